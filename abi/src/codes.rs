@@ -1,0 +1,51 @@
+//! Code points: opcodes, states, statuses and causes.
+
+macro_rules! codes {
+    ($( #[doc = $doc:literal] $name:ident { $( $v:ident = $n:literal $d:literal; )* } )*) => { $(
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $( #[doc = $d] $v = $n ),* }
+        impl $name {
+            /// Every code with its number and meaning, for the reference page.
+            pub const ALL: &'static [($name, &'static str, u8, &'static str)] = &[ $( ($name::$v, stringify!($v), $n, $d) ),* ];
+            /// The code with number `n`.
+            pub fn from_u8(n: u8) -> Option<Self> { match n { $( $n => Some(Self::$v), )* _ => None } }
+        }
+    )* };
+}
+
+codes! {
+    #[doc = "Operation of a send work request."]
+    WrOpcode {
+        Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "RDMA WRITE."; WriteImm = 3 "RDMA WRITE with immediate.";
+        Nop = 15 "Nothing is sent; completes in order.";
+    }
+    #[doc = "What a CQE reports."]
+    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Nop = 15 "NOP.";
+        Recv = 16 "Received SEND."; RecvImm = 17 "Received SEND with immediate."; RecvWriteImm = 18 "Received WRITE with immediate."; }
+    #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
+    CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";
+        LocalProtection = 4 "Local key, bounds or permission."; WrFlush = 5 "Queue pair went into error before this request was executed.";
+        RemoteInvalidRequest = 9 "Peer answered NAK invalid request."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
+        RetryExceeded = 12 "No answer after all retries."; RnrRetryExceeded = 13 "Peer kept answering RNR NAK."; Fatal = 19 "DMA of the work request or payload failed."; }
+    #[doc = "Queue pair state; numbers follow `ibv_qp_state`."]
+    QpState { Reset = 0 "Nothing works."; Init = 1 "Receives may be posted."; Rtr = 2 "Ready to receive."; Rts = 3 "Ready to send."; Error = 6 "All requests are flushed."; }
+    #[doc = "Transport of a queue pair."]
+    QpType { Rc = 0 "Reliable connection."; Uc = 1 "Unreliable connection."; Ud = 2 "Unreliable datagram."; Raw = 3 "Raw Ethernet frames."; }
+    #[doc = "Event type."]
+    EventKind { Completion = 1 "An armed CQ got a completion."; CqError = 2 "CQ overflow or access error."; QpError = 3 "QP entered the error state by itself."; QpAccessError = 4 "Peer violated protection."; }
+    #[doc = "Admin opcode. Parameter words are described in docs/admin.md."]
+    AdminOpcode { Nop = 0 "No operation."; CreatePd = 1 "Make protection domain `id`."; DestroyPd = 2 "Remove it; fails while in use.";
+        CreateEq = 3 "Make event queue `id`."; DestroyEq = 4 "Remove event queue `id`."; CreateCq = 5 "Make completion queue `id`."; DestroyCq = 6 "Remove completion queue `id`.";
+        CreateMr = 7 "Register memory region `id`."; DestroyMr = 8 "Invalidate memory region `id` and wait for its DMA."; CreateQp = 9 "Make queue pair `id` (state RESET).";
+        ModifyQp = 10 "Change state and attributes."; QueryQp = 11 "Read both context halves."; DestroyQp = 12 "Remove queue pair `id` and wait for its DMA.";
+        QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair, MTU."; QueryObject = 15 "Read words of any table line of this function."; }
+    #[doc = "Admin completion status."]
+    AdminStatus { Ok = 0 "Done."; BadOpcode = 1 "Unknown opcode."; BadId = 2 "Object number out of range or not this function's."; BadState = 3 "Object exists, does not exist, or transition not allowed.";
+        BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; }
+    #[doc = "Why a received frame or packet was dropped."]
+    DropCause { None = 0 "Not dropped."; Malformed = 1 "Truncated or inconsistent header."; BadIcrc = 2 "ICRC wrong."; NoBuffer = 3 "Cell buffer full."; NoQp = 4 "Queue pair absent or not ready.";
+        BadTransport = 5 "Opcode does not belong to the QP's transport."; BadPkey = 6 "Partition key mismatch."; Duplicate = 7 "Duplicate request, acknowledged again."; OutOfOrder = 8 "PSN ahead of the expected one.";
+        NoReceive = 9 "No receive request posted."; StaleEpoch = 10 "Belongs to an earlier life of the queue."; BadAck = 11 "Acknowledge outside the window."; NoRawQueue = 12 "No raw queue configured."; }
+}

@@ -1,0 +1,183 @@
+//! Context lines: the card's tables, one record per object, written over the control bus as 32-bit words.
+//! Fields do not straddle words where the admin program writes them.
+
+/// Expands `$callback!` with the declarations of every context record; see [`crate::define_codecs`].
+#[macro_export]
+macro_rules! context_records {
+    ($callback:ident) => { $callback! { Little;
+        #[doc = "Requester half of a queue pair. Words 0-3 are attributes, the rest is state of the requester."]
+        ReqCtx [48] {
+            state: u8[3] "QP state, see `QpState`.";
+            qp_type: u8[3] "Transport, see `QpType`.";
+            pmtu: u8[3] "Path MTU: 1 = 256 .. 5 = 4096 (IBTA encoding).";
+            timeout: u8[5] "Local ACK timeout exponent (4.096 us * 2^timeout, 0 = never).";
+            retry_cnt: u8[3] "Transport retries allowed.";
+            rnr_retry: u8[3] "RNR retries allowed, 7 = for ever.";
+            sig_all: bool[1] "Every work request is signalled.";
+            ipv6: bool[1] "Path is IPv6.";
+            vlan: bool[1] "Path carries an 802.1Q tag.";
+            rsvd0: bool[1] "Zero.";
+            epoch: u8[8] "Bumped on every rewind or reset; work requests of an older epoch are stale.";
+            scqn: u32[24] "Send completion queue.";
+            rsvd1: u8[8] "Zero.";
+            pd: u32[24] "Protection domain.";
+            rsvd2: u8[8] "Zero.";
+            function: u16[12] "Owning PCI function.";
+            rsvd3: u8[4] "Zero.";
+            pkey: u16[16] "Partition key.";
+            dest_qpn: u32[24] "Remote queue pair.";
+            rsvd4: u8[8] "Zero.";
+            next_psn: u32[24] "Next PSN to send.";
+            retries_left: u8[3] "Transport retries left.";
+            rnr_left: u8[3] "RNR retries left.";
+            rnr_wait: bool[1] "Waiting for the RNR timer.";
+            parked: bool[1] "Send queue parked: window or tracker full; resume when acknowledged.";
+            una_psn: u32[24] "Oldest unacknowledged PSN.";
+            timer_on: bool[1] "Retransmission timer is running.";
+            in_msg: bool[1] "The current work request has been sent in part.";
+            error_pending: bool[1] "A local error waits for older work requests to complete.";
+            rsvd5: u8[5] "Zero.";
+            max_psn: u32[24] "One past the highest PSN ever sent.";
+            error_status: u8[8] "CQE status of the pending local error.";
+            una_index: u16[16] "Oldest unretired work request.";
+            next_index: u16[16] "Work request that is sent next.";
+            una_wqe_psn: u32[24] "First PSN of work request `una_index`.";
+            rsvd6: u8[8] "Zero.";
+            msg_offset: u32[32] "Bytes of work request `next_index` already sent.";
+            sent_index: u16[16] "One past the newest work request with a tracker entry.";
+            error_index: u16[16] "Work request of the pending local error.";
+        }
+        #[doc = "Responder half of a queue pair. Words 0-3 are attributes, the rest is state of the responder."]
+        RspCtx [64] {
+            state: u8[3] "QP state, see `QpState`.";
+            qp_type: u8[3] "Transport, see `QpType`.";
+            pmtu: u8[3] "Path MTU, IBTA encoding.";
+            min_rnr_timer: u8[5] "RNR NAK timer code sent to the peer (IBTA table 46).";
+            remote_write: bool[1] "Peer may WRITE.";
+            remote_read: bool[1] "Peer may READ.";
+            remote_atomic: bool[1] "Peer may use atomics.";
+            ipv6: bool[1] "Path is IPv6.";
+            vlan: bool[1] "Path carries an 802.1Q tag.";
+            nak_sent: bool[1] "A sequence NAK is out for the present gap.";
+            in_msg: u8[2] "Message in progress: 0 none, 1 SEND, 2 WRITE.";
+            rnr_sent: bool[1] "An RNR NAK is out for the expected PSN.";
+            rsvd0: bool[1] "Zero.";
+            epoch: u8[8] "Bumped on reset.";
+            rcqn: u32[24] "Receive completion queue.";
+            rsvd1: u8[8] "Zero.";
+            pd: u32[24] "Protection domain.";
+            rsvd2: u8[8] "Zero.";
+            function: u16[12] "Owning PCI function.";
+            rsvd3: u8[4] "Zero.";
+            pkey: u16[16] "Partition key.";
+            dest_qpn: u32[24] "Remote queue pair (destination of ACKs).";
+            rsvd4: u8[8] "Zero.";
+            epsn: u32[24] "Expected PSN.";
+            rsvd5: u8[8] "Zero.";
+            msn: u32[24] "Message sequence number: messages completed.";
+            rsvd6: u8[8] "Zero.";
+            va: u64[64] "WRITE in progress: where the next byte goes.";
+            rkey: u32[32] "WRITE in progress: its key.";
+            remaining: u32[32] "WRITE in progress: bytes still to come.";
+            msg_bytes: u32[32] "Bytes received of the message in progress.";
+            rq_handle: u8[8] "SEND in progress: receive work request buffer.";
+            rq_index: u16[16] "SEND in progress: index of its receive work request.";
+            rsvd7: u8[8] "Zero.";
+            rsvd8: u32[32] "Zero."; rsvd9: u32[32] "Zero."; rsvd10: u32[32] "Zero.";
+        }
+        #[doc = "Path (address vector) of a queue pair: what the header builder needs. IPv4 addresses stand in the low 32 bits."]
+        PathCtx [64] {
+            dmac: u64[48] "Destination MAC, first byte on the wire in the most significant byte.";
+            vlan_tci: u16[16] "802.1Q tag control information.";
+            smac: u64[48] "Source MAC.";
+            udp_sport: u16[16] "UDP source port (entropy).";
+            dip: u128[128] "Destination IP address, numeric value.";
+            sip: u128[128] "Source IP address, numeric value.";
+            flow_label: u32[20] "IPv6 flow label.";
+            rsvd0: u8[4] "Zero.";
+            tclass: u8[8] "IPv4 ToS or IPv6 traffic class.";
+            hop_limit: u8[8] "IPv4 TTL or IPv6 hop limit.";
+            ipv6: bool[1] "IPv6, else IPv4.";
+            vlan: bool[1] "Insert the 802.1Q tag.";
+            valid: bool[1] "The path may be used.";
+            rsvd1: u8[5] "Zero.";
+            pkey: u16[16] "Partition key put in the BTH.";
+            rsvd3: u32[32] "Zero.";
+            rsvd4: u32[32] "Zero.";
+        }
+        #[doc = "Ring context of a send or receive queue. Words 0-3 are attributes."]
+        RingCtx [32] {
+            base: u64[64] "IOVA of slot 0, aligned to the slot size.";
+            function: u16[12] "Owning PCI function.";
+            rsvd0: u8[4] "Zero.";
+            log_size: u8[4] "log2 of the number of slots, at most 15.";
+            stride: u8[2] "Slot size is 64 << stride bytes.";
+            valid: bool[1] "Doorbells are accepted.";
+            flush: bool[1] "Queue pair is in error: slots are completed with a flush error.";
+            parked: bool[1] "Not scheduled until resumed.";
+            active: bool[1] "In the scheduler's list.";
+            rsvd1: u8[6] "Zero.";
+            epoch: u8[8] "Stamped on every work request fetched.";
+            rsvd2: u32[24] "Zero.";
+            producer: u16[16] "Producer index (from the doorbell).";
+            fetch: u16[16] "Next slot to fetch or hand out.";
+            rsvd3: u32[32] "Zero.";
+            rsvd4: u32[32] "Zero.";
+            rsvd5: u32[32] "Zero.";
+        }
+        #[doc = "Completion queue context."]
+        CqCtx [32] {
+            base: u64[64] "IOVA of entry 0.";
+            function: u16[12] "Owning PCI function.";
+            rsvd0: u8[4] "Zero.";
+            log_size: u8[4] "log2 of the number of entries, at most 15.";
+            valid: bool[1] "In use.";
+            armed: bool[1] "Next completion raises an event.";
+            armed_solicited: bool[1] "Next solicited or error completion raises an event.";
+            overflow: bool[1] "Entries were lost; the queue is dead.";
+            rsvd1: u8[8] "Zero.";
+            eqn: u8[8] "Event queue.";
+            rsvd2: u32[24] "Zero.";
+            producer: u16[16] "Next entry to write.";
+            consumer: u16[16] "Consumer index (from the doorbell).";
+            rsvd3: u32[32] "Zero."; rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
+        }
+        #[doc = "Event queue context."]
+        EqCtx [32] {
+            base: u64[64] "IOVA of entry 0.";
+            function: u16[12] "Owning PCI function.";
+            rsvd0: u8[4] "Zero.";
+            log_size: u8[4] "log2 of the number of entries, at most 15.";
+            valid: bool[1] "In use.";
+            overflow: bool[1] "Entries were lost.";
+            rsvd1: u16[10] "Zero.";
+            vector: u16[16] "MSI-X vector.";
+            rsvd2: u16[16] "Zero.";
+            producer: u16[16] "Next entry to write.";
+            consumer: u16[16] "Consumer index (from the doorbell).";
+            rsvd3: u32[32] "Zero."; rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
+        }
+        #[doc = "Memory region: key check and translation root."]
+        MrCtx [48] {
+            valid: bool[1] "In use.";
+            local_write: bool[1] "Card may write for local receives and READ responses.";
+            remote_write: bool[1] "Peer may WRITE.";
+            remote_read: bool[1] "Peer may READ.";
+            remote_atomic: bool[1] "Peer may use atomics.";
+            direct: bool[1] "IOVA-contiguous: `table` is the IOVA of the start address; no page table.";
+            rsvd0: u8[2] "Zero.";
+            variant: u8[8] "Low byte of the key.";
+            rsvd1: u8[4] "Zero.";
+            function: u16[12] "Owning PCI function.";
+            pd: u32[24] "Protection domain.";
+            rsvd2: u8[8] "Zero.";
+            start: u64[64] "First virtual address.";
+            length: u64[64] "Bytes.";
+            table: u64[64] "IOVA of the page table (array of `Pte`, 64-byte aligned), or of the region when `direct`.";
+            rsvd3: u32[32] "Zero."; rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero."; rsvd6: u32[32] "Zero.";
+        }
+    } };
+}
+
+context_records!(define_codecs);
+use crate::define_codecs;

@@ -1,0 +1,118 @@
+//! The BAR: one 64 KiB window per PCI function, `address = function << 16 | offset`.
+//! Registers are 32 bits wide; queues never use them on the data path.
+
+/// Access type of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Constant or status.
+    ReadOnly,
+    /// Read and write.
+    ReadWrite,
+    /// Posted write with a side effect; reads as zero.
+    WriteOnly,
+}
+
+/// One register.
+#[derive(Clone, Copy, Debug)]
+pub struct Register {
+    /// Name.
+    pub name: &'static str,
+    /// Byte offset in the function's window.
+    pub offset: u32,
+    /// Access type.
+    pub access: Access,
+    /// Meaning.
+    pub doc: &'static str,
+}
+
+/// Expands `$callback!` with the register list: `NAME offset Access "doc";`. The same list makes the constants, the driver's
+/// `volatile-register` block, the gateware's decoder and the reference page.
+#[macro_export]
+macro_rules! registers {
+    ($callback:ident) => { $callback! {
+        MAGIC 0x000 ReadOnly "`FRIC` in ASCII, little-endian: 0x43495246.";
+        VERSION 0x004 ReadOnly "Interface version: major << 16 | minor.";
+        CAPS0 0x008 ReadOnly "log2 QPs [7:0], log2 CQs [15:8], log2 MRs [23:16], log2 PDs [31:24].";
+        CAPS1 0x00c ReadOnly "log2 EQs [7:0], log2 functions [15:8], data path bytes [23:16], ports [31:24].";
+        CAPS2 0x010 ReadOnly "Largest SGE count [7:0], largest inline bytes [23:8], largest slot stride code [31:24].";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build.";
+        CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
+        STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress; bit 2: a fatal internal error was seen.";
+        ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
+        ADMIN_SQ_HI 0x044 ReadWrite "IOVA of the admin ring, high word.";
+        ADMIN_CQ_LO 0x048 ReadWrite "IOVA of the admin completion ring, low word (64-byte aligned).";
+        ADMIN_CQ_HI 0x04c ReadWrite "IOVA of the admin completion ring, high word.";
+        ADMIN_SIZE 0x050 ReadWrite "log2 of the slots of both admin rings, 1 to 10.";
+        ADMIN_DOORBELL 0x054 WriteOnly "Producer index of the admin ring.";
+        TICK 0x060 ReadOnly "Low 32 bits of the card's tick counter (1.024 us).";
+        CHAOS 0x070 ReadWrite "Chaos builds only: stall probability and context latency, see docs/testing.md.";
+    } };
+}
+
+macro_rules! constants {
+    ($( $name:ident $offset:literal $access:ident $doc:literal; )*) => {
+        $( #[doc = $doc] pub const $name: u32 = $offset; )*
+        /// Every register, in address order.
+        pub const REGISTERS: &[Register] = &[ $( Register { name: stringify!($name), offset: $offset, access: Access::$access, doc: $doc } ),* ];
+    };
+}
+registers!(constants);
+
+/// Value of [`MAGIC`].
+pub const MAGIC_VALUE: u32 = u32::from_le_bytes(*b"FRIC");
+/// Value of [`VERSION`].
+pub const VERSION_VALUE: u32 = 1;
+/// log2 of a function's window in the BAR.
+pub const WINDOW_BITS: u32 = 16;
+/// Send queue doorbell (8-byte write of [`crate::host::Doorbell`]).
+pub const DB_SQ: u32 = 0x1000;
+/// Receive queue doorbell.
+pub const DB_RQ: u32 = 0x1008;
+/// Completion queue doorbell.
+pub const DB_CQ: u32 = 0x1010;
+/// Event queue doorbell.
+pub const DB_EQ: u32 = 0x1018;
+/// WQE-carrying doorbell: 64-byte write-combined slots from here to the end of the page; any slot will do.
+pub const DB_WQE: u32 = 0x2000;
+/// Size of the WQE doorbell page.
+pub const DB_WQE_SIZE: u32 = 0x1000;
+
+/// Control-bus address: `space << 28 | line << 8 | word << 2` (admin and firmware side, not visible in the BAR).
+pub mod space {
+    /// Card-wide registers.
+    pub const GLOBAL: u8 = 0;
+    /// Send rings (`RingCtx`).
+    pub const SQ: u8 = 1;
+    /// Receive rings (`RingCtx`).
+    pub const RQ: u8 = 2;
+    /// Requester contexts (`ReqCtx`).
+    pub const REQ: u8 = 3;
+    /// Responder contexts (`RspCtx`).
+    pub const RSP: u8 = 4;
+    /// Paths (`PathCtx`).
+    pub const PATH: u8 = 5;
+    /// Completion queues (`CqCtx`).
+    pub const CQ: u8 = 6;
+    /// Event queues (`EqCtx`).
+    pub const EQ: u8 = 7;
+    /// Memory regions (`MrCtx`).
+    pub const MR: u8 = 8;
+    /// Counters, two words each.
+    pub const STATS: u8 = 9;
+    /// Scratch memory of the admin engine: PD reference counts and object owners.
+    pub const ADMIN: u8 = 10;
+}
+
+/// Card-wide registers of control space [`space::GLOBAL`], line 0.
+pub mod global {
+    /// Queue pair that receives frames no block wants; bit 31 set when there is one.
+    pub const RAW_QPN: u8 = 0;
+    /// Partition key accepted besides the default one.
+    pub const PKEY: u8 = 1;
+    /// Write 1: ask the receive pipeline for a drain barrier; reads 1 until it has passed.
+    pub const BARRIER: u8 = 2;
+    /// Write 1: wait for all DMA reads and writes in flight; reads 1 until they are done.
+    pub const QUIESCE: u8 = 3;
+    /// Write (key index): drop the translation cache.
+    pub const MTT_INVALIDATE: u8 = 4;
+}
