@@ -1,0 +1,294 @@
+//! Verilog text to a shared library, cached by content.
+
+use crate::error::Error;
+use crate::model::Library;
+use crate::shim;
+use crate::tool::{cxx, run, verilator, Verilator};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+/// How hard the C++ compiler works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptLevel {
+    /// For block tests: builds in seconds.
+    O1,
+    /// For whole cards: simulates fastest.
+    O3,
+}
+
+impl OptLevel {
+    fn flag(self) -> &'static str {
+        match self {
+            OptLevel::O1 => "-O1",
+            OptLevel::O3 => "-O3",
+        }
+    }
+}
+
+/// Bytes of generated C++ joined into one translation unit.
+const UNIT_BYTES: u64 = 200_000;
+/// Translation units compiled at the same time.
+const PARALLEL: usize = 2;
+
+/// What to build. See the crate documentation for an example.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    verilog: String,
+    top: String,
+    opt: OptLevel,
+    trace: bool,
+}
+
+impl Builder {
+    /// A model of module `top` of the given Verilog-2005 text, at `-O1` and without tracing.
+    pub fn new(verilog: impl Into<String>, top: &str) -> Self {
+        Builder { verilog: verilog.into(), top: top.into(), opt: OptLevel::O1, trace: false }
+    }
+
+    /// Chooses the C++ optimisation level.
+    pub fn opt(mut self, opt: OptLevel) -> Self {
+        self.opt = opt;
+        self
+    }
+
+    /// Makes instances able to write FST (30 to 50 times slower while they do).
+    pub fn trace(mut self, trace: bool) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// Loads the library, building it first when the cache does not hold it.
+    pub fn build(&self) -> Result<Library, Error> {
+        let verilator = verilator()?;
+        let flags = format!("{:?} trace={} {}", self.opt, self.trace, cxx());
+        let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
+        let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
+        let lib = dir.join("lib.so");
+        if !lib.is_file() {
+            let _lock = Lock::take(&dir)?;
+            if !lib.is_file() {
+                let start = std::time::Instant::now();
+                self.make(verilator, &dir, &lib)?;
+                log::info!("{}: built in {:.1} s", self.top, start.elapsed().as_secs_f32());
+            }
+        }
+        Library::open(&lib, &self.top, self.trace)
+    }
+
+    fn make(&self, verilator: &Verilator, dir: &Path, lib: &Path) -> Result<(), Error> {
+        let obj = dir.join("obj");
+        let source = dir.join(format!("{}.v", file_name(&self.top)));
+        fs::write(&source, &self.verilog).map_err(Error::io(&source))?;
+        let mut command = Command::new(&verilator.program);
+        command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]);
+        command.args(["-Wno-fatal", "-Wno-lint", "--default-language", "1364-2005"]);
+        command.args(["--timescale", "1ns/1ns", "--output-split", "20000", "--prefix", "Vdut"]);
+        if self.trace {
+            command.arg("--trace-fst");
+        }
+        command.args(["--top-module", &self.top]).arg("--Mdir").arg(&obj).arg(&source);
+        run(&mut command, "verilator", &self.top)?;
+
+        let header = obj.join("Vdut.h");
+        let text = fs::read_to_string(&header).map_err(Error::io(&header))?;
+        let shim_path = obj.join("ferric_shim.cpp");
+        fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?)).map_err(Error::io(&shim_path))?;
+
+        let runtime = Runtime::get(verilator, self.opt, self.trace)?;
+        // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
+        let cold = Runtime::get(verilator, OptLevel::O1, self.trace)?;
+        let units = units(&obj)?;
+        let objects = parallel(&units, |unit| {
+            let runtime = if unit.cold { &cold } else { &runtime };
+            let object = unit.path.with_extension("o");
+            let mut command = runtime.compiler();
+            command.arg("-include").arg(runtime.header()).arg("-I").arg(&obj);
+            command.arg("-c").arg(&unit.path).arg("-o").arg(&object);
+            run(&mut command, &cxx(), &self.top)?;
+            Ok(object)
+        })?;
+        let unfinished = dir.join("lib.so.tmp");
+        let mut link = Command::new(cxx());
+        link.args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&unfinished).args(&objects).args(&runtime.objects);
+        link.args(["-lpthread"]).args(self.trace.then_some("-lz"));
+        run(&mut link, &cxx(), &self.top)?;
+        fs::rename(&unfinished, lib).map_err(Error::io(lib))?;
+        fs::remove_dir_all(&obj).map_err(Error::io(&obj))
+    }
+}
+
+/// One translation unit that includes several generated files.
+struct Unit {
+    path: PathBuf,
+    cold: bool,
+}
+
+/// Groups the generated files into units of about [`UNIT_BYTES`].
+fn units(obj: &Path) -> Result<Vec<Unit>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(obj).map_err(Error::io(obj))? {
+        let entry = entry.map_err(Error::io(obj))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".cpp") {
+            let cold = ["Slow", "__Syms", "__Trace"].iter().any(|part| name.contains(part));
+            files.push((cold, name, entry.metadata().map_err(Error::io(obj))?.len()));
+        }
+    }
+    files.sort();
+    let mut groups: Vec<(bool, u64, String)> = Vec::new();
+    for (cold, name, bytes) in files {
+        let line = format!("#include \"{name}\"\n");
+        match groups.last_mut() {
+            Some((group_cold, size, text)) if *group_cold == cold && *size + bytes <= UNIT_BYTES => {
+                *size += bytes;
+                text.push_str(&line);
+            }
+            _ => groups.push((cold, bytes, line)),
+        }
+    }
+    groups
+        .into_iter()
+        .enumerate()
+        .map(|(index, (cold, _, text))| {
+            let path = obj.join(format!("unit{index}.cc"));
+            fs::write(&path, text).map_err(Error::io(&path))?;
+            Ok(Unit { path, cold })
+        })
+        .collect()
+}
+
+/// Runs `job` over `items` on a few threads; the first error wins.
+fn parallel<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> Result<R, Error> + Sync) -> Result<Vec<R>, Error> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL.min(items.len()) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = job(item);
+                    if result.is_err() {
+                        next.store(items.len(), Ordering::Relaxed);
+                    }
+                    results.lock().expect("a compile thread panicked").push(result);
+                }
+            });
+        }
+    });
+    results.into_inner().expect("a compile thread panicked").into_iter().collect()
+}
+
+/// Verilator's own run-time library and a precompiled header, built once per optimisation level.
+struct Runtime {
+    dir: PathBuf,
+    flags: Vec<String>,
+    objects: Vec<PathBuf>,
+}
+
+impl Runtime {
+    fn get(verilator: &Verilator, opt: OptLevel, trace: bool) -> Result<Runtime, Error> {
+        let include = verilator.include.display().to_string();
+        let traced = u8::from(trace);
+        let mut flags: Vec<String> = ["-std=c++17", "-fPIC", "-w", "-fno-gnu-unique", "-fvisibility=hidden"]
+            .map(String::from)
+            .to_vec();
+        flags.push(opt.flag().into());
+        flags.extend(["-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE_VCD=0", "-DVL_TIME_CONTEXT"].map(String::from));
+        flags.extend([format!("-DVM_TRACE={traced}"), format!("-DVM_TRACE_FST={traced}")]);
+        flags.extend([format!("-I{include}"), format!("-I{include}/vltstd")]);
+        let mut sources = vec!["verilated.cpp", "verilated_threads.cpp"];
+        sources.extend(trace.then_some("verilated_fst_c.cpp"));
+
+        let key = content_hash(&[&flags.join(" "), &cxx(), &verilator.version, shim::SHIM_VERSION]);
+        let dir = cache_dir().join(format!("runtime-{key}"));
+        let objects = sources.iter().map(|source| dir.join(source).with_extension("o")).collect();
+        let runtime = Runtime { dir, flags, objects };
+        let done = runtime.dir.join("done");
+        if !done.is_file() {
+            let _lock = Lock::take(&runtime.dir)?;
+            if !done.is_file() {
+                runtime.make(verilator, &sources)?;
+                fs::write(&done, "").map_err(Error::io(&done))?;
+            }
+        }
+        Ok(runtime)
+    }
+
+    fn make(&self, verilator: &Verilator, sources: &[&str]) -> Result<(), Error> {
+        let header = self.header();
+        let trace = "#if VM_TRACE\n#include \"verilated_fst_c.h\"\n#endif\n";
+        fs::write(&header, format!("#include \"verilated.h\"\n{trace}")).map_err(Error::io(&header))?;
+        let mut jobs = vec![(header.clone(), header.with_extension("h.gch"), "c++-header")];
+        jobs.extend(sources.iter().zip(&self.objects).map(|(s, o)| (verilator.include.join(s), o.clone(), "c++")));
+        parallel(&jobs, |(source, target, language)| {
+            let mut command = self.compiler();
+            command.args(["-x", language, "-c"]).arg(source).arg("-o").arg(target);
+            run(&mut command, &cxx(), "the Verilator runtime")
+        })?;
+        Ok(())
+    }
+
+    fn header(&self) -> PathBuf {
+        self.dir.join("ferric_runtime.h")
+    }
+
+    fn compiler(&self) -> Command {
+        let mut command = Command::new(cxx());
+        command.args(&self.flags);
+        command
+    }
+}
+
+/// An exclusive file lock beside a cache entry; creates the entry's directory.
+struct Lock(#[allow(dead_code)] fs::File);
+
+impl Lock {
+    fn take(dir: &Path) -> Result<Lock, Error> {
+        fs::create_dir_all(dir).map_err(Error::io(dir))?;
+        let path = dir.join("lock");
+        let file = fs::File::create(&path).map_err(Error::io(&path))?;
+        file.lock().map_err(Error::io(&path))?;
+        Ok(Lock(file))
+    }
+}
+
+/// Where models are cached: `FERRIC_VERILATED_DIR`, else `verilated/` in the workspace's target directory.
+pub fn cache_dir() -> PathBuf {
+    if let Some(dir) = std::env::var_os("FERRIC_VERILATED_DIR") {
+        return dir.into();
+    }
+    target_dir().join("verilated")
+}
+
+fn target_dir() -> PathBuf {
+    if let Some(dir) = std::env::var_os("CARGO_TARGET_DIR") {
+        return dir.into();
+    }
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let root = manifest.iter().flat_map(|dir| dir.ancestors()).find(|dir| dir.join("Cargo.lock").is_file());
+    if let Some(root) = root {
+        return root.join("target");
+    }
+    // Outside cargo: the binary itself stands in target/<profile>/.
+    let exe = std::env::current_exe().unwrap_or_default();
+    let tagged = exe.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file() || dir.ends_with("target"));
+    tagged.map_or_else(|| std::env::temp_dir().join("ferric"), Path::to_path_buf)
+}
+
+/// A 128-bit FNV-1a digest in hexadecimal: names cache entries, guards against nothing else.
+pub fn content_hash(parts: &[&str]) -> String {
+    let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    for part in parts {
+        // The separator keeps ("a", "bc") and ("ab", "c") apart.
+        for byte in part.bytes().chain([0xff]) {
+            hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+    format!("{hash:032x}")
+}
+
+fn file_name(top: &str) -> String {
+    top.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect()
+}

@@ -1,0 +1,58 @@
+//! Running the external tools.
+
+use crate::error::Error;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The Verilator installation in use.
+#[derive(Clone, Debug)]
+pub struct Verilator {
+    /// Program to run.
+    pub program: String,
+    /// First line of `--version`.
+    pub version: String,
+    /// Directory of `verilated.h` and the runtime's sources.
+    pub include: PathBuf,
+}
+
+/// Finds Verilator once per process: `VERILATOR` if set, else `verilator` on the path.
+pub fn verilator() -> Result<&'static Verilator, Error> {
+    static FOUND: OnceLock<Verilator> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
+    let program = std::env::var("VERILATOR").unwrap_or_else(|_| "verilator".into());
+    let ask = |args: &[&str]| -> Result<String, Error> {
+        let out = run(Command::new(&program).args(args), &program, "(query)")?;
+        Ok(String::from_utf8_lossy(&out.stdout).trim().to_string())
+    };
+    let version = ask(&["--version"])?;
+    let root = ask(&["--getenv", "VERILATOR_ROOT"])?;
+    let include = PathBuf::from(root).join("include");
+    Ok(FOUND.get_or_init(|| Verilator { program, version, include }))
+}
+
+/// The C++ compiler: `CXX` if set, else `g++`.
+pub(crate) fn cxx() -> String {
+    std::env::var("CXX").unwrap_or_else(|_| "g++".into())
+}
+
+/// Runs a tool to its end; a non-zero exit becomes [`Error::ToolFailed`] with its error output.
+pub(crate) fn run(command: &mut Command, tool: &str, top: &str) -> Result<Output, Error> {
+    let out = command.output().map_err(|source| Error::ToolMissing { tool: tool.into(), source })?;
+    if out.status.success() {
+        return Ok(out);
+    }
+    let mut stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    const KEEP: usize = 16 * 1024;
+    if stderr.len() > KEEP {
+        let mut cut = KEEP;
+        while !stderr.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        stderr.truncate(cut);
+        stderr.push_str("\n... (cut)");
+    }
+    Err(Error::ToolFailed { tool: tool.into(), top: top.into(), stderr })
+}

@@ -1,0 +1,99 @@
+//! The whole chain on a small hand-written module.
+
+use verilator_sys::{Builder, Direction, Error, OptLevel};
+
+const COUNTER: &str = "
+module counter(input wire clock, input wire reset, input wire enable, output reg [11:0] count,
+               input wire [99:0] d$in, output reg [99:0] d$out, output wire [63:0] both);
+  always @(posedge clock) begin
+    count <= reset ? 12'd0 : count + {11'd0, enable};
+    d$out <= {d$in[98:0], d$in[99]};
+  end
+  assign both = {d$in[31:0], 20'd0, count};
+endmodule
+";
+
+#[test]
+fn counts_and_rotates() {
+    let library = Builder::new(COUNTER, "counter").build().unwrap();
+    let mut model = library.instance(None).unwrap();
+    let mut other = library.instance(None).unwrap();
+    let [reset, enable, count, din, dout, both] =
+        ["reset", "enable", "count", "d$in", "d$out", "both"].map(|name| model.port(name).unwrap());
+    assert_eq!(model.info(dout).direction, Direction::Out);
+    assert_eq!(model.info(dout).width, 100);
+
+    for m in [&mut model, &mut other] {
+        m.set(reset, 1);
+        m.tick();
+        m.set(reset, 0);
+    }
+    model.set(enable, 1);
+    model.set_wide(din, &[1, 2, 3, 0x8]);
+    model.settle();
+    assert_eq!(model.get(count), 0, "outputs before the edge");
+    assert_eq!(model.get(both), 1 << 32, "inputs settled");
+    model.edge();
+    assert_eq!(model.get(count), 1);
+    let mut words = [0; 4];
+    model.get_wide(dout, &mut words);
+    assert_eq!(words, [3, 4, 6, 0], "rotated by one");
+    let mut bytes = [0; 13];
+    model.get_bytes(dout, &mut bytes);
+    assert_eq!(bytes, [3, 0, 0, 0, 4, 0, 0, 0, 6, 0, 0, 0, 0]);
+    // Models are independent of each other and may move to another thread.
+    std::thread::spawn(move || (0..4999).for_each(|_| model.tick()));
+    other.tick();
+    assert_eq!(other.get(count), 0);
+}
+
+#[test]
+fn wraps_on_another_thread() {
+    let mut model = Builder::new(COUNTER, "counter").build().unwrap().instance(None).unwrap();
+    let (enable, count) = (model.port("enable").unwrap(), model.port("count").unwrap());
+    let start = model.get(count);
+    let end = std::thread::spawn(move || {
+        model.set(enable, 1);
+        (0..5000).for_each(|_| model.tick());
+        model.get(count)
+    });
+    assert_eq!(end.join().unwrap(), (start + 5000) % 4096);
+}
+
+#[test]
+fn traces() {
+    let builder = Builder::new(COUNTER, "counter").trace(true).opt(OptLevel::O3);
+    let path = std::env::temp_dir().join(format!("ferric-counter-{}.fst", std::process::id()));
+    let library = builder.build().unwrap();
+    let mut model = library.instance(Some(&path)).unwrap();
+    let enable = model.port("enable").unwrap();
+    model.set(enable, 1);
+    (0..100).for_each(|_| model.tick());
+    drop(model);
+    let bytes = std::fs::read(&path).unwrap();
+    let _ = std::fs::remove_file(&path);
+    assert!(bytes.len() > 300, "the trace holds {} bytes only", bytes.len());
+    let plain = Builder::new(COUNTER, "counter").build().unwrap();
+    assert!(matches!(plain.instance(Some(&path)), Err(Error::NotTraced(_))));
+}
+
+#[test]
+fn errors_speak() {
+    let Err(error) = Builder::new("module broken(input wire a, output wire b); assign b = nothing;\n", "broken").build()
+    else {
+        panic!("a broken module was built")
+    };
+    assert!(matches!(error, Error::ToolFailed { .. }));
+    assert!(error.to_string().contains("syntax error"), "{error}");
+    let model = Builder::new(COUNTER, "counter").build().unwrap().instance(None).unwrap();
+    let error = model.port("nix").unwrap_err().to_string();
+    assert!(error.contains("no port `nix`") && error.contains("d$out"), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "does not fit `enable`")]
+fn a_value_too_wide_is_refused() {
+    let mut model = Builder::new(COUNTER, "counter").build().unwrap().instance(None).unwrap();
+    let enable = model.port("enable").unwrap();
+    model.set(enable, 2);
+}
