@@ -1,1 +1,5 @@
-//! (skeleton)
+//! Ferric's gateware in RustHDL. See `docs/microarchitecture.md` for the blocks and how they fit together.
+#![allow(clippy::new_without_default)]
+
+pub mod records;
+pub mod msg;

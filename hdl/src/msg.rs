@@ -1,0 +1,137 @@
+//! Messages between blocks. Every one travels on a valid/ready [`crate::bus`] port, registered at both ends.
+//! Widths of identifiers are the contract's: function 12, queue and context 24, epoch 8.
+#![allow(missing_docs)]
+use rust_hdl::prelude::*;
+
+/// One bit is a `Bit`, so that it can stand in conditions.
+macro_rules! width {
+    (1) => { Bit };
+    ($w:literal) => { Bits<$w> };
+}
+
+/// Declares a message: a `LogicStruct` plus its field table for test benches (`name, width`, first field lowest).
+macro_rules! messages {
+    ($( $(#[doc = $doc:literal])* $name:ident { $( $field:ident : $w:literal, )* } )*) => { $(
+        $(#[doc = $doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+        pub struct $name { $( pub $field: width!($w) ),* }
+        impl $name {
+            /// Field names and widths, first field in the lowest bits.
+            pub const FIELDS: &'static [(&'static str, usize)] = &[ $( (stringify!($field), $w) ),* ];
+        }
+    )* };
+}
+
+messages! {
+    // ---- host side -------------------------------------------------------------------------------------------------
+    /// A doorbell after address decode. kind: 0 SQ, 1 RQ, 2 CQ, 3 EQ. `arm` bits only for CQ.
+    DoorbellMsg { kind: 2, id: 24, index: 16, arm: 1, arm_solicited: 1, function: 12, }
+    /// A WQE-carrying doorbell: the first 64 bytes of the work request; function stamped from the address.
+    WqeDoorbell { function: 12, data: 512, }
+
+    /// Small read (work requests, page-table lines, admin commands): `rows` 64-byte rows (1..8) from a 64-byte aligned IOVA.
+    RdCmd { iova: 64, function: 12, rows: 4, tag: 8, }
+    /// Answer to `RdCmd`: its rows in order, rows of one command contiguous; `err` set on every row of a failed read.
+    RdRow { tag: 8, row: 3, last: 1, err: 1, data: 512, }
+    /// Payload read: up to 4096 bytes, not crossing 4 KiB, scattered into the assembly buffer from byte `dst` on.
+    PayCmd { iova: 64, function: 12, len: 13, dst: 18, slot: 6, }
+    /// One `PayCmd` finished.
+    PayDone { slot: 6, err: 1, }
+    /// Small write: `len` (16, 32, 64) bytes to an IOVA aligned to `len`. Ordered with all other writes of the card.
+    WrSmall { iova: 64, function: 12, len: 7, tag: 8, data: 512, }
+    /// Payload write command: up to 4096 bytes not crossing 4 KiB; its data follow on the AXI-Stream port, lane `l` of the
+    /// first beat going to `iova & ~(K-1) + l` (already aligned by the sender, keep = strobes).
+    WrCmd { iova: 64, function: 12, len: 13, tag: 8, }
+    /// A write was answered by the host. Order of commands per port.
+    WrDone { tag: 8, err: 1, }
+
+    // ---- control bus -----------------------------------------------------------------------------------------------
+    /// Control-bus request: 32-bit word `word` of line `line` in `space` (see `abi::csr::space`).
+    CtlReq { space: 4, line: 24, word: 6, write: 1, data: 32, }
+    /// Control-bus answer, one per request, in order. `err`: no such line.
+    CtlResp { data: 32, err: 1, }
+
+    // ---- send queue ------------------------------------------------------------------------------------------------
+    /// A send work request offered to the requester. `head`: its first 32 bytes (`WqeHead`). `flush`: queue is in error,
+    /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`.
+    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 6, flush: 1, err: 1, head: 256, }
+    /// From the requester to the send-queue unit. op: 0 rewind to `index` and run, 1 rewind and park, 2 resume, 3 flush from `index` on.
+    /// `epoch`: the queue's new epoch (ops 0, 1, 3).
+    SqCmd { qpn: 24, op: 2, index: 16, epoch: 8, }
+    /// A 16-byte granule (`Sge`, or 16 bytes of inline data) of a work request buffer: read request and answer.
+    WqeRead { handle: 6, granule: 5, }
+    WqeData { data: 128, err: 1, }
+    /// Gives a work request buffer back.
+    WqeFree { handle: 6, }
+
+    // ---- requester -------------------------------------------------------------------------------------------------
+    /// One packet to send. `ext`: 0 none, 1 RETH. `pay_off`: first payload byte inside the message.
+    /// `free`: last user of `handle`. `notify`: report departure with `TxDone` (transports without ACK).
+    TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
+        pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
+        handle: 6, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, }
+    /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`).
+    TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, }
+    /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
+    HdrOp { kind: 1, slot: 6, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
+        has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32, }
+    /// Egress slot request: `rows_bytes` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK).
+    SlotReq { frame_len: 14, hdr_len: 8, pay_len: 13, bypass: 1, raw: 1, }
+    /// Slot granted: byte address of the frame's first byte in the assembly buffer.
+    SlotGrant { slot: 6, base: 18, }
+    /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`.
+    SlotSeal { slot: 6, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, }
+
+    // ---- memory keys -----------------------------------------------------------------------------------------------
+    /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
+    /// inside the region (at least the access itself). `access`: bit 0 local read (always allowed), 1 local write, 2 remote write, 3 remote read, 4 atomic.
+    MrReq { key: 32, pd: 24, function: 12, va: 64, chk_len: 32, access: 5, }
+    /// `status`: 0 ok, 1 key, 2 protection domain or function, 3 bounds, 4 permission, 5 page absent, 6 table fetch failed.
+    MrResp { iova: 64, status: 3, }
+
+    // ---- receive ---------------------------------------------------------------------------------------------------
+    /// A received frame that passed `net`: frame metadata (contract: metadata bus) and the parsed transport header.
+    /// `handle`: first cell. `raw`: not RoCE, for the raw queue. `pay_off`/`pay_len`: payload without pad inside the frame.
+    RxDesc { handle: 12, frame_len: 14, port: 2, class: 3, ecn: 2, ipv6: 1, has_vlan: 1, vlan_tci: 16, raw: 1,
+        pay_off: 8, pay_len: 13, pad: 2, opcode: 8, solicited: 1, ack_req: 1, becn: 1, fecn: 1, pkey: 16, dest_qpn: 24, psn: 24,
+        va: 64, rkey: 32, dma_len: 32, imm: 32, aeth: 32, qkey: 32, src_qpn: 24, flow_hash: 32, }
+    /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
+    /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
+    CellRead { handle: 12, off: 14, len: 14, free: 1, }
+    /// Receive work request wanted by the responder for queue `qpn`.
+    RqAlloc { qpn: 24, }
+    /// `ok` 0: none posted. `handle`: buffer being filled (read it with `WqeRead`, which waits).
+    RqGrant { ok: 1, handle: 6, index: 16, }
+    /// A receive work request to be flushed (queue in error), or `op` 0. From the receive-queue unit to the responder.
+    RqFlush { qpn: 24, index: 16, }
+    /// Command to the receive-queue unit: start flushing queue `qpn`.
+    RqCmd { qpn: 24, }
+
+    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion, 4 barrier.
+    /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
+    /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
+    PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
+        rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
+        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, }
+    /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request.
+    DoneOp { qpn: 24, epoch: 8, function: 12, kind: 3, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
+        byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, }
+    /// Acknowledge to be sent (coalesced per QP unless a NAK).
+    AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, }
+    /// A queue pair must go to error. `cause`: `CqeStatus` of the failure. `side`: 0 requester noticed, 1 responder noticed.
+    QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }
+
+    // ---- completion and events -------------------------------------------------------------------------------------
+    /// Completion to be written.
+    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, }
+    /// Event to be written.
+    EqeReq { eqn: 8, kind: 8, id: 24, cause: 16, }
+    /// MSI-X request to the shell.
+    MsixReq { function: 12, vector: 16, }
+
+    // ---- timers ----------------------------------------------------------------------------------------------------
+    /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.
+    TimerCmd { qpn: 24, start: 1, kind: 1, ticks: 32, }
+    /// Timer expired.
+    TimerEvent { qpn: 24, kind: 1, }
+}
