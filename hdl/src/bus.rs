@@ -1,0 +1,69 @@
+//! The two stream interfaces every block boundary uses, each as a source and a sink half.
+//!
+//! Both follow the AXI4-Stream handshake (Arm IHI 0051A, section 2.2): a transfer happens in a cycle where `valid` and
+//! `ready` are both high; `valid` once raised stays, with its payload unchanged, until that cycle; `valid` never waits
+//! for `ready`. A block has no combinational path from `ready` to `valid` nor from one of its ports to another.
+//!
+//! A block's input port is the `Sink` half, its output port the `Src` half. `MsgSrc::join(&mut a.m, &mut b.s)` wires a
+//! child's output to another child's input, `link` wires a child's port to the parent's port of the same half.
+
+use rust_hdl::prelude::*;
+
+/// Producer half of a stream of whole records: one `T` per transfer.
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "MsgSink"]
+pub struct MsgSrc<T: Synth> {
+    /// The record, meaningful while `valid`.
+    pub data: Signal<Out, T>,
+    /// A record is offered.
+    pub valid: Signal<Out, Bit>,
+    /// The consumer takes it in this cycle.
+    pub ready: Signal<In, Bit>,
+}
+
+/// Consumer half of [`MsgSrc`].
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "MsgSrc"]
+pub struct MsgSink<T: Synth> {
+    /// The record, meaningful while `valid`.
+    pub data: Signal<In, T>,
+    /// A record is offered.
+    pub valid: Signal<In, Bit>,
+    /// The block takes it in this cycle.
+    pub ready: Signal<Out, Bit>,
+}
+
+/// Producer half of a packet stream of `W` bits per beat with `K` = `W` / 8 byte enables.
+///
+/// Byte `i` of a beat is `data[8i+7:8i]` and comes before byte `i+1` on the wire. `keep` is all ones on every beat but
+/// the last, and contiguous from bit 0 on that one (no null bytes, no empty beats).
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "AxisSink"]
+pub struct AxisSrc<const W: usize, const K: usize> {
+    /// Payload bytes, lowest byte first on the wire.
+    pub data: Signal<Out, Bits<W>>,
+    /// One bit per valid byte.
+    pub keep: Signal<Out, Bits<K>>,
+    /// Last beat of a packet.
+    pub last: Signal<Out, Bit>,
+    /// A beat is offered.
+    pub valid: Signal<Out, Bit>,
+    /// The consumer takes it in this cycle.
+    pub ready: Signal<In, Bit>,
+}
+
+/// Consumer half of [`AxisSrc`].
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "AxisSrc"]
+pub struct AxisSink<const W: usize, const K: usize> {
+    /// Payload bytes, lowest byte first on the wire.
+    pub data: Signal<In, Bits<W>>,
+    /// One bit per valid byte.
+    pub keep: Signal<In, Bits<K>>,
+    /// Last beat of a packet.
+    pub last: Signal<In, Bit>,
+    /// A beat is offered.
+    pub valid: Signal<In, Bit>,
+    /// The block takes it in this cycle.
+    pub ready: Signal<Out, Bit>,
+}
