@@ -129,6 +129,19 @@ messages! {
     /// MSI-X request to the shell.
     MsixReq { function: 12, vector: 16, }
 
+    // ---- small helpers between neighbours --------------------------------------------------------------------------
+    /// Move `len` bytes (1..4096, not crossing 4 KiB at `iova`) from byte `off` of frame `handle` to the host. `free`: free the
+    /// frame afterwards. `len` 0: only free. `write`: counts as one DMA write for `DoneOp.writes` (always when len > 0).
+    MoveOp { handle: 12, off: 14, len: 13, iova: 64, function: 12, free: 1, }
+    /// 16 bytes of inline data into the assembly buffer: `len` bytes (1..16) to byte `dst`.
+    InlineWrite { dst: 18, len: 5, data: 128, }
+    /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path.
+    HdrDone { slot: 6, len: 8, ipv6: 1, vlan: 1, abort: 1, }
+    /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.
+    TrackWrite { qpn: 24, index: 16, last_psn: 24, signaled: 1, opcode: 4, }
+    TrackRead { qpn: 24, index: 16, }
+    TrackEntry { last_psn: 24, signaled: 1, opcode: 4, }
+
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.
     TimerCmd { qpn: 24, start: 1, kind: 1, ticks: 32, }
