@@ -2,7 +2,12 @@
 #![allow(clippy::new_without_default)]
 
 pub mod bus;
+pub mod context;
+pub mod host;
 pub mod msg;
+pub mod net;
 pub mod prim;
+pub mod rdma;
 pub mod records;
+pub mod roce;
 pub mod stream;

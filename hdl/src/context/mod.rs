@@ -1,0 +1,2 @@
+//! See `docs/microarchitecture.md`.
+pub mod bus;
