@@ -3,7 +3,9 @@
 
 pub mod bus;
 pub mod context;
+pub mod emit;
 pub mod host;
+pub mod lint;
 pub mod msg;
 pub mod net;
 pub mod prim;
@@ -11,3 +13,4 @@ pub mod rdma;
 pub mod records;
 pub mod roce;
 pub mod stream;
+pub mod tb;
