@@ -19,7 +19,7 @@ use rust_hdl::prelude::Block;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use stream::{Lane, Port};
+use stream::{port_name, Lane, Port};
 use verilator_sys::{cache_dir, Builder, Model, OptLevel, PortId};
 
 /// Cycles for which `reset` is held.
@@ -73,7 +73,8 @@ impl Tb {
         self.source_of(prefix, &["data"], stall)
     }
 
-    /// Drives a valid/ready port with several payload fields, e.g. `["addr", "len"]`.
+    /// Drives a valid/ready port with several payload fields, e.g. `["addr", "len"]`. A prefix that ends in `_` brings
+    /// its own separator: `source_of("r_", &["id", "data"], 20)` means `r_id`, `r_data`, `r_valid`, `r_ready`.
     pub fn source_of(&mut self, prefix: &str, fields: &[&str], stall: u32) -> Source {
         let source = Source::new(Lane::new(&self.model, prefix, fields, true, stall));
         self.ports.push(source.0.clone());
@@ -95,14 +96,14 @@ impl Tb {
 
     /// Drives frames into AXI4-Stream port `prefix` (`$data`, `$keep`, `$last`, `$valid`, `$ready`).
     pub fn axis_source(&mut self, prefix: &str, stall: u32) -> AxisSource {
-        let bytes = self.width(&format!("{prefix}$keep")) as usize;
+        let bytes = self.width(&port_name(prefix, "keep")) as usize;
         let rng = Rc::new(RefCell::new(Rng::new(self.rng.next_u64())));
         AxisSource { source: self.source_of(prefix, &AXIS_FIELDS, stall), bytes, rng }
     }
 
     /// Collects frames from AXI4-Stream port `prefix`.
     pub fn axis_sink(&mut self, prefix: &str, stall: u32) -> AxisSink {
-        let bytes = self.width(&format!("{prefix}$keep")) as usize;
+        let bytes = self.width(&port_name(prefix, "keep")) as usize;
         AxisSink { sink: self.sink_of(prefix, &AXIS_FIELDS, stall), bytes, partial: Rc::default() }
     }
 

@@ -13,6 +13,12 @@ pub(super) type Beat = Vec<u32>;
 const LONG_STALL_ODDS: u64 = 64;
 const LONG_STALL: u64 = 40;
 
+/// `bus$field`, or `bus_field` when the prefix brings its own separator (`ar_`, `ctx$acq_`).
+pub(super) fn port_name(prefix: &str, field: &str) -> String {
+    let separator = if prefix.ends_with(['_', '$']) { "" } else { "$" };
+    format!("{prefix}{separator}{field}")
+}
+
 /// The ports that make up one stream.
 pub(super) struct Lane {
     prefix: String,
@@ -26,13 +32,14 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(model: &Model, prefix: &str, fields: &[&str], into_block: bool, stall: u32) -> Lane {
         let port = |field: &str, towards: bool| {
-            let id = model.port(&format!("{prefix}${field}")).unwrap_or_else(|e| panic!("{e}"));
+            let name = port_name(prefix, field);
+            let id = model.port(&name).unwrap_or_else(|e| panic!("{e}"));
             let expected = if towards == into_block { Direction::In } else { Direction::Out };
-            assert_eq!(model.info(id).direction, expected, "`{prefix}${field}` faces the other way");
+            assert_eq!(model.info(id).direction, expected, "`{name}` faces the other way");
             id
         };
         assert!(stall <= 90, "stall probability is 0..=90 percent");
-        let ready = model.try_port(&format!("{prefix}$ready")).map(|_| port("ready", false));
+        let ready = model.try_port(&port_name(prefix, "ready")).map(|_| port("ready", false));
         let width = |id: PortId| (id, model.info(id).width);
         let fields = fields.iter().map(|field| width(port(field, true))).collect();
         Lane { prefix: prefix.into(), fields, valid: port("valid", true), ready, stall, stalled_for: 0 }

@@ -1,36 +1,17 @@
 //! The test bench against good and bad blocks.
 
-use super::*;
+use super::{Fields, Tb};
+use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use rust_hdl::prelude::*;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-
-#[derive(LogicInterface, Clone, Debug, Default)]
-#[join = "Src"]
-struct Snk<const W: usize, const K: usize> {
-    data: Signal<In, Bits<W>>,
-    keep: Signal<In, Bits<K>>,
-    last: Signal<In, Bit>,
-    valid: Signal<In, Bit>,
-    ready: Signal<Out, Bit>,
-}
-
-#[derive(LogicInterface, Clone, Debug, Default)]
-#[join = "Snk"]
-struct Src<const W: usize, const K: usize> {
-    data: Signal<Out, Bits<W>>,
-    keep: Signal<Out, Bits<K>>,
-    last: Signal<Out, Bit>,
-    valid: Signal<Out, Bit>,
-    ready: Signal<In, Bit>,
-}
 
 /// A one-entry buffer: half throughput, all outputs registered.
 #[derive(LogicBlock, Default)]
 struct Slot<const W: usize, const K: usize> {
     clock: Signal<In, Clock>,
     reset: Signal<In, Bit>,
-    s: Snk<W, K>,
-    m: Src<W, K>,
+    s: AxisSink<W, K>,
+    m: AxisSrc<W, K>,
     data: DFF<Bits<W>>,
     keep: DFF<Bits<K>>,
     last: DFF<Bit>,
@@ -66,8 +47,8 @@ impl<const W: usize, const K: usize> Logic for Slot<W, K> {
 struct Pair {
     clock: Signal<In, Clock>,
     reset: Signal<In, Bit>,
-    s: Snk<64, 8>,
-    m: Src<64, 8>,
+    s: AxisSink<64, 8>,
+    m: AxisSrc<64, 8>,
     a: Slot<64, 8>,
     b: Slot<64, 8>,
 }
@@ -78,9 +59,9 @@ impl Logic for Pair {
         clock!(self, clock, a, b);
         self.a.reset.next = self.reset.val();
         self.b.reset.next = self.reset.val();
-        Snk::<64, 8>::link(&mut self.s, &mut self.a.s);
-        Src::<64, 8>::join(&mut self.a.m, &mut self.b.s);
-        Src::<64, 8>::link(&mut self.m, &mut self.b.m);
+        AxisSink::<64, 8>::link(&mut self.s, &mut self.a.s);
+        AxisSrc::<64, 8>::join(&mut self.a.m, &mut self.b.s);
+        AxisSrc::<64, 8>::link(&mut self.m, &mut self.b.m);
     }
 }
 
@@ -145,30 +126,14 @@ struct Msg {
 struct Echo {
     clock: Signal<In, Clock>,
     s_data: Signal<In, Msg>,
-    s: MsgIn,
-    m: MsgOut,
+    s: MsgSink<Msg>,
+    m: MsgSrc<Msg>,
     held: DFF<Msg>,
     full: DFF<Bit>,
     count: DFF<Bits<4>>,
     drops_valid: Constant<Bit>,
     changes_payload: Constant<Bit>,
     passes_ready: Constant<Bit>,
-}
-
-#[derive(LogicInterface, Clone, Debug, Default)]
-#[join = "MsgOut"]
-struct MsgIn {
-    data: Signal<In, Msg>,
-    valid: Signal<In, Bit>,
-    ready: Signal<Out, Bit>,
-}
-
-#[derive(LogicInterface, Clone, Debug, Default)]
-#[join = "MsgIn"]
-struct MsgOut {
-    data: Signal<Out, Msg>,
-    valid: Signal<Out, Bit>,
-    ready: Signal<In, Bit>,
 }
 
 impl Echo {
@@ -249,16 +214,16 @@ fn an_input_left_open_inside_is_reported() {
     #[derive(LogicBlock, Default)]
     struct Forgetful {
         clock: Signal<In, Clock>,
-        s: Snk<64, 8>,
-        m: Src<64, 8>,
+        s: AxisSink<64, 8>,
+        m: AxisSrc<64, 8>,
         slot: Slot<64, 8>,
     }
     impl Logic for Forgetful {
         #[hdl_gen]
         fn update(&mut self) {
             self.slot.clock.next = self.clock.val();
-            Snk::<64, 8>::link(&mut self.s, &mut self.slot.s);
-            Src::<64, 8>::link(&mut self.m, &mut self.slot.m);
+            AxisSink::<64, 8>::link(&mut self.s, &mut self.slot.s);
+            AxisSrc::<64, 8>::link(&mut self.m, &mut self.slot.m);
         }
     }
     let error = crate::emit::emit("forgetful", Forgetful::default()).unwrap_err();
