@@ -78,7 +78,7 @@ impl Builder {
         Library::open(&lib, &self.top, self.trace)
     }
 
-    fn make(&self, verilator: &Verilator, dir: &Path, lib: &Path) -> Result<(), Error> {
+    fn make(&self, verilator: &'static Verilator, dir: &Path, lib: &Path) -> Result<(), Error> {
         let obj = dir.join("obj");
         let source = dir.join(format!("{}.v", file_name(&self.top)));
         fs::write(&source, &self.verilog).map_err(Error::io(&source))?;
@@ -97,15 +97,16 @@ impl Builder {
         let shim_path = obj.join("ferric_shim.cpp");
         fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?)).map_err(Error::io(&shim_path))?;
 
-        let runtime = Runtime::get(verilator, self.opt, self.trace)?;
-        // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
-        let cold = Runtime::get(verilator, OptLevel::O1, self.trace)?;
+        let runtime = Runtime::get(verilator, self.trace)?;
+        let header = runtime.header(self.opt)?;
         let units = units(&obj)?;
+        // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
+        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(OptLevel::O1)? } else { header.clone() };
         let objects = parallel(&units, |unit| {
-            let runtime = if unit.cold { &cold } else { &runtime };
+            let (opt, header) = if unit.cold { (OptLevel::O1, &cold) } else { (self.opt, &header) };
             let object = unit.path.with_extension("o");
-            let mut command = runtime.compiler();
-            command.arg("-include").arg(runtime.header()).arg("-I").arg(&obj);
+            let mut command = runtime.compiler(opt.flag());
+            command.arg("-include").arg(header).arg("-I").arg(&obj);
             command.arg("-c").arg(&unit.path).arg("-o").arg(&object);
             run(&mut command, &cxx(), &self.top)?;
             Ok(object)
@@ -180,63 +181,74 @@ fn parallel<T: Sync, R: Send>(items: &[T], job: impl Fn(&T) -> Result<R, Error> 
     results.into_inner().expect("a compile thread panicked").into_iter().collect()
 }
 
-/// Verilator's own run-time library and a precompiled header, built once per optimisation level.
+/// Verilator's own run-time library and a precompiled header, each built once.
 struct Runtime {
-    dir: PathBuf,
+    /// Everything but the optimisation level.
     flags: Vec<String>,
     objects: Vec<PathBuf>,
+    verilator: &'static Verilator,
 }
 
+/// How the runtime's own objects are compiled, whatever the model's level.
+const RUNTIME_OPT: &str = "-O2";
+
 impl Runtime {
-    fn get(verilator: &Verilator, opt: OptLevel, trace: bool) -> Result<Runtime, Error> {
+    /// The runtime for models with or without tracing.
+    fn get(verilator: &'static Verilator, trace: bool) -> Result<Runtime, Error> {
         let include = verilator.include.display().to_string();
         let traced = u8::from(trace);
-        let mut flags: Vec<String> = ["-std=c++17", "-fPIC", "-w", "-fno-gnu-unique", "-fvisibility=hidden"]
-            .map(String::from)
-            .to_vec();
-        flags.push(opt.flag().into());
+        let fixed = ["-std=c++17", "-fPIC", "-w", "-fno-gnu-unique", "-fvisibility=hidden"];
+        let mut flags: Vec<String> = fixed.map(String::from).to_vec();
         flags.extend(["-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE_VCD=0", "-DVL_TIME_CONTEXT"].map(String::from));
         flags.extend([format!("-DVM_TRACE={traced}"), format!("-DVM_TRACE_FST={traced}")]);
         flags.extend([format!("-I{include}"), format!("-I{include}/vltstd")]);
+        let mut runtime = Runtime { flags, objects: Vec::new(), verilator };
         let mut sources = vec!["verilated.cpp", "verilated_threads.cpp"];
         sources.extend(trace.then_some("verilated_fst_c.cpp"));
-
-        let key = content_hash(&[&flags.join(" "), &cxx(), &verilator.version, shim::SHIM_VERSION]);
-        let dir = cache_dir().join(format!("runtime-{key}"));
-        let objects = sources.iter().map(|source| dir.join(source).with_extension("o")).collect();
-        let runtime = Runtime { dir, flags, objects };
-        let done = runtime.dir.join("done");
-        if !done.is_file() {
-            let _lock = Lock::take(&runtime.dir)?;
-            if !done.is_file() {
-                runtime.make(verilator, &sources)?;
-                fs::write(&done, "").map_err(Error::io(&done))?;
-            }
-        }
+        let dir = runtime.once(RUNTIME_OPT, |dir| {
+            let jobs: Vec<_> = sources.iter().map(|s| (verilator.include.join(s), dir.join(s).with_extension("o"))).collect();
+            parallel(&jobs, |(source, object)| runtime.compile(RUNTIME_OPT, "c++", source, object)).map(drop)
+        })?;
+        runtime.objects = sources.iter().map(|source| dir.join(source).with_extension("o")).collect();
         Ok(runtime)
     }
 
-    fn make(&self, verilator: &Verilator, sources: &[&str]) -> Result<(), Error> {
-        let header = self.header();
-        let trace = "#if VM_TRACE\n#include \"verilated_fst_c.h\"\n#endif\n";
-        fs::write(&header, format!("#include \"verilated.h\"\n{trace}")).map_err(Error::io(&header))?;
-        let mut jobs = vec![(header.clone(), header.with_extension("h.gch"), "c++-header")];
-        jobs.extend(sources.iter().zip(&self.objects).map(|(s, o)| (verilator.include.join(s), o.clone(), "c++")));
-        parallel(&jobs, |(source, target, language)| {
-            let mut command = self.compiler();
-            command.args(["-x", language, "-c"]).arg(source).arg("-o").arg(target);
-            run(&mut command, &cxx(), "the Verilator runtime")
+    /// A header that stands precompiled for models at level `opt`.
+    fn header(&self, opt: OptLevel) -> Result<PathBuf, Error> {
+        const NAME: &str = "ferric_runtime.h";
+        let dir = self.once(&format!("header {}", opt.flag()), |dir| {
+            let header = dir.join(NAME);
+            let text = "#include \"verilated.h\"\n#if VM_TRACE\n#include \"verilated_fst_c.h\"\n#endif\n";
+            fs::write(&header, text).map_err(Error::io(&header))?;
+            self.compile(opt.flag(), "c++-header", &header, &header.with_extension("h.gch"))
         })?;
-        Ok(())
+        Ok(dir.join(NAME))
     }
 
-    fn header(&self) -> PathBuf {
-        self.dir.join("ferric_runtime.h")
+    /// The cache directory for `what` with these flags, filled by `make` if it is not there yet.
+    fn once(&self, what: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
+        let parts = [what, &self.flags.join(" "), &cxx(), &self.verilator.version, shim::SHIM_VERSION];
+        let dir = cache_dir().join(format!("runtime-{}", content_hash(&parts)));
+        let done = dir.join("done");
+        if !done.is_file() {
+            let _lock = Lock::take(&dir)?;
+            if !done.is_file() {
+                make(&dir)?;
+                fs::write(&done, "").map_err(Error::io(&done))?;
+            }
+        }
+        Ok(dir)
     }
 
-    fn compiler(&self) -> Command {
+    fn compile(&self, opt: &str, language: &str, source: &Path, target: &Path) -> Result<(), Error> {
+        let mut command = self.compiler(opt);
+        command.args(["-x", language, "-c"]).arg(source).arg("-o").arg(target);
+        run(&mut command, &cxx(), "the Verilator runtime").map(drop)
+    }
+
+    fn compiler(&self, opt: &str) -> Command {
         let mut command = Command::new(cxx());
-        command.args(&self.flags);
+        command.args(&self.flags).arg(opt);
         command
     }
 }
