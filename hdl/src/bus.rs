@@ -67,3 +67,47 @@ pub struct AxisSink<const W: usize, const K: usize> {
     /// The block takes it in this cycle.
     pub ready: Signal<Out, Bit>,
 }
+
+/// An engine's port to the context store (`context/store`): acquire a line by id, get it, give it back.
+///
+/// Three valid/ready channels. `acq`: `acq_id` is wanted, `acq_tag` comes back with it. `line`: the context, or
+/// `line_fault` when the id does not exist (no release follows). `rel`: the owner gives the line back, with new
+/// contents if `rel_dirty`. Latency is variable; a client holds at most one line at a time.
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "CtxServer"]
+pub struct CtxClient<T: Synth> {
+    pub acq_valid: Signal<Out, Bit>,
+    pub acq_ready: Signal<In, Bit>,
+    pub acq_id: Signal<Out, Bits<24>>,
+    pub acq_tag: Signal<Out, Bits<4>>,
+    pub line_valid: Signal<In, Bit>,
+    pub line_ready: Signal<Out, Bit>,
+    pub line_data: Signal<In, T>,
+    pub line_tag: Signal<In, Bits<4>>,
+    pub line_fault: Signal<In, Bit>,
+    pub rel_valid: Signal<Out, Bit>,
+    pub rel_ready: Signal<In, Bit>,
+    pub rel_id: Signal<Out, Bits<24>>,
+    pub rel_dirty: Signal<Out, Bit>,
+    pub rel_data: Signal<Out, T>,
+}
+
+/// The context store's half of [`CtxClient`].
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "CtxClient"]
+pub struct CtxServer<T: Synth> {
+    pub acq_valid: Signal<In, Bit>,
+    pub acq_ready: Signal<Out, Bit>,
+    pub acq_id: Signal<In, Bits<24>>,
+    pub acq_tag: Signal<In, Bits<4>>,
+    pub line_valid: Signal<Out, Bit>,
+    pub line_ready: Signal<In, Bit>,
+    pub line_data: Signal<Out, T>,
+    pub line_tag: Signal<Out, Bits<4>>,
+    pub line_fault: Signal<Out, Bit>,
+    pub rel_valid: Signal<In, Bit>,
+    pub rel_ready: Signal<Out, Bit>,
+    pub rel_id: Signal<In, Bits<24>>,
+    pub rel_dirty: Signal<In, Bit>,
+    pub rel_data: Signal<In, T>,
+}

@@ -1,5 +1,53 @@
 //! Leaf primitives: the only place with Verilog text. A leaf has no protocol state, only storage, pure functions and
-//! (for [`chaos`]) a test-only pattern generator.
+//! (for [`chaos`]) a test-only pattern generator. Latencies and resources: README.md.
 
+pub mod arb;
 pub mod chaos;
+pub mod keep_mask;
+pub mod lane_ram;
+pub mod model;
+pub mod mux;
+pub mod pack;
+pub mod popcount;
 pub mod ram;
+pub mod rotate;
+pub mod slot;
+#[cfg(test)]
+mod tests;
+pub mod xor_matrix;
+
+/// Reference to bit `i` of a vector of `width` bits. A one-bit port is a scalar, which Verilog does not let us index.
+fn bit(name: &str, width: usize, i: usize) -> String {
+    if width == 1 {
+        name.into()
+    } else {
+        format!("{name}[{i}]")
+    }
+}
+
+/// Concatenation of `bits[0]` (lowest) to the last, with runs of consecutive source bits merged into part selects:
+/// simulators evaluate a part select far faster than single bits. `None` is a constant zero.
+fn concat(name: &str, width: usize, bits: &[Option<usize>]) -> String {
+    let mut parts = Vec::new();
+    let mut i = 0;
+    while i < bits.len() {
+        let mut n = 1;
+        match bits[i] {
+            Some(first) => {
+                while i + n < bits.len() && bits[i + n] == Some(first + n) {
+                    n += 1;
+                }
+                parts.push(if n == 1 { bit(name, width, first) } else { format!("{name}[{}:{first}]", first + n - 1) });
+            }
+            None => {
+                while i + n < bits.len() && bits[i + n].is_none() {
+                    n += 1;
+                }
+                parts.push(format!("{n}'d0"));
+            }
+        }
+        i += n;
+    }
+    parts.reverse();
+    format!("{{{}}}", parts.join(", "))
+}

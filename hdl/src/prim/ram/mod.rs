@@ -18,7 +18,7 @@ pub const LUT_RAM_MAX_A: usize = 6;
 /// Below this many bits a deep memory is cheaper in LUTs than as a mostly empty block RAM: the tool decides.
 const BLOCK_MIN_BITS: usize = 4096;
 
-fn style(a: usize, bits: usize) -> &'static str {
+pub(super) fn style(a: usize, bits: usize) -> &'static str {
     if a <= LUT_RAM_MAX_A {
         "(* ram_style = \"distributed\" *) "
     } else if bits << a >= BLOCK_MIN_BITS {
