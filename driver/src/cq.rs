@@ -1,0 +1,120 @@
+//! Completion queues: written by the card into host memory, polled without registers, locks or allocation.
+use crate::admin::words;
+use crate::context::Inner;
+use crate::dma::DmaBuffer;
+use crate::eq::EventQueue;
+use crate::error::{Error, Result};
+use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus};
+use ferric_abi::context::CqCtx;
+use ferric_abi::csr;
+use ferric_abi::host::{Cqe, Doorbell};
+use std::sync::Arc;
+
+/// A finished work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The program's number for the work request.
+    pub wr_id: u64,
+    /// Outcome.
+    pub status: CqeStatus,
+    /// What it was.
+    pub opcode: CqeOpcode,
+    /// Local queue pair.
+    pub qpn: u32,
+    /// Receive side.
+    pub is_recv: bool,
+    /// Bytes received.
+    pub byte_len: u32,
+    /// Immediate data.
+    pub imm: Option<u32>,
+    /// The sender asked for a solicited event.
+    pub solicited: bool,
+    /// Card time in ticks of 1.024 us.
+    pub timestamp: u64,
+    /// AETH syndrome or cause behind an error.
+    pub syndrome: u8,
+}
+
+/// A completion queue.
+pub struct CompletionQueue {
+    ctx: Arc<Inner>,
+    id: u32,
+    ring: DmaBuffer,
+    log_size: u8,
+    consumer: u16,
+    reported: u16,
+}
+
+impl CompletionQueue {
+    pub(crate) fn create(ctx: &Arc<Inner>, entries: usize, eq: &EventQueue) -> Result<Self> {
+        if entries == 0 || entries > 1 << 15 {
+            return Err(Error::Invalid("completion queue size must be 1 to 32768 entries"));
+        }
+        let log_size = entries.next_power_of_two().trailing_zeros().max(1) as u8;
+        let ring = DmaBuffer::new(&ctx.device, Cqe::BYTES << log_size)?;
+        let id = ctx.cq_ids.take()?;
+        let line = CqCtx::default().with_base(ring.iova()).with_log_size(log_size).with_valid(true).with_eqn(eq.id() as u8);
+        if let Err(e) = ctx.admin("create CQ", AdminOpcode::CreateCq, id, &words::<4>(&line.0)) {
+            ctx.cq_ids.give(id);
+            return Err(e);
+        }
+        Ok(Self { ctx: ctx.clone(), id, ring, log_size, consumer: 0, reported: 0 })
+    }
+
+    /// Number of the queue.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Takes the next completion, if there is one.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Completion> {
+        let slot = self.consumer as usize & ((1 << self.log_size) - 1);
+        let phase = self.consumer >> self.log_size & 1 == 0;
+        if (self.ring.read_flag(slot * Cqe::BYTES + Cqe::BYTES - 1) >> 7 == 1) != phase {
+            return None;
+        }
+        let e = Cqe(self.ring.read(slot * Cqe::BYTES));
+        self.consumer = self.consumer.wrapping_add(1);
+        // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
+        if self.consumer.wrapping_sub(self.reported) >= 1 << (self.log_size.max(2) - 2) {
+            self.report(false, false);
+        }
+        let wr_id = self.ctx.qps.complete(e.qpn(), e.is_recv(), e.wqe_index());
+        Some(Completion {
+            wr_id,
+            status: CqeStatus::from_u8(e.status()).unwrap_or(CqeStatus::Fatal),
+            opcode: CqeOpcode::from_u8(e.opcode()).unwrap_or(CqeOpcode::Nop),
+            qpn: e.qpn(),
+            is_recv: e.is_recv(),
+            byte_len: e.byte_len(),
+            imm: e.imm_valid().then(|| e.imm()),
+            solicited: e.solicited(),
+            timestamp: e.timestamp(),
+            syndrome: e.syndrome(),
+        })
+    }
+
+    /// Asks for an event at the next completion (`solicited_only`: at the next solicited one or error). If completions
+    /// are already waiting the event comes at once, so arm-then-poll-then-wait misses nothing.
+    pub fn arm(&mut self, solicited_only: bool) {
+        self.report(!solicited_only, solicited_only);
+    }
+
+    fn report(&mut self, arm: bool, arm_solicited: bool) {
+        self.reported = self.consumer;
+        let bell = Doorbell::default().with_id(self.id).with_index(self.consumer).with_arm(arm).with_arm_solicited(arm_solicited);
+        self.ctx.device.write64(csr::DB_CQ, u64::from_le_bytes(bell.0));
+    }
+
+    /// Calls the device's wait hook once: for busy-wait loops around [`Self::poll`].
+    pub fn relax(&self) {
+        self.ctx.device.relax();
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        self.ctx.destroy("destroy CQ", AdminOpcode::DestroyCq, self.id, &self.ctx.cq_ids);
+    }
+}

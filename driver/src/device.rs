@@ -1,0 +1,40 @@
+//! What the driver needs from a card: one trait, with the simulated card, VFIO or a vfio-user client behind it.
+use crate::error::Result;
+use std::time::Duration;
+
+/// Access rights of a DMA mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaAccess {
+    /// The card may read.
+    Read,
+    /// The card may read and write.
+    ReadWrite,
+}
+
+/// A function of a card. Offsets are inside the function's BAR window.
+///
+/// Register reads are for discovery and admin only: the data path uses `write64` and `write_line` (posted) and host memory.
+pub trait Device: Send + Sync {
+    /// Reads a 32-bit register.
+    fn read32(&self, offset: u32) -> u32;
+    /// Posts a 32-bit register write.
+    fn write32(&self, offset: u32, value: u32);
+    /// Posts a 64-bit doorbell write.
+    fn write64(&self, offset: u32, value: u64);
+    /// Posts a 64-byte write-combined line, aligned to 64 bytes.
+    fn write_line(&self, offset: u32, line: &[u8; 64]);
+    /// Maps whole pages of process memory for DMA and returns the IOVA of each 4 KiB page, in order. They need not be contiguous
+    /// unless `contiguous` is asked for.
+    ///
+    /// # Safety
+    /// `ptr..ptr + len` must stay allocated until [`Device::unmap`]; the card reads and writes it behind the compiler's back.
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> Result<Vec<u64>>;
+    /// Removes a mapping made by [`Device::map`].
+    fn unmap(&self, iovas: &[u64]);
+    /// Called in every busy-wait loop. Hardware: a CPU pause. Simulation: steps time.
+    fn relax(&self);
+    /// Waits until MSI-X `vector` fires or `timeout` (of the device's time) passes; false on time-out.
+    fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool>;
+    /// Time on the device's clock, for time-outs in busy-wait loops.
+    fn now(&self) -> Duration;
+}

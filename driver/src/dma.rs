@@ -1,0 +1,89 @@
+//! DMA memory owned by the driver: rings, page tables, admin queues.
+use crate::device::{Device, DmaAccess};
+use crate::error::Result;
+use std::alloc::{alloc_zeroed, dealloc, Layout};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Bytes of a page for DMA mappings.
+pub const PAGE: usize = 4096;
+
+/// Zeroed, page-aligned memory mapped contiguously in IOVA space for the card; unmapped and freed on drop.
+pub struct DmaBuffer {
+    device: Arc<dyn Device>,
+    ptr: NonNull<u8>,
+    len: usize,
+    iovas: Vec<u64>,
+}
+
+// The buffer is plain memory; concurrent access by the card is through volatile operations only.
+unsafe impl Send for DmaBuffer {}
+unsafe impl Sync for DmaBuffer {}
+
+impl DmaBuffer {
+    /// Allocates at least `len` bytes.
+    pub fn new(device: &Arc<dyn Device>, len: usize) -> Result<Self> {
+        let len = len.max(1).next_multiple_of(PAGE);
+        let layout = Layout::from_size_align(len, PAGE).expect("page-aligned size");
+        // SAFETY: len > 0.
+        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| std::alloc::handle_alloc_error(layout));
+        // SAFETY: freed only after unmap, in drop.
+        match unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) } {
+            Ok(iovas) => Ok(Self { device: device.clone(), ptr, len, iovas }),
+            Err(e) => {
+                // SAFETY: allocated above with this layout.
+                unsafe { dealloc(ptr.as_ptr(), layout) };
+                Err(e)
+            }
+        }
+    }
+
+    /// IOVA of the first byte.
+    pub fn iova(&self) -> u64 {
+        self.iovas[0]
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never true: a buffer has at least one page.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes bytes that the card will read after the next doorbell.
+    #[inline(always)]
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.len);
+        // SAFETY: in bounds; the card does not write this range (rings have one writer per slot).
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.ptr.as_ptr().add(offset), bytes.len()) }
+    }
+
+    /// Reads `N` bytes that the card may have written.
+    #[inline(always)]
+    pub fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
+        assert!(offset + N <= self.len);
+        // SAFETY: in bounds; byte arrays have no invalid values.
+        unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset) as *const [u8; N]) }
+    }
+
+    /// Reads one byte that the card may have written (phase bits), with acquire ordering for what was written before it.
+    #[inline(always)]
+    pub fn read_flag(&self, offset: usize) -> u8 {
+        assert!(offset < self.len);
+        // SAFETY: in bounds.
+        let v = unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset)) };
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        v
+    }
+}
+
+impl Drop for DmaBuffer {
+    fn drop(&mut self) {
+        self.device.unmap(&self.iovas);
+        // SAFETY: allocated in `new` with this layout; the card can no longer reach it.
+        unsafe { dealloc(self.ptr.as_ptr(), Layout::from_size_align_unchecked(self.len, PAGE)) }
+    }
+}

@@ -1,0 +1,52 @@
+//! Typed errors.
+use ferric_abi::codes::AdminStatus;
+
+/// What can go wrong between the program, the driver and the card.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The device does not answer with Ferric's magic number.
+    #[error("device is not a Ferric card (magic register reads {0:#010x}); check the PCI address and that the bitstream is loaded")]
+    NotFerric(u32),
+    /// The card speaks another major interface version.
+    #[error("card speaks interface version {card:#010x}, this driver {driver:#010x}; update one of them")]
+    Version {
+        /// Version register of the card.
+        card: u32,
+        /// Version this driver was built for.
+        driver: u32,
+    },
+    /// The back end could not map memory for DMA.
+    #[error("DMA mapping of {len} bytes failed: {reason}")]
+    Map {
+        /// Bytes.
+        len: usize,
+        /// What the back end said.
+        reason: String,
+    },
+    /// The card refused an admin command.
+    #[error("{what} refused by the card: {status:?}")]
+    Admin {
+        /// Command in words.
+        what: &'static str,
+        /// The card's status.
+        status: AdminStatus,
+    },
+    /// The card did not complete an admin command in time.
+    #[error("admin command timed out: {0}")]
+    AdminTimeout(&'static str),
+    /// All numbers of a kind are in use.
+    #[error("the card's {0} are exhausted")]
+    Exhausted(&'static str),
+    /// A parameter is out of the card's or the protocol's range.
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// The work queue has no free slot; poll completions first.
+    #[error("work queue is full")]
+    QueueFull,
+    /// The queue pair is not in a state that allows this.
+    #[error("queue pair is in the wrong state")]
+    State,
+}
+
+/// Result with the driver's error.
+pub type Result<T> = core::result::Result<T, Error>;

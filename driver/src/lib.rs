@@ -1,0 +1,28 @@
+//! Ferric's userspace driver: a verbs-shaped API over any [`device::Device`]. Nothing here knows whether the card is
+//! real or simulated.
+//!
+//! ```text
+//! Context -> Pd -> MemoryRegion
+//!         -> CompletionQueue
+//!         -> QueuePair: post_send, post_recv          CompletionQueue: poll, arm, wait
+//! ```
+#![warn(missing_docs)]
+
+pub mod admin;
+pub mod context;
+pub mod cq;
+pub mod device;
+pub mod dma;
+pub mod eq;
+pub mod error;
+pub mod mr;
+pub mod qp;
+pub mod types;
+
+pub use context::{Config, Context, Pd};
+pub use cq::{Completion, CompletionQueue};
+pub use device::Device;
+pub use error::Error;
+pub use mr::{Access, MemoryRegion};
+pub use qp::{QueuePair, QpConfig, RecvRequest, SendRequest};
+pub use types::*;

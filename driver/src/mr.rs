@@ -1,0 +1,162 @@
+//! Memory regions: user memory, mapped page by page, with a page table in DMA memory.
+use crate::admin::words;
+use crate::context::PdInner;
+use crate::device::DmaAccess;
+use crate::dma::{DmaBuffer, PAGE};
+use crate::error::{Error, Result};
+use ferric_abi::codes::AdminOpcode;
+use ferric_abi::context::MrCtx;
+use ferric_abi::host::Pte;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Arc;
+
+/// Permissions of a region; local read is always allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Receives may be placed here.
+    pub local_write: bool,
+    /// The peer may WRITE.
+    pub remote_write: bool,
+    /// The peer may READ.
+    pub remote_read: bool,
+    /// The peer may use atomics.
+    pub remote_atomic: bool,
+}
+
+impl Access {
+    /// Everything.
+    pub const ALL: Self = Self { local_write: true, remote_write: true, remote_read: true, remote_atomic: true };
+    /// Receives only.
+    pub const LOCAL_WRITE: Self = Self { local_write: true, remote_write: false, remote_read: false, remote_atomic: false };
+    /// Local reads only.
+    pub const READ_ONLY: Self = Self { local_write: false, remote_write: false, remote_read: false, remote_atomic: false };
+}
+
+/// A registered region. The card may read and, with permission, write it at any time, so its bytes are reached through
+/// copies ([`MemoryRegion::read`], [`MemoryRegion::write`]), never through references.
+pub struct MemoryRegion {
+    pd: Arc<PdInner>,
+    index: u32,
+    key: u32,
+    ptr: *mut u8,
+    len: usize,
+    iovas: Vec<u64>,
+    _table: DmaBuffer,
+}
+
+// Raw bytes, reached by volatile copies only.
+unsafe impl Send for MemoryRegion {}
+unsafe impl Sync for MemoryRegion {}
+
+/// Key variants differ from one registration to the next, so that a stale key misses.
+static VARIANT: AtomicU8 = AtomicU8::new(1);
+
+impl MemoryRegion {
+    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access) -> Result<Self> {
+        let len = memory.len();
+        if len == 0 {
+            return Err(Error::Invalid("a memory region has at least one byte"));
+        }
+        let ctx = &pd.ctx;
+        let ptr = Box::into_raw(memory) as *mut u8;
+        let free = |ptr: *mut u8| {
+            // SAFETY: made by Box::into_raw above, not mapped any more.
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(ptr, len)) })
+        };
+        let first_page = ptr as usize & !(PAGE - 1);
+        let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
+        let dma = if access.local_write || access.remote_write || access.remote_atomic { DmaAccess::ReadWrite } else { DmaAccess::Read };
+        // SAFETY: the region owns the memory and unmaps it on drop.
+        let iovas = match unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) } {
+            Ok(i) => i,
+            Err(e) => {
+                free(ptr);
+                return Err(e);
+            }
+        };
+        let made = (|| {
+            let table = DmaBuffer::new(&ctx.device, iovas.len() * Pte::BYTES)?;
+            for (i, iova) in iovas.iter().enumerate() {
+                table.write(i * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
+            }
+            let index = ctx.mr_ids.take()?;
+            let variant = VARIANT.fetch_add(1, Ordering::Relaxed);
+            let line = MrCtx::default()
+                .with_valid(true)
+                .with_local_write(access.local_write)
+                .with_remote_write(access.remote_write)
+                .with_remote_read(access.remote_read)
+                .with_remote_atomic(access.remote_atomic)
+                .with_variant(variant)
+                .with_pd(pd.id)
+                .with_start(ptr as u64)
+                .with_length(len as u64)
+                .with_table(table.iova());
+            if let Err(e) = ctx.admin("create MR", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
+                ctx.mr_ids.give(index);
+                return Err(e);
+            }
+            Ok((table, index, index << 8 | variant as u32))
+        })();
+        match made {
+            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, ptr, len, iovas, _table: table }),
+            Err(e) => {
+                ctx.device.unmap(&iovas);
+                free(ptr);
+                Err(e)
+            }
+        }
+    }
+
+    /// Local key.
+    pub fn lkey(&self) -> u32 {
+        self.key
+    }
+    /// Remote key.
+    pub fn rkey(&self) -> u32 {
+        self.key
+    }
+    /// Virtual address of the first byte.
+    pub fn addr(&self) -> u64 {
+        self.ptr as u64
+    }
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Copies `bytes` into the region at `offset`.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|e| e <= self.len), "outside the region");
+        // SAFETY: in bounds.
+        unsafe { std::ptr::copy(bytes.as_ptr(), self.ptr.add(offset), bytes.len()) }
+    }
+
+    /// Copies bytes out of the region from `offset`.
+    pub fn read(&self, offset: usize, out: &mut [u8]) {
+        assert!(offset.checked_add(out.len()).is_some_and(|e| e <= self.len), "outside the region");
+        // SAFETY: in bounds.
+        unsafe { std::ptr::copy(self.ptr.add(offset), out.as_mut_ptr(), out.len()) }
+    }
+
+    /// A copy of `len` bytes from `offset`.
+    pub fn to_vec(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut v = vec![0; len];
+        self.read(offset, &mut v);
+        v
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        let ctx = &self.pd.ctx;
+        ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
+        ctx.device.unmap(&self.iovas);
+        // SAFETY: made from a box of this length; the card lost its key and its mapping.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.ptr, self.len)) });
+    }
+}
