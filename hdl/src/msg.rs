@@ -6,12 +6,12 @@ use rust_hdl::prelude::*;
 /// One bit is a `Bit`, so that it can stand in conditions.
 macro_rules! width {
     (1) => { Bit };
-    ($w:literal) => { Bits<$w> };
+    ($w:tt) => { Bits<$w> };
 }
 
 /// Declares a message: a `LogicStruct` plus its field table for test benches (`name, width`, first field lowest).
 macro_rules! messages {
-    ($( $(#[doc = $doc:literal])* $name:ident { $( $field:ident : $w:literal, )* } )*) => { $(
+    ($( $(#[doc = $doc:literal])* $name:ident { $( $field:ident : $w:tt, )* } )*) => { $(
         $(#[doc = $doc])*
         #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
         pub struct $name { $( pub $field: width!($w) ),* }

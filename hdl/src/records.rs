@@ -7,11 +7,11 @@ use rust_hdl::prelude::*;
 /// Hardware type of an abi field.
 macro_rules! hdl_type {
     (bool 1) => { Bit };
-    ($t:ident $w:literal) => { Bits<$w> };
+    ($t:ident $w:tt) => { Bits<$w> };
 }
 
 macro_rules! logic_structs {
-    ($order:ident; $( #[doc = $doc:literal] $name:ident [$bytes:literal] { $( $field:ident : $ty:ident [$width:literal] $fdoc:literal; )* } )*) => { $(
+    ($order:ident; $( #[doc = $doc:literal] $name:ident [$bytes:literal] { $( $field:ident : $ty:ident [$width:tt] $fdoc:literal; )* } )*) => { $(
         #[doc = $doc]
         #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
         pub struct $name { $( #[doc = $fdoc] pub $field: hdl_type!($ty $width) ),* }
