@@ -111,3 +111,31 @@ pub struct CtxServer<T: Synth> {
     pub rel_dirty: Signal<In, Bit>,
     pub rel_data: Signal<In, T>,
 }
+
+/// Producer half of a stream of wide byte records with their length, too wide for a `LogicStruct` generic in `N`.
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "WideSink"]
+pub struct WideSrc<const N: usize> {
+    /// The record, byte 0 in the low bits.
+    pub data: Signal<Out, Bits<N>>,
+    /// Its length in bytes.
+    pub len: Signal<Out, Bits<16>>,
+    /// A record is offered.
+    pub valid: Signal<Out, Bit>,
+    /// The consumer takes it in this cycle.
+    pub ready: Signal<In, Bit>,
+}
+
+/// Consumer half of [`WideSrc`].
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "WideSrc"]
+pub struct WideSink<const N: usize> {
+    /// The record, byte 0 in the low bits.
+    pub data: Signal<In, Bits<N>>,
+    /// Its length in bytes.
+    pub len: Signal<In, Bits<16>>,
+    /// A record is offered.
+    pub valid: Signal<In, Bit>,
+    /// The block takes it in this cycle.
+    pub ready: Signal<Out, Bit>,
+}

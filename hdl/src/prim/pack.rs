@@ -39,6 +39,59 @@ impl<const N: usize, const M: usize> Logic for Resize<N, M> {
     }
 }
 
+/// `y` = `x` moved down by a number of bits fixed at construction, zeros from above.
+#[derive(LogicBlock)]
+pub struct ShiftDown<const N: usize> {
+    pub x: Signal<In, Bits<N>>,
+    pub y: Signal<Out, Bits<N>>,
+    _bits: usize,
+}
+
+impl<const N: usize> ShiftDown<N> {
+    /// Moves by `bits`; N or more gives zero.
+    pub fn new(bits: usize) -> Self {
+        Self { x: Default::default(), y: Default::default(), _bits: bits }
+    }
+}
+
+impl<const N: usize> Logic for ShiftDown<N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let bits: Vec<_> = (0..N).map(|i| (i + self._bits < N).then_some(i + self._bits)).collect();
+        // Naming `x` keeps the sensitivity list from being empty when nothing of it is left.
+        let zero = if self._bits >= N { " & x" } else { "" };
+        Verilog::Custom(format!("always @(*) y = {}{zero};\n", super::concat("x", N, &bits)))
+    }
+}
+
+/// Single bits to a vector: bit `i` of `y` is `x[i]`. (`replace_bit` in a kernel shifts a one-bit value, which the lint
+/// gate refuses.)
+#[derive(LogicBlock)]
+pub struct Gather<const N: usize> {
+    pub x: [Signal<In, Bit>; N],
+    pub y: Signal<Out, Bits<N>>,
+}
+
+impl<const N: usize> Default for Gather<N> {
+    fn default() -> Self {
+        Self { x: std::array::from_fn(|_| Default::default()), y: Default::default() }
+    }
+}
+
+impl<const N: usize> Logic for Gather<N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let bits: Vec<_> = (0..N).rev().map(|i| format!("x${i}")).collect();
+        Verilog::Custom(format!("always @(*) y = {{{}}};\n", bits.join(", ")))
+    }
+}
+
 /// `y` = {`b`, `a`}: `a` in the low bits. C = A + B.
 #[derive(LogicBlock, Default)]
 pub struct Concat2<const A: usize, const B: usize, const C: usize> {

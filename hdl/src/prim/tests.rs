@@ -127,6 +127,9 @@ fn bundle<const W: usize, const K: usize, const LK: usize, const L: usize>() -> 
     b.add("slice", Slice::<W, 13>::new(W - 20));
     b.add("grow", Resize::<K, W>::default());
     b.add("cut", Resize::<W, 5>::default());
+    b.add("ga", Gather::<3>::default());
+    b.add("sd", ShiftDown::<W>::new(19));
+    b.add("sd0", ShiftDown::<W>::new(W));
     b.add("pick", BePick::<W, Rec>::new(shuffled(48, W)));
     b.add("pack", BePack::<W, Rec>::new(shuffled(48, W)));
     b.add("ohm", OneHotMux::<Bits<W>, 3>::default());
@@ -178,10 +181,13 @@ fn combinational<const W: usize, const K: usize, const LK: usize, const L: usize
         sim.set("slice_x", &x);
         sim.set("grow_x", &keep);
         sim.set("cut_x", &x);
+        sim.set("sd_x", &x);
+        sim.set("sd0_x", &x);
         sim.set("pick_x", &x);
         sim.set("pack_x", &rec);
         for i in 0..3 {
             sim.set(&format!("ohm_x${i}"), &mux[i]);
+            sim.put(&format!("ga_x${i}"), ones[i] as usize);
             sim.put(&format!("ixm_x${i}"), ones[i] as usize);
         }
         sim.set("ohm_sel", &sel);
@@ -212,6 +218,9 @@ fn combinational<const W: usize, const K: usize, const LK: usize, const L: usize
         assert_eq!(sim.get("slice_y"), x[W - 20..W - 7]);
         assert_eq!(sim.get("grow_y"), (0..W).map(|i| i < K && keep[i]).collect::<Vec<_>>());
         assert_eq!(sim.get("cut_y"), x[..5]);
+        assert_eq!(sim.get("ga_y"), ones);
+        assert_eq!(sim.get("sd_y"), (0..W).map(|i| i + 19 < W && x[i + 19]).collect::<Vec<_>>());
+        assert_eq!(sim.get("sd0_y"), vec![false; W]);
         assert_eq!(sim.get("pick_y"), model::pick(&list, &x));
         assert_eq!(sim.get("pack_y"), model::pack(&list, &rec, W));
         let or = (0..W).map(|i| (0..3).any(|k| sel[k] & mux[k][i])).collect::<Vec<_>>();

@@ -1,10 +1,17 @@
-//! Stream plumbing: register slices, FIFOs, arbiters and width converters over the interfaces in `crate::bus`.
+//! Stream plumbing over the interfaces in `crate::bus`: register slices, FIFOs, arbiters, a fork and width converters.
+//! Latencies and limits: README.md.
 
+pub mod arb;
 pub mod chaos;
 pub mod fifo;
+pub mod fork;
 pub mod slice;
 #[cfg(test)]
-mod smoke;
+mod tests;
+pub mod wide;
 
+pub use arb::{AxisArb, MsgArb};
 pub use fifo::{AxisFifo, MsgFifo};
+pub use fork::MsgFork;
 pub use slice::{AxisSlice, MsgSlice};
+pub use wide::{BeatsToWide, WideToBeats};
