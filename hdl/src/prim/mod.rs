@@ -14,6 +14,7 @@ pub mod rotate;
 pub mod slot;
 #[cfg(test)]
 mod tests;
+pub mod word;
 pub mod xor_matrix;
 
 /// Reference to bit `i` of a vector of `width` bits. A one-bit port is a scalar, which Verilog does not let us index.

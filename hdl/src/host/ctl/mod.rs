@@ -1,0 +1,2 @@
+//! The control bus inside the card: words in, table lines out.
+pub mod line;
