@@ -68,7 +68,7 @@ impl Probe for OpenSignals {
     }
     fn visit_atom(&mut self, name: &str, signal: &dyn Atom) {
         let input = matches!(signal.kind(), AtomKind::InputParameter | AtomKind::InOutParameter);
-        if !signal.connected() && !(input && self.scopes.len() == 1) {
+        if !(signal.connected() || (input && self.scopes.len() == 1)) {
             let kind = if input { "input" } else { "signal" };
             let path = [self.scopes.join("."), self.buses.join("$"), name.to_string()];
             let path = path.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(".");

@@ -199,7 +199,7 @@ impl Model {
         let width = self.info(port).width as usize;
         assert_eq!(words.len(), width.div_ceil(32), "words of `{}`", self.info(port).name);
         let top = words.last().copied().unwrap_or(0);
-        assert!(width % 32 == 0 || top >> (width % 32) == 0, "value does not fit `{}`", self.info(port).name);
+        assert!(width.is_multiple_of(32) || top >> (width % 32) == 0, "value does not fit `{}`", self.info(port).name);
         for (bytes, word) in self.bytes_mut(port).chunks_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
         }
@@ -224,7 +224,7 @@ impl Model {
     pub fn set_bytes(&mut self, port: PortId, bytes: &[u8]) {
         let width = self.info(port).width;
         let top = bytes.last().copied().unwrap_or(0);
-        assert!(width % 8 == 0 || top >> (width % 8) == 0, "value does not fit `{}`", self.info(port).name);
+        assert!(width.is_multiple_of(8) || top >> (width % 8) == 0, "value does not fit `{}`", self.info(port).name);
         self.bytes_mut(port).copy_from_slice(bytes);
     }
 
