@@ -1,1 +1,3 @@
 //! See `docs/microarchitecture.md`.
+
+pub mod icrc;

@@ -5,6 +5,7 @@ pub mod arb;
 pub mod chaos;
 pub mod keep_mask;
 pub mod lane_ram;
+pub mod lookup;
 pub mod model;
 pub mod mux;
 pub mod pack;
