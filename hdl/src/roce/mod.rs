@@ -1,1 +1,4 @@
 //! See `docs/microarchitecture.md`.
+
+pub mod timer;
+pub mod tracker;

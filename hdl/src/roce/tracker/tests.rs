@@ -1,0 +1,31 @@
+use super::Tracker;
+use crate::msg::{TrackEntry, TrackRead, TrackWrite};
+use crate::tb::{Fields, Tb};
+use std::collections::HashMap;
+
+/// Reads return what was last written to the queue's slot.
+#[test]
+fn entries_come_back() {
+    let mut tb = Tb::new("tracker3", Tracker::<3, 10>::default());
+    let (write, read, entry) = (tb.source("s_write", 30), tb.source("s_read", 30), tb.sink("m_entry", 40));
+    let (fw, fr, fe) = (Fields::of::<TrackWrite>(), Fields::of::<TrackRead>(), Fields::of::<TrackEntry>());
+    let mut model = HashMap::new();
+    for _ in 0..40 {
+        for _ in 0..50 {
+            let (qpn, index) = (tb.rng().below(8), tb.rng().below(65536));
+            let (psn, signaled, opcode) = (tb.rng().below(1 << 24), tb.rng().below(2), tb.rng().below(16));
+            write.push(fw.pack(&[("qpn", qpn.into()), ("index", index.into()), ("last_psn", psn.into()),
+                ("signaled", signaled.into()), ("opcode", opcode.into())]));
+            model.insert((qpn, index % 128), fe.pack(&[("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
+        }
+        tb.run_until(1000, |_| write.pending() == 0);
+        let expected: Vec<_> = model.clone().into_iter().collect();
+        for ((qpn, index), _) in &expected {
+            read.push(fr.pack(&[("qpn", (*qpn).into()), ("index", (*index + 128 * 7).into())]));
+        }
+        tb.run_until(100_000, |_| entry.len() == expected.len());
+        for (_, want) in &expected {
+            assert_eq!(entry.pop().as_ref(), Some(want));
+        }
+    }
+}
