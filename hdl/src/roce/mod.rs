@@ -2,3 +2,4 @@
 
 pub mod timer;
 pub mod tracker;
+pub mod header;

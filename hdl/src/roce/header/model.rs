@@ -1,0 +1,79 @@
+//! Golden model: header bytes from the software codecs.
+
+use super::{ext_len, header_len};
+use ferric_abi::context::PathCtx;
+use ferric_abi::wire::{Aeth, Bth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+
+/// What a `HdrOp` says, in software types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Op {
+    pub slot: u8,
+    pub qpn: u32,
+    pub opcode: u8,
+    pub dest_qpn: u32,
+    pub psn: u32,
+    pub ack_req: bool,
+    pub solicited: bool,
+    pub pad: u8,
+    pub pay_len: u16,
+    /// Address, key, length.
+    pub reth: Option<(u64, u32, u32)>,
+    pub imm: Option<u32>,
+    /// Syndrome in the top byte, MSN below.
+    pub aeth: Option<u32>,
+}
+
+impl Op {
+    /// Bytes of extension headers.
+    pub fn ext(&self) -> usize {
+        ext_len(self.reth.is_some(), self.imm.is_some(), self.aeth.is_some())
+    }
+}
+
+/// RFC 1071 checksum of a header whose checksum field is zero.
+fn checksum(header: &[u8]) -> u16 {
+    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// The header of `op` sent along `path`.
+pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
+    let mut out = Vec::new();
+    let inner = if path.ipv6() { 0x86dd } else { 0x0800 };
+    let eth = Eth::default().with_dst(path.dmac()).with_src(path.smac());
+    if path.vlan() {
+        let tci = path.vlan_tci();
+        let tag = Vlan::default().with_pcp((tci >> 13) as u8).with_dei(tci >> 12 & 1 == 1).with_vid(tci & 0xfff);
+        out.extend(eth.with_ethertype(0x8100).0);
+        out.extend(tag.with_ethertype(inner).0);
+    } else {
+        out.extend(eth.with_ethertype(inner).0);
+    }
+    let udp_len = (8 + 12 + op.ext() + op.pay_len as usize + op.pad as usize + 4) as u16;
+    if path.ipv6() {
+        let ip = Ipv6::default().with_version(6).with_dscp(path.tclass() >> 2).with_ecn(path.tclass() & 3);
+        let ip = ip.with_flow_label(path.flow_label()).with_payload_length(udp_len).with_next_header(17);
+        out.extend(ip.with_hop_limit(path.hop_limit()).with_src(path.sip()).with_dst(path.dip()).0);
+    } else {
+        let ip = Ipv4::default().with_version(4).with_ihl(5).with_dscp(path.tclass() >> 2).with_ecn(path.tclass() & 3);
+        let ip = ip.with_total_length(udp_len + 20).with_flags(2).with_ttl(path.hop_limit()).with_protocol(17);
+        let ip = ip.with_src(path.sip() as u32).with_dst(path.dip() as u32);
+        out.extend(ip.with_checksum(checksum(&ip.0)).0);
+    }
+    out.extend(Udp::default().with_src_port(path.udp_sport()).with_dst_port(4791).with_length(udp_len).0);
+    let bth = Bth::default().with_opcode(op.opcode).with_solicited(op.solicited).with_migreq(true).with_pad(op.pad);
+    let bth = bth.with_pkey(path.pkey()).with_dest_qpn(op.dest_qpn).with_ack_req(op.ack_req).with_psn(op.psn);
+    out.extend(bth.0);
+    if let Some((va, rkey, length)) = op.reth {
+        out.extend(Reth::default().with_va(va).with_rkey(rkey).with_length(length).0);
+    }
+    if let Some(imm) = op.imm {
+        out.extend(ImmDt::default().with_imm(imm).0);
+    }
+    if let Some(aeth) = op.aeth {
+        out.extend(Aeth::default().with_syndrome((aeth >> 24) as u8).with_msn(aeth & 0xff_ffff).0);
+    }
+    debug_assert_eq!(out.len(), header_len(path.ipv6(), path.vlan(), op.ext()));
+    out
+}
