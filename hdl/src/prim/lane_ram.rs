@@ -44,8 +44,7 @@ impl<const W: usize, const K: usize, const A: usize> Logic for LaneRam<W, K, A> 
              genvar lane;\n\
              generate for (lane = 0; lane < {K}; lane = lane + 1) begin : lanes\n\
              \x20 {style}reg [7:0] cells [0:{n}];\n\
-             \x20 integer init_i;\n\
-             \x20 initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = 8'd0;\n\
+             {zero}\
              \x20 wire [{a}:0] row = row1[lane] ? wnext : waddr;\n\
              \x20 always @(posedge clock) begin\n\
              \x20   if (we[lane]) cells[row] <= wdata[8*lane +: 8];\n\
@@ -54,6 +53,7 @@ impl<const W: usize, const K: usize, const A: usize> Logic for LaneRam<W, K, A> 
              end endgenerate\n",
             a = A - 1,
             n = (1usize << A) - 1,
+            zero = super::ram::zeros(A, 8),
             style = super::ram::style(A, 8 * K),
         ))
     }

@@ -32,11 +32,20 @@ pub(super) fn style(a: usize, bits: usize) -> &'static str {
 fn array(a: usize, bits: usize, style: &str, word: &str) -> String {
     format!(
         "{style}reg [{d}:0] cells [0:{n}];\n\
-         integer init_i;\n\
-         initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = {bits}'d0;\n\
+         {zero}\
          always @(posedge clock) if (write_en) cells[write_addr] <= {word};\n",
         d = bits - 1,
         n = (1usize << a) - 1,
+        zero = zeros(a, bits),
+    )
+}
+
+/// Zero contents for simulators. FPGA memories power up as zeros without being told, and a synthesis tool that unrolls
+/// the loop spends minutes on it.
+pub(super) fn zeros(a: usize, bits: usize) -> String {
+    format!(
+        "`ifndef SYNTHESIS\ninteger init_i;\ninitial for (init_i = 0; init_i <= {}; init_i = init_i + 1) cells[init_i] = {bits}'d0;\n`endif\n",
+        (1usize << a) - 1
     )
 }
 
