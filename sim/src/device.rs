@@ -1,0 +1,115 @@
+//! The driver's device trait over a simulated card. Only waiting makes time pass.
+use crate::card::CardConfig;
+use crate::error::Error;
+use crate::world::World;
+use ferric_driver::device::{Device, DmaAccess};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+use verilator_sys::{Builder, Library, OptLevel};
+
+/// Cycles that pass in one call of the wait hook.
+const QUANTUM: u64 = 16;
+
+/// The Verilated library of a card configuration, built once per process and cached on disk by content.
+pub fn library(config: &CardConfig) -> Result<Library, Error> {
+    static LIBRARIES: OnceLock<Mutex<HashMap<(usize, bool, bool), Library>>> = OnceLock::new();
+    let key = (config.width, config.chaos, config.fst.is_some());
+    let mut map = LIBRARIES.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(l) = map.get(&key) {
+        return Ok(l.clone());
+    }
+    let top = format!("ferric_w{}{}", config.width, if config.chaos { "_chaos" } else { "" });
+    let verilog = ferric_hdl::core::generate(config.width, config.chaos, &top).map_err(Error::Gateware)?;
+    let library = Builder::new(verilog, &top).opt(OptLevel::O3).trace(config.fst.is_some()).build()?;
+    map.insert(key, library.clone());
+    Ok(library)
+}
+
+/// One function of one card of a [`World`].
+pub struct SimDevice {
+    world: Arc<Mutex<World>>,
+    card: usize,
+    function: u16,
+}
+
+impl SimDevice {
+    /// Function `function` of card `card`.
+    pub fn new(world: &Arc<Mutex<World>>, card: usize, function: u16) -> Arc<dyn Device> {
+        Arc::new(Self { world: world.clone(), card, function })
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn address(&self, offset: u32) -> u32 {
+        (self.function as u32) << ferric_abi::csr::WINDOW_BITS | offset
+    }
+}
+
+impl Device for SimDevice {
+    fn read32(&self, offset: u32) -> u32 {
+        let mut w = self.world();
+        w.cards[self.card].start_read32(self.address(offset));
+        // A PCIe root port gives all-ones when a completion does not come.
+        for _ in 0..1_000_000 {
+            w.step();
+            if let Some(v) = w.cards[self.card].take_read() {
+                return v;
+            }
+        }
+        u32::MAX
+    }
+
+    fn write32(&self, offset: u32, value: u32) {
+        let addr = self.address(offset);
+        self.world().cards[self.card].write32(addr, value);
+    }
+
+    fn write64(&self, offset: u32, value: u64) {
+        let addr = self.address(offset);
+        self.world().cards[self.card].doorbell(addr, &value.to_le_bytes());
+    }
+
+    fn write_line(&self, offset: u32, line: &[u8; 64]) {
+        let addr = self.address(offset);
+        self.world().cards[self.card].doorbell(addr, line);
+    }
+
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Vec<u64>> {
+        // SAFETY: the caller's promise is passed on.
+        Ok(unsafe { self.world().cards[self.card].iommu.map(self.function, ptr, len, access == DmaAccess::ReadWrite, contiguous) })
+    }
+
+    fn unmap(&self, iovas: &[u64]) {
+        let function = self.function;
+        self.world().cards[self.card].iommu.unmap(function, iovas);
+    }
+
+    fn relax(&self) {
+        self.world().run(QUANTUM);
+    }
+
+    fn wait_interrupt(&self, vector: u16, timeout: Duration) -> ferric_driver::error::Result<bool> {
+        let end = self.now() + timeout;
+        loop {
+            {
+                let mut w = self.world();
+                let pending = &mut w.cards[self.card].interrupts;
+                if let Some(i) = pending.iter().position(|p| *p == (self.function, vector)) {
+                    pending.remove(i);
+                    return Ok(true);
+                }
+                w.run(QUANTUM);
+            }
+            if self.now() >= end {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.world().nanos())
+    }
+}

@@ -1,0 +1,138 @@
+//! The IOMMU: the only way from the card to process memory. One domain per card function; what is not mapped faults.
+use crate::Rng;
+use rand::seq::SliceRandom;
+use rand::{Rng as _, SeedableRng};
+use std::collections::HashMap;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// An access the IOMMU refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// PCI function of the access.
+    pub function: u16,
+    /// First refused address.
+    pub iova: u64,
+    /// Write access.
+    pub write: bool,
+}
+
+struct Page {
+    memory: *mut u8,
+    writable: bool,
+}
+
+/// Page tables of one card, by function.
+pub struct Iommu {
+    pages: HashMap<(u16, u64), Page>,
+    next_page: u64,
+    rng: Rng,
+    faults: Vec<Fault>,
+    fault_count: u64,
+}
+
+// The pointers are plain memory that `map`'s caller promised to keep.
+unsafe impl Send for Iommu {}
+
+impl Iommu {
+    /// An empty IOMMU whose address choices follow `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { pages: HashMap::new(), next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0 }
+    }
+
+    /// Maps the pages of `ptr..ptr + len` (both page aligned) and returns their IOVAs: in one run when `contiguous`, else scattered
+    /// so that nothing can lean on neighbours.
+    ///
+    /// # Safety
+    /// The memory must stay allocated until [`Iommu::unmap`].
+    pub unsafe fn map(&mut self, function: u16, ptr: *mut u8, len: usize, writable: bool, contiguous: bool) -> Vec<u64> {
+        let n = (len as u64).div_ceil(PAGE);
+        // A hole behind every mapping: overruns fault.
+        let room = if contiguous { n + 1 } else { 2 * n + 1 };
+        // Tables and rings may want alignment beyond a page; a fresh 64 KiB line serves all.
+        let first = self.next_page.next_multiple_of(16);
+        self.next_page = first + room;
+        let mut slots: Vec<u64> = if contiguous { (first..first + n).collect() } else { (first..first + 2 * n).collect() };
+        if !contiguous {
+            slots.shuffle(&mut self.rng);
+        }
+        // High bits in use, so that truncation of addresses shows.
+        let high = if self.rng.gen_bool(0.5) { 0x1_0000_0000u64 } else { 0x7f_0000_0000 };
+        slots
+            .into_iter()
+            .take(n as usize)
+            .enumerate()
+            .map(|(i, slot)| {
+                let page = high + slot;
+                // SAFETY: inside the caller's range.
+                let memory = unsafe { ptr.add(i * PAGE as usize) };
+                self.pages.insert((function, page), Page { memory, writable });
+                page * PAGE
+            })
+            .collect()
+    }
+
+    /// Removes mappings.
+    pub fn unmap(&mut self, function: u16, iovas: &[u64]) {
+        for iova in iovas {
+            self.pages.remove(&(function, iova / PAGE));
+        }
+    }
+
+    fn resolve(&mut self, function: u16, iova: u64, write: bool) -> Result<*mut u8, Fault> {
+        match self.pages.get(&(function, iova / PAGE)) {
+            Some(p) if p.writable || !write => {
+                // SAFETY: offset inside the page.
+                Ok(unsafe { p.memory.add((iova % PAGE) as usize) })
+            }
+            _ => {
+                let fault = Fault { function, iova, write };
+                self.fault_count += 1;
+                if self.faults.len() < 1000 {
+                    self.faults.push(fault);
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    /// Reads bytes within one page.
+    pub fn read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let p = self.resolve(function, iova, false)?;
+        // SAFETY: mapped, within one page.
+        unsafe { std::ptr::copy_nonoverlapping(p, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// Writes the bytes of one beat selected by `strobe` (bit per byte), within one page.
+    pub fn write(&mut self, function: u16, iova: u64, data: &[u8], strobe: u64) -> Result<(), Fault> {
+        let p = self.resolve(function, iova, true)?;
+        let full = if data.len() == 64 { u64::MAX } else { (1 << data.len()) - 1 };
+        if strobe == full {
+            // SAFETY: mapped, within one page.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p, data.len()) };
+        } else {
+            for (i, b) in data.iter().enumerate().filter(|(i, _)| strobe >> i & 1 == 1) {
+                // SAFETY: mapped, within one page; volatile because drivers poll bytes of it.
+                unsafe { p.add(i).write_volatile(*b) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Faults so far.
+    pub fn fault_count(&self) -> u64 {
+        self.fault_count
+    }
+
+    /// The first faults, with their addresses.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// True when the page of `iova` is mapped for `function`.
+    pub fn is_mapped(&self, function: u16, iova: u64) -> bool {
+        self.pages.contains_key(&(function, iova / PAGE))
+    }
+}

@@ -1,0 +1,140 @@
+//! Several cards, the fabric between them, and time.
+use crate::capture::{Capture, CYCLE_NS};
+use crate::card::{Card, CardConfig};
+use crate::error::Error;
+use crate::fabric::{Link, LinkConfig};
+use crate::trace::Event;
+use std::path::Path;
+
+/// Cycles of one tick (1.024 us) on hardware.
+pub const TICK_CYCLES: u64 = 256;
+/// Boundary silence after which idle time is skipped: longer than any internal latency of the card.
+const IDLE_CYCLES: u64 = 3000;
+
+/// The simulated set-up.
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    /// The cards.
+    pub cards: Vec<CardConfig>,
+    /// Each direction of the wire (two cards: 0 -> 1 and 1 -> 0).
+    pub link: LinkConfig,
+    /// Seed.
+    pub seed: u64,
+    /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
+    pub skip_idle: bool,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, skip_idle: true }
+    }
+}
+
+/// Everything that exists in a simulation.
+pub struct World {
+    /// The cards.
+    pub cards: Vec<Card>,
+    /// `links[i]` carries what card `i` sends; to the other card when there are two, to nobody when there is one.
+    pub links: Vec<Link>,
+    cycle: u64,
+    ticks: u64,
+    skip_idle: bool,
+    skip_run: u64,
+    capture: Option<Capture>,
+    /// Boundary events, when switched on.
+    pub trace: Option<Vec<Event>>,
+    /// Frames a lone card sent (no peer): taken by the test.
+    pub outbox: Vec<Vec<u8>>,
+}
+
+impl World {
+    /// Builds (or takes from the cache) the Verilated cards and starts them.
+    pub fn new(config: &WorldConfig) -> Result<Self, Error> {
+        let mut cards = Vec::new();
+        for (i, c) in config.cards.iter().enumerate() {
+            let library = crate::device::library(c)?;
+            let c = CardConfig { seed: c.seed ^ config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i as u64) << 32, ..c.clone() };
+            cards.push(Card::new(&library, &c, i as u16)?);
+        }
+        let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
+        Ok(Self { cards, links, cycle: 0, ticks: 0, skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new() })
+    }
+
+    /// Cycles simulated so far.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+    /// Ticks passed so far (idle time included).
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+    /// Device time in nanoseconds: ticks, at least the simulated cycles.
+    pub fn nanos(&self) -> u64 {
+        (self.ticks * TICK_CYCLES).max(self.cycle) * CYCLE_NS
+    }
+    /// Lets `ticks` pass at once: for directed timer tests.
+    pub fn advance_ticks(&mut self, ticks: u64) {
+        self.ticks += ticks;
+    }
+    /// Writes a pcapng of the wire from now on.
+    pub fn start_capture(&mut self, path: &Path) -> Result<(), Error> {
+        self.capture = Some(Capture::create(path)?);
+        Ok(())
+    }
+    /// Ends the capture.
+    pub fn stop_capture(&mut self) {
+        self.capture = None;
+    }
+    /// Nothing moves anywhere and nothing has for a while.
+    pub fn quiet(&self) -> bool {
+        self.links.iter().all(Link::idle) && self.cards.iter().all(|c| c.idle() && self.cycle.saturating_sub(c.last_activity) > IDLE_CYCLES)
+    }
+
+    /// One clock cycle of everything.
+    pub fn step(&mut self) {
+        let now = self.ticks as u32;
+        let n = self.cards.len();
+        for i in 0..n {
+            self.cards[i].cycle(self.cycle, now, &mut self.trace);
+            while let Some(frame) = self.cards[i].sent.pop_front() {
+                if n == 1 {
+                    self.outbox.push(frame);
+                    continue;
+                }
+                let copy = self.capture.is_some().then(|| frame.clone());
+                let (fate, delivered) = self.links[i].send(self.cycle, frame);
+                if let (Some(capture), Some(frame)) = (&mut self.capture, copy) {
+                    if let Err(e) = capture.frame(self.cycle, i as u32 + 1, &frame, fate, delivered.as_deref()) {
+                        log::error!("{e}");
+                        self.capture = None;
+                    }
+                }
+            }
+        }
+        if n == 2 {
+            for i in 0..2 {
+                while let Some(frame) = self.links[i].receive(self.cycle) {
+                    self.cards[1 - i].receive(frame);
+                }
+            }
+        }
+        self.cycle += 1;
+        if self.cycle % TICK_CYCLES == 0 {
+            self.ticks += 1;
+        }
+        if self.skip_idle && self.quiet() {
+            // Time runs ever faster while nothing happens; a timer that fires stops it.
+            self.skip_run += 1;
+            self.ticks += 1 + (self.skip_run / 64).min(256);
+        } else {
+            self.skip_run = 0;
+        }
+    }
+
+    /// `n` cycles.
+    pub fn run(&mut self, n: u64) {
+        for _ in 0..n {
+            self.step();
+        }
+    }
+}
