@@ -1,1 +1,2 @@
 //! See `docs/microarchitecture.md`.
+pub mod mr;

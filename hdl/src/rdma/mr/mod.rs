@@ -1,0 +1,324 @@
+//! Memory keys: key check and translation. See README.md.
+
+mod cache;
+pub mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::ctl::line::CtlLine;
+use crate::msg::{CtlReq, CtlResp, MrReq, MrResp, RdCmd, RdRow};
+use crate::prim::ram::RamHold;
+use crate::records::MrCtx;
+use crate::stream::{MsgFifo, MsgSlice};
+use cache::PteCache;
+use rust_hdl::prelude::*;
+
+/// Counters of the block, in `stat` bit order.
+pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses"];
+
+/// Verdicts of the first two stages, carried with the request.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Checked {
+    port: Bit,
+    bad_key: Bit,
+    bad_owner: Bit,
+    bad_access: Bit,
+    below: Bit,
+    direct: Bit,
+    function: Bits<12>,
+    index: Bits<24>,
+    va_low: Bits<12>,
+    chk_len: Bits<32>,
+    off: Bits<64>,
+    page: Bits<52>,
+    length: Bits<64>,
+    table: Bits<64>,
+}
+
+/// Ready for the cache.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Bounded {
+    port: Bit,
+    status: Bits<3>,
+    out_of_bounds: Bit,
+    short: Bit,
+    rem: Bits<32>,
+    chk_len: Bits<32>,
+    direct: Bit,
+    function: Bits<12>,
+    index: Bits<24>,
+    va_low: Bits<12>,
+    page: Bits<52>,
+    table: Bits<64>,
+    add: Bits<64>,
+}
+
+/// Key table of `2^LM` regions with a page-table cache; two requesters, answers in order per port.
+#[derive(LogicBlock)]
+pub struct MemoryKeys<const LM: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// 0: gather, 1: placement.
+    pub s_req: [MsgSink<MrReq>; 2],
+    pub m_resp: [MsgSrc<MrResp>; 2],
+    /// Page-table lines.
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_rd: MsgSink<RdRow>,
+    /// Pulse: forget all translations.
+    pub invalidate: Signal<In, Bit>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    pub stat: Signal<Out, Bits<3>>,
+    input: [MsgSlice<MrReq>; 2],
+    output: [MsgFifo<MrResp, 4>; 2],
+    regions: RamHold<MrCtx, LM>,
+    line: CtlLine<MrCtx, LM>,
+    cache: PteCache,
+    last: DFF<Bit>,
+    b: DFF<MrReq>,
+    b_port: DFF<Bit>,
+    b_valid: DFF<Bit>,
+    c: DFF<Checked>,
+    c_valid: DFF<Bit>,
+    d: DFF<Bounded>,
+    d_valid: DFF<Bit>,
+    /// The control bus read the table in the last cycle.
+    ctl_read: DFF<Bit>,
+    go: Signal<Local, Bit>,
+    take: Signal<Local, Bits<2>>,
+    pick: Signal<Local, Bit>,
+    chosen: Signal<Local, MrReq>,
+    excess: Signal<Local, Bits<24>>,
+    allowed: Signal<Local, Bits<5>>,
+    refused: Signal<Local, Bits<5>>,
+    diff: Signal<Local, Bits<65>>,
+    rem: Signal<Local, Bits<65>>,
+    rem_high: Signal<Local, Bits<32>>,
+    start: Signal<Local, Bits<64>>,
+    va: Signal<Local, Bits<64>>,
+    key_index: Signal<Local, Bits<24>>,
+    key_variant: Signal<Local, Bits<8>>,
+    line_off: Signal<Local, Bits<64>>,
+    page_line: Signal<Local, Bits<49>>,
+    sum: Signal<Local, Bits<64>>,
+    bound_bad: Signal<Local, Bit>,
+    outside: Constant<Bits<24>>,
+}
+
+impl<const LM: usize> Default for MemoryKeys<LM> {
+    fn default() -> Self {
+        assert!((1..=16).contains(&LM), "the cache tag holds 16 bits of the region's number");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_req: Default::default(),
+            m_resp: Default::default(),
+            m_rd: Default::default(),
+            s_rd: Default::default(),
+            invalidate: Default::default(),
+            s_ctl: Default::default(),
+            m_ctl: Default::default(),
+            stat: Default::default(),
+            input: Default::default(),
+            output: Default::default(),
+            regions: Default::default(),
+            line: Default::default(),
+            cache: Default::default(),
+            last: Default::default(),
+            b: Default::default(),
+            b_port: Default::default(),
+            b_valid: Default::default(),
+            c: Default::default(),
+            c_valid: Default::default(),
+            d: Default::default(),
+            d_valid: Default::default(),
+            ctl_read: Default::default(),
+            go: Default::default(),
+            take: Default::default(),
+            pick: Default::default(),
+            chosen: Default::default(),
+            excess: Default::default(),
+            allowed: Default::default(),
+            refused: Default::default(),
+            diff: Default::default(),
+            rem: Default::default(),
+            rem_high: Default::default(),
+            start: Default::default(),
+            va: Default::default(),
+            key_index: Default::default(),
+            key_variant: Default::default(),
+            line_off: Default::default(),
+            page_line: Default::default(),
+            sum: Default::default(),
+            bound_bad: Default::default(),
+            outside: Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()),
+        }
+    }
+}
+
+impl<const LM: usize> Logic for MemoryKeys<LM> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, ctl_read);
+        clock!(self, clock, regions, line, cache);
+        for i in 0..2 {
+            self.input[i].clock.next = self.clock.val();
+            self.input[i].reset.next = self.reset.val();
+            self.output[i].clock.next = self.clock.val();
+            self.output[i].reset.next = self.reset.val();
+            MsgSink::<MrReq>::link(&mut self.s_req[i], &mut self.input[i].s);
+            MsgSrc::<MrResp>::link(&mut self.m_resp[i], &mut self.output[i].m);
+        }
+        self.line.reset.next = self.reset.val();
+        self.cache.reset.next = self.reset.val();
+        self.cache.invalidate.next = self.invalidate.val();
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.cache.m_rd);
+        MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.cache.s_rd);
+
+        // The whole pipeline moves together; it stops for a cache miss and for a full answer queue.
+        self.go.next = self.cache.ready.val();
+
+        // Stage A: pick a port, read the table. A control-bus access takes the read port when the pipeline has passed.
+        self.pick.next = self.input[1].m.valid.val() & (!self.input[0].m.valid.val() | !self.last.q.val());
+        self.take.next = bits::<2>(0);
+        if self.go.val() & !self.line.req.val() & !self.ctl_read.q.val() {
+            if self.pick.val() {
+                self.take.next = bits::<2>(2);
+            } else if self.input[0].m.valid.val() {
+                self.take.next = bits::<2>(1);
+            }
+        }
+        self.input[0].m.ready.next = self.take.val().get_bit(0);
+        self.input[1].m.ready.next = self.take.val().get_bit(1);
+        self.chosen.next = self.input[0].m.data.val();
+        if self.pick.val() {
+            self.chosen.next = self.input[1].m.data.val();
+        }
+        self.key_index.next = self.chosen.val().key.get_bits::<24>(8);
+        self.regions.read_en.next = self.go.val();
+        self.regions.read_addr.next = self.key_index.val().get_bits::<LM>(0);
+        self.ctl_read.d.next = false;
+        self.line.row_valid.next = self.ctl_read.q.val();
+        self.line.row.next = self.regions.read_data.val();
+        if self.line.req.val() & self.go.val() & !self.b_valid.q.val() {
+            self.regions.read_addr.next = self.line.addr.val();
+            self.ctl_read.d.next = !self.ctl_read.q.val();
+        }
+        self.regions.write_en.next = self.line.done.val() & self.line.we.val();
+        self.regions.write_addr.next = self.line.addr.val();
+        self.regions.write_data.next = self.line.new_row.val();
+
+        // Stage B: the region is there. Compare, subtract.
+        self.key_index.next = self.b.q.val().key.get_bits::<24>(8);
+        self.key_variant.next = self.b.q.val().key.get_bits::<8>(0);
+        self.excess.next = self.key_index.val() & self.outside.val();
+        self.start.next = self.regions.read_data.val().start;
+        self.va.next = self.b.q.val().va;
+        self.diff.next = bit_cast::<65, 64>(self.va.val()) - bit_cast::<65, 64>(self.start.val());
+        self.allowed.next = bits::<5>(1)
+            | (bit_cast::<5, 1>(self.regions.read_data.val().local_write.into()) << 1)
+            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_write.into()) << 2)
+            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_read.into()) << 3)
+            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_atomic.into()) << 4);
+        self.refused.next = self.b.q.val().access & !self.allowed.val();
+
+        // Stage C: what is left behind the address, where the page-table line stands.
+        self.rem.next = bit_cast::<65, 64>(self.c.q.val().length) - bit_cast::<65, 64>(self.c.q.val().off);
+        self.page_line.next = self.c.q.val().page.get_bits::<49>(3);
+        self.line_off.next = bit_cast::<64, 49>(self.page_line.val()) << 6;
+        if self.c.q.val().direct {
+            self.line_off.next = self.c.q.val().off;
+        }
+        self.rem_high.next = self.rem.val().get_bits::<32>(32);
+
+        // Stage D: verdict; the cache looks the page up and answers in order.
+        self.bound_bad.next =
+            self.d.q.val().out_of_bounds | (self.d.q.val().short & (self.d.q.val().rem < self.d.q.val().chk_len));
+        self.sum.next = self.d.q.val().table + self.d.q.val().add;
+        self.cache.query.next.port = self.d.q.val().port;
+        self.cache.query.next.status = self.d.q.val().status;
+        if (self.d.q.val().status == bits::<3>(0)) & self.bound_bad.val() {
+            self.cache.query.next.status = bits::<3>(3);
+        }
+        self.cache.query.next.direct = self.d.q.val().direct;
+        self.cache.query.next.function = self.d.q.val().function;
+        self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
+        self.cache.query.next.va_low = self.d.q.val().va_low;
+        self.cache.query.next.page = self.d.q.val().page;
+        self.cache.query.next.addr = self.sum.val();
+        self.cache.query_valid.next = self.d_valid.q.val();
+
+        if self.go.val() {
+            self.b.d.next = self.chosen.val();
+            self.b_port.d.next = self.pick.val();
+            self.b_valid.d.next = self.take.val().any();
+            if self.take.val().any() {
+                self.last.d.next = self.pick.val();
+            }
+
+            self.c_valid.d.next = self.b_valid.q.val();
+            self.c.d.next.port = self.b_port.q.val();
+            self.c.d.next.bad_key = !self.regions.read_data.val().valid
+                | (self.regions.read_data.val().variant != self.key_variant.val())
+                | self.excess.val().any();
+            self.c.d.next.bad_owner = (self.regions.read_data.val().pd != self.b.q.val().pd)
+                | (self.regions.read_data.val().function != self.b.q.val().function);
+            self.c.d.next.bad_access = self.refused.val().any();
+            self.c.d.next.below = self.diff.val().get_bit(64);
+            self.c.d.next.direct = self.regions.read_data.val().direct;
+            self.c.d.next.function = self.b.q.val().function;
+            self.c.d.next.index = self.key_index.val();
+            self.c.d.next.va_low = self.va.val().get_bits::<12>(0);
+            self.c.d.next.chk_len = self.b.q.val().chk_len;
+            self.c.d.next.off = self.diff.val().get_bits::<64>(0);
+            self.c.d.next.page = self.va.val().get_bits::<52>(12) - self.start.val().get_bits::<52>(12);
+            self.c.d.next.length = self.regions.read_data.val().length;
+            self.c.d.next.table = self.regions.read_data.val().table;
+
+            self.d_valid.d.next = self.c_valid.q.val();
+            self.d.d.next.port = self.c.q.val().port;
+            self.d.d.next.status = bits::<3>(0);
+            if self.c.q.val().bad_key {
+                self.d.d.next.status = bits::<3>(1);
+            } else if self.c.q.val().bad_owner {
+                self.d.d.next.status = bits::<3>(2);
+            } else if self.c.q.val().bad_access {
+                self.d.d.next.status = bits::<3>(4);
+            }
+            self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.val().get_bit(64);
+            self.d.d.next.short = !self.rem_high.val().any();
+            self.d.d.next.rem = self.rem.val().get_bits::<32>(0);
+            self.d.d.next.chk_len = self.c.q.val().chk_len;
+            self.d.d.next.direct = self.c.q.val().direct;
+            self.d.d.next.function = self.c.q.val().function;
+            self.d.d.next.index = self.c.q.val().index;
+            self.d.d.next.va_low = self.c.q.val().va_low;
+            self.d.d.next.page = self.c.q.val().page;
+            self.d.d.next.table = self.c.q.val().table;
+            self.d.d.next.add = self.line_off.val();
+        }
+
+        // Answers. The cache holds its answer until the port's queue takes it.
+        for i in 0..2 {
+            self.output[i].s.data.next = self.cache.answer.val();
+        }
+        self.output[0].s.valid.next = self.cache.answer_valid.val() & !self.cache.answer_port.val();
+        self.output[1].s.valid.next = self.cache.answer_valid.val() & self.cache.answer_port.val();
+        self.cache.answer_ready.next = self.output[0].s.ready.val();
+        if self.cache.answer_port.val() {
+            self.cache.answer_ready.next = self.output[1].s.ready.val();
+        }
+        self.stat.next = bit_cast::<3, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
+            | (bit_cast::<3, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+            | (bit_cast::<3, 1>(self.cache.miss.val().into()) << 2);
+        if self.reset.val() {
+            self.b_valid.d.next = false;
+            self.c_valid.d.next = false;
+            self.d_valid.d.next = false;
+            self.ctl_read.d.next = false;
+        }
+    }
+}

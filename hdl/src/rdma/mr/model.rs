@@ -1,0 +1,49 @@
+//! Golden model of key check and translation.
+use ferric_abi::context::MrCtx;
+use ferric_abi::host::Pte;
+
+/// One access to check.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Key.
+    pub key: u32,
+    /// Protection domain of the queue pair.
+    pub pd: u32,
+    /// Function of the queue pair.
+    pub function: u16,
+    /// First byte.
+    pub va: u64,
+    /// Bytes that must lie in the region.
+    pub chk_len: u32,
+    /// Rights wanted, as in `MrReq`.
+    pub access: u8,
+}
+
+/// The verdict of the card: IOVA of `va`, or the `MrResp` status. `fetch` reads a page-table entry; `None` is a failed read.
+pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Option<Pte>) -> Result<u64, u8> {
+    let mr = regions.get((a.key >> 8) as usize).ok_or(1)?;
+    if !mr.valid() || mr.variant() != a.key as u8 {
+        return Err(1);
+    }
+    if mr.pd() != a.pd || mr.function() != a.function {
+        return Err(2);
+    }
+    let rights = [true, mr.local_write(), mr.remote_write(), mr.remote_read(), mr.remote_atomic()];
+    if (0..5).any(|i| a.access >> i & 1 == 1 && !rights[i]) {
+        return Err(4);
+    }
+    let off = a.va.checked_sub(mr.start()).ok_or(3)?;
+    let rest = mr.length().checked_sub(off).ok_or(3)?;
+    if rest < a.chk_len as u64 {
+        return Err(3);
+    }
+    if mr.direct() {
+        return Ok(mr.table().wrapping_add(off));
+    }
+    let page = (a.va >> 12) - (mr.start() >> 12);
+    let pte = fetch(mr.table().wrapping_add(page * 8)).ok_or(6)?;
+    if !pte.valid() {
+        return Err(5);
+    }
+    Ok(pte.page() << 12 | a.va & 0xfff)
+}

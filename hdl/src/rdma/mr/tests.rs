@@ -1,0 +1,122 @@
+use super::model::{translate, Access};
+use super::MemoryKeys;
+use crate::tb::{Fields, Tb};
+use crate::msg::{CtlReq, MrReq, MrResp, RdCmd, RdRow};
+use ferric_abi::context::MrCtx;
+use ferric_abi::host::Pte;
+use std::collections::{HashMap, VecDeque};
+
+const REGIONS: usize = 16;
+
+/// Random regions, random accesses on both ports, a host that answers page-table reads late; every answer against the model.
+#[test]
+fn matches_the_model() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, cmd, row, ctl) =
+        (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let ports = [tb.source("s_req$0", 20), tb.source("s_req$1", 20)];
+    let answers = [tb.sink("m_resp$0", 30), tb.sink("m_resp$1", 30)];
+    let (rd, rows) = (tb.sink("m_rd", 20), tb.source("s_rd", 20));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 10), tb.sink("m_ctl", 10));
+
+    let mut regions = vec![MrCtx::default(); REGIONS];
+    let mut tables: HashMap<u64, [u8; 64]> = HashMap::new();
+    for (i, mr) in regions.iter_mut().enumerate().skip(1) {
+        let pages = 1 + tb.rng().below(40);
+        let table = 0x7_0000_0000 + ((i as u64) << 20);
+        let start = 0x5500_0000_0000 + ((i as u64) << 30) + tb.rng().below(4096);
+        let rights = tb.rng().next_u32();
+        *mr = MrCtx::default()
+            .with_valid(i != 7)
+            .with_local_write(rights & 1 != 0)
+            .with_remote_write(rights & 2 != 0)
+            .with_remote_read(rights & 4 != 0)
+            .with_remote_atomic(rights & 8 != 0)
+            .with_direct(i % 5 == 0)
+            .with_variant(tb.rng().next_u32() as u8)
+            .with_function((rights >> 8 & 1) as u16)
+            .with_pd(rights >> 9 & 1)
+            .with_start(start)
+            .with_length((pages * 4096).saturating_sub(tb.rng().below(4096)).max(1))
+            .with_table(table);
+        for line in 0..6u64 {
+            let mut bytes = [0u8; 64];
+            for e in bytes.chunks_exact_mut(8) {
+                let pte = Pte::default().with_valid(tb.rng().below(16) != 0).with_page(tb.rng().next_u64() & 0xff_ffff_ffff);
+                e.copy_from_slice(&pte.0);
+            }
+            // Some lines are missing: their fetch fails.
+            if tb.rng().below(12) != 0 {
+                tables.insert(table + line * 64, bytes);
+            }
+        }
+        for (word, bytes) in mr.0.chunks_exact(4).enumerate() {
+            let data = u32::from_le_bytes(bytes.try_into().unwrap());
+            ctl_req.push(ctl.pack(&[("line", i as u128), ("word", word as u128), ("write", 1), ("data", data as u128)]));
+        }
+    }
+    let writes = (REGIONS - 1) * 12;
+    tb.run_until(100_000, |_| ctl_resp.len() == writes);
+
+    let mut expected: [VecDeque<Result<u64, u8>>; 2] = Default::default();
+    let mut due: VecDeque<(u64, Vec<u32>)> = VecDeque::new();
+    let (mut done, mut seen) = (0, [0u32; 8]);
+    let mut sent = 0;
+    while done < 3000 {
+        if sent < 3000 && tb.rng().percent(60) {
+            let port = tb.rng().below(2) as usize;
+            let i = tb.rng().below(REGIONS as u64 + 1) as usize;
+            let mr = regions.get(i).copied().unwrap_or_default();
+            let wild = tb.rng().below(8);
+            let a = Access {
+                key: (i as u32) << 8 | (mr.variant() ^ (wild == 1) as u8) as u32,
+                pd: mr.pd() ^ (wild == 2) as u32,
+                function: mr.function() ^ (wild == 3) as u16,
+                va: mr.start().wrapping_add(tb.rng().below(mr.length() + 4)).wrapping_sub((wild == 4) as u64 * 9000),
+                chk_len: if wild == 5 { tb.rng().next_u32() } else { tb.rng().below(2000) as u32 },
+                access: 1 | if wild == 6 { tb.rng().next_u32() as u8 & 31 } else { 0 },
+            };
+            expected[port].push_back(translate(&regions, &a, |at| {
+                tables.get(&(at & !63)).map(|l| Pte(l[(at & 63) as usize..][..8].try_into().unwrap()))
+            }));
+            ports[port].push(req.pack(&[("key", a.key as u128), ("pd", a.pd as u128), ("function", a.function as u128), ("va", a.va as u128), ("chk_len", a.chk_len as u128), ("access", a.access as u128)]));
+            sent += 1;
+        }
+        tb.cycle();
+        let now = tb.cycles();
+        while let Some(c) = rd.pop() {
+            let late = tb.rng().below(60);
+            let at = cmd.get(&c, "iova") as u64;
+            let mut answer = row.pack(&[("last", 1), ("err", !tables.contains_key(&at) as u128)]);
+            if let Some(bytes) = tables.get(&at) {
+                let words: Vec<u32> = bytes.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+                row.set_words(&mut answer, "data", &words);
+            }
+            due.push_back((now + late, answer));
+        }
+        while due.front().is_some_and(|d| d.0 <= now) {
+            rows.push(due.pop_front().unwrap().1);
+        }
+        for port in 0..2 {
+            while let Some(r) = answers[port].pop() {
+                let want = expected[port].pop_front().expect("an answer nobody asked for");
+                let got = match resp.get(&r, "status") {
+                    0 => Ok(resp.get(&r, "iova") as u64),
+                    s => Err(s as u8),
+                };
+                assert_eq!(got, want, "answer {done} on port {port}");
+                seen[got.map_or_else(|e| e as usize, |_| 0)] += 1;
+                done += 1;
+            }
+        }
+        if tb.rng().below(500) == 0 {
+            tb.set("invalidate", 1);
+            tb.cycle();
+            tb.set("invalidate", 0);
+        }
+        assert!(tb.cycles() < 2_000_000, "stuck after {done} answers");
+    }
+    for (status, n) in seen.iter().enumerate().take(7) {
+        assert!(*n > 0, "status {status} never seen: {seen:?}");
+    }
+}
