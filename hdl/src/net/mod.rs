@@ -1,3 +1,4 @@
 //! See `docs/microarchitecture.md`.
 
+pub mod cells;
 pub mod icrc;

@@ -2,6 +2,7 @@
 //! (for [`chaos`]) a test-only pattern generator. Latencies and resources: README.md.
 
 pub mod arb;
+pub mod cell_ram;
 pub mod chaos;
 pub mod keep_mask;
 pub mod lane_ram;
