@@ -1,2 +1,3 @@
 //! See `docs/microarchitecture.md`.
 pub mod bus;
+pub mod store;

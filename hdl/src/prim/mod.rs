@@ -4,6 +4,7 @@
 pub mod arb;
 pub mod cell_ram;
 pub mod chaos;
+pub mod clash;
 pub mod keep_mask;
 pub mod lane_ram;
 pub mod lookup;

@@ -55,3 +55,48 @@ impl Logic for ChaosGate {
         })
     }
 }
+
+/// `busy` for a random number of cycles after each `start`; the constant zero with chaos off.
+///
+/// Stands for a slow memory: 2 to 500 cycles, seven times in eight below 32.
+#[derive(LogicBlock)]
+pub struct ChaosDelay {
+    pub clock: Signal<In, Clock>,
+    /// One cycle; only while not `busy`.
+    pub start: Signal<In, Bit>,
+    /// From the cycle after `start`.
+    pub busy: Signal<Out, Bit>,
+    _seed: Option<u32>,
+}
+
+impl ChaosDelay {
+    /// `None`: never busy. `Some(seed)`: delays from a 32-bit LFSR that starts at `seed` (0 is replaced by 1).
+    pub fn new(seed: Option<u32>) -> Self {
+        let _seed = seed.map(|s| s.max(1));
+        Self { clock: Default::default(), start: Default::default(), busy: Default::default(), _seed }
+    }
+}
+
+impl Logic for ChaosDelay {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.busy.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom(match self._seed {
+            None => "always @(*) busy = 1'b0 & (clock | start);\n".into(),
+            Some(seed) => format!(
+                "reg [31:0] lfsr;\nreg [8:0] left;\n\
+                 initial begin lfsr = 32'd{seed}; left = 9'd0; busy = 1'b0; end\n\
+                 always @(posedge clock) begin\n\
+                 \x20 lfsr <= {{1'b0, lfsr[31:1]}} ^ (lfsr[0] ? 32'h80200003 : 32'd0);\n\
+                 \x20 if (start) begin\n\
+                 \x20   left <= (lfsr[2:0] == 3'd0) ? ((lfsr[11:3] > 9'd498) ? 9'd498 : lfsr[11:3]) : {{4'd0, lfsr[7:3]}};\n\
+                 \x20   busy <= 1'b1;\n\
+                 \x20 end else if (left == 9'd0) busy <= 1'b0;\n\
+                 \x20 else left <= left - 9'd1;\n\
+                 end\n"
+            ),
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Context store: a table of lines with one owner at a time. See README.md.
+
+mod port;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::context::bus::CtxServer;
+use crate::host::ctl::line::CtlLine;
+use crate::msg::{CtlReq, CtlResp};
+use crate::prim::arb::{FirstSet, RrPick};
+use crate::prim::clash::Clash;
+use crate::prim::mux::OneHotMux;
+use crate::prim::pack::Gather;
+use crate::prim::ram::Ram;
+use port::Port;
+use rust_hdl::prelude::*;
+
+/// `2^LQ` lines of type `T` for `NC` (1 to 3) clients and the control bus.
+#[derive(LogicBlock)]
+pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; drops all locks. The lines keep their contents.
+    pub reset: Signal<In, Bit>,
+    pub client: [CtxServer<T>; NC],
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    port: [Port<T, LQ>; NC],
+    line: CtlLine<T, LQ>,
+    ctl_read: DFF<Bit>,
+    ctl_held: DFF<Bit>,
+    ram: Ram<T, LQ>,
+    // The clients from 0 on; the control bus is number 3.
+    want: Gather<4>,
+    held: Gather<4>,
+    put: Gather<4>,
+    clash: Clash<LQ, 4>,
+    pick: RrPick<4>,
+    last: DFF<Bits<4>>,
+    read_mux: OneHotMux<Bits<LQ>, 4>,
+    put_pick: FirstSet<4>,
+    put_addr: OneHotMux<Bits<LQ>, 4>,
+    put_row: OneHotMux<T, 4>,
+    puts: Signal<Local, Bits<4>>,
+    writer: Signal<Local, Bits<4>>,
+}
+
+impl<T: Synth, const LQ: usize, const NC: usize> Default for CtxStore<T, LQ, NC> {
+    fn default() -> Self {
+        assert!((1..=3).contains(&NC), "the store has 1 to 3 clients");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            client: std::array::from_fn(|_| Default::default()),
+            s_ctl: Default::default(),
+            m_ctl: Default::default(),
+            port: std::array::from_fn(|_| Default::default()),
+            line: Default::default(),
+            ctl_read: Default::default(),
+            ctl_held: Default::default(),
+            ram: Default::default(),
+            want: Default::default(),
+            held: Default::default(),
+            put: Default::default(),
+            clash: Default::default(),
+            pick: Default::default(),
+            last: Default::default(),
+            read_mux: Default::default(),
+            put_pick: Default::default(),
+            put_addr: Default::default(),
+            put_row: Default::default(),
+            puts: Default::default(),
+            writer: Default::default(),
+        }
+    }
+}
+
+impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, ctl_read, ctl_held, last);
+        clock!(self, clock, line, ram);
+        self.line.reset.next = self.reset.val();
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
+        // Places without a client rest.
+        for i in 0..3 {
+            self.want.x[i].next = false;
+            self.held.x[i].next = false;
+            self.put.x[i].next = false;
+            self.clash.id[i].next = bits::<LQ>(0);
+            self.read_mux.x[i].next = bits::<LQ>(0);
+            self.put_addr.x[i].next = bits::<LQ>(0);
+            self.put_row.x[i].next = self.line.new_row.val();
+        }
+        for i in 0..NC {
+            self.port[i].clock.next = self.clock.val();
+            self.port[i].reset.next = self.reset.val();
+            CtxServer::<T>::link(&mut self.client[i], &mut self.port[i].client);
+            self.want.x[i].next = self.port[i].want.val();
+            self.held.x[i].next = self.port[i].held.val();
+            self.put.x[i].next = self.port[i].put.val();
+            self.clash.id[i].next = self.port[i].id.val();
+            self.read_mux.x[i].next = self.port[i].id.val();
+            self.put_addr.x[i].next = self.port[i].id.val();
+            self.put_row.x[i].next = self.port[i].put_row.val();
+            self.port[i].row.next = self.ram.read_data.val();
+        }
+        // The control bus: wanted from `req` until the row is there, held until `done`.
+        self.want.x[3].next = self.line.req.val() & !self.ctl_held.q.val();
+        self.held.x[3].next = self.ctl_held.q.val();
+        self.put.x[3].next = false;
+        self.clash.id[3].next = self.line.addr.val();
+        self.read_mux.x[3].next = self.line.addr.val();
+        self.put_addr.x[3].next = self.line.addr.val();
+        self.put_row.x[3].next = self.line.new_row.val();
+        self.line.row.next = self.ram.read_data.val();
+        self.line.row_valid.next = self.ctl_read.q.val();
+        self.ctl_read.d.next = self.pick.grant.val().get_bit(3);
+        if self.pick.grant.val().get_bit(3) {
+            self.ctl_held.d.next = true;
+        }
+        if self.line.done.val() {
+            self.ctl_held.d.next = false;
+        }
+        // Read port and lock, in turn among those whose line nobody holds.
+        self.clash.held.next = self.held.y.val();
+        self.pick.req.next = self.want.y.val() & !self.clash.y.val();
+        self.pick.last.next = self.last.q.val();
+        if self.pick.grant.val().any() {
+            self.last.d.next = self.pick.grant.val();
+        }
+        self.read_mux.sel.next = self.pick.grant.val();
+        self.ram.read_addr.next = self.read_mux.y.val();
+        // Write port: the control bus cannot wait, the others can.
+        self.put_pick.x.next = self.put.y.val();
+        self.puts.next = self.put_pick.y.val();
+        self.writer.next = self.puts.val();
+        if self.line.done.val() & self.line.we.val() {
+            self.writer.next = bits::<4>(8);
+        }
+        self.put_addr.sel.next = self.writer.val();
+        self.put_row.sel.next = self.writer.val();
+        self.ram.write_en.next = self.writer.val().any();
+        self.ram.write_addr.next = self.put_addr.y.val();
+        self.ram.write_data.next = self.put_row.y.val();
+        for i in 0..NC {
+            self.port[i].grant.next = self.pick.grant.val().get_bit(i);
+            self.port[i].put_grant.next = self.writer.val().get_bit(i);
+        }
+        if self.reset.val() {
+            self.ctl_read.d.next = false;
+            self.ctl_held.d.next = false;
+        }
+    }
+}

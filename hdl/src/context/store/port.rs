@@ -1,0 +1,164 @@
+//! One client's port: the life of a line from acquire to release.
+
+use crate::context::bus::CtxServer;
+use crate::prim::chaos::ChaosDelay;
+use crate::stream::chaos;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    /// Nothing wanted.
+    Idle,
+    /// Waits for the lock and the read port.
+    Want,
+    /// The memory's output is this port's line.
+    Read,
+    /// The line, or the fault, is offered.
+    Line,
+    Fault,
+    /// The client works on it.
+    Held,
+    /// Waits for the write port.
+    Put,
+}
+
+/// Speaks the acquire/release protocol; the store grants the memory's ports.
+#[derive(LogicBlock)]
+pub(super) struct Port<T: Synth, const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub client: CtxServer<T>,
+    /// Line number wanted, held or put.
+    pub id: Signal<Out, Bits<LQ>>,
+    /// Waits for `grant`: read port and lock.
+    pub want: Signal<Out, Bit>,
+    pub grant: Signal<In, Bit>,
+    /// The lock is this port's.
+    pub held: Signal<Out, Bit>,
+    /// The memory's read data, one cycle after `grant`.
+    pub row: Signal<In, T>,
+    /// Waits for `put_grant`: write port.
+    pub put: Signal<Out, Bit>,
+    pub put_grant: Signal<In, Bit>,
+    pub put_row: Signal<Out, T>,
+    state: DFF<State>,
+    wanted: DFF<Bits<24>>,
+    tag: DFF<Bits<4>>,
+    hold: DFF<T>,
+    delay: ChaosDelay,
+    outside: Constant<Bits<24>>,
+    excess: Signal<Local, Bits<24>>,
+    number: Signal<Local, Bits<24>>,
+}
+
+impl<T: Synth, const LQ: usize> Default for Port<T, LQ> {
+    fn default() -> Self {
+        assert!((1..=23).contains(&LQ), "a line number has 24 bits");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            client: Default::default(),
+            id: Default::default(),
+            want: Default::default(),
+            grant: Default::default(),
+            held: Default::default(),
+            row: Default::default(),
+            put: Default::default(),
+            put_grant: Default::default(),
+            put_row: Default::default(),
+            state: Default::default(),
+            wanted: Default::default(),
+            tag: Default::default(),
+            hold: Default::default(),
+            delay: ChaosDelay::new(chaos::next_seed()),
+            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
+            excess: Default::default(),
+            number: Default::default(),
+        }
+    }
+}
+
+impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, wanted, tag, hold);
+        clock!(self, clock, delay);
+        self.number.next = self.wanted.q.val();
+        self.id.next = self.number.val().get_bits::<LQ>(0);
+        self.put_row.next = self.hold.q.val();
+        self.client.acq_ready.next = false;
+        self.client.line_valid.next = false;
+        self.client.line_fault.next = false;
+        self.client.line_tag.next = self.tag.q.val();
+        self.client.line_data.next = self.hold.q.val();
+        self.client.rel_ready.next = false;
+        self.want.next = false;
+        self.held.next = false;
+        self.put.next = false;
+        self.delay.start.next = false;
+        self.excess.next = self.client.acq_id.val() & self.outside.val();
+        match self.state.q.val() {
+            State::Idle => {
+                self.client.acq_ready.next = true;
+                self.wanted.d.next = self.client.acq_id.val();
+                self.tag.d.next = self.client.acq_tag.val();
+                if self.client.acq_valid.val() {
+                    self.state.d.next = State::Want;
+                    if self.excess.val().any() {
+                        self.state.d.next = State::Fault;
+                    }
+                }
+            }
+            State::Want => {
+                self.want.next = true;
+                if self.grant.val() {
+                    self.state.d.next = State::Read;
+                    self.delay.start.next = true;
+                }
+            }
+            State::Read => {
+                self.held.next = true;
+                self.hold.d.next = self.row.val();
+                self.state.d.next = State::Line;
+            }
+            State::Line => {
+                self.held.next = true;
+                self.client.line_valid.next = !self.delay.busy.val();
+                if self.client.line_ready.val() & !self.delay.busy.val() {
+                    self.state.d.next = State::Held;
+                }
+            }
+            State::Fault => {
+                self.client.line_valid.next = true;
+                self.client.line_fault.next = true;
+                if self.client.line_ready.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            State::Held => {
+                self.held.next = true;
+                self.client.rel_ready.next = true;
+                self.hold.d.next = self.client.rel_data.val();
+                if self.client.rel_valid.val() {
+                    self.state.d.next = State::Idle;
+                    if self.client.rel_dirty.val() {
+                        self.state.d.next = State::Put;
+                    }
+                }
+            }
+            State::Put => {
+                self.held.next = true;
+                self.put.next = true;
+                if self.put_grant.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Comparison of everybody's number with everybody else's: who stands in whose way.
+
+use rust_hdl::prelude::*;
+
+/// Bit `i` of `y`: some other `j` with `held[j]` has the same `id` as `i`.
+#[derive(LogicBlock)]
+pub struct Clash<const A: usize, const N: usize> {
+    pub id: [Signal<In, Bits<A>>; N],
+    pub held: Signal<In, Bits<N>>,
+    pub y: Signal<Out, Bits<N>>,
+}
+
+impl<const A: usize, const N: usize> Default for Clash<A, N> {
+    fn default() -> Self {
+        assert!(N > 1, "one alone does not clash");
+        Self { id: std::array::from_fn(|_| Default::default()), held: Default::default(), y: Default::default() }
+    }
+}
+
+impl<const A: usize, const N: usize> Logic for Clash<A, N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let mut text = String::from("always @(*) begin\n");
+        for i in 0..N {
+            let terms: Vec<_> =
+                (0..N).filter(|&j| j != i).map(|j| format!("(held[{j}] & (id${i} == id${j}))")).collect();
+            text += &format!("  y[{i}] = {};\n", terms.join(" | "));
+        }
+        Verilog::Custom(text + "end\n")
+    }
+}
