@@ -12,5 +12,6 @@ pub mod prim;
 pub mod rdma;
 pub mod records;
 pub mod roce;
+pub mod stats;
 pub mod stream;
 pub mod tb;

@@ -15,6 +15,7 @@ pub mod popcount;
 pub mod ram;
 pub mod rotate;
 pub mod slot;
+pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod word;

@@ -1,2 +1,3 @@
 //! The control bus inside the card: words in, table lines out.
 pub mod line;
+pub mod switch;

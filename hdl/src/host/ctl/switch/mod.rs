@@ -1,0 +1,134 @@
+//! Control-bus switch: one master to N tables by space. See README.md.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{CtlReq, CtlResp};
+use crate::prim::lookup::Lookup;
+use crate::prim::mux::OneHotMux;
+use crate::prim::pack::Gather;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    Route,
+    Send,
+    Wait,
+    Answer,
+}
+
+/// One request at a time to the table of its space.
+#[derive(LogicBlock)]
+pub struct CtlSwitch<const N: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; forgets the request in progress.
+    pub reset: Signal<In, Bit>,
+    pub s_req: MsgSink<CtlReq>,
+    pub m_resp: MsgSrc<CtlResp>,
+    pub m_req: [MsgSrc<CtlReq>; N],
+    pub s_resp: [MsgSink<CtlResp>; N],
+    state: DFF<State>,
+    request: DFF<CtlReq>,
+    answer: DFF<CtlResp>,
+    port: DFF<Bits<N>>,
+    route: Lookup<4, N>,
+    readys: Gather<N>,
+    valids: Gather<N>,
+    answers: OneHotMux<CtlResp, N>,
+    taken: Signal<Local, Bits<N>>,
+    came: Signal<Local, Bits<N>>,
+}
+
+impl<const N: usize> CtlSwitch<N> {
+    /// `spaces[i]`: the control space behind port `i` (see `abi::csr::space`).
+    pub fn new(spaces: [u8; N]) -> Self {
+        assert!(spaces.iter().all(|s| *s < 16), "a space has 4 bits");
+        let port_of = |space: usize| spaces.iter().map(|s| usize::from(*s) == space).collect::<Vec<_>>();
+        for space in 0..16 {
+            assert!(port_of(space).iter().filter(|hit| **hit).count() <= 1, "space {space} has two ports");
+        }
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_req: Default::default(),
+            m_resp: Default::default(),
+            m_req: std::array::from_fn(|_| Default::default()),
+            s_resp: std::array::from_fn(|_| Default::default()),
+            state: Default::default(),
+            request: Default::default(),
+            answer: Default::default(),
+            port: Default::default(),
+            route: Lookup::new(port_of),
+            readys: Default::default(),
+            valids: Default::default(),
+            answers: Default::default(),
+            taken: Default::default(),
+            came: Default::default(),
+        }
+    }
+}
+
+impl<const N: usize> Logic for CtlSwitch<N> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, request, answer, port);
+        for i in 0..N {
+            self.m_req[i].data.next = self.request.q.val();
+            self.m_req[i].valid.next = self.port.q.val().get_bit(i) & (self.state.q.val() == State::Send);
+            self.s_resp[i].ready.next = self.port.q.val().get_bit(i) & (self.state.q.val() == State::Wait);
+            self.readys.x[i].next = self.m_req[i].ready.val();
+            self.valids.x[i].next = self.s_resp[i].valid.val();
+            self.answers.x[i].next = self.s_resp[i].data.val();
+        }
+        self.route.x.next = self.request.q.val().space;
+        self.answers.sel.next = self.port.q.val();
+        self.taken.next = self.readys.y.val() & self.port.q.val();
+        self.came.next = self.valids.y.val() & self.port.q.val();
+        self.s_req.ready.next = false;
+        self.m_resp.valid.next = false;
+        self.m_resp.data.next = self.answer.q.val();
+        match self.state.q.val() {
+            State::Idle => {
+                self.s_req.ready.next = true;
+                self.request.d.next = self.s_req.data.val();
+                if self.s_req.valid.val() {
+                    self.state.d.next = State::Route;
+                }
+            }
+            State::Route => {
+                self.port.d.next = self.route.y.val();
+                self.answer.d.next.data = bits::<32>(0);
+                self.answer.d.next.err = true;
+                self.state.d.next = State::Answer;
+                if self.route.y.val().any() {
+                    self.state.d.next = State::Send;
+                }
+            }
+            State::Send => {
+                if self.taken.val().any() {
+                    self.state.d.next = State::Wait;
+                }
+            }
+            State::Wait => {
+                self.answer.d.next = self.answers.y.val();
+                if self.came.val().any() {
+                    self.state.d.next = State::Answer;
+                }
+            }
+            State::Answer => {
+                self.m_resp.valid.next = true;
+                if self.m_resp.ready.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}
