@@ -1,2 +1,7 @@
 //! See `docs/microarchitecture.md`.
 pub mod ctl;
+pub mod rq;
+pub mod sq;
+#[cfg(test)]
+mod testing;
+pub mod wqe_store;

@@ -1,0 +1,86 @@
+//! Answers to the responder: takes a buffer for each granted slot and starts its fetch. One per cycle.
+
+use super::RqJob;
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{RdCmd, RqGrant, WqeFree};
+use crate::prim::arb::BinToOneHot;
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub(super) struct RqGranter {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_job: MsgSink<RqJob>,
+    pub s_buffer: MsgSink<WqeFree>,
+    pub m_grant: MsgSrc<RqGrant>,
+    pub m_rd: MsgSrc<RdCmd>,
+    /// Buffer `handle` starts a new life as request 0 of fetch `fetch`.
+    pub open_en: Signal<Out, Bit>,
+    pub handle: Signal<Out, Bits<6>>,
+    pub fetch: Signal<Out, Bits<6>>,
+    pub tag_done: Signal<In, Bit>,
+    pub tag: Signal<In, Bits<6>>,
+    fetch_no: DFF<Bits<6>>,
+    busy: DFF<Bits<64>>,
+    busy_set: BinToOneHot<64, 6>,
+    busy_clear: BinToOneHot<64, 6>,
+    command: DFF<RdCmd>,
+    command_valid: DFF<Bit>,
+    reads: MsgFifo<RdCmd, 2>,
+    grants: MsgFifo<RqGrant, 3>,
+    ok: Signal<Local, Bit>,
+    can_fetch: Signal<Local, Bit>,
+    go: Signal<Local, Bit>,
+    offset: Signal<Local, Bits<24>>,
+    stride: Signal<Local, Bits<2>>,
+}
+
+impl Logic for RqGranter {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, fetch_no, busy, command, command_valid);
+        clock!(self, clock, reads, grants);
+        self.reads.reset.next = self.reset.val();
+        self.grants.reset.next = self.reset.val();
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.reads.m);
+        MsgSrc::<RqGrant>::link(&mut self.m_grant, &mut self.grants.m);
+        self.ok.next = self.s_job.data.val().ok;
+        self.offset.next = self.s_job.data.val().offset;
+        self.stride.next = self.s_job.data.val().stride;
+        // A fetch number is used again only after its last row; one command may be on its way to the read FIFO.
+        self.can_fetch.next = self.s_buffer.valid.val()
+            & !self.busy.q.val().get_bit(self.fetch_no.q.val().index())
+            & (self.reads.level.val() < 3);
+        self.go.next = self.s_job.valid.val() & (self.grants.level.val() < 6) & (!self.ok.val() | self.can_fetch.val());
+        self.s_job.ready.next = self.go.val();
+        self.s_buffer.ready.next = self.go.val() & self.ok.val();
+        self.open_en.next = self.go.val() & self.ok.val();
+        self.handle.next = self.s_buffer.data.val().handle;
+        self.fetch.next = self.fetch_no.q.val();
+        self.grants.s.valid.next = self.go.val();
+        self.grants.s.data.next.ok = self.ok.val();
+        self.grants.s.data.next.handle = self.s_buffer.data.val().handle;
+        self.grants.s.data.next.index = self.s_job.data.val().index;
+
+        self.command_valid.d.next = self.go.val() & self.ok.val();
+        self.command.d.next.iova = self.s_job.data.val().base + bit_cast::<64, 24>(self.offset.val());
+        self.command.d.next.function = self.s_job.data.val().function;
+        self.command.d.next.rows = bits::<4>(1) << self.stride.val();
+        self.command.d.next.tag = bit_cast::<8, 6>(self.fetch_no.q.val()) | (bit_cast::<8, 2>(self.stride.val()) << 6);
+        self.reads.s.valid.next = self.command_valid.q.val();
+        self.reads.s.data.next = self.command.q.val();
+        self.busy_set.x.next = self.fetch_no.q.val();
+        self.busy_set.en.next = self.go.val() & self.ok.val();
+        self.busy_clear.x.next = self.tag.val();
+        self.busy_clear.en.next = self.tag_done.val();
+        self.busy.d.next = (self.busy.q.val() & !self.busy_clear.y.val()) | self.busy_set.y.val();
+        if self.go.val() & self.ok.val() {
+            self.fetch_no.d.next = self.fetch_no.q.val() + 1;
+        }
+        if self.reset.val() {
+            self.busy.d.next = bits::<64>(0);
+            self.command_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Receive queues: receive work requests in ring order, fetched when handed out. See README.md.
+
+mod grant;
+mod table;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::wqe_store::WqeStore;
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RdCmd, RdRow, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
+use grant::RqGranter;
+use rust_hdl::prelude::*;
+use table::RqTable;
+
+/// What bit i of `stat` counts.
+pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_no_buffer", "rq_flushed"];
+
+/// An answered `RqAlloc`: the slot to fetch, or nothing (`ok` 0).
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub(crate) struct RqJob {
+    ok: Bit,
+    index: Bits<16>,
+    function: Bits<12>,
+    base: Bits<64>,
+    offset: Bits<24>,
+    stride: Bits<2>,
+}
+
+/// Receive-queue unit for `2^LQ` queues.
+#[derive(LogicBlock, Default)]
+pub struct RecvQueue<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; clears the ring table (`2^LQ` cycles) and frees all buffers.
+    pub reset: Signal<In, Bit>,
+    pub s_db: MsgSink<DoorbellMsg>,
+    pub s_alloc: MsgSink<RqAlloc>,
+    /// One answer per `RqAlloc`, in order.
+    pub m_grant: MsgSrc<RqGrant>,
+    pub s_cmd: MsgSink<RqCmd>,
+    pub m_flush: MsgSrc<RqFlush>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_rd: MsgSink<RdRow>,
+    pub s_read: MsgSink<WqeRead>,
+    pub m_read: MsgSrc<WqeData>,
+    pub s_free: MsgSink<WqeFree>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<7>>,
+    rings: RqTable<LQ>,
+    granter: RqGranter,
+    store: WqeStore,
+    counts: DFF<Bits<7>>,
+}
+
+impl<const LQ: usize> Logic for RecvQueue<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, counts);
+        clock!(self, clock, rings, granter, store);
+        self.rings.reset.next = self.reset.val();
+        self.granter.reset.next = self.reset.val();
+        self.store.reset.next = self.reset.val();
+        MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.rings.s_db);
+        MsgSink::<RqAlloc>::link(&mut self.s_alloc, &mut self.rings.s_alloc);
+        MsgSink::<RqCmd>::link(&mut self.s_cmd, &mut self.rings.s_cmd);
+        MsgSrc::<RqFlush>::link(&mut self.m_flush, &mut self.rings.m_flush);
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.rings.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.rings.m_ctl);
+        MsgSrc::<RqJob>::join(&mut self.rings.m_job, &mut self.granter.s_job);
+        MsgSrc::<RqGrant>::link(&mut self.m_grant, &mut self.granter.m_grant);
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.granter.m_rd);
+        MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.store.s_rd);
+        MsgSink::<WqeRead>::link(&mut self.s_read, &mut self.store.s_read);
+        MsgSrc::<WqeData>::link(&mut self.m_read, &mut self.store.m_read);
+        MsgSink::<WqeFree>::link(&mut self.s_free, &mut self.store.s_free);
+        MsgSrc::<WqeFree>::join(&mut self.store.m_buffer, &mut self.granter.s_buffer);
+        self.rings.freed.next = self.store.freed.val();
+        self.store.map_we.next = self.granter.open_en.val();
+        self.store.map_addr.next = bit_cast::<9, 6>(self.granter.fetch.val()) << 3;
+        self.store.map_handle.next = self.granter.handle.val();
+        self.store.open_en.next = self.granter.open_en.val();
+        self.store.open_done.next = false;
+        self.store.put_en.next = false;
+        self.store.put_handle.next = bits::<6>(0);
+        self.store.put_data.next = bits::<512>(0);
+        self.store.head_addr.next = bits::<6>(0);
+        self.granter.tag_done.next = self.store.tag_done.val();
+        self.granter.tag.next = self.store.tag.val();
+        self.counts.d.next = (bit_cast::<7, 5>(self.rings.stat.val()) & bits::<7>(3))
+            | (bit_cast::<7, 1>(self.granter.open_en.val().into()) << 2)
+            | (bit_cast::<7, 1>(self.store.tag_err.val().into()) << 3)
+            | ((bit_cast::<7, 5>(self.rings.stat.val()) >> 2) << 4);
+        self.stat.next = self.counts.q.val();
+    }
+}

@@ -1,0 +1,299 @@
+//! The receive-queue unit between a random host, a random DMA reader and a responder.
+
+use super::model::RingModel;
+use super::RecvQueue;
+use crate::host::testing::{memory, Control, SmallReads};
+use crate::msg::{DoorbellMsg, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
+use crate::tb::{Fields, Sink, Source, Tb};
+use ferric_abi::context::RingCtx;
+use std::collections::{HashMap, VecDeque};
+
+const LQ: usize = 4;
+const QUEUES: u32 = 1 << LQ;
+
+struct Bench {
+    tb: Tb,
+    db: Source,
+    alloc: Source,
+    grant: Sink,
+    cmd: Source,
+    flush: Sink,
+    reads: SmallReads,
+    read: Source,
+    data: Sink,
+    free: Source,
+    ctl: Control,
+    stats: [u64; 7],
+    rings: HashMap<u32, RingModel>,
+    /// Allocations asked for: queue and the slot the model hands out.
+    asked: VecDeque<(u32, Option<u16>)>,
+    /// Buffers in the responder's hands, with the contents they should have and whether the fetch failed.
+    held: Vec<(u128, Vec<u32>, bool)>,
+}
+
+impl Bench {
+    fn new(stall: u32) -> Bench {
+        let mut tb = Tb::new("rq", RecvQueue::<LQ>::default());
+        let reads = SmallReads::new(tb.sink("m_rd", stall), tb.source("s_rd", stall / 2));
+        let ctl = Control::new(&mut tb, stall);
+        Bench {
+            db: tb.source("s_db", stall),
+            alloc: tb.source("s_alloc", stall),
+            grant: tb.sink("m_grant", stall),
+            cmd: tb.source("s_cmd", stall),
+            flush: tb.sink("m_flush", stall),
+            read: tb.source("s_read", stall),
+            data: tb.sink("m_read", stall),
+            free: tb.source("s_free", stall),
+            reads,
+            ctl,
+            tb,
+            stats: [0; 7],
+            rings: HashMap::new(),
+            asked: VecDeque::new(),
+            held: Vec::new(),
+        }
+    }
+
+    fn cycle(&mut self) {
+        self.tb.cycle();
+        let stat = self.tb.get("stat");
+        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.reads.step(&mut self.tb);
+        self.grants();
+    }
+
+    fn run(&mut self, cycles: u32) {
+        (0..cycles).for_each(|_| self.cycle());
+    }
+
+    /// Until what was pushed is in the tables.
+    fn settle(&mut self) {
+        while self.db.pending() + self.alloc.pending() + self.cmd.pending() > 0 {
+            self.cycle();
+        }
+        self.run(12);
+    }
+
+    fn grants(&mut self) {
+        let layout = Fields::of::<RqGrant>();
+        while let Some(grant) = self.grant.pop() {
+            let (qpn, slot) = self.asked.pop_front().expect("a grant for every allocation");
+            assert_eq!(layout.get(&grant, "ok") == 1, slot.is_some(), "queue {qpn} {:?}", self.rings[&qpn]);
+            let Some(index) = slot else { continue };
+            assert_eq!(layout.get(&grant, "index") as u16, index, "queue {qpn}");
+            let handle = layout.get(&grant, "handle");
+            assert!(self.held.iter().all(|(h, ..)| *h != handle), "buffer {handle} granted twice");
+            let ring = &self.rings[&qpn];
+            let (iova, rows) = (base(qpn) + ring.offset(index), 1 << ring.stride);
+            let contents = (0..rows).flat_map(|r| memory(iova + 64 * r)).collect();
+            self.held.push((handle, contents, self.reads.fails(iova, rows)));
+        }
+    }
+
+    fn access(&mut self, line: u32, word: u32, write: Option<u32>) -> u32 {
+        self.ctl.ask(line, word, write);
+        for _ in 0..4000 {
+            self.cycle();
+            if let Some(answer) = self.ctl.answer() {
+                return answer.expect("the line exists");
+            }
+        }
+        panic!("no answer on the control bus");
+    }
+
+    fn create(&mut self, qpn: u32, ring: RingModel) {
+        let row = RingCtx::default()
+            .with_base(base(qpn))
+            .with_function(ring.function)
+            .with_log_size(ring.log_size)
+            .with_stride(ring.stride)
+            .with_valid(true)
+            .with_producer(ring.producer)
+            .with_fetch(ring.next);
+        for word in [0, 1, 3, 4, 2] {
+            let bytes: [u8; 4] = row.0[4 * word..4 * word + 4].try_into().expect("four bytes");
+            self.access(qpn, word as u32, Some(u32::from_le_bytes(bytes)));
+        }
+        self.rings.insert(qpn, ring);
+    }
+
+    fn doorbell(&mut self, qpn: u32, index: u16, function: u16) {
+        self.db.push(Fields::of::<DoorbellMsg>().pack(&[
+            ("kind", 1),
+            ("id", qpn.into()),
+            ("index", index.into()),
+            ("function", function.into()),
+        ]));
+    }
+
+    fn ask(&mut self, qpn: u32) {
+        let slot = self.rings.get_mut(&qpn).expect("it exists").alloc();
+        self.asked.push_back((qpn, slot));
+        self.alloc.push(Fields::of::<RqAlloc>().pack(&[("qpn", qpn.into())]));
+    }
+
+    /// Reads some granules of a held buffer and gives it back.
+    fn use_one(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let at = self.tb.rng().below(self.held.len() as u64) as usize;
+        let (handle, contents, failed) = self.held.swap_remove(at);
+        let (read, data) = (Fields::of::<WqeRead>(), Fields::of::<WqeData>());
+        let granules: Vec<usize> = (0..3).map(|_| self.tb.rng().below(contents.len() as u64 / 4) as usize).collect();
+        for granule in &granules {
+            self.read.push(read.pack(&[("handle", handle), ("granule", *granule as u128)]));
+        }
+        for granule in granules {
+            let answer = (0..4000).find_map(|_| {
+                self.cycle();
+                self.data.pop()
+            });
+            let answer = answer.expect("an answer to WqeRead");
+            assert_eq!(data.get(&answer, "err") == 1, failed);
+            if !failed {
+                assert_eq!(data.get_words(&answer, "data"), &contents[4 * granule..4 * granule + 4], "granule {granule}");
+            }
+        }
+        self.free.push(Fields::of::<WqeFree>().pack(&[("handle", handle)]));
+    }
+
+    /// Every slot left comes back, in ring order per queue.
+    fn flushed(&mut self) {
+        let layout = Fields::of::<RqFlush>();
+        while let Some(flush) = self.flush.pop() {
+            let qpn = layout.get(&flush, "qpn") as u32;
+            let ring = self.rings.get_mut(&qpn).expect("it exists");
+            assert!(ring.flush && ring.pending() > 0, "queue {qpn} {ring:?}");
+            assert_eq!(layout.get(&flush, "index") as u16, ring.pop(), "queue {qpn}");
+        }
+    }
+}
+
+fn base(qpn: u32) -> u64 {
+    0x20_0000_0000 + (u64::from(qpn) << 24)
+}
+
+fn scenario(stall: u32, rounds: u32) {
+    let mut bench = Bench::new(stall);
+    bench.run(40);
+    for qpn in 0..QUEUES {
+        let rng = bench.tb.rng();
+        let start = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
+        let (function, log_size, stride) = (rng.below(4) as u16, rng.range(0, 5) as u8, rng.below(4) as u8);
+        bench.create(qpn, RingModel { function, log_size, stride, producer: start, next: start, flush: false });
+    }
+    bench.reads.bad_pages.extend([base(3) >> 12, base(7) >> 12]);
+    for _ in 0..rounds {
+        for _ in 0..6 {
+            let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
+            let ring = bench.rings.get_mut(&qpn).expect("it exists");
+            let room = (1u64 << ring.log_size) - u64::from(ring.pending());
+            if room > 0 {
+                let (index, function) = (ring.producer.wrapping_add(bench.tb.rng().range(1, room) as u16), ring.function);
+                assert!(ring.doorbell(function, index));
+                bench.doorbell(qpn, index, function);
+            }
+        }
+        bench.settle();
+        bench.flushed();
+        for _ in 0..bench.tb.rng().below(12) {
+            let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
+            bench.ask(qpn);
+        }
+        bench.settle();
+        // Never so many held that a buffer has to be waited for.
+        while bench.held.len() > 30 {
+            bench.use_one();
+        }
+        bench.use_one();
+        if bench.tb.rng().percent(8) {
+            let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
+            bench.cmd.push(Fields::of::<RqCmd>().pack(&[("qpn", qpn.into())]));
+            bench.rings.get_mut(&qpn).expect("it exists").flush = true;
+            bench.settle();
+        }
+    }
+    bench.run(600);
+    bench.flushed();
+    assert!(bench.rings.values().all(|ring| !ring.flush || ring.pending() == 0), "all flushed: {:?}", bench.rings);
+    assert!(bench.asked.is_empty());
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+    assert_eq!((bench.stats[0], bench.stats[1], bench.stats[5]), (0, 0, 0), "{:?}", bench.stats);
+    assert!([2, 3, 4, 6].iter().all(|i| bench.stats[*i] > 0), "{:?}", bench.stats);
+    buffers_run_out(&mut bench);
+}
+
+/// 64 grants; the next allocation waits, then is refused; a buffer given back is granted again.
+fn buffers_run_out(bench: &mut Bench) {
+    bench.access(0, 2, Some(0));
+    bench.run(20);
+    bench.create(0, RingModel { log_size: 7, producer: 0, ..Default::default() });
+    bench.rings.get_mut(&0).expect("it exists").producer = 128;
+    bench.doorbell(0, 128, 0);
+    bench.settle();
+    (0..64).for_each(|_| bench.ask(0));
+    bench.run(1500);
+    assert_eq!((bench.held.len(), bench.asked.len()), (64, 0), "all buffers are out");
+    bench.asked.push_back((0, None));
+    bench.alloc.push(Fields::of::<RqAlloc>().pack(&[]));
+    bench.run(900);
+    assert_eq!(bench.asked.len(), 1, "it waits for a buffer");
+    bench.run(400);
+    assert_eq!((bench.asked.len(), bench.stats[5]), (0, 1), "refused after 1024 cycles");
+    bench.use_one();
+    bench.ask(0);
+    bench.run(200);
+    assert_eq!((bench.held.len(), bench.asked.len()), (64, 0), "granted again");
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+}
+
+#[test]
+fn slots_are_granted_in_ring_order_and_flushed() {
+    scenario(0, 80);
+    scenario(40, 80);
+}
+
+#[test]
+fn bad_doorbells_are_counted() {
+    let mut bench = Bench::new(20);
+    bench.run(40);
+    bench.create(5, RingModel { function: 3, log_size: 3, ..Default::default() });
+    // Wrong function, no such queue, beyond the table, beyond the ring, no news, behind.
+    for (qpn, index, function) in [(5, 1, 2), (6, 1, 3), (5 + QUEUES, 1, 3), (5, 9, 3), (5, 0, 3), (5, 0xffff, 3)] {
+        bench.doorbell(qpn, index, function);
+    }
+    bench.settle();
+    assert_eq!((bench.stats[0], bench.stats[1]), (3, 3));
+    assert_eq!(bench.access(5, 4, None), 0, "nothing moved");
+    bench.ask(5);
+    // An allocation on a queue that does not exist is answered, too.
+    bench.asked.push_back((5, None));
+    bench.alloc.push(Fields::of::<RqAlloc>().pack(&[("qpn", 9)]));
+    bench.run(100);
+    assert!(bench.asked.is_empty());
+}
+
+#[test]
+fn allocations_pipeline() {
+    let mut bench = Bench::new(0);
+    bench.run(40);
+    for qpn in 0..QUEUES {
+        bench.create(qpn, RingModel { log_size: 3, ..Default::default() });
+        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(0, 4));
+        bench.doorbell(qpn, 4, 0);
+    }
+    bench.settle();
+    let start = bench.tb.cycles();
+    (0..48).for_each(|i| bench.ask(i % QUEUES));
+    while !bench.asked.is_empty() {
+        bench.cycle();
+        assert!(bench.tb.cycles() - start < 140, "48 allocations of different queues in 140 cycles");
+    }
+    println!("48 grants in {} cycles", bench.tb.cycles() - start);
+}

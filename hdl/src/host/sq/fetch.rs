@@ -1,0 +1,201 @@
+//! Burst fetch and offer: buffers for the scheduler's jobs, the read, and the requests in order to the requester.
+
+use super::SqJob;
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{RdCmd, SqWqe, WqeFree};
+use crate::prim::arb::BinToOneHot;
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    Run,
+    Put,
+}
+
+/// A request on its way: offered when its buffer is filled, in the order of the scheduler's decisions.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Pending {
+    qpn: Bits<24>,
+    index: Bits<16>,
+    epoch: Bits<8>,
+    function: Bits<12>,
+    handle: Bits<6>,
+    flush: Bit,
+}
+
+/// Turns jobs into reads and offers.
+#[derive(LogicBlock, Default)]
+pub(super) struct SqFetch {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_job: MsgSink<SqJob>,
+    pub s_buffer: MsgSink<WqeFree>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub m_wqe: MsgSrc<SqWqe>,
+    pub map_we: Signal<Out, Bit>,
+    pub map_addr: Signal<Out, Bits<9>>,
+    pub map_handle: Signal<Out, Bits<6>>,
+    pub open_en: Signal<Out, Bit>,
+    pub open_done: Signal<Out, Bit>,
+    pub put_en: Signal<Out, Bit>,
+    pub put_handle: Signal<Out, Bits<6>>,
+    pub put_ready: Signal<In, Bit>,
+    pub done: Signal<In, Bits<64>>,
+    pub err: Signal<In, Bits<64>>,
+    pub tag_done: Signal<In, Bit>,
+    pub tag: Signal<In, Bits<6>>,
+    pub head_addr: Signal<Out, Bits<6>>,
+    pub head: Signal<In, Bits<256>>,
+    /// Pulses for statistics.
+    pub issued: Signal<Out, Bit>,
+    pub flushed: Signal<Out, Bit>,
+    pub offered: Signal<Out, Bit>,
+    state: DFF<State>,
+    job: DFF<SqJob>,
+    left: DFF<Bits<4>>,
+    nth: DFF<Bits<3>>,
+    index: DFF<Bits<16>>,
+    iova: DFF<Bits<64>>,
+    buffer: DFF<Bits<6>>,
+    fetch_no: DFF<Bits<6>>,
+    busy: DFF<Bits<64>>,
+    busy_set: BinToOneHot<64, 6>,
+    busy_clear: BinToOneHot<64, 6>,
+    reads: MsgFifo<RdCmd, 2>,
+    order: MsgFifo<Pending, 6>,
+    offers: MsgFifo<SqWqe, 3>,
+    coming: DFF<Pending>,
+    coming_valid: DFF<Bit>,
+    coming_err: DFF<Bit>,
+    stride: Signal<Local, Bits<2>>,
+    is_fetch: Signal<Local, Bit>,
+    is_wqe: Signal<Local, Bit>,
+    take: Signal<Local, Bit>,
+    finish: Signal<Local, Bit>,
+    offset: Signal<Local, Bits<24>>,
+    offer_handle: Signal<Local, Bits<6>>,
+    offer: Signal<Local, Bit>,
+}
+
+impl Logic for SqFetch {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy, coming, coming_valid, coming_err);
+        clock!(self, clock, reads, order, offers);
+        self.reads.reset.next = self.reset.val();
+        self.order.reset.next = self.reset.val();
+        self.offers.reset.next = self.reset.val();
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.reads.m);
+        MsgSrc::<SqWqe>::link(&mut self.m_wqe, &mut self.offers.m);
+
+        self.is_fetch.next = self.job.q.val().kind == 0;
+        self.is_wqe.next = self.job.q.val().kind == 2;
+        self.stride.next = self.job.q.val().stride;
+        self.offset.next = self.s_job.data.val().offset;
+        self.take.next = (self.state.q.val() == State::Run) & self.s_buffer.valid.val();
+        self.finish.next = self.take.val() & (self.left.q.val() == 1);
+        self.s_job.ready.next = false;
+        self.s_buffer.ready.next = self.state.q.val() == State::Run;
+        self.put_en.next = false;
+        self.put_handle.next = self.buffer.q.val();
+        match self.state.q.val() {
+            State::Idle => {
+                self.job.d.next = self.s_job.data.val();
+                self.left.d.next = self.s_job.data.val().count;
+                self.nth.d.next = bits::<3>(0);
+                self.index.d.next = self.s_job.data.val().index;
+                self.iova.d.next = self.s_job.data.val().base + bit_cast::<64, 24>(self.offset.val());
+                // A fetch number is used again only after its last row; the read FIFO has room for one command.
+                if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.reads.level.val() < 3) {
+                    self.s_job.ready.next = true;
+                    if self.s_job.valid.val() {
+                        self.state.d.next = State::Run;
+                    }
+                }
+            }
+            State::Run => {
+                self.buffer.d.next = self.s_buffer.data.val().handle;
+                if self.take.val() {
+                    self.left.d.next = self.left.q.val() - 1;
+                    self.nth.d.next = self.nth.q.val() + 1;
+                    self.index.d.next = self.index.q.val() + 1;
+                }
+                if self.finish.val() {
+                    self.state.d.next = State::Idle;
+                    if self.is_wqe.val() {
+                        self.state.d.next = State::Put;
+                    }
+                }
+            }
+            State::Put => {
+                self.put_en.next = true;
+                if self.put_ready.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+
+        // One buffer per cycle.
+        self.map_we.next = self.take.val();
+        self.map_addr.next = (bit_cast::<9, 6>(self.fetch_no.q.val()) << 3) | bit_cast::<9, 3>(self.nth.q.val());
+        self.map_handle.next = self.s_buffer.data.val().handle;
+        self.open_en.next = self.take.val();
+        self.open_done.next = self.job.q.val().kind == 1;
+        self.order.s.valid.next = self.take.val();
+        self.order.s.data.next.qpn = self.job.q.val().qpn;
+        self.order.s.data.next.index = self.index.q.val();
+        self.order.s.data.next.epoch = self.job.q.val().epoch;
+        self.order.s.data.next.function = self.job.q.val().function;
+        self.order.s.data.next.handle = self.s_buffer.data.val().handle;
+        self.order.s.data.next.flush = self.job.q.val().kind == 1;
+
+        // The read goes out with the last buffer.
+        self.issued.next = self.finish.val() & self.is_fetch.val();
+        self.flushed.next = self.take.val() & (self.job.q.val().kind == 1);
+        self.reads.s.valid.next = self.finish.val() & self.is_fetch.val();
+        self.reads.s.data.next.iova = self.iova.q.val();
+        self.reads.s.data.next.function = self.job.q.val().function;
+        self.reads.s.data.next.rows = self.job.q.val().count << self.stride.val();
+        self.reads.s.data.next.tag = bit_cast::<8, 6>(self.fetch_no.q.val()) | (bit_cast::<8, 2>(self.stride.val()) << 6);
+        self.busy_set.x.next = self.fetch_no.q.val();
+        self.busy_set.en.next = self.finish.val() & self.is_fetch.val();
+        self.busy_clear.x.next = self.tag.val();
+        self.busy_clear.en.next = self.tag_done.val();
+        self.busy.d.next = (self.busy.q.val() & !self.busy_clear.y.val()) | self.busy_set.y.val();
+        if self.finish.val() & self.is_fetch.val() {
+            self.fetch_no.d.next = self.fetch_no.q.val() + 1;
+        }
+
+        // Offers.
+        self.offer_handle.next = self.order.m.data.val().handle;
+        self.offer.next = self.order.m.valid.val()
+            & self.done.val().get_bit(self.offer_handle.val().index())
+            & (self.offers.level.val() < 6);
+        self.order.m.ready.next = self.offer.val();
+        self.head_addr.next = self.offer_handle.val();
+        self.coming.d.next = self.order.m.data.val();
+        self.coming_valid.d.next = self.offer.val();
+        self.coming_err.d.next = self.err.val().get_bit(self.offer_handle.val().index());
+        self.offered.next = self.coming_valid.q.val();
+        self.offers.s.valid.next = self.coming_valid.q.val();
+        self.offers.s.data.next.qpn = self.coming.q.val().qpn;
+        self.offers.s.data.next.index = self.coming.q.val().index;
+        self.offers.s.data.next.epoch = self.coming.q.val().epoch;
+        self.offers.s.data.next.function = self.coming.q.val().function;
+        self.offers.s.data.next.handle = self.coming.q.val().handle;
+        self.offers.s.data.next.flush = self.coming.q.val().flush;
+        self.offers.s.data.next.err = self.coming_err.q.val();
+        self.offers.s.data.next.head = self.head.val();
+
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+            self.busy.d.next = bits::<64>(0);
+            self.coming_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Send queues: doorbells, scheduler and burst fetch. See README.md.
+
+mod fetch;
+mod sched;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::wqe_store::WqeStore;
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RdCmd, RdRow, SqCmd, SqWqe, WqeData, WqeDoorbell, WqeFree, WqeRead};
+use crate::stream::MsgSlice;
+use fetch::SqFetch;
+use rust_hdl::prelude::*;
+use sched::SqSched;
+
+/// What bit i of `stat` counts.
+pub const STATS: &[&str] = &["sq_db_bad", "sq_db_overrun", "sq_fetches", "sq_fetch_errors", "sq_wqe_direct", "sq_flushed", "sq_offered"];
+
+/// The work requests the scheduler decided on, for the fetcher. `kind`: 0 fetch, 1 flush, 2 from a WQE doorbell.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub(crate) struct SqJob {
+    kind: Bits<2>,
+    qpn: Bits<24>,
+    index: Bits<16>,
+    epoch: Bits<8>,
+    function: Bits<12>,
+    count: Bits<4>,
+    base: Bits<64>,
+    offset: Bits<24>,
+    stride: Bits<2>,
+}
+
+/// Send-queue unit for `2^LQ` queues.
+#[derive(LogicBlock, Default)]
+pub struct SendQueue<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; clears the ring table (`2^LQ` cycles) and frees all buffers.
+    pub reset: Signal<In, Bit>,
+    pub s_db: MsgSink<DoorbellMsg>,
+    pub s_wqe: MsgSink<WqeDoorbell>,
+    pub s_cmd: [MsgSink<SqCmd>; 2],
+    pub m_wqe: MsgSrc<SqWqe>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_rd: MsgSink<RdRow>,
+    pub s_read: MsgSink<WqeRead>,
+    pub m_read: MsgSrc<WqeData>,
+    pub s_free: [MsgSink<WqeFree>; 2],
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<7>>,
+    sched: SqSched<LQ>,
+    fetch: SqFetch,
+    store: WqeStore,
+    free0: MsgSlice<WqeFree>,
+    free1: MsgSlice<WqeFree>,
+    turn: DFF<Bit>,
+    counts: DFF<Bits<7>>,
+    second: Signal<Local, Bit>,
+}
+
+impl<const LQ: usize> Logic for SendQueue<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, turn, counts);
+        clock!(self, clock, sched, fetch, store, free0, free1);
+        self.sched.reset.next = self.reset.val();
+        self.fetch.reset.next = self.reset.val();
+        self.store.reset.next = self.reset.val();
+        self.free0.reset.next = self.reset.val();
+        self.free1.reset.next = self.reset.val();
+        MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.sched.s_db);
+        MsgSink::<WqeDoorbell>::link(&mut self.s_wqe, &mut self.sched.s_wqe);
+        for i in 0..2 {
+            MsgSink::<SqCmd>::link(&mut self.s_cmd[i], &mut self.sched.s_cmd[i]);
+        }
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.sched.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.sched.m_ctl);
+        MsgSrc::<SqJob>::join(&mut self.sched.m_job, &mut self.fetch.s_job);
+        MsgSrc::<SqWqe>::link(&mut self.m_wqe, &mut self.fetch.m_wqe);
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.fetch.m_rd);
+        MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.store.s_rd);
+        MsgSink::<WqeRead>::link(&mut self.s_read, &mut self.store.s_read);
+        MsgSrc::<WqeData>::link(&mut self.m_read, &mut self.store.m_read);
+        MsgSink::<WqeFree>::link(&mut self.s_free[0], &mut self.free0.s);
+        MsgSink::<WqeFree>::link(&mut self.s_free[1], &mut self.free1.s);
+        MsgSrc::<WqeFree>::join(&mut self.store.m_buffer, &mut self.fetch.s_buffer);
+
+        // Two parties give buffers back, in turn when both do.
+        self.second.next = self.free1.m.valid.val() & (self.turn.q.val() | !self.free0.m.valid.val());
+        self.store.s_free.data.next = self.free0.m.data.val();
+        if self.second.val() {
+            self.store.s_free.data.next = self.free1.m.data.val();
+        }
+        self.store.s_free.valid.next = self.free0.m.valid.val() | self.free1.m.valid.val();
+        self.free0.m.ready.next = self.store.s_free.ready.val() & !self.second.val();
+        self.free1.m.ready.next = self.store.s_free.ready.val() & self.second.val();
+        self.turn.d.next = !self.second.val();
+
+        self.sched.freed.next = self.store.freed.val();
+        self.sched.wqe_taken.next = self.store.put_en.val() & self.store.put_ready.val();
+        self.store.map_we.next = self.fetch.map_we.val();
+        self.store.map_addr.next = self.fetch.map_addr.val();
+        self.store.map_handle.next = self.fetch.map_handle.val();
+        self.store.open_en.next = self.fetch.open_en.val();
+        self.store.open_done.next = self.fetch.open_done.val();
+        self.store.put_en.next = self.fetch.put_en.val();
+        self.store.put_handle.next = self.fetch.put_handle.val();
+        self.store.put_data.next = self.sched.wqe_data.val();
+        self.store.head_addr.next = self.fetch.head_addr.val();
+        self.fetch.put_ready.next = self.store.put_ready.val();
+        self.fetch.done.next = self.store.done.val();
+        self.fetch.err.next = self.store.err.val();
+        self.fetch.tag_done.next = self.store.tag_done.val();
+        self.fetch.tag.next = self.store.tag.val();
+        self.fetch.head.next = self.store.head.val();
+
+        self.counts.d.next = bit_cast::<7, 2>(self.sched.stat.val())
+            | (bit_cast::<7, 1>(self.fetch.issued.val().into()) << 2)
+            | (bit_cast::<7, 1>(self.store.tag_err.val().into()) << 3)
+            | (bit_cast::<7, 1>(self.sched.wqe_taken.val().into()) << 4)
+            | (bit_cast::<7, 1>(self.fetch.flushed.val().into()) << 5)
+            | (bit_cast::<7, 1>(self.fetch.offered.val().into()) << 6);
+        self.stat.next = self.counts.q.val();
+        if self.reset.val() {
+            self.turn.d.next = false;
+        }
+    }
+}

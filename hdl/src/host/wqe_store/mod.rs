@@ -1,0 +1,209 @@
+//! 64 work request buffers of 512 bytes with their free list, filled by small reads. See README.md.
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{RdRow, WqeData, WqeFree, WqeRead};
+use crate::prim::arb::BinToOneHot;
+use crate::prim::mux::IndexMux;
+use crate::prim::ram::{Ram, RamAsync};
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// Number of buffers.
+pub const BUFFERS: usize = 64;
+
+/// Buffers of a send or receive queue unit.
+///
+/// `RdRow.tag` = fetch number (6 bits) | stride code << 6: row `r` of fetch `f` belongs to its request `r >> stride`,
+/// whose buffer the owner has written to the map.
+#[derive(LogicBlock, Default)]
+pub struct WqeStore {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; all buffers become free.
+    pub reset: Signal<In, Bit>,
+    /// Fetched rows, always taken.
+    pub s_rd: MsgSink<RdRow>,
+    pub s_read: MsgSink<WqeRead>,
+    pub m_read: MsgSrc<WqeData>,
+    pub s_free: MsgSink<WqeFree>,
+    /// Pulse per buffer that came back over `s_free`.
+    pub freed: Signal<Out, Bit>,
+    /// Free buffers, to be taken by the owner.
+    pub m_buffer: MsgSrc<WqeFree>,
+    /// Binds request `map_addr[2:0]` of fetch `map_addr[8:3]` to buffer `map_handle`.
+    pub map_we: Signal<In, Bit>,
+    pub map_addr: Signal<In, Bits<9>>,
+    pub map_handle: Signal<In, Bits<6>>,
+    /// Buffer `map_handle` starts a new life: without contents, or (`open_done`) with whatever it holds.
+    pub open_en: Signal<In, Bit>,
+    pub open_done: Signal<In, Bit>,
+    /// Writes row 0 of buffer `put_handle` and marks it filled; taken when `put_ready`.
+    pub put_en: Signal<In, Bit>,
+    pub put_handle: Signal<In, Bits<6>>,
+    pub put_data: Signal<In, Bits<512>>,
+    pub put_ready: Signal<Out, Bit>,
+    /// Buffers that are filled, and those whose fetch failed.
+    pub done: Signal<Out, Bits<64>>,
+    pub err: Signal<Out, Bits<64>>,
+    /// One cycle per finished fetch.
+    pub tag_done: Signal<Out, Bit>,
+    pub tag_err: Signal<Out, Bit>,
+    pub tag: Signal<Out, Bits<6>>,
+    /// First 32 bytes of buffer `head_addr`, one cycle later.
+    pub head_addr: Signal<In, Bits<6>>,
+    pub head: Signal<Out, Bits<256>>,
+    rows: Ram<Bits<512>, 9>,
+    heads: Ram<Bits<256>, 6>,
+    map: RamAsync<Bits<6>, 9>,
+    rd: DFF<RdRow>,
+    rd_valid: DFF<Bit>,
+    filled: DFF<Bits<64>>,
+    failed: DFF<Bits<64>>,
+    set_mask: BinToOneHot<64, 6>,
+    open_mask: BinToOneHot<64, 6>,
+    frees: MsgSlice<WqeFree>,
+    list: MsgFifo<WqeFree, 6>,
+    boot: DFF<Bits<7>>,
+    reads: MsgSlice<WqeRead>,
+    answers: MsgFifo<WqeData, 4>,
+    look_valid: DFF<Bit>,
+    look_err: DFF<Bit>,
+    granule: DFF<Bits<2>>,
+    lane: IndexMux<Bits<128>, 4, 2>,
+    booting: Signal<Local, Bit>,
+    rd_tag: Signal<Local, Bits<8>>,
+    stride: Signal<Local, Bits<2>>,
+    rd_row: Signal<Local, Bits<3>>,
+    sub_mask: Signal<Local, Bits<3>>,
+    sub: Signal<Local, Bits<3>>,
+    wqe: Signal<Local, Bits<3>>,
+    rd_data: Signal<Local, Bits<512>>,
+    fill: Signal<Local, Bit>,
+    put_go: Signal<Local, Bit>,
+    read_handle: Signal<Local, Bits<6>>,
+    read_granule: Signal<Local, Bits<5>>,
+    read_go: Signal<Local, Bit>,
+    row_word: Signal<Local, Bits<512>>,
+}
+
+impl Logic for WqeStore {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, rd, rd_valid, filled, failed, boot, look_valid, look_err, granule);
+        clock!(self, clock, rows, heads, map, frees, list, reads, answers);
+        self.frees.reset.next = self.reset.val();
+        self.list.reset.next = self.reset.val();
+        self.reads.reset.next = self.reset.val();
+        self.answers.reset.next = self.reset.val();
+        MsgSink::<WqeFree>::link(&mut self.s_free, &mut self.frees.s);
+        MsgSink::<WqeRead>::link(&mut self.s_read, &mut self.reads.s);
+        MsgSrc::<WqeData>::link(&mut self.m_read, &mut self.answers.m);
+        MsgSrc::<WqeFree>::link(&mut self.m_buffer, &mut self.list.m);
+
+        // Free list: filled once with all numbers after a reset, later with what comes back.
+        self.booting.next = !self.boot.q.val().get_bit(6);
+        self.list.s.valid.next = self.booting.val() | self.frees.m.valid.val();
+        self.list.s.data.next.handle = self.frees.m.data.val().handle;
+        if self.booting.val() {
+            self.list.s.data.next.handle = self.boot.q.val().get_bits::<6>(0);
+            self.boot.d.next = self.boot.q.val() + 1;
+        }
+        self.frees.m.ready.next = !self.booting.val() & self.list.s.ready.val();
+        self.freed.next = !self.booting.val() & self.list.s.ready.val() & self.frees.m.valid.val();
+
+        // Fetched rows: one register, then straight into the buffer the map names.
+        self.s_rd.ready.next = true;
+        self.rd.d.next = self.s_rd.data.val();
+        self.rd_valid.d.next = self.s_rd.valid.val();
+        self.rd_tag.next = self.rd.q.val().tag;
+        self.rd_row.next = self.rd.q.val().row;
+        self.rd_data.next = self.rd.q.val().data;
+        self.stride.next = self.rd_tag.val().get_bits::<2>(6);
+        self.sub_mask.next = bits::<3>(7);
+        match self.stride.val().index() {
+            0 => {
+                self.sub_mask.next = bits::<3>(0);
+            }
+            1 => {
+                self.sub_mask.next = bits::<3>(1);
+            }
+            2 => {
+                self.sub_mask.next = bits::<3>(3);
+            }
+            _ => {}
+        }
+        self.sub.next = self.rd_row.val() & self.sub_mask.val();
+        self.wqe.next = self.rd_row.val() >> self.stride.val();
+        self.map.read_addr.next = (bit_cast::<9, 6>(self.rd_tag.val().get_bits::<6>(0)) << 3) | bit_cast::<9, 3>(self.wqe.val());
+        self.map.write_addr.next = self.map_addr.val();
+        self.map.write_data.next = self.map_handle.val();
+        self.map.write_en.next = self.map_we.val();
+        self.tag.next = self.rd_tag.val().get_bits::<6>(0);
+        self.tag_done.next = self.rd_valid.q.val() & self.rd.q.val().last;
+        self.tag_err.next = self.rd_valid.q.val() & self.rd.q.val().last & self.rd.q.val().err;
+
+        // Row memory: fetched rows first, a direct write when there is none.
+        self.put_ready.next = !self.rd_valid.q.val();
+        self.put_go.next = self.put_en.val() & !self.rd_valid.q.val();
+        self.rows.write_addr.next = (bit_cast::<9, 6>(self.put_handle.val())) << 3;
+        self.rows.write_data.next = self.put_data.val();
+        self.heads.write_addr.next = self.put_handle.val();
+        self.heads.write_data.next = self.put_data.val().get_bits::<256>(0);
+        self.heads.write_en.next = self.put_go.val();
+        self.rows.write_en.next = self.put_go.val() | self.rd_valid.q.val();
+        self.set_mask.x.next = self.put_handle.val();
+        self.fill.next = self.put_go.val();
+        if self.rd_valid.q.val() {
+            self.rows.write_addr.next = (bit_cast::<9, 6>(self.map.read_data.val()) << 3) | bit_cast::<9, 3>(self.sub.val());
+            self.rows.write_data.next = self.rd_data.val();
+            self.heads.write_addr.next = self.map.read_data.val();
+            self.heads.write_data.next = self.rd_data.val().get_bits::<256>(0);
+            self.heads.write_en.next = !self.sub.val().any();
+            self.set_mask.x.next = self.map.read_data.val();
+            self.fill.next = self.sub.val() == self.sub_mask.val();
+        }
+        self.heads.read_addr.next = self.head_addr.val();
+        self.head.next = self.heads.read_data.val();
+
+        // Filled and failed marks.
+        self.set_mask.en.next = self.fill.val();
+        self.open_mask.en.next = self.open_en.val();
+        self.open_mask.x.next = self.map_handle.val();
+        self.filled.d.next = (self.filled.q.val() | self.set_mask.y.val()) & !self.open_mask.y.val();
+        if self.open_done.val() {
+            self.filled.d.next = self.filled.q.val() | self.set_mask.y.val() | self.open_mask.y.val();
+        }
+        self.failed.d.next = self.failed.q.val() & !self.open_mask.y.val();
+        if self.rd_valid.q.val() & self.rd.q.val().err {
+            self.failed.d.next = (self.failed.q.val() | self.set_mask.y.val()) & !self.open_mask.y.val();
+        }
+        self.done.next = self.filled.q.val();
+        self.err.next = self.failed.q.val();
+
+        // Granule reads wait here until their buffer is filled; the answer FIFO has room for all that are in flight.
+        self.read_handle.next = self.reads.m.data.val().handle;
+        self.read_granule.next = self.reads.m.data.val().granule;
+        self.read_go.next = self.reads.m.valid.val()
+            & self.filled.q.val().get_bit(self.read_handle.val().index())
+            & (self.answers.level.val() < 12);
+        self.reads.m.ready.next = self.read_go.val();
+        self.rows.read_addr.next =
+            (bit_cast::<9, 6>(self.read_handle.val()) << 3) | bit_cast::<9, 3>(self.read_granule.val().get_bits::<3>(2));
+        self.look_valid.d.next = self.read_go.val();
+        self.look_err.d.next = self.failed.q.val().get_bit(self.read_handle.val().index());
+        self.granule.d.next = self.read_granule.val().get_bits::<2>(0);
+        self.row_word.next = self.rows.read_data.val();
+        for i in 0..4 {
+            self.lane.x[i].next = self.row_word.val().get_bits::<128>(128 * i);
+        }
+        self.lane.sel.next = self.granule.q.val();
+        self.answers.s.data.next.data = self.lane.y.val();
+        self.answers.s.data.next.err = self.look_err.q.val();
+        self.answers.s.valid.next = self.look_valid.q.val();
+
+        if self.reset.val() {
+            self.boot.d.next = bits::<7>(0);
+            self.rd_valid.d.next = false;
+            self.look_valid.d.next = false;
+        }
+    }
+}
