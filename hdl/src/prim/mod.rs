@@ -14,6 +14,7 @@ pub mod pack;
 pub mod popcount;
 pub mod ram;
 pub mod rotate;
+pub mod row_ram;
 pub mod slot;
 pub mod tally;
 #[cfg(test)]

@@ -1,0 +1,285 @@
+//! DMA reads: AXI4 read master between five ports of small reads, the payload reads and the host. See README.md.
+
+mod landing;
+mod pay;
+mod small;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::dma::{BurstCmd, BurstSplit, Quiesce};
+use crate::msg::{PayCmd, PayDone, RdCmd, RdRow};
+use crate::prim::arb::RrPick;
+use crate::prim::mux::OneHotMux;
+use crate::prim::row_ram::RowRam;
+use landing::Landing;
+use pay::PayPort;
+use rust_hdl::prelude::*;
+use small::SmallPort;
+
+/// What the landing pipeline knows of the command behind an AXI id.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct RdState {
+    /// Payload: assembly row of the first beat's lane 0 after rotation. Small: first row in the row buffer.
+    pub row: Bits<13>,
+    /// Lanes to rotate left.
+    pub shift: Bits<6>,
+    /// First lane wanted of the first beat.
+    pub lo: Bits<6>,
+    /// Lanes above the last one wanted of the last beat.
+    pub nhi: Bits<6>,
+    /// Beats - 1.
+    pub last: Bits<9>,
+    /// Egress slot (payload).
+    pub slot: Bits<6>,
+    /// See `Quiesce`.
+    pub color: Bit,
+}
+
+/// (first tag, tags) of each port of small reads: admin, send queue, receive queue, memory keys, spare. The landing
+/// pipeline's row rings follow from the tag's upper bits, so the shares are 64, 32, 16, 8, 8 in this order of tags.
+pub const SMALL_TAGS: [(u64, u64); 5] = [(112, 8), (0, 64), (64, 32), (96, 16), (120, 8)];
+
+/// Events on `stat`, bit 0 first: commands issued, commands that failed.
+pub const STATS: &[&str] = &["reads", "read_errors"];
+
+/// `W` bits and `K` = 2^`LK` bytes per beat.
+#[derive(LogicBlock)]
+pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Not while reads are in flight: their beats would land in the next life (quiesce first).
+    pub reset: Signal<In, Bit>,
+    pub ar_valid: Signal<Out, Bit>,
+    pub ar_ready: Signal<In, Bit>,
+    /// Small reads 128 and up, payload below. Beats of different ids may interleave.
+    pub ar_id: Signal<Out, Bits<8>>,
+    pub ar_addr: Signal<Out, Bits<64>>,
+    pub ar_len: Signal<Out, Bits<8>>,
+    /// PCIe function.
+    pub ar_user: Signal<Out, Bits<12>>,
+    pub r_valid: Signal<In, Bit>,
+    /// High from 256 cycles after reset on.
+    pub r_ready: Signal<Out, Bit>,
+    pub r_id: Signal<In, Bits<8>>,
+    pub r_data: Signal<In, Bits<W>>,
+    pub r_resp: Signal<In, Bits<2>>,
+    /// Not looked at: beats are counted.
+    pub r_last: Signal<In, Bit>,
+    pub s_small: [MsgSink<RdCmd>; 5],
+    pub m_small: [MsgSrc<RdRow>; 5],
+    pub s_pay: MsgSink<PayCmd>,
+    pub m_pay_done: MsgSrc<PayDone>,
+    /// Lanes to write.
+    pub asm_we: Signal<Out, Bits<K>>,
+    /// Lanes that go to row `asm_addr` + 1.
+    pub asm_row1: Signal<Out, Bits<K>>,
+    pub asm_addr: Signal<Out, Bits<13>>,
+    pub asm_data: Signal<Out, Bits<W>>,
+    /// Level: raise, wait for `quiesced`, drop.
+    pub quiesce: Signal<In, Bit>,
+    /// All reads accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
+    pub quiesced: Signal<Out, Bit>,
+    pub stat: Signal<Out, Bits<2>>,
+    small: [SmallPort; 5],
+    pay: PayPort<LK>,
+    landing: Landing<W, K, LK>,
+    drain: Quiesce,
+    split: BurstSplit<LK>,
+    rows: RowRam<W, 512, 9>,
+    /// Requests: ports 0 to 4, then payload.
+    pick: RrPick<6>,
+    pick_last: DFF<Bits<6>>,
+    pick_cmd: OneHotMux<BurstCmd, 6>,
+    pick_state: OneHotMux<RdState, 6>,
+    get: RrPick<5>,
+    get_last: DFF<Bits<5>>,
+    get_row: OneHotMux<Bits<9>, 5>,
+    bad: DFF<Bit>,
+    hot: [Constant<Bits<6>>; 6],
+    hot5: [Constant<Bits<5>>; 5],
+    wanted: Signal<Local, Bits<6>>,
+    start: Signal<Local, Bit>,
+    getting: Signal<Local, Bits<5>>,
+    clear: Signal<Local, Bit>,
+    state: Signal<Local, RdState>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for DmaRead<W, K, LK> {
+    fn default() -> Self {
+        assert!(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            ar_valid: Default::default(),
+            ar_ready: Default::default(),
+            ar_id: Default::default(),
+            ar_addr: Default::default(),
+            ar_len: Default::default(),
+            ar_user: Default::default(),
+            r_valid: Default::default(),
+            r_ready: Default::default(),
+            r_id: Default::default(),
+            r_data: Default::default(),
+            r_resp: Default::default(),
+            r_last: Default::default(),
+            s_small: Default::default(),
+            m_small: Default::default(),
+            s_pay: Default::default(),
+            m_pay_done: Default::default(),
+            asm_we: Default::default(),
+            asm_row1: Default::default(),
+            asm_addr: Default::default(),
+            asm_data: Default::default(),
+            quiesce: Default::default(),
+            quiesced: Default::default(),
+            stat: Default::default(),
+            small: SMALL_TAGS.map(|(base, tags)| SmallPort::new(base, tags, LK)),
+            pay: Default::default(),
+            landing: Default::default(),
+            drain: Default::default(),
+            split: Default::default(),
+            rows: Default::default(),
+            pick: Default::default(),
+            pick_last: Default::default(),
+            pick_cmd: Default::default(),
+            pick_state: Default::default(),
+            get: Default::default(),
+            get_last: Default::default(),
+            get_row: Default::default(),
+            bad: Default::default(),
+            hot: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
+            hot5: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
+            wanted: Default::default(),
+            start: Default::default(),
+            getting: Default::default(),
+            clear: Default::default(),
+            state: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, pick_last, get_last, bad);
+        clock!(self, clock, pay, landing, drain, split, rows);
+        self.pay.reset.next = self.reset.val();
+        self.landing.reset.next = self.reset.val();
+        self.drain.reset.next = self.reset.val();
+        self.split.reset.next = self.reset.val();
+        for i in 0..5 {
+            self.small[i].clock.next = self.clock.val();
+            self.small[i].reset.next = self.reset.val();
+            MsgSink::<RdCmd>::link(&mut self.s_small[i], &mut self.small[i].s);
+            MsgSrc::<RdRow>::link(&mut self.m_small[i], &mut self.small[i].m);
+        }
+        MsgSink::<PayCmd>::link(&mut self.s_pay, &mut self.pay.s);
+        MsgSrc::<PayDone>::link(&mut self.m_pay_done, &mut self.pay.m);
+
+        // One command per cycle, round robin.
+        self.wanted.next = bits::<6>(0);
+        for i in 0..5 {
+            self.pick_cmd.x[i].next = self.small[i].req.val();
+            self.pick_state.x[i].next = self.small[i].req_state.val();
+            if self.small[i].req_valid.val() {
+                self.wanted.next = self.wanted.val() | self.hot[i].val();
+            }
+        }
+        self.pick_cmd.x[5].next = self.pay.req.val();
+        self.pick_state.x[5].next = self.pay.req_state.val();
+        if self.pay.req_valid.val() {
+            self.wanted.next = self.wanted.val() | self.hot[5].val();
+        }
+        self.pick.req.next = self.wanted.val();
+        self.pick.last.next = self.pick_last.q.val();
+        self.pick_cmd.sel.next = self.pick.grant.val();
+        self.pick_state.sel.next = self.pick.grant.val();
+        self.start.next = self.wanted.val().any() & self.split.s.ready.val();
+        for i in 0..5 {
+            self.small[i].req_take.next = self.pick.grant.val().get_bit(i) & self.start.val();
+        }
+        self.pay.req_take.next = self.pick.grant.val().get_bit(5) & self.start.val();
+        if self.start.val() {
+            self.pick_last.d.next = self.pick.grant.val();
+        }
+        self.split.s.valid.next = self.start.val();
+        self.split.s.data.next = self.pick_cmd.y.val();
+        self.state.next = self.pick_state.y.val();
+        self.landing.open.next = self.start.val();
+        self.landing.open_id.next = self.pick_cmd.y.val().id;
+        self.landing.open_state.next = self.state.val();
+        self.landing.open_state.next.color = self.drain.color.val();
+
+        // AXI.
+        self.ar_valid.next = self.split.m.valid.val();
+        self.split.m.ready.next = self.ar_ready.val();
+        self.ar_id.next = self.split.m.data.val().id;
+        self.ar_addr.next = self.split.m.data.val().addr;
+        self.ar_len.next = self.split.m.data.val().len;
+        self.ar_user.next = self.split.m.data.val().function;
+        self.landing.r_valid.next = self.r_valid.val();
+        self.landing.r_id.next = self.r_id.val();
+        self.landing.r_data.next = self.r_data.val();
+        self.landing.r_resp.next = self.r_resp.val();
+        self.r_ready.next = self.landing.r_ready.val();
+
+        // Payload lands in the assembly buffer, rows of small reads in the row buffer.
+        self.asm_we.next = self.landing.asm_we.val();
+        self.asm_row1.next = self.landing.asm_row1.val();
+        self.asm_addr.next = self.landing.asm_addr.val();
+        self.asm_data.next = self.landing.asm_data.val();
+        self.pay.fin_valid.next = self.landing.pay_fin.val();
+        self.pay.fin.next = self.landing.pay.val();
+        self.rows.write_en.next = self.landing.row_en.val();
+        self.rows.write_addr.next = self.landing.row_addr.val();
+        self.rows.write_sub.next = self.landing.row_sub.val();
+        self.rows.write_data.next = self.landing.row_data.val();
+
+        // One row per cycle leaves the row buffer, round robin.
+        self.getting.next = bits::<5>(0);
+        for i in 0..5 {
+            self.get_row.x[i].next = self.small[i].get_row.val();
+            if self.small[i].get_valid.val() {
+                self.getting.next = self.getting.val() | self.hot5[i].val();
+            }
+        }
+        self.get.req.next = self.getting.val();
+        self.get.last.next = self.get_last.q.val();
+        self.get_row.sel.next = self.get.grant.val();
+        self.rows.read_addr.next = self.get_row.y.val();
+        if self.getting.val().any() {
+            self.get_last.d.next = self.get.grant.val();
+        }
+        self.clear.next = self.pay.clear.val();
+        for i in 0..5 {
+            self.small[i].get_take.next = self.get.grant.val().get_bit(i);
+            self.small[i].row_data.next = self.rows.read_data.val();
+            self.small[i].fin_valid.next = self.landing.small_fin.val();
+            self.small[i].fin_tag.next = self.landing.small_tag.val();
+            self.small[i].fin_err.next = self.landing.small_err.val();
+            self.small[i].mark.next = self.drain.mark.val();
+            self.clear.next = self.clear.val() & self.small[i].clear.val();
+        }
+        self.pay.mark.next = self.drain.mark.val();
+
+        self.drain.quiesce.next = self.quiesce.val();
+        self.drain.clear.next = self.clear.val();
+        self.drain.start.next = self.start.val();
+        self.drain.finish.next = self.landing.finish.val();
+        self.drain.finish_color.next = self.landing.finish_color.val();
+        self.quiesced.next = self.drain.quiesced.val();
+        self.bad.d.next = self.landing.finish.val() & self.landing.finish_err.val();
+        self.stat.next = bits::<2>(0);
+        if self.start.val() {
+            self.stat.next = self.stat.val() | 1;
+        }
+        if self.bad.q.val() {
+            self.stat.next = self.stat.val() | 2;
+        }
+        if self.reset.val() {
+            self.pick_last.d.next = bits::<6>(0);
+            self.get_last.d.next = bits::<5>(0);
+            self.bad.d.next = false;
+        }
+    }
+}

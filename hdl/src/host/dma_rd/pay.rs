@@ -1,0 +1,183 @@
+//! Payload reads before and after the host: lane arithmetic and an AXI id on the way out, `PayDone` on the way back.
+
+use super::RdState;
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::dma::{BurstCmd, FrontMark};
+use crate::msg::{PayCmd, PayDone};
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// A payload read whose last beat is in the assembly buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct PayFin {
+    /// The command's egress slot.
+    pub slot: Bits<6>,
+    /// A beat came with an error.
+    pub err: Bit,
+    /// AXI id, free again once the `PayDone` is taken.
+    pub id: Bits<7>,
+}
+
+/// AXI ids 0 to 127 belong to payload reads. An id stays taken until its `PayDone` has left, so the FIFO of those
+/// always has room.
+#[derive(LogicBlock)]
+pub struct PayPort<const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: MsgSink<PayCmd>,
+    pub m: MsgSrc<PayDone>,
+    /// To the arbiter.
+    pub req_valid: Signal<Out, Bit>,
+    pub req: Signal<Out, BurstCmd>,
+    pub req_state: Signal<Out, RdState>,
+    pub req_take: Signal<In, Bit>,
+    /// From the landing pipeline.
+    pub fin_valid: Signal<In, Bit>,
+    pub fin: Signal<In, PayFin>,
+    pub mark: Signal<In, Bit>,
+    pub clear: Signal<Out, Bit>,
+    inlet: MsgSlice<PayCmd>,
+    free: MsgFifo<Bits<7>, 7>,
+    done: MsgFifo<PayFin, 7>,
+    front: FrontMark,
+    /// Ids put into the free list after reset; bit 7: all of them.
+    filled: DFF<Bits<8>>,
+    rq_valid: DFF<Bit>,
+    rq: DFF<BurstCmd>,
+    rq_state: DFF<RdState>,
+    lk: Constant<Bits<4>>,
+    aligned: Constant<Bits<64>>,
+    take: Signal<Local, Bit>,
+    iova: Signal<Local, Bits<64>>,
+    len: Signal<Local, Bits<13>>,
+    dst: Signal<Local, Bits<18>>,
+    off: Signal<Local, Bits<LK>>,
+    less: Signal<Local, Bits<13>>,
+    tail: Signal<Local, Bits<13>>,
+    last: Signal<Local, Bits<13>>,
+    hi: Signal<Local, Bits<LK>>,
+    nhi: Signal<Local, Bits<LK>>,
+    base: Signal<Local, Bits<18>>,
+    row: Signal<Local, Bits<18>>,
+    full: Signal<Local, Bit>,
+    back: Signal<Local, Bit>,
+}
+
+impl<const LK: usize> Default for PayPort<LK> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            m: Default::default(),
+            req_valid: Default::default(),
+            req: Default::default(),
+            req_state: Default::default(),
+            req_take: Default::default(),
+            fin_valid: Default::default(),
+            fin: Default::default(),
+            mark: Default::default(),
+            clear: Default::default(),
+            inlet: Default::default(),
+            free: Default::default(),
+            done: Default::default(),
+            front: Default::default(),
+            filled: Default::default(),
+            rq_valid: Default::default(),
+            rq: Default::default(),
+            rq_state: Default::default(),
+            lk: Constant::new((LK as u64).into()),
+            aligned: Constant::new((!0u64 << LK).into()),
+            take: Default::default(),
+            iova: Default::default(),
+            len: Default::default(),
+            dst: Default::default(),
+            off: Default::default(),
+            less: Default::default(),
+            tail: Default::default(),
+            last: Default::default(),
+            hi: Default::default(),
+            nhi: Default::default(),
+            base: Default::default(),
+            row: Default::default(),
+            full: Default::default(),
+            back: Default::default(),
+        }
+    }
+}
+
+impl<const LK: usize> Logic for PayPort<LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, filled, rq_valid, rq, rq_state);
+        clock!(self, clock, inlet, free, done, front);
+        self.inlet.reset.next = self.reset.val();
+        self.free.reset.next = self.reset.val();
+        self.done.reset.next = self.reset.val();
+        self.front.reset.next = self.reset.val();
+        MsgSink::<PayCmd>::link(&mut self.s, &mut self.inlet.s);
+
+        // A command meets a free id.
+        self.take.next =
+            self.inlet.m.valid.val() & self.free.m.valid.val() & (!self.rq_valid.q.val() | self.req_take.val());
+        self.inlet.m.ready.next = self.take.val();
+        self.free.m.ready.next = self.take.val();
+        self.iova.next = self.inlet.m.data.val().iova;
+        self.len.next = self.inlet.m.data.val().len;
+        self.dst.next = self.inlet.m.data.val().dst;
+        // Bytes off .. end (inclusive), counted from the first beat's lane 0.
+        self.off.next = self.iova.val().get_bits::<LK>(0);
+        self.less.next = self.len.val() - 1;
+        self.tail.next = bit_cast::<13, LK>(self.off.val()) + self.less.val();
+        self.last.next = self.tail.val() >> self.lk.val();
+        self.hi.next = self.tail.val().get_bits::<LK>(0);
+        self.nhi.next = !self.hi.val();
+        // Where that lane 0 would land: may lie before the buffer, whose rows wrap.
+        self.base.next = self.dst.val() - bit_cast::<18, LK>(self.off.val());
+        self.row.next = self.base.val() >> self.lk.val();
+        if self.req_take.val() {
+            self.rq_valid.d.next = false;
+        }
+        if self.take.val() {
+            self.rq_valid.d.next = true;
+            self.rq.d.next.addr = self.iova.val() & self.aligned.val();
+            self.rq.d.next.last = self.last.val().get_bits::<9>(0);
+            self.rq.d.next.function = self.inlet.m.data.val().function;
+            self.rq.d.next.id = bit_cast::<8, 7>(self.free.m.data.val());
+            self.rq_state.d.next.row = self.row.val().get_bits::<13>(0);
+            self.rq_state.d.next.shift = bit_cast::<6, LK>(self.base.val().get_bits::<LK>(0));
+            self.rq_state.d.next.lo = bit_cast::<6, LK>(self.off.val());
+            self.rq_state.d.next.nhi = bit_cast::<6, LK>(self.nhi.val());
+            self.rq_state.d.next.last = self.last.val().get_bits::<9>(0);
+            self.rq_state.d.next.slot = self.inlet.m.data.val().slot;
+        }
+        self.req_valid.next = self.rq_valid.q.val();
+        self.req.next = self.rq.q.val();
+        self.req_state.next = self.rq_state.q.val();
+
+        // Done: the id goes back with the message.
+        self.done.s.valid.next = self.fin_valid.val();
+        self.done.s.data.next = self.fin.val();
+        self.done.m.ready.next = self.m.ready.val();
+        self.m.valid.next = self.done.m.valid.val();
+        self.m.data.next.slot = self.done.m.data.val().slot;
+        self.m.data.next.err = self.done.m.data.val().err;
+        self.back.next = self.done.m.valid.val() & self.m.ready.val();
+        self.full.next = self.filled.q.val().get_bit(7);
+        self.free.s.valid.next = self.back.val() | !self.full.val();
+        self.free.s.data.next = self.done.m.data.val().id;
+        if !self.full.val() {
+            self.free.s.data.next = self.filled.q.val().get_bits::<7>(0);
+            self.filled.d.next = self.filled.q.val() + 1;
+        }
+
+        self.front.push.next = self.s.valid.val() & self.s.ready.val();
+        self.front.pop.next = self.req_take.val();
+        self.front.mark.next = self.mark.val();
+        self.clear.next = self.front.clear.val();
+        if self.reset.val() {
+            self.filled.d.next = bits::<8>(0);
+            self.rq_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! One port of small reads: a ring of tags (reads in flight) and a ring of 64-byte rows (their space), both taken in
+//! command order and given back in command order, filled by the host in any order.
+
+use super::RdState;
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::dma::{BurstCmd, FrontMark};
+use crate::msg::{RdCmd, RdRow};
+use crate::prim::ram::RamAsync;
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// What a tag stands for.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct TagMeta {
+    /// The client's tag.
+    pub tag: Bits<8>,
+    /// Rows, 1 to 8.
+    pub rows: Bits<4>,
+    /// First row in the row buffer.
+    pub start: Bits<9>,
+}
+
+/// The part of a row that does not come from the row buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct RowMeta {
+    /// The client's tag.
+    pub tag: Bits<8>,
+    /// Row number.
+    pub row: Bits<3>,
+    /// Last row of its command.
+    pub last: Bit,
+    /// The read failed.
+    pub err: Bit,
+}
+
+/// Tags `base` to `base + tags - 1` (a power of two, aligned); four rows of the shared row buffer per tag.
+#[derive(LogicBlock)]
+pub struct SmallPort {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: MsgSink<RdCmd>,
+    pub m: MsgSrc<RdRow>,
+    /// To the arbiter.
+    pub req_valid: Signal<Out, Bit>,
+    pub req: Signal<Out, BurstCmd>,
+    pub req_state: Signal<Out, RdState>,
+    pub req_take: Signal<In, Bit>,
+    /// From the landing pipeline: all rows of a tag (of any port) are in the row buffer.
+    pub fin_valid: Signal<In, Bit>,
+    pub fin_tag: Signal<In, Bits<7>>,
+    pub fin_err: Signal<In, Bit>,
+    /// Wish to read a row; its data come in the cycle after `get_take`.
+    pub get_valid: Signal<Out, Bit>,
+    pub get_row: Signal<Out, Bits<9>>,
+    pub get_take: Signal<In, Bit>,
+    pub row_data: Signal<In, Bits<512>>,
+    pub mark: Signal<In, Bit>,
+    pub clear: Signal<Out, Bit>,
+    inlet: MsgSlice<RdCmd>,
+    outlet: MsgFifo<RdRow, 3>,
+    front: FrontMark,
+    metas: RamAsync<TagMeta, 6>,
+    errs: RamAsync<Bit, 6>,
+    /// Request register and rings' write ends.
+    rq_valid: DFF<Bit>,
+    rq: DFF<BurstCmd>,
+    rq_state: DFF<RdState>,
+    tail: DFF<Bits<6>>,
+    row_tail: DFF<Bits<9>>,
+    tags_free: DFF<Bits<7>>,
+    rows_free: DFF<Bits<10>>,
+    /// Tags whose rows have all arrived.
+    done: DFF<Bits<64>>,
+    /// The command whose rows are leaving.
+    head: DFF<Bits<6>>,
+    cur_valid: DFF<Bit>,
+    cur: DFF<RowMeta>,
+    cur_row: DFF<Bits<9>>,
+    cur_left: DFF<Bits<4>>,
+    sent_valid: DFF<Bit>,
+    sent: DFF<RowMeta>,
+    credit: DFF<Bits<4>>,
+    tag_base: Constant<Bits<7>>,
+    tag_mask: Constant<Bits<6>>,
+    tag_upper: Constant<Bits<7>>,
+    row_base: Constant<Bits<9>>,
+    row_mask: Constant<Bits<9>>,
+    tags: Constant<Bits<7>>,
+    rows: Constant<Bits<10>>,
+    beats: Constant<Bits<4>>,
+    one: Constant<Bits<64>>,
+    take: Signal<Local, Bit>,
+    load: Signal<Local, Bit>,
+    tail_on: Signal<Local, Bits<6>>,
+    head_on: Signal<Local, Bits<6>>,
+    row_on: Signal<Local, Bits<9>>,
+    want: Signal<Local, Bits<4>>,
+    want10: Signal<Local, Bits<10>>,
+    fits: Signal<Local, Bit>,
+    start: Signal<Local, Bits<9>>,
+    last: Signal<Local, Bits<9>>,
+    fin_index: Signal<Local, Bits<6>>,
+    fin_upper: Signal<Local, Bits<7>>,
+    set: Signal<Local, Bits<64>>,
+    unset: Signal<Local, Bits<64>>,
+    is_last: Signal<Local, Bit>,
+    left: Signal<Local, Bit>,
+}
+
+impl SmallPort {
+    /// `tags` AXI ids from 128 + `base` on; `lk`: log2 of the bytes per beat.
+    pub fn new(base: u64, tags: u64, lk: usize) -> Self {
+        assert!(tags.is_power_of_two() && (2..=64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= 128);
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            m: Default::default(),
+            req_valid: Default::default(),
+            req: Default::default(),
+            req_state: Default::default(),
+            req_take: Default::default(),
+            fin_valid: Default::default(),
+            fin_tag: Default::default(),
+            fin_err: Default::default(),
+            get_valid: Default::default(),
+            get_row: Default::default(),
+            get_take: Default::default(),
+            row_data: Default::default(),
+            mark: Default::default(),
+            clear: Default::default(),
+            inlet: Default::default(),
+            outlet: Default::default(),
+            front: Default::default(),
+            metas: Default::default(),
+            errs: Default::default(),
+            rq_valid: Default::default(),
+            rq: Default::default(),
+            rq_state: Default::default(),
+            tail: Default::default(),
+            row_tail: Default::default(),
+            tags_free: Default::default(),
+            rows_free: Default::default(),
+            done: Default::default(),
+            head: Default::default(),
+            cur_valid: Default::default(),
+            cur: Default::default(),
+            cur_row: Default::default(),
+            cur_left: Default::default(),
+            sent_valid: Default::default(),
+            sent: Default::default(),
+            credit: Default::default(),
+            tag_base: Constant::new(base.into()),
+            tag_mask: Constant::new((tags - 1).into()),
+            tag_upper: Constant::new((127 & !(tags - 1)).into()),
+            row_base: Constant::new((4 * base).into()),
+            row_mask: Constant::new((4 * tags - 1).into()),
+            tags: Constant::new(tags.into()),
+            rows: Constant::new((4 * tags).into()),
+            beats: Constant::new((6 - lk as u64).into()),
+            one: Constant::new(1u64.into()),
+            take: Default::default(),
+            load: Default::default(),
+            tail_on: Default::default(),
+            head_on: Default::default(),
+            row_on: Default::default(),
+            want: Default::default(),
+            want10: Default::default(),
+            fits: Default::default(),
+            start: Default::default(),
+            last: Default::default(),
+            fin_index: Default::default(),
+            fin_upper: Default::default(),
+            set: Default::default(),
+            unset: Default::default(),
+            is_last: Default::default(),
+            left: Default::default(),
+        }
+    }
+}
+
+impl Logic for SmallPort {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, rq_valid, rq, rq_state, tail, row_tail, tags_free, rows_free, done);
+        dff_setup!(self, clock, head, cur_valid, cur, cur_row, cur_left, sent_valid, sent, credit);
+        clock!(self, clock, inlet, outlet, front, metas, errs);
+        self.inlet.reset.next = self.reset.val();
+        self.outlet.reset.next = self.reset.val();
+        self.front.reset.next = self.reset.val();
+        MsgSink::<RdCmd>::link(&mut self.s, &mut self.inlet.s);
+        MsgSrc::<RdRow>::link(&mut self.m, &mut self.outlet.m);
+
+        // A command takes a tag and its rows, and becomes a request.
+        self.tail_on.next = self.tail.q.val() + 1;
+        self.head_on.next = self.head.q.val() + 1;
+        self.row_on.next = self.cur_row.q.val() + 1;
+        self.want.next = self.inlet.m.data.val().rows;
+        self.want10.next = bit_cast::<10, 4>(self.want.val());
+        self.fits.next = (self.rows_free.q.val() >= self.want10.val()) & self.tags_free.q.val().any();
+        self.take.next =
+            self.inlet.m.valid.val() & self.fits.val() & (!self.rq_valid.q.val() | self.req_take.val());
+        self.inlet.m.ready.next = self.take.val();
+        self.start.next = self.row_base.val() | self.row_tail.q.val();
+        self.last.next = (bit_cast::<9, 4>(self.want.val()) << self.beats.val()) - 1;
+        self.metas.write_addr.next = self.tail.q.val();
+        self.metas.write_en.next = self.take.val();
+        self.metas.write_data.next.tag = self.inlet.m.data.val().tag;
+        self.metas.write_data.next.rows = self.want.val();
+        self.metas.write_data.next.start = self.start.val();
+        if self.req_take.val() {
+            self.rq_valid.d.next = false;
+        }
+        if self.take.val() {
+            self.rq_valid.d.next = true;
+            self.rq.d.next.addr = self.inlet.m.data.val().iova;
+            self.rq.d.next.last = self.last.val();
+            self.rq.d.next.function = self.inlet.m.data.val().function;
+            self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | 128;
+            self.rq_state.d.next.row = bit_cast::<13, 9>(self.start.val());
+            self.rq_state.d.next.last = self.last.val();
+            self.tail.d.next = self.tail_on.val() & self.tag_mask.val();
+            self.row_tail.d.next = (self.row_tail.q.val() + bit_cast::<9, 4>(self.want.val())) & self.row_mask.val();
+        }
+        self.req_valid.next = self.rq_valid.q.val();
+        self.req.next = self.rq.q.val();
+        self.req_state.next = self.rq_state.q.val();
+
+        // Arrival of a tag's last row.
+        self.fin_index.next = self.fin_tag.val().get_bits::<6>(0) & self.tag_mask.val();
+        self.fin_upper.next = self.fin_tag.val() & self.tag_upper.val();
+        self.set.next = bits::<64>(0);
+        self.errs.write_addr.next = self.fin_index.val();
+        self.errs.write_data.next = self.fin_err.val();
+        self.errs.write_en.next = false;
+        if self.fin_valid.val() & (self.fin_upper.val() == self.tag_base.val()) {
+            self.set.next = self.one.val() << self.fin_index.val();
+            self.errs.write_en.next = true;
+        }
+
+        // The oldest command, once complete, leaves row by row.
+        self.metas.read_addr.next = self.head.q.val();
+        self.errs.read_addr.next = self.head.q.val();
+        self.load.next = !self.cur_valid.q.val() & self.done.q.val().get_bit(self.head.q.val().index());
+        self.unset.next = bits::<64>(0);
+        self.is_last.next = self.cur_left.q.val() == 1;
+        self.get_valid.next = self.cur_valid.q.val() & self.credit.q.val().any();
+        self.get_row.next = self.cur_row.q.val();
+        self.sent_valid.d.next = self.get_take.val();
+        self.sent.d.next = self.cur.q.val();
+        self.sent.d.next.last = self.is_last.val();
+        if self.get_take.val() {
+            self.cur_row.d.next = self.row_base.val() | (self.row_on.val() & self.row_mask.val());
+            self.cur_left.d.next = self.cur_left.q.val() - 1;
+            self.cur.d.next.row = self.cur.q.val().row + 1;
+            if self.is_last.val() {
+                self.cur_valid.d.next = false;
+            }
+        }
+        if self.load.val() {
+            self.unset.next = self.one.val() << self.head.q.val();
+            self.head.d.next = self.head_on.val() & self.tag_mask.val();
+            self.cur_valid.d.next = true;
+            self.cur.d.next.tag = self.metas.read_data.val().tag;
+            self.cur.d.next.row = bits::<3>(0);
+            self.cur.d.next.err = self.errs.read_data.val();
+            self.cur_row.d.next = self.metas.read_data.val().start;
+            self.cur_left.d.next = self.metas.read_data.val().rows;
+        }
+        self.done.d.next = (self.done.q.val() | self.set.val()) & !self.unset.val();
+        self.outlet.s.valid.next = self.sent_valid.q.val();
+        self.outlet.s.data.next.tag = self.sent.q.val().tag;
+        self.outlet.s.data.next.row = self.sent.q.val().row;
+        self.outlet.s.data.next.last = self.sent.q.val().last;
+        self.outlet.s.data.next.err = self.sent.q.val().err;
+        self.outlet.s.data.next.data = self.row_data.val();
+
+        // Space: tags come back as a command starts to leave, rows as they are read, credits as the client takes them.
+        if self.take.val() & !self.load.val() {
+            self.tags_free.d.next = self.tags_free.q.val() - 1;
+        }
+        if self.load.val() & !self.take.val() {
+            self.tags_free.d.next = self.tags_free.q.val() + 1;
+        }
+        if self.take.val() & self.get_take.val() {
+            self.rows_free.d.next = self.rows_free.q.val() - self.want10.val() + 1;
+        } else if self.take.val() {
+            self.rows_free.d.next = self.rows_free.q.val() - self.want10.val();
+        } else if self.get_take.val() {
+            self.rows_free.d.next = self.rows_free.q.val() + 1;
+        }
+        self.left.next = self.m.valid.val() & self.m.ready.val();
+        if self.get_take.val() & !self.left.val() {
+            self.credit.d.next = self.credit.q.val() - 1;
+        }
+        if self.left.val() & !self.get_take.val() {
+            self.credit.d.next = self.credit.q.val() + 1;
+        }
+
+        self.front.push.next = self.s.valid.val() & self.s.ready.val();
+        self.front.pop.next = self.req_take.val();
+        self.front.mark.next = self.mark.val();
+        self.clear.next = self.front.clear.val();
+        if self.reset.val() {
+            self.rq_valid.d.next = false;
+            self.tail.d.next = bits::<6>(0);
+            self.row_tail.d.next = bits::<9>(0);
+            self.tags_free.d.next = self.tags.val();
+            self.rows_free.d.next = self.rows.val();
+            self.done.d.next = bits::<64>(0);
+            self.head.d.next = bits::<6>(0);
+            self.cur_valid.d.next = false;
+            self.sent_valid.d.next = false;
+            self.credit.d.next = bits::<4>(8);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The W port: lets a burst's data out once its address stands on the AW port (AXI lets data lead; many slaves do not
+//! like it), without ever waiting for AWREADY (Arm IHI 0022, A3.3.1 forbids that).
+
+use crate::bus::AxisSink;
+use crate::stream::AxisFifo;
+use rust_hdl::prelude::*;
+
+/// Keeps the beats while the address is on its way, and registers the port.
+#[derive(LogicBlock)]
+pub struct WGate<const W: usize, const K: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: AxisSink<W, K>,
+    /// The AW port, watched.
+    pub aw_valid: Signal<In, Bit>,
+    pub aw_ready: Signal<In, Bit>,
+    pub w_valid: Signal<Out, Bit>,
+    pub w_ready: Signal<In, Bit>,
+    pub w_data: Signal<Out, Bits<W>>,
+    pub w_strb: Signal<Out, Bits<K>>,
+    pub w_last: Signal<Out, Bit>,
+    queue: AxisFifo<W, K, 4>,
+    valid: DFF<Bit>,
+    data: DFF<Bits<W>>,
+    strb: DFF<Bits<K>>,
+    last: DFF<Bit>,
+    /// Addresses taken by the host less bursts let out, plus one: it is one behind while a burst leads its handshake.
+    ahead: DFF<Bits<6>>,
+    allowed: Signal<Local, Bit>,
+    load: Signal<Local, Bit>,
+    addressed: Signal<Local, Bit>,
+    out: Signal<Local, Bit>,
+}
+
+impl<const W: usize, const K: usize> Default for WGate<W, K> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            aw_valid: Default::default(),
+            aw_ready: Default::default(),
+            w_valid: Default::default(),
+            w_ready: Default::default(),
+            w_data: Default::default(),
+            w_strb: Default::default(),
+            w_last: Default::default(),
+            queue: Default::default(),
+            valid: Default::default(),
+            data: Default::default(),
+            strb: Default::default(),
+            last: Default::default(),
+            ahead: Default::default(),
+            allowed: Default::default(),
+            load: Default::default(),
+            addressed: Default::default(),
+            out: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize> Logic for WGate<W, K> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, valid, data, strb, last, ahead);
+        clock!(self, clock, queue);
+        self.queue.reset.next = self.reset.val();
+        AxisSink::<W, K>::link(&mut self.s, &mut self.queue.s);
+        self.w_valid.next = self.valid.q.val();
+        self.w_data.next = self.data.q.val();
+        self.w_strb.next = self.strb.q.val();
+        self.w_last.next = self.last.q.val();
+        self.allowed.next = (self.ahead.q.val() > 1) | ((self.ahead.q.val() == 1) & self.aw_valid.val());
+        self.load.next =
+            self.queue.m.valid.val() & self.allowed.val() & (!self.valid.q.val() | self.w_ready.val());
+        self.queue.m.ready.next = self.load.val();
+        if self.w_ready.val() {
+            self.valid.d.next = false;
+        }
+        if self.load.val() {
+            self.valid.d.next = true;
+            self.data.d.next = self.queue.m.data.val();
+            self.strb.d.next = self.queue.m.keep.val();
+            self.last.d.next = self.queue.m.last.val();
+        }
+        self.addressed.next = self.aw_valid.val() & self.aw_ready.val();
+        self.out.next = self.load.val() & self.queue.m.last.val();
+        if self.addressed.val() & !self.out.val() {
+            self.ahead.d.next = self.ahead.q.val() + 1;
+        }
+        if self.out.val() & !self.addressed.val() {
+            self.ahead.d.next = self.ahead.q.val() - 1;
+        }
+        if self.reset.val() {
+            self.valid.d.next = false;
+            self.ahead.d.next = bits::<6>(1);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! DMA writes: one ordered AXI4 write stream for payload, completions, events and admin answers. See README.md.
+
+mod beats;
+mod front;
+mod gate;
+mod resp;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::host::dma::{BurstSplit, FrontMark, Quiesce};
+use crate::msg::{WrCmd, WrDone, WrSmall};
+use crate::prim::arb::RrPick;
+use crate::prim::mux::OneHotMux;
+use crate::prim::rotate::ByteRotate;
+use crate::stream::{AxisSlice, MsgFifo};
+use beats::Beats;
+use front::PayFront;
+use gate::WGate;
+use resp::Responses;
+use rust_hdl::prelude::*;
+
+/// A write command ready for the arbiter.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct WrJob {
+    /// Address of the first beat.
+    pub addr: Bits<64>,
+    /// PCIe function.
+    pub function: Bits<12>,
+    /// The client's tag.
+    pub tag: Bits<8>,
+    /// Beats - 1.
+    pub last: Bits<9>,
+    /// Beats - 1 up to the next burst border.
+    pub room: Bits<9>,
+    /// More beats than that: two bursts.
+    pub cross: Bit,
+}
+
+/// Events on `stat`, bit 0 first: commands issued, commands that failed.
+pub const STATS: &[&str] = &["writes", "write_errors"];
+
+/// `W` bits and `K` = 2^`LK` bytes per beat.
+#[derive(LogicBlock)]
+pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Not while writes are in flight (quiesce first).
+    pub reset: Signal<In, Bit>,
+    pub aw_valid: Signal<Out, Bit>,
+    pub aw_ready: Signal<In, Bit>,
+    /// Always 0.
+    pub aw_id: Signal<Out, Bits<8>>,
+    pub aw_addr: Signal<Out, Bits<64>>,
+    pub aw_len: Signal<Out, Bits<8>>,
+    /// PCIe function.
+    pub aw_user: Signal<Out, Bits<12>>,
+    pub w_valid: Signal<Out, Bit>,
+    pub w_ready: Signal<In, Bit>,
+    pub w_data: Signal<Out, Bits<W>>,
+    pub w_strb: Signal<Out, Bits<K>>,
+    pub w_last: Signal<Out, Bit>,
+    pub b_valid: Signal<In, Bit>,
+    pub b_ready: Signal<Out, Bit>,
+    pub b_resp: Signal<In, Bits<2>>,
+    pub s_cmd: MsgSink<WrCmd>,
+    pub s_data: AxisSink<W, K>,
+    pub m_cmd_done: MsgSrc<WrDone>,
+    pub s_small: [MsgSink<WrSmall>; 3],
+    pub m_small_done: [MsgSrc<WrDone>; 3],
+    /// Level: raise, wait for `quiesced`, drop.
+    pub quiesce: Signal<In, Bit>,
+    /// All writes accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
+    pub quiesced: Signal<Out, Bit>,
+    pub stat: Signal<Out, Bits<2>>,
+    front: PayFront<LK>,
+    payload: AxisSlice<W, K>,
+    smalls: [MsgFifo<WrSmall, 2>; 3],
+    marks: [FrontMark; 4],
+    /// Requests: small ports 0 to 2, then payload.
+    pick: RrPick<4>,
+    pick_last: DFF<Bits<4>>,
+    pick_small: OneHotMux<WrSmall, 3>,
+    turn: ByteRotate<512, 64, 6>,
+    beats: Beats<W, K, LK>,
+    split: BurstSplit<LK>,
+    gate: WGate<W, K>,
+    resp: Responses,
+    drain: Quiesce,
+    bad: DFF<Bit>,
+    hot: [Constant<Bits<4>>; 4],
+    lk: Constant<Bits<4>>,
+    aligned: Constant<Bits<64>>,
+    /// Offsets of 16 bytes inside a beat.
+    granule: Constant<Bits<6>>,
+    /// Strobes of the first 16, 32, 64 bytes, as far as a beat reaches.
+    strobes16: Constant<Bits<K>>,
+    strobes32: Constant<Bits<K>>,
+    strobes64: Constant<Bits<K>>,
+    wanted: Signal<Local, Bits<4>>,
+    grant: Signal<Local, Bits<4>>,
+    start: Signal<Local, Bit>,
+    is_pay: Signal<Local, Bit>,
+    row: Signal<Local, Bits<512>>,
+    iova: Signal<Local, Bits<64>>,
+    off: Signal<Local, Bits<6>>,
+    len: Signal<Local, Bits<7>>,
+    less: Signal<Local, Bits<7>>,
+    last: Signal<Local, Bits<7>>,
+    span: Signal<Local, Bits<K>>,
+    job: Signal<Local, WrJob>,
+    clear: Signal<Local, Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for DmaWrite<W, K, LK> {
+    fn default() -> Self {
+        assert!(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm");
+        let strobes = |bytes: usize| Constant::new((!0u64 >> (64 - bytes.min(K))).into());
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            aw_valid: Default::default(),
+            aw_ready: Default::default(),
+            aw_id: Default::default(),
+            aw_addr: Default::default(),
+            aw_len: Default::default(),
+            aw_user: Default::default(),
+            w_valid: Default::default(),
+            w_ready: Default::default(),
+            w_data: Default::default(),
+            w_strb: Default::default(),
+            w_last: Default::default(),
+            b_valid: Default::default(),
+            b_ready: Default::default(),
+            b_resp: Default::default(),
+            s_cmd: Default::default(),
+            s_data: Default::default(),
+            m_cmd_done: Default::default(),
+            s_small: Default::default(),
+            m_small_done: Default::default(),
+            quiesce: Default::default(),
+            quiesced: Default::default(),
+            stat: Default::default(),
+            front: Default::default(),
+            payload: Default::default(),
+            smalls: Default::default(),
+            marks: Default::default(),
+            pick: Default::default(),
+            pick_last: Default::default(),
+            pick_small: Default::default(),
+            turn: Default::default(),
+            beats: Default::default(),
+            split: Default::default(),
+            gate: Default::default(),
+            resp: Default::default(),
+            drain: Default::default(),
+            bad: Default::default(),
+            hot: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
+            lk: Constant::new((LK as u64).into()),
+            aligned: Constant::new((!0u64 << LK).into()),
+            granule: Constant::new((0x30 & (K as u64 - 1)).into()),
+            strobes16: strobes(16),
+            strobes32: strobes(32),
+            strobes64: strobes(64),
+            wanted: Default::default(),
+            grant: Default::default(),
+            start: Default::default(),
+            is_pay: Default::default(),
+            row: Default::default(),
+            iova: Default::default(),
+            off: Default::default(),
+            len: Default::default(),
+            less: Default::default(),
+            last: Default::default(),
+            span: Default::default(),
+            job: Default::default(),
+            clear: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, pick_last, bad);
+        clock!(self, clock, front, payload, beats, split, gate, resp, drain);
+        self.front.reset.next = self.reset.val();
+        self.payload.reset.next = self.reset.val();
+        self.beats.reset.next = self.reset.val();
+        self.split.reset.next = self.reset.val();
+        self.gate.reset.next = self.reset.val();
+        self.resp.reset.next = self.reset.val();
+        self.drain.reset.next = self.reset.val();
+        for i in 0..3 {
+            self.smalls[i].clock.next = self.clock.val();
+            self.smalls[i].reset.next = self.reset.val();
+            MsgSink::<WrSmall>::link(&mut self.s_small[i], &mut self.smalls[i].s);
+            MsgSrc::<WrDone>::link(&mut self.m_small_done[i], &mut self.resp.m[i]);
+        }
+        MsgSrc::<WrDone>::link(&mut self.m_cmd_done, &mut self.resp.m[3]);
+        MsgSink::<WrCmd>::link(&mut self.s_cmd, &mut self.front.s);
+        AxisSink::<W, K>::link(&mut self.s_data, &mut self.payload.s);
+
+        // Who is next: a payload command only once its first beat is here, so that small writes do not wait for it.
+        self.wanted.next = bits::<4>(0);
+        for i in 0..3 {
+            self.pick_small.x[i].next = self.smalls[i].m.data.val();
+            if self.smalls[i].m.valid.val() {
+                self.wanted.next = self.wanted.val() | self.hot[i].val();
+            }
+        }
+        if self.front.m.valid.val() & self.payload.m.valid.val() {
+            self.wanted.next = self.wanted.val() | self.hot[3].val();
+        }
+        self.pick.req.next = self.wanted.val();
+        self.pick.last.next = self.pick_last.q.val();
+        self.grant.next = self.pick.grant.val();
+        self.is_pay.next = self.grant.val().get_bit(3);
+        self.start.next = self.wanted.val().any()
+            & self.beats.free.val()
+            & self.split.s.ready.val()
+            & self.resp.s.ready.val();
+        if self.start.val() {
+            self.pick_last.d.next = self.grant.val();
+        }
+        for i in 0..3 {
+            self.smalls[i].m.ready.next = self.start.val() & self.grant.val().get_bit(i);
+        }
+        self.front.m.ready.next = self.start.val() & self.is_pay.val();
+
+        // A small write's data turn to their lanes of a beat.
+        self.pick_small.sel.next = self.grant.val().get_bits::<3>(0);
+        self.iova.next = self.pick_small.y.val().iova;
+        self.len.next = self.pick_small.y.val().len;
+        self.off.next = self.iova.val().get_bits::<6>(0) & self.granule.val();
+        self.less.next = self.len.val() - 1;
+        self.last.next = self.less.val() >> self.lk.val();
+        self.row.next = self.pick_small.y.val().data;
+        self.turn.x.next = self.row.val();
+        self.turn.n.next = self.off.val();
+        self.span.next = self.strobes64.val();
+        if self.len.val().get_bit(4) {
+            self.span.next = self.strobes16.val();
+        } else if self.len.val().get_bit(5) {
+            self.span.next = self.strobes32.val();
+        }
+        self.job.next = self.front.m.data.val();
+        if !self.is_pay.val() {
+            self.job.next.addr = self.iova.val() & self.aligned.val();
+            self.job.next.function = self.pick_small.y.val().function;
+            self.job.next.tag = self.pick_small.y.val().tag;
+            self.job.next.last = bit_cast::<9, 7>(self.last.val());
+            self.job.next.cross = false;
+        }
+        self.beats.load.next = self.start.val();
+        self.beats.job.next = self.job.val();
+        self.beats.short.next = !self.is_pay.val();
+        self.beats.row.next = self.turn.y.val();
+        self.beats.strobes.next = self.span.val() << self.off.val();
+        AxisSrc::<W, K>::join(&mut self.payload.m, &mut self.beats.s);
+
+        // The same command to the address channel and to the responses.
+        self.split.s.valid.next = self.start.val();
+        self.split.s.data.next.addr = self.job.val().addr;
+        self.split.s.data.next.last = self.job.val().last;
+        self.split.s.data.next.function = self.job.val().function;
+        self.split.s.data.next.id = bits::<8>(0);
+        self.resp.s.valid.next = self.start.val();
+        self.resp.s.data.next.port = self.grant.val();
+        self.resp.s.data.next.tag = self.job.val().tag;
+        self.resp.s.data.next.two = self.job.val().cross;
+        self.resp.s.data.next.color = self.drain.color.val();
+
+        // AXI.
+        self.aw_valid.next = self.split.m.valid.val();
+        self.split.m.ready.next = self.aw_ready.val();
+        self.aw_id.next = self.split.m.data.val().id;
+        self.aw_addr.next = self.split.m.data.val().addr;
+        self.aw_len.next = self.split.m.data.val().len;
+        self.aw_user.next = self.split.m.data.val().function;
+        AxisSrc::<W, K>::join(&mut self.beats.m, &mut self.gate.s);
+        self.gate.aw_valid.next = self.split.m.valid.val();
+        self.gate.aw_ready.next = self.aw_ready.val();
+        self.w_valid.next = self.gate.w_valid.val();
+        self.gate.w_ready.next = self.w_ready.val();
+        self.w_data.next = self.gate.w_data.val();
+        self.w_strb.next = self.gate.w_strb.val();
+        self.w_last.next = self.gate.w_last.val();
+        self.resp.b_valid.next = self.b_valid.val();
+        self.resp.b_resp.next = self.b_resp.val();
+        self.b_ready.next = self.resp.b_ready.val();
+
+        // Quiesce and statistics.
+        self.clear.next = true;
+        for i in 0..4 {
+            self.marks[i].clock.next = self.clock.val();
+            self.marks[i].reset.next = self.reset.val();
+            self.marks[i].pop.next = self.start.val() & self.grant.val().get_bit(i);
+            self.marks[i].mark.next = self.drain.mark.val();
+            self.clear.next = self.clear.val() & self.marks[i].clear.val();
+        }
+        for i in 0..3 {
+            self.marks[i].push.next = self.s_small[i].valid.val() & self.s_small[i].ready.val();
+        }
+        self.marks[3].push.next = self.s_cmd.valid.val() & self.s_cmd.ready.val();
+        self.drain.quiesce.next = self.quiesce.val();
+        self.drain.clear.next = self.clear.val();
+        self.drain.start.next = self.start.val();
+        self.drain.finish.next = self.resp.finish.val();
+        self.drain.finish_color.next = self.resp.finish_color.val();
+        self.quiesced.next = self.drain.quiesced.val();
+        self.bad.d.next = self.resp.finish.val() & self.resp.finish_err.val();
+        self.stat.next = bits::<2>(0);
+        if self.start.val() {
+            self.stat.next = self.stat.val() | 1;
+        }
+        if self.bad.q.val() {
+            self.stat.next = self.stat.val() | 2;
+        }
+        if self.reset.val() {
+            self.pick_last.d.next = bits::<4>(0);
+            self.bad.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `DmaWrite` between random clients and a random host. Every command writes addresses of its own, so that what lies in
+//! host memory when its `WrDone` comes, and what is left at the end, can be checked byte by byte.
+
+use super::*;
+use crate::host::dma::border;
+use crate::host::dma::host_model::{host_byte, Temper, WriteHost};
+use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy)]
+struct Write {
+    iova: u64,
+    function: u64,
+    len: u64,
+    tag: u128,
+}
+
+struct Bench<const W: usize, const K: usize, const LK: usize> {
+    tb: Tb,
+    temper: Temper,
+    host: WriteHost,
+    data: AxisSource,
+    /// Ports: small 0 to 2, then payload.
+    commands: Vec<Source>,
+    done: Vec<Sink>,
+    flying: Vec<VecDeque<Write>>,
+    all: Vec<Vec<Write>>,
+    layouts: [Fields; 3],
+    counted: [u64; 2],
+    failed: u64,
+    next_function: u64,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
+    fn new(name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
+        let mut tb = Tb::with_seed(name, DmaWrite::<W, K, LK>::default(), seed);
+        let host = WriteHost::new(&mut tb, K, temper, stall);
+        let data = tb.axis_source("s_data", stall);
+        let mut commands: Vec<_> = (0..3).map(|i| tb.source(&format!("s_small${i}"), stall)).collect();
+        commands.push(tb.source("s_cmd", stall));
+        let mut done: Vec<_> = (0..3).map(|i| tb.sink(&format!("m_small_done${i}"), stall)).collect();
+        done.push(tb.sink("m_cmd_done", stall));
+        let layouts = [Fields::of::<WrCmd>(), Fields::of::<WrSmall>(), Fields::of::<WrDone>()];
+        let (flying, all) = (vec![VecDeque::new(); 4], vec![Vec::new(); 4]);
+        let (counted, failed, next_function) = ([0; 2], 0, 0);
+        Bench { tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function }
+    }
+
+    /// A command with its data; the bytes are those a read of the same function and address would give.
+    fn write(&mut self, port: usize, iova: u64, len: u64) -> Write {
+        self.next_function += 1;
+        assert!(self.next_function < 4096, "one function per command");
+        let (function, tag) = (self.next_function, self.tb.rng().below(256).into());
+        let write = Write { iova, function, len, tag };
+        let values = [("iova", iova.into()), ("function", function.into()), ("len", len.into()), ("tag", tag)];
+        let layout = &self.layouts[usize::from(port < 3)];
+        let mut words = layout.pack(&values);
+        if port < 3 {
+            let mut data = self.tb.rng().words(512);
+            for at in 0..len as usize {
+                let (word, shift) = (&mut data[at / 4], 8 * (at % 4));
+                *word = *word & !(0xff << shift) | u32::from(host_byte(function, iova + at as u64)) << shift;
+            }
+            layout.set_words(&mut words, "data", &data);
+        }
+        self.commands[port].push(words);
+        self.flying[port].push_back(write);
+        self.all[port].push(write);
+        write
+    }
+
+    /// The payload of `write`, aligned as the mover aligns it.
+    fn feed(&mut self, write: Write) {
+        let (k, end) = (K as u64, write.iova + write.len);
+        let mut at = write.iova & !(k - 1);
+        while at < end {
+            let inside = |addr: u64| addr >= write.iova && addr < end;
+            let bytes: Vec<u8> = (at..at + k).map(|addr| host_byte(write.function, addr)).collect();
+            let keep = (0..K).fold(0, |x, lane| x | u128::from(inside(at + lane as u64)) << lane);
+            self.data.push_beat(&bytes, keep, at + k >= end);
+            at += k;
+        }
+    }
+
+    fn pay(&mut self, iova: u64, len: u64) {
+        let write = self.write(3, iova, len);
+        self.feed(write);
+    }
+
+    fn cycle(&mut self) {
+        self.host.step(self.tb.cycles());
+        self.tb.begin();
+        let stat = self.tb.get("stat");
+        (0..2).for_each(|i| self.counted[i] += stat >> i & 1);
+        self.tb.end();
+        for port in 0..4 {
+            while let Some(words) = self.done[port].pop() {
+                let write = self.flying[port].pop_front().expect("answered once");
+                let get = |name| self.layouts[2].get(&words, name);
+                let err = self.temper.any_bad(write.iova, write.len);
+                assert_eq!((get("tag"), get("err") == 1), (write.tag, err), "port {port}");
+                self.failed += u64::from(err);
+                for addr in write.iova..write.iova + write.len {
+                    let byte = self.host.memory.remove(&addr);
+                    assert_eq!(byte, Some(host_byte(write.function, addr)), "address {addr:#x}, port {port}");
+                }
+            }
+        }
+    }
+
+    fn idle(&self) -> bool {
+        self.flying.iter().all(VecDeque::is_empty)
+    }
+
+    fn settle(&mut self, limit: u64) {
+        let end = self.tb.cycles() + limit;
+        while !self.idle() {
+            assert!(self.tb.cycles() < end, "writes are missing");
+            self.cycle();
+        }
+        assert!(self.host.memory.is_empty(), "bytes nobody asked to write");
+        assert_eq!(self.counted, [self.next_function, self.failed], "statistics");
+        // Each port's writes in its own order.
+        for port in &self.all {
+            let mut addresses = self.host.order.clone();
+            addresses.dedup();
+            addresses.retain(|function| port.iter().any(|write| write.function == *function));
+            assert_eq!(addresses, port.iter().map(|write| write.function).collect::<Vec<_>>());
+        }
+    }
+
+    fn quiesce(&mut self) {
+        let taken: Vec<_> = self.commands.iter().map(|source| source.taken() as usize).collect();
+        self.tb.set("quiesce", 1);
+        let end = self.tb.cycles() + 40_000;
+        while self.tb.get("quiesced") == 0 {
+            assert!(self.tb.cycles() < end, "never quiet");
+            self.cycle();
+        }
+        for (port, taken) in self.all.iter().zip(taken) {
+            for write in &port[..taken] {
+                let bursts = 1 + usize::from(write.iova >> border(LK) != (write.iova + write.len - 1) >> border(LK));
+                assert_eq!(self.host.answered(write.function), bursts, "still in flight");
+            }
+        }
+        self.tb.set("quiesce", 0);
+        (0..3).for_each(|_| self.cycle());
+        assert_eq!(self.tb.get("quiesced"), 0);
+    }
+}
+
+fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, temper: Temper, stall: u32) {
+    let mut bench = Bench::<W, K, LK>::new(name, seed, temper, stall);
+    let (mut payloads, mut smalls, mut cycles) = (200, 300, 0);
+    while payloads > 0 || smalls > 0 {
+        if payloads > 0 && bench.commands[3].pending() < 4 {
+            let rng = bench.tb.rng();
+            let most = [4096, 300, 64, 9][rng.below(4) as usize];
+            let len = rng.range(1, most);
+            let at = if rng.percent(50) { rng.range(0, 4096 - len) } else { 0 };
+            let page = rng.next_u64() >> 1 << 12;
+            bench.pay(page | at, len);
+            payloads -= 1;
+        }
+        let port = bench.tb.rng().below(3) as usize;
+        if smalls > 0 && bench.commands[port].pending() < 4 && bench.tb.rng().percent(40) {
+            let len = [16, 32, 64][bench.tb.rng().below(3) as usize];
+            let iova = bench.tb.rng().next_u64() & !(len - 1);
+            bench.write(port, iova, len);
+            smalls -= 1;
+        }
+        bench.cycle();
+        cycles += 1;
+        if cycles % 700 == 350 {
+            bench.quiesce();
+        }
+        assert!(cycles < 400_000, "stuck");
+    }
+    bench.settle(200_000);
+    bench.quiesce();
+}
+
+#[test]
+fn random_writes_arrive_64() {
+    random::<64, 8, 3>("dma_wr64", 1, Temper { latency: (1, 1000), bad: 20, shuffle: 1 }, 40);
+    random::<64, 8, 3>("dma_wr64", 2, Temper { latency: (1, 1), bad: 0, shuffle: 1 }, 0);
+}
+
+#[test]
+fn random_writes_arrive_512() {
+    random::<512, 64, 6>("dma_wr512", 3, Temper { latency: (1, 1000), bad: 20, shuffle: 1 }, 40);
+    random::<512, 64, 6>("dma_wr512", 4, Temper { latency: (1, 1), bad: 0, shuffle: 1 }, 0);
+    random::<512, 64, 6>("dma_wr512", 5, Temper { latency: (1, 50), bad: 300, shuffle: 1 }, 10);
+}
+
+const LATE: Temper = Temper { latency: (250, 250), bad: 0, shuffle: 1 };
+
+/// 64 payload writes of 4 KiB: cycles from the first address to the last beat.
+fn stream<const W: usize, const K: usize, const LK: usize>(name: &str, misalign: u64) -> u64 {
+    let mut bench = Bench::<W, K, LK>::new(name, 7, LATE, 0);
+    for page in 0..64 {
+        bench.pay((page << 12) + misalign, 4096 - misalign);
+    }
+    bench.settle(64 * 4096 / K as u64 * 2 + 1000);
+    bench.host.last - bench.host.first.unwrap_or(0)
+}
+
+#[test]
+fn payload_flows_at_one_beat_per_cycle() {
+    for misalign in [0, 5] {
+        let cycles = stream::<512, 64, 6>("dma_wr512", misalign);
+        assert!(cycles <= 64 * 64 * 103 / 100 + 20, "W=512: {cycles} cycles");
+    }
+    let cycles = stream::<64, 8, 3>("dma_wr64", 3);
+    assert!(cycles <= 64 * 512 * 103 / 100 + 20, "W=64: {cycles} cycles");
+}
+
+/// One-beat commands on all ports, one per cycle, more than 200 in flight.
+#[test]
+fn short_writes_flow_at_one_per_cycle() {
+    let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 8, LATE, 0);
+    for i in 0..400 {
+        (0..3).for_each(|port| drop(bench.write(port, (4 * i + port as u64) << 6, 64)));
+        bench.pay((4 * i + 3) << 6, 64);
+    }
+    bench.settle(10_000);
+    let cycles = bench.host.last - bench.host.first.unwrap_or(0);
+    assert!(cycles <= 1600 * 105 / 100 + 20, "{cycles} cycles");
+}
+
+/// A payload command whose data are late does not hold up the small writes.
+#[test]
+fn late_payload_does_not_block_small_writes() {
+    let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 9, LATE, 0);
+    let late = bench.write(3, 0x1000, 100);
+    (0..100).for_each(|i| drop(bench.write(1, 0x8000 + 16 * i, 16)));
+    (0..600).for_each(|_| bench.cycle());
+    assert_eq!((bench.flying[1].len(), bench.flying[3].len()), (0, 1));
+    bench.feed(late);
+    bench.settle(1000);
+}
+
+/// AXI: data must not wait for AWREADY (but do wait for their own AWVALID).
+#[test]
+fn data_do_not_wait_for_address_ready() {
+    let mut tb = Tb::new("dma_wr64", DmaWrite::<64, 8, 3>::default());
+    let (layout, small, w) = (Fields::of::<WrSmall>(), tb.source("s_small$0", 0), tb.sink_of("w_", &["strb", "last"], 0));
+    (0..3).for_each(|i| small.push(layout.pack(&[("iova", 64 * i), ("len", 64)])));
+    for bursts in 1..=3 {
+        tb.set("aw_ready", 0);
+        tb.run(50);
+        assert_eq!((tb.get("aw_valid"), w.taken()), (1, 8 * bursts));
+        tb.set("aw_ready", 1);
+        tb.cycle();
+    }
+}
