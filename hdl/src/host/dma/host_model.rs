@@ -45,14 +45,14 @@ struct Flight {
     beats: u64,
 }
 
-/// An address channel beat, checked against the rules of AXI and of ours. `beats`: words of addr, id, len, user.
-fn burst(fields: &[Vec<u32>], lk: usize) -> (u64, u64, u64, u64) {
-    let (id, len, user) = (fields[0][0].into(), u64::from(fields[2][0]) + 1, fields[3][0].into());
-    let addr = u64::from(fields[1][0]) | u64::from(fields[1][1]) << 32;
+/// An address (words of addr, len, user), checked against the rules of AXI and of ours: address, beats, function.
+fn burst(fields: &[Vec<u32>], lk: usize) -> (u64, u64, u64) {
+    let (len, user) = (u64::from(fields[1][0]) + 1, fields[2][0].into());
+    let addr = u64::from(fields[0][0]) | u64::from(fields[0][1]) << 32;
     assert_eq!(addr % (1 << lk), 0, "burst not aligned to a beat");
     assert!(len <= 256);
     assert_eq!(addr >> border(lk), (addr + (len << lk) - 1) >> border(lk), "burst across a border");
-    (id, addr, len, user)
+    (addr, len, user)
 }
 
 /// Answers `ar_*` on `r_*`.
@@ -75,7 +75,7 @@ pub struct ReadHost {
 
 impl ReadHost {
     pub fn new(tb: &mut Tb, k: usize, temper: Temper, stall: u32) -> ReadHost {
-        let ar = tb.sink_of("ar_", &["id", "addr", "len", "user"], stall);
+        let ar = tb.sink_of("ar_", &["addr", "len", "user", "id"], stall);
         let r = tb.source_of("r_", &["id", "data", "resp", "last"], stall);
         let rng = Rng::new(tb.rng().next_u64());
         ReadHost {
@@ -87,7 +87,8 @@ impl ReadHost {
     /// Once per cycle.
     pub fn step(&mut self, now: u64) {
         while let Some(fields) = self.ar.pop_fields() {
-            let (id, addr, beats, function) = burst(&fields, self.k.trailing_zeros() as usize);
+            let id = fields[3][0].into();
+            let (addr, beats, function) = burst(&fields, self.k.trailing_zeros() as usize);
             let due = now + self.rng.range(self.temper.latency.0, self.temper.latency.1);
             self.flights.entry(id).or_default().push_back(Flight { due, function, addr, beats });
             self.order.push_back(id);
@@ -155,7 +156,7 @@ pub struct WriteHost {
 
 impl WriteHost {
     pub fn new(tb: &mut Tb, k: usize, temper: Temper, stall: u32) -> WriteHost {
-        let aw = tb.sink_of("aw_", &["id", "addr", "len", "user"], stall);
+        let aw = tb.sink_of("aw_", &["addr", "len", "user"], stall);
         let w = tb.sink_of("w_", &["data", "strb", "last"], stall);
         let b = tb.source_of("b_", &["resp"], stall);
         let rng = Rng::new(tb.rng().next_u64());
@@ -168,8 +169,7 @@ impl WriteHost {
     /// Once per cycle.
     pub fn step(&mut self, now: u64) {
         while let Some(fields) = self.aw.pop_fields() {
-            let (id, addr, beats, function) = burst(&fields, self.k.trailing_zeros() as usize);
-            assert_eq!(id, 0, "one ordered stream");
+            let (addr, beats, function) = burst(&fields, self.k.trailing_zeros() as usize);
             self.first.get_or_insert(now);
             self.order.push(function);
             self.open.push_back(Flight { due: 0, function, addr, beats });

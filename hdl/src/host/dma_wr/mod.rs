@@ -48,8 +48,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub reset: Signal<In, Bit>,
     pub aw_valid: Signal<Out, Bit>,
     pub aw_ready: Signal<In, Bit>,
-    /// Always 0.
-    pub aw_id: Signal<Out, Bits<8>>,
+    /// All writes have AXI id 0.
     pub aw_addr: Signal<Out, Bits<64>>,
     pub aw_len: Signal<Out, Bits<8>>,
     /// PCIe function.
@@ -120,7 +119,6 @@ impl<const W: usize, const K: usize, const LK: usize> Default for DmaWrite<W, K,
             reset: Default::default(),
             aw_valid: Default::default(),
             aw_ready: Default::default(),
-            aw_id: Default::default(),
             aw_addr: Default::default(),
             aw_len: Default::default(),
             aw_user: Default::default(),
@@ -273,7 +271,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         // AXI.
         self.aw_valid.next = self.split.m.valid.val();
         self.split.m.ready.next = self.aw_ready.val();
-        self.aw_id.next = self.split.m.data.val().id;
         self.aw_addr.next = self.split.m.data.val().addr;
         self.aw_len.next = self.split.m.data.val().len;
         self.aw_user.next = self.split.m.data.val().function;

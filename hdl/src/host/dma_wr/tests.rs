@@ -220,7 +220,9 @@ fn payload_flows_at_one_beat_per_cycle() {
 fn short_writes_flow_at_one_per_cycle() {
     let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 8, LATE, 0);
     for i in 0..400 {
-        (0..3).for_each(|port| drop(bench.write(port, (4 * i + port as u64) << 6, 64)));
+        for port in 0..3 {
+            bench.write(port, (4 * i + port as u64) << 6, 64);
+        }
         bench.pay((4 * i + 3) << 6, 64);
     }
     bench.settle(10_000);
@@ -233,7 +235,9 @@ fn short_writes_flow_at_one_per_cycle() {
 fn late_payload_does_not_block_small_writes() {
     let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 9, LATE, 0);
     let late = bench.write(3, 0x1000, 100);
-    (0..100).for_each(|i| drop(bench.write(1, 0x8000 + 16 * i, 16)));
+    for i in 0..100 {
+        bench.write(1, 0x8000 + 16 * i, 16);
+    }
     (0..600).for_each(|_| bench.cycle());
     assert_eq!((bench.flying[1].len(), bench.flying[3].len()), (0, 1));
     bench.feed(late);
