@@ -1,0 +1,209 @@
+//! The checks of one request against its queue pair, spread over three cycles.
+use super::decode::OpKind;
+use crate::msg::RxDesc;
+use crate::records::RspCtx;
+use rust_hdl::prelude::*;
+
+/// What is to be done with a packet.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Verdict {
+    /// Queue pair absent or not ready.
+    NoQp,
+    /// Opcode class or response opcode that does not belong here.
+    Transport,
+    /// Partition key mismatch.
+    Pkey,
+    /// Already executed: acknowledge again.
+    Duplicate,
+    /// Ahead of a gap: sequence NAK.
+    Gap,
+    /// Ahead of a gap that the peer knows of.
+    Silent,
+    /// NAK invalid request.
+    Invalid,
+    /// NAK remote access error.
+    Access,
+    /// In order, but no receive request is posted.
+    NoReceive,
+    /// Unreliable connection: message lost.
+    Broken,
+    /// Raw frame without a raw queue.
+    NoRaw,
+    /// Needs a receive request, then `Accept`.
+    Receive,
+    /// Execute.
+    Accept,
+}
+
+/// Sums and selections that go into the placement order and the new context, next to the verdict.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Sums {
+    /// Where this packet's WRITE payload goes, and with which key.
+    pub va: Bits<64>,
+    pub key: Bits<32>,
+    /// WRITE bytes to come including this packet, and without it.
+    pub chk_len: Bits<32>,
+    pub left: Bits<32>,
+    /// `va` after this packet.
+    pub va_next: Bits<64>,
+    /// Bytes of the message before this packet, and with it.
+    pub offset: Bits<32>,
+    pub bytes: Bits<32>,
+}
+
+/// `rx` and `kind` must be stable from one cycle before `ctx` and stay; the result belongs to them three cycles later.
+#[derive(LogicBlock, Default)]
+pub struct RequestCheck {
+    pub clock: Signal<In, Clock>,
+    pub rx: Signal<In, RxDesc>,
+    pub kind: Signal<In, OpKind>,
+    pub ctx: Signal<In, RspCtx>,
+    pub verdict: Signal<Out, Verdict>,
+    pub sums: Signal<Out, Sums>,
+    decision: DFF<Verdict>,
+    sum: DFF<Sums>,
+    // first cycle
+    alive: DFF<Bit>,
+    rc: DFF<Bit>,
+    transport_ok: DFF<Bit>,
+    pkey_ok: DFF<Bit>,
+    distance: DFF<Bits<24>>,
+    whole: DFF<Bit>,
+    over: DFF<Bit>,
+    pad_bad: DFF<Bit>,
+    order_bad: DFF<Bit>,
+    // second cycle
+    expected: DFF<Bit>,
+    behind: DFF<Bit>,
+    bad: DFF<Bit>,
+    denied: DFF<Bit>,
+    wants: DFF<Bit>,
+    mtu: Signal<Local, Bits<13>>,
+    pay: Signal<Local, Bits<32>>,
+    pay_low: Signal<Local, Bits<2>>,
+    pay_pad: Signal<Local, Bits<2>>,
+    keys: Signal<Local, Bits<16>>,
+    key_diff: Signal<Local, Bits<15>>,
+    pay64: Signal<Local, Bits<64>>,
+    handle: Signal<Local, Bits<8>>,
+    held: Signal<Local, Bit>,
+    over_2g: Signal<Local, Bit>,
+    chk: Signal<Local, Bits<32>>,
+    rest: Signal<Local, Bits<31>>,
+    endless: Signal<Local, Bit>,
+    len_bad: Signal<Local, Bit>,
+    lost: Signal<Local, Bit>,
+}
+
+impl Logic for RequestCheck {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, decision, sum, alive, rc, transport_ok, pkey_ok, distance, whole, over, pad_bad);
+        dff_setup!(self, clock, order_bad, expected, behind, bad, denied, wants);
+        self.verdict.next = self.decision.q.val();
+        self.sums.next = self.sum.q.val();
+
+        // First cycle: field against field.
+        self.mtu.next = bits::<13>(0);
+        match self.ctx.val().pmtu.index() {
+            1 => self.mtu.next = bits::<13>(256),
+            2 => self.mtu.next = bits::<13>(512),
+            3 => self.mtu.next = bits::<13>(1024),
+            4 => self.mtu.next = bits::<13>(2048),
+            5 => self.mtu.next = bits::<13>(4096),
+            _ => {}
+        }
+        self.alive.d.next = (self.ctx.val().state == 2) | (self.ctx.val().state == 3);
+        self.rc.d.next = self.ctx.val().qp_type == 0;
+        self.transport_ok.d.next = !self.kind.val().reply
+            & (((self.ctx.val().qp_type == 0) & (self.kind.val().class == 0))
+                | ((self.ctx.val().qp_type == 1) & (self.kind.val().class == 1)));
+        self.keys.next = self.ctx.val().pkey ^ self.rx.val().pkey;
+        self.key_diff.next = self.keys.val().get_bits::<15>(0);
+        // Two limited members do not talk to each other (IBTA 10.9.3).
+        self.keys.next = self.ctx.val().pkey | self.rx.val().pkey;
+        self.pkey_ok.d.next = !self.key_diff.val().any() & self.keys.val().get_bit(15);
+        self.distance.d.next = self.rx.val().psn - self.ctx.val().epsn;
+        self.whole.d.next = self.rx.val().pay_len == self.mtu.val();
+        self.over.d.next = self.rx.val().pay_len > self.mtu.val();
+        self.pay.next = bit_cast::<32, 13>(self.rx.val().pay_len);
+        self.pay_low.next = self.pay.val().get_bits::<2>(0);
+        self.pay_pad.next = self.pay_low.val() + self.rx.val().pad;
+        self.pad_bad.d.next = self.pay_pad.val().any();
+        self.order_bad.d.next = (self.kind.val().start & (self.ctx.val().in_msg != 0) & (self.ctx.val().qp_type == 0))
+            | (!self.kind.val().start & self.kind.val().send & (self.ctx.val().in_msg != 1))
+            | (!self.kind.val().start & self.kind.val().write & (self.ctx.val().in_msg != 2));
+        self.sum.d.next.va = self.ctx.val().va;
+        self.sum.d.next.key = self.ctx.val().rkey;
+        self.sum.d.next.chk_len = self.ctx.val().remaining;
+        self.sum.d.next.offset = self.ctx.val().msg_bytes;
+        if self.kind.val().start {
+            self.sum.d.next.va = self.rx.val().va;
+            self.sum.d.next.key = self.rx.val().rkey;
+            self.sum.d.next.chk_len = self.rx.val().dma_len;
+            self.sum.d.next.offset = bits::<32>(0);
+        }
+
+        // Second cycle: sums, and the verdicts on order and length.
+        self.pay64.next = bit_cast::<64, 32>(self.pay.val());
+        self.sum.d.next.left = self.sum.q.val().chk_len - self.pay.val();
+        self.sum.d.next.va_next = self.sum.q.val().va + self.pay64.val();
+        self.sum.d.next.bytes = self.sum.q.val().offset + self.pay.val();
+        self.expected.d.next = !self.distance.q.val().any();
+        self.behind.d.next = self.distance.q.val().get_bit(23);
+        self.chk.next = self.sum.q.val().chk_len;
+        self.rest.next = self.chk.val().get_bits::<31>(0);
+        self.over_2g.next = self.chk.val().get_bit(31) & self.rest.val().any();
+        self.len_bad.next = self.over.q.val()
+            | self.pad_bad.q.val()
+            | (!self.kind.val().end & !self.whole.q.val())
+            | (self.kind.val().end & !self.kind.val().start & (self.rx.val().pay_len == 0))
+            | (self.kind.val().write
+                & (self.over_2g.val()
+                    | (self.kind.val().end & (self.sum.q.val().chk_len != self.pay.val()))
+                    | (!self.kind.val().end & (self.sum.q.val().chk_len <= self.pay.val()))));
+        self.bad.d.next = !(self.kind.val().send | self.kind.val().write) | self.order_bad.q.val() | self.len_bad.val();
+        self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
+        self.handle.next = self.ctx.val().rq_handle;
+        self.held.next = self.handle.val().get_bit(7);
+        self.wants.d.next = !self.held.val()
+            & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
+
+        // Third cycle: the verdict, in the order of IBTA 9.7.4.1.
+        self.chk.next = self.sum.q.val().bytes;
+        self.endless.next = self.kind.val().send & self.chk.val().get_bit(31);
+        self.lost.next = !self.expected.q.val() & !self.kind.val().start;
+        self.decision.d.next = Verdict::Accept;
+        if self.rx.val().raw {
+            self.decision.d.next = Verdict::Receive;
+            if !self.alive.q.val() | (self.ctx.val().qp_type != 3) {
+                self.decision.d.next = Verdict::NoRaw;
+            }
+        } else if !self.alive.q.val() {
+            self.decision.d.next = Verdict::NoQp;
+        } else if !self.transport_ok.q.val() {
+            self.decision.d.next = Verdict::Transport;
+        } else if !self.pkey_ok.q.val() {
+            self.decision.d.next = Verdict::Pkey;
+        } else if self.rc.q.val() & self.behind.q.val() {
+            self.decision.d.next = Verdict::Duplicate;
+        } else if self.rc.q.val() & !self.expected.q.val() {
+            self.decision.d.next = Verdict::Gap;
+            if self.ctx.val().nak_sent | self.ctx.val().rnr_sent {
+                self.decision.d.next = Verdict::Silent;
+            }
+        } else if self.bad.q.val() | self.endless.val() {
+            self.decision.d.next = Verdict::Invalid;
+            if !self.rc.q.val() {
+                self.decision.d.next = Verdict::Broken;
+            }
+        } else if self.denied.q.val() | self.lost.val() {
+            self.decision.d.next = Verdict::Access;
+            if !self.rc.q.val() {
+                self.decision.d.next = Verdict::Broken;
+            }
+        } else if self.wants.q.val() {
+            self.decision.d.next = Verdict::Receive;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! From a verdict to the placement order, the new context and the event: combinational, all inputs are registers.
+use super::check::{Sums, Verdict};
+use super::decode::OpKind;
+use crate::msg::{PlaceOp, RqFlush, RxDesc};
+use crate::records::RspCtx;
+use rust_hdl::prelude::*;
+
+/// Which order is to be made.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Order {
+    /// A packet's.
+    Packet,
+    /// Completion of the half-received SEND of a failed queue pair.
+    Held,
+    /// Completion of a receive request flushed by the receive-queue unit.
+    Flush,
+    Barrier,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Compose {
+    pub order: Signal<In, Order>,
+    pub verdict: Signal<In, Verdict>,
+    pub id: Signal<In, Bits<24>>,
+    pub rx: Signal<In, RxDesc>,
+    pub kind: Signal<In, OpKind>,
+    pub sums: Signal<In, Sums>,
+    pub flush: Signal<In, RqFlush>,
+    pub ctx: Signal<In, RspCtx>,
+    pub op: Signal<Out, PlaceOp>,
+    pub after: Signal<Out, RspCtx>,
+    /// The queue pair goes to error, because of `cause` (`CqeStatus`).
+    pub fatal: Signal<Out, Bit>,
+    pub cause: Signal<Out, Bits<8>>,
+    pub events: Signal<Out, Bits<13>>,
+    handle: Signal<Local, Bits<8>>,
+    low_handle: Signal<Local, Bits<6>>,
+    frame_len: Signal<Local, Bits<14>>,
+    rc: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    end: Signal<Local, Bit>,
+    start: Signal<Local, Bit>,
+    asked: Signal<Local, Bit>,
+    timer: Signal<Local, Bits<8>>,
+    psn_next: Signal<Local, Bits<24>>,
+    last_psn: Signal<Local, Bits<24>>,
+    msn_next: Signal<Local, Bits<24>>,
+}
+
+impl Logic for Compose {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.handle.next = self.ctx.val().rq_handle;
+        self.low_handle.next = self.handle.val().get_bits::<6>(0);
+        self.frame_len.next = self.rx.val().frame_len;
+        self.rc.next = self.ctx.val().qp_type == 0;
+        self.start.next = self.kind.val().start | self.rx.val().raw;
+        self.end.next = self.kind.val().end | self.rx.val().raw;
+        self.takes.next = self.kind.val().send | self.kind.val().imm | self.rx.val().raw;
+        self.asked.next = self.rc.val() & self.rx.val().ack_req;
+        self.timer.next = bit_cast::<8, 5>(self.ctx.val().min_rnr_timer);
+        self.psn_next.next = self.rx.val().psn + 1;
+        self.last_psn.next = self.ctx.val().epsn - 1;
+        self.msn_next.next = self.ctx.val().msn + 1;
+
+        self.fatal.next = false;
+        self.cause.next = bits::<8>(9);
+        self.events.next = bits::<13>(0);
+        self.after.next = self.ctx.val();
+        self.op.next.qpn = self.id.val();
+        self.op.next.epoch = self.ctx.val().epoch;
+        self.op.next.function = self.ctx.val().function;
+        self.op.next.pd = self.ctx.val().pd;
+        self.op.next.kind = bits::<3>(0);
+        self.op.next.has_frame = self.order.val() == Order::Packet;
+        self.op.next.handle = self.rx.val().handle;
+        self.op.next.pay_off = self.rx.val().pay_off;
+        self.op.next.pay_len = self.rx.val().pay_len;
+        self.op.next.va = self.sums.val().va;
+        self.op.next.key = self.sums.val().key;
+        self.op.next.chk_len = self.sums.val().chk_len;
+        self.op.next.rq_handle = self.low_handle.val();
+        self.op.next.rq_index = self.ctx.val().rq_index;
+        self.op.next.free_rq = false;
+        self.op.next.msg_off = self.sums.val().offset;
+        self.op.next.done = false;
+        self.op.next.cqe = false;
+        self.op.next.rcqn = self.ctx.val().rcqn;
+        self.op.next.opcode = bits::<8>(16);
+        self.op.next.has_imm = self.kind.val().imm;
+        self.op.next.imm = self.rx.val().imm;
+        self.op.next.solicited = self.rx.val().solicited;
+        self.op.next.byte_len = self.sums.val().bytes;
+        self.op.next.src_qpn = bits::<24>(0);
+        self.op.next.ack = false;
+        // Syndrome 0 tells the chain that this transport has no acknowledges.
+        self.op.next.syndrome = bits::<8>(0);
+        if self.rc.val() {
+            self.op.next.syndrome = bits::<8>(0x1f);
+        }
+        self.op.next.psn = self.rx.val().psn;
+        self.op.next.msn = self.ctx.val().msn;
+        self.op.next.fatal = false;
+        self.op.next.dest_qpn = self.ctx.val().dest_qpn;
+        self.op.next.ipv6 = self.ctx.val().ipv6;
+        self.op.next.vlan = self.ctx.val().vlan;
+
+        if self.order.val() == Order::Barrier {
+            self.op.next.kind = bits::<3>(4);
+        } else if self.order.val() == Order::Packet {
+            match self.verdict.val() {
+                Verdict::NoQp => self.events.next = bits::<13>(0x081),
+                Verdict::Transport => self.events.next = bits::<13>(0x101),
+                Verdict::Pkey => self.events.next = bits::<13>(0x201),
+                Verdict::Duplicate => {
+                    self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
+                    self.op.next.psn = self.last_psn.val();
+                    self.events.next = bits::<13>(0x003);
+                }
+                Verdict::Gap => {
+                    self.op.next.ack = true;
+                    self.op.next.syndrome = bits::<8>(0x60);
+                    self.op.next.psn = self.ctx.val().epsn;
+                    self.after.next.nak_sent = true;
+                    self.events.next = bits::<13>(0x00d);
+                }
+                Verdict::Silent => self.events.next = bits::<13>(0x005),
+                Verdict::Invalid => {
+                    self.op.next.ack = true;
+                    self.op.next.syndrome = bits::<8>(0x61);
+                    self.op.next.fatal = true;
+                    self.fatal.next = true;
+                    self.events.next = bits::<13>(0x011);
+                }
+                Verdict::Access => {
+                    self.op.next.ack = true;
+                    self.op.next.syndrome = bits::<8>(0x62);
+                    self.op.next.fatal = true;
+                    self.fatal.next = true;
+                    self.cause.next = bits::<8>(10);
+                    self.events.next = bits::<13>(0x021);
+                }
+                Verdict::Broken => {
+                    self.after.next.in_msg = bits::<2>(0);
+                    self.after.next.epsn = self.psn_next.val();
+                    self.events.next = bits::<13>(0x005);
+                }
+                Verdict::NoReceive => {
+                    self.events.next = bits::<13>(0x801);
+                    if self.rc.val() {
+                        self.op.next.ack = true;
+                        self.op.next.syndrome = self.timer.val() | 0x20;
+                        self.after.next.rnr_sent = true;
+                        self.after.next.nak_sent = false;
+                        self.events.next = bits::<13>(0x041);
+                    } else if !self.rx.val().raw {
+                        self.after.next.in_msg = bits::<2>(0);
+                        self.after.next.epsn = self.psn_next.val();
+                    }
+                }
+                Verdict::NoRaw => self.events.next = bits::<13>(0x401),
+                Verdict::Accept => {
+                    self.events.next = bits::<13>(0x001);
+                    self.op.next.kind = bits::<3>(1);
+                    self.op.next.ack = self.asked.val();
+                    self.op.next.done = self.end.val();
+                    self.op.next.cqe = self.end.val() & self.takes.val();
+                    self.op.next.free_rq = self.end.val() & self.takes.val();
+                    if self.kind.val().imm {
+                        self.op.next.opcode = bits::<8>(18);
+                    }
+                    if self.kind.val().send {
+                        self.op.next.kind = bits::<3>(2);
+                        if self.kind.val().imm {
+                            self.op.next.opcode = bits::<8>(17);
+                        }
+                    }
+                    if self.end.val() {
+                        self.op.next.msn = self.msn_next.val();
+                        self.after.next.msn = self.msn_next.val();
+                        self.after.next.in_msg = bits::<2>(0);
+                        if self.takes.val() {
+                            self.after.next.rq_handle = bits::<8>(0);
+                        }
+                    } else if self.kind.val().send {
+                        self.after.next.in_msg = bits::<2>(1);
+                    } else {
+                        self.after.next.in_msg = bits::<2>(2);
+                    }
+                    self.after.next.epsn = self.psn_next.val();
+                    self.after.next.nak_sent = false;
+                    self.after.next.rnr_sent = false;
+                    self.after.next.msg_bytes = self.sums.val().bytes;
+                    self.after.next.remaining = self.sums.val().left;
+                    self.after.next.va = self.sums.val().va_next;
+                    self.after.next.rkey = self.sums.val().key;
+                    if self.rx.val().raw {
+                        self.op.next.kind = bits::<3>(2);
+                        self.op.next.opcode = bits::<8>(16);
+                        self.op.next.has_imm = false;
+                        self.op.next.solicited = false;
+                        self.op.next.pay_off = bits::<8>(0);
+                        self.op.next.pay_len = self.frame_len.val().get_bits::<13>(0);
+                        self.op.next.msg_off = bits::<32>(0);
+                        self.op.next.byte_len = bit_cast::<32, 14>(self.frame_len.val());
+                    }
+                }
+                _ => {}
+            }
+        } else {
+            self.op.next.kind = bits::<3>(3);
+            self.op.next.done = true;
+            self.op.next.cqe = true;
+            self.op.next.has_imm = false;
+            self.op.next.byte_len = bits::<32>(0);
+            self.op.next.solicited = false;
+            self.events.next = bits::<13>(0x1000);
+            if self.order.val() == Order::Held {
+                self.op.next.free_rq = true;
+                self.after.next.rq_handle = bits::<8>(0);
+                self.after.next.in_msg = bits::<2>(0);
+            } else {
+                self.op.next.rq_index = self.flush.val().index;
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a request opcode means (IBTA 9.2.1, table 38), registered.
+use rust_hdl::prelude::*;
+
+/// Properties of a BTH opcode.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct OpKind {
+    /// Transport class, opcode bits 7..5: 0 RC, 1 UC.
+    pub class: Bits<3>,
+    /// SEND (with or without immediate).
+    pub send: Bit,
+    /// RDMA WRITE (with or without immediate).
+    pub write: Bit,
+    /// First packet of a message: First or Only.
+    pub start: Bit,
+    /// Last packet of a message: Last or Only.
+    pub end: Bit,
+    /// Carries immediate data.
+    pub imm: Bit,
+    /// A response or acknowledge: no business of a responder.
+    pub reply: Bit,
+}
+
+/// Decodes `opcode`; `kind` is valid one cycle later. Neither `send` nor `write`: a request this card does not serve.
+#[derive(LogicBlock, Default)]
+pub struct OpDecode {
+    pub clock: Signal<In, Clock>,
+    pub opcode: Signal<In, Bits<8>>,
+    pub kind: Signal<Out, OpKind>,
+    found: DFF<OpKind>,
+    low: Signal<Local, Bits<5>>,
+}
+
+impl Logic for OpDecode {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, found);
+        self.kind.next = self.found.q.val();
+        self.low.next = self.opcode.val().get_bits::<5>(0);
+        self.found.d.next.class = self.opcode.val().get_bits::<3>(5);
+        self.found.d.next.send = self.low.val() < 6;
+        self.found.d.next.write = (self.low.val() >= 6) & (self.low.val() < 12);
+        self.found.d.next.reply = (self.low.val() >= 13) & (self.low.val() <= 18);
+        self.found.d.next.start = (self.low.val() == 0)
+            | (self.low.val() == 4)
+            | (self.low.val() == 5)
+            | (self.low.val() == 6)
+            | (self.low.val() == 10)
+            | (self.low.val() == 11);
+        self.found.d.next.end = (self.low.val() == 2)
+            | (self.low.val() == 3)
+            | (self.low.val() == 4)
+            | (self.low.val() == 5)
+            | ((self.low.val() >= 8) & (self.low.val() < 12));
+        self.found.d.next.imm =
+            (self.low.val() == 3) | (self.low.val() == 5) | (self.low.val() == 9) | (self.low.val() == 11);
+    }
+}
