@@ -1,2 +1,6 @@
-//! See `docs/microarchitecture.md`.
+//! What the transports share: memory keys, placement, completion. See `docs/microarchitecture.md`.
+
+pub mod complete;
+pub mod mover;
 pub mod mr;
+pub mod place;

@@ -38,8 +38,7 @@ pub struct Compose {
     frame_len: Signal<Local, Bits<14>>,
     rc: Signal<Local, Bit>,
     takes: Signal<Local, Bit>,
-    end: Signal<Local, Bit>,
-    start: Signal<Local, Bit>,
+    closes: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
     timer: Signal<Local, Bits<8>>,
     psn_next: Signal<Local, Bits<24>>,
@@ -54,8 +53,7 @@ impl Logic for Compose {
         self.low_handle.next = self.handle.val().get_bits::<6>(0);
         self.frame_len.next = self.rx.val().frame_len;
         self.rc.next = self.ctx.val().qp_type == 0;
-        self.start.next = self.kind.val().start | self.rx.val().raw;
-        self.end.next = self.kind.val().end | self.rx.val().raw;
+        self.closes.next = self.kind.val().end | self.rx.val().raw;
         self.takes.next = self.kind.val().send | self.kind.val().imm | self.rx.val().raw;
         self.asked.next = self.rc.val() & self.rx.val().ack_req;
         self.timer.next = bit_cast::<8, 5>(self.ctx.val().min_rnr_timer);
@@ -163,9 +161,9 @@ impl Logic for Compose {
                     self.events.next = bits::<13>(0x001);
                     self.op.next.kind = bits::<3>(1);
                     self.op.next.ack = self.asked.val();
-                    self.op.next.done = self.end.val();
-                    self.op.next.cqe = self.end.val() & self.takes.val();
-                    self.op.next.free_rq = self.end.val() & self.takes.val();
+                    self.op.next.done = self.closes.val();
+                    self.op.next.cqe = self.closes.val() & self.takes.val();
+                    self.op.next.free_rq = self.closes.val() & self.takes.val();
                     if self.kind.val().imm {
                         self.op.next.opcode = bits::<8>(18);
                     }
@@ -175,7 +173,7 @@ impl Logic for Compose {
                             self.op.next.opcode = bits::<8>(17);
                         }
                     }
-                    if self.end.val() {
+                    if self.closes.val() {
                         self.op.next.msn = self.msn_next.val();
                         self.after.next.msn = self.msn_next.val();
                         self.after.next.in_msg = bits::<2>(0);
@@ -195,6 +193,9 @@ impl Logic for Compose {
                     self.after.next.va = self.sums.val().va_next;
                     self.after.next.rkey = self.sums.val().key;
                     if self.rx.val().raw {
+                        // A raw queue has no sequence: its context stays as it was.
+                        self.after.next = self.ctx.val();
+                        self.after.next.rq_handle = bits::<8>(0);
                         self.op.next.kind = bits::<3>(2);
                         self.op.next.opcode = bits::<8>(16);
                         self.op.next.has_imm = false;

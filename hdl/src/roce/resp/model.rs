@@ -1,0 +1,331 @@
+//! A software responder, written from the rules of IBTA volume 1, 9.7.4 (inbound requests) and 9.8.2.2 (UC), as go-back-N
+//! with one message in flight. Packets in, placement orders and side effects out.
+use std::collections::{BTreeMap, VecDeque};
+
+/// A received request, or a raw frame.
+#[derive(Clone, Debug, Default)]
+pub struct Packet {
+    pub raw: bool,
+    pub handle: u32,
+    pub frame_len: u32,
+    pub pay_off: u32,
+    pub pay_len: u32,
+    pub pad: u32,
+    pub opcode: u8,
+    pub ack_req: bool,
+    pub solicited: bool,
+    pub pkey: u16,
+    pub qpn: u32,
+    pub psn: u32,
+    pub va: u64,
+    pub rkey: u32,
+    pub dma_len: u32,
+    pub imm: u32,
+}
+
+/// A queue pair's responder half.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Qp {
+    pub state: u8,
+    pub qp_type: u8,
+    pub pmtu: u8,
+    pub min_rnr_timer: u8,
+    pub remote_write: bool,
+    pub epoch: u8,
+    pub rcqn: u32,
+    pub pd: u32,
+    pub function: u16,
+    pub pkey: u16,
+    pub dest_qpn: u32,
+    pub ipv6: bool,
+    pub vlan: bool,
+    pub epsn: u32,
+    pub msn: u32,
+    pub nak_sent: bool,
+    pub rnr_sent: bool,
+    pub message: Option<Message>,
+    /// Receive request taken and not yet completed: (buffer, index).
+    pub receive: Option<(u32, u32)>,
+}
+
+/// The message under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub write: bool,
+    pub va: u64,
+    pub rkey: u32,
+    pub remaining: u32,
+    pub bytes: u32,
+}
+
+/// What the responder does about something.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// A placement order; the fields that matter for it.
+    Place(BTreeMap<&'static str, u128>),
+    /// The receive queue is to be flushed.
+    FlushQueue(u32),
+    /// The requester is told.
+    Error { qpn: u32, epoch: u8, cause: u8 },
+}
+
+/// All queue pairs.
+#[derive(Default)]
+pub struct Responder {
+    pub qps: BTreeMap<u32, Qp>,
+    pub raw_qpn: Option<u32>,
+    /// What the receive queue will answer, in order: granted?, buffer, index.
+    pub grants: VecDeque<(bool, u32, u32)>,
+    pub acts: Vec<Act>,
+}
+
+const FIRST: u8 = 0;
+const MIDDLE: u8 = 1;
+const LAST: u8 = 2;
+const ONLY: u8 = 3;
+
+/// (write, position, immediate) of the opcodes served.
+fn request(opcode: u8) -> Option<(bool, u8, bool)> {
+    Some(match opcode & 31 {
+        0x00 => (false, FIRST, false),
+        0x01 => (false, MIDDLE, false),
+        0x02 => (false, LAST, false),
+        0x03 => (false, LAST, true),
+        0x04 => (false, ONLY, false),
+        0x05 => (false, ONLY, true),
+        0x06 => (true, FIRST, false),
+        0x07 => (true, MIDDLE, false),
+        0x08 => (true, LAST, false),
+        0x09 => (true, LAST, true),
+        0x0a => (true, ONLY, false),
+        0x0b => (true, ONLY, true),
+        _ => return None,
+    })
+}
+
+impl Responder {
+    /// Judges one packet.
+    pub fn packet(&mut self, p: &Packet) {
+        let base = BTreeMap::from([
+            ("kind", 0),
+            ("has_frame", 1),
+            ("handle", p.handle.into()),
+            ("ack", 0),
+            ("done", 0),
+            ("cqe", 0),
+            ("free_rq", 0),
+            ("fatal", 0),
+        ]);
+        let id = if p.raw { self.raw_qpn } else { Some(p.qpn) };
+        let found = id.and_then(|id| self.qps.get(&id).map(|qp| (id, qp.clone())));
+        let Some((id, mut qp)) = found.filter(|(_, qp)| qp.state == 2 || qp.state == 3) else {
+            return self.acts.push(Act::Place(base));
+        };
+        let mut op = base;
+        op.extend([("qpn", id.into()), ("epoch", qp.epoch.into())]);
+        let first_act = self.acts.len();
+        if p.raw {
+            self.raw(p, &mut qp, &mut op);
+        } else {
+            let member = (p.pkey | qp.pkey) & 0x8000 != 0 && (p.pkey ^ qp.pkey) & 0x7fff == 0;
+            let reply = (0x0d..=0x12).contains(&(p.opcode & 31));
+            match (qp.qp_type, p.opcode >> 5) {
+                _ if reply || !member => {}
+                (0, 0) => self.reliable(id, p, &mut qp, &mut op),
+                (1, 1) => self.unreliable(p, &mut qp, &mut op),
+                _ => {}
+            }
+        }
+        self.acts.insert(first_act, Act::Place(op));
+        self.qps.insert(id, qp);
+    }
+
+    fn raw(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
+        if qp.qp_type != 3 {
+            return;
+        }
+        let (true, handle, index) = self.grant() else { return };
+        let len = u128::from(p.frame_len);
+        op.extend([("kind", 2), ("pay_off", 0), ("pay_len", len), ("msg_off", 0), ("done", 1), ("cqe", 1), ("free_rq", 1)]);
+        op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("byte_len", len), ("opcode", 16)]);
+        op.extend([("has_imm", 0), ("rcqn", qp.rcqn.into()), ("syndrome", 0), ("function", qp.function.into())]);
+    }
+
+    fn reliable(&mut self, id: u32, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
+        let answer = |op: &mut BTreeMap<_, _>, qp: &Qp, syndrome: u8, psn: u32| {
+            op.extend([("ack", 1), ("syndrome", syndrome.into()), ("psn", psn.into()), ("msn", qp.msn.into())]);
+            op.extend([("dest_qpn", qp.dest_qpn.into()), ("ipv6", qp.ipv6.into()), ("vlan", qp.vlan.into())]);
+        };
+        let distance = p.psn.wrapping_sub(qp.epsn) & 0xff_ffff;
+        if distance >= 1 << 23 {
+            let last = matches!(request(p.opcode), Some((_, LAST | ONLY, _)));
+            if p.ack_req || last {
+                answer(op, qp, 0x1f, qp.epsn.wrapping_sub(1) & 0xff_ffff);
+            }
+            return;
+        }
+        if distance > 0 {
+            if !qp.nak_sent && !qp.rnr_sent {
+                qp.nak_sent = true;
+                answer(op, qp, 0x60, qp.epsn);
+            }
+            return;
+        }
+        let fault = match self.fault(p, qp) {
+            Some(code) => code,
+            None => {
+                if !self.receive(p, qp) {
+                    qp.rnr_sent = true;
+                    qp.nak_sent = false;
+                    return answer(op, qp, 0x20 | qp.min_rnr_timer, p.psn);
+                }
+                self.execute(p, qp, op);
+                op.insert("syndrome", 0x1f);
+                if p.ack_req {
+                    answer(op, qp, 0x1f, p.psn);
+                }
+                return;
+            }
+        };
+        answer(op, qp, 0x60 | fault, p.psn);
+        op.insert("fatal", 1);
+        self.fall(id, qp, Some(8 + fault));
+    }
+
+    fn unreliable(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
+        let start = matches!(request(p.opcode), Some((_, FIRST | ONLY, _)));
+        if start {
+            // A new message ends whatever was lost in part; its receive request serves the next.
+            qp.message = None;
+            qp.epsn = p.psn;
+        }
+        if qp.epsn != p.psn || self.fault(p, qp).is_some() || !self.receive(p, qp) {
+            qp.message = None;
+            qp.epsn = (p.psn + 1) & 0xff_ffff;
+            return;
+        }
+        self.execute(p, qp, op);
+        op.insert("syndrome", 0);
+    }
+
+    /// NAK code of a request that must not be executed.
+    fn fault(&self, p: &Packet, qp: &Qp) -> Option<u8> {
+        let invalid = Some(1);
+        let Some((write, position, _)) = request(p.opcode) else { return invalid };
+        match (&qp.message, position) {
+            (None, FIRST | ONLY) => {}
+            (Some(m), MIDDLE | LAST) if m.write == write => {}
+            _ => return invalid,
+        }
+        let mtu = 128u32 << qp.pmtu;
+        let length_ok = match position {
+            FIRST | MIDDLE => p.pay_len == mtu,
+            LAST => (1..=mtu).contains(&p.pay_len),
+            _ => p.pay_len <= mtu,
+        };
+        if !length_ok || p.pad != (4 - p.pay_len % 4) % 4 {
+            return invalid;
+        }
+        let before = qp.message.as_ref();
+        if write {
+            let rest = before.map_or(p.dma_len, |m| m.remaining);
+            let fits = if position == LAST || position == ONLY { rest == p.pay_len } else { rest > p.pay_len };
+            if rest > 1 << 31 || !fits {
+                return invalid;
+            }
+            return (!qp.remote_write).then_some(2);
+        }
+        (before.map_or(0, |m| m.bytes) + p.pay_len >= 1 << 31).then_some(1)
+    }
+
+    /// Takes a receive request if this packet needs one. False: none posted.
+    fn receive(&mut self, p: &Packet, qp: &mut Qp) -> bool {
+        let Some((write, position, imm)) = request(p.opcode) else { return false };
+        let needs = if write { imm } else { position == FIRST || position == ONLY };
+        if needs && qp.receive.is_none() {
+            let (ok, handle, index) = self.grant();
+            qp.receive = ok.then_some((handle, index));
+            return ok;
+        }
+        true
+    }
+
+    fn execute(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
+        let Some((write, position, imm)) = request(p.opcode) else { return };
+        let m = qp.message.take();
+        let m = m.unwrap_or(Message { write, va: p.va, rkey: p.rkey, remaining: if write { p.dma_len } else { 0 }, bytes: 0 });
+        op.extend([("kind", if write { 1 } else { 2 }), ("pay_off", p.pay_off.into()), ("pay_len", p.pay_len.into())]);
+        op.extend([("pd", qp.pd.into()), ("function", qp.function.into()), ("psn", p.psn.into())]);
+        if write {
+            op.extend([("va", m.va.into()), ("key", m.rkey.into()), ("chk_len", m.remaining.into())]);
+        } else {
+            op.insert("msg_off", m.bytes.into());
+        }
+        if let Some((handle, index)) = qp.receive {
+            if !write || imm {
+                op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into())]);
+            }
+        }
+        let bytes = m.bytes + p.pay_len;
+        qp.epsn = (p.psn + 1) & 0xff_ffff;
+        qp.nak_sent = false;
+        qp.rnr_sent = false;
+        if position == LAST || position == ONLY {
+            qp.msn = (qp.msn + 1) & 0xff_ffff;
+            let receives = !write || imm;
+            op.extend([("done", 1), ("byte_len", bytes.into())]);
+            if receives {
+                let opcode = [[16, 17], [0, 18]][usize::from(write)][usize::from(imm)];
+                op.extend([("cqe", 1), ("free_rq", 1), ("opcode", opcode), ("has_imm", imm.into())]);
+                op.insert("solicited", p.solicited.into());
+                qp.receive = None;
+            }
+            if imm {
+                op.insert("imm", p.imm.into());
+            }
+        } else {
+            let va = m.va.wrapping_add(p.pay_len.into());
+            let remaining = if write { m.remaining - p.pay_len } else { 0 };
+            qp.message = Some(Message { write, va, remaining, bytes, ..m });
+        }
+        op.insert("msn", qp.msn.into());
+    }
+
+    /// To ERROR; `cause`: tell the requester.
+    fn fall(&mut self, id: u32, qp: &mut Qp, cause: Option<u8>) {
+        qp.state = 6;
+        self.acts.push(Act::FlushQueue(id));
+        if let Some(cause) = cause {
+            self.acts.push(Act::Error { qpn: id, epoch: qp.epoch, cause });
+        }
+        if let Some((handle, index)) = qp.receive.take() {
+            self.acts.push(Act::Place(BTreeMap::from([
+                ("kind", 3),
+                ("has_frame", 0),
+                ("qpn", id.into()),
+                ("epoch", qp.epoch.into()),
+                ("done", 1),
+                ("cqe", 1),
+                ("free_rq", 1),
+                ("rq_handle", handle.into()),
+                ("rq_index", index.into()),
+                ("rcqn", qp.rcqn.into()),
+                ("ack", 0),
+            ])));
+        }
+    }
+
+    /// A queue pair error reported by completion (`Some(epoch)`) or by the requester.
+    pub fn error(&mut self, id: u32, epoch: Option<u8>, cause: u8) {
+        let Some(mut qp) = self.qps.get(&id).cloned() else { return };
+        if qp.state == 0 || qp.state == 6 || epoch.is_some_and(|epoch| epoch != qp.epoch) {
+            return;
+        }
+        self.fall(id, &mut qp, epoch.map(|_| cause));
+        self.qps.insert(id, qp);
+    }
+
+    fn grant(&mut self) -> (bool, u32, u32) {
+        self.grants.pop_front().unwrap_or_default()
+    }
+}

@@ -1,0 +1,433 @@
+//! The responder against its model; the test plays the context store and the receive queues.
+use super::model::{self, Act, Message, Packet, Qp};
+use super::*;
+use crate::tb::{Fields, Rng, Sink, Source, Tb};
+use std::collections::{BTreeMap, VecDeque};
+
+const RAW_QPN: u32 = 11;
+
+/// One-line context store with a chosen latency.
+struct Store {
+    layout: Fields,
+    lines: BTreeMap<u32, Vec<u32>>,
+    /// Cycle in which the line is shown, id.
+    due: Option<(u64, u32)>,
+    held: Option<u32>,
+    latency: (u64, u64),
+    stall: u32,
+}
+
+struct Bench {
+    tb: Tb,
+    store: Store,
+    rx: Source,
+    flush: Source,
+    errors: [Source; 2],
+    alloc: Sink,
+    grant: Source,
+    rq: Sink,
+    op: Sink,
+    error: Sink,
+    /// What the receive queues answer, and when.
+    answers: VecDeque<(bool, u32, u32)>,
+    answer_at: Option<u64>,
+}
+
+fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
+    let m = qp.message.clone();
+    let m = m.unwrap_or(Message { write: false, va: 0, rkey: 0, remaining: 0, bytes: 0 });
+    layout.pack(&[
+        ("state", qp.state.into()),
+        ("qp_type", qp.qp_type.into()),
+        ("pmtu", qp.pmtu.into()),
+        ("min_rnr_timer", qp.min_rnr_timer.into()),
+        ("remote_write", qp.remote_write.into()),
+        ("ipv6", qp.ipv6.into()),
+        ("vlan", qp.vlan.into()),
+        ("nak_sent", qp.nak_sent.into()),
+        ("rnr_sent", qp.rnr_sent.into()),
+        ("in_msg", qp.message.as_ref().map_or(0, |m| 1 + u128::from(m.write))),
+        ("epoch", qp.epoch.into()),
+        ("rcqn", qp.rcqn.into()),
+        ("pd", qp.pd.into()),
+        ("function", qp.function.into()),
+        ("pkey", qp.pkey.into()),
+        ("dest_qpn", qp.dest_qpn.into()),
+        ("epsn", qp.epsn.into()),
+        ("msn", qp.msn.into()),
+        ("va", m.va.into()),
+        ("rkey", m.rkey.into()),
+        ("remaining", m.remaining.into()),
+        ("msg_bytes", m.bytes.into()),
+        ("rq_handle", qp.receive.map_or(0, |(handle, _)| 0x80 | u128::from(handle))),
+        ("rq_index", qp.receive.map_or(0, |(_, index)| index.into())),
+    ])
+}
+
+impl Bench {
+    fn new(name: &str, stall: u32, latency: (u64, u64)) -> Bench {
+        let mut tb = Tb::new(name, Responder::<4>::default());
+        let store =
+            Store { layout: Fields::of::<RspCtx>(), lines: BTreeMap::new(), due: None, held: None, latency, stall };
+        tb.set("raw_qpn", u64::from(1 << 31 | RAW_QPN));
+        tb.set("barrier", 0);
+        for port in ["ctx$acq_ready", "ctx$line_valid", "ctx$rel_ready", "ctx$line_tag", "ctx$line_fault"] {
+            tb.set(port, 0);
+        }
+        Bench {
+            rx: tb.source("s_rx", stall),
+            flush: tb.source("s_flush", stall),
+            errors: [tb.source("s_error$0", stall), tb.source("s_error$1", stall)],
+            alloc: tb.sink("m_alloc", stall),
+            grant: tb.source("s_grant", 0),
+            rq: tb.sink("m_rq", stall),
+            op: tb.sink("m_op", stall),
+            error: tb.sink("m_error", stall),
+            tb,
+            store,
+            answers: VecDeque::new(),
+            answer_at: None,
+        }
+    }
+
+    fn cycle(&mut self) {
+        let now = self.tb.cycles();
+        let stall = self.store.stall;
+        let ready = !self.tb.rng().percent(stall);
+        self.tb.set("ctx$acq_ready", (ready && self.store.due.is_none()).into());
+        self.tb.set("ctx$rel_ready", ready.into());
+        let shown = self.store.due.filter(|(at, _)| *at <= now).map(|(_, id)| id);
+        self.tb.set("ctx$line_valid", shown.is_some().into());
+        if let Some(id) = shown {
+            let line = self.store.lines.get(&id).cloned();
+            self.tb.set("ctx$line_fault", line.is_none().into());
+            let noise = self.tb.rng().words(512);
+            self.tb.set_wide("ctx$line_data", line.unwrap_or(noise));
+        }
+        self.tb.begin();
+        if self.tb.get("ctx$acq_valid") == 1 && self.tb.get("ctx$acq_ready") == 1 {
+            assert!(self.store.held.is_none(), "acquired a second line");
+            let (low, high) = self.store.latency;
+            let at = now + self.tb.rng().range(low, high);
+            self.store.due = Some((at, self.tb.get("ctx$acq_id") as u32));
+        }
+        if let (Some(id), 1) = (shown, self.tb.get("ctx$line_ready")) {
+            self.store.due = None;
+            self.store.held = self.store.lines.contains_key(&id).then_some(id);
+        }
+        if self.tb.get("ctx$rel_valid") == 1 && self.tb.get("ctx$rel_ready") == 1 {
+            let id = self.tb.get("ctx$rel_id") as u32;
+            assert_eq!(self.store.held.take(), Some(id), "released what it does not hold");
+            if self.tb.get("ctx$rel_dirty") == 1 {
+                self.store.lines.insert(id, self.tb.get_wide("ctx$rel_data"));
+            }
+        }
+        self.tb.end();
+        // Receive queues.
+        if self.alloc.pop().is_some() {
+            let (low, high) = if stall == 0 { (0, 0) } else { (0, 30) };
+            self.answer_at = Some(now + self.tb.rng().range(low, high));
+        }
+        if self.answer_at.is_some_and(|at| at <= now) {
+            let (ok, handle, index) = self.answers.pop_front().unwrap_or_default();
+            let layout = Fields::of::<RqGrant>();
+            let message = layout.pack(&[("ok", ok.into()), ("handle", handle.into()), ("index", index.into())]);
+            self.grant.push(message);
+            self.answer_at = None;
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..400_000 {
+            let before = (self.op.taken(), self.rq.taken(), self.error.taken());
+            let pending = self.rx.pending() + self.flush.pending() + self.errors.iter().map(Source::pending).sum::<usize>();
+            self.cycle();
+            let idle = pending == 0 && self.store.due.is_none() && self.store.held.is_none();
+            let same = before == (self.op.taken(), self.rq.taken(), self.error.taken());
+            quiet = if idle && same && self.answer_at.is_none() { quiet + 1 } else { 0 };
+            if quiet > 120 {
+                return;
+            }
+        }
+        panic!("the responder does not come to rest");
+    }
+
+    fn send(&mut self, p: &Packet) {
+        let layout = Fields::of::<RxDesc>();
+        let mut words = self.tb.rng().words(layout.width());
+        let fields: [(&str, u128); 16] = [
+            ("raw", p.raw.into()),
+            ("handle", p.handle.into()),
+            ("frame_len", p.frame_len.into()),
+            ("pay_off", p.pay_off.into()),
+            ("pay_len", p.pay_len.into()),
+            ("pad", p.pad.into()),
+            ("opcode", p.opcode.into()),
+            ("ack_req", p.ack_req.into()),
+            ("solicited", p.solicited.into()),
+            ("pkey", p.pkey.into()),
+            ("dest_qpn", p.qpn.into()),
+            ("psn", p.psn.into()),
+            ("va", p.va.into()),
+            ("rkey", p.rkey.into()),
+            ("dma_len", p.dma_len.into()),
+            ("imm", p.imm.into()),
+        ];
+        for (name, value) in fields {
+            layout.set(&mut words, name, value);
+        }
+        self.rx.push(words);
+    }
+
+    /// Compares everything sent since the last time with the model's acts.
+    fn compare(&mut self, acts: &[Act]) {
+        let layout = Fields::of::<PlaceOp>();
+        let seed = self.tb.seed();
+        for (n, act) in acts.iter().enumerate() {
+            match act {
+                Act::Place(fields) => {
+                    let got = self.op.pop().unwrap_or_else(|| panic!("act {n}: no order, expected {fields:?}, seed {seed}"));
+                    for (name, value) in fields {
+                        let seen = layout.get(&got, name);
+                        assert_eq!(seen, *value, "act {n} `{name}`: {:?}\nexpected {fields:?}", layout.unpack(&got));
+                    }
+                }
+                Act::FlushQueue(qpn) => assert_eq!(self.rq.pop_u64(), Some(u64::from(*qpn)), "act {n}"),
+                Act::Error { qpn, epoch, cause } => {
+                    let error = Fields::of::<QpError>();
+                    let got = self.error.pop().expect("the requester is told");
+                    let fields = [("qpn", *qpn), ("epoch", (*epoch).into()), ("side", 1), ("cause", (*cause).into())];
+                    for (name, value) in fields {
+                        assert_eq!(error.get(&got, name), u128::from(value), "act {n}: {name}");
+                    }
+                }
+            }
+        }
+        assert!(self.op.is_empty() && self.rq.is_empty() && self.error.is_empty(), "more came than expected");
+    }
+}
+
+fn random_qp(rng: &mut Rng, id: u32) -> Qp {
+    Qp {
+        state: [2, 3, 3, 3, 3, 3, 1, 6][rng.below(8) as usize],
+        qp_type: if id == RAW_QPN { 3 } else { [0, 0, 0, 1][rng.below(4) as usize] },
+        pmtu: rng.range(1, 5) as u8,
+        min_rnr_timer: rng.below(32) as u8,
+        remote_write: rng.percent(95),
+        epoch: rng.next_u32() as u8,
+        rcqn: rng.next_u32() >> 8,
+        pd: rng.next_u32() >> 8,
+        function: (rng.next_u32() >> 20) as u16,
+        pkey: 0xffff - rng.below(2) as u16 * 0x8000,
+        dest_qpn: rng.next_u32() >> 8,
+        ipv6: rng.percent(50),
+        vlan: rng.percent(50),
+        epsn: if rng.percent(30) { 0xff_ffff - rng.below(20) as u32 } else { rng.next_u32() >> 8 },
+        msn: rng.next_u32() >> 8,
+        ..Qp::default()
+    }
+}
+
+/// The next packet a correct peer would send to `qp`, now and then spoilt.
+fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
+    let mtu = 128u32 << qp.pmtu;
+    let start = qp.message.is_none();
+    let write = qp.message.as_ref().map_or(rng.percent(50), |m| m.write);
+    let rest = qp.message.as_ref().map_or(0, |m| m.remaining);
+    let mut dma_len = rng.below(u64::from(4 * mtu)) as u32;
+    let last = if start && write {
+        dma_len <= mtu
+    } else if write {
+        rest <= mtu
+    } else {
+        rng.percent(40)
+    };
+    let pay_len = match (last, write) {
+        (false, _) => mtu,
+        (true, true) => if start { dma_len } else { rest },
+        (true, false) => rng.range(u64::from(!start), mtu.into()) as u32,
+    };
+    let position = match (start, last) {
+        (true, false) => 0,
+        (false, false) => 1,
+        (false, true) => 2 + rng.below(2) as u8,
+        (true, true) => 4 + rng.below(2) as u8,
+    };
+    let class = if qp.qp_type == 1 { 0x20 } else { 0 };
+    let mut p = Packet {
+        raw: id == RAW_QPN,
+        handle: rng.next_u32() >> 20,
+        frame_len: rng.range(60, 4200) as u32,
+        pay_off: rng.range(54, 90) as u32,
+        pay_len,
+        pad: (4 - pay_len % 4) % 4,
+        opcode: class | (position + if write { 6 } else { 0 }),
+        ack_req: rng.percent(50),
+        solicited: rng.percent(50),
+        pkey: 0xffff,
+        qpn: id,
+        psn: qp.epsn,
+        va: rng.next_u64(),
+        rkey: rng.next_u32(),
+        dma_len,
+        imm: rng.next_u32(),
+    };
+    if rng.percent(20) {
+        p.psn = (p.psn + rng.range(1, 8) as u32) & 0xff_ffff;
+    } else if rng.percent(20) {
+        p.psn = p.psn.wrapping_sub(rng.range(1, 1 << 20) as u32) & 0xff_ffff;
+    }
+    if rng.percent(5) {
+        match rng.below(8) {
+            0 => p.opcode = rng.next_u32() as u8,
+            1 => p.opcode = class | rng.below(24) as u8,
+            2 => p.pad = rng.below(4) as u32,
+            3 => p.pay_len = rng.below(4097) as u32,
+            4 => p.pkey = 0x7fff - rng.below(2) as u16,
+            5 => p.qpn = 0x10_0000 + rng.below(20) as u32,
+            6 => {
+                dma_len = [0, mtu, 1 << 31, 0x8000_0001, u32::MAX][rng.below(5) as usize];
+                p.dma_len = dma_len;
+            }
+            _ => p.psn ^= 1 << 23,
+        }
+    }
+    p
+}
+
+fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, packets: u32) {
+    let mut bench = Bench::new(name, stall, latency);
+    let mut seen = BTreeMap::<u128, u32>::new();
+    for _ in 0..rounds {
+        let mut golden = model::Responder { raw_qpn: Some(RAW_QPN), ..Default::default() };
+        bench.store.lines.clear();
+        for id in 0..12 {
+            let qp = random_qp(bench.tb.rng(), id);
+            bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+            golden.qps.insert(id, qp);
+        }
+        for _ in 0..packets {
+            let id = bench.tb.rng().below(12) as u32;
+            let p = random_packet(bench.tb.rng(), id, &golden.qps[&id]);
+            let rng = bench.tb.rng();
+            let answer = (rng.percent(80), rng.below(64) as u32, rng.below(1 << 16) as u32);
+            golden.grants.push_back(answer);
+            golden.packet(&p);
+            if golden.grants.pop_front().is_none() {
+                bench.answers.push_back(answer);
+            }
+            bench.send(&p);
+        }
+        bench.settle();
+        bench.compare(&golden.acts);
+        for act in &golden.acts {
+            if let Act::Place(fields) = act {
+                *seen.entry(fields.get("syndrome").copied().unwrap_or(0) >> 5 << 5 | fields["kind"]).or_default() += 1;
+            }
+        }
+        for (id, qp) in &golden.qps {
+            let (expected, layout) = (write_qp(&bench.store.layout, qp), &bench.store.layout);
+            let got = &bench.store.lines[id];
+            // What is half done no longer matters once the queue pair is in error.
+            let names = ["state", "epsn", "msn", "nak_sent", "rnr_sent", "in_msg"];
+            for name in &names[..if qp.state == 6 { 3 } else { 6 }] {
+                assert_eq!(layout.get(got, name), layout.get(&expected, name), "queue pair {id}: {name}");
+            }
+        }
+    }
+    println!("{name}: {seen:x?}");
+    assert!(seen.len() >= 5, "the traffic is too tame: {seen:x?}");
+}
+
+#[test]
+fn random_packets_are_judged_as_the_model_does() {
+    random_streams("resp", 30, (2, 40), 40, 150);
+}
+
+#[test]
+fn slow_contexts_change_nothing() {
+    random_streams("resp", 50, (2, 500), 4, 60);
+}
+
+#[test]
+fn a_packet_takes_at_most_twelve_cycles() {
+    let mut bench = Bench::new("resp", 0, (2, 2));
+    let mut golden = model::Responder::default();
+    let mut qp = random_qp(&mut Rng::new(1), 1);
+    (qp.state, qp.qp_type, qp.remote_write, qp.pkey, qp.epsn) = (3, 0, true, 0xffff, 5);
+    bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+    golden.qps.insert(1, qp);
+    for psn in 5..105 {
+        let p = Packet { opcode: 10, psn, qpn: 1, pay_len: 64, dma_len: 64, pkey: 0xffff, ack_req: true, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+    }
+    let start = bench.tb.cycles();
+    while bench.op.taken() < 100 {
+        bench.cycle();
+    }
+    let spent = bench.tb.cycles() - start;
+    println!("resp: {spent} cycles for 100 packets");
+    assert!(spent <= 1212, "{spent} cycles for 100 packets");
+    bench.settle();
+    bench.compare(&golden.acts);
+}
+
+#[test]
+fn errors_flush_the_queue_and_the_half_received_send() {
+    let mut bench = Bench::new("resp", 30, (2, 20));
+    let mut golden = model::Responder::default();
+    for id in 0..3 {
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0xff_ffff);
+        qp.epoch = 7;
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp);
+    }
+    for id in 0..3 {
+        let first = Packet { opcode: 0, psn: 0xff_ffff, qpn: id, pay_len: 256, pkey: 0xffff, ..Default::default() };
+        golden.grants.push_back((true, 20 + id, 40 + id));
+        bench.answers.push_back((true, 20 + id, 40 + id));
+        golden.packet(&first);
+        bench.send(&first);
+    }
+    bench.settle();
+    // 0: from completion; 1: from the requester; 2: of an earlier life, without effect.
+    let layout = Fields::of::<QpError>();
+    for (port, id, epoch) in [(0, 0, 7), (1, 1, 99), (0, 2, 6)] {
+        bench.errors[port].push(layout.pack(&[("qpn", id), ("epoch", epoch), ("cause", 4)]));
+        bench.settle();
+        golden.error(id as u32, (port == 0).then_some(epoch as u8), 4);
+    }
+    // A second report changes nothing.
+    bench.errors[0].push(layout.pack(&[("qpn", 0), ("epoch", 7), ("cause", 4)]));
+    bench.settle();
+    bench.compare(&golden.acts);
+    assert_eq!(golden.qps[&2].state, 3);
+    // Flushed receive requests come back as completions; those of a live queue pair do not.
+    let flush = Fields::of::<RqFlush>();
+    for (qpn, index) in [(0, 41), (2, 50), (0, 42)] {
+        bench.flush.push(flush.pack(&[("qpn", qpn), ("index", index)]));
+    }
+    bench.settle();
+    bench.tb.set("barrier", 1);
+    bench.cycle();
+    bench.tb.set("barrier", 0);
+    bench.settle();
+    let op = |index: u128| {
+        Act::Place(BTreeMap::from([
+            ("kind", 3),
+            ("qpn", 0),
+            ("epoch", 7),
+            ("rq_index", index),
+            ("cqe", 1),
+            ("done", 1),
+            ("free_rq", 0),
+            ("has_frame", 0),
+            ("opcode", 16),
+        ]))
+    };
+    let barrier = Act::Place(BTreeMap::from([("kind", 4), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
+    bench.compare(&[op(41), op(42), barrier]);
+}

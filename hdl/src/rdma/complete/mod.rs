@@ -1,0 +1,252 @@
+//! Completion: what may be told once the data is in host memory. See README.md.
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{AckOp, CqeReq, DoneOp, QpError, WrDone};
+use crate::prim::ram::Ram;
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+/// Event names of [`Complete::stat`], bit 0 first.
+pub const STATS: &[&str] = &["nak_inv_sent", "nak_access_sent", "nak_op_sent", "poisoned", "writes_failed"];
+
+/// Life of a queue pair (epoch) in which an order has failed, and the receive request that got the error.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Mark {
+    pub epoch: Bits<8>,
+    pub set: Bit,
+    pub told: Bit,
+    pub rq_index: Bits<16>,
+}
+
+/// What the machine does.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum State {
+    Idle,
+    Wait,
+    Judge,
+}
+
+/// Completion. `LQ`: log2 of the number of queue pairs.
+#[derive(LogicBlock, Default)]
+pub struct Complete<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_done: MsgSink<DoneOp>,
+    /// Answers to the mover's writes, in order; always taken.
+    pub s_wr: MsgSink<WrDone>,
+    pub m_cqe: MsgSrc<CqeReq>,
+    pub m_ack: MsgSrc<AckOp>,
+    pub m_error: MsgSrc<QpError>,
+    /// Pulse: a barrier has arrived here.
+    pub barrier_done: Signal<Out, Bit>,
+    /// One pulse per event, see [`STATS`].
+    pub stat: Signal<Out, Bits<5>>,
+    dones: MsgFifo<DoneOp, 7>,
+    /// Error flags of answers not yet matched: more than the writes of all orders that fit in `dones`.
+    replies: MsgFifo<Bit, 13>,
+    marks: Ram<Mark, LQ>,
+    state: DFF<State>,
+    left: DFF<Bits<8>>,
+    broken: DFF<Bit>,
+    cqe: DFF<CqeReq>,
+    cqe_busy: DFF<Bit>,
+    ack: DFF<AckOp>,
+    ack_due: DFF<Bit>,
+    ack_busy: DFF<Bit>,
+    error: DFF<QpError>,
+    error_busy: DFF<Bit>,
+    barrier: DFF<Bit>,
+    events: DFF<Bits<5>>,
+    qpn: Signal<Local, Bits<24>>,
+    status: Signal<Local, Bits<8>>,
+    same: Signal<Local, Bit>,
+    poisoned: Signal<Local, Bit>,
+    failing: Signal<Local, Bit>,
+    told: Signal<Local, Bit>,
+    wanted: Signal<Local, Bit>,
+    go: Signal<Local, Bit>,
+    nak: Signal<Local, Bits<8>>,
+    cause: Signal<Local, Bits<8>>,
+}
+
+impl<const LQ: usize> Logic for Complete<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, left, broken, cqe, cqe_busy, ack, ack_due, ack_busy, error, error_busy);
+        dff_setup!(self, clock, barrier, events);
+        clock!(self, clock, dones, replies, marks);
+        self.dones.reset.next = self.reset.val();
+        self.replies.reset.next = self.reset.val();
+        MsgSink::<DoneOp>::link(&mut self.s_done, &mut self.dones.s);
+        self.replies.s.data.next = self.s_wr.data.val().err;
+        self.replies.s.valid.next = self.s_wr.valid.val();
+        self.s_wr.ready.next = self.replies.s.ready.val();
+        self.m_cqe.data.next = self.cqe.q.val();
+        self.m_cqe.valid.next = self.cqe_busy.q.val();
+        if self.m_cqe.ready.val() {
+            self.cqe_busy.d.next = false;
+        }
+        self.m_ack.data.next = self.ack.q.val();
+        self.m_ack.valid.next = self.ack_busy.q.val();
+        if self.m_ack.ready.val() {
+            self.ack_busy.d.next = false;
+        }
+        // The acknowledge of a message goes after its completion.
+        if self.ack_due.q.val() & !self.cqe_busy.q.val() {
+            self.ack_due.d.next = false;
+            self.ack_busy.d.next = true;
+        }
+        self.m_error.data.next = self.error.q.val();
+        self.m_error.valid.next = self.error_busy.q.val();
+        if self.m_error.ready.val() {
+            self.error_busy.d.next = false;
+        }
+        self.barrier_done.next = self.barrier.q.val();
+        self.barrier.d.next = false;
+        self.stat.next = self.events.q.val();
+        self.events.d.next = bits::<5>(0);
+        self.dones.m.ready.next = false;
+        self.replies.m.ready.next = false;
+
+        self.qpn.next = self.dones.m.data.val().qpn;
+        self.marks.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.marks.write_data.next.epoch = self.dones.m.data.val().epoch;
+        self.marks.write_en.next = false;
+        self.same.next =
+            self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
+        self.poisoned.next = self.same.val() & (self.dones.m.data.val().kind < 3);
+        self.status.next = self.dones.m.data.val().status;
+        self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val());
+        self.told.next = self.same.val()
+            & self.marks.read_data.val().told
+            & (self.marks.read_data.val().rq_index == self.dones.m.data.val().rq_index);
+        self.marks.write_data.next.set = self.failing.val();
+        self.marks.write_data.next.told = self.dones.m.data.val().kind == 2;
+        self.marks.write_data.next.rq_index = self.dones.m.data.val().rq_index;
+
+        // NAK syndrome and `CqeStatus` of a failure; the defaults are those of a failed DMA write.
+        self.nak.next = bits::<8>(0x63);
+        self.cause.next = bits::<8>(19);
+        if self.status.val() == 1 {
+            self.nak.next = bits::<8>(0x61);
+            self.cause.next = bits::<8>(1);
+        } else if (self.status.val() >= 9) & (self.status.val() != 14) {
+            self.cause.next = bits::<8>(4);
+            if !self.dones.m.data.val().access_local {
+                self.nak.next = bits::<8>(0x62);
+                self.cause.next = bits::<8>(10);
+            }
+        } else if (self.status.val() == 14) & !self.dones.m.data.val().access_local {
+            self.cause.next = bits::<8>(11);
+        }
+        self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
+        self.go.next = !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val();
+
+        if self.go.val() {
+            self.cqe.d.next.cqn = self.dones.m.data.val().rcqn;
+            self.cqe.d.next.function = self.dones.m.data.val().function;
+            self.cqe.d.next.qpn = self.dones.m.data.val().qpn;
+            self.cqe.d.next.wqe_index = self.dones.m.data.val().rq_index;
+            self.cqe.d.next.status = bits::<8>(0);
+            self.cqe.d.next.opcode = self.dones.m.data.val().opcode;
+            self.cqe.d.next.is_recv = true;
+            self.cqe.d.next.imm_valid = self.dones.m.data.val().has_imm;
+            self.cqe.d.next.imm = self.dones.m.data.val().imm;
+            self.cqe.d.next.solicited = self.dones.m.data.val().solicited;
+            self.cqe.d.next.byte_len = self.dones.m.data.val().byte_len;
+            self.cqe.d.next.src_qp = self.dones.m.data.val().src_qpn;
+            self.cqe.d.next.syndrome = bits::<8>(0);
+            if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == 3) {
+                self.cqe.d.next.status = bits::<8>(5);
+                self.cqe.d.next.imm_valid = false;
+                if self.failing.val() & (self.dones.m.data.val().kind == 2) {
+                    self.cqe.d.next.status = self.cause.val();
+                }
+            }
+            self.ack.d.next.qpn = self.dones.m.data.val().qpn;
+            self.ack.d.next.dest_qpn = self.dones.m.data.val().dest_qpn;
+            self.ack.d.next.psn = self.dones.m.data.val().psn;
+            self.ack.d.next.msn = self.dones.m.data.val().msn;
+            self.ack.d.next.syndrome = self.dones.m.data.val().syndrome;
+            self.ack.d.next.ipv6 = self.dones.m.data.val().ipv6;
+            self.ack.d.next.vlan = self.dones.m.data.val().vlan;
+            if self.failing.val() {
+                self.ack.d.next.syndrome = self.nak.val();
+                if self.dones.m.data.val().done {
+                    // The order counted its message as complete; it is not.
+                    self.ack.d.next.msn = self.dones.m.data.val().msn - 1;
+                }
+            }
+            self.error.d.next.qpn = self.dones.m.data.val().qpn;
+            self.error.d.next.epoch = self.dones.m.data.val().epoch;
+            self.error.d.next.side = true;
+            self.error.d.next.cause = self.cause.val();
+        }
+
+        match self.state.q.val() {
+            State::Idle => {
+                self.left.d.next = self.dones.m.data.val().writes;
+                self.broken.d.next = false;
+                if self.dones.m.valid.val() {
+                    self.state.d.next = State::Wait;
+                }
+            }
+            State::Wait => {
+                if self.left.q.val() == 0 {
+                    self.state.d.next = State::Judge;
+                } else if self.replies.m.valid.val() {
+                    self.replies.m.ready.next = true;
+                    self.left.d.next = self.left.q.val() - 1;
+                    self.broken.d.next = self.broken.q.val() | self.replies.m.data.val();
+                    if self.left.q.val() == 1 {
+                        self.state.d.next = State::Judge;
+                    }
+                }
+            }
+            State::Judge => {
+                if self.go.val() {
+                    self.dones.m.ready.next = true;
+                    self.state.d.next = State::Idle;
+                    self.barrier.d.next = self.dones.m.data.val().kind == 4;
+                    self.cqe_busy.d.next = self.wanted.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
+                    self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
+                    self.error_busy.d.next = self.failing.val();
+                    if self.failing.val() {
+                        // Syndrome 0: a transport without acknowledges.
+                        self.ack_due.d.next = self.dones.m.data.val().syndrome != 0;
+                        self.marks.write_en.next = true;
+                        self.events.d.next = bits::<5>(4);
+                        if self.nak.val() == 0x61 {
+                            self.events.d.next = bits::<5>(1);
+                        } else if self.nak.val() == 0x62 {
+                            self.events.d.next = bits::<5>(2);
+                        }
+                        if self.broken.q.val() {
+                            self.events.d.next = bits::<5>(0x14);
+                        }
+                    } else if self.poisoned.val() {
+                        self.events.d.next = bits::<5>(8);
+                    } else if !self.same.val()
+                        & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2))
+                    {
+                        // First data of a new life: wipe what an earlier one left.
+                        self.marks.write_en.next = self.marks.read_data.val().set;
+                    }
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+            self.cqe_busy.d.next = false;
+            self.ack_due.d.next = false;
+            self.ack_busy.d.next = false;
+            self.error_busy.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Completion against the rules, write answers at random moments.
+use super::*;
+use crate::tb::{Fields, Rng, Sink, Tb};
+use std::collections::BTreeMap;
+
+type Msg = BTreeMap<&'static str, u128>;
+
+/// Marks and outputs of the golden model.
+#[derive(Default)]
+struct Golden {
+    /// Failed life of a queue pair, and the receive request that was told.
+    marks: BTreeMap<u128, (u128, Option<u128>)>,
+    cqes: Vec<Msg>,
+    acks: Vec<Msg>,
+    errors: Vec<Msg>,
+    barriers: u32,
+}
+
+/// NAK code and `CqeStatus`.
+fn verdict(status: u128, local: bool) -> (u128, u128) {
+    match (status, local) {
+        (1, _) => (1, 1),
+        (0 | 2, _) => (3, 19),
+        (14, true) => (3, 19),
+        (14, false) => (3, 11),
+        (_, true) => (3, 4),
+        (_, false) => (2, 10),
+    }
+}
+
+impl Golden {
+    fn done(&mut self, op: &Msg, broken: bool) {
+        let kind = op["kind"];
+        let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).copied();
+        if kind == 4 {
+            self.barriers += 1;
+            return;
+        }
+        let poisoned = mark.is_some() && kind < 3;
+        if mark.is_none() && (kind == 1 || kind == 2) {
+            self.marks.remove(&op["qpn"]);
+        }
+        let told = mark.is_some_and(|(_, told)| told == Some(op["rq_index"]));
+        let failing = !poisoned && (op["status"] != 0 || broken);
+        let (code, cause) = verdict(op["status"], op["access_local"] == 1);
+        let ends = op["done"] == 1 && op["cqe"] == 1 && !told;
+        if ends || failing && kind == 2 {
+            let status = match (failing, kind) {
+                (true, 2) => cause,
+                (true, _) | (_, 3) => 5,
+                _ if poisoned => 5,
+                _ => 0,
+            };
+            let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm"].map(|name| (name, op[name])).into();
+            cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1)]);
+            cqe.insert("imm_valid", if status == 0 { op["has_imm"] } else { 0 });
+            self.cqes.push(cqe);
+        }
+        let mut ack: Msg = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan"].map(|name| (name, op[name])).into();
+        if failing {
+            ack.insert("msn", op["msn"].wrapping_sub(op["done"]) & 0xff_ffff);
+            ack.insert("syndrome", 0x60 | code);
+            if op["syndrome"] != 0 {
+                self.acks.push(ack);
+            }
+            self.errors.push([("qpn", op["qpn"]), ("epoch", op["epoch"]), ("side", 1), ("cause", cause)].into());
+            self.marks.insert(op["qpn"], (op["epoch"], (kind == 2).then_some(op["rq_index"])));
+        } else if op["ack"] == 1 && !poisoned {
+            self.acks.push(ack);
+        }
+    }
+}
+
+fn same(what: &str, layout: &Fields, got: &Sink, want: &[Msg]) {
+    for (n, want) in want.iter().enumerate() {
+        let words = got.pop().unwrap_or_else(|| panic!("{what} {n} is missing: {want:?}"));
+        for (name, value) in want {
+            assert_eq!(layout.get(&words, name), *value, "{what} {n} `{name}`: {:?}\n{want:?}", layout.unpack(&words));
+        }
+    }
+    assert!(got.is_empty(), "more {what} than expected");
+}
+
+fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
+    let mut words = rng.words(layout.width());
+    let kind = [0, 1, 1, 2, 2, 2, 3, 4][rng.below(8) as usize];
+    let data = kind == 1 || kind == 2;
+    let failed = data && rng.percent(5);
+    let local = kind == 2;
+    let status = match (failed, local) {
+        (false, _) => 0,
+        (true, true) => [1, 2, 9, 12, 14][rng.below(5) as usize],
+        (true, false) => rng.range(9, 14),
+    };
+    let fields = [
+        ("kind", kind),
+        ("qpn", rng.below(16)),
+        ("epoch", n / 50 & 0xff),
+        ("writes", if data && !rng.percent(20) { rng.below(5) } else { 0 }),
+        ("status", status),
+        ("access_local", local.into()),
+        ("done", u64::from(kind == 3 || rng.percent(50) && data)),
+        ("cqe", u64::from(kind > 1)),
+        // Few indices, so that failed receives come up again.
+        ("rq_index", rng.below(4)),
+        ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),
+        ("ack", u64::from(kind < 3 && rng.percent(50))),
+    ];
+    for (name, value) in fields {
+        layout.set(&mut words, name, value.into());
+    }
+    words
+}
+
+fn stream(name: &str, stall: u32, count: u64, errors: u32) -> u64 {
+    let mut tb = Tb::new(name, Complete::<4>::default());
+    let (s_done, s_wr) = (tb.source("s_done", stall), tb.source("s_wr", stall));
+    let (m_cqe, m_ack, m_error) = (tb.sink("m_cqe", stall), tb.sink("m_ack", stall), tb.sink("m_error", stall));
+    let (layout, reply) = (Fields::of::<DoneOp>(), Fields::of::<WrDone>());
+    let (mut golden, mut replies, mut writes) = (Golden::default(), Vec::new(), 0);
+    // Messages sent so far when an acknowledge with this count may go: the order between the two ports.
+    for n in 0..count {
+        let words = random_done(tb.rng(), &layout, n);
+        let op: Msg = DoneOp::FIELDS.iter().map(|(name, _)| (*name, layout.get(&words, name))).collect();
+        let flags: Vec<bool> = (0..op["writes"]).map(|_| tb.rng().percent(errors)).collect();
+        golden.done(&op, flags.contains(&true));
+        writes += flags.len();
+        replies.extend(flags);
+        s_done.push(words);
+    }
+    let start = tb.cycles();
+    let (mut sent, mut barriers) = (0, 0);
+    tb.run_until(100_000, |tb| {
+        if sent < writes && tb.rng().percent(if stall == 0 { 100 } else { 40 }) {
+            s_wr.push(reply.pack(&[("err", replies[sent].into())]));
+            sent += 1;
+        }
+        barriers += tb.get("barrier_done") as u32;
+        m_cqe.len() == golden.cqes.len() && m_ack.len() == golden.acks.len() && barriers == golden.barriers
+    });
+    let spent = tb.cycles() - start;
+    tb.run(50);
+    same("completion", &Fields::of::<CqeReq>(), &m_cqe, &golden.cqes);
+    same("acknowledge", &Fields::of::<AckOp>(), &m_ack, &golden.acks);
+    same("error", &Fields::of::<QpError>(), &m_error, &golden.errors);
+    assert_eq!(s_wr.pending(), 0);
+    spent
+}
+
+#[test]
+fn outcomes_follow_the_rules() {
+    stream("complete", 30, 3000, 3);
+}
+
+#[test]
+fn answers_come_before_anything_is_told() {
+    let mut tb = Tb::new("complete", Complete::<4>::default());
+    let (s_done, s_wr) = (tb.source("s_done", 0), tb.source("s_wr", 0));
+    let (m_cqe, m_ack) = (tb.sink("m_cqe", 0), tb.sink("m_ack", 0));
+    let layout = Fields::of::<DoneOp>();
+    s_done.push(layout.pack(&[("kind", 2), ("writes", 2), ("done", 1), ("cqe", 1), ("ack", 1), ("syndrome", 0x1f)]));
+    s_wr.push(0u32);
+    tb.run(100);
+    assert!(m_cqe.is_empty() && m_ack.is_empty());
+    // The completion must be taken before the acknowledge shows.
+    m_cqe.set_stall(90);
+    s_wr.push(0u32);
+    for _ in 0..1000 {
+        tb.cycle();
+        assert!(m_ack.is_empty() || m_cqe.taken() == 1);
+    }
+    assert_eq!((m_cqe.taken(), m_ack.taken()), (1, 1));
+}
+
+#[test]
+fn an_order_takes_few_cycles() {
+    let cycles = stream("complete", 0, 500, 0);
+    println!("complete: {cycles} cycles for 500 orders");
+    assert!(cycles <= 500 * 8, "{cycles} cycles for 500 orders");
+}

@@ -1,0 +1,297 @@
+//! Mover: received payload from the cell buffer to the DMA writer, realigned. See README.md.
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::msg::{CellRead, MoveOp, WrCmd};
+use crate::prim::keep_mask::{KeepMask, LenMask, RangeMask};
+use crate::prim::rotate::ByteRotate;
+use crate::stream::{AxisSlice, MsgFifo};
+use rust_hdl::prelude::*;
+
+/// How the beats of one move are realigned. Lane numbers, so K is at most 64.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Job {
+    /// Lanes to rotate by.
+    pub shift: Bits<6>,
+    /// First lane of the first beat out, and one past the last lane of the last beat out.
+    pub start: Bits<7>,
+    pub end: Bits<7>,
+    /// The first beat in fills no beat out: all its bytes wrap into the next one.
+    pub early: Bit,
+    /// After the last beat in, bytes are left for one more beat out.
+    pub extra: Bit,
+}
+
+/// Preparation of a move.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum State {
+    Take,
+    Round,
+    Issue,
+}
+
+/// The mover.
+#[derive(LogicBlock)]
+pub struct Mover<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_move: MsgSink<MoveOp>,
+    pub m_cell: MsgSrc<CellRead>,
+    pub s_cell: AxisSink<W, K>,
+    pub m_cmd: MsgSrc<WrCmd>,
+    /// Beats aligned to the destination, `keep` = byte strobes.
+    pub m_data: AxisSrc<W, K>,
+    state: DFF<State>,
+    job: DFF<MoveOp>,
+    ends_in: DFF<Bits<15>>,
+    ends_out: DFF<Bits<15>>,
+    beats_in: DFF<Bits<15>>,
+    beats_out: DFF<Bits<15>>,
+    shift: DFF<Bits<LK>>,
+    start: DFF<Bits<LK>>,
+    early: DFF<Bit>,
+    cell_busy: DFF<Bit>,
+    cmd_busy: DFF<Bit>,
+    reading: DFF<CellRead>,
+    writing: DFF<WrCmd>,
+    jobs: MsgFifo<Job, 2>,
+    // Data
+    beat: AxisSlice<W, K>,
+    out: AxisSlice<W, K>,
+    rotate: ByteRotate<W, K, LK>,
+    wrapped: LenMask<K, 7>,
+    wrapped_bits: KeepMask<W, K>,
+    strobes: RangeMask<K, 7>,
+    /// The next beat in begins a move; no beat out of this move yet; the extra beat is due.
+    fresh: DFF<Bit>,
+    unsent: DFF<Bit>,
+    extra: DFF<Bit>,
+    turned: DFF<Bits<W>>,
+    turned_valid: DFF<Bit>,
+    turned_emit: DFF<Bit>,
+    turned_last: DFF<Bit>,
+    turned_shift: DFF<Bits<7>>,
+    low: DFF<Bits<7>>,
+    high: DFF<Bits<7>>,
+    before: DFF<Bits<W>>,
+    full: Constant<Bits<7>>,
+    round_up: Constant<Bits<15>>,
+    whole: Constant<Bits<15>>,
+    in_lane: Signal<Local, Bits<LK>>,
+    out_lane: Signal<Local, Bits<LK>>,
+    iova: Signal<Local, Bits<64>>,
+    off: Signal<Local, Bits<14>>,
+    count: Signal<Local, Bits<15>>,
+    same_beats: Signal<Local, Bit>,
+    end_lane: Signal<Local, Bits<LK>>,
+    advance: Signal<Local, Bit>,
+    step: Signal<Local, Bit>,
+    emit: Signal<Local, Bit>,
+    ended: Signal<Local, Bit>,
+    free: Signal<Local, Bit>,
+    moves: Signal<Local, Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK> {
+    fn default() -> Self {
+        assert!(W == 8 * K && K == 1 << LK && LK <= 6, "K is W / 8, a power of two, at most 64");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_move: Default::default(),
+            m_cell: Default::default(),
+            s_cell: Default::default(),
+            m_cmd: Default::default(),
+            m_data: Default::default(),
+            state: Default::default(),
+            job: Default::default(),
+            ends_in: Default::default(),
+            ends_out: Default::default(),
+            beats_in: Default::default(),
+            beats_out: Default::default(),
+            shift: Default::default(),
+            start: Default::default(),
+            early: Default::default(),
+            cell_busy: Default::default(),
+            cmd_busy: Default::default(),
+            reading: Default::default(),
+            writing: Default::default(),
+            jobs: Default::default(),
+            beat: Default::default(),
+            out: Default::default(),
+            rotate: Default::default(),
+            wrapped: Default::default(),
+            wrapped_bits: Default::default(),
+            strobes: Default::default(),
+            fresh: Default::default(),
+            unsent: Default::default(),
+            extra: Default::default(),
+            turned: Default::default(),
+            turned_valid: Default::default(),
+            turned_emit: Default::default(),
+            turned_last: Default::default(),
+            turned_shift: Default::default(),
+            low: Default::default(),
+            high: Default::default(),
+            before: Default::default(),
+            full: Constant::new((K as u64).into()),
+            round_up: Constant::new((K as u64 - 1).into()),
+            whole: Constant::new((0x8000 - K as u64).into()),
+            in_lane: Default::default(),
+            out_lane: Default::default(),
+            iova: Default::default(),
+            off: Default::default(),
+            count: Default::default(),
+            same_beats: Default::default(),
+            end_lane: Default::default(),
+            advance: Default::default(),
+            step: Default::default(),
+            emit: Default::default(),
+            ended: Default::default(),
+            free: Default::default(),
+            moves: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, job, ends_in, ends_out, beats_in, beats_out, shift, start, early, cell_busy);
+        dff_setup!(self, clock, cmd_busy, reading, writing, fresh, unsent, extra, turned, turned_valid, turned_emit);
+        dff_setup!(self, clock, turned_last, turned_shift, low, high, before);
+        clock!(self, clock, jobs, beat, out);
+        self.jobs.reset.next = self.reset.val();
+        self.beat.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
+        AxisSink::<W, K>::link(&mut self.s_cell, &mut self.beat.s);
+        AxisSrc::<W, K>::link(&mut self.m_data, &mut self.out.m);
+        self.m_cell.data.next = self.reading.q.val();
+        self.m_cell.valid.next = self.cell_busy.q.val();
+        if self.m_cell.ready.val() {
+            self.cell_busy.d.next = false;
+        }
+        self.m_cmd.data.next = self.writing.q.val();
+        self.m_cmd.valid.next = self.cmd_busy.q.val();
+        if self.m_cmd.ready.val() {
+            self.cmd_busy.d.next = false;
+        }
+
+        // Preparation: lanes and beat counts of a move, three cycles, overlapping the data of the moves before it.
+        self.s_move.ready.next = self.state.q.val() == State::Take;
+        self.off.next = self.s_move.data.val().off;
+        self.iova.next = self.s_move.data.val().iova;
+        self.in_lane.next = self.off.val().get_bits::<LK>(0);
+        self.out_lane.next = self.iova.val().get_bits::<LK>(0);
+        self.count.next = bit_cast::<15, 13>(self.s_move.data.val().len);
+        self.free.next = !self.cell_busy.q.val() & !self.cmd_busy.q.val() & self.jobs.s.ready.val();
+        self.moves.next = self.job.q.val().len != 0;
+        self.same_beats.next = (self.beats_in.q.val() & self.whole.val()) == (self.beats_out.q.val() & self.whole.val());
+        self.end_lane.next = self.ends_out.q.val().get_bits::<LK>(0);
+        self.jobs.s.data.next.shift = bit_cast::<6, LK>(self.shift.q.val());
+        self.jobs.s.data.next.start = bit_cast::<7, LK>(self.start.q.val());
+        self.jobs.s.data.next.end = bit_cast::<7, LK>(self.end_lane.val());
+        if !self.end_lane.val().any() {
+            self.jobs.s.data.next.end = self.full.val();
+        }
+        self.jobs.s.data.next.early = self.early.q.val();
+        self.jobs.s.data.next.extra = self.early.q.val() == self.same_beats.val();
+        if !self.cell_busy.q.val() {
+            self.reading.d.next.handle = self.job.q.val().handle;
+            self.reading.d.next.off = self.job.q.val().off;
+            self.reading.d.next.len = bit_cast::<14, 13>(self.job.q.val().len);
+            self.reading.d.next.free = self.job.q.val().free;
+        }
+        if !self.cmd_busy.q.val() {
+            self.writing.d.next.iova = self.job.q.val().iova;
+            self.writing.d.next.function = self.job.q.val().function;
+            self.writing.d.next.len = self.job.q.val().len;
+            self.writing.d.next.tag = bits::<8>(0);
+        }
+        self.jobs.s.valid.next = false;
+        match self.state.q.val() {
+            State::Take => {
+                self.job.d.next = self.s_move.data.val();
+                self.shift.d.next = self.out_lane.val() - self.in_lane.val();
+                self.start.d.next = self.out_lane.val();
+                self.early.d.next = self.out_lane.val() < self.in_lane.val();
+                self.ends_in.d.next = bit_cast::<15, LK>(self.in_lane.val()) + self.count.val();
+                self.ends_out.d.next = bit_cast::<15, LK>(self.out_lane.val()) + self.count.val();
+                if self.s_move.valid.val() {
+                    self.state.d.next = State::Round;
+                }
+            }
+            State::Round => {
+                self.beats_in.d.next = self.ends_in.q.val() + self.round_up.val();
+                self.beats_out.d.next = self.ends_out.q.val() + self.round_up.val();
+                self.state.d.next = State::Issue;
+            }
+            State::Issue => {
+                if self.free.val() {
+                    self.jobs.s.valid.next = self.moves.val();
+                    self.cmd_busy.d.next = self.moves.val();
+                    self.cell_busy.d.next = self.moves.val() | self.job.q.val().free;
+                    self.state.d.next = State::Take;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Take;
+            }
+        }
+
+        // Data, first stage: each step rotates one beat in, or makes room for the extra beat out.
+        self.advance.next = !self.turned_valid.q.val() | !self.turned_emit.q.val() | self.out.s.ready.val();
+        self.step.next =
+            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.beat.m.valid.val());
+        self.beat.m.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val();
+        self.rotate.x.next = self.beat.m.data.val();
+        self.rotate.n.next = bit_cast::<LK, 6>(self.jobs.m.data.val().shift);
+        self.ended.next = self.extra.q.val() | (self.beat.m.last.val() & !self.jobs.m.data.val().extra);
+        self.emit.next = self.extra.q.val() | !(self.fresh.q.val() & self.jobs.m.data.val().early);
+        self.jobs.m.ready.next = self.step.val() & self.ended.val();
+        if self.advance.val() {
+            self.turned.d.next = self.rotate.y.val();
+            self.turned_valid.d.next = self.step.val();
+            self.turned_emit.d.next = self.emit.val();
+            self.turned_last.d.next = self.ended.val();
+            self.turned_shift.d.next = bit_cast::<7, 6>(self.jobs.m.data.val().shift);
+            self.low.d.next = bits::<7>(0);
+            if self.unsent.q.val() {
+                self.low.d.next = self.jobs.m.data.val().start;
+            }
+            self.high.d.next = self.full.val();
+            if self.ended.val() {
+                self.high.d.next = self.jobs.m.data.val().end;
+            }
+        }
+        if self.step.val() {
+            self.fresh.d.next = self.ended.val();
+            self.unsent.d.next = self.ended.val() | (self.unsent.q.val() & !self.emit.val());
+            self.extra.d.next = self.beat.m.last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
+        }
+
+        // Second stage: lanes below the shift come from the beat before.
+        self.wrapped.len.next = self.turned_shift.q.val();
+        self.wrapped_bits.keep.next = self.wrapped.keep.val();
+        self.strobes.lo.next = self.low.q.val();
+        self.strobes.hi.next = self.high.q.val();
+        self.out.s.data.next = (self.before.q.val() & self.wrapped_bits.mask.val())
+            | (self.turned.q.val() & !self.wrapped_bits.mask.val());
+        self.out.s.keep.next = self.strobes.keep.val();
+        self.out.s.last.next = self.turned_last.q.val();
+        self.out.s.valid.next = self.turned_valid.q.val() & self.turned_emit.q.val();
+        if self.turned_valid.q.val() & self.advance.val() {
+            self.before.d.next = self.turned.q.val();
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Take;
+            self.cell_busy.d.next = false;
+            self.cmd_busy.d.next = false;
+            self.fresh.d.next = true;
+            self.unsent.d.next = true;
+            self.extra.d.next = false;
+            self.turned_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
+use rust_hdl::prelude::*;
+
+/// One piece of a packet's payload that crosses neither a page nor a scatter entry.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Segment {
+    /// First byte inside the frame, and length.
+    pub off: Bits<14>,
+    pub len: Bits<13>,
+    /// A translation was asked for.
+    pub lookup: Bit,
+    /// No further segment of this order.
+    pub last: Bit,
+    /// `DoneOp::status` of an order that cannot be placed.
+    pub status: Bits<8>,
+}
+
+/// What the machine does.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum State {
+    Idle,
+    Start,
+    Head,
+    Entry,
+    Check,
+    Skip,
+    Room,
+    Cut,
+    Send,
+    Fetch,
+    Finish,
+}
+
+/// Walks one order at a time. Every order yields at least one segment, the last one marked.
+#[derive(LogicBlock, Default)]
+pub struct Walk {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_op: MsgSink<PlaceOp>,
+    /// The same order for the back half, before its segments.
+    pub m_op: MsgSrc<PlaceOp>,
+    pub m_seg: MsgSrc<Segment>,
+    pub m_mr: MsgSrc<MrReq>,
+    pub m_wqe: MsgSrc<WqeRead>,
+    pub s_wqe: MsgSink<WqeData>,
+    pub m_free: MsgSrc<WqeFree>,
+    state: DFF<State>,
+    op: DFF<PlaceOp>,
+    op_busy: DFF<Bit>,
+    seg: DFF<Segment>,
+    seg_busy: DFF<Bit>,
+    mr: DFF<MrReq>,
+    mr_busy: DFF<Bit>,
+    wqe_busy: DFF<Bit>,
+    granule: DFF<Bits<5>>,
+    free_busy: DFF<Bit>,
+    status: DFF<Bits<8>>,
+    freed: DFF<Bits<6>>,
+    // Where the walk stands in the scatter list; kept between packets of one message.
+    known: DFF<Bit>,
+    known_qpn: DFF<Bits<24>>,
+    known_handle: DFF<Bits<6>>,
+    known_off: DFF<Bits<32>>,
+    entries: DFF<Bits<8>>,
+    entry: DFF<Bits<8>>,
+    key: DFF<Bits<32>>,
+    va: DFF<Bits<64>>,
+    left: DFF<Bits<32>>,
+    skip: DFF<Bits<32>>,
+    // The packet
+    off: DFF<Bits<14>>,
+    rem: DFF<Bits<13>>,
+    room: DFF<Bits<13>>,
+    len: DFF<Bits<13>>,
+    first: DFF<Bit>,
+    send: Signal<Local, Bit>,
+    page_off: Signal<Local, Bits<12>>,
+    data: Signal<Local, Bits<128>>,
+    entry_len: Signal<Local, Bits<32>>,
+    next_entry: Signal<Local, Bits<8>>,
+    left_short: Signal<Local, Bits<13>>,
+    len32: Signal<Local, Bits<32>>,
+    len64: Signal<Local, Bits<64>>,
+    len14: Signal<Local, Bits<14>>,
+    room_now: Signal<Local, Bits<13>>,
+    go: Signal<Local, Bit>,
+    last: Signal<Local, Bit>,
+    write: Signal<Local, Bit>,
+}
+
+impl Logic for Walk {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
+        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
+        dff_setup!(self, clock, off, rem, room, len, first);
+        self.m_op.data.next = self.op.q.val();
+        self.m_op.valid.next = self.op_busy.q.val();
+        if self.m_op.ready.val() {
+            self.op_busy.d.next = false;
+        }
+        self.m_seg.data.next = self.seg.q.val();
+        self.m_seg.valid.next = self.seg_busy.q.val();
+        if self.m_seg.ready.val() {
+            self.seg_busy.d.next = false;
+        }
+        self.m_mr.data.next = self.mr.q.val();
+        self.m_mr.valid.next = self.mr_busy.q.val();
+        if self.m_mr.ready.val() {
+            self.mr_busy.d.next = false;
+        }
+        self.m_wqe.data.next.handle = self.op.q.val().rq_handle;
+        self.m_wqe.data.next.granule = self.granule.q.val();
+        self.m_wqe.valid.next = self.wqe_busy.q.val();
+        if self.m_wqe.ready.val() {
+            self.wqe_busy.d.next = false;
+        }
+        self.m_free.data.next.handle = self.freed.q.val();
+        self.m_free.valid.next = self.free_busy.q.val();
+        if self.m_free.ready.val() {
+            self.free_busy.d.next = false;
+        }
+        self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
+        self.s_op.ready.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val();
+        self.s_wqe.ready.next = (self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry);
+
+        self.send.next = self.op.q.val().kind == 2;
+        self.page_off.next = self.va.q.val().get_bits::<12>(0);
+        self.room_now.next = bits::<13>(4096) - bit_cast::<13, 12>(self.page_off.val());
+        self.data.next = self.s_wqe.data.val().data;
+        self.entry_len.next = self.data.val().get_bits::<32>(64);
+        self.next_entry.next = self.entry.q.val() + 1;
+        self.left_short.next = self.left.q.val().get_bits::<13>(0);
+        self.len32.next = bit_cast::<32, 13>(self.len.q.val());
+        self.len64.next = bit_cast::<64, 13>(self.len.q.val());
+        self.len14.next = bit_cast::<14, 13>(self.len.q.val());
+        self.last.next = self.len.q.val() == self.rem.q.val();
+        self.write.next = !self.send.val() & self.first.q.val();
+        if self.go.val() {
+            self.seg.d.next.off = self.off.q.val();
+            self.seg.d.next.len = self.len.q.val();
+            self.seg.d.next.lookup = true;
+            self.seg.d.next.last = self.last.val();
+            self.seg.d.next.status = bits::<8>(0);
+            if self.state.q.val() == State::Finish {
+                self.seg.d.next.len = bits::<13>(0);
+                self.seg.d.next.lookup = false;
+                self.seg.d.next.last = true;
+                self.seg.d.next.status = self.status.q.val();
+            }
+            self.mr.d.next.key = self.key.q.val();
+            self.mr.d.next.pd = self.op.q.val().pd;
+            self.mr.d.next.function = self.op.q.val().function;
+            self.mr.d.next.va = self.va.q.val();
+            self.mr.d.next.chk_len = self.len32.val();
+            self.mr.d.next.access = bits::<5>(2);
+            if !self.send.val() {
+                self.mr.d.next.access = bits::<5>(4);
+            }
+            if self.write.val() {
+                // The whole rest of the message must lie inside the region before its first byte is written.
+                self.mr.d.next.chk_len = self.op.q.val().chk_len;
+            }
+        }
+
+        match self.state.q.val() {
+            State::Idle => {
+                if self.s_op.valid.val() & !self.op_busy.q.val() {
+                    self.op.d.next = self.s_op.data.val();
+                    self.op_busy.d.next = true;
+                    self.state.d.next = State::Start;
+                }
+            }
+            State::Start => {
+                self.first.d.next = true;
+                self.off.d.next = bit_cast::<14, 8>(self.op.q.val().pay_off);
+                self.rem.d.next = self.op.q.val().pay_len;
+                self.skip.d.next = self.op.q.val().msg_off;
+                self.status.d.next = bits::<8>(0);
+                self.state.d.next = State::Finish;
+                if self.op.q.val().pay_len != 0 {
+                    if self.op.q.val().kind == 1 {
+                        self.va.d.next = self.op.q.val().va;
+                        self.key.d.next = self.op.q.val().key;
+                        self.left.d.next = self.op.q.val().chk_len;
+                        self.known.d.next = false;
+                        self.state.d.next = State::Room;
+                    } else if self.send.val() {
+                        self.state.d.next = State::Head;
+                        self.granule.d.next = bits::<5>(0);
+                        self.wqe_busy.d.next = true;
+                        if self.known.q.val()
+                            & (self.known_qpn.q.val() == self.op.q.val().qpn)
+                            & (self.known_handle.q.val() == self.op.q.val().rq_handle)
+                            & (self.known_off.q.val() == self.op.q.val().msg_off)
+                            & (self.op.q.val().msg_off != 0)
+                        {
+                            self.skip.d.next = bits::<32>(0);
+                            self.wqe_busy.d.next = false;
+                            self.state.d.next = State::Check;
+                        }
+                    }
+                }
+            }
+            State::Head => {
+                self.known.d.next = false;
+                self.entry.d.next = bits::<8>(0);
+                self.entries.d.next = self.data.val().get_bits::<8>(0);
+                if self.s_wqe.valid.val() {
+                    self.state.d.next = State::Fetch;
+                    if self.s_wqe.data.val().err {
+                        self.status.d.next = bits::<8>(2);
+                        self.state.d.next = State::Finish;
+                    }
+                }
+            }
+            State::Entry => {
+                self.va.d.next = self.data.val().get_bits::<64>(0);
+                self.left.d.next = self.entry_len.val();
+                self.key.d.next = self.data.val().get_bits::<32>(96);
+                if self.s_wqe.valid.val() {
+                    self.state.d.next = State::Check;
+                    if self.s_wqe.data.val().err {
+                        self.status.d.next = bits::<8>(2);
+                        self.state.d.next = State::Finish;
+                    }
+                }
+            }
+            State::Check => {
+                // Is there a byte for this packet in the present entry?
+                self.state.d.next = State::Skip;
+                if self.left.q.val() <= self.skip.q.val() {
+                    self.skip.d.next = self.skip.q.val() - self.left.q.val();
+                    self.entry.d.next = self.next_entry.val();
+                    self.state.d.next = State::Fetch;
+                }
+            }
+            State::Skip => {
+                self.va.d.next = self.va.q.val() + bit_cast::<64, 32>(self.skip.q.val());
+                self.left.d.next = self.left.q.val() - self.skip.q.val();
+                self.skip.d.next = bits::<32>(0);
+                self.state.d.next = State::Room;
+            }
+            State::Fetch => {
+                self.granule.d.next = self.next_entry.val().get_bits::<5>(0);
+                if self.entry.q.val() >= self.entries.q.val() {
+                    self.status.d.next = bits::<8>(1);
+                    self.state.d.next = State::Finish;
+                } else if self.entry.q.val() >= 31 {
+                    // 512 bytes hold the head and 31 entries.
+                    self.status.d.next = bits::<8>(2);
+                    self.state.d.next = State::Finish;
+                } else {
+                    self.wqe_busy.d.next = true;
+                    self.state.d.next = State::Entry;
+                }
+            }
+            State::Room => {
+                self.room.d.next = self.room_now.val();
+                self.len.d.next = self.rem.q.val();
+                if self.send.val() & (self.left.q.val() < bit_cast::<32, 13>(self.rem.q.val())) {
+                    self.len.d.next = self.left_short.val();
+                }
+                self.state.d.next = State::Cut;
+            }
+            State::Cut => {
+                if self.len.q.val() > self.room.q.val() {
+                    self.len.d.next = self.room.q.val();
+                }
+                self.state.d.next = State::Send;
+            }
+            State::Send => {
+                if self.go.val() {
+                    self.seg_busy.d.next = true;
+                    self.mr_busy.d.next = true;
+                    self.first.d.next = false;
+                    self.rem.d.next = self.rem.q.val() - self.len.q.val();
+                    self.off.d.next = self.off.q.val() + self.len14.val();
+                    self.va.d.next = self.va.q.val() + self.len64.val();
+                    self.left.d.next = self.left.q.val() - self.len32.val();
+                    self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
+                    self.known_qpn.d.next = self.op.q.val().qpn;
+                    self.known_handle.d.next = self.op.q.val().rq_handle;
+                    if self.last.val() {
+                        self.known.d.next = self.send.val();
+                        self.free_busy.d.next = self.op.q.val().free_rq;
+                    self.freed.d.next = self.op.q.val().rq_handle;
+                        self.state.d.next = State::Idle;
+                    } else if self.send.val() {
+                        self.state.d.next = State::Check;
+                    } else {
+                        self.state.d.next = State::Room;
+                    }
+                }
+            }
+            State::Finish => {
+                if self.go.val() {
+                    self.seg_busy.d.next = true;
+                    self.free_busy.d.next = self.op.q.val().free_rq;
+                    self.freed.d.next = self.op.q.val().rq_handle;
+                    if self.status.q.val() != 0 {
+                        self.known.d.next = false;
+                    }
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+            self.op_busy.d.next = false;
+            self.seg_busy.d.next = false;
+            self.mr_busy.d.next = false;
+            self.wqe_busy.d.next = false;
+            self.free_busy.d.next = false;
+            self.known.d.next = false;
+        }
+    }
+}
