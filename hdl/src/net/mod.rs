@@ -1,4 +1,6 @@
 //! See `docs/microarchitecture.md`.
 
 pub mod cells;
+pub mod dispatch;
 pub mod icrc;
+pub mod rx;

@@ -2,7 +2,7 @@
 
 pub mod model;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::prim::keep_mask::{KeepLen, KeepMask};
 use crate::prim::lookup::Lookup;

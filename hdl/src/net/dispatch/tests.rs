@@ -1,0 +1,28 @@
+use super::Dispatch;
+use crate::msg::RxDesc;
+use crate::tb::{Fields, Tb};
+
+#[test]
+fn every_descriptor_goes_its_way_in_order() {
+    for (seed, stalls) in [(1, [0, 0, 0]), (2, [40, 30, 60]), (3, [0, 80, 10])] {
+        let mut tb = Tb::with_seed("dispatch", Dispatch::default(), seed);
+        let (s, resp, req) = (tb.source("s", stalls[0]), tb.sink("m_resp", stalls[1]), tb.sink("m_req", stalls[2]));
+        let layout = Fields::of::<RxDesc>();
+        let (mut to_resp, mut to_req) = (Vec::new(), Vec::new());
+        for n in 0..600u32 {
+            let mut words = tb.rng().words(layout.width());
+            layout.set(&mut words, "opcode", u128::from(n % 256));
+            let raw = n >= 512 || tb.rng().percent(20);
+            layout.set(&mut words, "raw", raw.into());
+            let answers = !raw && [0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12].contains(&(n % 256));
+            if answers { &mut to_req } else { &mut to_resp }.push(words.clone());
+            s.push(words);
+        }
+        let start = tb.cycles();
+        tb.run_until(20_000, |_| resp.len() == to_resp.len() && req.len() == to_req.len());
+        assert!(seed > 1 || tb.cycles() - start <= 605, "not one per cycle");
+        tb.run(10);
+        assert_eq!(std::iter::from_fn(|| resp.pop()).collect::<Vec<_>>(), to_resp);
+        assert_eq!(std::iter::from_fn(|| req.pop()).collect::<Vec<_>>(), to_req);
+    }
+}

@@ -1,0 +1,227 @@
+//! Verdict on each frame, once its end, its headers and its ICRC are known.
+
+use super::feed::Ending;
+use crate::msg::RxDesc;
+use crate::net::icrc::{model::RESIDUE, LATENCY};
+use crate::prim::ram::RamAsync;
+use rust_hdl::prelude::*;
+
+/// [`Ending`] comes one cycle after the last beat; the ICRC's result is there [`LATENCY`] after it.
+const WAIT: usize = LATENCY - 1;
+
+/// log2 of the frames between the parser and the verdict: the feed's backlog (32) and some 20 pipeline stages.
+const LG: usize = 6;
+
+/// Drop causes of a frame on its way to the cell buffer and back.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Causes {
+    pub mac_error: Bit,
+    pub oversize: Bit,
+    pub malformed: Bit,
+    pub bad_icrc: Bit,
+    pub raw: Bit,
+    pub len: Bits<15>,
+}
+
+/// Joins the three in frame order; asks the cell buffer to keep or drop; makes the descriptor.
+#[derive(LogicBlock)]
+pub struct Judge {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous.
+    pub reset: Signal<In, Bit>,
+    pub ending: Signal<In, Ending>,
+    pub crc: Signal<In, Bits<32>>,
+    pub crc_valid: Signal<In, Bit>,
+    /// From the parser, always before the frame's `ending`.
+    pub parsed: Signal<In, RxDesc>,
+    pub malformed: Signal<In, Bit>,
+    pub parsed_valid: Signal<In, Bit>,
+    // Cell buffer
+    pub verdict: Signal<Out, Bit>,
+    pub keep: Signal<Out, Bit>,
+    pub done: Signal<In, Bit>,
+    pub done_ok: Signal<In, Bit>,
+    pub done_no_room: Signal<In, Bit>,
+    pub done_handle: Signal<In, Bits<12>>,
+    /// Complete descriptor; must be taken at once.
+    pub desc: Signal<Out, RxDesc>,
+    pub desc_valid: Signal<Out, Bit>,
+    /// See [`super::STATS`].
+    pub stat: Signal<Out, Bits<8>>,
+    descs: RamAsync<RxDesc, LG>,
+    raws: RamAsync<Bit, LG>,
+    bads: RamAsync<Bit, LG>,
+    wptr: DFF<Bits<LG>>,
+    vptr: DFF<Bits<LG>>,
+    dptr: DFF<Bits<LG>>,
+    delay: [DFF<Ending>; WAIT],
+    now: Signal<Local, Ending>,
+    right: Signal<Local, Bit>,
+    held: DFF<Bit>,
+    raw: Signal<Local, Bit>,
+    bad: Signal<Local, Bit>,
+    verdict1: DFF<Bit>,
+    keep1: DFF<Bit>,
+    causes1: DFF<Causes>,
+    causes2: DFF<Causes>,
+    desc3: DFF<RxDesc>,
+    valid3: DFF<Bit>,
+    events: Signal<Local, Bits<8>>,
+    stat3: DFF<Bits<8>>,
+    residue: Constant<Bits<32>>,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            ending: Default::default(),
+            crc: Default::default(),
+            crc_valid: Default::default(),
+            parsed: Default::default(),
+            malformed: Default::default(),
+            parsed_valid: Default::default(),
+            verdict: Default::default(),
+            keep: Default::default(),
+            done: Default::default(),
+            done_ok: Default::default(),
+            done_no_room: Default::default(),
+            done_handle: Default::default(),
+            desc: Default::default(),
+            desc_valid: Default::default(),
+            stat: Default::default(),
+            descs: Default::default(),
+            raws: Default::default(),
+            bads: Default::default(),
+            wptr: Default::default(),
+            vptr: Default::default(),
+            dptr: Default::default(),
+            delay: Default::default(),
+            now: Default::default(),
+            right: Default::default(),
+            held: Default::default(),
+            raw: Default::default(),
+            bad: Default::default(),
+            verdict1: Default::default(),
+            keep1: Default::default(),
+            causes1: Default::default(),
+            causes2: Default::default(),
+            desc3: Default::default(),
+            valid3: Default::default(),
+            events: Default::default(),
+            stat3: Default::default(),
+            residue: Constant::new(u64::from(RESIDUE).to_bits()),
+        }
+    }
+}
+
+impl Logic for Judge {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, wptr, vptr, dptr, held, verdict1, keep1, causes1, causes2, desc3, valid3, stat3);
+        clock!(self, clock, descs, raws, bads);
+        for i in 0..4 {
+            self.delay[i].clock.next = self.clock.val();
+        }
+        // Parsed headers wait for their frame's end
+        self.descs.write_en.next = self.parsed_valid.val();
+        self.descs.write_addr.next = self.wptr.q.val();
+        self.descs.write_data.next = self.parsed.val();
+        self.descs.read_addr.next = self.dptr.q.val();
+        self.raws.write_en.next = self.parsed_valid.val();
+        self.raws.write_addr.next = self.wptr.q.val();
+        self.raws.write_data.next = self.parsed.val().raw;
+        self.raws.read_addr.next = self.vptr.q.val();
+        self.bads.write_en.next = self.parsed_valid.val();
+        self.bads.write_addr.next = self.wptr.q.val();
+        self.bads.write_data.next = self.malformed.val();
+        self.bads.read_addr.next = self.vptr.q.val();
+        if self.parsed_valid.val() {
+            self.wptr.d.next = self.wptr.q.val() + 1;
+        }
+        self.delay[0].d.next = self.ending.val();
+        for i in 1..4 {
+            self.delay[i].d.next = self.delay[i - 1].q.val();
+        }
+        // The ICRC's result comes at the end of the IP packet, at the latest in this cycle; a frame that is too short for its
+        // packet has none and is malformed anyway.
+        self.right.next = self.held.q.val();
+        if self.crc_valid.val() {
+            self.right.next = self.crc.val() == self.residue.val();
+        }
+        self.held.d.next = self.right.val();
+        self.now.next = self.delay[3].q.val();
+        self.raw.next = self.raws.read_data.val();
+        self.bad.next = self.now.val().runt | (!self.raw.val() & (self.bads.read_data.val() | self.now.val().short));
+        self.causes1.d.next.mac_error = self.now.val().mac_error;
+        self.causes1.d.next.oversize = self.now.val().big & !self.now.val().mac_error;
+        self.causes1.d.next.malformed = self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
+        self.causes1.d.next.bad_icrc =
+            !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
+        self.causes1.d.next.raw = self.raw.val();
+        self.causes1.d.next.len = self.now.val().len;
+        self.verdict1.d.next = self.now.val().valid;
+        self.keep1.d.next =
+            !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
+        if self.now.val().valid {
+            self.vptr.d.next = self.vptr.q.val() + 1;
+        }
+        self.verdict.next = self.verdict1.q.val();
+        self.keep.next = self.keep1.q.val();
+        self.causes2.d.next = self.causes1.q.val();
+        // The cell buffer's answer
+        self.desc3.d.next = self.descs.read_data.val();
+        self.desc3.d.next.handle = self.done_handle.val();
+        self.desc3.d.next.frame_len = self.causes2.q.val().len.get_bits::<14>(0);
+        if self.causes2.q.val().raw {
+            self.desc3.d.next.pay_len = self.causes2.q.val().len.get_bits::<13>(0);
+        }
+        self.valid3.d.next = self.done.val() & self.done_ok.val();
+        if self.done.val() {
+            self.dptr.d.next = self.dptr.q.val() + 1;
+        }
+        self.desc.next = self.desc3.q.val();
+        self.desc_valid.next = self.valid3.q.val();
+        self.events.next = bits::<8>(0);
+        if self.done.val() {
+            self.events.next = bits::<8>(1);
+            if self.done_ok.val() {
+                if self.causes2.q.val().raw {
+                    self.events.next = bits::<8>(5);
+                } else {
+                    self.events.next = bits::<8>(3);
+                }
+            }
+            if self.causes2.q.val().malformed {
+                self.events.next = bits::<8>(9);
+            }
+            if self.causes2.q.val().bad_icrc {
+                self.events.next = bits::<8>(17);
+            }
+            if self.done_no_room.val() {
+                self.events.next = bits::<8>(33);
+            }
+            if self.causes2.q.val().mac_error {
+                self.events.next = bits::<8>(65);
+            }
+            if self.causes2.q.val().oversize {
+                self.events.next = bits::<8>(129);
+            }
+        }
+        self.stat3.d.next = self.events.val();
+        self.stat.next = self.stat3.q.val();
+        if self.reset.val() {
+            self.wptr.d.next = bits::<LG>(0);
+            self.vptr.d.next = bits::<LG>(0);
+            self.dptr.d.next = bits::<LG>(0);
+            self.delay[0].d.next.valid = false;
+            self.delay[1].d.next.valid = false;
+            self.delay[2].d.next.valid = false;
+            self.delay[3].d.next.valid = false;
+            self.verdict1.d.next = false;
+            self.valid3.d.next = false;
+            self.stat3.d.next = bits::<8>(0);
+        }
+    }
+}

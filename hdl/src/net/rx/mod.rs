@@ -1,0 +1,131 @@
+//! Receive front end: MAC frames in, checked descriptors out. See README.md.
+
+pub mod feed;
+pub mod judge;
+pub mod model;
+pub mod opcode;
+pub mod parse;
+#[cfg(test)]
+mod tests;
+pub mod window;
+
+use crate::bus::{AxisSink, MsgSrc};
+use crate::msg::RxDesc;
+use crate::net::cells::CellWriter;
+use crate::net::icrc::IcrcPipe;
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+/// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others.
+pub const STATS: &[&str] = &[
+    "rx_frames",
+    "rx_roce",
+    "rx_raw",
+    "rx_malformed",
+    "rx_bad_icrc",
+    "rx_no_buffer",
+    "rx_mac_error",
+    "rx_oversize",
+];
+
+/// log2 of the descriptors held. Each stands for a frame with at least one cell: as many as cells never overflow.
+const LG_DESCS: usize = 9;
+
+/// Parses and checks at one beat per cycle; the MAC never waits.
+#[derive(LogicBlock)]
+pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous.
+    pub reset: Signal<In, Bit>,
+    /// Frames from the Ethernet header on, without FCS. Always ready.
+    pub s: AxisSink<W, K>,
+    /// With `s.last`: the MAC found the frame bad.
+    pub s_err: Signal<In, Bit>,
+    pub m_cell: CellWriter<W>,
+    pub m_desc: MsgSrc<RxDesc>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<8>>,
+    window: window::Window<W, K>,
+    parser: parse::Parser,
+    feed: feed::Feed<W, K>,
+    icrc: IcrcPipe<W, K, LK>,
+    judge: judge::Judge,
+    descs: MsgFifo<RxDesc, LG_DESCS>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, LK> {
+    fn default() -> Self {
+        assert_eq!(1 << LG_DESCS, crate::net::cells::CELLS);
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            s_err: Default::default(),
+            m_cell: Default::default(),
+            m_desc: Default::default(),
+            stat: Default::default(),
+            window: Default::default(),
+            parser: Default::default(),
+            feed: Default::default(),
+            icrc: Default::default(),
+            judge: Default::default(),
+            descs: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, window, parser, feed, icrc, judge, descs);
+        self.window.reset.next = self.reset.val();
+        self.parser.reset.next = self.reset.val();
+        self.feed.reset.next = self.reset.val();
+        self.icrc.reset.next = self.reset.val();
+        self.judge.reset.next = self.reset.val();
+        self.descs.reset.next = self.reset.val();
+        self.s.ready.next = true;
+        self.window.data.next = self.s.data.val();
+        self.window.keep.next = self.s.keep.val();
+        self.window.last.next = self.s.last.val();
+        self.window.err.next = self.s_err.val();
+        self.window.valid.next = self.s.valid.val();
+        self.parser.window.next = self.window.window.val();
+        self.parser.window_valid.next = self.window.window_valid.val();
+        self.feed.b_data.next = self.window.b_data.val();
+        self.feed.b_keep.next = self.window.b_keep.val();
+        self.feed.b_last.next = self.window.b_last.val();
+        self.feed.b_err.next = self.window.b_err.val();
+        self.feed.b_valid.next = self.window.b_valid.val();
+        self.feed.flags.next = self.parser.flags.val();
+        self.feed.flags_valid.next = self.parser.flags_valid.val();
+        self.icrc.data.next = self.feed.data.val();
+        self.icrc.keep.next = self.feed.icrc_keep.val();
+        self.icrc.first.next = self.feed.first.val();
+        self.icrc.last.next = self.feed.icrc_last.val();
+        self.icrc.valid.next = self.feed.icrc_valid.val();
+        self.icrc.vlan.next = self.feed.vlan.val();
+        self.icrc.ipv6.next = self.feed.ipv6.val();
+        self.icrc.drop4.next = false;
+        self.m_cell.data.next = self.feed.data.val();
+        self.m_cell.first.next = self.feed.first.val();
+        self.m_cell.last.next = self.feed.cell_last.val();
+        self.m_cell.valid.next = self.feed.cell_valid.val();
+        self.judge.ending.next = self.feed.ending.val();
+        self.judge.crc.next = self.icrc.crc.val();
+        self.judge.crc_valid.next = self.icrc.crc_valid.val();
+        self.judge.parsed.next = self.parser.desc.val();
+        self.judge.malformed.next = self.parser.malformed.val();
+        self.judge.parsed_valid.next = self.parser.desc_valid.val();
+        self.m_cell.verdict.next = self.judge.verdict.val();
+        self.m_cell.keep.next = self.judge.keep.val();
+        self.judge.done.next = self.m_cell.done.val();
+        self.judge.done_ok.next = self.m_cell.done_ok.val();
+        self.judge.done_no_room.next = self.m_cell.done_no_room.val();
+        self.judge.done_handle.next = self.m_cell.done_handle.val();
+        self.descs.s.data.next = self.judge.desc.val();
+        self.descs.s.valid.next = self.judge.desc_valid.val();
+        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.descs.m);
+        self.stat.next = self.judge.stat.val();
+    }
+}

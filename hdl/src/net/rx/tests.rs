@@ -1,0 +1,399 @@
+//! The front end with its cell buffer against the golden parser, and the parser against etherparse and real frames.
+
+use super::model::{receive, Drop, Parsed};
+use super::opcode::Headers;
+use super::{RxFront, STATS};
+use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::msg::{CellRead, RxDesc};
+use crate::net::cells::{CellBuffer, CellWriter, CELLS};
+use crate::net::icrc::model::seal;
+use crate::net::icrc::tests::captured;
+use crate::tb::{Fields, Rng, Tb};
+use rust_hdl::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Front end and buffer as in the card.
+#[derive(LogicBlock, Default)]
+struct Receive<const W: usize, const K: usize, const LK: usize> {
+    clock: Signal<In, Clock>,
+    reset: Signal<In, Bit>,
+    s: AxisSink<W, K>,
+    s_err: Signal<In, Bit>,
+    m_desc: MsgSrc<RxDesc>,
+    stat: Signal<Out, Bits<8>>,
+    s_read: MsgSink<CellRead>,
+    s_free: MsgSink<CellRead>,
+    m_data: AxisSrc<W, K>,
+    free_count: Signal<Out, Bits<10>>,
+    rx: RxFront<W, K, LK>,
+    cells: CellBuffer<W, K>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, rx, cells);
+        self.rx.reset.next = self.reset.val();
+        self.cells.reset.next = self.reset.val();
+        AxisSink::<W, K>::link(&mut self.s, &mut self.rx.s);
+        self.rx.s_err.next = self.s_err.val();
+        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.rx.m_desc);
+        CellWriter::<W>::join(&mut self.rx.m_cell, &mut self.cells.s_write);
+        MsgSink::<CellRead>::link(&mut self.s_read, &mut self.cells.s_read[0]);
+        MsgSink::<CellRead>::link(&mut self.s_free, &mut self.cells.s_read[1]);
+        AxisSrc::<W, K>::link(&mut self.m_data, &mut self.cells.m_data);
+        self.cells.s_retain.valid.next = false;
+        self.cells.s_retain.data.next = bits::<9>(0);
+        self.stat.next = self.rx.stat.val();
+        self.free_count.next = self.cells.free_count.val();
+    }
+}
+
+/// A RoCEv2 frame with random fields, right lengths, checksum and ICRC, and `pay` payload bytes.
+fn roce_frame(rng: &mut Rng, opcode: u8, pay: usize) -> Vec<u8> {
+    let (vlan, ipv6) = (rng.percent(30), rng.percent(40));
+    let pad = (4 - pay % 4) % 4;
+    let udp = 8 + 12 + Headers::of(opcode).len + pay + pad + 4;
+    let mut f = rng.bytes(12);
+    if vlan {
+        f.extend([0x81, 0x00, rng.next_u32() as u8, rng.next_u32() as u8]);
+    }
+    let l3 = f.len() + 2;
+    if ipv6 {
+        f.extend([0x86, 0xdd, 0x60 | rng.next_u32() as u8 & 15]);
+        f.extend(rng.bytes(3));
+        f.extend((udp as u16).to_be_bytes());
+        f.push(17);
+        f.extend(rng.bytes(33));
+    } else {
+        f.extend([0x08, 0x00, 0x45, rng.next_u32() as u8]);
+        f.extend((udp as u16 + 20).to_be_bytes());
+        f.extend(rng.bytes(2));
+        f.extend([rng.next_u32() as u8 & 0x40, 0, 64, 17, 0, 0]);
+        f.extend(rng.bytes(8));
+        checksum(&mut f[l3..]);
+    }
+    f.extend(rng.bytes(2));
+    f.extend(4791u16.to_be_bytes());
+    f.extend((udp as u16).to_be_bytes());
+    f.extend([0, 0]);
+    f.extend([opcode, (rng.next_u32() as u8 & 0x80) | (pad as u8) << 4]);
+    f.extend(rng.bytes(udp - 10));
+    seal(&mut f).unwrap();
+    f
+}
+
+fn checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let sum: u32 = header[..20].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    header[10..12].copy_from_slice(&(!sum as u16).to_be_bytes());
+}
+
+const OPCODES: [u8; 44] = [
+    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14,
+    0x16, 0x17, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x64, 0x65, 0x15, 0x81, 0x40, 0xa0, 0xff,
+    0x0b, 0x0b,
+];
+
+/// Any kind of frame: good, padded, other protocols, cut, with changed bits, too long.
+fn any_frame(rng: &mut Rng) -> Vec<u8> {
+    let opcode = OPCODES[rng.below(OPCODES.len() as u64) as usize];
+    let most = [0, 1, 16, 64, 200, 1100, 4096][rng.below(7) as usize];
+    let pay = rng.range(0, most) as usize;
+    let mut f = roce_frame(rng, opcode, pay);
+    match rng.below(20) {
+        0..=6 => {}
+        7 | 8 => {
+            let more = rng.range(1, 70) as usize;
+            f.extend(rng.bytes(more));
+        }
+        9 => {
+            let len = rng.range(1, f.len() as u64) as usize;
+            f.truncate(len);
+        }
+        10 => {
+            let len = f.len() - (rng.range(1, 40) as usize).min(f.len() - 1);
+            f.truncate(len);
+        }
+        // A field of the headers changed, ICRC made right again if the frame still has one.
+        11..=14 => {
+            let at = rng.range(12, 73) as usize;
+            if at < f.len() {
+                f[at] ^= 1 << rng.below(8);
+                if rng.percent(70) && f[14] == 0x45 && f.len() >= 34 && at != 24 && at != 25 {
+                    checksum(&mut f[14..]);
+                }
+                if rng.percent(70) {
+                    let _ = seal(&mut f);
+                }
+            }
+        }
+        15 => {
+            let at = rng.below(f.len() as u64) as usize;
+            f[at] ^= 1 << rng.below(8);
+        }
+        // Another type, another protocol, another port.
+        16 => {
+            let tagged = f[12] == 0x81;
+            f[12 + 4 * usize::from(tagged)] = 0x88;
+        }
+        17 => {
+            let len = [rng.range(1, 60), rng.range(60, 1600), rng.range(8180, 8195), rng.range(8192, 20000)][rng.below(4) as usize];
+            f = rng.bytes(len as usize);
+        }
+        18 => {
+            let len = rng.range(1, 30) as usize;
+            f.truncate(len);
+        }
+        _ => {
+            let l3 = if f[12] == 0x81 { 18 } else { 14 };
+            let l4 = l3 + if f[l3] >> 4 == 6 { 40 } else { 20 };
+            let proto = l3 + if f[l3] >> 4 == 6 { 6 } else { 9 };
+            match rng.below(3) {
+                0 => f[proto] = 6,
+                1 => f[l4 + 2] ^= 1 << rng.below(8),
+                _ => f[l3 + 6] ^= 0x20,
+            }
+        }
+    }
+    f
+}
+
+fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
+    vec![
+        ("frame_len", p.frame_len.into()), ("port", 0), ("class", p.class.into()), ("ecn", p.ecn.into()), ("ipv6", p.ipv6.into()),
+        ("has_vlan", p.has_vlan.into()), ("vlan_tci", p.vlan_tci.into()), ("raw", p.raw.into()), ("pay_off", p.pay_off.into()),
+        ("pay_len", p.pay_len.into()), ("pad", p.pad.into()), ("opcode", p.opcode.into()), ("solicited", p.solicited.into()),
+        ("ack_req", p.ack_req.into()), ("becn", p.becn.into()), ("fecn", p.fecn.into()), ("pkey", p.pkey.into()),
+        ("dest_qpn", p.dest_qpn.into()), ("psn", p.psn.into()), ("va", p.va.into()), ("rkey", p.rkey.into()),
+        ("dma_len", p.dma_len.into()), ("imm", p.imm.into()), ("aeth", p.aeth.into()), ("qkey", p.qkey.into()),
+        ("src_qpn", p.src_qpn.into()), ("flow_hash", p.flow_hash.into()),
+    ]
+}
+
+/// Sends `frames` with `gap` percent idle cycles, stalls descriptors in `stall` percent of cycles and reads every frame back, one
+/// in `pace` cycles. Returns what `stat` counted.
+fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32, pace: u64) -> BTreeMap<&'static str, u64> {
+    let mut tb = Tb::with_seed(name, Receive::<W, K, LK>::default(), seed);
+    let descs = tb.sink("m_desc", stall);
+    let (read, data) = (tb.source("s_read", 0), tb.axis_sink("m_data", 0));
+    let (rx, command) = (Fields::of::<RxDesc>(), Fields::of::<CellRead>());
+    let mut rng = Rng::new(tb.seed() ^ 0x4e7);
+    let mut counts: BTreeMap<&'static str, u64> = STATS.iter().map(|s| (*s, 0)).collect();
+    (0..520).for_each(|_| tb.cycle());
+    assert_eq!(tb.get("free_count"), CELLS as u64);
+    let mut good: VecDeque<(usize, Parsed, Vec<u8>)> = VecDeque::new();
+    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0)]);
+    let mut beats = VecDeque::new();
+    for (n, (frame, err)) in frames.iter().enumerate() {
+        match receive(frame, *err) {
+            Ok(parsed) => good.push_back((n, parsed, frame.clone())),
+            Err(Drop::MacError) => *drops.get_mut("rx_mac_error").unwrap() += 1,
+            Err(Drop::Oversize) => *drops.get_mut("rx_oversize").unwrap() += 1,
+            Err(Drop::Malformed) => *drops.get_mut("rx_malformed").unwrap() += 1,
+            Err(Drop::BadIcrc) => *drops.get_mut("rx_bad_icrc").unwrap() += 1,
+        }
+        let count = frame.len().div_ceil(K);
+        for (i, chunk) in frame.chunks(K).enumerate() {
+            beats.push_back((chunk.to_vec(), i + 1 == count, *err));
+        }
+    }
+    let mut reading: VecDeque<Vec<u8>> = VecDeque::new();
+    let (mut partial, mut quiet) = (Vec::new(), 0);
+    let mut commands = VecDeque::new();
+    while quiet < 300 {
+        let idle = gap > 0 && rng.percent(gap);
+        let beat = if idle { None } else { beats.pop_front() };
+        tb.set("s$valid", beat.is_some().into());
+        quiet = if beat.is_some() || !reading.is_empty() || !commands.is_empty() { 0 } else { quiet + 1 };
+        if let Some((bytes, last, err)) = beat {
+            let mut padded = bytes.clone();
+            padded.extend(rng.bytes(K - bytes.len()));
+            let words: Vec<u32> = padded.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
+            tb.set_wide("s$data", words);
+            tb.set_wide("s$keep", u128::MAX >> (128 - bytes.len()));
+            tb.set("s$last", last.into());
+            tb.set("s_err", (last && err || !last && rng.percent(10)).into());
+            assert_eq!(tb.get("s$ready"), 1);
+        }
+        tb.cycle();
+        let stat = tb.get("stat");
+        for (i, name) in STATS.iter().enumerate() {
+            *counts.get_mut(name).unwrap() += stat >> i & 1;
+        }
+        if let Some(words) = descs.pop() {
+            // Frames without room are known by their absence only: skip to the one that this is.
+            let (n, parsed, frame) = loop {
+                let (n, parsed, frame) = good.pop_front().expect("a descriptor nobody sent");
+                let same = expect(&parsed).iter().all(|(name, value)| rx.get(&words, name) == *value);
+                if same || counts["rx_no_buffer"] == 0 {
+                    break (n, parsed, frame);
+                }
+            };
+            for (name, value) in expect(&parsed) {
+                assert_eq!(rx.get(&words, name), value, "frame {n}: {name}\n{frame:02x?}");
+            }
+            let off = if parsed.raw { 0 } else { usize::from(parsed.pay_off) };
+            let len = usize::from(parsed.pay_len);
+            commands.push_back(command.pack(&[("handle", rx.get(&words, "handle")), ("off", off as u128), ("len", len as u128), ("free", 1)]));
+            if len > 0 {
+                reading.push_back(frame[off..off + len].to_vec());
+            }
+        }
+        if tb.cycles() % pace == 0 {
+            commands.drain(..commands.len().min(1)).for_each(|c| read.push(c));
+        }
+        while let Some(beat) = data.pop_beat() {
+            partial.extend((0..K).filter(|i| beat.keep >> i & 1 == 1).map(|i| beat.data[i]));
+            if beat.last {
+                assert_eq!(partial, reading.pop_front().unwrap());
+                partial.clear();
+            }
+        }
+    }
+    let count = |name: &str| counts[name];
+    assert_eq!(count("rx_frames"), frames.len() as u64, "{counts:?}");
+    assert_eq!(STATS[1..].iter().map(|s| count(s)).sum::<u64>(), frames.len() as u64, "each frame is one of the others: {counts:?}");
+    for (name, expected) in drops {
+        assert_eq!(count(name), expected, "{name}: {counts:?}");
+    }
+    assert_eq!(tb.get("free_count"), CELLS as u64, "cells lost");
+    if count("rx_no_buffer") == 0 {
+        assert!(good.is_empty(), "{} frames without a descriptor", good.len());
+    }
+    counts
+}
+
+fn both(seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32) {
+    for counts in [run::<64, 8, 3>("rx64", seed, frames, gap, stall, 1), run::<512, 64, 6>("rx512", seed, frames, gap, stall, 1)] {
+        println!("{counts:?}");
+    }
+}
+
+#[test]
+fn real_frames_pass() {
+    let frames: Vec<_> = captured().into_iter().map(|f| (f, false)).collect();
+    let counts = run::<512, 64, 6>("rx512", 1, &frames, 0, 0, 1);
+    assert_eq!(counts["rx_roce"], frames.len() as u64);
+    let counts = run::<64, 8, 3>("rx64", 1, &frames, 20, 0, 1);
+    assert_eq!(counts["rx_roce"], frames.len() as u64);
+}
+
+#[test]
+fn random_frames_agree_with_the_model() {
+    for (seed, gap, stall) in [(1, 0, 0), (2, 30, 0), (3, 0, 40)] {
+        let mut rng = Rng::new(seed);
+        let frames: Vec<_> = (0..500).map(|_| (any_frame(&mut rng), rng.percent(5))).collect();
+        both(seed, &frames, gap, stall);
+    }
+}
+
+/// Frames of one beat, one per cycle, right behind long ones.
+#[test]
+fn one_beat_frames_back_to_back() {
+    for width in [8, 64] {
+        let mut rng = Rng::new(9);
+        let mut frames = Vec::new();
+        for n in 0..400 {
+            let len = if n % 60 == 0 { 1500 } else { rng.range(1, width) as usize };
+            let mut frame = rng.bytes(len);
+            if len > 20 && width == 64 && rng.percent(50) {
+                frame = roce_frame(&mut rng, 0x11, 0);
+            }
+            frames.push((frame, rng.percent(3)));
+        }
+        if width == 8 {
+            run::<64, 8, 3>("rx64", 9, &frames, 0, 0, 1);
+        } else {
+            run::<512, 64, 6>("rx512", 9, &frames, 0, 0, 1);
+        }
+    }
+}
+
+#[test]
+fn a_full_buffer_drops_whole_frames_and_recovers() {
+    let mut rng = Rng::new(4);
+    let frames: Vec<_> = (0..200).map(|_| (roce_frame(&mut rng, 0x07, 4096), false)).collect();
+    let counts = run::<512, 64, 6>("rx512", 4, &frames, 0, 30, 200);
+    assert!(counts["rx_no_buffer"] > 10 && counts["rx_roce"] > 50, "{counts:?}");
+}
+
+#[test]
+fn table_38() {
+    // Opcode, extended headers in order, by the names of the table.
+    let rc: [(u8, &[usize]); 22] = [
+        (0x00, &[]), (0x01, &[]), (0x02, &[]), (0x03, &[4]), (0x04, &[]), (0x05, &[4]), (0x06, &[16]), (0x07, &[]), (0x08, &[]),
+        (0x09, &[4]), (0x0a, &[16]), (0x0b, &[16, 4]), (0x0c, &[16]), (0x0d, &[4]), (0x0e, &[]), (0x0f, &[4]), (0x10, &[4]),
+        (0x11, &[4]), (0x12, &[4, 8]), (0x13, &[28]), (0x14, &[28]), (0x16, &[4]),
+    ];
+    for (opcode, sizes) in rc {
+        assert_eq!(Headers::of(opcode).len, sizes.iter().sum::<usize>(), "{opcode:#x}");
+        if opcode < 0x0c {
+            assert_eq!(Headers::of(opcode | 0x20), Headers::of(opcode), "UC as RC: {opcode:#x}");
+        }
+    }
+    assert_eq!((Headers::of(0x64).len, Headers::of(0x65).len, Headers::of(0x2c).len), (8, 12, 0));
+}
+
+#[test]
+fn the_model_sees_what_etherparse_sees() {
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice, VlanSlice};
+    let mut rng = Rng::new(11);
+    let mut frames = captured();
+    frames.extend((0..400).map(|_| any_frame(&mut rng)));
+    let mut checked = 0;
+    for frame in frames {
+        let Ok(p) = receive(&frame, false) else { continue };
+        let Ok(packet) = SlicedPacket::from_ethernet(&frame) else { continue };
+        let udp = match &packet.transport {
+            Some(TransportSlice::Udp(udp)) => Some(udp),
+            _ => None,
+        };
+        let plain4 = matches!(&packet.net, Some(NetSlice::Ipv4(ip)) if ip.header().ihl() == 5 && !ip.is_payload_fragmented());
+        let plain6 = matches!(&packet.net, Some(NetSlice::Ipv6(ip)) if ip.header().next_header() == etherparse::IpNumber::UDP);
+        let roce = (plain4 || plain6) && udp.is_some_and(|udp| udp.destination_port() == 4791);
+        if matches!(&packet.vlan, Some(VlanSlice::DoubleVlan(_))) {
+            continue;
+        }
+        assert_eq!(!p.raw, roce, "{frame:02x?}");
+        if let (true, Some(udp)) = (roce, udp) {
+            let at = usize::from(p.pay_off) + usize::from(p.pay_len) + usize::from(p.pad) + 4 - udp.payload().len();
+            let start = udp.payload().as_ptr() as usize - frame.as_ptr() as usize;
+            assert_eq!(at, start, "BTH place");
+            assert_eq!(udp.payload()[0], p.opcode);
+            checked += 1;
+        }
+        if let Some(VlanSlice::SingleVlan(tag)) = &packet.vlan {
+            assert_eq!((p.has_vlan, p.class, p.vlan_tci & 0xfff), (true, tag.priority_code_point().value(), tag.vlan_identifier().value()));
+        }
+        match &packet.net {
+            Some(NetSlice::Ipv4(ip)) if ip.header().ihl() == 5 => assert_eq!((p.ipv6, p.ecn), (false, ip.header().ecn().value())),
+            Some(NetSlice::Ipv6(ip)) => assert_eq!((p.ipv6, p.ecn), (true, ip.header().traffic_class() & 3)),
+            _ => {}
+        }
+    }
+    assert!(checked > 100, "only {checked} frames");
+}
+
+#[test]
+fn latency() {
+    let mut tb = Tb::new("rx512", Receive::<512, 64, 6>::default());
+    let descs = tb.sink("m_desc", 0);
+    tb.run(520);
+    let frame = roce_frame(&mut Rng::new(1), 0x04, 0);
+    let mut bytes = frame.clone();
+    bytes.resize(64, 0);
+    tb.set_wide("s$data", bytes.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect::<Vec<_>>());
+    tb.set_wide("s$keep", u128::MAX >> (128 - frame.len().min(64)));
+    tb.set("s$last", 1);
+    tb.set("s$valid", 1);
+    let start = tb.cycles();
+    tb.cycle();
+    tb.set("s$valid", 0);
+    tb.run_until(40, |_| !descs.is_empty());
+    let cycles = tb.cycles() - start - 1;
+    assert!(cycles <= 19, "{cycles} cycles");
+    println!("{cycles} cycles from the last beat to the descriptor");
+}
