@@ -2,5 +2,9 @@
 
 pub mod header;
 pub mod resp;
+pub mod gather;
+pub mod req_rx;
+pub mod req_tx;
+pub mod requester;
 pub mod timer;
 pub mod tracker;

@@ -1,0 +1,113 @@
+//! Payload of outgoing packets: from packet orders to reads into the assembly buffer. See README.md.
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::*;
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+mod front;
+mod issue;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use front::Front;
+use issue::Issue;
+use walk::Walk;
+
+/// A packet order with its slot, front to walker. `dst`: first payload byte in the assembly buffer. `only_free`: no packet.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct GatherJob {
+    pub slot: Bits<6>,
+    pub dst: Bits<18>,
+    pub function: Bits<12>,
+    pub pd: Bits<24>,
+    pub pay_off: Bits<32>,
+    pub pay_len: Bits<14>,
+    pub handle: Bits<6>,
+    pub num_sge: Bits<8>,
+    pub inline_data: Bit,
+    pub free: Bit,
+    pub only_free: Bit,
+    pub notify: Bit,
+    pub qpn: Bits<24>,
+    pub epoch: Bits<8>,
+    pub psn: Bits<24>,
+    pub wqe_index: Bits<16>,
+}
+
+/// Whose segments follow, walker to issuer, one per packet.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Owner {
+    pub slot: Bits<6>,
+    pub function: Bits<12>,
+    pub notify: Bit,
+    pub qpn: Bits<24>,
+    pub epoch: Bits<8>,
+    pub psn: Bits<24>,
+    pub wqe_index: Bits<16>,
+}
+
+/// A piece of payload within one page and one entry, walker to issuer. `keyed`: a key answer belongs to it; without one
+/// it only ends the packet, with `status` (`CqeStatus`).
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Segment {
+    pub len: Bits<13>,
+    pub dst: Bits<18>,
+    pub keyed: Bit,
+    pub last: Bit,
+    pub status: Bits<8>,
+}
+
+/// The gatherer.
+#[derive(LogicBlock, Default)]
+pub struct Gather {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_op: MsgSink<TxOp>,
+    pub m_wqe: MsgSrc<WqeRead>,
+    pub s_wqe: MsgSink<WqeData>,
+    pub m_free: MsgSrc<WqeFree>,
+    pub m_mr: MsgSrc<MrReq>,
+    pub s_mr: MsgSink<MrResp>,
+    pub m_slot: MsgSrc<SlotReq>,
+    pub s_slot: MsgSink<SlotGrant>,
+    pub m_pay: MsgSrc<PayCmd>,
+    pub m_hdr: MsgSrc<HdrOp>,
+    pub m_seal: MsgSrc<SlotSeal>,
+    pub m_inline: MsgSrc<InlineWrite>,
+    front: Front,
+    walk: Walk,
+    issue: Issue,
+    owners: MsgFifo<Owner, 4>,
+    segments: MsgFifo<Segment, 5>,
+}
+
+impl Logic for Gather {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, front, walk, issue, owners, segments);
+        self.front.reset.next = self.reset.val();
+        self.walk.reset.next = self.reset.val();
+        self.issue.reset.next = self.reset.val();
+        self.owners.reset.next = self.reset.val();
+        self.segments.reset.next = self.reset.val();
+        MsgSink::<TxOp>::link(&mut self.s_op, &mut self.front.s_op);
+        MsgSrc::<SlotReq>::link(&mut self.m_slot, &mut self.front.m_slot);
+        MsgSink::<SlotGrant>::link(&mut self.s_slot, &mut self.front.s_slot);
+        MsgSrc::<HdrOp>::link(&mut self.m_hdr, &mut self.front.m_hdr);
+        MsgSrc::<GatherJob>::join(&mut self.front.m_job, &mut self.walk.s_job);
+        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
+        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
+        MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
+        MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
+        MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.walk.m_inline);
+        MsgSrc::<Owner>::join(&mut self.walk.m_owner, &mut self.owners.s);
+        MsgSrc::<Segment>::join(&mut self.walk.m_segment, &mut self.segments.s);
+        MsgSrc::<Owner>::join(&mut self.owners.m, &mut self.issue.s_owner);
+        MsgSrc::<Segment>::join(&mut self.segments.m, &mut self.issue.s_segment);
+        MsgSink::<MrResp>::link(&mut self.s_mr, &mut self.issue.s_mr);
+        MsgSrc::<PayCmd>::link(&mut self.m_pay, &mut self.issue.m_pay);
+        MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.issue.m_seal);
+    }
+}

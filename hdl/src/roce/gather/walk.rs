@@ -1,0 +1,327 @@
+//! Middle stage of the gatherer: walks the scatter/gather list and cuts the payload of one packet into segments.
+
+use super::{GatherJob, Owner, Segment};
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
+use crate::prim::pack::Cast;
+use crate::records::Sge;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Load,
+    Start,
+    /// Reads entry `index` of the list.
+    Read,
+    Await,
+    /// Passes over what earlier packets have sent.
+    Skip,
+    /// Compares, chooses, and sends one segment.
+    Compare,
+    Choose,
+    Push,
+    /// Copies inline data; then waits for the last write to be taken.
+    Inline,
+    Drain,
+    /// Ends the packet without a further segment.
+    Close,
+}
+
+/// The list walker.
+#[derive(LogicBlock, Default)]
+pub struct Walk {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_job: MsgSink<GatherJob>,
+    pub m_wqe: MsgSrc<WqeRead>,
+    pub s_wqe: MsgSink<WqeData>,
+    pub m_free: MsgSrc<WqeFree>,
+    pub m_mr: MsgSrc<MrReq>,
+    pub m_inline: MsgSrc<InlineWrite>,
+    pub m_owner: MsgSrc<Owner>,
+    pub m_segment: MsgSrc<Segment>,
+    sge: Cast<Bits<128>, Sge>,
+    state: DFF<State>,
+    job: DFF<GatherJob>,
+    /// Where the walk stands: byte `place` of the message in `handle` is at `va`, `rem` bytes before the entry's end.
+    known: DFF<Bit>,
+    handle: DFF<Bits<6>>,
+    place: DFF<Bits<32>>,
+    index: DFF<Bits<8>>,
+    va: DFF<Bits<64>>,
+    rem: DFF<Bits<32>>,
+    key: DFF<Bits<32>>,
+    skip: DFF<Bits<32>>,
+    hit: DFF<Bit>,
+    empty: DFF<Bit>,
+    too_many: DFF<Bit>,
+    /// Message offset behind this packet.
+    reach: DFF<Bits<32>>,
+    pay: DFF<Bits<14>>,
+    dst: DFF<Bits<18>>,
+    fits: DFF<Bit>,
+    in_page: DFF<Bit>,
+    sge_in_page: DFF<Bit>,
+    page: DFF<Bits<13>>,
+    seg: DFF<Bits<13>>,
+    ends: DFF<Bit>,
+    status: DFF<Bits<8>>,
+    granule: DFF<Bits<5>>,
+    granules: DFF<Bits<10>>,
+    free: DFF<WqeFree>,
+    free_valid: DFF<Bit>,
+    mr: DFF<MrReq>,
+    mr_valid: DFF<Bit>,
+    inl: DFF<InlineWrite>,
+    inl_valid: DFF<Bit>,
+    rounded: Signal<Local, Bits<14>>,
+    in_granule: Signal<Local, Bits<32>>,
+    page_left: Signal<Local, Bits<13>>,
+    wide: Signal<Local, Bits<32>>,
+    over: Signal<Local, Bit>,
+    more_sge: Signal<Local, Bit>,
+    pushed: Signal<Local, Bit>,
+    done: Signal<Local, Bit>,
+    tail: Signal<Local, Bit>,
+}
+
+impl Logic for Walk {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, state, job, known, handle, place, index, va, rem, key, skip, hit, empty, too_many, reach, pay, dst,
+            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, free, free_valid, mr, mr_valid, inl, inl_valid
+        );
+        self.m_free.data.next = self.free.q.val();
+        self.m_free.valid.next = self.free_valid.q.val();
+        self.m_mr.data.next = self.mr.q.val();
+        self.m_mr.valid.next = self.mr_valid.q.val();
+        self.m_inline.data.next = self.inl.q.val();
+        self.m_inline.valid.next = self.inl_valid.q.val();
+        self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
+        self.mr_valid.d.next = self.mr_valid.q.val() & !self.m_mr.ready.val();
+        self.inl_valid.d.next = self.inl_valid.q.val() & !self.m_inline.ready.val();
+        self.s_job.ready.next = (self.state.q.val() == State::Load) & !self.free_valid.q.val();
+
+        // Work request buffer: granule 0 and 1 are the head.
+        self.more_sge.next = !(self.index.q.val() == self.job.q.val().num_sge);
+        self.m_wqe.data.next.handle = self.job.q.val().handle;
+        self.m_wqe.data.next.granule = self.granule.q.val();
+        self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val())
+            | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
+        self.s_wqe.ready.next =
+            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & !self.inl_valid.q.val());
+        self.sge.x.next = self.s_wqe.data.val().data;
+
+        // To the issuer.
+        self.m_owner.valid.next = (self.state.q.val() == State::Start) & !self.job.q.val().only_free;
+        self.m_owner.data.next.slot = self.job.q.val().slot;
+        self.m_owner.data.next.function = self.job.q.val().function;
+        self.m_owner.data.next.notify = self.job.q.val().notify;
+        self.m_owner.data.next.qpn = self.job.q.val().qpn;
+        self.m_owner.data.next.epoch = self.job.q.val().epoch;
+        self.m_owner.data.next.psn = self.job.q.val().psn;
+        self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
+        self.m_segment.valid.next =
+            ((self.state.q.val() == State::Push) & !self.mr_valid.q.val()) | (self.state.q.val() == State::Close);
+        self.m_segment.data.next.len = self.seg.q.val();
+        self.m_segment.data.next.dst = self.dst.q.val();
+        self.m_segment.data.next.keyed = self.state.q.val() == State::Push;
+        self.m_segment.data.next.last = self.ends.q.val() | (self.state.q.val() == State::Close);
+        self.m_segment.data.next.status = self.status.q.val();
+        self.pushed.next = self.m_segment.ready.val() & !self.mr_valid.q.val();
+
+        self.rounded.next = self.job.q.val().pay_len + 15;
+        self.in_granule.next = self.job.q.val().pay_off >> 4;
+        self.page_left.next = bits::<13>(4096) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
+        self.wide.next = bit_cast::<32, 14>(self.pay.q.val());
+        self.over.next = self.skip.q.val() >= self.rem.q.val();
+        self.tail.next = self.pay.q.val() <= 16;
+        self.done.next = false;
+
+        match self.state.q.val() {
+            State::Load => {
+                self.job.d.next = self.s_job.data.val();
+                self.hit.d.next = self.known.q.val()
+                    & (self.s_job.data.val().handle == self.handle.q.val())
+                    & (self.s_job.data.val().pay_off == self.place.q.val());
+                self.empty.d.next = self.s_job.data.val().pay_len == 0;
+                // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes.
+                self.too_many.d.next = self.s_job.data.val().num_sge > 30;
+                self.reach.d.next = self.s_job.data.val().pay_off + bit_cast::<32, 14>(self.s_job.data.val().pay_len);
+                self.pay.d.next = self.s_job.data.val().pay_len;
+                self.dst.d.next = self.s_job.data.val().dst;
+                self.status.d.next = bits::<8>(0);
+                self.ends.d.next = false;
+                if self.s_job.valid.val() & !self.free_valid.q.val() {
+                    self.state.d.next = State::Start;
+                }
+            }
+            State::Start => {
+                self.place.d.next = self.reach.q.val();
+                self.handle.d.next = self.job.q.val().handle;
+                self.known.d.next = false;
+                self.skip.d.next = self.job.q.val().pay_off;
+                self.granules.d.next = self.rounded.val().get_bits::<10>(4);
+                self.granule.d.next = bits::<5>(2);
+                if self.job.q.val().inline_data {
+                    self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + 2;
+                }
+                if self.job.q.val().only_free {
+                    self.done.next = true;
+                } else if self.m_owner.ready.val() {
+                    if self.empty.q.val() {
+                        self.state.d.next = State::Close;
+                    } else if self.job.q.val().inline_data {
+                        self.state.d.next = State::Inline;
+                        if self.reach.q.val() > 480 {
+                            self.status.d.next = bits::<8>(1);
+                            self.state.d.next = State::Close;
+                        }
+                    } else if self.too_many.q.val() {
+                        self.status.d.next = bits::<8>(1);
+                        self.state.d.next = State::Close;
+                    } else if self.hit.q.val() {
+                        self.granule.d.next = self.granule.q.val();
+                        self.state.d.next = State::Compare;
+                    } else {
+                        self.index.d.next = bits::<8>(0);
+                        self.state.d.next = State::Read;
+                    }
+                }
+            }
+            State::Read => {
+                if !self.more_sge.val() {
+                    self.status.d.next = bits::<8>(1);
+                    self.state.d.next = State::Close;
+                } else if self.m_wqe.ready.val() {
+                    self.granule.d.next = self.granule.q.val() + 1;
+                    self.index.d.next = self.index.q.val() + 1;
+                    self.state.d.next = State::Await;
+                }
+            }
+            State::Await => {
+                self.va.d.next = self.sge.y.val().addr;
+                self.rem.d.next = self.sge.y.val().length;
+                self.key.d.next = self.sge.y.val().lkey;
+                if self.s_wqe.valid.val() {
+                    self.state.d.next = State::Compare;
+                    if self.skip.q.val().any() {
+                        self.state.d.next = State::Skip;
+                    }
+                    if self.s_wqe.data.val().err {
+                        self.status.d.next = bits::<8>(1);
+                        self.state.d.next = State::Close;
+                    }
+                }
+            }
+            State::Skip => {
+                if self.over.val() {
+                    self.skip.d.next = self.skip.q.val() - self.rem.q.val();
+                    self.state.d.next = State::Read;
+                } else {
+                    self.va.d.next = self.va.q.val() + bit_cast::<64, 32>(self.skip.q.val());
+                    self.rem.d.next = self.rem.q.val() - self.skip.q.val();
+                    self.skip.d.next = bits::<32>(0);
+                    self.state.d.next = State::Compare;
+                }
+            }
+            State::Compare => {
+                self.skip.d.next = bits::<32>(0);
+                self.page.d.next = self.page_left.val();
+                self.fits.d.next = self.wide.val() <= self.rem.q.val();
+                self.in_page.d.next = self.pay.q.val() <= bit_cast::<14, 13>(self.page_left.val());
+                self.sge_in_page.d.next = self.rem.q.val() <= bit_cast::<32, 13>(self.page_left.val());
+                self.state.d.next = State::Choose;
+                if !self.rem.q.val().any() {
+                    self.state.d.next = State::Read;
+                }
+            }
+            State::Choose => {
+                self.seg.d.next = self.page.q.val();
+                self.ends.d.next = false;
+                if self.fits.q.val() & self.in_page.q.val() {
+                    self.seg.d.next = self.pay.q.val().get_bits::<13>(0);
+                    self.ends.d.next = true;
+                } else if !self.fits.q.val() & self.sge_in_page.q.val() {
+                    self.seg.d.next = self.rem.q.val().get_bits::<13>(0);
+                }
+                self.state.d.next = State::Push;
+            }
+            State::Push => {
+                if self.pushed.val() {
+                    self.mr_valid.d.next = true;
+                    self.va.d.next = self.va.q.val() + bit_cast::<64, 13>(self.seg.q.val());
+                    self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
+                    self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
+                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.seg.q.val());
+                    self.state.d.next = State::Compare;
+                    if self.ends.q.val() {
+                        self.done.next = true;
+                        self.known.d.next = !self.job.q.val().free;
+                    }
+                }
+            }
+            State::Inline => {
+                if self.granules.q.val().any() & self.m_wqe.ready.val() {
+                    self.granule.d.next = self.granule.q.val() + 1;
+                    self.granules.d.next = self.granules.q.val() - 1;
+                }
+                if self.s_wqe.valid.val() & !self.inl_valid.q.val() {
+                    self.inl_valid.d.next = true;
+                    self.pay.d.next = self.pay.q.val() - 16;
+                    self.dst.d.next = self.dst.q.val() + 16;
+                    if self.s_wqe.data.val().err {
+                        self.status.d.next = bits::<8>(1);
+                    }
+                    if self.tail.val() {
+                        self.state.d.next = State::Drain;
+                    }
+                }
+            }
+            State::Drain => {
+                if !self.inl_valid.q.val() {
+                    self.state.d.next = State::Close;
+                }
+            }
+            State::Close => {
+                if self.m_segment.ready.val() {
+                    self.done.next = true;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Load;
+            }
+        }
+        if self.done.val() {
+            self.free_valid.d.next = self.job.q.val().free;
+            self.state.d.next = State::Load;
+        }
+        if !self.free_valid.q.val() {
+            self.free.d.next.handle = self.job.q.val().handle;
+        }
+        if !self.mr_valid.q.val() {
+            self.mr.d.next.key = self.key.q.val();
+            self.mr.d.next.pd = self.job.q.val().pd;
+            self.mr.d.next.function = self.job.q.val().function;
+            self.mr.d.next.va = self.va.q.val();
+            self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
+            self.mr.d.next.access = bits::<5>(1);
+        }
+        if !self.inl_valid.q.val() {
+            self.inl.d.next.dst = self.dst.q.val();
+            self.inl.d.next.len = bits::<5>(16);
+            if self.tail.val() {
+                self.inl.d.next.len = self.pay.q.val().get_bits::<5>(0);
+            }
+            self.inl.d.next.data = self.s_wqe.data.val().data;
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Load;
+            self.known.d.next = false;
+            self.free_valid.d.next = false;
+            self.mr_valid.d.next = false;
+            self.inl_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Brings everything that can happen to a requester into one queue of decoded events.
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{CellRead, QpError, RxDesc, TimerEvent, TxDone};
+use rust_hdl::prelude::*;
+
+/// What happened. `kind`: see the constants in [`kind`]. `psn`, `index`, `status`, `syndrome` as far as the kind has them.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Event {
+    pub qpn: Bits<24>,
+    pub kind: Bits<4>,
+    pub psn: Bits<24>,
+    pub index: Bits<16>,
+    pub status: Bits<8>,
+    pub syndrome: Bits<8>,
+}
+
+/// Event kinds. The kernels write the numbers, Rust constants being out of their reach.
+pub mod kind {
+    /// Acknowledge of `psn`.
+    pub const ACK: u8 = 0;
+    /// RNR NAK at `psn`, timer code in `syndrome`.
+    pub const RNR: u8 = 1;
+    /// Sequence NAK: the peer expects `psn`.
+    pub const NAK_SEQUENCE: u8 = 2;
+    /// NAK that ends the queue pair with `status`.
+    pub const NAK_FATAL: u8 = 3;
+    /// Packet `psn` of a transport without acknowledges has left.
+    pub const DEPARTED: u8 = 4;
+    /// Look whether something can be retired.
+    pub const LOOK: u8 = 5;
+    /// Work request `index` failed locally with `status`.
+    pub const LOCAL: u8 = 6;
+    /// Retransmission timer.
+    pub const TIMEOUT: u8 = 7;
+    /// RNR timer.
+    pub const RNR_TIMER: u8 = 8;
+    /// The responder half failed with `status`.
+    pub const PEER_HALF: u8 = 9;
+}
+
+/// Polls its five inputs in turn whenever the event register is free.
+#[derive(LogicBlock, Default)]
+pub struct Intake {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_rx: MsgSink<RxDesc>,
+    pub s_tx_done: [MsgSink<TxDone>; 2],
+    pub s_timer: MsgSink<TimerEvent>,
+    pub s_error: MsgSink<QpError>,
+    pub m_event: MsgSrc<Event>,
+    pub m_cell: MsgSrc<CellRead>,
+    /// Pulse: a response that nobody here understands was dropped.
+    pub unexpected: Signal<Out, Bit>,
+    turn: DFF<Bits<3>>,
+    ev: DFF<Event>,
+    ev_valid: DFF<Bit>,
+    free: DFF<CellRead>,
+    free_valid: DFF<Bit>,
+    odd: DFF<Bit>,
+    open: Signal<Local, Bit>,
+    at_rx: Signal<Local, Bit>,
+    aeth: Signal<Local, Bits<32>>,
+    syndrome: Signal<Local, Bits<8>>,
+    class: Signal<Local, Bits<2>>,
+    code: Signal<Local, Bits<5>>,
+    known: Signal<Local, Bit>,
+    done: Signal<Local, TxDone>,
+    done_valid: Signal<Local, Bit>,
+}
+
+impl Logic for Intake {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, turn, ev, ev_valid, free, free_valid, odd);
+        self.m_event.data.next = self.ev.q.val();
+        self.m_event.valid.next = self.ev_valid.q.val();
+        self.m_cell.data.next = self.free.q.val();
+        self.m_cell.valid.next = self.free_valid.q.val();
+        self.unexpected.next = self.odd.q.val();
+        self.odd.d.next = false;
+        self.free_valid.d.next = self.free_valid.q.val() & !self.m_cell.ready.val();
+        self.ev_valid.d.next = self.ev_valid.q.val() & !self.m_event.ready.val();
+        self.open.next = !self.ev_valid.q.val();
+        self.at_rx.next = self.open.val() & (self.turn.q.val() == 0) & !self.free_valid.q.val();
+        self.s_rx.ready.next = self.at_rx.val();
+        self.s_tx_done[0].ready.next = self.open.val() & (self.turn.q.val() == 1);
+        self.s_tx_done[1].ready.next = self.open.val() & (self.turn.q.val() == 2);
+        self.s_timer.ready.next = self.open.val() & (self.turn.q.val() == 3);
+        self.s_error.ready.next = self.open.val() & (self.turn.q.val() == 4);
+        if self.open.val() {
+            self.turn.d.next = self.turn.q.val() + 1;
+            if self.turn.q.val() == 4 {
+                self.turn.d.next = bits::<3>(0);
+            }
+        }
+
+        // AETH (IBTA 9.7.5): syndrome in the top byte, then the MSN.
+        self.aeth.next = self.s_rx.data.val().aeth;
+        self.syndrome.next = self.aeth.val().get_bits::<8>(24);
+        self.class.next = self.syndrome.val().get_bits::<2>(5);
+        self.code.next = self.syndrome.val().get_bits::<5>(0);
+        self.known.next = (self.s_rx.data.val().opcode == 0x11)
+            & !self.syndrome.val().get_bit(7)
+            & !(self.class.val() == 2)
+            & !((self.class.val() == 3) & (self.code.val() > 3));
+        self.done.next = self.s_tx_done[0].data.val();
+        self.done_valid.next = self.s_tx_done[0].valid.val();
+        if self.turn.q.val() == 2 {
+            self.done.next = self.s_tx_done[1].data.val();
+            self.done_valid.next = self.s_tx_done[1].valid.val();
+        }
+        if self.open.val() {
+            self.ev.d.next.index = self.done.val().wqe_index;
+            self.ev.d.next.syndrome = self.syndrome.val();
+            match self.turn.q.val().index() {
+                0 => {
+                    self.ev.d.next.qpn = self.s_rx.data.val().dest_qpn;
+                    self.ev.d.next.psn = self.s_rx.data.val().psn;
+                    self.ev.d.next.kind = bits::<4>(0);
+                    if self.class.val() == 1 {
+                        self.ev.d.next.kind = bits::<4>(1);
+                    }
+                    if self.class.val() == 3 {
+                        self.ev.d.next.kind = bits::<4>(3);
+                        if self.code.val() == 0 {
+                            self.ev.d.next.kind = bits::<4>(2);
+                        }
+                    }
+                    // NAK codes 1 to 3 are completion statuses 9 to 11.
+                    self.ev.d.next.status = bit_cast::<8, 5>(self.code.val()) + 8;
+                    if self.at_rx.val() & self.s_rx.valid.val() {
+                        self.ev_valid.d.next = self.known.val();
+                        self.odd.d.next = !self.known.val();
+                    }
+                }
+                3 => {
+                    self.ev.d.next.qpn = self.s_timer.data.val().qpn;
+                    self.ev.d.next.kind = bits::<4>(7) + bit_cast::<4, 1>(self.s_timer.data.val().kind.into());
+                    self.ev_valid.d.next = self.s_timer.valid.val();
+                }
+                4 => {
+                    self.ev.d.next.qpn = self.s_error.data.val().qpn;
+                    self.ev.d.next.kind = bits::<4>(9);
+                    self.ev.d.next.status = self.s_error.data.val().cause;
+                    self.ev_valid.d.next = self.s_error.valid.val();
+                }
+                _ => {
+                    self.ev.d.next.qpn = self.done.val().qpn;
+                    self.ev.d.next.psn = self.done.val().psn;
+                    self.ev.d.next.status = self.done.val().status;
+                    self.ev.d.next.kind = bits::<4>(6);
+                    if self.done.val().status == 0 {
+                        self.ev.d.next.kind = bits::<4>(4);
+                    }
+                    if self.done.val().status == 0xff {
+                        self.ev.d.next.kind = bits::<4>(5);
+                    }
+                    self.ev_valid.d.next = self.done_valid.val();
+                }
+            }
+        }
+        // Whatever a received frame says, its buffer goes back.
+        if !self.free_valid.q.val() {
+            self.free.d.next.handle = self.s_rx.data.val().handle;
+            self.free.d.next.free = true;
+        }
+        if self.at_rx.val() & self.s_rx.valid.val() {
+            self.free_valid.d.next = true;
+        }
+        if self.reset.val() {
+            self.turn.d.next = bits::<3>(0);
+            self.ev_valid.d.next = false;
+            self.free_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! The sending half of the requester: work requests in, packet orders out. See README.md.
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::context::bus::CtxClient;
+use crate::msg::{CqeReq, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
+use crate::prim::pack::Cast;
+use crate::records::{ReqCtx, WqeHead};
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+mod order;
+mod plan;
+
+use order::Order;
+use plan::Plan;
+
+/// Names of the bits of `stat`.
+pub const STATS: &[&str] = &["tx_packets", "stale_wqe", "flushed"];
+
+/// `TxOp.opcode` of an order that sends nothing and only gives the buffer back.
+pub const OP_FREE: u8 = 0xff;
+
+/// `TxDone.status` that acknowledges nothing: look whether work requests can be retired (a NOP was entered).
+pub const STATUS_LOOK: u8 = 0xff;
+
+/// Packets that one queue pair may have in flight.
+pub const WINDOW: u32 = 512;
+
+/// Packets per turn.
+pub const TURN: u32 = 16;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    /// Asks for the context of the work request in `ahead`.
+    Acquire,
+    Line,
+    Check,
+    Decide,
+    Emit,
+    /// The next packet of the same turn.
+    Prepare,
+    Park,
+    Requeue,
+    /// Gives the buffer back.
+    Discard,
+    Release,
+}
+
+/// Requester, sending half.
+#[derive(LogicBlock, Default)]
+pub struct RequesterTx {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_wqe: MsgSink<SqWqe>,
+    pub ctx: CtxClient<ReqCtx>,
+    pub m_cmd: MsgSrc<SqCmd>,
+    pub m_op: MsgSrc<TxOp>,
+    pub m_done: MsgSrc<TxDone>,
+    pub m_cqe: MsgSrc<CqeReq>,
+    pub m_timer: MsgSrc<TimerCmd>,
+    pub m_free: MsgSrc<WqeFree>,
+    pub m_track: MsgSrc<TrackWrite>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<3>>,
+    waiting: MsgFifo<SqWqe, 6>,
+    plan: Plan,
+    order: Order,
+    head: Cast<Bits<256>, WqeHead>,
+    turn: DFF<Bit>,
+    ahead: DFF<SqWqe>,
+    ahead_valid: DFF<Bit>,
+    ahead_fresh: DFF<Bit>,
+    state: DFF<State>,
+    wqe: DFF<SqWqe>,
+    /// First time this request is seen: no packet order has its buffer yet.
+    fresh: DFF<Bit>,
+    /// The line is ours.
+    held: DFF<Bit>,
+    dirty: DFF<Bit>,
+    /// A packet went in this turn.
+    sent: DFF<Bit>,
+    line: DFF<ReqCtx>,
+    /// The request has no tracker entry yet.
+    unsent: DFF<Bit>,
+    first: DFF<Bit>,
+    last: DFF<Bit>,
+    at_max: DFF<Bit>,
+    out: DFF<Bits<24>>,
+    left: DFF<Bits<32>>,
+    pay: DFF<Bits<13>>,
+    count: DFF<Bits<4>>,
+    cmd: DFF<SqCmd>,
+    cmd_valid: DFF<Bit>,
+    op: DFF<TxOp>,
+    op_valid: DFF<Bit>,
+    done: DFF<TxDone>,
+    done_valid: DFF<Bit>,
+    cqe: DFF<CqeReq>,
+    cqe_valid: DFF<Bit>,
+    timer: DFF<TimerCmd>,
+    timer_valid: DFF<Bit>,
+    free: DFF<WqeFree>,
+    free_valid: DFF<Bit>,
+    track: DFF<TrackWrite>,
+    track_valid: DFF<Bit>,
+    stats: DFF<Bits<3>>,
+    acquire: Signal<Local, Bit>,
+    give: Signal<Local, Bit>,
+    is_last: Signal<Local, Bit>,
+    window_full: Signal<Local, Bit>,
+    filling: Signal<Local, Bit>,
+    can_op: Signal<Local, Bit>,
+    after: Signal<Local, Bits<8>>,
+    status: Signal<Local, Bits<8>>,
+    last_psn: Signal<Local, Bits<24>>,
+    opcode: Signal<Local, Bits<8>>,
+}
+
+impl Logic for RequesterTx {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first, last,
+            at_max, out, left, pay, count, cmd, cmd_valid, op, op_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
+            free, free_valid, track, track_valid, stats
+        );
+        clock!(self, clock, waiting, plan);
+        self.waiting.reset.next = self.reset.val();
+
+        // Outputs, one register each.
+        self.m_cmd.data.next = self.cmd.q.val();
+        self.m_cmd.valid.next = self.cmd_valid.q.val();
+        self.m_op.data.next = self.op.q.val();
+        self.m_op.valid.next = self.op_valid.q.val();
+        self.m_done.data.next = self.done.q.val();
+        self.m_done.valid.next = self.done_valid.q.val();
+        self.m_cqe.data.next = self.cqe.q.val();
+        self.m_cqe.valid.next = self.cqe_valid.q.val();
+        self.m_timer.data.next = self.timer.q.val();
+        self.m_timer.valid.next = self.timer_valid.q.val();
+        self.m_free.data.next = self.free.q.val();
+        self.m_free.valid.next = self.free_valid.q.val();
+        self.m_track.data.next = self.track.q.val();
+        self.m_track.valid.next = self.track_valid.q.val();
+        self.stat.next = self.stats.q.val();
+        self.stats.d.next = bits::<3>(0);
+        self.cmd_valid.d.next = self.cmd_valid.q.val() & !self.m_cmd.ready.val();
+        self.op_valid.d.next = self.op_valid.q.val() & !self.m_op.ready.val();
+        self.done_valid.d.next = self.done_valid.q.val() & !self.m_done.ready.val();
+        self.cqe_valid.d.next = self.cqe_valid.q.val() & !self.m_cqe.ready.val();
+        self.timer_valid.d.next = self.timer_valid.q.val() & !self.m_timer.ready.val();
+        self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
+        self.track_valid.d.next = self.track_valid.q.val() & !self.m_track.ready.val();
+        self.can_op.next = !self.op_valid.q.val() | self.m_op.ready.val();
+
+        // Intake: new requests and requeued ones in turn.
+        self.s_wqe.ready.next = !self.ahead_valid.q.val() & !self.turn.q.val();
+        self.waiting.m.ready.next = !self.ahead_valid.q.val() & self.turn.q.val();
+        // Whatever leaves without the line being held is out before the next line is asked for.
+        self.acquire.next = self.ahead_valid.q.val()
+            & (self.state.q.val() == State::Acquire)
+            & !self.done_valid.q.val()
+            & !self.cqe_valid.q.val()
+            & !self.free_valid.q.val();
+        if self.ahead_valid.q.val() {
+            self.ahead_valid.d.next = !(self.acquire.val() & self.ctx.acq_ready.val());
+        } else {
+            self.turn.d.next = !self.turn.q.val();
+            self.ahead_fresh.d.next = !self.turn.q.val();
+            if self.turn.q.val() {
+                self.ahead.d.next = self.waiting.m.data.val();
+                self.ahead_valid.d.next = self.waiting.m.valid.val();
+            } else {
+                self.ahead.d.next = self.s_wqe.data.val();
+                self.ahead_valid.d.next = self.s_wqe.valid.val();
+            }
+        }
+
+        // Context port.
+        self.give.next = (self.state.q.val() == State::Release)
+            & !self.cmd_valid.q.val()
+            & !self.timer_valid.q.val()
+            & !self.track_valid.q.val();
+        self.ctx.acq_valid.next = self.acquire.val();
+        self.ctx.acq_id.next = self.ahead.q.val().qpn;
+        self.ctx.acq_tag.next = bits::<4>(0);
+        self.ctx.line_ready.next = self.state.q.val() == State::Line;
+        self.ctx.rel_valid.next = self.give.val();
+        self.ctx.rel_id.next = self.wqe.q.val().qpn;
+        self.ctx.rel_dirty.next = self.dirty.q.val();
+        self.ctx.rel_data.next = self.line.q.val();
+        self.waiting.s.data.next = self.wqe.q.val();
+        self.waiting.s.valid.next = self.state.q.val() == State::Requeue;
+
+        // The request and the place of the next packet in it.
+        self.head.x.next = self.wqe.q.val().head;
+        self.opcode.next = self.head.y.val().opcode;
+        self.window_full.next = self.out.q.val() > 511;
+        self.filling.next = self.out.q.val() == 511;
+        self.is_last.next = self.plan.single.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
+        self.after.next = self.line.q.val().epoch + 1;
+        self.last_psn.next = self.line.q.val().next_psn + self.plan.more.val();
+        self.status.next = self.plan.status.val();
+        self.plan.en.next = self.state.q.val() == State::Check;
+        self.plan.line.next = self.line.q.val();
+        self.plan.wqe.next = self.wqe.q.val();
+        self.order.line.next = self.line.q.val();
+        self.order.wqe.next = self.wqe.q.val();
+        self.order.first.next = self.first.q.val();
+        self.order.last.next = self.last.q.val();
+        self.order.filling.next = self.filling.val();
+        self.order.only_free.next = self.state.q.val() == State::Discard;
+        self.order.pay.next = self.pay.q.val();
+
+        match self.state.q.val() {
+            State::Acquire => {
+                self.wqe.d.next = self.ahead.q.val();
+                self.fresh.d.next = self.ahead_fresh.q.val();
+                self.dirty.d.next = false;
+                self.sent.d.next = false;
+                self.count.d.next = bits::<4>(0);
+                if self.acquire.val() & self.ctx.acq_ready.val() {
+                    self.state.d.next = State::Line;
+                }
+            }
+            State::Line => {
+                self.line.d.next = self.ctx.line_data.val();
+                self.held.d.next = !self.ctx.line_fault.val();
+                if self.ctx.line_valid.val() {
+                    self.state.d.next = State::Check;
+                    if self.ctx.line_fault.val() {
+                        self.stats.d.next = bits::<3>(2);
+                        self.state.d.next = State::Discard;
+                    }
+                }
+            }
+            State::Check => {
+                self.unsent.d.next = self.wqe.q.val().index == self.line.q.val().sent_index;
+                self.first.d.next = self.line.q.val().msg_offset == 0;
+                self.out.d.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
+                self.left.d.next = self.head.y.val().length - self.line.q.val().msg_offset;
+                self.state.d.next = State::Decide;
+            }
+            State::Decide => {
+                self.last.d.next = self.is_last.val();
+                self.pay.d.next = self.plan.mtu.val();
+                if self.is_last.val() {
+                    self.pay.d.next = self.left.q.val().get_bits::<13>(0);
+                }
+                self.at_max.d.next = self.line.q.val().next_psn == self.line.q.val().max_psn;
+                if self.plan.stale.val() {
+                    self.stats.d.next = bits::<3>(2);
+                    self.state.d.next = State::Discard;
+                } else if self.wqe.q.val().flush {
+                    self.stats.d.next = bits::<3>(4);
+                    self.cqe_valid.d.next = true;
+                    self.state.d.next = State::Discard;
+                } else if !self.plan.live.val() | self.plan.past_error.val() {
+                    self.stats.d.next = bits::<3>(2);
+                    self.state.d.next = State::Discard;
+                } else if !self.plan.in_order.val() {
+                    self.state.d.next = State::Requeue;
+                } else if self.status.val().any() {
+                    self.done_valid.d.next = true;
+                    self.state.d.next = State::Discard;
+                } else if self.plan.full.val() & self.unsent.q.val() {
+                    self.state.d.next = State::Park;
+                } else if self.plan.nop.val() {
+                    self.status.next = bits::<8>(0xff);
+                    self.done_valid.d.next = true;
+                    self.dirty.d.next = true;
+                    self.line.d.next.next_index = self.line.q.val().next_index + 1;
+                    if self.unsent.q.val() {
+                        self.track_valid.d.next = true;
+                        self.line.d.next.sent_index = self.line.q.val().sent_index + 1;
+                    }
+                    self.state.d.next = State::Discard;
+                } else if self.window_full.val() {
+                    self.state.d.next = State::Park;
+                } else {
+                    self.state.d.next = State::Emit;
+                }
+            }
+            State::Prepare => {
+                self.last.d.next = self.is_last.val();
+                self.pay.d.next = self.plan.mtu.val();
+                if self.is_last.val() {
+                    self.pay.d.next = self.left.q.val().get_bits::<13>(0);
+                }
+                self.at_max.d.next = self.line.q.val().next_psn == self.line.q.val().max_psn;
+                self.state.d.next = State::Emit;
+            }
+            State::Emit => {
+                if self.can_op.val() {
+                    self.op_valid.d.next = true;
+                    self.stats.d.next = bits::<3>(1);
+                    self.dirty.d.next = true;
+                    self.sent.d.next = true;
+                    self.first.d.next = false;
+                    self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.plan.mtu.val());
+                    self.out.d.next = self.out.q.val() + 1;
+                    self.count.d.next = self.count.q.val() + 1;
+                    self.line.d.next.next_psn = self.line.q.val().next_psn + 1;
+                    if self.at_max.q.val() {
+                        self.line.d.next.max_psn = self.line.q.val().max_psn + 1;
+                    }
+                    self.line.d.next.in_msg = !self.last.q.val();
+                    if self.unsent.q.val() {
+                        self.unsent.d.next = false;
+                        self.track_valid.d.next = true;
+                        self.line.d.next.sent_index = self.line.q.val().sent_index + 1;
+                    }
+                    if self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any() {
+                        self.line.d.next.timer_on = true;
+                        self.timer_valid.d.next = true;
+                    }
+                    if self.last.q.val() {
+                        self.line.d.next.msg_offset = bits::<32>(0);
+                        self.line.d.next.next_index = self.line.q.val().next_index + 1;
+                        self.state.d.next = State::Release;
+                    } else {
+                        self.line.d.next.msg_offset =
+                            self.line.q.val().msg_offset + bit_cast::<32, 13>(self.plan.mtu.val());
+                        self.state.d.next = State::Prepare;
+                        if self.filling.val() {
+                            self.state.d.next = State::Park;
+                        } else if self.count.q.val().all() {
+                            self.state.d.next = State::Requeue;
+                        }
+                    }
+                }
+            }
+            State::Park => {
+                // The send queue offers this request again when req_rx resumes it; what of it is in flight stays.
+                self.cmd_valid.d.next = true;
+                self.dirty.d.next = true;
+                self.line.d.next.epoch = self.after.val();
+                self.line.d.next.parked = true;
+                self.state.d.next = State::Discard;
+                if self.sent.q.val() {
+                    // The packet that filled the window has taken the buffer along.
+                    self.state.d.next = State::Release;
+                }
+            }
+            State::Requeue => {
+                if self.waiting.s.ready.val() {
+                    self.state.d.next = State::Release;
+                }
+            }
+            State::Discard => {
+                // Packets of this request may still wait in the gatherer: then the buffer goes back behind them.
+                if self.fresh.q.val() {
+                    self.free_valid.d.next = true;
+                } else if self.can_op.val() {
+                    self.op_valid.d.next = true;
+                }
+                if self.fresh.q.val() | self.can_op.val() {
+                    self.state.d.next = State::Acquire;
+                    if self.held.q.val() {
+                        self.state.d.next = State::Release;
+                    }
+                }
+            }
+            State::Release => {
+                if self.give.val() & self.ctx.rel_ready.val() {
+                    self.state.d.next = State::Acquire;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Acquire;
+            }
+        }
+
+        // Records load while their register is empty; the states above only raise `valid`.
+        if self.can_op.val() {
+            self.op.d.next = self.order.op.val();
+        }
+        if !self.cmd_valid.q.val() {
+            self.cmd.d.next.qpn = self.wqe.q.val().qpn;
+            self.cmd.d.next.op = bits::<2>(1);
+            self.cmd.d.next.index = self.wqe.q.val().index;
+            self.cmd.d.next.epoch = self.after.val();
+        }
+        if !self.done_valid.q.val() {
+            self.done.d.next.qpn = self.wqe.q.val().qpn;
+            self.done.d.next.epoch = self.wqe.q.val().epoch;
+            self.done.d.next.psn = self.line.q.val().next_psn;
+            self.done.d.next.wqe_index = self.wqe.q.val().index;
+            self.done.d.next.status = self.status.val();
+        }
+        if !self.cqe_valid.q.val() {
+            self.cqe.d.next.cqn = self.line.q.val().scqn;
+            self.cqe.d.next.function = self.line.q.val().function;
+            self.cqe.d.next.qpn = self.wqe.q.val().qpn;
+            self.cqe.d.next.wqe_index = self.wqe.q.val().index;
+            self.cqe.d.next.status = bits::<8>(5);
+        }
+        if !self.timer_valid.q.val() {
+            self.timer.d.next.qpn = self.wqe.q.val().qpn;
+            self.timer.d.next.start = true;
+            self.timer.d.next.ticks = self.plan.ticks.val();
+        }
+        if !self.free_valid.q.val() {
+            self.free.d.next.handle = self.wqe.q.val().handle;
+        }
+        if !self.track_valid.q.val() {
+            self.track.d.next.qpn = self.wqe.q.val().qpn;
+            self.track.d.next.index = self.wqe.q.val().index;
+            self.track.d.next.last_psn = self.last_psn.val();
+            if self.plan.nop.val() {
+                self.track.d.next.last_psn = self.line.q.val().next_psn - 1;
+            }
+            self.track.d.next.signaled = self.head.y.val().signaled | self.line.q.val().sig_all;
+            self.track.d.next.opcode = self.opcode.val().get_bits::<4>(0);
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Acquire;
+            self.ahead_valid.d.next = false;
+            self.cmd_valid.d.next = false;
+            self.op_valid.d.next = false;
+            self.done_valid.d.next = false;
+            self.cqe_valid.d.next = false;
+            self.timer_valid.d.next = false;
+            self.free_valid.d.next = false;
+            self.track_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The packet order from context, work request and the place of the packet in its message. Combinational.
+
+use crate::msg::{SqWqe, TxOp};
+use crate::prim::pack::Cast;
+use crate::records::{ReqCtx, WqeHead};
+use rust_hdl::prelude::*;
+
+/// See the module.
+#[derive(LogicBlock, Default)]
+pub struct Order {
+    pub line: Signal<In, ReqCtx>,
+    pub wqe: Signal<In, SqWqe>,
+    pub first: Signal<In, Bit>,
+    pub last: Signal<In, Bit>,
+    /// The last packet before the queue parks.
+    pub filling: Signal<In, Bit>,
+    /// Send nothing, give the buffer back.
+    pub only_free: Signal<In, Bit>,
+    pub pay: Signal<In, Bits<13>>,
+    pub op: Signal<Out, TxOp>,
+    head: Cast<Bits<256>, WqeHead>,
+    opcode: Signal<Local, Bits<8>>,
+    transport: Signal<Local, Bits<3>>,
+    psn: Signal<Local, Bits<24>>,
+    write: Signal<Local, Bit>,
+    imm: Signal<Local, Bit>,
+    ask: Signal<Local, Bit>,
+    position: Signal<Local, Bits<8>>,
+    family: Signal<Local, Bits<8>>,
+}
+
+impl Logic for Order {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.head.x.next = self.wqe.val().head;
+        self.opcode.next = self.head.y.val().opcode;
+        self.transport.next = self.line.val().qp_type;
+        self.psn.next = self.line.val().next_psn;
+        self.write.next = self.opcode.val().get_bit(1);
+        self.imm.next = self.opcode.val().get_bit(0) & self.last.val();
+        self.ask.next = self.last.val() | self.filling.val() | (self.psn.val().get_bits::<4>(0) == 15);
+        // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on.
+        self.position.next = bits::<8>(1);
+        if self.last.val() {
+            self.position.next = bits::<8>(2);
+        }
+        if self.first.val() {
+            self.position.next = bits::<8>(0);
+            if self.last.val() {
+                self.position.next = bits::<8>(4);
+            }
+        }
+        self.family.next = bits::<8>(0);
+        if self.write.val() {
+            self.family.next = bits::<8>(6);
+        }
+        // Transport prefix: RC 0x00, UC 0x20, UD 0x60; RAW has none.
+        if self.transport.val() == 1 {
+            self.family.next = bits::<8>(0x20);
+            if self.write.val() {
+                self.family.next = bits::<8>(0x26);
+            }
+        }
+        if self.transport.val() == 2 {
+            self.family.next = bits::<8>(0x60);
+        }
+        self.op.next.opcode = self.family.val() + (self.position.val() | bit_cast::<8, 1>(self.imm.val().into()));
+        if self.transport.val() == 3 {
+            self.op.next.opcode = bits::<8>(0);
+        }
+        if self.only_free.val() {
+            self.op.next.opcode = bits::<8>(0xff);
+        }
+        self.op.next.qpn = self.wqe.val().qpn;
+        self.op.next.epoch = self.wqe.val().epoch;
+        self.op.next.function = self.line.val().function;
+        self.op.next.pd = self.line.val().pd;
+        self.op.next.qp_type = self.line.val().qp_type;
+        self.op.next.ipv6 = self.line.val().ipv6;
+        self.op.next.vlan = self.line.val().vlan;
+        self.op.next.dest_qpn = self.line.val().dest_qpn;
+        self.op.next.psn = self.psn.val();
+        self.op.next.ack_req = self.ask.val() & (self.transport.val() == 0);
+        self.op.next.notify = self.ask.val() & !(self.transport.val() == 0);
+        // Only what consumes a receive can raise a solicited event at the peer.
+        self.op.next.solicited = self.last.val() & self.head.y.val().solicited & (!self.write.val() | self.imm.val());
+        self.op.next.pay_off = self.line.val().msg_offset;
+        self.op.next.pay_len = self.pay.val();
+        self.op.next.has_reth = self.write.val() & self.first.val();
+        self.op.next.raddr = self.head.y.val().raddr;
+        self.op.next.rkey = self.head.y.val().rkey;
+        self.op.next.dma_len = self.head.y.val().length;
+        self.op.next.has_imm = self.imm.val();
+        self.op.next.imm = self.head.y.val().imm;
+        self.op.next.handle = self.wqe.val().handle;
+        self.op.next.num_sge = self.head.y.val().num_sge;
+        self.op.next.inline_data = self.head.y.val().inline_data;
+        self.op.next.free = self.last.val() | self.filling.val() | self.only_free.val();
+        self.op.next.wqe_index = self.wqe.val().index;
+    }
+}

@@ -1,0 +1,110 @@
+//! What the requester must put on the wire and report for a list of work requests, however often it has to try.
+
+use ferric_abi::codes::{QpType, WrOpcode};
+
+/// A send work request as far as the requester looks at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkRequest {
+    pub opcode: WrOpcode,
+    pub signaled: bool,
+    pub solicited: bool,
+    pub imm: u32,
+    pub raddr: u64,
+    pub rkey: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+impl WorkRequest {
+    fn is_write(&self) -> bool {
+        matches!(self.opcode, WrOpcode::Write | WrOpcode::WriteImm)
+    }
+
+    fn has_imm(&self) -> bool {
+        matches!(self.opcode, WrOpcode::SendImm | WrOpcode::WriteImm)
+    }
+}
+
+/// One packet of the one true sequence of a queue pair. PSN and contents belong together for good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    pub psn: u32,
+    pub opcode: u8,
+    /// First payload byte in the message.
+    pub offset: u32,
+    pub length: u32,
+    /// RETH: address, key, length of the whole message.
+    pub reth: Option<(u64, u32, u32)>,
+    pub imm: Option<u32>,
+    pub solicited: bool,
+    pub last: bool,
+}
+
+/// Packets that a message of `length` bytes takes.
+pub fn packet_count(qp: QpType, length: u32, mtu: u32) -> u32 {
+    match qp {
+        QpType::Rc | QpType::Uc => length.div_ceil(mtu).max(1),
+        QpType::Ud | QpType::Raw => 1,
+    }
+}
+
+/// The packets of one work request, first PSN given (IBTA 9.2.1, table 38; 9.7.2 on message segmentation). A NOP has none.
+pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> Vec<Packet> {
+    if request.opcode == WrOpcode::Nop {
+        return Vec::new();
+    }
+    let count = packet_count(qp, request.length, mtu);
+    let packet = |n: u32| {
+        let (first, last) = (n == 0, n + 1 == count);
+        let offset = n * mtu;
+        let imm = last && request.has_imm();
+        let position = match (first, last) {
+            (true, true) => 4 + u8::from(imm),
+            (true, false) => 0,
+            (false, false) => 1,
+            (false, true) => 2 + u8::from(imm),
+        };
+        let family = if request.is_write() { 6 } else { 0 };
+        let opcode = match qp {
+            QpType::Rc => family + position,
+            QpType::Uc => 0x20 + family + position,
+            QpType::Ud => 0x60 + position,
+            QpType::Raw => 0,
+        };
+        Packet {
+            psn: (first_psn + n) & 0xff_ffff,
+            opcode,
+            offset,
+            length: if last { request.length - offset } else { mtu },
+            reth: (request.is_write() && first).then_some((request.raddr, request.rkey, request.length)),
+            imm: imm.then_some(request.imm),
+            solicited: last && request.solicited && (!request.is_write() || imm),
+            last,
+        }
+    };
+    (0..count).map(packet).collect()
+}
+
+/// `CqeStatus` with which the card must refuse a request without sending anything.
+pub fn refusal(qp: QpType, opcode: u8, length: u32, mtu: u32) -> Option<u8> {
+    let (malformed, too_long) = (Some(2), Some(1));
+    let Some(code) = WrOpcode::from_u8(opcode) else { return malformed };
+    let fits_transport = match (qp, code) {
+        (_, WrOpcode::Nop) => return None,
+        (QpType::Rc | QpType::Uc, _) | (_, WrOpcode::Send) => true,
+        (QpType::Ud, WrOpcode::SendImm) => true,
+        _ => false,
+    };
+    let limit = match qp {
+        QpType::Rc | QpType::Uc => 0x7fff_ffff,
+        QpType::Ud => mtu,
+        QpType::Raw => 9216,
+    };
+    if !fits_transport {
+        malformed
+    } else if length > limit || (qp == QpType::Raw && length == 0) {
+        too_long
+    } else {
+        None
+    }
+}

@@ -1,0 +1,5 @@
+//! The requester against a whole world in Rust: context store, send queue, gatherer, lossy wire and responder.
+
+mod faults;
+mod streams;
+mod world;
