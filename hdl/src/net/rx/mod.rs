@@ -1,6 +1,7 @@
 //! Receive front end: MAC frames in, checked descriptors out. See README.md.
 
 pub mod feed;
+pub mod ip;
 pub mod judge;
 pub mod model;
 pub mod opcode;
