@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::host::dma::host_model::{host_byte, ReadHost, Temper};
+use crate::stream::chaos;
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{HashMap, VecDeque};
 
@@ -46,7 +47,10 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
-        let mut tb = Tb::with_seed(name, DmaRead::<W, K, LK>::default(), seed);
+        Self::with(Tb::with_seed(name, DmaRead::<W, K, LK>::default(), seed), temper, stall)
+    }
+
+    fn with(mut tb: Tb, temper: Temper, stall: u32) -> Self {
         let host = ReadHost::new(&mut tb, K, temper, stall);
         let pay = tb.source("s_pay", stall);
         let done = tb.sink("m_pay_done", stall);
@@ -178,7 +182,10 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
 
 /// Random commands on all ports; payload destinations follow each other byte by byte around the buffer.
 fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, temper: Temper, stall: u32) {
-    let mut bench = Bench::<W, K, LK>::new(name, seed, temper, stall);
+    exercise(&mut Bench::<W, K, LK>::new(name, seed, temper, stall));
+}
+
+fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W, K, LK>) {
     let (mut dst, mut payloads, mut smalls) = (0usize, 250, 250);
     let mut cycles = 0;
     while payloads > 0 || smalls > 0 {
@@ -221,6 +228,17 @@ fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64
 fn random_reads_arrive_64() {
     random::<64, 8, 3>("dma_rd64", 1, Temper { latency: (1, 1000), bad: 20, shuffle: 256 }, 40);
     random::<64, 8, 3>("dma_rd64", 2, Temper { latency: (1, 1), bad: 0, shuffle: 256 }, 0);
+}
+
+/// With stalls inside the block, and a second life after a reset.
+#[test]
+fn random_reads_arrive_under_chaos_and_after_reset() {
+    let tb = Tb::with_seed("dma_rd512_chaos", chaos::scoped(11, DmaRead::<512, 64, 6>::default), 6);
+    let mut bench = Bench::<512, 64, 6>::with(tb, Temper { latency: (1, 300), bad: 20, shuffle: 256 }, 20);
+    exercise(&mut bench);
+    bench.tb.reset();
+    bench.tb.run(300);
+    exercise(&mut bench);
 }
 
 #[test]

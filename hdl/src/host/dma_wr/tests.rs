@@ -4,6 +4,7 @@
 use super::*;
 use crate::host::dma::border;
 use crate::host::dma::host_model::{host_byte, Temper, WriteHost};
+use crate::stream::chaos;
 use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
 use std::collections::VecDeque;
 
@@ -33,7 +34,10 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
-        let mut tb = Tb::with_seed(name, DmaWrite::<W, K, LK>::default(), seed);
+        Self::with(Tb::with_seed(name, DmaWrite::<W, K, LK>::default(), seed), temper, stall)
+    }
+
+    fn with(mut tb: Tb, temper: Temper, stall: u32) -> Self {
         let host = WriteHost::new(&mut tb, K, temper, stall);
         let data = tb.axis_source("s_data", stall);
         let mut commands: Vec<_> = (0..3).map(|i| tb.source(&format!("s_small${i}"), stall)).collect();
@@ -150,7 +154,10 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
 }
 
 fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, temper: Temper, stall: u32) {
-    let mut bench = Bench::<W, K, LK>::new(name, seed, temper, stall);
+    exercise(&mut Bench::<W, K, LK>::new(name, seed, temper, stall));
+}
+
+fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W, K, LK>) {
     let (mut payloads, mut smalls, mut cycles) = (200, 300, 0);
     while payloads > 0 || smalls > 0 {
         if payloads > 0 && bench.commands[3].pending() < 4 {
@@ -184,6 +191,16 @@ fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64
 fn random_writes_arrive_64() {
     random::<64, 8, 3>("dma_wr64", 1, Temper { latency: (1, 1000), bad: 20, shuffle: 1 }, 40);
     random::<64, 8, 3>("dma_wr64", 2, Temper { latency: (1, 1), bad: 0, shuffle: 1 }, 0);
+}
+
+/// With stalls inside the block, and a second life after a reset.
+#[test]
+fn random_writes_arrive_under_chaos_and_after_reset() {
+    let tb = Tb::with_seed("dma_wr512_chaos", chaos::scoped(12, DmaWrite::<512, 64, 6>::default), 6);
+    let mut bench = Bench::<512, 64, 6>::with(tb, Temper { latency: (1, 300), bad: 20, shuffle: 1 }, 20);
+    exercise(&mut bench);
+    bench.tb.reset();
+    exercise(&mut bench);
 }
 
 #[test]
