@@ -24,7 +24,7 @@ pub struct Ending {
 }
 
 /// log2 of the beats and frames held. Backlog is at most the window's beats plus the cycles from `b` to `flags` (see
-/// README.md): 16 + 6 at W=64.
+/// README.md): 16 + 4 at W=64.
 const LG: usize = 5;
 
 /// Beats leave one per cycle, never stalled; the ICRC's `last` is at `stop`, not at the frame's end.
@@ -63,6 +63,8 @@ pub struct Feed<const W: usize, const K: usize> {
     fwptr: DFF<Bits<LG>>,
     frptr: DFF<Bits<LG>>,
     midway: DFF<Bit>,
+    have: Signal<Local, Bit>,
+    next_flags: Signal<Local, Flags>,
     go: Signal<Local, Bit>,
     // Stage 1
     data1: DFF<Bits<W>>,
@@ -136,6 +138,8 @@ impl<const W: usize, const K: usize> Default for Feed<W, K> {
             fwptr: Default::default(),
             frptr: Default::default(),
             midway: Default::default(),
+            have: Default::default(),
+            next_flags: Default::default(),
             go: Default::default(),
             data1: Default::default(),
             keep1: Default::default(),
@@ -210,7 +214,13 @@ impl<const W: usize, const K: usize> Logic for Feed<W, K> {
         if self.flags_valid.val() {
             self.fwptr.d.next = self.fwptr.q.val() + 1;
         }
-        self.go.next = (self.wptr.q.val() != self.rptr.q.val()) & (self.midway.q.val() | (self.fwptr.q.val() != self.frptr.q.val()));
+        // Flags that come in this very cycle count as well.
+        self.have.next = self.fwptr.q.val() != self.frptr.q.val();
+        self.next_flags.next = self.flags.val();
+        if self.have.val() {
+            self.next_flags.next = self.mem_flags.read_data.val();
+        }
+        self.go.next = (self.wptr.q.val() != self.rptr.q.val()) & (self.midway.q.val() | self.have.val() | self.flags_valid.val());
         // Stage 1: bytes of the IP packet from this beat on, bytes of the frame before it
         self.data1.d.next = self.mem_data.read_data.val();
         self.keep1.d.next = self.mem_keep.read_data.val();
@@ -229,8 +239,8 @@ impl<const W: usize, const K: usize> Logic for Feed<W, K> {
                 self.big1.d.next = self.big1.q.val() | (self.before1.q.val() > self.most.val());
             } else {
                 self.frptr.d.next = self.frptr.q.val() + 1;
-                self.flags1.d.next = self.mem_flags.read_data.val();
-                self.rest1.d.next = self.mem_flags.read_data.val().stop;
+                self.flags1.d.next = self.next_flags.val();
+                self.rest1.d.next = self.next_flags.val().stop;
                 self.over1.d.next = false;
                 self.before1.d.next = bits::<15>(0);
                 self.big1.d.next = false;

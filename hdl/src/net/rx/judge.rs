@@ -60,10 +60,7 @@ pub struct Judge {
     held: DFF<Bit>,
     raw: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
-    verdict1: DFF<Bit>,
-    keep1: DFF<Bit>,
     causes1: DFF<Causes>,
-    causes2: DFF<Causes>,
     desc3: DFF<RxDesc>,
     valid3: DFF<Bit>,
     events: Signal<Local, Bits<8>>,
@@ -103,10 +100,7 @@ impl Default for Judge {
             held: Default::default(),
             raw: Default::default(),
             bad: Default::default(),
-            verdict1: Default::default(),
-            keep1: Default::default(),
             causes1: Default::default(),
-            causes2: Default::default(),
             desc3: Default::default(),
             valid3: Default::default(),
             events: Default::default(),
@@ -119,7 +113,7 @@ impl Default for Judge {
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, wptr, vptr, dptr, held, verdict1, keep1, causes1, causes2, desc3, valid3, stat3);
+        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, desc3, valid3, stat3);
         clock!(self, clock, descs, raws, bads);
         for i in 0..4 {
             self.delay[i].clock.next = self.clock.val();
@@ -161,21 +155,18 @@ impl Logic for Judge {
             !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
         self.causes1.d.next.raw = self.raw.val();
         self.causes1.d.next.len = self.now.val().len;
-        self.verdict1.d.next = self.now.val().valid;
-        self.keep1.d.next =
+        self.verdict.next = self.now.val().valid;
+        self.keep.next =
             !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
         if self.now.val().valid {
             self.vptr.d.next = self.vptr.q.val() + 1;
         }
-        self.verdict.next = self.verdict1.q.val();
-        self.keep.next = self.keep1.q.val();
-        self.causes2.d.next = self.causes1.q.val();
-        // The cell buffer's answer
+        // The cell buffer's answer, one cycle later
         self.desc3.d.next = self.descs.read_data.val();
         self.desc3.d.next.handle = self.done_handle.val();
-        self.desc3.d.next.frame_len = self.causes2.q.val().len.get_bits::<14>(0);
-        if self.causes2.q.val().raw {
-            self.desc3.d.next.pay_len = self.causes2.q.val().len.get_bits::<13>(0);
+        self.desc3.d.next.frame_len = self.causes1.q.val().len.get_bits::<14>(0);
+        if self.causes1.q.val().raw {
+            self.desc3.d.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
         }
         self.valid3.d.next = self.done.val() & self.done_ok.val();
         if self.done.val() {
@@ -187,25 +178,25 @@ impl Logic for Judge {
         if self.done.val() {
             self.events.next = bits::<8>(1);
             if self.done_ok.val() {
-                if self.causes2.q.val().raw {
+                if self.causes1.q.val().raw {
                     self.events.next = bits::<8>(5);
                 } else {
                     self.events.next = bits::<8>(3);
                 }
             }
-            if self.causes2.q.val().malformed {
+            if self.causes1.q.val().malformed {
                 self.events.next = bits::<8>(9);
             }
-            if self.causes2.q.val().bad_icrc {
+            if self.causes1.q.val().bad_icrc {
                 self.events.next = bits::<8>(17);
             }
             if self.done_no_room.val() {
                 self.events.next = bits::<8>(33);
             }
-            if self.causes2.q.val().mac_error {
+            if self.causes1.q.val().mac_error {
                 self.events.next = bits::<8>(65);
             }
-            if self.causes2.q.val().oversize {
+            if self.causes1.q.val().oversize {
                 self.events.next = bits::<8>(129);
             }
         }
@@ -219,7 +210,6 @@ impl Logic for Judge {
             self.delay[1].d.next.valid = false;
             self.delay[2].d.next.valid = false;
             self.delay[3].d.next.valid = false;
-            self.verdict1.d.next = false;
             self.valid3.d.next = false;
             self.stat3.d.next = bits::<8>(0);
         }

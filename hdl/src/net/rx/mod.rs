@@ -14,7 +14,7 @@ use crate::bus::{AxisSink, MsgSrc};
 use crate::msg::RxDesc;
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
-use crate::stream::MsgFifo;
+use crate::stream::{MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
 /// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others.
@@ -52,6 +52,8 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     icrc: IcrcPipe<W, K, LK>,
     judge: judge::Judge,
     descs: MsgFifo<RxDesc, LG_DESCS>,
+    out: MsgSlice<RxDesc>,
+    empty: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, LK> {
@@ -71,6 +73,8 @@ impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, 
             icrc: Default::default(),
             judge: Default::default(),
             descs: Default::default(),
+            out: Default::default(),
+            empty: Default::default(),
         }
     }
 }
@@ -78,13 +82,14 @@ impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, 
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, window, parser, feed, icrc, judge, descs);
+        clock!(self, clock, window, parser, feed, icrc, judge, descs, out);
         self.window.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.feed.reset.next = self.reset.val();
         self.icrc.reset.next = self.reset.val();
         self.judge.reset.next = self.reset.val();
         self.descs.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
         self.s.ready.next = true;
         self.window.data.next = self.s.data.val();
         self.window.keep.next = self.s.keep.val();
@@ -124,9 +129,18 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.done_ok.next = self.m_cell.done_ok.val();
         self.judge.done_no_room.next = self.m_cell.done_no_room.val();
         self.judge.done_handle.next = self.m_cell.done_handle.val();
+        // An empty queue is passed by.
+        self.empty.next = !self.descs.level.val().any();
         self.descs.s.data.next = self.judge.desc.val();
-        self.descs.s.valid.next = self.judge.desc_valid.val();
-        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.descs.m);
+        self.descs.s.valid.next = self.judge.desc_valid.val() & (!self.empty.val() | !self.out.s.ready.val());
+        self.descs.m.ready.next = self.out.s.ready.val();
+        self.out.s.data.next = self.descs.m.data.val();
+        self.out.s.valid.next = self.descs.m.valid.val();
+        if self.empty.val() {
+            self.out.s.data.next = self.judge.desc.val();
+            self.out.s.valid.next = self.judge.desc_valid.val();
+        }
+        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.out.m);
         self.stat.next = self.judge.stat.val();
     }
 }
