@@ -1,5 +1,9 @@
 //! See `docs/microarchitecture.md`.
+pub mod cq;
+pub mod csr;
 pub mod ctl;
+pub mod doorbell;
+pub mod eq;
 pub mod rq;
 pub mod sq;
 #[cfg(test)]

@@ -393,3 +393,26 @@ fn throughput_of_many_queues() {
     }
     println!("{} doorbells to offers in {} cycles, reads take 5..80", 2 * QUEUES, bench.tb.cycles() - start);
 }
+
+#[test]
+fn commands_are_accepted_while_offers_are_stuck() {
+    let mut bench = Bench::new("sq", 0);
+    bench.run(40);
+    for qpn in 0..QUEUES as u32 {
+        bench.create(qpn, &RingModel { log_size: 6, ..Default::default() }, true);
+        bench.doorbell(qpn, 64, 0);
+    }
+    let mut tb = bench.tb;
+    // The offers' monitor is not called any more: ready stays low.
+    tb.set("m_wqe$ready", 0);
+    let layout = Fields::of::<SqCmd>();
+    let mut taken = 0;
+    for cycle in 0..400 {
+        tb.set("s_cmd$0$valid", 1);
+        tb.set_wide("s_cmd$0$data", layout.pack(&[("qpn", cycle % QUEUES as u128), ("op", 1), ("epoch", 1)]));
+        tb.model().settle();
+        taken += tb.get("s_cmd$0$ready");
+        tb.model().edge();
+    }
+    assert!(taken > 300, "{taken} commands taken in 400 cycles");
+}

@@ -1,0 +1,285 @@
+//! Doorbell window: AXI4 writes from the host become doorbell messages. See README.md.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::MsgSrc;
+use crate::msg::{DoorbellMsg, WqeDoorbell};
+use crate::prim::mux::IndexMux;
+use crate::prim::pack::Cast;
+use crate::prim::slot::SlotMerge;
+use crate::records;
+use crate::stream::{AxisSlice, MsgFifo, MsgSlice};
+use ferric_abi::csr;
+use rust_hdl::prelude::*;
+
+/// What bit i of `stat` counts.
+pub const STATS: &[&str] = &["db_bad", "db_rung", "db_wqe"];
+
+/// Write address channel, what is used of it.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Address {
+    addr: Bits<32>,
+    len: Bits<8>,
+}
+
+/// AXI4 write-only slave of `W` data bits, `K` = W / 8. Responses are always OKAY: writes are posted.
+#[derive(LogicBlock)]
+pub struct Doorbell<const W: usize, const K: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous.
+    pub reset: Signal<In, Bit>,
+    pub aw_valid: Signal<In, Bit>,
+    pub aw_ready: Signal<Out, Bit>,
+    /// function << 16 | offset.
+    pub aw_addr: Signal<In, Bits<32>>,
+    /// Beats - 1.
+    pub aw_len: Signal<In, Bits<8>>,
+    pub w_valid: Signal<In, Bit>,
+    pub w_ready: Signal<Out, Bit>,
+    pub w_data: Signal<In, Bits<W>>,
+    pub w_strb: Signal<In, Bits<K>>,
+    pub w_last: Signal<In, Bit>,
+    pub b_valid: Signal<Out, Bit>,
+    pub b_ready: Signal<In, Bit>,
+    pub b_resp: Signal<Out, Bits<2>>,
+    pub m_sq: MsgSrc<DoorbellMsg>,
+    pub m_rq: MsgSrc<DoorbellMsg>,
+    pub m_cq: MsgSrc<DoorbellMsg>,
+    pub m_eq: MsgSrc<DoorbellMsg>,
+    pub m_wqe: MsgSrc<WqeDoorbell>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<3>>,
+    aw: MsgSlice<Address>,
+    w: AxisSlice<W, K>,
+    sq: MsgFifo<DoorbellMsg, 4>,
+    rq: MsgFifo<DoorbellMsg, 4>,
+    cq: MsgFifo<DoorbellMsg, 4>,
+    eq: MsgFifo<DoorbellMsg, 4>,
+    wqes: MsgFifo<WqeDoorbell, 3>,
+    merge_data: SlotMerge<512, W>,
+    merge_strb: SlotMerge<64, K>,
+    lanes: IndexMux<Bits<64>, 8, 3>,
+    record: Cast<Bits<64>, records::Doorbell>,
+    beats: DFF<Bits<4>>,
+    line: DFF<Bits<512>>,
+    strobes: DFF<Bits<64>>,
+    addr: DFF<Bits<32>>,
+    total: DFF<Bits<4>>,
+    whole: DFF<Bit>,
+    answers: DFF<Bits<4>>,
+    counts: DFF<Bits<3>>,
+    lane_mask: Constant<Bits<3>>,
+    line_beats: Constant<Bits<4>>,
+    db_page: Constant<Bits<11>>,
+    wqe_page: Constant<Bits<4>>,
+    room: Signal<Local, Bit>,
+    take: Signal<Local, Bit>,
+    finish: Signal<Local, Bit>,
+    head: Signal<Local, Address>,
+    beats_next: Signal<Local, Bits<4>>,
+    function_high: Signal<Local, Bits<14>>,
+    lane: Signal<Local, Bits<3>>,
+    wanted: Signal<Local, Bits<64>>,
+    is_db: Signal<Local, Bit>,
+    is_wqe: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<2>>,
+    message: Signal<Local, DoorbellMsg>,
+    wqe: Signal<Local, WqeDoorbell>,
+}
+
+impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
+    fn default() -> Self {
+        assert!(W == 8 * K && 512 % W == 0 && W >= 64, "W is 64 to 512, K is W / 8");
+        assert_eq!((csr::DB_SQ % 32, csr::DB_RQ, csr::DB_CQ, csr::DB_EQ), (0, csr::DB_SQ + 8, csr::DB_SQ + 16, csr::DB_SQ + 24));
+        assert_eq!((csr::DB_WQE % csr::DB_WQE_SIZE, csr::DB_WQE_SIZE), (0, 0x1000));
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            aw_valid: Default::default(),
+            aw_ready: Default::default(),
+            aw_addr: Default::default(),
+            aw_len: Default::default(),
+            w_valid: Default::default(),
+            w_ready: Default::default(),
+            w_data: Default::default(),
+            w_strb: Default::default(),
+            w_last: Default::default(),
+            b_valid: Default::default(),
+            b_ready: Default::default(),
+            b_resp: Default::default(),
+            m_sq: Default::default(),
+            m_rq: Default::default(),
+            m_cq: Default::default(),
+            m_eq: Default::default(),
+            m_wqe: Default::default(),
+            stat: Default::default(),
+            aw: Default::default(),
+            w: Default::default(),
+            sq: Default::default(),
+            rq: Default::default(),
+            cq: Default::default(),
+            eq: Default::default(),
+            wqes: Default::default(),
+            merge_data: Default::default(),
+            merge_strb: Default::default(),
+            lanes: Default::default(),
+            record: Default::default(),
+            beats: Default::default(),
+            line: Default::default(),
+            strobes: Default::default(),
+            addr: Default::default(),
+            total: Default::default(),
+            whole: Default::default(),
+            answers: Default::default(),
+            counts: Default::default(),
+            lane_mask: Constant::new((K / 8 - 1).to_bits()),
+            line_beats: Constant::new((512 / W).to_bits()),
+            db_page: Constant::new(u64::from(csr::DB_SQ >> 5).to_bits()),
+            wqe_page: Constant::new(u64::from(csr::DB_WQE >> 12).to_bits()),
+            room: Default::default(),
+            take: Default::default(),
+            finish: Default::default(),
+            head: Default::default(),
+            beats_next: Default::default(),
+            function_high: Default::default(),
+            lane: Default::default(),
+            wanted: Default::default(),
+            is_db: Default::default(),
+            is_wqe: Default::default(),
+            kind: Default::default(),
+            message: Default::default(),
+            wqe: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, beats, line, strobes, addr, total, whole, answers, counts);
+        clock!(self, clock, aw, w, sq, rq, cq, eq, wqes);
+        self.aw.reset.next = self.reset.val();
+        self.w.reset.next = self.reset.val();
+        self.sq.reset.next = self.reset.val();
+        self.rq.reset.next = self.reset.val();
+        self.cq.reset.next = self.reset.val();
+        self.eq.reset.next = self.reset.val();
+        self.wqes.reset.next = self.reset.val();
+        MsgSrc::<DoorbellMsg>::link(&mut self.m_sq, &mut self.sq.m);
+        MsgSrc::<DoorbellMsg>::link(&mut self.m_rq, &mut self.rq.m);
+        MsgSrc::<DoorbellMsg>::link(&mut self.m_cq, &mut self.cq.m);
+        MsgSrc::<DoorbellMsg>::link(&mut self.m_eq, &mut self.eq.m);
+        MsgSrc::<WqeDoorbell>::link(&mut self.m_wqe, &mut self.wqes.m);
+        self.aw.s.data.next.addr = self.aw_addr.val();
+        self.aw.s.data.next.len = self.aw_len.val();
+        self.aw.s.valid.next = self.aw_valid.val();
+        self.aw_ready.next = self.aw.s.ready.val();
+        self.w.s.data.next = self.w_data.val();
+        self.w.s.keep.next = self.w_strb.val();
+        self.w.s.last.next = self.w_last.val();
+        self.w.s.valid.next = self.w_valid.val();
+        self.w_ready.next = self.w.s.ready.val();
+
+        // Collect: beats into a line. A beat is taken only when any message it may become has room.
+        self.room.next = (self.sq.level.val() < 12)
+            & (self.rq.level.val() < 12)
+            & (self.cq.level.val() < 12)
+            & (self.eq.level.val() < 12)
+            & (self.wqes.level.val() < 5)
+            & (self.answers.q.val() < 12);
+        self.take.next = self.aw.m.valid.val() & self.w.m.valid.val() & self.room.val();
+        self.finish.next = self.take.val() & self.w.m.last.val();
+        self.aw.m.ready.next = self.finish.val();
+        self.w.m.ready.next = self.take.val();
+        self.merge_data.acc.next = self.line.q.val();
+        self.merge_data.data.next = self.w.m.data.val();
+        self.merge_data.slot.next = bit_cast::<8, 4>(self.beats.q.val());
+        self.merge_data.fresh.next = self.beats.q.val() == 0;
+        self.merge_strb.acc.next = self.strobes.q.val();
+        self.merge_strb.data.next = self.w.m.keep.val();
+        self.merge_strb.slot.next = bit_cast::<8, 4>(self.beats.q.val());
+        self.merge_strb.fresh.next = self.beats.q.val() == 0;
+        self.beats_next.next = self.beats.q.val() + 1;
+        if self.beats.q.val() == 15 {
+            self.beats_next.next = bits::<4>(15);
+        }
+        self.head.next = self.aw.m.data.val();
+        self.addr.d.next = self.head.val().addr;
+        self.total.d.next = self.beats_next.val();
+        self.whole.d.next = self.finish.val();
+        if self.take.val() {
+            self.line.d.next = self.merge_data.y.val();
+            self.strobes.d.next = self.merge_strb.y.val();
+            self.beats.d.next = self.beats_next.val();
+        }
+        if self.finish.val() {
+            self.beats.d.next = bits::<4>(0);
+        }
+
+        // Judge and send: one cycle after the last beat. Four functions have a window.
+        self.function_high.next = self.addr.q.val().get_bits::<14>(18);
+        self.lane.next = self.addr.q.val().get_bits::<3>(3) & self.lane_mask.val();
+        self.wanted.next = bits::<64>(0xFF) << (bit_cast::<6, 3>(self.lane.val()) << 3);
+        self.is_db.next = (self.addr.q.val().get_bits::<11>(5) == self.db_page.val())
+            & !self.addr.q.val().get_bits::<3>(0).any()
+            & !self.function_high.val().any()
+            & (self.total.q.val() == 1)
+            & (self.strobes.q.val() == self.wanted.val());
+        self.is_wqe.next = (self.addr.q.val().get_bits::<4>(12) == self.wqe_page.val())
+            & !self.addr.q.val().get_bits::<6>(0).any()
+            & !self.function_high.val().any()
+            & (self.total.q.val() == self.line_beats.val())
+            & self.strobes.q.val().all();
+        for i in 0..8 {
+            self.lanes.x[i].next = self.line.q.val().get_bits::<64>(64 * i);
+        }
+        self.lanes.sel.next = self.lane.val();
+        self.record.x.next = self.lanes.y.val();
+        self.kind.next = self.addr.q.val().get_bits::<2>(3);
+        self.message.next.kind = self.kind.val();
+        self.message.next.id = self.record.y.val().id;
+        self.message.next.index = self.record.y.val().index;
+        self.message.next.arm = self.record.y.val().arm;
+        self.message.next.arm_solicited = self.record.y.val().arm_solicited;
+        self.message.next.function = self.addr.q.val().get_bits::<12>(16);
+        self.wqe.next.function = self.addr.q.val().get_bits::<12>(16);
+        self.wqe.next.data = self.line.q.val();
+        self.sq.s.data.next = self.message.val();
+        self.rq.s.data.next = self.message.val();
+        self.cq.s.data.next = self.message.val();
+        self.eq.s.data.next = self.message.val();
+        self.wqes.s.data.next = self.wqe.val();
+        self.sq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 0);
+        self.rq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 1);
+        self.cq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 2);
+        self.eq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 3);
+        self.wqes.s.valid.next = self.whole.q.val() & self.is_wqe.val();
+        self.counts.d.next = bits::<3>(0);
+        if self.whole.q.val() {
+            self.counts.d.next = bits::<3>(1);
+            if self.is_db.val() {
+                self.counts.d.next = bits::<3>(2);
+            }
+            if self.is_wqe.val() {
+                self.counts.d.next = bits::<3>(4);
+            }
+        }
+        self.stat.next = self.counts.q.val();
+
+        // Responses, counted.
+        self.b_valid.next = self.answers.q.val().any();
+        self.b_resp.next = bits::<2>(0);
+        if self.finish.val() & !(self.b_ready.val() & self.answers.q.val().any()) {
+            self.answers.d.next = self.answers.q.val() + 1;
+        }
+        if !self.finish.val() & self.b_ready.val() & self.answers.q.val().any() {
+            self.answers.d.next = self.answers.q.val() - 1;
+        }
+        if self.reset.val() {
+            self.beats.d.next = bits::<4>(0);
+            self.whole.d.next = false;
+            self.answers.d.next = bits::<4>(0);
+        }
+    }
+}

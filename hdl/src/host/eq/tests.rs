@@ -1,0 +1,200 @@
+//! The event writer between two clients, a host that consumes, and a DMA writer with random latency.
+
+use super::EventWriter;
+use crate::host::testing::Control;
+use crate::msg::{DoorbellMsg, EqeReq, MsixReq, WrDone, WrSmall};
+use crate::tb::{Fields, Sink, Source, Tb};
+use ferric_abi::context::EqCtx;
+use ferric_abi::host::Eqe;
+use std::collections::VecDeque;
+
+const LE: usize = 3;
+const QUEUES: u32 = 1 << LE;
+
+#[derive(Clone, Default)]
+struct Queue {
+    valid: bool,
+    function: u16,
+    log_size: u8,
+    vector: u16,
+    producer: u16,
+    consumer: u16,
+}
+
+struct Bench {
+    tb: Tb,
+    reqs: [Source; 2],
+    db: Source,
+    wr: Sink,
+    done: Source,
+    msix: Sink,
+    ctl: Control,
+    stats: [u64; 7],
+    queues: Vec<Queue>,
+    asked: [VecDeque<(u32, Vec<u32>)>; 2],
+    writes: VecDeque<(u64, u32)>,
+    expected: VecDeque<u32>,
+    failed: u64,
+}
+
+impl Bench {
+    fn new(stall: u32) -> Bench {
+        let mut tb = Tb::new("eq", EventWriter::<LE>::default());
+        let ctl = Control::new(&mut tb, stall);
+        Bench {
+            reqs: std::array::from_fn(|i| tb.source(&format!("s_req${i}"), stall)),
+            db: tb.source("s_db", stall),
+            wr: tb.sink("m_wr", stall),
+            done: tb.source("s_done", stall),
+            msix: tb.sink("m_msix", stall),
+            ctl,
+            tb,
+            stats: [0; 7],
+            queues: Vec::new(),
+            asked: Default::default(),
+            writes: VecDeque::new(),
+            expected: VecDeque::new(),
+            failed: 0,
+        }
+    }
+
+    fn cycle(&mut self) {
+        self.tb.cycle();
+        let stat = self.tb.get("stat");
+        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        while self.writes.front().is_some_and(|(due, _)| *due <= self.tb.cycles()) {
+            let (_, eqn) = self.writes.pop_front().expect("looked at");
+            let err = self.tb.rng().percent(5);
+            self.failed += u64::from(err);
+            self.expected.extend((!err).then_some(eqn));
+            self.done.push(Fields::of::<WrDone>().pack(&[("err", err.into())]));
+        }
+        self.written();
+        let layout = Fields::of::<MsixReq>();
+        while let Some(msix) = self.msix.pop() {
+            let eqn = self.expected.pop_front().expect("no interrupt before the write's answer");
+            let queue = &self.queues[eqn as usize];
+            let got = (layout.get(&msix, "function") as u16, layout.get(&msix, "vector") as u16);
+            assert_eq!(got, (queue.function, queue.vector));
+        }
+    }
+
+    fn written(&mut self) {
+        let (write, req) = (Fields::of::<WrSmall>(), Fields::of::<EqeReq>());
+        while let Some(w) = self.wr.pop() {
+            let data = write.get_words(&w, "data");
+            assert!(data[4..].iter().all(|word| *word == 0) && write.get(&w, "len") == 16);
+            let eqe = Eqe(std::array::from_fn(|i| (data[i / 4] >> (8 * (i % 4))) as u8));
+            let iova = write.get(&w, "iova") as u64;
+            let eqn = ((iova - 0x40_0000_0000) >> 24) as u32;
+            // Next of this queue on some port.
+            let same = |(q, r): &(u32, Vec<u32>)| {
+                *q == eqn
+                    && (req.get(r, "kind") as u8, req.get(r, "id") as u32, req.get(r, "cause") as u16)
+                        == (eqe.kind(), eqe.id(), eqe.cause())
+            };
+            let port = (0..2).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
+            let port = port.expect("a request for the entry, first of its queue on its port");
+            let at = self.asked[port].iter().position(same).expect("it was found above");
+            self.asked[port].remove(at);
+            let queue = &mut self.queues[eqn as usize];
+            let size = 1u16 << queue.log_size;
+            assert!(queue.valid && queue.producer.wrapping_sub(queue.consumer) < size, "queue {eqn} has no room");
+            assert_eq!(iova & 0xff_ffff, u64::from(queue.producer % size) * 16, "queue {eqn}");
+            assert_eq!(eqe.phase(), queue.producer / size % 2 == 0, "queue {eqn}");
+            assert_eq!(write.get(&w, "function") as u16, queue.function);
+            queue.producer = queue.producer.wrapping_add(1);
+            let due = self.writes.back().map_or(0, |(due, _)| *due).max(self.tb.cycles() + self.tb.rng().range(0, 40));
+            self.writes.push_back((due, eqn));
+        }
+    }
+
+    fn settle(&mut self) {
+        while self.reqs.iter().map(Source::pending).sum::<usize>() + self.db.pending() + self.writes.len() > 0 {
+            self.cycle();
+        }
+        (0..200).for_each(|_| self.cycle());
+        assert!(self.writes.is_empty() && self.expected.is_empty(), "interrupts are missing: {:?}", self.expected);
+    }
+
+    fn create(&mut self, eqn: u32, queue: Queue) {
+        let row = EqCtx::default()
+            .with_base(0x40_0000_0000 + (u64::from(eqn) << 24))
+            .with_function(queue.function)
+            .with_log_size(queue.log_size)
+            .with_valid(queue.valid)
+            .with_vector(queue.vector)
+            .with_producer(queue.producer)
+            .with_consumer(queue.consumer);
+        for word in [0, 1, 3, 4, 2] {
+            let bytes: [u8; 4] = row.0[4 * word..4 * word + 4].try_into().expect("four bytes");
+            self.ctl.ask(eqn, word as u32, Some(u32::from_le_bytes(bytes)));
+            while self.ctl.answer().is_none() {
+                self.cycle();
+            }
+        }
+        self.queues.push(queue);
+    }
+}
+
+#[test]
+fn events_follow_the_model() {
+    for stall in [0, 40] {
+        let mut bench = Bench::new(stall);
+        (0..20).for_each(|_| bench.cycle());
+        for eqn in 0..QUEUES {
+            let rng = bench.tb.rng();
+            let at = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
+            let (function, log_size, vector) = (rng.below(4) as u16, rng.range(1, 5) as u8, rng.below(2048) as u16);
+            bench.create(eqn, Queue { valid: eqn != 5, function, log_size, vector, producer: at, consumer: at });
+        }
+        let (mut bad, mut lost, mut db_bad, mut db_late) = (0, 0, 0, 0);
+        for round in 0..60 {
+            for _ in 0..bench.tb.rng().range(1, 30) {
+                let layout = Fields::of::<EqeReq>();
+                let mut r = bench.tb.rng().words(layout.width());
+                let eqn = bench.tb.rng().below(u64::from(QUEUES) + 2) as u32;
+                layout.set(&mut r, "eqn", eqn.into());
+                let port = bench.tb.rng().below(2) as usize;
+                bench.reqs[port].push(r.clone());
+                bench.asked[port].push_back((eqn, r));
+            }
+            bench.settle();
+            for (eqn, _) in bench.asked.iter_mut().flat_map(std::mem::take) {
+                match bench.queues.get(eqn as usize).filter(|queue| queue.valid) {
+                    None => bad += 1,
+                    Some(queue) => {
+                        assert_eq!(queue.producer.wrapping_sub(queue.consumer), 1 << queue.log_size, "queue {eqn} had room");
+                        lost += 1;
+                    }
+                }
+            }
+            assert_eq!((bench.stats[1], bench.stats[2]), (bad, lost), "round {round}");
+            for _ in 0..5 {
+                let eqn = bench.tb.rng().below(u64::from(QUEUES) + 1) as u32;
+                let queue = bench.queues.get(eqn as usize).cloned().unwrap_or_default();
+                let unread = queue.producer.wrapping_sub(queue.consumer);
+                let rng = bench.tb.rng();
+                let index = queue.consumer.wrapping_add(rng.below(u64::from(unread) + 1) as u16);
+                let index = if rng.percent(10) { queue.producer.wrapping_add(1) } else { index };
+                let function = queue.function ^ u16::from(rng.percent(10));
+                bench.db.push(Fields::of::<DoorbellMsg>().pack(&[
+                    ("kind", 3),
+                    ("id", eqn.into()),
+                    ("index", index.into()),
+                    ("function", function.into()),
+                ]));
+                if !queue.valid || function != queue.function {
+                    db_bad += 1;
+                } else if queue.producer.wrapping_sub(index) > unread {
+                    db_late += 1;
+                } else {
+                    bench.queues[eqn as usize].consumer = index;
+                }
+                bench.settle();
+            }
+            assert_eq!((bench.stats[3], bench.stats[4], bench.stats[6]), (db_bad, db_late, bench.failed), "round {round}");
+        }
+        assert!(bench.stats.iter().all(|count| *count > 0), "{:?}", bench.stats);
+    }
+}
