@@ -290,6 +290,14 @@ fn random_frames_agree_with_the_model() {
     }
 }
 
+/// The same with every queue stalling at random inside.
+#[test]
+fn chaos_changes_nothing() {
+    let mut rng = Rng::new(21);
+    let frames: Vec<_> = (0..300).map(|_| (any_frame(&mut rng), rng.percent(5))).collect();
+    crate::stream::chaos::scoped(21, || run::<512, 64, 6>("rx512_chaos", 21, &frames, 0, 20, 1));
+}
+
 /// Frames of one beat, one per cycle, right behind long ones.
 #[test]
 fn one_beat_frames_back_to_back() {
