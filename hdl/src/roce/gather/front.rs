@@ -40,6 +40,7 @@ pub struct Front {
     job: DFF<GatherJob>,
     job_valid: DFF<Bit>,
     length: Signal<Local, Bits<13>>,
+    low: Signal<Local, Bits<2>>,
     odd: Signal<Local, Bits<2>>,
     frame: Signal<Local, Bits<14>>,
     clear: Signal<Local, Bit>,
@@ -69,7 +70,9 @@ impl Logic for Front {
         self.s_slot.ready.next = (self.state.q.val() == State::Grant) & self.clear.val();
 
         self.length.next = self.op.q.val().pay_len;
-        self.odd.next = bits::<2>(0) - self.length.val().get_bits::<2>(0);
+        // Pad to a multiple of 4: the negated low bits.
+        self.low.next = self.length.val().get_bits::<2>(0) ^ 3;
+        self.odd.next = self.low.val() + 1;
         self.frame.next = bit_cast::<14, 8>(self.hdr_len.q.val()) + self.body.q.val();
         // Ethernet 14, IPv4 20 or IPv6 40, UDP 8, BTH 12.
         self.ip.next = bits::<8>(54);

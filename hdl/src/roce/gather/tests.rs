@@ -1,1 +1,345 @@
-//! Written next.
+//! The gatherer against buffers, keys, slots and an assembly memory in Rust.
+
+use super::Gather;
+use crate::msg::*;
+use crate::roce::req_tx::OP_FREE;
+use crate::tb::{Fields, Rng, Sink, Source, Tb};
+use std::collections::{HashMap, VecDeque};
+
+/// Byte of host memory at an IOVA.
+fn host(iova: u64) -> u8 {
+    (iova ^ iova >> 8 ^ iova >> 13).wrapping_mul(0x9d) as u8
+}
+
+/// A key's translation: its pages are scattered; low bits of the key choose what goes wrong.
+fn translate(key: u32, va: u64) -> u64 {
+    (va >> 12).wrapping_mul(0x1_0001).wrapping_add(u64::from(key)) << 12 | va & 0xfff
+}
+
+fn key_status(key: u32) -> u8 {
+    (key & 7).saturating_sub(1).min(6) as u8
+}
+
+#[derive(Clone, Debug)]
+struct Packet {
+    slot: u64,
+    base: u64,
+    hdr_len: u64,
+    payload: Vec<u8>,
+    op: Vec<u32>,
+    status: u8,
+    raw: bool,
+}
+
+struct World {
+    tb: Tb,
+    op: Source,
+    wqe: (Sink, Source),
+    free: Sink,
+    mr: (Sink, Source),
+    slot: (Sink, Source),
+    pay: Sink,
+    hdr: Sink,
+    seal: Sink,
+    inline: Sink,
+    buffers: Vec<[u8; 512]>,
+    ready_mr: VecDeque<(u64, Vec<u32>)>,
+    mr_latency: u64,
+    expected: VecDeque<Packet>,
+    /// Slots asked for since the last check.
+    asked: usize,
+    memory: HashMap<u64, u8>,
+    reads: HashMap<u64, u64>,
+    /// Reads of packets whose slot has been granted again.
+    counts: Vec<u64>,
+    headers: Vec<Vec<u32>>,
+    seals: Vec<(Packet, Vec<u32>)>,
+    frees: Vec<u64>,
+    next_base: u64,
+}
+
+impl World {
+    fn new(seed: u64, stall: u32, mr_latency: u64) -> World {
+        let mut tb = Tb::with_seed("gather", Gather::default(), seed);
+        World {
+            op: tb.source("s_op", stall), wqe: (tb.sink("m_wqe", stall), tb.source("s_wqe", stall)), free: tb.sink("m_free", stall),
+            mr: (tb.sink("m_mr", stall), tb.source("s_mr", stall)), slot: (tb.sink("m_slot", stall), tb.source("s_slot", stall)),
+            pay: tb.sink("m_pay", stall), hdr: tb.sink("m_hdr", stall), seal: tb.sink("m_seal", stall), inline: tb.sink("m_inline", stall),
+            tb, buffers: vec![[0; 512]; 64], ready_mr: VecDeque::new(), mr_latency, expected: VecDeque::new(), asked: 0, memory: HashMap::new(),
+            reads: HashMap::new(), counts: Vec::new(), headers: Vec::new(), seals: Vec::new(), frees: Vec::new(), next_base: 0,
+        }
+    }
+
+    /// Queues a packet order and what must come of it.
+    fn send(&mut self, op: &[(&str, u128)], payload: Vec<u8>, status: u8) {
+        let fo = Fields::of::<TxOp>();
+        let op = fo.pack(op);
+        let get = |name: &str| fo.get(&op, name) as u64;
+        self.op.push(op.clone());
+        if get("opcode") == u64::from(OP_FREE) {
+            return;
+        }
+        let raw = get("qp_type") == 3;
+        let hdr_len = if raw { 0 } else { 54 + 20 * get("ipv6") + 4 * get("vlan") + 16 * get("has_reth") + 4 * get("has_imm") };
+        let n = (self.expected.len() + self.seals.len()) as u64;
+        let packet = Packet { slot: n % 64, base: self.next_base, hdr_len, payload, op: op.clone(), status, raw };
+        self.next_base = (self.next_base + (hdr_len + packet.payload.len() as u64 + 8).next_multiple_of(64)) % (1 << 18);
+        self.expected.push_back(packet);
+    }
+
+    fn step(&mut self) {
+        self.tb.cycle();
+        let now = self.tb.cycles();
+        let (fw, fd) = (Fields::of::<WqeRead>(), Fields::of::<WqeData>());
+        while let Some(read) = self.wqe.0.pop() {
+            let at = 16 * fw.get(&read, "granule") as usize;
+            let data = &self.buffers[fw.get(&read, "handle") as usize][at..at + 16];
+            self.wqe.1.push(fd.pack(&[("data", u128::from_le_bytes(data.try_into().expect("16 bytes")))]));
+        }
+        let (fq, fr) = (Fields::of::<MrReq>(), Fields::of::<MrResp>());
+        while let Some(req) = self.mr.0.pop() {
+            let (key, va, len) = (fq.get(&req, "key") as u32, fq.get(&req, "va") as u64, fq.get(&req, "chk_len") as u64);
+            assert!(len >= 1 && (va & 0xfff) + len <= 4096, "{len} bytes at {va:#x} cross a page");
+            assert_eq!((fq.get(&req, "access"), fq.get(&req, "pd"), fq.get(&req, "function")), (1, 77, 99));
+            let answer = fr.pack(&[("iova", translate(key, va).into()), ("status", key_status(key).into())]);
+            self.ready_mr.push_back((now + self.mr_latency, answer));
+        }
+        while self.ready_mr.front().is_some_and(|answer| answer.0 <= now) {
+            let (_, answer) = self.ready_mr.pop_front().expect("looked at");
+            self.mr.1.push(answer);
+        }
+        let (fs, fg) = (Fields::of::<SlotReq>(), Fields::of::<SlotGrant>());
+        // As many slots in use as leave a slot's last reads time to arrive before it is granted anew.
+        while self.asked - self.seals.len() < 32 {
+            let Some(req) = self.slot.0.pop() else { break };
+            let p = &self.expected[self.asked - self.seals.len()];
+            let (pay, pad) = (p.payload.len() as u128, (p.payload.len() as u128).wrapping_neg() % 4);
+            let frame = if p.raw { pay } else { u128::from(p.hdr_len) + pay + pad + 4 };
+            assert_eq!((fs.get(&req, "frame_len"), fs.get(&req, "hdr_len"), fs.get(&req, "pay_len")), (frame, p.hdr_len.into(), pay & 0x1fff));
+            assert_eq!((fs.get(&req, "raw"), fs.get(&req, "bypass")), (p.raw.into(), 0));
+            if self.asked >= 64 {
+                self.counts.push(self.reads.remove(&p.slot).unwrap_or(0));
+            }
+            self.slot.1.push(fg.pack(&[("slot", p.slot.into()), ("base", p.base.into())]));
+            self.asked += 1;
+        }
+        let fi = Fields::of::<InlineWrite>();
+        while let Some(write) = self.inline.pop() {
+            let data = fi.get(&write, "data").to_le_bytes();
+            for (n, byte) in data.iter().take(fi.get(&write, "len") as usize).enumerate() {
+                self.memory.insert(fi.get(&write, "dst") as u64 + n as u64, *byte);
+            }
+        }
+        let fp = Fields::of::<PayCmd>();
+        while let Some(pay) = self.pay.pop() {
+            let get = |name: &str| fp.get(&pay, name) as u64;
+            assert_eq!(get("function"), 99);
+            assert!((get("iova") & 0xfff) + get("len") <= 4096 && get("len") > 0);
+            for n in 0..get("len") {
+                let old = self.memory.insert(get("dst") + n, host(get("iova") + n));
+                assert_eq!(old, None, "byte written twice");
+            }
+            *self.reads.entry(get("slot")).or_default() += 1;
+        }
+        self.headers.extend(self.hdr.pop());
+        while let Some(free) = self.free.pop_u64() {
+            self.frees.push(free);
+        }
+        let fl = Fields::of::<SlotSeal>();
+        while let Some(seal) = self.seal.pop() {
+            let p = self.expected.pop_front().expect("a seal too many");
+            assert_eq!(fl.get(&seal, "slot") as u64, p.slot);
+            assert_eq!(fl.get(&seal, "status") as u8, p.status, "{:?}", Fields::of::<TxOp>().unpack(&p.op));
+            self.seals.push((p, seal));
+        }
+    }
+
+    /// Runs all packets and checks them.
+    fn finish(&mut self) {
+        let total = self.expected.len() + self.seals.len();
+        let limit = self.tb.cycles() + 4_000 * total as u64 + 10_000;
+        while self.seals.len() < total || self.headers.len() < self.seals.iter().filter(|(p, _)| !p.raw).count() {
+            assert!(self.tb.cycles() < limit, "{} of {total} packets", self.seals.len());
+            self.step();
+        }
+        (0..200).for_each(|_| self.step());
+        let (fo, fl, fh) = (Fields::of::<TxOp>(), Fields::of::<SlotSeal>(), Fields::of::<HdrOp>());
+        let mut headers = self.headers.drain(..);
+        (self.asked, self.next_base) = (0, 0);
+        for (number, (p, seal)) in self.seals.drain(..).enumerate() {
+            for name in ["qpn", "epoch", "psn", "wqe_index", "notify"] {
+                assert_eq!(fl.get(&seal, name), fo.get(&p.op, name), "{name}");
+            }
+            assert_eq!(fl.get(&seal, "abort") == 1, p.status != 0);
+            let reads = self.counts.get(number).copied().unwrap_or_else(|| self.reads.remove(&p.slot).unwrap_or(0));
+            assert_eq!(fl.get(&seal, "reads") as u64, reads);
+            for (n, byte) in p.payload.iter().enumerate() {
+                let got = self.memory.remove(&(p.base + p.hdr_len + n as u64));
+                assert!(p.status != 0 || got == Some(*byte), "byte {n} of {}: {got:?} instead of {byte}", p.payload.len());
+            }
+            if p.raw {
+                continue;
+            }
+            let header = headers.next().expect("one header per packet");
+            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm"] {
+                assert_eq!(fh.get(&header, name), fo.get(&p.op, name), "{name}");
+            }
+            let pad = (p.payload.len() as u64).wrapping_neg() % 4;
+            assert_eq!((fh.get(&header, "slot") as u64, fh.get(&header, "kind"), fh.get(&header, "pad") as u64, fh.get(&header, "has_aeth")), (p.slot, 0, pad, 0));
+        }
+        self.counts.clear();
+        assert!(headers.next().is_none() && self.memory.is_empty() && self.reads.is_empty(), "more than asked for");
+    }
+}
+
+/// Fills buffer `handle` with a list of entries; gives the message they hold.
+fn entries(world: &mut World, handle: usize, list: &[(u64, u32, u32)]) -> Vec<u8> {
+    let mut message = Vec::new();
+    for (n, (addr, length, key)) in list.iter().enumerate() {
+        let sge = ferric_abi::host::Sge::default().with_addr(*addr).with_length(*length).with_lkey(*key);
+        world.buffers[handle][32 + 16 * n..48 + 16 * n].copy_from_slice(&sge.0);
+        message.extend((0..u64::from(*length)).map(|at| host(translate(*key, addr.wrapping_add(at)))));
+    }
+    message
+}
+
+fn random_list(rng: &mut Rng) -> Vec<(u64, u32, u32)> {
+    let count = if rng.percent(10) { 30 } else { rng.range(1, 4) };
+    let entry = |rng: &mut Rng| {
+        let length = match rng.below(6) { 0 => 0, 1 => rng.range(1, 20), 2 if count < 5 => rng.range(1, 9000), _ => rng.range(1, 1500) };
+        let addr = if rng.percent(30) { rng.next_u64() & !0xfff } else { rng.next_u64() };
+        (addr, length as u32, rng.next_u32() & !7)
+    };
+    (0..count).map(|_| entry(rng)).collect()
+}
+
+/// Random messages in random pieces, several in turn, as req_tx orders them.
+fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
+    let mut world = World::new(seed, stall, mr_latency);
+    for _ in 0..25 {
+        // Up to three messages whose packets mix.
+        let mut open: Vec<(usize, Vec<u8>, usize, Vec<(&str, u128)>)> = Vec::new();
+        let mut freed = Vec::new();
+        for handle in 0..world.tb.rng().range(1, 3) as usize {
+            let inline = world.tb.rng().percent(25);
+            let (message, count) = if inline {
+                let bytes = world.tb.rng().bytes(480);
+                world.buffers[handle][32..].copy_from_slice(&bytes);
+                let len = world.tb.rng().range(0, 480) as usize;
+                (bytes[..len].to_vec(), world.tb.rng().below(256))
+            } else {
+                let list = random_list(world.tb.rng());
+                (entries(&mut world, handle, &list), list.len() as u64)
+            };
+            let rng = world.tb.rng();
+            let raw = message.len() < 8000 && !message.is_empty() && rng.percent(15);
+            let mtu = if raw { 1 << 20 } else { 256 << rng.below(5) };
+            let fields = vec![("handle", handle as u128), ("num_sge", count.into()), ("inline_data", inline.into()), ("pd", 77), ("function", 99),
+                ("qp_type", if raw { 3 } else { 0 }), ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("dma_len", message.len() as u128),
+                ("qpn", rng.below(1 << 24).into()), ("dest_qpn", rng.below(1 << 24).into()), ("epoch", rng.below(256).into()), ("opcode", rng.below(12).into()),
+                ("raddr", rng.next_u64().into()), ("rkey", rng.next_u32().into()), ("imm", rng.next_u32().into()), ("wqe_index", rng.below(65536).into())];
+            open.push((0, message, mtu, fields));
+        }
+        while !open.is_empty() {
+            let pick = world.tb.rng().below(open.len() as u64) as usize;
+            for _ in 0..world.tb.rng().range(1, 5) {
+                let (at, message, mtu, fields) = &mut open[pick];
+                let len = (message.len() - *at).min(*mtu);
+                let last = *at + len == message.len();
+                let rng = world.tb.rng();
+                let (raw, apart) = (fields.contains(&("qp_type", 3)), last && rng.percent(20));
+                let mut op = fields.clone();
+                op.extend([("pay_off", *at as u128), ("pay_len", len as u128), ("free", (last && !apart).into()), ("psn", rng.below(1 << 24).into()),
+                    ("has_reth", (*at == 0 && !raw && rng.percent(50)).into()), ("has_imm", (last && !raw && rng.percent(50)).into()),
+                    ("notify", rng.below(2).into()), ("ack_req", rng.below(2).into()), ("solicited", rng.below(2).into())]);
+                let payload = message[*at..*at + len].to_vec();
+                *at += len;
+                let handle = fields[0].1;
+                world.send(&op, payload, 0);
+                if apart {
+                    world.send(&[("handle", handle), ("opcode", OP_FREE.into()), ("free", 1)], Vec::new(), 0);
+                }
+                if last {
+                    freed.push(handle as u64);
+                    open.remove(pick);
+                    break;
+                }
+            }
+        }
+        world.finish();
+        assert_eq!(std::mem::take(&mut world.frees), freed);
+    }
+}
+
+#[test]
+fn payload_arrives_where_it_belongs() {
+    random_traffic(1, 0, 8);
+    random_traffic(2, 40, 0);
+    random_traffic(3, 20, 60);
+}
+
+#[test]
+fn errors_abort_the_packet_and_nothing_else() {
+    for stall in [0, 30] {
+        let mut world = World::new(4, stall, 5);
+        let base = [("pd", 77u128), ("function", 99), ("qpn", 9), ("free", 1)];
+        let op = |handle: u128, count: u128, len: u128, more: &[(&'static str, u128)]| {
+            let fixed = [("handle", handle), ("num_sge", count), ("pay_len", len), ("dma_len", len)];
+            [&base[..], &fixed, more].concat()
+        };
+        // Good, key refused with each status in the first, then in the last of three entries, good again.
+        for bad in 0..14u32 {
+            let status = bad / 2 + 1;
+            let keys = if bad % 2 == 0 { [status, 8, 16] } else { [8, 16, status] };
+            let list: Vec<_> = keys.iter().map(|key| (0x1ff0, 300, *key)).collect();
+            let message = entries(&mut world, bad as usize, &list);
+            let expected = match key_status(status) { 0 => 0, 6 => 19, _ => 4 };
+            world.send(&op(bad.into(), 3, 900, &[]), message, expected);
+        }
+        // Entries shorter than the packet; too many; none; inline data beyond the buffer.
+        let short = entries(&mut world, 20, &[(0, 100, 8), (0, 100, 8)]);
+        world.send(&op(20, 2, 201, &[]), [short.clone(), vec![0]].concat(), 1);
+        entries(&mut world, 21, &[(0, 100, 8); 30]);
+        world.send(&op(21, 31, 10, &[]), vec![0; 10], 1);
+        world.send(&op(22, 0, 10, &[]), vec![0; 10], 1);
+        world.send(&op(22, 0, 0, &[]), Vec::new(), 0);
+        world.send(&op(23, 0, 256, &[("inline_data", 1), ("pay_off", 256)]), vec![0; 256], 1);
+        world.send(&op(20, 2, 200, &[]), short, 0);
+        world.finish();
+        assert_eq!(world.frees.len(), 20);
+    }
+}
+
+/// Cycles per packet at an answer time of 8 cycles for keys and no stalls: the budget is 12 for a request of one
+/// segment, 16 for a packet of 1024 bytes of a long message.
+#[test]
+fn it_is_fast_enough() {
+    let mut world = World::new(5, 0, 8);
+    let base = [("pd", 77u128), ("function", 99)];
+    let small = entries(&mut world, 0, &[(0x100, 64, 8)]);
+    let cycles = |world: &mut World, name: &str, most: u64| {
+        let (start, packets) = (world.tb.cycles(), world.expected.len() as u64);
+        while !world.expected.is_empty() {
+            world.step();
+        }
+        let each = (world.tb.cycles() - start) as f64 / packets as f64;
+        println!("gather: {name}: {each:.2} cycles per packet");
+        assert!(each <= most as f64, "{name}: {each:.2} cycles");
+        world.finish();
+    };
+    for _ in 0..60 {
+        world.send(&[&base[..], &[("num_sge", 1), ("pay_len", 64), ("free", 1)]].concat(), small.clone(), 0);
+    }
+    cycles(&mut world, "64 bytes, one entry", 12);
+    let long = entries(&mut world, 1, &[(0x123, 60 * 1024, 8)]);
+    for n in 0..60usize {
+        let fields = [("handle", 1), ("num_sge", 1), ("pay_off", n as u128 * 1024), ("pay_len", 1024), ("free", (n == 59).into())];
+        world.send(&[&base[..], &fields].concat(), long[n * 1024..(n + 1) * 1024].to_vec(), 0);
+    }
+    cycles(&mut world, "1024 of a long unaligned message", 12);
+    for _ in 0..60 {
+        let payload = world.buffers[2][32..96].to_vec();
+        world.send(&[&base[..], &[("handle", 2), ("inline_data", 1), ("pay_len", 64), ("free", 1)]].concat(), payload, 0);
+    }
+    cycles(&mut world, "64 bytes inline", 12);
+}

@@ -5,6 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
 use crate::records::Sge;
+use crate::stream::MsgSlice;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -72,8 +73,9 @@ pub struct Walk {
     free_valid: DFF<Bit>,
     mr: DFF<MrReq>,
     mr_valid: DFF<Bit>,
-    inl: DFF<InlineWrite>,
-    inl_valid: DFF<Bit>,
+    inl: MsgSlice<InlineWrite>,
+    /// Inline writes in the slice.
+    unwritten: DFF<Bits<2>>,
     rounded: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
     page_left: Signal<Local, Bits<13>>,
@@ -83,6 +85,8 @@ pub struct Walk {
     pushed: Signal<Local, Bit>,
     done: Signal<Local, Bit>,
     tail: Signal<Local, Bit>,
+    into_slice: Signal<Local, Bit>,
+    out_of_slice: Signal<Local, Bit>,
 }
 
 impl Logic for Walk {
@@ -90,17 +94,17 @@ impl Logic for Walk {
     fn update(&mut self) {
         dff_setup!(
             self, clock, state, job, known, handle, place, index, va, rem, key, skip, hit, empty, too_many, reach, pay, dst,
-            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, free, free_valid, mr, mr_valid, inl, inl_valid
+            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, free, free_valid, mr, mr_valid, unwritten
         );
+        clock!(self, clock, inl);
+        self.inl.reset.next = self.reset.val();
+        MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.inl.m);
         self.m_free.data.next = self.free.q.val();
         self.m_free.valid.next = self.free_valid.q.val();
         self.m_mr.data.next = self.mr.q.val();
         self.m_mr.valid.next = self.mr_valid.q.val();
-        self.m_inline.data.next = self.inl.q.val();
-        self.m_inline.valid.next = self.inl_valid.q.val();
         self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
         self.mr_valid.d.next = self.mr_valid.q.val() & !self.m_mr.ready.val();
-        self.inl_valid.d.next = self.inl_valid.q.val() & !self.m_inline.ready.val();
         self.s_job.ready.next = (self.state.q.val() == State::Load) & !self.free_valid.q.val();
 
         // Work request buffer: granule 0 and 1 are the head.
@@ -110,7 +114,7 @@ impl Logic for Walk {
         self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val())
             | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
         self.s_wqe.ready.next =
-            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & !self.inl_valid.q.val());
+            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val());
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
@@ -137,6 +141,13 @@ impl Logic for Walk {
         self.wide.next = bit_cast::<32, 14>(self.pay.q.val());
         self.over.next = self.skip.q.val() >= self.rem.q.val();
         self.tail.next = self.pay.q.val() <= 16;
+        self.inl.s.valid.next = false;
+        self.inl.s.data.next.dst = self.dst.q.val();
+        self.inl.s.data.next.data = self.s_wqe.data.val().data;
+        self.inl.s.data.next.len = bits::<5>(16);
+        if self.tail.val() {
+            self.inl.s.data.next.len = self.pay.q.val().get_bits::<5>(0);
+        }
         self.done.next = false;
 
         match self.state.q.val() {
@@ -267,8 +278,8 @@ impl Logic for Walk {
                     self.granule.d.next = self.granule.q.val() + 1;
                     self.granules.d.next = self.granules.q.val() - 1;
                 }
-                if self.s_wqe.valid.val() & !self.inl_valid.q.val() {
-                    self.inl_valid.d.next = true;
+                self.inl.s.valid.next = self.s_wqe.valid.val();
+                if self.s_wqe.valid.val() & self.inl.s.ready.val() {
                     self.pay.d.next = self.pay.q.val() - 16;
                     self.dst.d.next = self.dst.q.val() + 16;
                     if self.s_wqe.data.val().err {
@@ -280,7 +291,7 @@ impl Logic for Walk {
                 }
             }
             State::Drain => {
-                if !self.inl_valid.q.val() {
+                if !self.unwritten.q.val().any() {
                     self.state.d.next = State::Close;
                 }
             }
@@ -308,20 +319,20 @@ impl Logic for Walk {
             self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
             self.mr.d.next.access = bits::<5>(1);
         }
-        if !self.inl_valid.q.val() {
-            self.inl.d.next.dst = self.dst.q.val();
-            self.inl.d.next.len = bits::<5>(16);
-            if self.tail.val() {
-                self.inl.d.next.len = self.pay.q.val().get_bits::<5>(0);
-            }
-            self.inl.d.next.data = self.s_wqe.data.val().data;
+        self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();
+        self.out_of_slice.next = self.m_inline.valid.val() & self.m_inline.ready.val();
+        if self.into_slice.val() & !self.out_of_slice.val() {
+            self.unwritten.d.next = self.unwritten.q.val() + 1;
+        }
+        if self.out_of_slice.val() & !self.into_slice.val() {
+            self.unwritten.d.next = self.unwritten.q.val() - 1;
         }
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
             self.free_valid.d.next = false;
             self.mr_valid.d.next = false;
-            self.inl_valid.d.next = false;
+            self.unwritten.d.next = bits::<2>(0);
         }
     }
 }

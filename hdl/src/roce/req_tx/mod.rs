@@ -10,6 +10,8 @@ use rust_hdl::prelude::*;
 
 mod order;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 use order::Order;
 use plan::Plan;

@@ -1,0 +1,49 @@
+//! Speed of req_tx alone; what it does is tested in `roce::requester`, with the other half.
+
+use super::RequesterTx;
+use crate::msg::*;
+use crate::records::ReqCtx;
+use crate::tb::{Fields, Tb};
+
+/// Cycles per packet for `requests` requests of `length` bytes on `qps` queue pairs, contexts answering in two cycles.
+fn cycles_per_packet(qps: u32, requests: u32, length: u32) -> f64 {
+    let mut tb = Tb::new("req_tx", RequesterTx::default());
+    let fc = Fields::of::<ReqCtx>();
+    let mut lines = vec![fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)]); qps as usize];
+    let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0),
+        tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
+    let (wqe, ops) = (tb.source("s_wqe", 0), tb.sink("m_op", 0));
+    for port in ["m_cmd", "m_done", "m_cqe", "m_timer", "m_free", "m_track"] {
+        tb.sink(port, 0);
+    }
+    let f = Fields::of::<SqWqe>();
+    for n in 0..requests {
+        let head = ferric_abi::host::WqeHead::default().with_opcode(2).with_num_sge(1).with_length(length);
+        let mut message = f.pack(&[("qpn", (n % qps).into()), ("index", (n / qps).into()), ("handle", (n % 64).into())]);
+        let words: Vec<u32> = head.0.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        f.set_words(&mut message, "head", &words);
+        wqe.push(message);
+    }
+    let packets = u64::from(requests * length.div_ceil(1024).max(1));
+    let start = tb.cycles();
+    while ops.taken() < packets {
+        assert!(tb.cycles() < start + 100 * packets, "{} of {packets} packets", ops.taken());
+        tb.cycle();
+        while let Some(got) = rel.pop_fields() {
+            lines[got[0][0] as usize] = got[2].clone();
+        }
+        while let Some(got) = acq.pop_fields() {
+            line.push_fields(&[&got[1], &[0], &lines[got[0][0] as usize]]);
+        }
+    }
+    (tb.cycles() - start) as f64 / packets as f64
+}
+
+#[test]
+fn it_keeps_the_cycle_budget() {
+    for (qps, requests, length, most) in [(1, 120, 64, 10.0), (8, 500, 64, 10.0), (1, 10, 40 * 1024, 4.0), (4, 12, 5 * 1024, 5.0)] {
+        let each = cycles_per_packet(qps, requests, length);
+        println!("req_tx: {qps} queue pairs, {length} bytes: {each:.2} cycles per packet");
+        assert!(each <= most, "{qps} queue pairs, {length} bytes: {each:.2} cycles per packet");
+    }
+}
