@@ -4,3 +4,4 @@ pub mod cells;
 pub mod dispatch;
 pub mod icrc;
 pub mod rx;
+pub mod tx;

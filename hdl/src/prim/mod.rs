@@ -17,6 +17,9 @@ pub mod rotate;
 pub mod row_ram;
 pub mod slot;
 pub mod tally;
+pub mod sized;
+pub mod slot;
+pub mod spread;
 #[cfg(test)]
 mod tests;
 pub mod word;

@@ -1,0 +1,257 @@
+//! Grants slots and assembly rows.
+
+use super::types::FrameRec;
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{SlotGrant, SlotReq};
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// Progress of the data request at hand: row arithmetic, room for it, grant.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Phase {
+    Empty,
+    Fit,
+    Room,
+    Grant,
+}
+
+/// Slots from a free list, rows from a ring in which a frame never wraps. Data requests (port 0) take rows and keep
+/// `RESERVE` slots free for bypass requests (port 1), which go first.
+#[derive(LogicBlock)]
+pub(super) struct Allocator<const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Start-up: `init_slot` runs through all slots.
+    pub init: Signal<In, Bit>,
+    pub init_slot: Signal<In, Bits<6>>,
+    pub s_slot: [MsgSink<SlotReq>; 2],
+    pub m_slot: [MsgSrc<SlotGrant>; 2],
+    /// Frames in grant order, data and bypass.
+    pub m_data: MsgSrc<FrameRec>,
+    pub m_bypass: MsgSrc<FrameRec>,
+    pub granted: Signal<Out, Bit>,
+    pub granted_slot: Signal<Out, Bits<6>>,
+    pub free_valid: Signal<In, Bit>,
+    pub free_slot: Signal<In, Bits<6>>,
+    pub free_rows: Signal<In, Bits<14>>,
+    in0: MsgSlice<SlotReq>,
+    in1: MsgSlice<SlotReq>,
+    out0: MsgSlice<SlotGrant>,
+    out1: MsgSlice<SlotGrant>,
+    free: MsgFifo<Bits<6>, 6>,
+    data: MsgFifo<FrameRec, 6>,
+    bypass: MsgFifo<FrameRec, 6>,
+    slots: DFF<Bits<7>>,
+    phase: DFF<Phase>,
+    rec: DFF<FrameRec>,
+    need: DFF<Bits<14>>,
+    end: DFF<Bits<14>>,
+    ptr: DFF<Bits<14>>,
+    to_end: DFF<Bits<14>>,
+    avail: DFF<Bits<14>>,
+    load: Signal<Local, Bit>,
+    grant0: Signal<Local, Bit>,
+    grant1: Signal<Local, Bit>,
+    used: Signal<Local, Bit>,
+    freed: Signal<Local, Bit>,
+    rounded0: Signal<Local, Bits<14>>,
+    rounded1: Signal<Local, Bits<14>>,
+    need0: Signal<Local, Bits<14>>,
+    need1: Signal<Local, Bits<14>>,
+    start: Signal<Local, Bits<14>>,
+    total: Signal<Local, Bits<14>>,
+    taken: Signal<Local, Bits<14>>,
+    given: Signal<Local, Bits<14>>,
+    below_k: Constant<Bits<14>>,
+    lk: Constant<Bits<4>>,
+    all_rows: Constant<Bits<14>>,
+    reserve: Constant<Bits<7>>,
+}
+
+/// Slots that data frames leave free.
+const RESERVE: u64 = 2;
+
+impl<const K: usize, const LK: usize> Default for Allocator<K, LK> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            init: Default::default(),
+            init_slot: Default::default(),
+            s_slot: Default::default(),
+            m_slot: Default::default(),
+            m_data: Default::default(),
+            m_bypass: Default::default(),
+            granted: Default::default(),
+            granted_slot: Default::default(),
+            free_valid: Default::default(),
+            free_slot: Default::default(),
+            free_rows: Default::default(),
+            in0: Default::default(),
+            in1: Default::default(),
+            out0: Default::default(),
+            out1: Default::default(),
+            free: Default::default(),
+            data: Default::default(),
+            bypass: Default::default(),
+            slots: Default::default(),
+            phase: Default::default(),
+            rec: Default::default(),
+            need: Default::default(),
+            end: Default::default(),
+            ptr: Default::default(),
+            to_end: Default::default(),
+            avail: Default::default(),
+            load: Default::default(),
+            grant0: Default::default(),
+            grant1: Default::default(),
+            used: Default::default(),
+            freed: Default::default(),
+            rounded0: Default::default(),
+            rounded1: Default::default(),
+            need0: Default::default(),
+            need1: Default::default(),
+            start: Default::default(),
+            total: Default::default(),
+            taken: Default::default(),
+            given: Default::default(),
+            below_k: Constant::new((K as u64 - 1).to_bits()),
+            lk: Constant::new((LK as u64).to_bits()),
+            all_rows: Constant::new(((super::ASM_BYTES / K) as u64).to_bits()),
+            reserve: Constant::new(RESERVE.to_bits()),
+        }
+    }
+}
+
+impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, slots, phase, rec, need, end, ptr, to_end, avail);
+        clock!(self, clock, in0, in1, out0, out1, free, data, bypass);
+        self.in0.reset.next = self.reset.val();
+        self.in1.reset.next = self.reset.val();
+        self.out0.reset.next = self.reset.val();
+        self.out1.reset.next = self.reset.val();
+        self.free.reset.next = self.reset.val();
+        self.data.reset.next = self.reset.val();
+        self.bypass.reset.next = self.reset.val();
+        MsgSink::<SlotReq>::link(&mut self.s_slot[0], &mut self.in0.s);
+        MsgSink::<SlotReq>::link(&mut self.s_slot[1], &mut self.in1.s);
+        MsgSrc::<SlotGrant>::link(&mut self.m_slot[0], &mut self.out0.m);
+        MsgSrc::<SlotGrant>::link(&mut self.m_slot[1], &mut self.out1.m);
+        MsgSrc::<FrameRec>::link(&mut self.m_data, &mut self.data.m);
+        MsgSrc::<FrameRec>::link(&mut self.m_bypass, &mut self.bypass.m);
+        self.rounded0.next = self.in0.m.data.val().frame_len + self.below_k.val();
+        self.rounded1.next = self.in1.m.data.val().frame_len + self.below_k.val();
+        self.need0.next = self.rounded0.val() >> self.lk.val();
+        self.need1.next = self.rounded1.val() >> self.lk.val();
+        // Who gets a slot
+        self.grant1.next = !self.init.val()
+            & self.in1.m.valid.val()
+            & self.free.m.valid.val()
+            & self.out1.s.ready.val()
+            & self.bypass.s.ready.val();
+        self.grant0.next = (self.phase.q.val() == Phase::Grant)
+            & !self.grant1.val()
+            & self.free.m.valid.val()
+            & (self.slots.q.val() > self.reserve.val())
+            & self.out0.s.ready.val()
+            & self.data.s.ready.val();
+        self.used.next = self.grant0.val() | self.grant1.val();
+        self.granted.next = self.used.val();
+        self.granted_slot.next = self.free.m.data.val();
+        self.free.m.ready.next = self.used.val();
+        self.in1.m.ready.next = self.grant1.val();
+        self.out1.s.valid.next = self.grant1.val();
+        self.out1.s.data.next.slot = self.free.m.data.val();
+        self.out1.s.data.next.base = bits::<18>(0);
+        self.bypass.s.valid.next = self.grant1.val();
+        self.bypass.s.data.next.slot = self.free.m.data.val();
+        self.bypass.s.data.next.frame_len = self.in1.m.data.val().frame_len;
+        self.bypass.s.data.next.hdr_len = self.in1.m.data.val().hdr_len;
+        self.bypass.s.data.next.pay_end = bit_cast::<14, 8>(self.in1.m.data.val().hdr_len);
+        self.bypass.s.data.next.raw = false;
+        self.bypass.s.data.next.row = bits::<13>(0);
+        self.bypass.s.data.next.rows = bits::<14>(0);
+        self.bypass.s.data.next.beats = bit_cast::<12, 14>(self.need1.val());
+        self.out0.s.valid.next = self.grant0.val();
+        self.out0.s.data.next.slot = self.free.m.data.val();
+        self.out0.s.data.next.base = bit_cast::<18, 13>(self.rec.q.val().row) << self.lk.val();
+        self.data.s.valid.next = self.grant0.val();
+        self.data.s.data.next = self.rec.q.val();
+        self.data.s.data.next.slot = self.free.m.data.val();
+        // Rows of the data request
+        self.start.next = self.ptr.q.val();
+        self.total.next = self.need.q.val();
+        if self.need.q.val() > self.to_end.q.val() {
+            self.start.next = bits::<14>(0);
+            self.total.next = self.need.q.val() + self.to_end.q.val();
+        }
+        self.load.next = self.grant0.val();
+        match self.phase.q.val() {
+            Phase::Empty => {
+                self.load.next = !self.init.val();
+            }
+            Phase::Fit => {
+                self.rec.d.next.row = bit_cast::<13, 14>(self.start.val());
+                self.rec.d.next.rows = self.total.val();
+                self.end.d.next = self.start.val() + self.need.q.val();
+                self.phase.d.next = Phase::Room;
+            }
+            Phase::Room => {
+                if self.avail.q.val() >= self.rec.q.val().rows {
+                    self.phase.d.next = Phase::Grant;
+                }
+            }
+            Phase::Grant => {
+                if self.grant0.val() {
+                    self.phase.d.next = Phase::Empty;
+                    self.ptr.d.next = self.end.q.val();
+                    self.to_end.d.next = self.all_rows.val() - self.end.q.val();
+                }
+            }
+            _ => {
+                self.phase.d.next = Phase::Empty;
+            }
+        }
+        self.in0.m.ready.next = self.load.val();
+        if self.load.val() & self.in0.m.valid.val() {
+            self.phase.d.next = Phase::Fit;
+            self.need.d.next = self.need0.val();
+            self.rec.d.next.frame_len = self.in0.m.data.val().frame_len;
+            self.rec.d.next.hdr_len = self.in0.m.data.val().hdr_len;
+            self.rec.d.next.pay_end = bit_cast::<14, 8>(self.in0.m.data.val().hdr_len) + bit_cast::<14, 13>(self.in0.m.data.val().pay_len);
+            self.rec.d.next.raw = self.in0.m.data.val().raw;
+            self.rec.d.next.beats = bit_cast::<12, 14>(self.need0.val());
+        }
+        self.taken.next = bits::<14>(0);
+        if self.grant0.val() {
+            self.taken.next = self.rec.q.val().rows;
+        }
+        self.given.next = bits::<14>(0);
+        if self.free_valid.val() {
+            self.given.next = self.free_rows.val();
+        }
+        self.avail.d.next = self.avail.q.val() - self.taken.val() + self.given.val();
+        // The free list
+        self.freed.next = self.init.val() | self.free_valid.val();
+        self.free.s.valid.next = self.freed.val();
+        self.free.s.data.next = self.free_slot.val();
+        if self.init.val() {
+            self.free.s.data.next = self.init_slot.val();
+        }
+        if self.freed.val() & !self.used.val() {
+            self.slots.d.next = self.slots.q.val() + 1;
+        }
+        if !self.freed.val() & self.used.val() {
+            self.slots.d.next = self.slots.q.val() - 1;
+        }
+        if self.reset.val() {
+            self.slots.d.next = bits::<7>(0);
+            self.phase.d.next = Phase::Empty;
+            self.ptr.d.next = bits::<14>(0);
+            self.to_end.d.next = self.all_rows.val();
+            self.avail.d.next = self.all_rows.val();
+        }
+    }
+}

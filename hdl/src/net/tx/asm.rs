@@ -1,0 +1,201 @@
+//! Write side of the assembly buffer: DMA rows always, inline bytes in the cycles between.
+
+use crate::bus::MsgSink;
+use crate::msg::InlineWrite;
+use crate::prim::keep_mask::{LenMask, RangeMask};
+use crate::prim::sized::SizedLaneRam;
+use crate::prim::spread::SpreadLanes;
+use crate::stream::MsgSlice;
+use rust_hdl::prelude::*;
+
+/// The assembly buffer. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
+/// bytes, each over at most two rows.
+#[derive(LogicBlock)]
+pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub asm_we: Signal<In, Bits<K>>,
+    pub asm_row1: Signal<In, Bits<K>>,
+    pub asm_addr: Signal<In, Bits<13>>,
+    pub asm_data: Signal<In, Bits<W>>,
+    pub s_inline: MsgSink<InlineWrite>,
+    /// An inline write is on offer or not yet in the buffer.
+    pub pending: Signal<Out, Bit>,
+    pub raddr: Signal<In, Bits<13>>,
+    pub rdata: Signal<Out, Bits<W>>,
+    ram: SizedLaneRam<W, K, 13>,
+    d_we: DFF<Bits<K>>,
+    d_row1: DFF<Bits<K>>,
+    d_addr: DFF<Bits<13>>,
+    d_data: DFF<Bits<W>>,
+    d_busy: DFF<Bit>,
+    input: MsgSlice<InlineWrite>,
+    range: RangeMask<K, 8>,
+    wrap: LenMask<K, 8>,
+    below: LenMask<K, 8>,
+    spread: SpreadLanes<W, K>,
+    count: DFF<Bits<3>>,
+    second: DFF<Bit>,
+    i_valid: DFF<Bit>,
+    i_final: DFF<Bit>,
+    i_we: DFF<Bits<K>>,
+    i_row1: DFF<Bits<K>>,
+    i_addr: DFF<Bits<13>>,
+    i_data: DFF<Bits<W>>,
+    fire: Signal<Local, Bit>,
+    load: Signal<Local, Bit>,
+    split: Signal<Local, Bit>,
+    came: Signal<Local, Bit>,
+    went: Signal<Local, Bit>,
+    dst: Signal<Local, Bits<18>>,
+    len: Signal<Local, Bits<8>>,
+    data: Signal<Local, Bits<128>>,
+    at: Signal<Local, Bits<8>>,
+    end: Signal<Local, Bits<8>>,
+    row: Signal<Local, Bits<18>>,
+    narrow: Constant<Bit>,
+    lane_bits: Constant<Bits<8>>,
+    k: Constant<Bits<8>>,
+    lk: Constant<Bits<4>>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for Assembly<W, K, LK> {
+    fn default() -> Self {
+        assert!(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64, LK its logarithm");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            asm_we: Default::default(),
+            asm_row1: Default::default(),
+            asm_addr: Default::default(),
+            asm_data: Default::default(),
+            s_inline: Default::default(),
+            pending: Default::default(),
+            raddr: Default::default(),
+            rdata: Default::default(),
+            ram: SizedLaneRam::new((super::ASM_BYTES / K).trailing_zeros() as usize),
+            d_we: Default::default(),
+            d_row1: Default::default(),
+            d_addr: Default::default(),
+            d_data: Default::default(),
+            d_busy: Default::default(),
+            input: Default::default(),
+            range: Default::default(),
+            wrap: Default::default(),
+            below: Default::default(),
+            spread: Default::default(),
+            count: Default::default(),
+            second: Default::default(),
+            i_valid: Default::default(),
+            i_final: Default::default(),
+            i_we: Default::default(),
+            i_row1: Default::default(),
+            i_addr: Default::default(),
+            i_data: Default::default(),
+            fire: Default::default(),
+            load: Default::default(),
+            split: Default::default(),
+            came: Default::default(),
+            went: Default::default(),
+            dst: Default::default(),
+            len: Default::default(),
+            data: Default::default(),
+            at: Default::default(),
+            end: Default::default(),
+            row: Default::default(),
+            narrow: Constant::new(K < 16),
+            lane_bits: Constant::new((K as u64 - 1).to_bits()),
+            k: Constant::new((K as u64).to_bits()),
+            lk: Constant::new((LK as u64).to_bits()),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, d_we, d_row1, d_addr, d_data, d_busy, count, second, i_valid, i_final, i_we, i_row1, i_addr, i_data);
+        clock!(self, clock, ram, input);
+        self.input.reset.next = self.reset.val();
+        self.d_we.d.next = self.asm_we.val();
+        self.d_row1.d.next = self.asm_row1.val();
+        self.d_addr.d.next = self.asm_addr.val();
+        self.d_data.d.next = self.asm_data.val();
+        self.d_busy.d.next = self.asm_we.val().any();
+        // Taken by hand instead of by link, to count what is inside.
+        self.came.next = self.s_inline.valid.val() & self.input.s.ready.val();
+        self.s_inline.ready.next = self.input.s.ready.val();
+        self.input.s.valid.next = self.s_inline.valid.val();
+        self.input.s.data.next = self.s_inline.data.val();
+        self.fire.next = self.i_valid.q.val() & !self.d_busy.q.val();
+        self.load.next = self.input.m.valid.val() & (self.fire.val() | !self.i_valid.q.val());
+        // The piece at hand
+        self.dst.next = self.input.m.data.val().dst;
+        self.len.next = bit_cast::<8, 5>(self.input.m.data.val().len);
+        self.data.next = self.input.m.data.val().data;
+        self.split.next = self.narrow.val() & (self.input.m.data.val().len > 8) & !self.second.q.val();
+        if self.split.val() {
+            self.len.next = bits::<8>(8);
+        }
+        if self.second.q.val() {
+            self.dst.next = self.input.m.data.val().dst + 8;
+            self.len.next = bit_cast::<8, 5>(self.input.m.data.val().len) - 8;
+            self.data.next = self.input.m.data.val().data >> 64;
+        }
+        self.at.next = self.dst.val().get_bits::<8>(0) & self.lane_bits.val();
+        self.end.next = self.at.val() + self.len.val();
+        self.row.next = self.dst.val() >> self.lk.val();
+        self.range.lo.next = self.at.val();
+        self.range.hi.next = self.end.val();
+        self.wrap.len.next = bits::<8>(0);
+        if self.end.val() > self.k.val() {
+            self.wrap.len.next = self.end.val() - self.k.val();
+        }
+        self.below.len.next = self.at.val();
+        self.spread.x.next = self.data.val();
+        self.spread.n.next = self.dst.val().get_bits::<4>(0);
+        self.input.m.ready.next = self.load.val() & !self.split.val();
+        if self.fire.val() {
+            self.i_valid.d.next = false;
+        }
+        if self.load.val() {
+            self.i_valid.d.next = true;
+            self.i_final.d.next = !self.split.val();
+            self.second.d.next = self.split.val();
+            self.i_we.d.next = self.range.keep.val() | self.wrap.keep.val();
+            self.i_row1.d.next = self.below.keep.val();
+            self.i_addr.d.next = self.row.val().get_bits::<13>(0);
+            self.i_data.d.next = self.spread.y.val();
+        }
+        self.went.next = self.fire.val() & self.i_final.q.val();
+        if self.came.val() & !self.went.val() {
+            self.count.d.next = self.count.q.val() + 1;
+        }
+        if self.went.val() & !self.came.val() {
+            self.count.d.next = self.count.q.val() - 1;
+        }
+        self.pending.next = self.s_inline.valid.val() | self.count.q.val().any();
+        // The port
+        self.ram.we.next = bits::<K>(0);
+        if self.i_valid.q.val() {
+            self.ram.we.next = self.i_we.q.val();
+        }
+        self.ram.row1.next = self.i_row1.q.val();
+        self.ram.waddr.next = self.i_addr.q.val();
+        self.ram.wdata.next = self.i_data.q.val();
+        if self.d_busy.q.val() {
+            self.ram.we.next = self.d_we.q.val();
+            self.ram.row1.next = self.d_row1.q.val();
+            self.ram.waddr.next = self.d_addr.q.val();
+            self.ram.wdata.next = self.d_data.q.val();
+        }
+        self.ram.raddr.next = self.raddr.val();
+        self.rdata.next = self.ram.rdata.val();
+        if self.reset.val() {
+            self.d_busy.d.next = false;
+            self.count.d.next = bits::<3>(0);
+            self.second.d.next = false;
+            self.i_valid.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Egress: slots, assembly buffer, ICRC insertion. See README.md.
+
+mod alloc;
+mod asm;
+mod insert;
+mod outfifo;
+mod picker;
+mod reader;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use crate::bus::{AxisSrc, MsgSink, MsgSrc};
+use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
+use crate::prim::sized::SizedRam;
+use crate::roce::header::SLOT_BYTES;
+use crate::stream::MsgFifo;
+use alloc::Allocator;
+use asm::Assembly;
+use insert::IcrcInsert;
+use outfifo::OutFifo;
+use picker::Picker;
+use reader::FrameReader;
+use rust_hdl::prelude::*;
+use slots::SlotTable;
+use types::FrameRec;
+
+/// Bytes of the assembly buffer.
+pub const ASM_BYTES: usize = 65536;
+/// Slots: frames granted and not yet gone.
+pub const SLOTS: usize = 64;
+/// Bytes of the output FIFO: more than any frame a `SlotReq` can ask for, and three of the largest RoCE frames.
+pub const OUT_BYTES: usize = 16384;
+
+/// Events on `stat`.
+pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
+
+/// Puts outgoing frames together and sends them.
+#[derive(LogicBlock)]
+pub struct Egress<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; forgets all frames. Grants begin 64 cycles later.
+    pub reset: Signal<In, Bit>,
+    /// 0: data frames, 1: bypass frames.
+    pub s_slot: [MsgSink<SlotReq>; 2],
+    pub m_slot: [MsgSrc<SlotGrant>; 2],
+    pub s_seal: [MsgSink<SlotSeal>; 2],
+    pub s_pay_done: MsgSink<PayDone>,
+    pub s_hdr: MsgSink<HdrDone>,
+    pub hdr_we: Signal<In, Bit>,
+    pub hdr_addr: Signal<In, Bits<10>>,
+    pub hdr_data: Signal<In, Bits<W>>,
+    pub asm_we: Signal<In, Bits<K>>,
+    pub asm_row1: Signal<In, Bits<K>>,
+    pub asm_addr: Signal<In, Bits<13>>,
+    pub asm_data: Signal<In, Bits<W>>,
+    pub s_inline: MsgSink<InlineWrite>,
+    pub m: AxisSrc<W, K>,
+    pub m_done: MsgSrc<TxDone>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<2>>,
+    alloc: Allocator<K, LK>,
+    slots: SlotTable,
+    picker: Picker,
+    reader: FrameReader<W, K, LK>,
+    insert: IcrcInsert<W, K, LK>,
+    out: OutFifo<W, K>,
+    assembly: Assembly<W, K, LK>,
+    headers: SizedRam<Bits<W>, 10>,
+    done: MsgFifo<TxDone, 7>,
+    done_room: DFF<Bit>,
+    h_we: DFF<Bit>,
+    h_addr: DFF<Bits<10>>,
+    h_data: DFF<Bits<W>>,
+    init: DFF<Bits<7>>,
+    initial: Signal<Local, Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, LK> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_slot: Default::default(),
+            m_slot: Default::default(),
+            s_seal: Default::default(),
+            s_pay_done: Default::default(),
+            s_hdr: Default::default(),
+            hdr_we: Default::default(),
+            hdr_addr: Default::default(),
+            hdr_data: Default::default(),
+            asm_we: Default::default(),
+            asm_row1: Default::default(),
+            asm_addr: Default::default(),
+            asm_data: Default::default(),
+            s_inline: Default::default(),
+            m: Default::default(),
+            m_done: Default::default(),
+            stat: Default::default(),
+            alloc: Default::default(),
+            slots: Default::default(),
+            picker: Default::default(),
+            reader: Default::default(),
+            insert: Default::default(),
+            out: Default::default(),
+            assembly: Default::default(),
+            headers: SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize),
+            done: Default::default(),
+            done_room: Default::default(),
+            h_we: Default::default(),
+            h_addr: Default::default(),
+            h_data: Default::default(),
+            init: Default::default(),
+            initial: Default::default(),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, done_room, h_we, h_addr, h_data, init);
+        clock!(self, clock, alloc, slots, picker, reader, insert, out, assembly, headers, done);
+        self.alloc.reset.next = self.reset.val();
+        self.slots.reset.next = self.reset.val();
+        self.picker.reset.next = self.reset.val();
+        self.reader.reset.next = self.reset.val();
+        self.insert.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
+        self.assembly.reset.next = self.reset.val();
+        self.done.reset.next = self.reset.val();
+        MsgSink::<SlotReq>::link(&mut self.s_slot[0], &mut self.alloc.s_slot[0]);
+        MsgSink::<SlotReq>::link(&mut self.s_slot[1], &mut self.alloc.s_slot[1]);
+        MsgSrc::<SlotGrant>::link(&mut self.m_slot[0], &mut self.alloc.m_slot[0]);
+        MsgSrc::<SlotGrant>::link(&mut self.m_slot[1], &mut self.alloc.m_slot[1]);
+        MsgSink::<SlotSeal>::link(&mut self.s_seal[0], &mut self.slots.s_seal[0]);
+        MsgSink::<SlotSeal>::link(&mut self.s_seal[1], &mut self.slots.s_seal[1]);
+        MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.slots.s_pay_done);
+        MsgSink::<HdrDone>::link(&mut self.s_hdr, &mut self.slots.s_hdr);
+        MsgSink::<InlineWrite>::link(&mut self.s_inline, &mut self.assembly.s_inline);
+        MsgSrc::<FrameRec>::join(&mut self.alloc.m_data, &mut self.picker.s_rec[0]);
+        MsgSrc::<FrameRec>::join(&mut self.alloc.m_bypass, &mut self.picker.s_rec[1]);
+        AxisSrc::<W, K>::link(&mut self.m, &mut self.out.m);
+        MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.done.m);
+        // Start-up: every slot into the free list, every counter to zero.
+        self.initial.next = !self.init.q.val().get_bit(6);
+        if self.initial.val() {
+            self.init.d.next = self.init.q.val() + 1;
+        }
+        self.alloc.init.next = self.initial.val();
+        self.alloc.init_slot.next = self.init.q.val().get_bits::<6>(0);
+        self.slots.init.next = self.initial.val();
+        self.slots.init_slot.next = self.init.q.val().get_bits::<6>(0);
+        self.slots.granted.next = self.alloc.granted.val();
+        self.slots.granted_slot.next = self.alloc.granted_slot.val();
+        self.slots.hold.next = self.assembly.pending.val();
+        self.picker.seal_we.next = self.slots.seal_we.val();
+        self.picker.seal.next = self.slots.seal.val();
+        self.picker.hdr_we.next = self.slots.hdr_we.val();
+        self.picker.hdr.next = self.slots.hdr.val();
+        for i in 0..2 {
+            self.slots.ask[i].next = self.picker.ask[i].val();
+            self.picker.sealed[i].next = self.slots.sealed[i].val();
+            self.picker.headed[i].next = self.slots.headed[i].val();
+            self.picker.failed[i].next = self.slots.failed[i].val();
+        }
+        self.reader.valid.next = self.picker.valid.val();
+        self.reader.job.next = self.picker.job.val();
+        self.reader.done.next = self.picker.done.val();
+        self.picker.take.next = self.reader.take.val();
+        self.alloc.free_valid.next = self.reader.free_valid.val();
+        self.alloc.free_slot.next = self.reader.free_slot.val();
+        self.alloc.free_rows.next = self.reader.free_rows.val();
+        // Memories
+        self.h_we.d.next = self.hdr_we.val();
+        self.h_addr.d.next = self.hdr_addr.val();
+        self.h_data.d.next = self.hdr_data.val();
+        self.headers.write_en.next = self.h_we.q.val();
+        self.headers.write_addr.next = self.h_addr.q.val();
+        self.headers.write_data.next = self.h_data.q.val();
+        self.headers.read_addr.next = self.reader.hdr_addr.val();
+        self.reader.hdr_data.next = self.headers.read_data.val();
+        self.assembly.asm_we.next = self.asm_we.val();
+        self.assembly.asm_row1.next = self.asm_row1.val();
+        self.assembly.asm_addr.next = self.asm_addr.val();
+        self.assembly.asm_data.next = self.asm_data.val();
+        self.assembly.raddr.next = self.reader.asm_addr.val();
+        self.reader.asm_data.next = self.assembly.rdata.val();
+        // The way out
+        self.insert.beat_valid.next = self.reader.beat_valid.val();
+        self.insert.beat.next = self.reader.beat.val();
+        self.insert.tag.next = self.reader.tag.val();
+        self.out.valid.next = self.insert.out_valid.val();
+        self.out.data.next = self.insert.out.val();
+        self.out.len.next = self.insert.out_len.val();
+        self.out.last.next = self.insert.out_last.val();
+        self.reader.popped.next = self.out.popped.val();
+        // 128 places; a handful for what is decided but not yet in the count.
+        self.done_room.d.next = self.done.level.val() < 120;
+        self.reader.done_room.next = self.done_room.q.val();
+        self.done.s.valid.next = self.reader.report.val();
+        self.done.s.data.next = self.reader.report_data.val();
+        self.stat.next = bits::<2>(0);
+        if self.reader.sent.val() {
+            self.stat.next = bits::<2>(1);
+        }
+        if self.reader.aborted.val() {
+            self.stat.next = bits::<2>(2);
+        }
+        if self.reset.val() {
+            self.init.d.next = bits::<7>(0);
+            self.h_we.d.next = false;
+        }
+    }
+}

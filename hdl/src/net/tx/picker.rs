@@ -1,0 +1,148 @@
+//! Chooses the next frame to leave and decides its fate.
+
+use super::types::{FrameRec, TxJob};
+use crate::bus::MsgSink;
+use crate::msg::{HdrDone, SlotSeal, TxDone};
+use crate::prim::ram::RamAsync;
+use rust_hdl::prelude::*;
+
+/// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles.
+#[derive(LogicBlock, Default)]
+pub(super) struct Picker {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// 0: data, 1: bypass.
+    pub s_rec: [MsgSink<FrameRec>; 2],
+    /// Questions to and answers from the slot table about the heads.
+    pub ask: [Signal<Out, Bits<6>>; 2],
+    pub sealed: [Signal<In, Bit>; 2],
+    pub headed: [Signal<In, Bit>; 2],
+    pub failed: [Signal<In, Bit>; 2],
+    pub seal_we: Signal<In, Bit>,
+    pub seal: Signal<In, SlotSeal>,
+    pub hdr_we: Signal<In, Bit>,
+    pub hdr: Signal<In, HdrDone>,
+    pub valid: Signal<Out, Bit>,
+    pub job: Signal<Out, TxJob>,
+    pub done: Signal<Out, TxDone>,
+    pub take: Signal<In, Bit>,
+    seals: RamAsync<SlotSeal, 6>,
+    headers: RamAsync<HdrDone, 6>,
+    ready0: DFF<Bit>,
+    ready1: DFF<Bit>,
+    // The chosen frame with all that is known about it.
+    p_valid: DFF<Bit>,
+    p_rec: DFF<FrameRec>,
+    p_seal: DFF<SlotSeal>,
+    p_hdr: DFF<HdrDone>,
+    p_failed: DFF<Bit>,
+    p_bypass: DFF<Bit>,
+    // The job.
+    j_valid: DFF<Bit>,
+    j_job: DFF<TxJob>,
+    j_done: DFF<TxDone>,
+    go: Signal<Local, Bit>,
+    advance: Signal<Local, Bit>,
+    slot: Signal<Local, Bits<6>>,
+    bad_header: Signal<Local, Bit>,
+    empty: Signal<Local, Bit>,
+    drop: Signal<Local, Bit>,
+    status: Signal<Local, Bits<8>>,
+}
+
+impl Logic for Picker {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass, j_valid, j_job, j_done);
+        clock!(self, clock, seals, headers);
+        self.seals.write_en.next = self.seal_we.val();
+        self.seals.write_addr.next = self.seal.val().slot;
+        self.seals.write_data.next = self.seal.val();
+        self.headers.write_en.next = self.hdr_we.val();
+        self.headers.write_addr.next = self.hdr.val().slot;
+        self.headers.write_data.next = self.hdr.val();
+        for i in 0..2 {
+            self.ask[i].next = self.s_rec[i].data.val().slot;
+        }
+        // Choice
+        self.advance.next = !self.j_valid.q.val() | self.take.val();
+        self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & (!self.p_valid.q.val() | self.advance.val());
+        self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
+        self.s_rec[0].ready.next = self.go.val() & !self.ready1.q.val();
+        self.ready0.d.next = self.s_rec[0].valid.val()
+            & self.sealed[0].val()
+            & (self.headed[0].val() | self.s_rec[0].data.val().raw)
+            & !(self.go.val() & !self.ready1.q.val());
+        self.ready1.d.next = self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
+        self.slot.next = self.s_rec[0].data.val().slot;
+        if self.ready1.q.val() {
+            self.slot.next = self.s_rec[1].data.val().slot;
+        }
+        self.seals.read_addr.next = self.slot.val();
+        self.headers.read_addr.next = self.slot.val();
+        if self.advance.val() {
+            self.p_valid.d.next = false;
+        }
+        if self.go.val() {
+            self.p_valid.d.next = true;
+            self.p_rec.d.next = self.s_rec[0].data.val();
+            self.p_failed.d.next = self.failed[0].val();
+            self.p_bypass.d.next = self.ready1.q.val();
+            self.p_seal.d.next = self.seals.read_data.val();
+            self.p_hdr.d.next = self.headers.read_data.val();
+            if self.ready1.q.val() {
+                self.p_rec.d.next = self.s_rec[1].data.val();
+                self.p_failed.d.next = self.failed[1].val();
+            }
+        }
+        // Fate
+        self.bad_header.next = !self.p_rec.q.val().raw & (self.p_hdr.q.val().abort | (self.p_hdr.q.val().len != self.p_rec.q.val().hdr_len));
+        self.empty.next = self.p_rec.q.val().beats == 0;
+        self.drop.next = self.bad_header.val() | self.empty.val() | self.p_seal.q.val().abort | self.p_failed.q.val();
+        // CqeStatus: LocalQpOperation, LocalLength, the seal's own, Fatal.
+        self.status.next = bits::<8>(0);
+        if self.bad_header.val() {
+            self.status.next = bits::<8>(2);
+        }
+        if self.empty.val() {
+            self.status.next = bits::<8>(1);
+        }
+        if self.p_seal.q.val().abort {
+            self.status.next = self.p_seal.q.val().status;
+        }
+        if self.p_failed.q.val() {
+            self.status.next = bits::<8>(19);
+        }
+        if self.advance.val() {
+            self.j_valid.d.next = self.p_valid.q.val();
+            self.j_job.d.next.slot = self.p_rec.q.val().slot;
+            self.j_job.d.next.frame_len = self.p_rec.q.val().frame_len;
+            self.j_job.d.next.hdr_len = self.p_rec.q.val().hdr_len;
+            self.j_job.d.next.pay_end = self.p_rec.q.val().pay_end;
+            self.j_job.d.next.raw = self.p_rec.q.val().raw;
+            self.j_job.d.next.row = self.p_rec.q.val().row;
+            self.j_job.d.next.rows = self.p_rec.q.val().rows;
+            self.j_job.d.next.beats = self.p_rec.q.val().beats;
+            self.j_job.d.next.vlan = self.p_hdr.q.val().vlan;
+            self.j_job.d.next.ipv6 = self.p_hdr.q.val().ipv6;
+            self.j_job.d.next.drop = self.drop.val();
+            // The requester hears nothing of bypass frames: they are not its own.
+            self.j_job.d.next.report = !self.p_bypass.q.val()
+                & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));
+            self.j_done.d.next.qpn = self.p_seal.q.val().qpn;
+            self.j_done.d.next.epoch = self.p_seal.q.val().epoch;
+            self.j_done.d.next.psn = self.p_seal.q.val().psn;
+            self.j_done.d.next.wqe_index = self.p_seal.q.val().wqe_index;
+            self.j_done.d.next.status = self.status.val();
+        }
+        self.valid.next = self.j_valid.q.val();
+        self.job.next = self.j_job.q.val();
+        self.done.next = self.j_done.q.val();
+        if self.reset.val() {
+            self.ready0.d.next = false;
+            self.ready1.d.next = false;
+            self.p_valid.d.next = false;
+            self.j_valid.d.next = false;
+        }
+    }
+}

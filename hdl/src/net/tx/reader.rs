@@ -1,0 +1,278 @@
+//! Reads jobs out of header RAM and assembly buffer, one beat a cycle.
+
+use super::types::{BeatTag, TxJob};
+use crate::msg::TxDone;
+use crate::prim::keep_mask::{KeepMask, LenMask};
+use rust_hdl::prelude::*;
+
+/// Row r of a frame: header bytes, then payload bytes, then zeros (pad and ICRC place). A frame starts only when the
+/// output FIFO has room for all of it, so nothing behind this ever waits. Frames follow each other without a gap.
+#[derive(LogicBlock)]
+pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub valid: Signal<In, Bit>,
+    pub job: Signal<In, TxJob>,
+    pub done: Signal<In, TxDone>,
+    pub take: Signal<Out, Bit>,
+    /// The `TxDone` FIFO can take one more.
+    pub done_room: Signal<In, Bit>,
+    /// A beat left the output FIFO.
+    pub popped: Signal<In, Bit>,
+    /// Read ports of the memories; data comes a cycle later.
+    pub hdr_addr: Signal<Out, Bits<10>>,
+    pub hdr_data: Signal<In, Bits<W>>,
+    pub asm_addr: Signal<Out, Bits<13>>,
+    pub asm_data: Signal<In, Bits<W>>,
+    /// The slot and its rows are free again.
+    pub free_valid: Signal<Out, Bit>,
+    pub free_slot: Signal<Out, Bits<6>>,
+    pub free_rows: Signal<Out, Bits<14>>,
+    pub report: Signal<Out, Bit>,
+    pub report_data: Signal<Out, TxDone>,
+    pub sent: Signal<Out, Bit>,
+    pub aborted: Signal<Out, Bit>,
+    pub beat_valid: Signal<Out, Bit>,
+    pub beat: Signal<Out, Bits<W>>,
+    pub tag: Signal<Out, BeatTag>,
+    // The frame being read.
+    active: DFF<Bit>,
+    row: DFF<Bits<13>>,
+    hrow: DFF<Bits<10>>,
+    hdr_left: DFF<Bits<8>>,
+    pay_left: DFF<Bits<14>>,
+    body_left: DFF<Bits<14>>,
+    len_left: DFF<Bits<14>>,
+    first: DFF<Bit>,
+    cur: DFF<TxJob>,
+    cur_done: DFF<TxDone>,
+    room: DFF<Bits<12>>,
+    last: Signal<Local, Bit>,
+    finish: Signal<Local, Bit>,
+    start: Signal<Local, Bit>,
+    discard: Signal<Local, Bit>,
+    reserved: Signal<Local, Bits<12>>,
+    released: Signal<Local, Bits<12>>,
+    // Given back, a cycle later.
+    f_valid: DFF<Bit>,
+    f_slot: DFF<Bits<6>>,
+    f_rows: DFF<Bits<14>>,
+    f_report: DFF<Bit>,
+    f_done: DFF<TxDone>,
+    f_sent: DFF<Bit>,
+    f_aborted: DFF<Bit>,
+    // Stage 1: beside the memories' read registers.
+    hdr_mask: LenMask<K, 8>,
+    pay_mask: LenMask<K, 14>,
+    valid1: DFF<Bit>,
+    tag1: DFF<BeatTag>,
+    hdr_lanes: DFF<Bits<K>>,
+    pay_lanes: DFF<Bits<K>>,
+    // Stage 2: the beat.
+    hdr_bits: KeepMask<W, K>,
+    pay_bits: KeepMask<W, K>,
+    valid2: DFF<Bit>,
+    tag2: DFF<BeatTag>,
+    data2: DFF<Bits<W>>,
+    frame: Signal<Local, Bits<14>>,
+    k8: Constant<Bits<8>>,
+    k14: Constant<Bits<14>>,
+    slot_shift: Constant<Bits<3>>,
+    depth: Constant<Bits<12>>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for FrameReader<W, K, LK> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            valid: Default::default(),
+            job: Default::default(),
+            done: Default::default(),
+            take: Default::default(),
+            done_room: Default::default(),
+            popped: Default::default(),
+            hdr_addr: Default::default(),
+            hdr_data: Default::default(),
+            asm_addr: Default::default(),
+            asm_data: Default::default(),
+            free_valid: Default::default(),
+            free_slot: Default::default(),
+            free_rows: Default::default(),
+            report: Default::default(),
+            report_data: Default::default(),
+            sent: Default::default(),
+            aborted: Default::default(),
+            beat_valid: Default::default(),
+            beat: Default::default(),
+            tag: Default::default(),
+            active: Default::default(),
+            row: Default::default(),
+            hrow: Default::default(),
+            hdr_left: Default::default(),
+            pay_left: Default::default(),
+            body_left: Default::default(),
+            len_left: Default::default(),
+            first: Default::default(),
+            cur: Default::default(),
+            cur_done: Default::default(),
+            room: Default::default(),
+            last: Default::default(),
+            finish: Default::default(),
+            start: Default::default(),
+            discard: Default::default(),
+            reserved: Default::default(),
+            released: Default::default(),
+            f_valid: Default::default(),
+            f_slot: Default::default(),
+            f_rows: Default::default(),
+            f_report: Default::default(),
+            f_done: Default::default(),
+            f_sent: Default::default(),
+            f_aborted: Default::default(),
+            hdr_mask: Default::default(),
+            pay_mask: Default::default(),
+            valid1: Default::default(),
+            tag1: Default::default(),
+            hdr_lanes: Default::default(),
+            pay_lanes: Default::default(),
+            hdr_bits: Default::default(),
+            pay_bits: Default::default(),
+            valid2: Default::default(),
+            tag2: Default::default(),
+            data2: Default::default(),
+            frame: Default::default(),
+            k8: Constant::new((K as u64).to_bits()),
+            k14: Constant::new((K as u64).to_bits()),
+            slot_shift: Constant::new(u64::from((super::SLOT_BYTES / K).trailing_zeros()).to_bits()),
+            depth: Constant::new(((super::OUT_BYTES / K) as u64).to_bits()),
+        }
+    }
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, active, row, hrow, hdr_left, pay_left, body_left, len_left, first, cur, cur_done, room);
+        dff_setup!(self, clock, f_valid, f_slot, f_rows, f_report, f_done, f_sent, f_aborted);
+        dff_setup!(self, clock, valid1, tag1, hdr_lanes, pay_lanes, valid2, tag2, data2);
+        self.last.next = self.len_left.q.val() <= self.k14.val();
+        self.finish.next = self.active.q.val() & self.last.val();
+        self.start.next = self.valid.val()
+            & !self.job.val().drop
+            & self.done_room.val()
+            & (self.room.q.val() >= self.job.val().beats)
+            & (self.finish.val() | !self.active.q.val());
+        // Only between frames, because both give back through the same registers.
+        self.discard.next = self.valid.val() & self.job.val().drop & self.done_room.val() & !self.active.q.val();
+        self.take.next = self.start.val() | self.discard.val();
+        self.hdr_addr.next = self.hrow.q.val();
+        self.asm_addr.next = self.row.q.val();
+        // Counters: what is left of header, header and payload, frame without ICRC, frame.
+        self.row.d.next = self.row.q.val() + 1;
+        self.hrow.d.next = self.hrow.q.val() + 1;
+        self.first.d.next = false;
+        self.hdr_left.d.next = bits::<8>(0);
+        if self.hdr_left.q.val() > self.k8.val() {
+            self.hdr_left.d.next = self.hdr_left.q.val() - self.k8.val();
+        }
+        self.pay_left.d.next = bits::<14>(0);
+        if self.pay_left.q.val() > self.k14.val() {
+            self.pay_left.d.next = self.pay_left.q.val() - self.k14.val();
+        }
+        self.body_left.d.next = bits::<14>(0);
+        if self.body_left.q.val() > self.k14.val() {
+            self.body_left.d.next = self.body_left.q.val() - self.k14.val();
+        }
+        self.len_left.d.next = self.len_left.q.val() - self.k14.val();
+        if self.finish.val() {
+            self.active.d.next = false;
+        }
+        if self.start.val() {
+            self.active.d.next = true;
+            self.first.d.next = true;
+            self.cur.d.next = self.job.val();
+            self.cur_done.d.next = self.done.val();
+            self.row.d.next = self.job.val().row;
+            self.hrow.d.next = bit_cast::<10, 6>(self.job.val().slot) << self.slot_shift.val();
+            self.hdr_left.d.next = self.job.val().hdr_len;
+            self.pay_left.d.next = self.job.val().pay_end;
+            self.len_left.d.next = self.job.val().frame_len;
+            self.body_left.d.next = self.job.val().frame_len - 4;
+            if self.job.val().raw {
+                self.hdr_left.d.next = bits::<8>(0);
+                self.body_left.d.next = self.job.val().frame_len;
+            }
+        }
+        // Room in the output FIFO, for whole frames
+        self.reserved.next = bits::<12>(0);
+        if self.start.val() {
+            self.reserved.next = self.job.val().beats;
+        }
+        self.released.next = bits::<12>(0);
+        if self.popped.val() {
+            self.released.next = bits::<12>(1);
+        }
+        self.room.d.next = self.room.q.val() - self.reserved.val() + self.released.val();
+        // Giving back
+        self.f_valid.d.next = self.finish.val() | self.discard.val();
+        self.f_sent.d.next = self.finish.val();
+        self.f_aborted.d.next = self.discard.val();
+        self.f_slot.d.next = self.cur.q.val().slot;
+        self.f_rows.d.next = self.cur.q.val().rows;
+        self.f_done.d.next = self.cur_done.q.val();
+        self.f_report.d.next = self.finish.val() & self.cur.q.val().report;
+        if self.discard.val() {
+            self.f_slot.d.next = self.job.val().slot;
+            self.f_rows.d.next = self.job.val().rows;
+            self.f_done.d.next = self.done.val();
+            self.f_report.d.next = self.job.val().report;
+        }
+        self.free_valid.next = self.f_valid.q.val();
+        self.free_slot.next = self.f_slot.q.val();
+        self.free_rows.next = self.f_rows.q.val();
+        self.report.next = self.f_report.q.val();
+        self.report_data.next = self.f_done.q.val();
+        self.sent.next = self.f_sent.q.val();
+        self.aborted.next = self.f_aborted.q.val();
+        // Stage 1
+        self.hdr_mask.len.next = self.hdr_left.q.val();
+        self.pay_mask.len.next = self.pay_left.q.val();
+        self.hdr_lanes.d.next = self.hdr_mask.keep.val();
+        self.pay_lanes.d.next = self.pay_mask.keep.val() & !self.hdr_mask.keep.val();
+        self.valid1.d.next = self.active.q.val();
+        self.tag1.d.next.first = self.first.q.val();
+        self.tag1.d.next.last = self.last.val();
+        self.tag1.d.next.vlan = self.cur.q.val().vlan;
+        self.tag1.d.next.ipv6 = self.cur.q.val().ipv6;
+        self.frame.next = self.cur.q.val().frame_len;
+        self.tag1.d.next.turn = self.frame.val().get_bits::<2>(0);
+        self.tag1.d.next.len = self.k8.val();
+        if self.last.val() {
+            self.tag1.d.next.len = self.len_left.q.val().get_bits::<8>(0);
+        }
+        self.tag1.d.next.body = self.k8.val();
+        if self.body_left.q.val() <= self.k14.val() {
+            self.tag1.d.next.body = self.body_left.q.val().get_bits::<8>(0);
+        }
+        // Stage 2
+        self.hdr_bits.keep.next = self.hdr_lanes.q.val();
+        self.pay_bits.keep.next = self.pay_lanes.q.val();
+        self.valid2.d.next = self.valid1.q.val();
+        self.tag2.d.next = self.tag1.q.val();
+        self.data2.d.next = (self.hdr_data.val() & self.hdr_bits.mask.val()) | (self.asm_data.val() & self.pay_bits.mask.val());
+        self.beat_valid.next = self.valid2.q.val();
+        self.beat.next = self.data2.q.val();
+        self.tag.next = self.tag2.q.val();
+        if self.reset.val() {
+            self.active.d.next = false;
+            self.f_valid.d.next = false;
+            self.f_report.d.next = false;
+            self.f_sent.d.next = false;
+            self.f_aborted.d.next = false;
+            self.valid1.d.next = false;
+            self.valid2.d.next = false;
+            self.room.d.next = self.depth.val();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What is known about each slot: sealed, reads outstanding, header there, read error.
+
+use crate::bus::MsgSink;
+use crate::msg::{HdrDone, PayDone, SlotSeal};
+use crate::prim::arb::BinToOneHot;
+use crate::prim::ram::RamAsync;
+use crate::stream::MsgSlice;
+use rust_hdl::prelude::*;
+
+/// Follows seals, finished reads and headers. Finished reads and seals pass one by one through a counter per slot, which
+/// the seal raises by the number of reads and every finished read lowers by one: zero means none outstanding, whichever
+/// came first.
+#[derive(LogicBlock, Default)]
+pub(super) struct SlotTable {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Start-up: the counter of `init_slot` is cleared.
+    pub init: Signal<In, Bit>,
+    pub init_slot: Signal<In, Bits<6>>,
+    /// A new owner of `granted_slot`.
+    pub granted: Signal<In, Bit>,
+    pub granted_slot: Signal<In, Bits<6>>,
+    pub s_seal: [MsgSink<SlotSeal>; 2],
+    pub s_pay_done: MsgSink<PayDone>,
+    pub s_hdr: MsgSink<HdrDone>,
+    /// Inline data is still under way: seals of port 0 wait.
+    pub hold: Signal<In, Bit>,
+    pub seal_we: Signal<Out, Bit>,
+    pub seal: Signal<Out, SlotSeal>,
+    pub hdr_we: Signal<Out, Bit>,
+    pub hdr: Signal<Out, HdrDone>,
+    /// Two slots asked about. `sealed`: and no reads outstanding. `headed`: header there or not to come.
+    pub ask: [Signal<In, Bits<6>>; 2],
+    pub sealed: [Signal<Out, Bit>; 2],
+    pub headed: [Signal<Out, Bit>; 2],
+    pub failed: [Signal<Out, Bit>; 2],
+    seal0: MsgSlice<SlotSeal>,
+    seal1: MsgSlice<SlotSeal>,
+    done: MsgSlice<PayDone>,
+    head: MsgSlice<HdrDone>,
+    count: RamAsync<Bits<10>, 6>,
+    ev_valid: DFF<Bit>,
+    ev_slot: DFF<Bits<6>>,
+    ev_delta: DFF<Bits<10>>,
+    ev_seal: DFF<Bit>,
+    ev_abort: DFF<Bit>,
+    ev_err: DFF<Bit>,
+    is_sealed: DFF<Bits<64>>,
+    is_busy: DFF<Bits<64>>,
+    is_headed: DFF<Bits<64>>,
+    is_failed: DFF<Bits<64>>,
+    ev_hot: BinToOneHot<64, 6>,
+    hdr_hot: BinToOneHot<64, 6>,
+    new_hot: BinToOneHot<64, 6>,
+    take0: Signal<Local, Bit>,
+    take1: Signal<Local, Bit>,
+    sum: Signal<Local, Bits<10>>,
+    set_sealed: Signal<Local, Bits<64>>,
+    set_busy: Signal<Local, Bits<64>>,
+    set_headed: Signal<Local, Bits<64>>,
+    set_failed: Signal<Local, Bits<64>>,
+    complete: Signal<Local, Bits<64>>,
+    shifted: Signal<Local, Bits<64>>,
+}
+
+impl Logic for SlotTable {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_abort, ev_err, is_sealed, is_busy, is_headed, is_failed);
+        clock!(self, clock, seal0, seal1, done, head, count);
+        self.seal0.reset.next = self.reset.val();
+        self.seal1.reset.next = self.reset.val();
+        self.done.reset.next = self.reset.val();
+        self.head.reset.next = self.reset.val();
+        MsgSink::<SlotSeal>::link(&mut self.s_seal[0], &mut self.seal0.s);
+        MsgSink::<SlotSeal>::link(&mut self.s_seal[1], &mut self.seal1.s);
+        MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.done.s);
+        MsgSink::<HdrDone>::link(&mut self.s_hdr, &mut self.head.s);
+        // One event a cycle: finished reads, then seals of port 0, then of port 1.
+        self.take0.next = self.seal0.m.valid.val() & !self.done.m.valid.val() & !self.hold.val();
+        self.take1.next = self.seal1.m.valid.val() & !self.done.m.valid.val() & !self.take0.val();
+        self.done.m.ready.next = true;
+        self.seal0.m.ready.next = !self.done.m.valid.val() & !self.hold.val();
+        self.seal1.m.ready.next = !self.done.m.valid.val() & !self.take0.val();
+        self.seal.next = self.seal0.m.data.val();
+        if !self.take0.val() {
+            self.seal.next = self.seal1.m.data.val();
+        }
+        self.seal_we.next = self.take0.val() | self.take1.val();
+        self.ev_valid.d.next = self.done.m.valid.val() | self.take0.val() | self.take1.val();
+        self.ev_slot.d.next = self.seal.val().slot;
+        self.ev_delta.d.next = bit_cast::<10, 9>(self.seal.val().reads);
+        self.ev_seal.d.next = !self.done.m.valid.val();
+        self.ev_abort.d.next = self.seal.val().abort & !self.done.m.valid.val();
+        self.ev_err.d.next = self.done.m.data.val().err & self.done.m.valid.val();
+        if self.done.m.valid.val() {
+            self.ev_slot.d.next = self.done.m.data.val().slot;
+            self.ev_delta.d.next = bits::<10>(1023);
+        }
+        // The counter
+        self.count.read_addr.next = self.ev_slot.q.val();
+        self.sum.next = self.count.read_data.val() + self.ev_delta.q.val();
+        self.count.write_en.next = self.init.val() | self.ev_valid.q.val();
+        self.count.write_addr.next = self.ev_slot.q.val();
+        self.count.write_data.next = self.sum.val();
+        if self.init.val() {
+            self.count.write_addr.next = self.init_slot.val();
+            self.count.write_data.next = bits::<10>(0);
+        }
+        // The flags
+        self.head.m.ready.next = true;
+        self.hdr_we.next = self.head.m.valid.val();
+        self.hdr.next = self.head.m.data.val();
+        self.ev_hot.en.next = self.ev_valid.q.val();
+        self.ev_hot.x.next = self.ev_slot.q.val();
+        self.hdr_hot.en.next = self.head.m.valid.val();
+        self.hdr_hot.x.next = self.head.m.data.val().slot;
+        self.new_hot.en.next = self.granted.val();
+        self.new_hot.x.next = self.granted_slot.val();
+        self.set_sealed.next = bits::<64>(0);
+        self.set_headed.next = self.hdr_hot.y.val();
+        self.set_failed.next = bits::<64>(0);
+        self.set_busy.next = bits::<64>(0);
+        if self.ev_seal.q.val() {
+            self.set_sealed.next = self.ev_hot.y.val();
+        }
+        if self.ev_abort.q.val() {
+            self.set_headed.next = self.hdr_hot.y.val() | self.ev_hot.y.val();
+        }
+        if self.ev_err.q.val() {
+            self.set_failed.next = self.ev_hot.y.val();
+        }
+        if self.sum.val().any() {
+            self.set_busy.next = self.ev_hot.y.val();
+        }
+        self.is_sealed.d.next = (self.is_sealed.q.val() | self.set_sealed.val()) & !self.new_hot.y.val();
+        self.is_headed.d.next = (self.is_headed.q.val() | self.set_headed.val()) & !self.new_hot.y.val();
+        self.is_failed.d.next = (self.is_failed.q.val() | self.set_failed.val()) & !self.new_hot.y.val();
+        self.is_busy.d.next = (self.is_busy.q.val() & !self.ev_hot.y.val()) | self.set_busy.val();
+        self.complete.next = self.is_sealed.q.val() & !self.is_busy.q.val();
+        for i in 0..2 {
+            self.shifted.next = self.complete.val() >> self.ask[i].val();
+            self.sealed[i].next = self.shifted.val().get_bit(0);
+            self.shifted.next = self.is_headed.q.val() >> self.ask[i].val();
+            self.headed[i].next = self.shifted.val().get_bit(0);
+            self.shifted.next = self.is_failed.q.val() >> self.ask[i].val();
+            self.failed[i].next = self.shifted.val().get_bit(0);
+        }
+        if self.reset.val() {
+            self.ev_valid.d.next = false;
+            self.is_sealed.d.next = bits::<64>(0);
+            self.is_busy.d.next = bits::<64>(0);
+            self.is_headed.d.next = bits::<64>(0);
+            self.is_failed.d.next = bits::<64>(0);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Acknowledge generator: coalesces ACKs per queue pair, sends every NAK. See README.md.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{AckOp, HdrOp, SlotGrant, SlotReq, SlotSeal};
+use crate::prim::ram::{RamAsync, RamAsync2};
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// Events on `stat`.
+pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
+
+/// One acknowledge a cycle in; out as fast as slots are granted.
+#[derive(LogicBlock)]
+pub struct AckGen<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; forgets everything. Acknowledges are taken again 2^LQ cycles later.
+    pub reset: Signal<In, Bit>,
+    pub s_ack: MsgSink<AckOp>,
+    pub m_slot: MsgSrc<SlotReq>,
+    pub s_slot: MsgSink<SlotGrant>,
+    pub m_hdr: MsgSrc<HdrOp>,
+    pub m_seal: MsgSrc<SlotSeal>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<4>>,
+    queue: MsgFifo<AckOp, 6>,
+    /// Acknowledges that wait for their slot.
+    wait: MsgFifo<AckOp, 3>,
+    request: MsgSlice<SlotReq>,
+    grant: MsgSlice<SlotGrant>,
+    header: MsgSlice<HdrOp>,
+    seal: MsgSlice<SlotSeal>,
+    /// Positive acknowledges ever queued and ever taken from the queue, per queue pair, modulo 256.
+    queued: RamAsync2<Bits<8>, LQ>,
+    taken: RamAsync<Bits<8>, LQ>,
+    init: DFF<Bits<LQ>>,
+    ready: DFF<Bit>,
+    head_valid: DFF<Bit>,
+    head: DFF<AckOp>,
+    events: DFF<Bits<4>>,
+    push: Signal<Local, Bit>,
+    push_ack: Signal<Local, Bit>,
+    push_qp: Signal<Local, Bits<LQ>>,
+    push_kind: Signal<Local, Bits<2>>,
+    push_syndrome: Signal<Local, Bits<8>>,
+    head_qp: Signal<Local, Bits<LQ>>,
+    head_qpn: Signal<Local, Bits<24>>,
+    push_qpn: Signal<Local, Bits<24>>,
+    syndrome: Signal<Local, Bits<8>>,
+    kind: Signal<Local, Bits<2>>,
+    is_ack: Signal<Local, Bit>,
+    ahead: Signal<Local, Bits<8>>,
+    skip: Signal<Local, Bit>,
+    send: Signal<Local, Bit>,
+    go: Signal<Local, Bit>,
+    hdr_len: Signal<Local, Bits<8>>,
+    emit: Signal<Local, Bit>,
+    out_syndrome: Signal<Local, Bits<8>>,
+}
+
+impl<const LQ: usize> Default for AckGen<LQ> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_ack: Default::default(),
+            m_slot: Default::default(),
+            s_slot: Default::default(),
+            m_hdr: Default::default(),
+            m_seal: Default::default(),
+            stat: Default::default(),
+            queue: Default::default(),
+            wait: Default::default(),
+            request: Default::default(),
+            grant: Default::default(),
+            header: Default::default(),
+            seal: Default::default(),
+            queued: Default::default(),
+            taken: Default::default(),
+            init: Default::default(),
+            ready: Default::default(),
+            head_valid: Default::default(),
+            head: Default::default(),
+            events: Default::default(),
+            push: Default::default(),
+            push_ack: Default::default(),
+            push_qp: Default::default(),
+            push_kind: Default::default(),
+            push_syndrome: Default::default(),
+            head_qp: Default::default(),
+            head_qpn: Default::default(),
+            push_qpn: Default::default(),
+            syndrome: Default::default(),
+            kind: Default::default(),
+            is_ack: Default::default(),
+            ahead: Default::default(),
+            skip: Default::default(),
+            send: Default::default(),
+            go: Default::default(),
+            hdr_len: Default::default(),
+            emit: Default::default(),
+            out_syndrome: Default::default(),
+        }
+    }
+}
+
+impl<const LQ: usize> Logic for AckGen<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, init, ready, head_valid, head, events);
+        clock!(self, clock, queue, wait, request, grant, header, seal, queued, taken);
+        self.queue.reset.next = self.reset.val();
+        self.wait.reset.next = self.reset.val();
+        self.request.reset.next = self.reset.val();
+        self.grant.reset.next = self.reset.val();
+        self.header.reset.next = self.reset.val();
+        self.seal.reset.next = self.reset.val();
+        MsgSrc::<SlotReq>::link(&mut self.m_slot, &mut self.request.m);
+        MsgSink::<SlotGrant>::link(&mut self.s_slot, &mut self.grant.s);
+        MsgSrc::<HdrOp>::link(&mut self.m_hdr, &mut self.header.m);
+        MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.seal.m);
+        // In
+        self.push.next = self.s_ack.valid.val() & self.queue.s.ready.val() & self.ready.q.val();
+        self.s_ack.ready.next = self.queue.s.ready.val() & self.ready.q.val();
+        self.queue.s.valid.next = self.s_ack.valid.val() & self.ready.q.val();
+        self.queue.s.data.next = self.s_ack.data.val();
+        self.push_qpn.next = self.s_ack.data.val().qpn;
+        self.push_qp.next = self.push_qpn.val().get_bits::<LQ>(0);
+        self.push_syndrome.next = self.s_ack.data.val().syndrome;
+        self.push_kind.next = self.push_syndrome.val().get_bits::<2>(5);
+        self.push_ack.next = self.push.val() & (self.push_kind.val() == 0);
+        // The oldest: a positive one is left out when a younger positive one of its queue pair is queued.
+        self.head_qpn.next = self.head.q.val().qpn;
+        self.head_qp.next = self.head_qpn.val().get_bits::<LQ>(0);
+        self.syndrome.next = self.head.q.val().syndrome;
+        self.kind.next = self.syndrome.val().get_bits::<2>(5);
+        self.is_ack.next = self.kind.val() == 0;
+        self.queued.read_addr0.next = self.push_qp.val();
+        self.queued.read_addr1.next = self.head_qp.val();
+        self.taken.read_addr.next = self.head_qp.val();
+        self.ahead.next = self.queued.read_data1.val() - self.taken.read_data.val();
+        self.skip.next = self.head_valid.q.val() & self.is_ack.val() & (self.ahead.val() != 1);
+        self.send.next = self.head_valid.q.val() & !self.skip.val() & self.request.s.ready.val() & self.wait.s.ready.val();
+        self.go.next = self.skip.val() | self.send.val();
+        self.queue.m.ready.next = self.go.val() | !self.head_valid.q.val();
+        if self.go.val() | !self.head_valid.q.val() {
+            self.head_valid.d.next = self.queue.m.valid.val();
+            self.head.d.next = self.queue.m.data.val();
+        }
+        self.events.d.next = bits::<4>(0);
+        if self.skip.val() {
+            self.events.d.next = bits::<4>(2);
+        }
+        if self.send.val() {
+            self.events.d.next = bits::<4>(4);
+            if self.is_ack.val() {
+                self.events.d.next = bits::<4>(1);
+            }
+            if self.kind.val() == 1 {
+                self.events.d.next = bits::<4>(8);
+            }
+        }
+        self.stat.next = self.events.q.val();
+        // The counts
+        self.queued.write_en.next = self.push_ack.val() | !self.ready.q.val();
+        self.queued.write_addr.next = self.push_qp.val();
+        self.queued.write_data.next = self.queued.read_data0.val() + 1;
+        self.taken.write_en.next = (self.go.val() & self.is_ack.val()) | !self.ready.q.val();
+        self.taken.write_addr.next = self.head_qp.val();
+        self.taken.write_data.next = self.taken.read_data.val() + 1;
+        if !self.ready.q.val() {
+            self.init.d.next = self.init.q.val() + 1;
+            self.ready.d.next = self.init.q.val().all();
+            self.queued.write_addr.next = self.init.q.val();
+            self.queued.write_data.next = bits::<8>(0);
+            self.taken.write_addr.next = self.init.q.val();
+            self.taken.write_data.next = bits::<8>(0);
+        }
+        // Slot request: `header::header_len` of an acknowledge.
+        self.hdr_len.next = bits::<8>(58);
+        if self.head.q.val().ipv6 {
+            self.hdr_len.next = bits::<8>(78);
+            if self.head.q.val().vlan {
+                self.hdr_len.next = bits::<8>(82);
+            }
+        } else if self.head.q.val().vlan {
+            self.hdr_len.next = bits::<8>(62);
+        }
+        self.request.s.valid.next = self.send.val();
+        self.request.s.data.next.hdr_len = self.hdr_len.val();
+        self.request.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.val()) + 4;
+        self.request.s.data.next.pay_len = bits::<13>(0);
+        self.request.s.data.next.bypass = true;
+        self.request.s.data.next.raw = false;
+        self.wait.s.valid.next = self.send.val();
+        self.wait.s.data.next = self.head.q.val();
+        // Header and seal, once there is a slot
+        self.emit.next = self.grant.m.valid.val() & self.wait.m.valid.val() & self.header.s.ready.val() & self.seal.s.ready.val();
+        self.grant.m.ready.next = self.emit.val();
+        self.wait.m.ready.next = self.emit.val();
+        // Credit count 31: end-to-end flow control not used (IBTA 9.7.7.2).
+        self.out_syndrome.next = self.wait.m.data.val().syndrome;
+        if self.out_syndrome.val() < 32 {
+            self.out_syndrome.next = bits::<8>(31);
+        }
+        self.header.s.valid.next = self.emit.val();
+        self.header.s.data.next.kind = true;
+        self.header.s.data.next.slot = self.grant.m.data.val().slot;
+        self.header.s.data.next.qpn = self.wait.m.data.val().qpn;
+        self.header.s.data.next.opcode = bits::<8>(0x11);
+        self.header.s.data.next.dest_qpn = self.wait.m.data.val().dest_qpn;
+        self.header.s.data.next.psn = self.wait.m.data.val().psn;
+        self.header.s.data.next.ack_req = false;
+        self.header.s.data.next.solicited = false;
+        self.header.s.data.next.pad = bits::<2>(0);
+        self.header.s.data.next.pay_len = bits::<13>(0);
+        self.header.s.data.next.has_reth = false;
+        self.header.s.data.next.raddr = bits::<64>(0);
+        self.header.s.data.next.rkey = bits::<32>(0);
+        self.header.s.data.next.dma_len = bits::<32>(0);
+        self.header.s.data.next.has_imm = false;
+        self.header.s.data.next.imm = bits::<32>(0);
+        self.header.s.data.next.has_aeth = true;
+        self.header.s.data.next.aeth = (bit_cast::<32, 8>(self.out_syndrome.val()) << 24) | bit_cast::<32, 24>(self.wait.m.data.val().msn);
+        self.seal.s.valid.next = self.emit.val();
+        self.seal.s.data.next.slot = self.grant.m.data.val().slot;
+        self.seal.s.data.next.reads = bits::<9>(0);
+        self.seal.s.data.next.abort = false;
+        self.seal.s.data.next.notify = false;
+        self.seal.s.data.next.qpn = self.wait.m.data.val().qpn;
+        self.seal.s.data.next.epoch = bits::<8>(0);
+        self.seal.s.data.next.psn = self.wait.m.data.val().psn;
+        self.seal.s.data.next.wqe_index = bits::<16>(0);
+        self.seal.s.data.next.status = bits::<8>(0);
+        if self.reset.val() {
+            self.init.d.next = bits::<LQ>(0);
+            self.ready.d.next = false;
+            self.head_valid.d.next = false;
+            self.events.d.next = bits::<4>(0);
+        }
+    }
+}
