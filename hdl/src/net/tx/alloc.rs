@@ -45,7 +45,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     phase: DFF<Phase>,
     rec: DFF<FrameRec>,
     need: DFF<Bits<14>>,
-    end: DFF<Bits<14>>,
+    limit: DFF<Bits<14>>,
     ptr: DFF<Bits<14>>,
     to_end: DFF<Bits<14>>,
     avail: DFF<Bits<14>>,
@@ -98,7 +98,7 @@ impl<const K: usize, const LK: usize> Default for Allocator<K, LK> {
             phase: Default::default(),
             rec: Default::default(),
             need: Default::default(),
-            end: Default::default(),
+            limit: Default::default(),
             ptr: Default::default(),
             to_end: Default::default(),
             avail: Default::default(),
@@ -126,7 +126,7 @@ impl<const K: usize, const LK: usize> Default for Allocator<K, LK> {
 impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, slots, phase, rec, need, end, ptr, to_end, avail);
+        dff_setup!(self, clock, slots, phase, rec, need, limit, ptr, to_end, avail);
         clock!(self, clock, in0, in1, out0, out1, free, data, bypass);
         self.in0.reset.next = self.reset.val();
         self.in1.reset.next = self.reset.val();
@@ -195,7 +195,7 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             Phase::Fit => {
                 self.rec.d.next.row = bit_cast::<13, 14>(self.start.val());
                 self.rec.d.next.rows = self.total.val();
-                self.end.d.next = self.start.val() + self.need.q.val();
+                self.limit.d.next = self.start.val() + self.need.q.val();
                 self.phase.d.next = Phase::Room;
             }
             Phase::Room => {
@@ -206,8 +206,8 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             Phase::Grant => {
                 if self.grant0.val() {
                     self.phase.d.next = Phase::Empty;
-                    self.ptr.d.next = self.end.q.val();
-                    self.to_end.d.next = self.all_rows.val() - self.end.q.val();
+                    self.ptr.d.next = self.limit.q.val();
+                    self.to_end.d.next = self.all_rows.val() - self.limit.q.val();
                 }
             }
             _ => {

@@ -29,7 +29,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     d_addr: DFF<Bits<13>>,
     d_data: DFF<Bits<W>>,
     d_busy: DFF<Bit>,
-    input: MsgSlice<InlineWrite>,
+    queue: MsgSlice<InlineWrite>,
     range: RangeMask<K, 8>,
     wrap: LenMask<K, 8>,
     below: LenMask<K, 8>,
@@ -51,7 +51,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     len: Signal<Local, Bits<8>>,
     data: Signal<Local, Bits<128>>,
     at: Signal<Local, Bits<8>>,
-    end: Signal<Local, Bits<8>>,
+    limit: Signal<Local, Bits<8>>,
     row: Signal<Local, Bits<18>>,
     narrow: Constant<Bit>,
     lane_bits: Constant<Bits<8>>,
@@ -79,7 +79,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Assembly<W, K,
             d_addr: Default::default(),
             d_data: Default::default(),
             d_busy: Default::default(),
-            input: Default::default(),
+            queue: Default::default(),
             range: Default::default(),
             wrap: Default::default(),
             below: Default::default(),
@@ -101,7 +101,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Assembly<W, K,
             len: Default::default(),
             data: Default::default(),
             at: Default::default(),
-            end: Default::default(),
+            limit: Default::default(),
             row: Default::default(),
             narrow: Constant::new(K < 16),
             lane_bits: Constant::new((K as u64 - 1).to_bits()),
@@ -115,46 +115,46 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, d_we, d_row1, d_addr, d_data, d_busy, count, second, i_valid, i_final, i_we, i_row1, i_addr, i_data);
-        clock!(self, clock, ram, input);
-        self.input.reset.next = self.reset.val();
+        clock!(self, clock, ram, queue);
+        self.queue.reset.next = self.reset.val();
         self.d_we.d.next = self.asm_we.val();
         self.d_row1.d.next = self.asm_row1.val();
         self.d_addr.d.next = self.asm_addr.val();
         self.d_data.d.next = self.asm_data.val();
         self.d_busy.d.next = self.asm_we.val().any();
         // Taken by hand instead of by link, to count what is inside.
-        self.came.next = self.s_inline.valid.val() & self.input.s.ready.val();
-        self.s_inline.ready.next = self.input.s.ready.val();
-        self.input.s.valid.next = self.s_inline.valid.val();
-        self.input.s.data.next = self.s_inline.data.val();
+        self.came.next = self.s_inline.valid.val() & self.queue.s.ready.val();
+        self.s_inline.ready.next = self.queue.s.ready.val();
+        self.queue.s.valid.next = self.s_inline.valid.val();
+        self.queue.s.data.next = self.s_inline.data.val();
         self.fire.next = self.i_valid.q.val() & !self.d_busy.q.val();
-        self.load.next = self.input.m.valid.val() & (self.fire.val() | !self.i_valid.q.val());
+        self.load.next = self.queue.m.valid.val() & (self.fire.val() | !self.i_valid.q.val());
         // The piece at hand
-        self.dst.next = self.input.m.data.val().dst;
-        self.len.next = bit_cast::<8, 5>(self.input.m.data.val().len);
-        self.data.next = self.input.m.data.val().data;
-        self.split.next = self.narrow.val() & (self.input.m.data.val().len > 8) & !self.second.q.val();
+        self.dst.next = self.queue.m.data.val().dst;
+        self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len);
+        self.data.next = self.queue.m.data.val().data;
+        self.split.next = self.narrow.val() & (self.queue.m.data.val().len > 8) & !self.second.q.val();
         if self.split.val() {
             self.len.next = bits::<8>(8);
         }
         if self.second.q.val() {
-            self.dst.next = self.input.m.data.val().dst + 8;
-            self.len.next = bit_cast::<8, 5>(self.input.m.data.val().len) - 8;
-            self.data.next = self.input.m.data.val().data >> 64;
+            self.dst.next = self.queue.m.data.val().dst + 8;
+            self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len) - 8;
+            self.data.next = self.queue.m.data.val().data >> 64;
         }
         self.at.next = self.dst.val().get_bits::<8>(0) & self.lane_bits.val();
-        self.end.next = self.at.val() + self.len.val();
+        self.limit.next = self.at.val() + self.len.val();
         self.row.next = self.dst.val() >> self.lk.val();
         self.range.lo.next = self.at.val();
-        self.range.hi.next = self.end.val();
+        self.range.hi.next = self.limit.val();
         self.wrap.len.next = bits::<8>(0);
-        if self.end.val() > self.k.val() {
-            self.wrap.len.next = self.end.val() - self.k.val();
+        if self.limit.val() > self.k.val() {
+            self.wrap.len.next = self.limit.val() - self.k.val();
         }
         self.below.len.next = self.at.val();
         self.spread.x.next = self.data.val();
         self.spread.n.next = self.dst.val().get_bits::<4>(0);
-        self.input.m.ready.next = self.load.val() & !self.split.val();
+        self.queue.m.ready.next = self.load.val() & !self.split.val();
         if self.fire.val() {
             self.i_valid.d.next = false;
         }

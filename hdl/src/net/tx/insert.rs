@@ -41,6 +41,7 @@ pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     o_last: DFF<Bit>,
     last_stage: Constant<Bits<4>>,
     v: Signal<Local, Bits<8>>,
+    aged: Signal<Local, Bits<8>>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Default for IcrcInsert<W, K, LK> {
@@ -74,6 +75,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for IcrcInsert<W, 
             o_last: Default::default(),
             last_stage: Constant::new((WAIT as u64 - 1).to_bits()),
             v: Default::default(),
+            aged: Default::default(),
         }
     }
 }
@@ -95,9 +97,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K,
         self.icrc.drop4.next = true;
         self.data.x.next = self.beat.val();
         self.tags.x.next = self.tag.val();
-        self.valids.d.next = self.valids.q.val() << 1;
+        self.aged.next = self.valids.q.val() << 1;
+        self.valids.d.next = self.aged.val();
         if self.beat_valid.val() {
-            self.valids.d.next = (self.valids.q.val() << 1) | 1;
+            self.valids.d.next = self.aged.val() | 1;
         }
         self.v.next = self.valids.q.val() >> self.last_stage.val();
         self.o_valid.d.next = self.v.val().get_bit(0);

@@ -74,7 +74,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     h_addr: DFF<Bits<10>>,
     h_data: DFF<Bits<W>>,
     init: DFF<Bits<7>>,
-    initial: Signal<Local, Bit>,
+    starting: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, LK> {
@@ -112,7 +112,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, L
             h_addr: Default::default(),
             h_data: Default::default(),
             init: Default::default(),
-            initial: Default::default(),
+            starting: Default::default(),
         }
     }
 }
@@ -144,13 +144,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         AxisSrc::<W, K>::link(&mut self.m, &mut self.out.m);
         MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.done.m);
         // Start-up: every slot into the free list, every counter to zero.
-        self.initial.next = !self.init.q.val().get_bit(6);
-        if self.initial.val() {
+        self.starting.next = !self.init.q.val().get_bit(6);
+        if self.starting.val() {
             self.init.d.next = self.init.q.val() + 1;
         }
-        self.alloc.init.next = self.initial.val();
+        self.alloc.init.next = self.starting.val();
         self.alloc.init_slot.next = self.init.q.val().get_bits::<6>(0);
-        self.slots.init.next = self.initial.val();
+        self.slots.init.next = self.starting.val();
         self.slots.init_slot.next = self.init.q.val().get_bits::<6>(0);
         self.slots.granted.next = self.alloc.granted.val();
         self.slots.granted_slot.next = self.alloc.granted_slot.val();

@@ -61,9 +61,8 @@ impl Logic for Picker {
         self.headers.write_en.next = self.hdr_we.val();
         self.headers.write_addr.next = self.hdr.val().slot;
         self.headers.write_data.next = self.hdr.val();
-        for i in 0..2 {
-            self.ask[i].next = self.s_rec[i].data.val().slot;
-        }
+        self.ask[0].next = self.s_rec[0].data.val().slot;
+        self.ask[1].next = self.s_rec[1].data.val().slot;
         // Choice
         self.advance.next = !self.j_valid.q.val() | self.take.val();
         self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & (!self.p_valid.q.val() | self.advance.val());

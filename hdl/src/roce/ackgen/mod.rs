@@ -27,7 +27,7 @@ pub struct AckGen<const LQ: usize> {
     pub stat: Signal<Out, Bits<4>>,
     queue: MsgFifo<AckOp, 6>,
     /// Acknowledges that wait for their slot.
-    wait: MsgFifo<AckOp, 3>,
+    pending: MsgFifo<AckOp, 3>,
     request: MsgSlice<SlotReq>,
     grant: MsgSlice<SlotGrant>,
     header: MsgSlice<HdrOp>,
@@ -72,7 +72,7 @@ impl<const LQ: usize> Default for AckGen<LQ> {
             m_seal: Default::default(),
             stat: Default::default(),
             queue: Default::default(),
-            wait: Default::default(),
+            pending: Default::default(),
             request: Default::default(),
             grant: Default::default(),
             header: Default::default(),
@@ -110,9 +110,9 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, init, ready, head_valid, head, events);
-        clock!(self, clock, queue, wait, request, grant, header, seal, queued, taken);
+        clock!(self, clock, queue, pending, request, grant, header, seal, queued, taken);
         self.queue.reset.next = self.reset.val();
-        self.wait.reset.next = self.reset.val();
+        self.pending.reset.next = self.reset.val();
         self.request.reset.next = self.reset.val();
         self.grant.reset.next = self.reset.val();
         self.header.reset.next = self.reset.val();
@@ -142,7 +142,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.taken.read_addr.next = self.head_qp.val();
         self.ahead.next = self.queued.read_data1.val() - self.taken.read_data.val();
         self.skip.next = self.head_valid.q.val() & self.is_ack.val() & (self.ahead.val() != 1);
-        self.send.next = self.head_valid.q.val() & !self.skip.val() & self.request.s.ready.val() & self.wait.s.ready.val();
+        self.send.next = self.head_valid.q.val() & !self.skip.val() & self.request.s.ready.val() & self.pending.s.ready.val();
         self.go.next = self.skip.val() | self.send.val();
         self.queue.m.ready.next = self.go.val() | !self.head_valid.q.val();
         if self.go.val() | !self.head_valid.q.val() {
@@ -194,24 +194,24 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.request.s.data.next.pay_len = bits::<13>(0);
         self.request.s.data.next.bypass = true;
         self.request.s.data.next.raw = false;
-        self.wait.s.valid.next = self.send.val();
-        self.wait.s.data.next = self.head.q.val();
+        self.pending.s.valid.next = self.send.val();
+        self.pending.s.data.next = self.head.q.val();
         // Header and seal, once there is a slot
-        self.emit.next = self.grant.m.valid.val() & self.wait.m.valid.val() & self.header.s.ready.val() & self.seal.s.ready.val();
+        self.emit.next = self.grant.m.valid.val() & self.pending.m.valid.val() & self.header.s.ready.val() & self.seal.s.ready.val();
         self.grant.m.ready.next = self.emit.val();
-        self.wait.m.ready.next = self.emit.val();
-        // Credit count 31: end-to-end flow control not used (IBTA 9.7.7.2).
-        self.out_syndrome.next = self.wait.m.data.val().syndrome;
+        self.pending.m.ready.next = self.emit.val();
+        // Credit count 31: end-to-end flow control is not used.
+        self.out_syndrome.next = self.pending.m.data.val().syndrome;
         if self.out_syndrome.val() < 32 {
             self.out_syndrome.next = bits::<8>(31);
         }
         self.header.s.valid.next = self.emit.val();
         self.header.s.data.next.kind = true;
         self.header.s.data.next.slot = self.grant.m.data.val().slot;
-        self.header.s.data.next.qpn = self.wait.m.data.val().qpn;
+        self.header.s.data.next.qpn = self.pending.m.data.val().qpn;
         self.header.s.data.next.opcode = bits::<8>(0x11);
-        self.header.s.data.next.dest_qpn = self.wait.m.data.val().dest_qpn;
-        self.header.s.data.next.psn = self.wait.m.data.val().psn;
+        self.header.s.data.next.dest_qpn = self.pending.m.data.val().dest_qpn;
+        self.header.s.data.next.psn = self.pending.m.data.val().psn;
         self.header.s.data.next.ack_req = false;
         self.header.s.data.next.solicited = false;
         self.header.s.data.next.pad = bits::<2>(0);
@@ -223,15 +223,15 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.header.s.data.next.has_imm = false;
         self.header.s.data.next.imm = bits::<32>(0);
         self.header.s.data.next.has_aeth = true;
-        self.header.s.data.next.aeth = (bit_cast::<32, 8>(self.out_syndrome.val()) << 24) | bit_cast::<32, 24>(self.wait.m.data.val().msn);
+        self.header.s.data.next.aeth = (bit_cast::<32, 8>(self.out_syndrome.val()) << 24) | bit_cast::<32, 24>(self.pending.m.data.val().msn);
         self.seal.s.valid.next = self.emit.val();
         self.seal.s.data.next.slot = self.grant.m.data.val().slot;
         self.seal.s.data.next.reads = bits::<9>(0);
         self.seal.s.data.next.abort = false;
         self.seal.s.data.next.notify = false;
-        self.seal.s.data.next.qpn = self.wait.m.data.val().qpn;
+        self.seal.s.data.next.qpn = self.pending.m.data.val().qpn;
         self.seal.s.data.next.epoch = bits::<8>(0);
-        self.seal.s.data.next.psn = self.wait.m.data.val().psn;
+        self.seal.s.data.next.psn = self.pending.m.data.val().psn;
         self.seal.s.data.next.wqe_index = bits::<16>(0);
         self.seal.s.data.next.status = bits::<8>(0);
         if self.reset.val() {

@@ -1,0 +1,90 @@
+//! The egress against expected frames under random completion orders and stalls.
+
+mod bench;
+
+use super::{Egress, ASM_BYTES};
+use crate::tb::Tb;
+use bench::{Bench, Kind, Plan};
+
+fn soak<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, stall: u32, frames: usize) {
+    let mut bench = Bench::new(Tb::with_seed(name, Egress::<W, K, LK>::default(), seed), K, stall);
+    let mut left = frames;
+    let limit = bench.tb.cycles() + 2000 + frames as u64 * 120_000 / K as u64;
+    while left > 0 || !bench.idle() {
+        assert!(bench.tb.cycles() < limit, "stuck: {}", bench.state());
+        if left > 0 && bench.requests_waiting() < 3 {
+            let plan = bench.random_plan();
+            bench.request(plan);
+            left -= 1;
+        }
+        bench.step();
+    }
+    (0..40).for_each(|_| bench.step());
+    bench.check_counts();
+    bench.check_all_free();
+}
+
+#[test]
+fn frames_leave_whole_and_in_order() {
+    for (seed, stall) in [(1, 0), (2, 20), (3, 60)] {
+        soak::<512, 64, 6>("egress512", seed, stall, 400);
+        soak::<64, 8, 3>("egress64", seed, stall, 150);
+    }
+}
+
+/// Cycles between the first and the last beat of `count` equal frames, everything supplied as fast as asked, and beats.
+fn stream<const W: usize, const K: usize, const LK: usize>(name: &str, plan: Plan, count: usize) -> (u64, u64) {
+    let mut bench = Bench::new(Tb::new(name, Egress::<W, K, LK>::default()), K, 0);
+    bench.prompt = true;
+    let mut left = count;
+    let limit = bench.tb.cycles() + 2000 + (count * 8192 / K) as u64;
+    while left > 0 || !bench.idle() {
+        assert!(bench.tb.cycles() < limit, "stuck: {}", bench.state());
+        while left > 0 && bench.requests_waiting() < 4 {
+            bench.request(plan.clone());
+            left -= 1;
+        }
+        bench.step();
+    }
+    bench.check_counts();
+    (bench.last_beat - bench.first_beat + 1, bench.beats)
+}
+
+#[test]
+fn large_frames_leave_back_to_back() {
+    let plan = Plan { kind: Kind::Data, pay_len: 4096, ..Plan::default() };
+    for (cycles, beats) in [
+        stream::<512, 64, 6>("egress512", plan.clone(), 60),
+        stream::<64, 8, 3>("egress64", plan, 20),
+    ] {
+        assert!(beats * 100 >= cycles * 99, "{beats} beats in {cycles} cycles");
+    }
+}
+
+#[test]
+fn small_frames_lose_at_most_a_cycle_each() {
+    let plan = Plan { kind: Kind::Data, pay_len: 64, reth: true, ..Plan::default() };
+    let (cycles, beats) = stream::<512, 64, 6>("egress512", plan, 300);
+    assert_eq!(beats, 900);
+    assert!(cycles <= 1200 + 2, "{cycles} cycles for 300 frames of 3 beats");
+}
+
+#[test]
+fn acknowledges_overtake_waiting_data() {
+    let mut bench = Bench::new(Tb::new("egress512", Egress::<512, 64, 6>::default()), 64, 0);
+    bench.prompt = true;
+    // A data frame whose read never comes back while the acknowledge passes.
+    bench.hold_reads = true;
+    bench.request(Plan { kind: Kind::Data, pay_len: 500, ..Plan::default() });
+    bench.request(Plan { kind: Kind::Bypass, ..Plan::default() });
+    for _ in 0..200 {
+        bench.step();
+    }
+    assert_eq!((bench.sent_bypass, bench.sent_data), (1, 0));
+    bench.hold_reads = false;
+    for _ in 0..200 {
+        bench.step();
+    }
+    assert!(bench.idle());
+    assert_eq!((bench.sent_bypass, bench.sent_data), (1, 1));
+}
