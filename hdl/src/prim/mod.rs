@@ -18,7 +18,6 @@ pub mod row_ram;
 pub mod slot;
 pub mod tally;
 pub mod sized;
-pub mod slot;
 pub mod spread;
 #[cfg(test)]
 mod tests;

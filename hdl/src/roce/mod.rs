@@ -8,5 +8,4 @@ pub mod req_tx;
 pub mod requester;
 pub mod timer;
 pub mod tracker;
-pub mod header;
 pub mod ackgen;
