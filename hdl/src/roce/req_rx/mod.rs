@@ -8,12 +8,14 @@ use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 mod intake;
+mod report;
 mod rnr;
 
 pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
 
 use intake::Intake;
+use report::Reports;
 use rnr::RnrTicks;
 
 /// Names of the bits of `stat`.
@@ -69,7 +71,7 @@ pub struct RequesterRx {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<12>>,
     intake: Intake,
-    rnr: RnrTicks,
+    reports: Reports,
     errors: MsgFifo<QpError, 8>,
     state: DFF<State>,
     ev: DFF<Event>,
@@ -94,14 +96,6 @@ pub struct RequesterRx {
     status: DFF<Bits<8>>,
     /// The oldest request gets a CQE with `status`.
     blame: DFF<Bit>,
-    cmd: DFF<SqCmd>,
-    cmd_valid: DFF<Bit>,
-    cqe: DFF<CqeReq>,
-    cqe_valid: DFF<Bit>,
-    timer: DFF<TimerCmd>,
-    timer_valid: DFF<Bit>,
-    event_out: DFF<EqeReq>,
-    event_valid: DFF<Bit>,
     stats: DFF<Bits<12>>,
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
@@ -119,8 +113,6 @@ pub struct RequesterRx {
     exponent: Signal<Local, Bits<5>>,
     bytes: Signal<Local, Bits<32>>,
     after: Signal<Local, Bits<8>>,
-    code: Signal<Local, Bits<5>>,
-    syndrome: Signal<Local, Bits<8>>,
     /// The event came as a frame.
     frame: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
@@ -132,12 +124,12 @@ impl Logic for RequesterRx {
     fn update(&mut self) {
         dff_setup!(
             self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, at_una, pending, earlier, park,
-            gap, entry, offset, ticks, status, blame, cmd, cmd_valid, cqe, cqe_valid, timer, timer_valid, event_out,
-            event_valid, stats
+            gap, entry, offset, ticks, status, blame, stats
         );
-        clock!(self, clock, intake, errors);
+        clock!(self, clock, intake, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.errors.reset.next = self.reset.val();
+        self.reports.reset.next = self.reset.val();
         MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.intake.s_rx);
         for i in 0..2 {
             MsgSink::<TxDone>::link(&mut self.s_tx_done[i], &mut self.intake.s_tx_done[i]);
@@ -147,25 +139,19 @@ impl Logic for RequesterRx {
         MsgSrc::<CellRead>::link(&mut self.m_cell, &mut self.intake.m_cell);
         MsgSrc::<QpError>::link(&mut self.m_error, &mut self.errors.m);
 
-        self.m_cmd.data.next = self.cmd.q.val();
-        self.m_cmd.valid.next = self.cmd_valid.q.val();
-        self.m_cqe.data.next = self.cqe.q.val();
-        self.m_cqe.valid.next = self.cqe_valid.q.val();
-        self.m_timer.data.next = self.timer.q.val();
-        self.m_timer.valid.next = self.timer_valid.q.val();
-        self.m_async.data.next = self.event_out.q.val();
-        self.m_async.valid.next = self.event_valid.q.val();
+        MsgSrc::<SqCmd>::link(&mut self.m_cmd, &mut self.reports.m_cmd);
+        MsgSrc::<CqeReq>::link(&mut self.m_cqe, &mut self.reports.m_cqe);
+        MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.reports.m_timer);
+        MsgSrc::<EqeReq>::link(&mut self.m_async, &mut self.reports.m_async);
         self.stat.next = self.stats.q.val();
         self.stats.d.next = bits::<12>(0);
-        self.cmd_valid.d.next = self.cmd_valid.q.val() & !self.m_cmd.ready.val();
-        self.cqe_valid.d.next = self.cqe_valid.q.val() & !self.m_cqe.ready.val();
-        self.timer_valid.d.next = self.timer_valid.q.val() & !self.m_timer.ready.val();
-        self.event_valid.d.next = self.event_valid.q.val() & !self.m_async.ready.val();
 
         // Context port.
         self.acquire.next = (self.state.q.val() == State::Acquire) & self.intake.m_event.valid.val();
         self.intake.m_event.ready.next = self.acquire.val() & self.ctx.acq_ready.val();
-        self.give.next = (self.state.q.val() == State::Release) & !self.cmd_valid.q.val() & !self.timer_valid.q.val();
+        self.give.next = (self.state.q.val() == State::Release)
+            & !self.reports.cmd_busy.val()
+            & !self.reports.timer_busy.val();
         self.ctx.acq_valid.next = self.acquire.val();
         self.ctx.acq_id.next = self.intake.m_event.data.val().qpn;
         self.ctx.acq_tag.next = bits::<4>(0);
@@ -201,9 +187,6 @@ impl Logic for RequesterRx {
             self.exponent.next = bits::<5>(28);
         }
         self.frame.next = self.ev.q.val().kind < 4;
-        self.syndrome.next = self.ev.q.val().syndrome;
-        self.code.next = self.syndrome.val().get_bits::<5>(0);
-        self.rnr.code.next = self.code.val();
         // Bytes of the oldest request that are acknowledged: packets times the path MTU.
         self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 12;
         match self.line.q.val().pmtu.index() {
@@ -228,6 +211,21 @@ impl Logic for RequesterRx {
         self.errors.s.data.next.epoch = self.line.q.val().epoch;
         self.errors.s.data.next.side = false;
         self.errors.s.data.next.cause = self.status.q.val();
+        self.reports.line.next = self.line.q.val();
+        self.reports.ev.next = self.ev.q.val();
+        self.reports.entry.next = self.entry.q.val();
+        self.reports.status.next = self.status.q.val();
+        self.reports.follower.next = self.follower.val();
+        self.reports.after.next = self.after.val();
+        self.reports.ticks.next = self.ticks.q.val();
+        self.reports.put_cmd.next = false;
+        self.reports.cmd_op.next = bits::<2>(2);
+        self.reports.put_cqe.next = false;
+        self.reports.put_timer.next = false;
+        self.reports.timer_start.next = false;
+        self.reports.timer_rnr.next = false;
+        self.reports.put_async.next = false;
+        self.reports.blame.next = false;
 
         match self.state.q.val() {
             State::Acquire => {
@@ -363,9 +361,9 @@ impl Logic for RequesterRx {
             State::Retire => {
                 if !self.passed.val() {
                     self.state.d.next = State::Finish;
-                } else if !self.wanted.val() | !self.cqe_valid.q.val() {
+                } else if !self.wanted.val() | !self.reports.cqe_busy.val() {
                     self.dirty.d.next = true;
-                    self.cqe_valid.d.next = self.wanted.val() | (self.cqe_valid.q.val() & !self.m_cqe.ready.val());
+                    self.reports.put_cqe.next = self.wanted.val();
                     self.line.d.next.una_index = self.follower.val();
                     self.line.d.next.una_wqe_psn = self.entry.q.val().last_psn + 1;
                     self.pending.d.next =
@@ -412,13 +410,14 @@ impl Logic for RequesterRx {
                         self.state.d.next = State::Distance;
                     } else {
                         if self.progress.q.val() & self.line.q.val().timer_on {
-                            self.timer_valid.d.next = true;
+                            self.reports.put_timer.next = true;
+                            self.reports.timer_start.next = self.flight.val().any();
                             self.line.d.next.timer_on = self.flight.val().any();
                         }
                         if self.line.q.val().parked & self.room.val() {
                             self.dirty.d.next = true;
                             self.line.d.next.parked = false;
-                            self.cmd_valid.d.next = true;
+                            self.reports.put_cmd.next = true;
                         }
                     }
                 }
@@ -428,10 +427,16 @@ impl Logic for RequesterRx {
                 self.state.d.next = State::Rewind;
             }
             State::Rewind => {
-                self.stats.d.next = bits::<12>(1);
+                // Parked for the RNR timer nothing is sent again yet.
+                if !self.park.q.val() {
+                    self.stats.d.next = bits::<12>(1);
+                }
                 self.dirty.d.next = true;
-                self.cmd_valid.d.next = true;
-                self.timer_valid.d.next = self.line.q.val().timer_on | self.park.q.val();
+                self.reports.put_cmd.next = true;
+                self.reports.cmd_op.next = bit_cast::<2, 1>(self.park.q.val().into());
+                self.reports.put_timer.next = self.line.q.val().timer_on | self.park.q.val();
+                self.reports.timer_start.next = self.park.q.val();
+                self.reports.timer_rnr.next = self.park.q.val();
                 self.line.d.next.timer_on = false;
                 self.line.d.next.next_psn = self.line.q.val().una_psn;
                 self.line.d.next.next_index = self.line.q.val().una_index;
@@ -442,8 +447,9 @@ impl Logic for RequesterRx {
                 self.state.d.next = State::Release;
             }
             State::Fail => {
-                if !self.cqe_valid.q.val() {
-                    self.cqe_valid.d.next = true;
+                self.reports.blame.next = true;
+                if !self.reports.cqe_busy.val() {
+                    self.reports.put_cqe.next = true;
                     self.state.d.next = State::Fatal;
                 }
                 match self.status.q.val().index() {
@@ -464,22 +470,24 @@ impl Logic for RequesterRx {
                     }
                     _ => {}
                 }
-                if self.cqe_valid.q.val() {
+                if self.reports.cqe_busy.val() {
                     self.stats.d.next = bits::<12>(0);
                 }
             }
             State::Fatal => {
                 // The failure's CQE is with the completion writer before the flush begins.
-                if !self.cqe_valid.q.val() & !self.event_valid.q.val() & self.errors.s.ready.val() {
+                self.reports.blame.next = self.blame.q.val();
+                self.reports.cmd_op.next = bits::<2>(3);
+                if !self.reports.cqe_busy.val() & !self.reports.async_busy.val() & self.errors.s.ready.val() {
                     self.dirty.d.next = true;
                     self.line.d.next.state = bits::<3>(6);
                     self.line.d.next.epoch = self.after.val();
                     self.line.d.next.timer_on = false;
                     self.line.d.next.rnr_wait = false;
                     self.line.d.next.parked = false;
-                    self.cmd_valid.d.next = true;
-                    self.timer_valid.d.next = true;
-                    self.event_valid.d.next = true;
+                    self.reports.put_cmd.next = true;
+                    self.reports.put_timer.next = true;
+                    self.reports.put_async.next = true;
                     self.errors.s.valid.next = self.blame.q.val();
                     self.state.d.next = State::Release;
                 }
@@ -494,67 +502,8 @@ impl Logic for RequesterRx {
             }
         }
 
-        // Records load while their register is empty; the states above only raise `valid`.
-        if !self.cmd_valid.q.val() {
-            self.cmd.d.next.qpn = self.ev.q.val().qpn;
-            self.cmd.d.next.index = self.line.q.val().una_index;
-            self.cmd.d.next.epoch = self.after.val();
-            self.cmd.d.next.op = bits::<2>(2);
-            if self.state.q.val() == State::Rewind {
-                self.cmd.d.next.op = bit_cast::<2, 1>(self.park.q.val().into());
-            }
-            if self.state.q.val() == State::Fatal {
-                self.cmd.d.next.op = bits::<2>(3);
-                if self.blame.q.val() {
-                    self.cmd.d.next.index = self.follower.val();
-                }
-            }
-        }
-        if !self.timer_valid.q.val() {
-            self.timer.d.next.qpn = self.ev.q.val().qpn;
-            self.timer.d.next.kind = false;
-            self.timer.d.next.start = false;
-            self.timer.d.next.ticks = self.ticks.q.val();
-            if self.state.q.val() == State::Settle {
-                self.timer.d.next.start = self.flight.val().any();
-            }
-            if (self.state.q.val() == State::Rewind) & self.park.q.val() {
-                self.timer.d.next.start = true;
-                self.timer.d.next.kind = true;
-                self.timer.d.next.ticks = bit_cast::<32, 20>(self.rnr.ticks.val());
-            }
-        }
-        if !self.cqe_valid.q.val() {
-            self.cqe.d.next.cqn = self.line.q.val().scqn;
-            self.cqe.d.next.function = self.line.q.val().function;
-            self.cqe.d.next.qpn = self.ev.q.val().qpn;
-            self.cqe.d.next.wqe_index = self.line.q.val().una_index;
-            self.cqe.d.next.status = bits::<8>(0);
-            self.cqe.d.next.opcode = bit_cast::<8, 4>(self.entry.q.val().opcode);
-            self.cqe.d.next.syndrome = bits::<8>(0);
-            if self.state.q.val() == State::Fail {
-                self.cqe.d.next.status = self.status.q.val();
-                self.cqe.d.next.opcode = bits::<8>(0);
-                if self.ev.q.val().kind == 3 {
-                    self.cqe.d.next.syndrome = self.ev.q.val().syndrome;
-                }
-            }
-        }
-        if !self.event_valid.q.val() {
-            // The peer's protection violation, or the queue pair's own failure (`abi::codes::EventKind`).
-            self.event_out.d.next.kind = bits::<8>(3);
-            if !self.blame.q.val() & (self.status.q.val() == 10) {
-                self.event_out.d.next.kind = bits::<8>(4);
-            }
-            self.event_out.d.next.id = self.ev.q.val().qpn;
-            self.event_out.d.next.cause = bit_cast::<16, 8>(self.status.q.val());
-        }
         if self.reset.val() {
             self.state.d.next = State::Acquire;
-            self.cmd_valid.d.next = false;
-            self.cqe_valid.d.next = false;
-            self.timer_valid.d.next = false;
-            self.event_valid.d.next = false;
         }
     }
 }
