@@ -54,15 +54,15 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     grant1: Signal<Local, Bit>,
     used: Signal<Local, Bit>,
     freed: Signal<Local, Bit>,
-    rounded0: Signal<Local, Bits<14>>,
-    rounded1: Signal<Local, Bits<14>>,
-    need0: Signal<Local, Bits<14>>,
-    need1: Signal<Local, Bits<14>>,
+    rounded0: Signal<Local, Bits<15>>,
+    rounded1: Signal<Local, Bits<15>>,
+    need0: Signal<Local, Bits<15>>,
+    need1: Signal<Local, Bits<15>>,
     start: Signal<Local, Bits<14>>,
     total: Signal<Local, Bits<14>>,
     taken: Signal<Local, Bits<14>>,
     given: Signal<Local, Bits<14>>,
-    below_k: Constant<Bits<14>>,
+    below_k: Constant<Bits<15>>,
     lk: Constant<Bits<4>>,
     all_rows: Constant<Bits<14>>,
     reserve: Constant<Bits<7>>,
@@ -141,8 +141,8 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         MsgSrc::<SlotGrant>::link(&mut self.m_slot[1], &mut self.out1.m);
         MsgSrc::<FrameRec>::link(&mut self.m_data, &mut self.data.m);
         MsgSrc::<FrameRec>::link(&mut self.m_bypass, &mut self.bypass.m);
-        self.rounded0.next = self.in0.m.data.val().frame_len + self.below_k.val();
-        self.rounded1.next = self.in1.m.data.val().frame_len + self.below_k.val();
+        self.rounded0.next = bit_cast::<15, 14>(self.in0.m.data.val().frame_len) + self.below_k.val();
+        self.rounded1.next = bit_cast::<15, 14>(self.in1.m.data.val().frame_len) + self.below_k.val();
         self.need0.next = self.rounded0.val() >> self.lk.val();
         self.need1.next = self.rounded1.val() >> self.lk.val();
         // Who gets a slot
@@ -173,7 +173,7 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         self.bypass.s.data.next.raw = false;
         self.bypass.s.data.next.row = bits::<13>(0);
         self.bypass.s.data.next.rows = bits::<14>(0);
-        self.bypass.s.data.next.beats = bit_cast::<12, 14>(self.need1.val());
+        self.bypass.s.data.next.beats = bit_cast::<12, 15>(self.need1.val());
         self.out0.s.valid.next = self.grant0.val();
         self.out0.s.data.next.slot = self.free.m.data.val();
         self.out0.s.data.next.base = bit_cast::<18, 13>(self.rec.q.val().row) << self.lk.val();
@@ -217,12 +217,16 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         self.in0.m.ready.next = self.load.val();
         if self.load.val() & self.in0.m.valid.val() {
             self.phase.d.next = Phase::Fit;
-            self.need.d.next = self.need0.val();
+            self.need.d.next = bit_cast::<14, 15>(self.need0.val());
             self.rec.d.next.frame_len = self.in0.m.data.val().frame_len;
             self.rec.d.next.hdr_len = self.in0.m.data.val().hdr_len;
             self.rec.d.next.pay_end = bit_cast::<14, 8>(self.in0.m.data.val().hdr_len) + bit_cast::<14, 13>(self.in0.m.data.val().pay_len);
             self.rec.d.next.raw = self.in0.m.data.val().raw;
-            self.rec.d.next.beats = bit_cast::<12, 14>(self.need0.val());
+            // A raw frame may be longer than `pay_len` can say.
+            if self.in0.m.data.val().raw {
+                self.rec.d.next.pay_end = self.in0.m.data.val().frame_len;
+            }
+            self.rec.d.next.beats = bit_cast::<12, 15>(self.need0.val());
         }
         self.taken.next = bits::<14>(0);
         if self.grant0.val() {

@@ -29,7 +29,7 @@ pub(super) struct SlotTable {
     pub seal: Signal<Out, SlotSeal>,
     pub hdr_we: Signal<Out, Bit>,
     pub hdr: Signal<Out, HdrDone>,
-    /// Two slots asked about. `sealed`: and no reads outstanding. `headed`: header there or not to come.
+    /// Two slots asked about. `sealed`: and no reads outstanding. `headed`: header there.
     pub ask: [Signal<In, Bits<6>>; 2],
     pub sealed: [Signal<Out, Bit>; 2],
     pub headed: [Signal<Out, Bit>; 2],
@@ -43,7 +43,6 @@ pub(super) struct SlotTable {
     ev_slot: DFF<Bits<6>>,
     ev_delta: DFF<Bits<10>>,
     ev_seal: DFF<Bit>,
-    ev_abort: DFF<Bit>,
     ev_err: DFF<Bit>,
     is_sealed: DFF<Bits<64>>,
     is_busy: DFF<Bits<64>>,
@@ -57,7 +56,6 @@ pub(super) struct SlotTable {
     sum: Signal<Local, Bits<10>>,
     set_sealed: Signal<Local, Bits<64>>,
     set_busy: Signal<Local, Bits<64>>,
-    set_headed: Signal<Local, Bits<64>>,
     set_failed: Signal<Local, Bits<64>>,
     complete: Signal<Local, Bits<64>>,
     shifted: Signal<Local, Bits<64>>,
@@ -66,7 +64,7 @@ pub(super) struct SlotTable {
 impl Logic for SlotTable {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_abort, ev_err, is_sealed, is_busy, is_headed, is_failed);
+        dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_err, is_sealed, is_busy, is_headed, is_failed);
         clock!(self, clock, seal0, seal1, done, head, count);
         self.seal0.reset.next = self.reset.val();
         self.seal1.reset.next = self.reset.val();
@@ -91,7 +89,6 @@ impl Logic for SlotTable {
         self.ev_slot.d.next = self.seal.val().slot;
         self.ev_delta.d.next = bit_cast::<10, 9>(self.seal.val().reads);
         self.ev_seal.d.next = !self.done.m.valid.val();
-        self.ev_abort.d.next = self.seal.val().abort & !self.done.m.valid.val();
         self.ev_err.d.next = self.done.m.data.val().err & self.done.m.valid.val();
         if self.done.m.valid.val() {
             self.ev_slot.d.next = self.done.m.data.val().slot;
@@ -118,14 +115,10 @@ impl Logic for SlotTable {
         self.new_hot.en.next = self.granted.val();
         self.new_hot.x.next = self.granted_slot.val();
         self.set_sealed.next = bits::<64>(0);
-        self.set_headed.next = self.hdr_hot.y.val();
         self.set_failed.next = bits::<64>(0);
         self.set_busy.next = bits::<64>(0);
         if self.ev_seal.q.val() {
             self.set_sealed.next = self.ev_hot.y.val();
-        }
-        if self.ev_abort.q.val() {
-            self.set_headed.next = self.hdr_hot.y.val() | self.ev_hot.y.val();
         }
         if self.ev_err.q.val() {
             self.set_failed.next = self.ev_hot.y.val();
@@ -134,7 +127,7 @@ impl Logic for SlotTable {
             self.set_busy.next = self.ev_hot.y.val();
         }
         self.is_sealed.d.next = (self.is_sealed.q.val() | self.set_sealed.val()) & !self.new_hot.y.val();
-        self.is_headed.d.next = (self.is_headed.q.val() | self.set_headed.val()) & !self.new_hot.y.val();
+        self.is_headed.d.next = (self.is_headed.q.val() | self.hdr_hot.y.val()) & !self.new_hot.y.val();
         self.is_failed.d.next = (self.is_failed.q.val() | self.set_failed.val()) & !self.new_hot.y.val();
         self.is_busy.d.next = (self.is_busy.q.val() & !self.ev_hot.y.val()) | self.set_busy.val();
         self.complete.next = self.is_sealed.q.val() & !self.is_busy.q.val();

@@ -133,6 +133,7 @@ impl Bench {
             _ => Kind::Data,
         };
         let pay_len = match rng.below(4) {
+            0 if kind == Kind::Raw => rng.range(1, 16383),
             0 => rng.range(1, 4096),
             1 => rng.range(0, 80),
             2 => rng.range(200, 1100),
@@ -192,7 +193,7 @@ impl Bench {
         self.slot[port].push(Fields::of::<SlotReq>().pack(&[
             ("frame_len", bytes.len() as u128),
             ("hdr_len", hdr_len as u128),
-            ("pay_len", plan.pay_len as u128),
+            ("pay_len", (plan.pay_len & 0x1fff) as u128),
             ("bypass", port as u128),
             ("raw", (plan.kind == Kind::Raw) as u128),
         ]));
@@ -213,7 +214,7 @@ impl Bench {
         let aborted = plan.abort.is_some();
         let bad_header = !aborted && (plan.no_path || plan.wrong_len);
         // Header
-        if plan.kind != Kind::Raw && !aborted {
+        if plan.kind != Kind::Raw {
             let rows = SLOT_BYTES / self.k;
             if !plan.no_path {
                 for (i, row) in frame.bytes[..frame.hdr_len].chunks(self.k).enumerate() {
