@@ -30,6 +30,9 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
     counted: [u64; 2],
     failed: u64,
     next_function: u64,
+    /// Handshakes of AW, and of last beats on W.
+    addresses: u64,
+    bursts: u64,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
@@ -47,7 +50,10 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         let layouts = [Fields::of::<WrCmd>(), Fields::of::<WrSmall>(), Fields::of::<WrDone>()];
         let (flying, all) = (vec![VecDeque::new(); 4], vec![Vec::new(); 4]);
         let (counted, failed, next_function) = ([0; 2], 0, 0);
-        Bench { tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function }
+        let (addresses, bursts) = (0, 0);
+        Bench {
+            tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, addresses, bursts,
+        }
     }
 
     /// A command with its data; the bytes are those a read of the same function and address would give.
@@ -96,6 +102,11 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         self.tb.begin();
         let stat = self.tb.get("stat");
         (0..2).for_each(|i| self.counted[i] += stat >> i & 1);
+        let [aw_valid, aw_ready, w_valid, w_ready, w_last] =
+            ["aw_valid", "aw_ready", "w_valid", "w_ready", "w_last"].map(|port| self.tb.get(port));
+        assert!(w_valid == 0 || self.bursts < self.addresses + aw_valid, "data without an address");
+        self.addresses += aw_valid & aw_ready;
+        self.bursts += w_valid & w_ready & w_last;
         self.tb.end();
         for port in 0..4 {
             while let Some(words) = self.done[port].pop() {
