@@ -1,15 +1,13 @@
 //! See `docs/microarchitecture.md`.
+pub mod admin;
 pub mod cq;
 pub mod csr;
 pub mod ctl;
+pub mod dma;
+pub mod dma_rd;
+pub mod dma_wr;
 pub mod doorbell;
 pub mod eq;
 pub mod rq;
 pub mod sq;
-#[cfg(test)]
-mod testing;
 pub mod wqe_store;
-
-pub mod dma;
-pub mod dma_rd;
-pub mod dma_wr;

@@ -13,6 +13,7 @@ pub mod mux;
 pub mod pack;
 pub mod popcount;
 pub mod ram;
+pub mod rom;
 pub mod rotate;
 pub mod row_ram;
 pub mod slot;

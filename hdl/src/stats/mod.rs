@@ -22,9 +22,9 @@ enum State {
     Answer,
 }
 
-/// `N` 64-bit counters, `N <= 2^LN`.
+/// `N` 64-bit counters, 2 to 128.
 #[derive(LogicBlock)]
-pub struct Stats<const N: usize, const LN: usize> {
+pub struct Stats<const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the control-bus access in progress, keeps the counts.
     pub reset: Signal<In, Bit>,
@@ -33,15 +33,15 @@ pub struct Stats<const N: usize, const LN: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     events: DFF<Bits<N>>,
-    tally: Tally<N, LN>,
-    sums: Ram<Bits<64>, LN>,
-    scan: DFF<Bits<LN>>,
+    tally: Tally<N, 7>,
+    sums: Ram<Bits<64>, 7>,
+    scan: DFF<Bits<7>>,
     /// Counter in the add stage, and whether there is one.
-    add: DFF<Bits<LN>>,
+    add: DFF<Bits<7>>,
     add_on: DFF<Bit>,
     part: DFF<Bits<9>>,
     /// Counter in the write stage.
-    put: DFF<Bits<LN>>,
+    put: DFF<Bits<7>>,
     put_on: DFF<Bit>,
     sum: DFF<Bits<64>>,
     state: DFF<State>,
@@ -49,14 +49,14 @@ pub struct Stats<const N: usize, const LN: usize> {
     answer: DFF<CtlResp>,
     high: DFF<Bits<32>>,
     limit: Constant<Bits<24>>,
-    pick: Signal<Local, Bits<LN>>,
+    pick: Signal<Local, Bits<7>>,
     on: Signal<Local, Bit>,
     wanted: Signal<Local, Bits<24>>,
 }
 
-impl<const N: usize, const LN: usize> Default for Stats<N, LN> {
+impl<const N: usize> Default for Stats<N> {
     fn default() -> Self {
-        assert!((2..=128).contains(&N) && N <= 1 << LN && LN <= 7, "2 to 128 counters");
+        assert!((2..=128).contains(&N), "2 to 128 counters");
         Self {
             clock: Default::default(),
             reset: Default::default(),
@@ -85,7 +85,7 @@ impl<const N: usize, const LN: usize> Default for Stats<N, LN> {
     }
 }
 
-impl<const N: usize, const LN: usize> Logic for Stats<N, LN> {
+impl<const N: usize> Logic for Stats<N> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, events, scan, add, add_on, part, put, put_on, sum, state, line, answer, high);
@@ -125,7 +125,7 @@ impl<const N: usize, const LN: usize> Logic for Stats<N, LN> {
                 self.state.d.next = State::Issue;
             }
             State::Issue => {
-                self.pick.next = self.wanted.val().get_bits::<LN>(0);
+                self.pick.next = self.wanted.val().get_bits::<7>(0);
                 self.state.d.next = State::Add;
             }
             State::Add => {

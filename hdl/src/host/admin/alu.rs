@@ -1,0 +1,91 @@
+//! The admin engine's arithmetic: combinational, between registers of the engine.
+
+use super::isa::Inst;
+use rust_hdl::prelude::*;
+
+/// `y` follows `isa::Op` for the operations with a result; for others it is the first operand.
+#[derive(LogicBlock, Default)]
+pub(super) struct Alu {
+    pub inst: Signal<In, Inst>,
+    /// Register `a`, register `b`, and `b` or the constant.
+    pub a: Signal<In, Bits<32>>,
+    pub b: Signal<In, Bits<32>>,
+    pub c: Signal<In, Bits<32>>,
+    pub y: Signal<Out, Bits<32>>,
+    /// `a == c`, `a < c`.
+    pub eq: Signal<Out, Bit>,
+    pub lt: Signal<Out, Bit>,
+    op: Signal<Local, Bits<5>>,
+    field: Signal<Local, Bit>,
+    by: Signal<Local, Bits<5>>,
+    from: Signal<Local, Bits<32>>,
+    left: Signal<Local, Bits<32>>,
+    right: Signal<Local, Bits<32>>,
+    mask: Signal<Local, Bits<32>>,
+    rest: Signal<Local, Bits<32>>,
+    sum: Signal<Local, Bits<32>>,
+    difference: Signal<Local, Bits<32>>,
+    less: Signal<Local, Bit>,
+}
+
+impl Logic for Alu {
+    #[hdl_gen]
+    fn update(&mut self) {
+        // Ext and Ins (0, 1) shift by a constant, the others by their second operand.
+        self.field.next = self.inst.val().op < 2;
+        self.by.next = self.c.val().get_bits::<5>(0);
+        self.from.next = self.a.val();
+        if self.field.val() {
+            self.by.next = self.inst.val().sh;
+            self.from.next = self.b.val();
+        }
+        self.left.next = self.from.val() << self.by.val();
+        self.right.next = self.a.val() >> self.by.val();
+        self.mask.next = self.inst.val().imm;
+        self.rest.next = !self.mask.val();
+        self.sum.next = self.a.val() + self.c.val();
+        self.difference.next = self.a.val() - self.c.val();
+        self.less.next = self.a.val() < self.c.val();
+        self.eq.next = self.a.val() == self.c.val();
+        self.lt.next = self.less.val();
+        self.op.next = self.inst.val().op;
+        match self.op.val().index() {
+            0 => {
+                self.y.next = self.right.val() & self.mask.val();
+            }
+            1 => {
+                self.y.next = (self.a.val() & self.rest.val()) | (self.left.val() & self.mask.val());
+            }
+            2 => {
+                self.y.next = self.sum.val();
+            }
+            3 => {
+                self.y.next = self.difference.val();
+            }
+            4 => {
+                self.y.next = self.a.val() | self.c.val();
+            }
+            5 => {
+                self.y.next = self.left.val();
+            }
+            6 => {
+                self.y.next = self.right.val();
+            }
+            7 => {
+                self.y.next = bit_cast::<32, 1>(self.less.val().into());
+            }
+            15 => {
+                self.y.next = self.sum.val();
+            }
+            16 => {
+                self.y.next = self.sum.val();
+            }
+            30 => {
+                self.y.next = self.a.val() & self.c.val();
+            }
+            _ => {
+                self.y.next = self.a.val();
+            }
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Admin engine: executes the microprogram of `program`. See README.md.
+
+mod alu;
+pub mod isa;
+#[cfg(test)]
+mod model;
+pub mod program;
+mod registers;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
+use crate::prim::ram::{Ram, RamAsync2};
+use crate::prim::rom::Rom;
+use alu::Alu;
+use isa::Inst;
+use program::Sizes;
+use registers::Registers;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Clear,
+    Fetch,
+    Decode,
+    Operands,
+    Execute,
+    Write,
+    Load,
+    Loaded,
+    CtlSend,
+    CtlWait,
+    ReadSend,
+    ReadRow,
+    ReadWord,
+    WriteSend,
+    WriteWait,
+    ErrorSend,
+    BarrierWait,
+    ReadsRise,
+    ReadsFall,
+    WritesRise,
+    WritesFall,
+}
+
+/// The admin queues of four functions.
+#[derive(LogicBlock, Default)]
+pub struct Admin {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; starts the program after the scratch memory has been cleared (4096 cycles).
+    pub reset: Signal<In, Bit>,
+    /// Per function, from the registers: ring and completion ring, log2 of their slots, producer index.
+    pub admin_sq: [Signal<In, Bits<64>>; 4],
+    pub admin_cq: [Signal<In, Bits<64>>; 4],
+    pub admin_log_size: [Signal<In, Bits<4>>; 4],
+    pub admin_producer: [Signal<In, Bits<16>>; 4],
+    /// Bit per function. The ring of a disabled function is rewound.
+    pub enable: Signal<In, Bits<4>>,
+    /// Bit per function, held until its bit of `soft_reset_done` pulses: remove all its objects, rewind its ring.
+    pub soft_reset: Signal<In, Bits<4>>,
+    pub soft_reset_done: Signal<Out, Bits<4>>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_rd: MsgSink<RdRow>,
+    pub m_wr: MsgSrc<WrSmall>,
+    pub s_done: MsgSink<WrDone>,
+    pub m_ctl: MsgSrc<CtlReq>,
+    pub s_ctl: MsgSink<CtlResp>,
+    /// ModifyQp to ERROR. 0: to the requester, 1: to the responder.
+    pub m_error: [MsgSrc<QpError>; 2],
+    /// Pulse: receive barrier wanted; `barrier_done` pulses when it has passed.
+    pub barrier: Signal<Out, Bit>,
+    pub barrier_done: Signal<In, Bit>,
+    /// Levels, held until answered and dropped until the answer is gone.
+    pub quiesce_rd: Signal<Out, Bit>,
+    pub quiesced_rd: Signal<In, Bit>,
+    pub quiesce_wr: Signal<Out, Bit>,
+    pub quiesced_wr: Signal<In, Bit>,
+    /// Pulse: drop all cached translations.
+    pub mtt_invalidate: Signal<Out, Bit>,
+    /// Bit 31: there is a raw queue pair, with the number in the bits below.
+    pub raw_qpn: Signal<Out, Bits<32>>,
+    pub pkey: Signal<Out, Bits<16>>,
+    state: DFF<State>,
+    pc: DFF<Bits<10>>,
+    next_pc: DFF<Bits<10>>,
+    inst: DFF<Inst>,
+    a: DFF<Bits<32>>,
+    b: DFF<Bits<32>>,
+    c: DFF<Bits<32>>,
+    result: DFF<Bits<32>>,
+    line: DFF<Bits<24>>,
+    serving: DFF<Bits<12>>,
+    failed: DFF<Bit>,
+    count: DFF<Bits<12>>,
+    /// A row of the command, or the line to be written, 32 bits in or out at a time.
+    shift: DFF<Bits<512>>,
+    second_row: DFF<Bit>,
+    last_row: DFF<Bit>,
+    barrier_now: DFF<Bit>,
+    invalidate_now: DFF<Bit>,
+    reset_done: DFF<Bits<4>>,
+    raw: DFF<Bits<32>>,
+    key: DFF<Bits<16>>,
+    rom: Rom<Inst, 10>,
+    regs: RamAsync2<Bits<32>, 6>,
+    scratch: Ram<Bits<32>, 12>,
+    alu: Alu,
+    registers: Registers,
+    op: Signal<Local, Bits<5>>,
+    choice: Signal<Local, Bits<32>>,
+    failure: Signal<Local, QpError>,
+    number: Signal<Local, Bits<12>>,
+    chosen: Signal<Local, Bits<2>>,
+    step: Signal<Local, Bits<10>>,
+    taken: Signal<Local, Bit>,
+    word: Signal<Local, Bits<6>>,
+    address: Signal<Local, Bits<32>>,
+    register: Signal<Local, Bits<32>>,
+    one: Signal<Local, Bits<4>>,
+    dma_iova: Signal<Local, Bits<64>>,
+}
+
+impl Admin {
+    /// The engine with the program for tables of these sizes; `default()` has that of `Sizes::default()`.
+    pub fn new(sizes: Sizes) -> Self {
+        Self { rom: microcode(sizes), ..Self::default() }
+    }
+}
+
+fn microcode(sizes: Sizes) -> Rom<Inst, 10> {
+    Rom::new(program::assemble(sizes).iter().map(isa::Step::encode).collect())
+}
+
+impl Default for Rom<Inst, 10> {
+    fn default() -> Self {
+        microcode(Sizes::default())
+    }
+}
+
+impl Logic for Admin {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, pc, next_pc, inst, a, b, c, result, line, serving, failed, count, shift);
+        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, reset_done, raw, key);
+        clock!(self, clock, rom, regs, scratch, registers);
+        // Outputs from registers
+        self.barrier.next = self.barrier_now.q.val();
+        self.mtt_invalidate.next = self.invalidate_now.q.val();
+        self.soft_reset_done.next = self.reset_done.q.val();
+        self.raw_qpn.next = self.raw.q.val();
+        self.pkey.next = self.key.q.val();
+        self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
+        self.quiesce_wr.next = self.state.q.val() == State::WritesRise;
+        self.barrier_now.d.next = false;
+        self.invalidate_now.d.next = false;
+        self.reset_done.d.next = bits::<4>(0);
+        self.dma_iova.next = bit_cast::<64, 32>(self.a.q.val()) | (bit_cast::<64, 32>(self.b.q.val()) << 32);
+        self.m_rd.valid.next = self.state.q.val() == State::ReadSend;
+        self.m_rd.data.next.iova = self.dma_iova.val();
+        self.m_rd.data.next.function = self.serving.q.val();
+        self.m_rd.data.next.rows = bits::<4>(2);
+        self.m_rd.data.next.tag = bits::<8>(0);
+        self.s_rd.ready.next = self.state.q.val() == State::ReadRow;
+        self.m_wr.valid.next = self.state.q.val() == State::WriteSend;
+        self.m_wr.data.next.iova = self.dma_iova.val();
+        self.m_wr.data.next.function = self.serving.q.val();
+        self.m_wr.data.next.len = bits::<7>(64);
+        self.m_wr.data.next.tag = bits::<8>(0);
+        self.m_wr.data.next.data = self.shift.q.val();
+        self.s_done.ready.next = self.state.q.val() == State::WriteWait;
+        self.address.next = self.c.q.val();
+        self.m_ctl.valid.next = self.state.q.val() == State::CtlSend;
+        self.m_ctl.data.next.space = self.address.val().get_bits::<4>(8);
+        self.m_ctl.data.next.line = self.line.q.val();
+        self.m_ctl.data.next.word = self.address.val().get_bits::<6>(0);
+        self.m_ctl.data.next.write = self.inst.q.val().op == 19;
+        self.m_ctl.data.next.data = self.a.q.val();
+        self.s_ctl.ready.next = self.state.q.val() == State::CtlWait;
+        self.register.next = self.a.q.val();
+        // Each side is told as if the other one had noticed.
+        self.failure.next.qpn = self.register.val().get_bits::<24>(0);
+        self.failure.next.epoch = self.b.q.val().get_bits::<8>(0);
+        self.failure.next.side = self.inst.q.val().imm == 0;
+        self.failure.next.cause = bits::<8>(5);
+        self.m_error[0].data.next = self.failure.val();
+        self.m_error[1].data.next = self.failure.val();
+        self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm == 0);
+        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm == 1);
+
+        self.number.next = self.serving.q.val();
+        self.chosen.next = self.number.val().get_bits::<2>(0);
+        self.choice.next = self.inst.q.val().imm;
+        for i in 0..4 {
+            self.registers.admin_sq[i].next = self.admin_sq[i].val();
+            self.registers.admin_cq[i].next = self.admin_cq[i].val();
+            self.registers.admin_log_size[i].next = self.admin_log_size[i].val();
+            self.registers.admin_producer[i].next = self.admin_producer[i].val();
+        }
+        self.registers.enable.next = self.enable.val();
+        self.registers.soft_reset.next = self.soft_reset.val();
+        self.registers.chosen.next = self.chosen.val();
+        self.registers.number.next = self.choice.val().get_bits::<3>(0);
+        self.one.next = bits::<4>(1) << self.chosen.val();
+
+        // Memories
+        self.rom.read_addr.next = self.pc.q.val();
+        self.regs.read_addr0.next = self.inst.q.val().a;
+        self.regs.read_addr1.next = self.inst.q.val().b;
+        self.regs.write_en.next = false;
+        self.regs.write_addr.next = self.inst.q.val().d;
+        self.regs.write_data.next = self.result.q.val();
+        self.scratch.read_addr.next = self.result.q.val().get_bits::<12>(0);
+        self.scratch.write_addr.next = self.alu.y.val().get_bits::<12>(0);
+        self.scratch.write_data.next = self.b.q.val();
+        self.scratch.write_en.next = false;
+        self.alu.inst.next = self.inst.q.val();
+        self.alu.a.next = self.a.q.val();
+        self.alu.b.next = self.b.q.val();
+        self.alu.c.next = self.c.q.val();
+        self.op.next = self.inst.q.val().op;
+        self.step.next = self.pc.q.val() + 1;
+        self.taken.next = false;
+        self.word.next = bits::<6>(32) | self.count.q.val().get_bits::<6>(0);
+        if self.second_row.q.val() {
+            self.word.next = bits::<6>(48) | self.count.q.val().get_bits::<6>(0);
+        }
+
+        match self.state.q.val() {
+            State::Clear => {
+                self.scratch.write_en.next = true;
+                self.scratch.write_addr.next = self.count.q.val();
+                self.scratch.write_data.next = bits::<32>(0);
+                self.count.d.next = self.count.q.val() + 1;
+                if self.count.q.val() == 0xfff {
+                    self.state.d.next = State::Fetch;
+                }
+            }
+            State::Fetch => {
+                self.state.d.next = State::Decode;
+            }
+            State::Decode => {
+                self.inst.d.next = self.rom.read_data.val();
+                self.state.d.next = State::Operands;
+            }
+            State::Operands => {
+                self.a.d.next = self.regs.read_data0.val();
+                self.b.d.next = self.regs.read_data1.val();
+                self.c.d.next = self.regs.read_data1.val();
+                if self.inst.q.val().use_imm {
+                    self.c.d.next = self.inst.q.val().imm;
+                }
+                self.state.d.next = State::Execute;
+            }
+            State::Execute => {
+                self.state.d.next = State::Write;
+                self.result.d.next = self.alu.y.val();
+                match self.op.val().index() {
+                    8 => {
+                        self.taken.next = self.alu.eq.val();
+                    }
+                    9 => {
+                        self.taken.next = !self.alu.eq.val();
+                    }
+                    10 => {
+                        self.taken.next = self.alu.lt.val();
+                    }
+                    11 => {
+                        self.taken.next = !self.alu.lt.val();
+                    }
+                    12 => {
+                        self.taken.next = self.failed.q.val();
+                    }
+                    13 => {
+                        self.taken.next = true;
+                        self.result.d.next = bit_cast::<32, 10>(self.step.val());
+                    }
+                    15 => {
+                        self.state.d.next = State::Load;
+                    }
+                    16 => self.scratch.write_en.next = true,
+                    17 => {
+                        self.line.d.next = self.register.val().get_bits::<24>(0);
+                    }
+                    18 => {
+                        self.state.d.next = State::CtlSend;
+                    }
+                    19 => {
+                        self.state.d.next = State::CtlSend;
+                    }
+                    20 => {
+                        self.result.d.next = self.registers.word.val();
+                    }
+                    21 => {
+                        self.serving.d.next = self.register.val().get_bits::<12>(0);
+                    }
+                    22 => {
+                        self.failed.d.next = false;
+                        self.state.d.next = State::ReadSend;
+                    }
+                    23 => {
+                        self.shift.d.next = (self.shift.q.val() >> 32) | (bit_cast::<512, 32>(self.a.q.val()) << 480);
+                    }
+                    24 => {
+                        self.state.d.next = State::WriteSend;
+                    }
+                    25 => {
+                        match self.choice.val().index() {
+                        0 => {
+                            self.raw.d.next = self.a.q.val();
+                        }
+                        1 => {
+                            self.key.d.next = self.register.val().get_bits::<16>(0);
+                        }
+                        2 => {
+                            self.invalidate_now.d.next = true;
+                        }
+                        _ => {
+                            self.reset_done.d.next = self.one.val();
+                        }
+                    }
+                    }
+                    26 => {
+                        self.state.d.next = State::ErrorSend;
+                    }
+                    27 => {
+                        self.barrier_now.d.next = true;
+                        self.state.d.next = State::BarrierWait;
+                    }
+                    28 => {
+                        self.state.d.next = State::ReadsRise;
+                    }
+                    29 => {
+                        self.state.d.next = State::WritesRise;
+                    }
+                    _ => {}
+                }
+                self.next_pc.d.next = self.step.val();
+                if self.taken.val() {
+                    self.next_pc.d.next = self.inst.q.val().target;
+                }
+                if self.inst.q.val().op == 14 {
+                    self.next_pc.d.next = self.register.val().get_bits::<10>(0);
+                }
+            }
+            State::Write => {
+                self.regs.write_en.next = self.inst.q.val().write;
+                self.pc.d.next = self.next_pc.q.val();
+                self.state.d.next = State::Fetch;
+            }
+            State::Load => {
+                self.state.d.next = State::Loaded;
+            }
+            State::Loaded => {
+                self.result.d.next = self.scratch.read_data.val();
+                self.state.d.next = State::Write;
+            }
+            State::CtlSend => {
+                if self.m_ctl.ready.val() {
+                    self.state.d.next = State::CtlWait;
+                }
+            }
+            State::CtlWait => {
+                self.result.d.next = self.s_ctl.data.val().data;
+                if self.s_ctl.valid.val() {
+                    self.failed.d.next = self.s_ctl.data.val().err;
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::ReadSend => {
+                if self.m_rd.ready.val() {
+                    self.state.d.next = State::ReadRow;
+                }
+            }
+            State::ReadRow => {
+                self.shift.d.next = self.s_rd.data.val().data;
+                self.second_row.d.next = self.s_rd.data.val().row != 0;
+                self.last_row.d.next = self.s_rd.data.val().last;
+                self.count.d.next = bits::<12>(0);
+                if self.s_rd.valid.val() {
+                    self.failed.d.next = self.failed.q.val() | self.s_rd.data.val().err;
+                    self.state.d.next = State::ReadWord;
+                }
+            }
+            State::ReadWord => {
+                self.regs.write_en.next = true;
+                self.regs.write_addr.next = self.word.val();
+                self.regs.write_data.next = self.shift.q.val().get_bits::<32>(0);
+                self.shift.d.next = self.shift.q.val() >> 32;
+                self.count.d.next = self.count.q.val() + 1;
+                if self.count.q.val() == 15 {
+                    self.state.d.next = State::ReadRow;
+                    if self.last_row.q.val() {
+                        self.state.d.next = State::Write;
+                    }
+                }
+            }
+            State::WriteSend => {
+                if self.m_wr.ready.val() {
+                    self.state.d.next = State::WriteWait;
+                }
+            }
+            State::WriteWait => {
+                if self.s_done.valid.val() {
+                    self.failed.d.next = self.s_done.data.val().err;
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::ErrorSend => {
+                if (self.m_error[0].ready.val() & (self.inst.q.val().imm == 0))
+                    | (self.m_error[1].ready.val() & (self.inst.q.val().imm == 1))
+                {
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::BarrierWait => {
+                if self.barrier_done.val() {
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::ReadsRise => {
+                if self.quiesced_rd.val() {
+                    self.state.d.next = State::ReadsFall;
+                }
+            }
+            State::ReadsFall => {
+                if !self.quiesced_rd.val() {
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::WritesRise => {
+                if self.quiesced_wr.val() {
+                    self.state.d.next = State::WritesFall;
+                }
+            }
+            State::WritesFall => {
+                if !self.quiesced_wr.val() {
+                    self.state.d.next = State::Write;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Clear;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Clear;
+            self.pc.d.next = bits::<10>(0);
+            self.count.d.next = bits::<12>(0);
+        }
+    }
+}

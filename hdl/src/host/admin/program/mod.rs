@@ -1,0 +1,387 @@
+//! The admin commands as a microprogram: see docs/admin.md for what they do.
+
+mod objects;
+mod query;
+mod queue_pair;
+
+use super::isa::{Asm, Label, Op, Step, R};
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
+use ferric_abi::csr::space;
+use ferric_abi::layout::Layout;
+
+/// log2 of the number of objects of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub qp: u32,
+    pub cq: u32,
+    pub mr: u32,
+    pub pd: u32,
+    pub eq: u32,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { qp: 8, cq: 8, mr: 10, pd: 8, eq: 5 }
+    }
+}
+
+/// Bits of the scratch address.
+pub const SCRATCH_BITS: u32 = 12;
+
+// Registers
+const ZERO: R = R(0);
+const FN: R = R(1);
+const HEAD: R = R(2);
+const LOG: R = R(3);
+const IDX: R = R(4);
+const STATUS: R = R(5);
+const ID: R = R(6);
+const OBJ: R = R(7);
+const T: R = R(8);
+const U: R = R(9);
+const V: R = R(10);
+const W: R = R(11);
+/// Return addresses: leaf subroutines, queue pair shutdown, object removal.
+const LINK: R = R(12);
+const LINK2: R = R(13);
+const LINK3: R = R(14);
+const LO: R = R(15);
+const HI: R = R(16);
+const I: R = R(17);
+const N: R = R(18);
+const RAW: R = R(19);
+const PROD: R = R(20);
+/// Result words.
+const RES: u8 = 21;
+const RESULTS: u8 = 9;
+/// The command.
+const C0: R = R(32);
+const C1: R = R(33);
+
+/// Parameter word `n`.
+const fn p(n: u8) -> R {
+    R(34 + n)
+}
+
+/// A field of a word.
+#[derive(Clone, Copy)]
+struct F {
+    word: u32,
+    shift: u8,
+    mask: u32,
+}
+
+/// Where `name` lies. Panics if it straddles words or does not exist: a mistake in this program.
+fn field(layout: &Layout, name: &str) -> F {
+    let f = layout.field(name).unwrap_or_else(|| panic!("{} has no field {name}", layout.name));
+    let shift = f.offset % 32;
+    assert!(shift + f.width <= 32, "{name} straddles words");
+    F { word: (f.offset / 32) as u32, shift: shift as u8, mask: ((1u64 << f.width) - 1) as u32 }
+}
+
+/// A kind of object: its scratch words start at `base`.
+///
+/// Object word: users [11:0], function [23:12], exists [31]. Zero: no such object.
+#[derive(Clone, Copy)]
+struct Kind {
+    base: u32,
+    count: u32,
+}
+
+const USERS: u32 = 0xfff;
+const EXISTS: u32 = 1 << 31;
+
+struct Program {
+    asm: Asm,
+    qp: Kind,
+    cq: Kind,
+    mr: Kind,
+    pd: Kind,
+    eq: Kind,
+    idle: Label,
+    complete: Label,
+    /// `complete` with the status of that number.
+    status: Vec<Label>,
+    /// HI:LO += T, back through LINK.
+    add_offset: Label,
+    /// Queue pair ID out of action and drained, back through LINK2.
+    qp_down: Label,
+    /// Removal of object ID, back through LINK3.
+    remove_qp: Label,
+    remove_mr: Label,
+    remove_cq: Label,
+    remove_eq: Label,
+    remove_pd: Label,
+}
+
+/// Assembles the program for tables of these sizes.
+pub fn assemble(sizes: Sizes) -> Vec<Step> {
+    let mut next = 4;
+    let mut kind = |log: u32| {
+        let k = Kind { base: next, count: 1 << log };
+        next += k.count;
+        k
+    };
+    let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
+    assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
+    let mut asm = Asm::default();
+    let status = (0..7).map(|_| asm.label()).collect();
+    let [idle, complete, add_offset, qp_down, remove_qp, remove_mr, remove_cq, remove_eq, remove_pd] =
+        std::array::from_fn(|_| asm.label());
+    let mut program = Program {
+        asm,
+        qp,
+        cq,
+        mr,
+        pd,
+        eq,
+        idle,
+        complete,
+        status,
+        add_offset,
+        qp_down,
+        remove_qp,
+        remove_mr,
+        remove_cq,
+        remove_eq,
+        remove_pd,
+    };
+    program.main();
+    program.asm.finish()
+}
+
+impl Program {
+    fn fails(&self, status: AdminStatus) -> Label {
+        self.status[status as usize]
+    }
+    fn done(&mut self) {
+        let ok = self.fails(AdminStatus::Ok);
+        self.asm.jump(ok);
+    }
+    /// Fails with `status` if `op` holds for `a` and `y`.
+    fn refuse(&mut self, status: AdminStatus, op: Op, a: R, y: impl Into<super::isa::Y>) {
+        let to = self.fails(status);
+        self.asm.branch(op, a, y, to);
+    }
+    /// `d` = field `f` of the word in `a`.
+    fn get(&mut self, d: R, a: R, f: F) {
+        self.asm.ext(d, a, f.shift, f.mask);
+    }
+    /// `d` = `a` with field `f` from `b`.
+    fn set(&mut self, d: R, a: R, b: R, f: F) {
+        self.asm.ins(d, a, b, f.shift, f.mask);
+    }
+    /// Field `f` of `d` becomes `value`.
+    fn set_to(&mut self, d: R, f: F, value: u32) {
+        self.asm.op(Op::And, d, d, !(f.mask << f.shift));
+        if value != 0 {
+            self.asm.op(Op::Or, d, d, value << f.shift);
+        }
+    }
+    fn line(&mut self, id: R) {
+        self.asm.op(Op::Line, ZERO, id, 0);
+    }
+    fn read(&mut self, d: R, space: u8, word: u32) {
+        self.asm.op(Op::CtlRead, d, ZERO, u32::from(space) << 8 | word);
+    }
+    fn write(&mut self, space: u8, word: u32, value: R) {
+        self.asm.op(Op::CtlWrite, ZERO, value, u32::from(space) << 8 | word);
+    }
+
+    /// OBJ = object `id`, which must exist and belong to the function.
+    fn own(&mut self, kind: Kind, id: R) {
+        self.refuse(AdminStatus::BadId, Op::Bge, id, kind.count);
+        self.asm.op(Op::Ld, OBJ, id, kind.base);
+        self.refuse(AdminStatus::BadState, Op::Beq, OBJ, 0);
+        self.asm.ext(T, OBJ, 12, 0xfff);
+        self.refuse(AdminStatus::BadId, Op::Bne, T, FN);
+    }
+    /// Object ID must be [`Self::own`] and without users.
+    fn own_unused(&mut self, kind: Kind) {
+        self.own(kind, ID);
+        self.asm.ext(T, OBJ, 0, USERS);
+        self.refuse(AdminStatus::InUse, Op::Bne, T, 0);
+    }
+    /// Number ID must be free.
+    fn fresh(&mut self, kind: Kind) {
+        self.refuse(AdminStatus::BadId, Op::Bge, ID, kind.count);
+        self.asm.op(Op::Ld, OBJ, ID, kind.base);
+        self.refuse(AdminStatus::BadState, Op::Bne, OBJ, 0);
+    }
+    /// Object ID exists from now on.
+    fn make(&mut self, kind: Kind) {
+        self.asm.li(T, EXISTS);
+        self.asm.ins(T, T, FN, 12, 0xfff);
+        self.asm.store(ID, kind.base, T);
+    }
+    /// Object ID is gone.
+    fn unmake(&mut self, kind: Kind) {
+        self.asm.store(ID, kind.base, ZERO);
+    }
+    /// Object `id` has one user more (`Op::Add`) or less (`Op::Sub`).
+    fn users(&mut self, kind: Kind, id: R, op: Op) {
+        self.asm.op(Op::Ld, V, id, kind.base);
+        self.asm.op(op, V, V, 1);
+        self.asm.store(id, kind.base, V);
+    }
+    fn drain(&mut self) {
+        self.asm.op(Op::Barrier, ZERO, ZERO, 0);
+        self.quiesce();
+    }
+    fn quiesce(&mut self) {
+        self.asm.op(Op::QuiesceReads, ZERO, ZERO, 0);
+        self.asm.op(Op::QuiesceWrites, ZERO, ZERO, 0);
+    }
+
+    fn main(&mut self) {
+        self.asm.li(RAW, 0);
+        self.asm.li(T, 0xffff);
+        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.act(Op::Out, T, ZERO, 1);
+        self.asm.li(FN, 0);
+        let (soft_reset, disabled) = (self.asm.label(), self.asm.label());
+        // Round robin over the functions; scratch words 0 to 3 are the consumer indices.
+        self.asm.bind(self.idle);
+        self.asm.op(Op::Add, FN, FN, 1);
+        self.asm.op(Op::And, FN, FN, 3);
+        self.asm.op(Op::Function, ZERO, FN, 0);
+        self.asm.act_csr(W, 4);
+        self.asm.ext(T, W, 21, 1);
+        self.asm.branch(Op::Bne, T, 0, soft_reset);
+        self.asm.ext(T, W, 20, 1);
+        self.asm.branch(Op::Beq, T, 0, disabled);
+        self.asm.ext(PROD, W, 0, 0xffff);
+        self.asm.op(Op::Ld, HEAD, FN, 0);
+        self.asm.branch(Op::Beq, HEAD, PROD, self.idle);
+        // Slot and command
+        self.asm.ext(LOG, W, 16, 15);
+        self.asm.li(T, 1);
+        self.asm.op(Op::Shl, T, T, LOG);
+        self.asm.op(Op::Sub, T, T, 1);
+        self.asm.op(Op::And, IDX, HEAD, T);
+        self.asm.act_csr(LO, 0);
+        self.asm.act_csr(HI, 1);
+        self.asm.op(Op::Shl, T, IDX, 7);
+        self.asm.call(LINK, self.add_offset);
+        for r in 0..RESULTS {
+            self.asm.li(R(RES + r), 0);
+        }
+        let unreadable = self.asm.label();
+        self.asm.act(Op::Fetch, LO, HI, 0);
+        self.asm.on_error(unreadable);
+        self.asm.mov(ID, C1);
+        self.asm.ext(T, C0, 0, 0xff);
+        let commands: Vec<_> = AdminOpcode::ALL.iter().map(|code| (code.0, self.asm.label())).collect();
+        for (code, label) in &commands {
+            self.asm.branch(Op::Beq, T, *code as u32, *label);
+        }
+        self.asm.jump(self.fails(AdminStatus::BadOpcode));
+        for (code, label) in commands {
+            self.asm.bind(label);
+            self.command(code);
+        }
+        self.subroutines();
+        self.asm.bind(disabled);
+        self.asm.store(FN, 0, ZERO);
+        self.asm.jump(self.idle);
+        self.asm.bind(soft_reset);
+        self.soft_reset();
+        self.asm.bind(unreadable);
+        self.asm.li(C0, 0);
+        self.asm.jump(self.fails(AdminStatus::DmaError));
+        for status in 0..7 {
+            self.asm.bind(self.status[status]);
+            self.asm.li(STATUS, status as u32);
+            self.asm.jump(self.complete);
+        }
+        self.completion();
+    }
+
+    fn command(&mut self, code: AdminOpcode) {
+        use AdminOpcode::*;
+        match code {
+            Nop => self.done(),
+            CreatePd => self.create_pd(),
+            CreateEq => self.create_eq(),
+            CreateCq => self.create_cq(),
+            CreateMr => self.create_mr(),
+            CreateQp => self.create_qp(),
+            DestroyPd => self.destroy(self.pd, self.remove_pd),
+            DestroyEq => self.destroy(self.eq, self.remove_eq),
+            DestroyCq => self.destroy(self.cq, self.remove_cq),
+            DestroyMr => self.destroy(self.mr, self.remove_mr),
+            DestroyQp => self.destroy(self.qp, self.remove_qp),
+            ModifyQp => self.modify_qp(),
+            QueryQp => self.query_qp(),
+            QueryCounters => self.query_counters(),
+            SetPort => self.set_port(),
+            QueryObject => self.query_object(),
+        }
+    }
+
+    /// Writes the completion of the command in slot IDX and goes on.
+    fn completion(&mut self) {
+        self.asm.bind(self.complete);
+        self.asm.ext(T, C0, 16, 0xffff);
+        self.asm.ins(T, T, STATUS, 16, 0xff);
+        self.asm.op(Op::Shr, U, HEAD, LOG);
+        self.asm.op(Op::Add, U, U, 1);
+        self.asm.ins(T, T, U, 31, 1);
+        self.asm.act(Op::Push, T, ZERO, 0);
+        self.asm.op(Op::Add, HEAD, HEAD, 1);
+        self.asm.op(Op::And, HEAD, HEAD, 0xffff);
+        self.asm.store(FN, 0, HEAD);
+        self.asm.act(Op::Push, HEAD, ZERO, 0);
+        for n in 0..14 {
+            self.asm.act(Op::Push, if n < RESULTS { R(RES + n) } else { ZERO }, ZERO, 0);
+        }
+        self.asm.act_csr(LO, 2);
+        self.asm.act_csr(HI, 3);
+        self.asm.op(Op::Shl, T, IDX, 6);
+        self.asm.call(LINK, self.add_offset);
+        self.asm.act(Op::Write, LO, HI, 0);
+        self.asm.jump(self.idle);
+        self.asm.bind(self.add_offset);
+        self.asm.op(Op::Add, LO, LO, T);
+        self.asm.op(Op::Lt, U, LO, T);
+        self.asm.op(Op::Add, HI, HI, U);
+        self.asm.ret(LINK);
+    }
+
+    /// Removes everything the function has, and rewinds its ring.
+    fn soft_reset(&mut self) {
+        let kinds = [
+            (self.qp, self.remove_qp),
+            (self.mr, self.remove_mr),
+            (self.cq, self.remove_cq),
+            (self.eq, self.remove_eq),
+            (self.pd, self.remove_pd),
+        ];
+        for (kind, remove) in kinds {
+            self.asm.li(ID, 0);
+            let next = self.asm.label();
+            let each = self.asm.here();
+            self.asm.op(Op::Ld, OBJ, ID, kind.base);
+            self.asm.branch(Op::Beq, OBJ, 0, next);
+            self.asm.ext(T, OBJ, 12, 0xfff);
+            self.asm.branch(Op::Bne, T, FN, next);
+            self.asm.call(LINK3, remove);
+            self.asm.bind(next);
+            self.asm.op(Op::Add, ID, ID, 1);
+            self.asm.branch(Op::Blt, ID, kind.count, each);
+        }
+        self.asm.store(FN, 0, ZERO);
+        self.asm.act(Op::Out, ZERO, ZERO, 3);
+        self.asm.jump(self.idle);
+    }
+}
+
+impl Asm {
+    /// `d` = register `number` of the function.
+    fn act_csr(&mut self, d: R, number: u32) {
+        self.op(Op::Csr, d, ZERO, number);
+    }
+}
+
+/// Control space of each table, for the programs below.
+use space::{CQ, EQ, MR, PATH, REQ, RQ, RSP, SQ, STATS};

@@ -1,0 +1,121 @@
+//! Queries and port-wide settings.
+
+use super::*;
+use ferric_abi::codes::QpState;
+use ferric_abi::context::{ReqCtx, RspCtx};
+
+impl Program {
+    pub(super) fn query_qp(&mut self) {
+        self.own(self.qp, ID);
+        self.line(ID);
+        let words = [(REQ, 0), (REQ, 5), (REQ, 6), (REQ, 8), (RSP, 0), (RSP, 5), (RSP, 6), (SQ, 4), (RQ, 4)];
+        for (n, (space, word)) in words.into_iter().enumerate() {
+            self.read(R(RES + n as u8), space, word);
+        }
+        // The responder's line stays in RTR while the queue pair is in RTS.
+        let (requester, responder) = (R(RES), R(RES + 4));
+        let ok = self.fails(AdminStatus::Ok);
+        let state = field(&RspCtx::LAYOUT, "state");
+        self.get(T, requester, field(&ReqCtx::LAYOUT, "state"));
+        self.asm.branch(Op::Bne, T, QpState::Rts as u32, ok);
+        self.get(T, responder, state);
+        self.asm.branch(Op::Bne, T, QpState::Rtr as u32, ok);
+        self.set_to(responder, state, QpState::Rts as u32);
+        self.done();
+    }
+
+    pub(super) fn query_counters(&mut self) {
+        let ok = self.fails(AdminStatus::Ok);
+        self.asm.ext(T, p(0), 0, 63);
+        self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
+        self.asm.ext(T, p(3), 0, 7);
+        self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
+        self.asm.branch(Op::Beq, p(3), 0, ok);
+        // The last one must exist before anything is written; neither number may be so large that the sum wraps.
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(2), 1 << 20);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(3), 1 << 20);
+        self.asm.op(Op::Add, T, p(2), p(3));
+        self.asm.op(Op::Sub, T, T, 1);
+        self.line(T);
+        self.read(U, STATS, 1);
+        let bad = self.fails(AdminStatus::BadParameter);
+        self.asm.on_error(bad);
+        self.asm.mov(I, p(2));
+        self.asm.mov(N, p(3));
+        self.asm.mov(LO, p(0));
+        self.asm.mov(HI, p(1));
+        let each = self.asm.here();
+        self.line(I);
+        for word in 0..2 {
+            self.read(T, STATS, word);
+            self.asm.act(Op::Push, T, ZERO, 0);
+        }
+        self.asm.op(Op::Add, I, I, 1);
+        self.asm.op(Op::Sub, N, N, 1);
+        self.asm.ext(T, N, 0, 7);
+        self.asm.branch(Op::Bne, T, 0, each);
+        self.asm.act(Op::Write, LO, HI, 0);
+        let failed = self.fails(AdminStatus::DmaError);
+        self.asm.on_error(failed);
+        self.asm.li(T, 64);
+        self.asm.call(LINK, self.add_offset);
+        self.asm.branch(Op::Bne, N, 0, each);
+        self.done();
+    }
+
+    pub(super) fn set_port(&mut self) {
+        self.refuse(AdminStatus::BadId, Op::Bne, FN, 0);
+        let none = self.asm.label();
+        self.asm.mov(W, ZERO);
+        self.asm.ext(T, p(0), 31, 1);
+        self.asm.branch(Op::Beq, T, 0, none);
+        self.asm.op(Op::And, W, p(0), 0x7fff_ffff);
+        self.own(self.qp, W);
+        self.asm.mov(W, p(0));
+        self.asm.bind(none);
+        self.asm.mov(RAW, W);
+        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.ext(T, p(1), 0, 0xffff);
+        self.asm.act(Op::Out, T, ZERO, 1);
+        self.done();
+    }
+
+    pub(super) fn query_object(&mut self) {
+        let (allowed, scratch) = (self.asm.label(), self.asm.label());
+        let bad_id = self.fails(AdminStatus::BadId);
+        self.asm.branch(Op::Beq, FN, 0, allowed);
+        for (kind, spaces) in
+            [(self.qp, &[SQ, RQ, REQ, RSP, PATH][..]), (self.cq, &[CQ]), (self.eq, &[EQ]), (self.mr, &[MR])]
+        {
+            let (check, next) = (self.asm.label(), self.asm.label());
+            for space in spaces {
+                self.asm.branch(Op::Beq, p(0), u32::from(*space), check);
+            }
+            self.asm.jump(next);
+            self.asm.bind(check);
+            self.own(kind, ID);
+            self.asm.jump(allowed);
+            self.asm.bind(next);
+        }
+        self.asm.jump(self.fails(AdminStatus::BadParameter));
+        self.asm.bind(allowed);
+        self.asm.branch(Op::Beq, p(0), u32::from(space::ADMIN), scratch);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(0), 16);
+        // Word numbers have 6 bits.
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(1), 64 - 7);
+        self.asm.branch(Op::Bge, ID, 1 << 24, bad_id);
+        self.line(ID);
+        self.asm.op(Op::Shl, U, p(0), 8);
+        self.asm.op(Op::Or, U, U, p(1));
+        for n in 0..8 {
+            self.asm.op(Op::CtlRead, R(RES + n), ZERO, U);
+            self.asm.on_error(bad_id);
+            self.asm.op(Op::Add, U, U, 1);
+        }
+        self.done();
+        self.asm.bind(scratch);
+        self.asm.branch(Op::Bge, ID, 1 << SCRATCH_BITS, bad_id);
+        self.asm.op(Op::Ld, R(RES), ID, 0);
+        self.done();
+    }
+}

@@ -1,0 +1,367 @@
+//! Queue pairs: creation, state changes, removal.
+
+use super::*;
+use ferric_abi::codes::{QpState, QpType};
+use ferric_abi::context::{PathCtx, ReqCtx, RingCtx, RspCtx};
+
+/// Polls of both states before ModifyQp to ERROR answers anyway: far more than an idle pipeline needs.
+const ERROR_POLLS: u32 = 256;
+
+fn req(name: &str) -> F {
+    field(&ReqCtx::LAYOUT, name)
+}
+fn rsp(name: &str) -> F {
+    field(&RspCtx::LAYOUT, name)
+}
+fn ring(name: &str) -> F {
+    field(&RingCtx::LAYOUT, name)
+}
+fn path(name: &str) -> F {
+    field(&PathCtx::LAYOUT, name)
+}
+
+/// Parameter word 1 of MODIFY_QP.
+const PMTU: F = F { word: 1, shift: 0, mask: 7 };
+const TIMEOUT: F = F { word: 1, shift: 3, mask: 31 };
+const RETRY: F = F { word: 1, shift: 8, mask: 7 };
+const RNR_RETRY: F = F { word: 1, shift: 11, mask: 7 };
+const MIN_RNR: F = F { word: 1, shift: 14, mask: 31 };
+const ACCESS: F = F { word: 1, shift: 19, mask: 7 };
+const IPV6: F = F { word: 1, shift: 22, mask: 1 };
+const VLAN: F = F { word: 1, shift: 23, mask: 1 };
+
+impl Program {
+    /// `d` = word 2 of a ring from parameters `n`.. (base, base, word 2), not valid. The base is checked against the slot size.
+    fn ring_attributes(&mut self, d: R, n: u8) {
+        self.get(T, p(n + 2), ring("log_size"));
+        self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
+        self.get(U, p(n + 2), ring("stride"));
+        self.asm.li(d, 0);
+        self.set(d, d, T, ring("log_size"));
+        self.set(d, d, U, ring("stride"));
+        self.set(d, d, FN, ring("function"));
+        self.asm.li(T, 64);
+        self.asm.op(Op::Shl, T, T, U);
+        self.asm.op(Op::Sub, T, T, 1);
+        self.asm.op(Op::And, T, T, p(n));
+        self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
+    }
+
+    pub(super) fn create_qp(&mut self) {
+        self.fresh(self.qp);
+        self.asm.ext(T, p(0), 0, 7);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, T, 4);
+        self.own(self.pd, p(1));
+        self.own(self.cq, p(2));
+        self.own(self.cq, p(3));
+        self.ring_attributes(V, 4);
+        self.ring_attributes(W, 7);
+        self.line(ID);
+        for (space, attributes, n) in [(SQ, V, 4), (RQ, W, 7)] {
+            self.write(space, 2, attributes);
+            self.write(space, 0, p(n));
+            self.write(space, 1, p(n + 1));
+            self.write(space, 4, ZERO);
+        }
+        // The epochs go on from the number's former life.
+        self.read(T, REQ, 0);
+        self.asm.op(Op::And, T, T, req("epoch").mask << req("epoch").shift);
+        self.asm.ext(U, p(0), 0, 7);
+        self.set(T, T, U, req("qp_type"));
+        self.asm.ext(V, p(0), 3, 1);
+        self.set(T, T, V, req("sig_all"));
+        self.write(REQ, 0, T);
+        self.get(T, T, req("epoch"));
+        self.write(SQ, 3, T);
+        self.read(T, RSP, 0);
+        self.asm.op(Op::And, T, T, rsp("epoch").mask << rsp("epoch").shift);
+        self.set(T, T, U, rsp("qp_type"));
+        self.write(RSP, 0, T);
+        self.get(T, T, rsp("epoch"));
+        self.write(RQ, 3, T);
+        self.write(REQ, 1, p(2));
+        self.write(RSP, 1, p(3));
+        self.asm.mov(T, ZERO);
+        self.set(T, T, FN, req("function"));
+        for space in [REQ, RSP] {
+            self.write(space, 2, p(1));
+            self.write(space, 3, T);
+            self.write(space, 4, ZERO);
+        }
+        self.clear_state();
+        self.users(self.pd, p(1), Op::Add);
+        self.users(self.cq, p(2), Op::Add);
+        self.users(self.cq, p(3), Op::Add);
+        self.make(self.qp);
+        self.done();
+    }
+
+    /// Zeroes the state words of line ID; its path is void.
+    fn clear_state(&mut self) {
+        for word in 5..12 {
+            self.write(REQ, word, ZERO);
+        }
+        for word in 5..13 {
+            self.write(RSP, word, ZERO);
+        }
+        self.write(SQ, 4, ZERO);
+        self.write(RQ, 4, ZERO);
+        self.write(PATH, path("valid").word, ZERO);
+    }
+
+    /// Rings as they were made: not valid, no flags (the queue units keep `active` to themselves).
+    fn rings_invalid(&mut self) {
+        let [size, stride, function] = ["log_size", "stride", "function"].map(|name| {
+            let f = ring(name);
+            f.mask << f.shift
+        });
+        for space in [SQ, RQ] {
+            self.read(T, space, 2);
+            self.asm.op(Op::And, T, T, size | stride | function);
+            self.write(space, 2, T);
+        }
+    }
+
+    /// Requester of line ID to RESET, next epoch; T keeps its word 0.
+    fn requester_reset(&mut self) {
+        self.read(T, REQ, 0);
+        self.set_to(T, req("state"), QpState::Reset as u32);
+        self.get(U, T, req("epoch"));
+        self.asm.op(Op::Add, U, U, 1);
+        self.set(T, T, U, req("epoch"));
+        self.write(REQ, 0, T);
+    }
+
+    /// Responder word 0 to T: RESET and no message in progress.
+    fn responder_reset(&mut self) {
+        self.read(T, RSP, 0);
+        for name in ["state", "nak_sent", "in_msg", "rnr_sent"] {
+            self.set_to(T, rsp(name), 0);
+        }
+    }
+
+    pub(super) fn queue_pair_down(&mut self) {
+        self.asm.bind(self.qp_down);
+        self.line(ID);
+        self.rings_invalid();
+        self.requester_reset();
+        self.responder_reset();
+        self.get(U, T, rsp("epoch"));
+        self.asm.op(Op::Add, U, U, 1);
+        self.set(T, T, U, rsp("epoch"));
+        self.write(RSP, 0, T);
+        self.drain();
+        // Now nothing of the queue pair is on its way any more. An engine may have rewound between the reads and the
+        // writes above: once more, so that the epoch is one that nothing carries.
+        self.rings_invalid();
+        self.requester_reset();
+        self.get(T, T, req("epoch"));
+        self.write(SQ, 3, T);
+        self.responder_reset();
+        self.write(RSP, 0, T);
+        self.get(T, T, rsp("epoch"));
+        self.write(RQ, 3, T);
+        self.clear_state();
+        self.asm.ret(LINK2);
+    }
+
+    pub(super) fn remove_queue_pair(&mut self) {
+        self.asm.bind(self.remove_qp);
+        let not_raw = self.asm.label();
+        self.asm.op(Op::Or, T, ID, 1 << 31);
+        self.asm.branch(Op::Bne, T, RAW, not_raw);
+        self.asm.li(RAW, 0);
+        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.bind(not_raw);
+        self.asm.call(LINK2, self.qp_down);
+        self.read(W, REQ, 2);
+        self.get(W, W, req("pd"));
+        self.users(self.pd, W, Op::Sub);
+        self.read(W, REQ, 1);
+        self.get(W, W, req("scqn"));
+        self.users(self.cq, W, Op::Sub);
+        self.read(W, RSP, 1);
+        self.get(W, W, rsp("rcqn"));
+        self.users(self.cq, W, Op::Sub);
+        self.unmake(self.qp);
+        self.asm.ret(LINK3);
+    }
+
+    pub(super) fn modify_qp(&mut self) {
+        let [to_init, to_rtr, to_rts, to_error, to_reset] = std::array::from_fn(|_| self.asm.label());
+        self.own(self.qp, ID);
+        self.line(ID);
+        self.read(W, REQ, 0);
+        self.get(V, W, req("state"));
+        self.read(U, RSP, 0);
+        self.get(U, U, rsp("state"));
+        // W: requester word 0, V, U: the two states
+        for (state, label) in [
+            (QpState::Reset, to_reset),
+            (QpState::Init, to_init),
+            (QpState::Rtr, to_rtr),
+            (QpState::Rts, to_rts),
+            (QpState::Error, to_error),
+        ] {
+            self.asm.branch(Op::Beq, p(0), state as u32, label);
+        }
+        self.asm.jump(self.fails(AdminStatus::BadParameter));
+
+        self.asm.bind(to_reset);
+        self.asm.call(LINK2, self.qp_down);
+        self.done();
+
+        self.asm.bind(to_init);
+        self.from_state(QpState::Reset);
+        self.init();
+        self.done();
+
+        self.asm.bind(to_rtr);
+        self.from_state(QpState::Init);
+        self.ready_to_receive();
+        self.done();
+
+        self.asm.bind(to_rts);
+        self.from_state(QpState::Rtr);
+        self.ready_to_send();
+        self.done();
+
+        self.asm.bind(to_error);
+        self.error();
+    }
+
+    /// Both halves must be in `state`.
+    fn from_state(&mut self, state: QpState) {
+        self.refuse(AdminStatus::BadState, Op::Bne, V, state as u32);
+        self.refuse(AdminStatus::BadState, Op::Bne, U, state as u32);
+    }
+
+    fn init(&mut self) {
+        for space in [REQ, RSP] {
+            self.read(T, space, 3);
+            self.set(T, T, p(5), req("pkey"));
+            self.write(space, 3, T);
+        }
+        self.set_to(W, req("state"), QpState::Init as u32);
+        self.write(REQ, 0, W);
+        self.read(T, RSP, 0);
+        self.set_access(T);
+        self.set_to(T, rsp("state"), QpState::Init as u32);
+        self.write(RSP, 0, T);
+        self.ring_valid(RQ);
+    }
+
+    /// Permission bits of the responder's word 0 in `d`; the three lie side by side.
+    fn set_access(&mut self, d: R) {
+        self.get(U, p(1), ACCESS);
+        self.asm.ins(d, d, U, rsp("remote_write").shift, 7);
+    }
+
+    fn ring_valid(&mut self, space: u8) {
+        let valid = ring("valid");
+        self.read(T, space, 2);
+        self.set_to(T, valid, 1);
+        self.write(space, 2, T);
+    }
+
+    fn ready_to_receive(&mut self) {
+        let pathless = self.asm.label();
+        self.get(T, W, req("qp_type"));
+        self.asm.branch(Op::Beq, T, QpType::Raw as u32, pathless);
+        self.get(T, p(1), PMTU);
+        self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
+        let flags = path("valid").word;
+        for word in (0..16).filter(|word| *word != flags) {
+            self.write(PATH, word, p(8 + word as u8));
+        }
+        self.asm.mov(T, p(8 + flags as u8));
+        for (from, to) in [(IPV6, "ipv6"), (VLAN, "vlan")] {
+            self.get(U, p(1), from);
+            self.set(T, T, U, path(to));
+        }
+        self.set_to(T, path("valid"), 1);
+        self.write(PATH, flags, T);
+        self.asm.bind(pathless);
+        self.asm.op(Op::And, T, p(2), 0xff_ffff);
+        self.write(REQ, 4, T);
+        self.write(RSP, 4, T);
+        self.asm.op(Op::And, T, p(3), 0xff_ffff);
+        self.write(RSP, 5, T);
+        for (from, to) in [(PMTU, "pmtu"), (IPV6, "ipv6"), (VLAN, "vlan")] {
+            self.get(U, p(1), from);
+            self.set(W, W, U, req(to));
+        }
+        self.set_to(W, req("state"), QpState::Rtr as u32);
+        self.write(REQ, 0, W);
+        self.read(T, RSP, 0);
+        for (from, to) in [(PMTU, "pmtu"), (MIN_RNR, "min_rnr_timer"), (IPV6, "ipv6"), (VLAN, "vlan")] {
+            self.get(U, p(1), from);
+            self.set(T, T, U, rsp(to));
+        }
+        self.set_access(T);
+        self.set_to(T, rsp("state"), QpState::Rtr as u32);
+        self.write(RSP, 0, T);
+    }
+
+    /// Only the requester changes: the responder is at work in RTR already, and a word of its line cannot be replaced
+    /// from here without losing what it does between the read and the write.
+    fn ready_to_send(&mut self) {
+        self.asm.op(Op::And, T, p(4), 0xff_ffff);
+        self.get(U, p(1), RETRY);
+        self.set(V, T, U, req("retries_left"));
+        self.get(U, p(1), RNR_RETRY);
+        self.set(V, V, U, req("rnr_left"));
+        self.write(REQ, 5, V);
+        for word in [6, 7, 9] {
+            self.write(REQ, word, T);
+        }
+        for word in [8, 10, 11] {
+            self.write(REQ, word, ZERO);
+        }
+        for (from, to) in [(TIMEOUT, "timeout"), (RETRY, "retry_cnt"), (RNR_RETRY, "rnr_retry")] {
+            self.get(U, p(1), from);
+            self.set(W, W, U, req(to));
+        }
+        self.set_to(W, req("state"), QpState::Rts as u32);
+        self.write(REQ, 0, W);
+        self.get(T, W, req("epoch"));
+        self.write(SQ, 3, T);
+        self.ring_valid(SQ);
+    }
+
+    /// V: requester's state, W: its word 0.
+    fn error(&mut self) {
+        let active = self.asm.label();
+        let ok = self.fails(AdminStatus::Ok);
+        let error = QpState::Error as u32;
+        self.asm.branch(Op::Beq, V, error, ok);
+        self.asm.branch(Op::Bne, V, QpState::Reset as u32, active);
+        // Nothing was posted, nothing is on its way: no engine is needed.
+        self.set_to(W, req("state"), error);
+        self.write(REQ, 0, W);
+        self.read(T, RSP, 0);
+        self.set_to(T, rsp("state"), error);
+        self.write(RSP, 0, T);
+        self.done();
+        self.asm.bind(active);
+        self.get(T, W, req("epoch"));
+        self.asm.act(Op::Error, ID, T, 0);
+        self.read(T, RSP, 0);
+        self.get(T, T, rsp("epoch"));
+        self.asm.act(Op::Error, ID, T, 1);
+        self.asm.li(I, ERROR_POLLS);
+        let again = self.asm.label();
+        let poll = self.asm.here();
+        self.read(T, REQ, 0);
+        self.get(T, T, req("state"));
+        self.asm.branch(Op::Bne, T, error, again);
+        self.read(T, RSP, 0);
+        self.get(T, T, rsp("state"));
+        self.asm.branch(Op::Beq, T, error, ok);
+        self.asm.bind(again);
+        self.asm.op(Op::Sub, I, I, 1);
+        self.asm.branch(Op::Bne, I, 0, poll);
+        self.done();
+    }
+}

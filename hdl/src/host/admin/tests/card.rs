@@ -1,0 +1,161 @@
+//! Tables, host memory and pipelines as far as the admin engine sees them.
+
+use crate::host::admin::model::World;
+use crate::host::admin::program::Sizes;
+use ferric_abi::csr::space;
+use std::collections::{HashMap, HashSet};
+
+/// What the engine did to the outside, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Control { space: u8, line: u32, word: u8, write: Option<u32> },
+    Fetch { function: u32, iova: u64 },
+    Write { function: u32, iova: u64, line: [u32; 16] },
+    Error { port: u32, qpn: u32, epoch: u8 },
+    Barrier,
+    Quiesce { writes: bool },
+    Invalidate,
+}
+
+/// The rest of the card and the host.
+pub struct Card {
+    lines_of: [u32; 16],
+    words_of: [u8; 16],
+    pub tables: HashMap<(u8, u32, u8), u32>,
+    pub commands: HashMap<u64, [u32; 32]>,
+    pub lines: HashMap<u64, [u32; 16]>,
+    pub unreadable: HashSet<u64>,
+    pub unwritable: HashSet<u64>,
+    pub log: Vec<Event>,
+    pub enabled: [bool; 4],
+    pub soft_reset: [bool; 4],
+    pub log_size: [u32; 4],
+    pub producer: [u32; 4],
+    pub raw_qpn: u32,
+    pub pkey: u32,
+}
+
+pub const COUNTERS: u32 = 24;
+
+impl Card {
+    pub fn new(sizes: Sizes) -> Self {
+        let (mut lines_of, mut words_of) = ([0; 16], [0; 16]);
+        let tables = [
+            (space::SQ, 1 << sizes.qp, 8),
+            (space::RQ, 1 << sizes.qp, 8),
+            (space::REQ, 1 << sizes.qp, 12),
+            (space::RSP, 1 << sizes.qp, 16),
+            (space::PATH, 1 << sizes.qp, 16),
+            (space::CQ, 1 << sizes.cq, 8),
+            (space::EQ, 1 << sizes.eq, 8),
+            (space::MR, 1 << sizes.mr, 12),
+            (space::STATS, COUNTERS, 2),
+        ];
+        for (space, lines, words) in tables {
+            lines_of[space as usize] = lines;
+            words_of[space as usize] = words;
+        }
+        Self {
+            lines_of,
+            words_of,
+            tables: HashMap::new(),
+            commands: HashMap::new(),
+            lines: HashMap::new(),
+            unreadable: HashSet::new(),
+            unwritable: HashSet::new(),
+            log: Vec::new(),
+            enabled: [false; 4],
+            soft_reset: [false; 4],
+            log_size: [0; 4],
+            producer: [0; 4],
+            raw_qpn: 0,
+            pkey: 0,
+        }
+    }
+
+    /// Ring of function `f`; the carry out of the low half is part of the test.
+    pub fn ring(f: usize) -> u64 {
+        [0x1_0000_1000, 0x7_ffff_ff80, 0x3000, 0xffff_0000_ffff_0000][f]
+    }
+    pub fn completions(f: usize) -> u64 {
+        [0x2_0000_1000, 0x9_ffff_ffc0, 0x8000, 0xffff_0001_ffff_0000][f]
+    }
+
+    pub fn word(&self, space: u8, line: u32, word: u8) -> u32 {
+        self.tables.get(&(space, line, word)).copied().unwrap_or(0)
+    }
+    pub fn set(&mut self, space: u8, line: u32, word: u8, value: u32) {
+        self.tables.insert((space, line, word), value);
+    }
+}
+
+impl World for Card {
+    fn control(&mut self, space: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
+        self.log.push(Event::Control { space, line, word, write });
+        if line >= self.lines_of[space as usize] {
+            return (0, true);
+        }
+        let old = self.word(space, line, word);
+        if let Some(value) = write {
+            assert!(word < self.words_of[space as usize], "write beyond the line: {space} {line} {word}");
+            self.set(space, line, word, value);
+        }
+        (old, false)
+    }
+
+    fn register(&mut self, function: u32, number: u32) -> u32 {
+        let f = function as usize;
+        match number {
+            0 => Card::ring(f) as u32,
+            1 => (Card::ring(f) >> 32) as u32,
+            2 => Card::completions(f) as u32,
+            3 => (Card::completions(f) >> 32) as u32,
+            _ => {
+                self.producer[f]
+                    | self.log_size[f] << 16
+                    | u32::from(self.enabled[f]) << 20
+                    | u32::from(self.soft_reset[f]) << 21
+            }
+        }
+    }
+
+    fn fetch(&mut self, function: u32, iova: u64) -> ([u32; 32], bool) {
+        self.log.push(Event::Fetch { function, iova });
+        (self.commands.get(&iova).copied().unwrap_or([0; 32]), self.unreadable.contains(&iova))
+    }
+
+    fn write(&mut self, function: u32, iova: u64, line: [u32; 16]) -> bool {
+        self.log.push(Event::Write { function, iova, line });
+        let failed = self.unwritable.contains(&iova);
+        if !failed {
+            self.lines.insert(iova, line);
+        }
+        failed
+    }
+
+    fn output(&mut self, function: u32, port: u32, value: u32) {
+        match port {
+            0 => self.raw_qpn = value,
+            1 => self.pkey = value & 0xffff,
+            2 => self.log.push(Event::Invalidate),
+            _ => self.soft_reset[function as usize] = false,
+        }
+    }
+
+    /// The engines do at once what they are told.
+    fn error(&mut self, port: u32, qpn: u32, epoch: u8) {
+        self.log.push(Event::Error { port, qpn, epoch });
+        let space = if port == 0 { space::REQ } else { space::RSP };
+        let word = self.word(space, qpn, 0);
+        assert_eq!(word >> 24, epoch.into(), "epoch of the error");
+        self.set(space, qpn, 0, word & !7 | 6);
+    }
+
+    fn barrier(&mut self) {
+        self.log.push(Event::Barrier);
+    }
+
+    fn quiesce(&mut self, writes: bool) {
+        self.log.push(Event::Quiesce { writes });
+    }
+}

@@ -1,0 +1,367 @@
+//! Every command of docs/admin.md, its checks and its effects.
+
+use super::card::{Card, Event, COUNTERS};
+use super::Bench;
+use ferric_abi::codes::AdminOpcode::*;
+use ferric_abi::codes::AdminStatus::*;
+use ferric_abi::context::{CqCtx, EqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
+use ferric_abi::csr::space;
+
+fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
+    std::array::from_fn(|i| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]))
+}
+
+/// Line `line` of a table as its record's bytes.
+fn line<const N: usize>(card: &Card, space: u8, line: u32) -> [u8; N] {
+    let mut out = [0; N];
+    for (i, bytes) in out.chunks_exact_mut(4).enumerate() {
+        bytes.copy_from_slice(&card.word(space, line, i as u8).to_le_bytes());
+    }
+    out
+}
+fn req(b: &Bench, qp: u32) -> ReqCtx {
+    ReqCtx(line(&b.card, space::REQ, qp))
+}
+fn rsp(b: &Bench, qp: u32) -> RspCtx {
+    RspCtx(line(&b.card, space::RSP, qp))
+}
+fn sq(b: &Bench, qp: u32) -> RingCtx {
+    RingCtx(line(&b.card, space::SQ, qp))
+}
+fn rq(b: &Bench, qp: u32) -> RingCtx {
+    RingCtx(line(&b.card, space::RQ, qp))
+}
+
+/// Reserved and card-owned bits set on purpose.
+fn cq_params(eqn: u8) -> [u32; 4] {
+    words(&CqCtx::default().with_base(0x5_0000_0040).with_log_size(6).with_function(0xfff).with_armed(true).with_overflow(true).with_eqn(eqn).0)
+}
+fn eq_params() -> [u32; 4] {
+    words(&EqCtx::default().with_base(0x6_0000_0080).with_log_size(4).with_overflow(true).with_vector(9).with_rsvd2(77).0)
+}
+fn mr_line() -> MrCtx {
+    MrCtx::default().with_local_write(true).with_remote_read(true).with_variant(0x5a).with_function(0xabc).with_pd(2).with_start(0xffff_ffff_f000).with_length(0x1_2345_6789).with_table(0x77_0000_0040)
+}
+fn mr_params(line: MrCtx) -> [u32; 8] {
+    words(&line.0)
+}
+fn ring_line(base: u64) -> RingCtx {
+    RingCtx::default().with_base(base).with_log_size(5).with_stride(2).with_valid(true).with_active(true).with_function(0x123)
+}
+fn qp_params(kind: u32, pd: u32, scq: u32, rcq: u32) -> [u32; 10] {
+    let s: [u32; 3] = words(&ring_line(0x10_0000_0100).0);
+    let r: [u32; 3] = words(&ring_line(0x11_0000_0200).0);
+    [kind | 8, pd, scq, rcq, s[0], s[1], s[2], r[0], r[1], r[2]]
+}
+
+fn rtr_params(pmtu: u32) -> [u32; 24] {
+    let path = PathCtx::default().with_dmac(0x0102_0304_0506).with_dip(0x0a00_0001).with_sip(0x0a00_0002).with_hop_limit(64).with_vlan_tci(5).with_pkey(0xffff);
+    let mut p = [0; 24];
+    p[..6].copy_from_slice(&[2, pmtu | 17 << 14 | 0b101 << 19 | 1 << 23, 0xff12_3456, 0xff00_0100, 0, 0xffff]);
+    p[8..].copy_from_slice(&words::<16>(&path.0));
+    p
+}
+
+/// PD 2, EQ 1, CQ 3 and 4 of function 1.
+fn basics(b: &mut Bench) {
+    b.expect(Ok, 1, CreatePd, 2, &[]);
+    b.expect(Ok, 1, CreateEq, 1, &eq_params());
+    b.expect(Ok, 1, CreateCq, 3, &cq_params(1));
+    b.expect(Ok, 1, CreateCq, 4, &cq_params(1));
+}
+
+/// Runs everything.
+pub fn all(b: &mut Bench) {
+    for f in 0..4 {
+        b.expect(Ok, f, Nop, 0, &[]);
+    }
+    let n = b.produced[1];
+    let iova = b.post(1, 99, 0, &[]);
+    assert_eq!(b.wait(1, iova, n).0, BadOpcode);
+    unreadable(b);
+    simple_objects(b);
+    regions(b);
+    queue_pair_life(b);
+    queue_pair_errors(b);
+    ports_and_queries(b);
+    rounds(b);
+    resets(b);
+}
+
+fn unreadable(b: &mut Bench) {
+    let slot = Card::ring(2) + 128 * u64::from(b.produced[2] % 2);
+    b.card.unreadable.insert(slot);
+    b.expect(DmaError, 2, CreatePd, 0, &[]);
+    b.card.unreadable.clear();
+    b.expect(BadState, 2, DestroyPd, 0, &[]);
+}
+
+fn simple_objects(b: &mut Bench) {
+    basics(b);
+    for (create, params, last) in [(CreatePd, vec![], 7), (CreateEq, eq_params().to_vec(), 3), (CreateCq, cq_params(1).to_vec(), 15)] {
+        b.expect(BadId, 1, create, last + 1, &params);
+        b.expect(BadId, 1, create, u32::MAX, &params);
+    }
+    b.expect(BadState, 1, CreatePd, 2, &[]);
+    b.expect(BadState, 2, CreatePd, 2, &[]);
+    b.expect(BadId, 2, DestroyPd, 2, &[]);
+    b.expect(BadState, 1, DestroyPd, 3, &[]);
+    let eq = EqCtx(line(&b.card, space::EQ, 1));
+    let expected = EqCtx::default().with_base(0x6_0000_0080).with_log_size(4).with_function(1).with_valid(true).with_vector(9);
+    assert_eq!(eq, expected);
+    let cq = CqCtx(line(&b.card, space::CQ, 4));
+    assert_eq!(cq, CqCtx::default().with_base(0x5_0000_0040).with_log_size(6).with_function(1).with_valid(true).with_eqn(1));
+    for (word, value) in [(0, 0x20), (2, 0)] {
+        let (mut e, mut c) = (eq_params(), cq_params(1));
+        (e[word], c[word]) = (value, value);
+        b.expect(BadParameter, 1, CreateEq, 2, &e);
+        b.expect(BadParameter, 1, CreateCq, 2, &c);
+    }
+    b.expect(BadState, 1, CreateCq, 2, &cq_params(0));
+    b.expect(BadId, 1, CreateCq, 2, &cq_params(4));
+    b.expect(BadId, 2, CreateCq, 2, &cq_params(1));
+    b.expect(InUse, 1, DestroyEq, 1, &[]);
+    b.expect(Ok, 1, DestroyCq, 3, &[]);
+    b.expect(InUse, 1, DestroyEq, 1, &[]);
+    b.expect(Ok, 1, DestroyCq, 4, &[]);
+    assert!(!CqCtx(line(&b.card, space::CQ, 4)).valid());
+    b.expect(Ok, 1, DestroyEq, 1, &[]);
+    assert!(!EqCtx(line(&b.card, space::EQ, 1)).valid());
+    b.expect(Ok, 1, DestroyPd, 2, &[]);
+    b.expect(BadState, 1, DestroyPd, 2, &[]);
+}
+
+fn regions(b: &mut Bench) {
+    basics(b);
+    let good = mr_line();
+    b.expect(Ok, 1, CreateMr, 31, &mr_params(good));
+    assert_eq!(MrCtx(line(&b.card, space::MR, 31)), good.with_function(1).with_valid(true));
+    b.expect(BadState, 1, CreateMr, 31, &mr_params(good));
+    b.expect(BadId, 1, CreateMr, 32, &mr_params(good));
+    let bad = [
+        (BadState, good.with_pd(1)),
+        (BadId, good.with_pd(9)),
+        (BadParameter, good.with_length(0)),
+        (BadParameter, good.with_table(0x20)),
+        (BadParameter, good.with_start(u64::MAX).with_length(1)),
+        (BadParameter, good.with_start(1).with_length(u64::MAX)),
+        (BadParameter, good.with_start(0xffff_ffff_ffff_0000).with_length(0x1_0000)),
+    ];
+    for (status, line) in bad {
+        b.expect(status, 1, CreateMr, 30, &mr_params(line));
+    }
+    b.expect(BadId, 2, CreateMr, 30, &mr_params(good));
+    let whole = good.with_start(0).with_length(u64::MAX).with_direct(true).with_table(0x1234);
+    b.expect(Ok, 1, CreateMr, 30, &mr_params(whole));
+    b.expect(InUse, 1, DestroyPd, 2, &[]);
+    b.expect(BadId, 0, DestroyMr, 31, &[]);
+    b.expect(Ok, 1, DestroyMr, 30, &[]);
+    let start = b.card.log.len();
+    b.expect(Ok, 1, DestroyMr, 31, &[]);
+    assert!(!MrCtx(line(&b.card, space::MR, 31)).valid());
+    // Invalid first, then the cache, then what is under way.
+    let kind = |e: &Event| match e {
+        Event::Control { space: space::MR, word: 0, write: Some(0), .. } => Some('v'),
+        Event::Invalidate => Some('i'),
+        Event::Barrier => Some('b'),
+        Event::Quiesce { writes } => Some(if *writes { 'w' } else { 'r' }),
+        Event::Write { .. } => Some('c'),
+        _ => None,
+    };
+    assert_eq!(b.card.log[start..].iter().filter_map(kind).collect::<String>(), "vibrwic");
+    for (opcode, id) in [(DestroyCq, 3), (DestroyCq, 4), (DestroyEq, 1), (DestroyPd, 2)] {
+        b.expect(Ok, 1, opcode, id, &[]);
+    }
+}
+
+fn queue_pair_life(b: &mut Bench) {
+    basics(b);
+    let good = qp_params(0, 2, 3, 4);
+    let mut bad = vec![(BadParameter, qp_params(4, 2, 3, 4)), (BadState, qp_params(0, 1, 3, 4)), (BadId, qp_params(0, 2, 3, 16)), (BadState, qp_params(0, 2, 5, 4))];
+    for (word, value) in [(4, 0x80), (6, 0), (7, 0x40), (9, 0)] {
+        let mut p = good;
+        p[word] = value;
+        bad.push((BadParameter, p));
+    }
+    for (status, params) in bad {
+        b.expect(status, 1, CreateQp, 5, &params);
+    }
+    b.expect(BadId, 2, CreateQp, 5, &good);
+    b.expect(BadId, 1, CreateQp, 16, &good);
+    // A former life of the number has left its epochs and some rubbish.
+    b.card.set(space::REQ, 5, 0, 0x4f00_0007);
+    b.card.set(space::RSP, 5, 0, 0xffff_ffff);
+    b.card.set(space::RSP, 5, 12, 0x1234);
+    b.expect(Ok, 1, CreateQp, 5, &good);
+    b.expect(BadState, 1, CreateQp, 5, &good);
+    let ring = ring_line(0).with_function(1).with_valid(false).with_active(false);
+    assert_eq!(req(b, 5), ReqCtx::default().with_sig_all(true).with_epoch(0x4f).with_scqn(3).with_pd(2).with_function(1));
+    assert_eq!(rsp(b, 5), RspCtx::default().with_epoch(0xff).with_rcqn(4).with_pd(2).with_function(1));
+    assert_eq!(sq(b, 5), ring.with_base(0x10_0000_0100).with_epoch(0x4f));
+    assert_eq!(rq(b, 5), ring.with_base(0x11_0000_0200).with_epoch(0xff));
+    b.expect(InUse, 1, DestroyPd, 2, &[]);
+    b.expect(InUse, 1, DestroyCq, 3, &[]);
+    b.expect(InUse, 1, DestroyCq, 4, &[]);
+    // States in the wrong order
+    for state in [2, 3] {
+        b.expect(BadState, 1, ModifyQp, 5, &[state]);
+    }
+    for state in [4, 5, 7, u32::MAX] {
+        b.expect(BadParameter, 1, ModifyQp, 5, &[state]);
+    }
+    b.expect(BadId, 0, ModifyQp, 5, &[1]);
+    b.expect(Ok, 1, ModifyQp, 5, &[1, 0b010 << 19, 0, 0, 0, 0x8001]);
+    assert_eq!((req(b, 5).state(), rsp(b, 5).state()), (1, 1));
+    assert_eq!((req(b, 5).pkey(), rsp(b, 5).pkey()), (0x8001, 0x8001));
+    assert_eq!((rsp(b, 5).remote_write(), rsp(b, 5).remote_read(), rsp(b, 5).remote_atomic()), (false, true, false));
+    assert_eq!((sq(b, 5).valid(), rq(b, 5).valid()), (false, true));
+    b.expect(BadState, 1, ModifyQp, 5, &[1]);
+    for pmtu in [0, 6, 7] {
+        b.expect(BadParameter, 1, ModifyQp, 5, &rtr_params(pmtu));
+    }
+    b.expect(Ok, 1, ModifyQp, 5, &rtr_params(5));
+    let r = req(b, 5);
+    assert_eq!((r.state(), r.pmtu(), r.vlan(), r.ipv6(), r.dest_qpn(), r.epoch()), (2, 5, true, false, 0x12_3456, 0x4f));
+    let s = rsp(b, 5);
+    assert_eq!((s.state(), s.pmtu(), s.vlan(), s.ipv6(), s.dest_qpn(), s.epsn(), s.min_rnr_timer()), (2, 5, true, false, 0x12_3456, 0x100, 17));
+    assert_eq!((s.remote_write(), s.remote_read(), s.remote_atomic(), s.epoch()), (true, false, true, 0xff));
+    let path = PathCtx(line(&b.card, space::PATH, 5));
+    assert_eq!((path.dmac(), path.dip(), path.valid(), path.vlan(), path.ipv6(), path.hop_limit()), (0x0102_0304_0506, 0x0a00_0001, true, true, false, 64));
+    // The responder works already: what it does must survive.
+    let busy = s.with_in_msg(2).with_nak_sent(true);
+    b.card.set(space::RSP, 5, 0, words::<1>(&busy.0)[0]);
+    b.expect(Ok, 1, ModifyQp, 5, &[3, 14 << 3 | 6 << 8 | 7 << 11, 0, 0, 0xff00_0200, 0xffff]);
+    assert_eq!(rsp(b, 5), busy);
+    let r = req(b, 5);
+    assert_eq!((r.state(), r.timeout(), r.retry_cnt(), r.rnr_retry(), r.pmtu()), (3, 14, 6, 7, 5));
+    assert_eq!((r.next_psn(), r.una_psn(), r.max_psn(), r.una_wqe_psn(), r.retries_left(), r.rnr_left()), (0x200, 0x200, 0x200, 0x200, 6, 7));
+    assert_eq!((r.parked(), r.rnr_wait(), r.timer_on(), r.una_index(), r.next_index(), r.msg_offset()), (false, false, false, 0, 0, 0));
+    assert!(sq(b, 5).valid() && sq(b, 5).epoch() == r.epoch());
+    b.card.set(space::SQ, 5, 4, 0x0012_0034);
+    let q = b.expect(Ok, 1, QueryQp, 5, &[]);
+    assert_eq!((q[0] & 7, q[1] & 0xff_ffff, q[2] & 0xff_ffff, q[4] & 7, q[5], q[7]), (3, 0x200, 0x200, 3, 0x100, 0x0012_0034));
+    b.expect(BadId, 0, QueryQp, 5, &[]);
+    // To RESET
+    b.expect(Ok, 1, ModifyQp, 5, &[0]);
+    let (r, s) = (req(b, 5), rsp(b, 5));
+    assert_eq!((r.state(), s.state(), s.in_msg(), s.nak_sent(), s.epoch()), (0, 0, 0, false, 0));
+    assert!(r.epoch() != 0x4f && r.epoch() == sq(b, 5).epoch());
+    assert_eq!((r.next_psn(), r.una_index(), s.epsn(), sq(b, 5).producer(), sq(b, 5).fetch()), (0, 0, 0, 0, 0));
+    assert_eq!((sq(b, 5).valid(), rq(b, 5).valid(), PathCtx(line(&b.card, space::PATH, 5)).valid()), (false, false, false));
+    assert_eq!((sq(b, 5).log_size(), sq(b, 5).stride(), sq(b, 5).function()), (5, 2, 1));
+    assert_eq!((r.scqn(), r.pd(), r.function(), r.sig_all()), (3, 2, 1, true));
+    // And up again with the same epochs everywhere
+    b.expect(Ok, 1, ModifyQp, 5, &[1, 0, 0, 0, 0, 0xffff]);
+    b.expect(Ok, 1, ModifyQp, 5, &rtr_params(1));
+    b.expect(Ok, 1, ModifyQp, 5, &[3, 0, 0, 0, 7]);
+    assert_eq!(req(b, 5).epoch(), sq(b, 5).epoch());
+    b.expect(Ok, 1, DestroyQp, 5, &[]);
+    b.expect(BadState, 1, DestroyQp, 5, &[]);
+    for (opcode, id) in [(DestroyCq, 3), (DestroyCq, 4), (DestroyEq, 1), (DestroyPd, 2)] {
+        b.expect(Ok, 1, opcode, id, &[]);
+    }
+}
+
+fn queue_pair_errors(b: &mut Bench) {
+    basics(b);
+    b.expect(Ok, 1, CreateQp, 7, &qp_params(0, 2, 3, 3));
+    let start = b.card.log.len();
+    b.expect(Ok, 1, ModifyQp, 7, &[6]);
+    assert_eq!((req(b, 7).state(), rsp(b, 7).state()), (6, 6));
+    assert!(!b.card.log[start..].iter().any(|e| matches!(e, Event::Error { .. })), "nothing to flush");
+    b.expect(BadState, 1, ModifyQp, 7, &[1]);
+    b.expect(Ok, 1, ModifyQp, 7, &[0]);
+    b.expect(Ok, 1, ModifyQp, 7, &[1, 0, 0, 0, 0, 0xffff]);
+    let start = b.card.log.len();
+    b.expect(Ok, 1, ModifyQp, 7, &[6]);
+    let ports: Vec<_> = b.card.log[start..].iter().filter_map(|e| if let Event::Error { port, qpn: 7, .. } = e { Some(*port) } else { None }).collect();
+    assert_eq!(ports, [0, 1]);
+    b.expect(Ok, 1, ModifyQp, 7, &[6]);
+    b.expect(Ok, 1, DestroyQp, 7, &[]);
+    b.expect(Ok, 1, DestroyCq, 3, &[]);
+    b.expect(Ok, 1, DestroyCq, 4, &[]);
+    b.expect(Ok, 1, DestroyEq, 1, &[]);
+    b.expect(Ok, 1, DestroyPd, 2, &[]);
+}
+
+fn ports_and_queries(b: &mut Bench) {
+    b.expect(Ok, 0, CreatePd, 1, &[]);
+    b.expect(Ok, 0, CreateEq, 0, &eq_params());
+    b.expect(Ok, 0, CreateCq, 0, &cq_params(0));
+    b.expect(Ok, 0, CreateQp, 9, &qp_params(3, 1, 0, 0));
+    b.expect(Ok, 0, ModifyQp, 9, &[1, 0, 0, 0, 0, 0xffff]);
+    b.expect(Ok, 0, ModifyQp, 9, &[2]);
+    b.expect(Ok, 0, ModifyQp, 9, &[3]);
+    assert_eq!((req(b, 9).state(), rsp(b, 9).state(), PathCtx(line(&b.card, space::PATH, 9)).valid()), (3, 2, false));
+    assert_eq!((b.card.raw_qpn, b.card.pkey), (0, 0xffff));
+    b.expect(BadId, 1, SetPort, 0, &[0, 1]);
+    b.expect(BadState, 0, SetPort, 0, &[1 << 31 | 8, 1]);
+    b.expect(BadId, 0, SetPort, 0, &[1 << 31 | 99, 1]);
+    b.expect(Ok, 0, SetPort, 0, &[1 << 31 | 9, 0x8005]);
+    assert_eq!((b.card.raw_qpn, b.card.pkey), (1 << 31 | 9, 0x8005));
+    // Objects
+    let q = b.expect(Ok, 0, QueryObject, 9, &[space::REQ.into(), 1]);
+    assert_eq!(q[..8], std::array::from_fn::<u32, 8, _>(|i| b.card.word(space::REQ, 9, 1 + i as u8)));
+    b.expect(BadId, 1, QueryObject, 9, &[space::REQ.into(), 0]);
+    b.expect(BadState, 1, QueryObject, 8, &[space::SQ.into(), 0]);
+    b.expect(BadId, 1, QueryObject, 0, &[space::CQ.into(), 0]);
+    b.expect(BadParameter, 1, QueryObject, 0, &[space::STATS.into(), 0]);
+    b.expect(BadParameter, 1, QueryObject, 0, &[space::ADMIN.into(), 0]);
+    b.expect(BadParameter, 0, QueryObject, 0, &[16, 0]);
+    b.expect(BadParameter, 0, QueryObject, 0, &[space::SQ.into(), 57]);
+    b.expect(BadId, 0, QueryObject, 16, &[space::SQ.into(), 0]);
+    b.expect(BadId, 0, QueryObject, 1 << 24, &[space::SQ.into(), 0]);
+    b.expect(BadId, 0, QueryObject, 1 << 12, &[space::ADMIN.into(), 0]);
+    let q = b.expect(Ok, 0, QueryObject, 4 + 9, &[space::ADMIN.into(), 0]);
+    assert_eq!(q[0], 1 << 31, "queue pair 9 exists, function 0, no users");
+    // Counters
+    for n in 0..COUNTERS {
+        b.card.set(space::STATS, n, 0, 0x1000 + n);
+        b.card.set(space::STATS, n, 1, n);
+    }
+    b.expect(Ok, 3, QueryCounters, 0, &[0xffff_ffc0, 0x20, 8, 16]);
+    for n in 8..COUNTERS {
+        let line = b.card.lines[&(0x20_ffff_ffc0 + u64::from((n - 8) / 8 * 64))];
+        let at = (n % 8 * 2) as usize;
+        assert_eq!(line[at..at + 2], [0x1000 + n, n], "counter {n}");
+    }
+    b.expect(Ok, 3, QueryCounters, 0, &[0x40, 0, 8, 0]);
+    for bad in [[0x20, 0, 0, 8], [0x40, 0, 0, 7], [0x40, 0, 17, 8], [0x40, 0, 0, 32], [0x40, 0, u32::MAX - 7, 16]] {
+        b.expect(BadParameter, 3, QueryCounters, 0, &bad);
+    }
+    assert!(!b.card.lines.contains_key(&0x40));
+    b.card.unwritable.insert(0x40);
+    b.expect(DmaError, 3, QueryCounters, 0, &[0x40, 0, 0, 8]);
+    // The raw queue goes with its queue pair.
+    b.expect(Ok, 0, DestroyQp, 9, &[]);
+    assert_eq!((b.card.raw_qpn, b.card.pkey), (0, 0x8005));
+}
+
+/// All functions at once, more commands than slots.
+fn rounds(b: &mut Bench) {
+    for _ in 0..4 {
+        let posted: Vec<_> = (0..4).map(|f| (f, b.produced[f], b.post(f, 0, 0, &[]))).collect();
+        for (f, n, iova) in posted {
+            assert_eq!(b.wait(f, iova, n).0, Ok);
+        }
+    }
+}
+
+fn resets(b: &mut Bench) {
+    basics(b);
+    b.expect(Ok, 1, CreateMr, 4, &mr_params(mr_line()));
+    b.expect(Ok, 1, CreateQp, 5, &qp_params(0, 2, 3, 4));
+    b.expect(Ok, 1, ModifyQp, 5, &[1, 0, 0, 0, 0, 0xffff]);
+    b.soft_reset(1);
+    assert_eq!((rsp(b, 5).state(), rq(b, 5).valid(), MrCtx(line(&b.card, space::MR, 4)).valid()), (0, false, false));
+    b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
+    b.expect(BadState, 1, DestroyQp, 5, &[]);
+    b.expect(BadState, 1, DestroyPd, 2, &[]);
+    b.expect(Ok, 0, DestroyCq, 0, &[]);
+    basics(b);
+    // A function that is switched off starts its ring anew.
+    b.enable(2, false);
+    b.card.lines.clear();
+    b.enable(2, true);
+    b.expect(Ok, 2, Nop, 0, &[]);
+}

@@ -1,0 +1,264 @@
+//! The commands of docs/admin.md against software tables: once interpreted, once on the engine, with the same outcome.
+
+mod card;
+mod commands;
+
+use super::isa::Inst;
+use super::model::Model;
+use super::program::{assemble, Sizes};
+use super::Admin;
+use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
+use crate::tb::{Fields, Sink, Source, Tb};
+use card::{Card, Event};
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
+use rust_hdl::prelude::*;
+
+/// Smaller than the card's, so that the numbers beyond the end are near.
+const SIZES: Sizes = Sizes { qp: 4, cq: 4, mr: 5, pd: 3, eq: 2 };
+const LOG_SIZE: [u32; 4] = [3, 5, 1, 10];
+
+/// What executes the program.
+enum Engine {
+    Model(Box<Model>),
+    Rtl(Box<Rtl>),
+}
+
+struct Rtl {
+    tb: Tb,
+    rd: Sink,
+    rows: Source,
+    wr: Sink,
+    done: Source,
+    ctl: Sink,
+    answers: Source,
+    errors: [Sink; 2],
+    barrier_in: u64,
+}
+
+/// A card with its drivers.
+struct Bench {
+    engine: Engine,
+    card: Card,
+    produced: [u32; 4],
+}
+
+impl Bench {
+    fn model() -> Self {
+        Self::with(Engine::Model(Box::new(Model::new(assemble(SIZES)))))
+    }
+
+    fn rtl(name: &str) -> Self {
+        let mut tb = Tb::new(name, Admin::new(SIZES));
+        let (rd, rows) = (tb.sink("m_rd", 30), tb.source("s_rd", 30));
+        let (wr, done) = (tb.sink("m_wr", 30), tb.source("s_done", 30));
+        let (ctl, answers) = (tb.sink("m_ctl", 30), tb.source("s_ctl", 30));
+        let errors = [tb.sink("m_error$0", 30), tb.sink("m_error$1", 30)];
+        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0 })))
+    }
+
+    fn with(engine: Engine) -> Self {
+        let mut bench = Self { engine, card: Card::new(SIZES), produced: [0; 4] };
+        for f in 0..4 {
+            bench.enable(f, true);
+        }
+        bench
+    }
+
+    fn enable(&mut self, f: usize, on: bool) {
+        self.card.enabled[f] = on;
+        self.card.log_size[f] = LOG_SIZE[f];
+        self.card.producer[f] = 0;
+        self.produced[f] = 0;
+        for _ in 0..2000 {
+            self.advance();
+        }
+    }
+
+    /// One instruction or one cycle.
+    fn advance(&mut self) {
+        match &mut self.engine {
+            Engine::Model(model) => model.step(&mut self.card),
+            Engine::Rtl(rtl) => rtl.cycle(&mut self.card),
+        }
+    }
+
+    fn soft_reset(&mut self, f: usize) {
+        self.card.soft_reset[f] = true;
+        self.card.producer[f] = 0;
+        self.produced[f] = 0;
+        let mut left = 2_000_000;
+        while self.card.soft_reset[f] {
+            self.advance();
+            left -= 1;
+            assert!(left > 0, "soft reset never ends");
+        }
+    }
+
+    /// Queues a command on function `f`; its slot.
+    fn post(&mut self, f: usize, opcode: u8, id: u32, params: &[u32]) -> u64 {
+        let n = self.produced[f];
+        let slot = u64::from(n % (1 << LOG_SIZE[f]));
+        let mut words = [0xdead_0000 | n; 32];
+        words[0] = u32::from(opcode) | (n & 0xffff) << 16;
+        words[1] = id;
+        words[2..2 + params.len()].copy_from_slice(params);
+        self.card.commands.insert(Card::ring(f) + 128 * slot, words);
+        self.produced[f] = n + 1;
+        self.card.producer[f] = (n + 1) & 0xffff;
+        Card::completions(f) + 64 * slot
+    }
+
+    /// The completion at `iova` of command `n`, when it comes.
+    fn wait(&mut self, f: usize, iova: u64, n: u32) -> (AdminStatus, Vec<u32>) {
+        let phase = n >> LOG_SIZE[f] & 1 == 0;
+        let mut left = 400_000;
+        loop {
+            if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[0] >> 31 == 1) == phase) {
+                assert_eq!(line[1], (n + 1) & 0xffff, "commands consumed");
+                let status = AdminStatus::from_u8((line[0] >> 16) as u8).expect("a known status");
+                if status != AdminStatus::DmaError {
+                    assert_eq!(line[0] & 0xffff, n & 0xffff, "command number");
+                }
+                return (status, line[2..].to_vec());
+            }
+            self.advance();
+            left -= 1;
+            assert!(left > 0, "no completion of command {n} of function {f}");
+        }
+    }
+
+    fn execute(&mut self, f: usize, opcode: AdminOpcode, id: u32, params: &[u32]) -> (AdminStatus, Vec<u32>) {
+        let n = self.produced[f];
+        let iova = self.post(f, opcode as u8, id, params);
+        self.wait(f, iova, n)
+    }
+
+    /// Executes and expects `status`; the result words.
+    fn expect(&mut self, status: AdminStatus, f: usize, opcode: AdminOpcode, id: u32, params: &[u32]) -> Vec<u32> {
+        let (got, result) = self.execute(f, opcode, id, params);
+        assert_eq!(got, status, "{opcode:?} {id} {params:x?}");
+        result
+    }
+}
+
+impl Rtl {
+    fn cycle(&mut self, card: &mut Card) {
+        let tb = &mut self.tb;
+        for f in 0..4usize {
+            tb.set(&format!("admin_sq${f}"), Card::ring(f));
+            tb.set(&format!("admin_cq${f}"), Card::completions(f));
+            tb.set(&format!("admin_log_size${f}"), card.log_size[f].into());
+            tb.set(&format!("admin_producer${f}"), card.producer[f].into());
+        }
+        let mask = |bits: &[bool; 4]| (0..4).map(|f| u64::from(bits[f]) << f).sum();
+        tb.set("enable", mask(&card.enabled));
+        tb.set("soft_reset", mask(&card.soft_reset));
+        // The barrier comes back some time later, a quiesce is answered after a while and falls after a while.
+        if self.barrier_in > 0 {
+            self.barrier_in -= 1;
+        }
+        tb.set("barrier_done", u64::from(self.barrier_in == 1));
+        for (quiesce, quiesced, writes) in [("quiesce_rd", "quiesced_rd", false), ("quiesce_wr", "quiesced_wr", true)] {
+            let (asked, answered) = (tb.get(quiesce), tb.get(quiesced));
+            if asked != answered && tb.rng().percent(20) {
+                if asked == 1 {
+                    card.log.push(Event::Quiesce { writes });
+                }
+                tb.set(quiesced, asked);
+            }
+        }
+        tb.cycle();
+        if tb.get("barrier") == 1 {
+            assert_eq!(self.barrier_in, 0, "one barrier at a time");
+            card.log.push(Event::Barrier);
+            self.barrier_in = 2 + tb.rng().below(30);
+        }
+        if tb.get("mtt_invalidate") == 1 {
+            card.log.push(Event::Invalidate);
+        }
+        let done = tb.get("soft_reset_done");
+        for f in (0..4).filter(|f| done >> f & 1 == 1) {
+            card.soft_reset[f] = false;
+        }
+        (card.raw_qpn, card.pkey) = (tb.get("raw_qpn") as u32, tb.get("pkey") as u32);
+        self.serve(card);
+    }
+
+    fn serve(&mut self, card: &mut Card) {
+        use super::model::World;
+        if let Some(got) = self.rd.pop() {
+            let layout = Fields::of::<RdCmd>();
+            assert_eq!(layout.get(&got, "rows"), 2);
+            let (words, failed) = card.fetch(layout.get(&got, "function") as u32, layout.get(&got, "iova") as u64);
+            let row_layout = Fields::of::<RdRow>();
+            for row in 0..2usize {
+                let mut beat = row_layout.pack(&[("row", row as u128), ("last", row as u128), ("err", failed.into())]);
+                row_layout.set_words(&mut beat, "data", &words[16 * row..16 * row + 16]);
+                self.rows.push(beat);
+            }
+        }
+        if let Some(got) = self.wr.pop() {
+            let layout = Fields::of::<WrSmall>();
+            assert_eq!(layout.get(&got, "len"), 64);
+            let line = layout.get_words(&got, "data").try_into().expect("16 words");
+            let failed = card.write(layout.get(&got, "function") as u32, layout.get(&got, "iova") as u64, line);
+            self.done.push(Fields::of::<WrDone>().pack(&[("err", failed.into())]));
+        }
+        if let Some(got) = self.ctl.pop() {
+            let layout = Fields::of::<CtlReq>();
+            let [space, line, word, write, data] =
+                ["space", "line", "word", "write", "data"].map(|name| layout.get(&got, name) as u32);
+            let (data, err) = card.control(space as u8, line, word as u8, (write == 1).then_some(data));
+            self.answers.push(Fields::of::<CtlResp>().pack(&[("data", data.into()), ("err", err.into())]));
+        }
+        for port in 0..2u32 {
+            if let Some(got) = self.errors[port as usize].pop() {
+                let layout = Fields::of::<QpError>();
+                assert_eq!((layout.get(&got, "cause"), layout.get(&got, "side")), (5, u128::from(port == 0)));
+                card.error(port, layout.get(&got, "qpn") as u32, layout.get(&got, "epoch") as u8);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_instruction_is_what_the_engine_reads() {
+    let steps = assemble(Sizes::default());
+    assert!(steps.len() > 500, "{} instructions", steps.len());
+    let layout = Fields::of::<Inst>();
+    assert_eq!(layout.width() as usize, Inst::BITS);
+    for step in steps {
+        let word = step.encode();
+        let words: Vec<u32> = (0..3).map(|i| (word >> (32 * i)) as u32).collect();
+        let fields = layout.unpack(&words);
+        let expected = [
+            ("imm", step.imm.into()),
+            ("target", step.target.into()),
+            ("sh", step.sh.into()),
+            ("use_imm", step.use_imm.into()),
+            ("write", step.writes().into()),
+            ("b", step.b.into()),
+            ("a", step.a.into()),
+            ("d", step.d.into()),
+            ("op", step.op as u128),
+        ];
+        assert_eq!(fields, expected);
+    }
+}
+
+#[test]
+fn the_program_does_what_the_commands_say() {
+    commands::all(&mut Bench::model());
+}
+
+#[test]
+fn the_engine_does_what_the_program_says() {
+    let (mut model, mut rtl) = (Bench::model(), Bench::rtl("admin"));
+    commands::all(&mut model);
+    commands::all(&mut rtl);
+    for (n, (m, r)) in model.card.log.iter().zip(&rtl.card.log).enumerate() {
+        assert_eq!(m, r, "event {n}");
+    }
+    assert_eq!(model.card.log.len(), rtl.card.log.len());
+    assert!(model.card.log.len() > 1000, "{} events are too few", model.card.log.len());
+}
