@@ -10,4 +10,6 @@ pub mod doorbell;
 pub mod eq;
 pub mod rq;
 pub mod sq;
+#[cfg(test)]
+mod testing;
 pub mod wqe_store;

@@ -55,11 +55,12 @@ pub struct Admin {
     pub admin_cq: [Signal<In, Bits<64>>; 4],
     pub admin_log_size: [Signal<In, Bits<4>>; 4],
     pub admin_producer: [Signal<In, Bits<16>>; 4],
-    /// Bit per function. The ring of a disabled function is rewound.
+    /// Bit per function; the ring of a disabled one pauses.
     pub enable: Signal<In, Bits<4>>,
-    /// Bit per function, held until its bit of `soft_reset_done` pulses: remove all its objects, rewind its ring.
-    pub soft_reset: Signal<In, Bits<4>>,
-    pub soft_reset_done: Signal<Out, Bits<4>>,
+    /// Pulse, bit per function: remove all its objects, rewind its ring.
+    pub reset_req: Signal<In, Bits<4>>,
+    /// From the cycle after `reset_req` until that is done.
+    pub reset_busy: Signal<Out, Bits<4>>,
     pub m_rd: MsgSrc<RdCmd>,
     pub s_rd: MsgSink<RdRow>,
     pub m_wr: MsgSrc<WrSmall>,
@@ -99,7 +100,7 @@ pub struct Admin {
     last_row: DFF<Bit>,
     barrier_now: DFF<Bit>,
     invalidate_now: DFF<Bit>,
-    reset_done: DFF<Bits<4>>,
+    resets: DFF<Bits<4>>,
     raw: DFF<Bits<32>>,
     key: DFF<Bits<16>>,
     rom: Rom<Inst, 10>,
@@ -118,6 +119,7 @@ pub struct Admin {
     address: Signal<Local, Bits<32>>,
     register: Signal<Local, Bits<32>>,
     one: Signal<Local, Bits<4>>,
+    others: Signal<Local, Bits<4>>,
     dma_iova: Signal<Local, Bits<64>>,
 }
 
@@ -142,19 +144,19 @@ impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, pc, next_pc, inst, a, b, c, result, line, serving, failed, count, shift);
-        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, reset_done, raw, key);
+        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, resets, raw, key);
         clock!(self, clock, rom, regs, scratch, registers);
         // Outputs from registers
         self.barrier.next = self.barrier_now.q.val();
         self.mtt_invalidate.next = self.invalidate_now.q.val();
-        self.soft_reset_done.next = self.reset_done.q.val();
+        self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
         self.pkey.next = self.key.q.val();
         self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
         self.quiesce_wr.next = self.state.q.val() == State::WritesRise;
         self.barrier_now.d.next = false;
         self.invalidate_now.d.next = false;
-        self.reset_done.d.next = bits::<4>(0);
+        self.resets.d.next = self.resets.q.val() | self.reset_req.val();
         self.dma_iova.next = bit_cast::<64, 32>(self.a.q.val()) | (bit_cast::<64, 32>(self.b.q.val()) << 32);
         self.m_rd.valid.next = self.state.q.val() == State::ReadSend;
         self.m_rd.data.next.iova = self.dma_iova.val();
@@ -198,10 +200,11 @@ impl Logic for Admin {
             self.registers.admin_producer[i].next = self.admin_producer[i].val();
         }
         self.registers.enable.next = self.enable.val();
-        self.registers.soft_reset.next = self.soft_reset.val();
+        self.registers.soft_reset.next = self.resets.q.val();
         self.registers.chosen.next = self.chosen.val();
         self.registers.number.next = self.choice.val().get_bits::<3>(0);
         self.one.next = bits::<4>(1) << self.chosen.val();
+        self.others.next = !self.one.val();
 
         // Memories
         self.rom.read_addr.next = self.pc.q.val();
@@ -316,7 +319,7 @@ impl Logic for Admin {
                             self.invalidate_now.d.next = true;
                         }
                         _ => {
-                            self.reset_done.d.next = self.one.val();
+                            self.resets.d.next = (self.resets.q.val() & self.others.val()) | self.reset_req.val();
                         }
                     }
                     }
@@ -446,6 +449,7 @@ impl Logic for Admin {
             self.state.d.next = State::Clear;
             self.pc.d.next = bits::<10>(0);
             self.count.d.next = bits::<12>(0);
+            self.resets.d.next = bits::<4>(0);
         }
     }
 }

@@ -6,7 +6,7 @@ mod queue_pair;
 
 use super::isa::{Asm, Label, Op, Step, R};
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
-use ferric_abi::csr::space;
+use ferric_abi::csr::space::{self, CQ, EQ, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
 
 /// log2 of the number of objects of each kind.
@@ -239,7 +239,7 @@ impl Program {
         self.asm.act(Op::Out, RAW, ZERO, 0);
         self.asm.act(Op::Out, T, ZERO, 1);
         self.asm.li(FN, 0);
-        let (soft_reset, disabled) = (self.asm.label(), self.asm.label());
+        let soft_reset = self.asm.label();
         // Round robin over the functions; scratch words 0 to 3 are the consumer indices.
         self.asm.bind(self.idle);
         self.asm.op(Op::Add, FN, FN, 1);
@@ -249,7 +249,7 @@ impl Program {
         self.asm.ext(T, W, 21, 1);
         self.asm.branch(Op::Bne, T, 0, soft_reset);
         self.asm.ext(T, W, 20, 1);
-        self.asm.branch(Op::Beq, T, 0, disabled);
+        self.asm.branch(Op::Beq, T, 0, self.idle);
         self.asm.ext(PROD, W, 0, 0xffff);
         self.asm.op(Op::Ld, HEAD, FN, 0);
         self.asm.branch(Op::Beq, HEAD, PROD, self.idle);
@@ -281,9 +281,6 @@ impl Program {
             self.command(code);
         }
         self.subroutines();
-        self.asm.bind(disabled);
-        self.asm.store(FN, 0, ZERO);
-        self.asm.jump(self.idle);
         self.asm.bind(soft_reset);
         self.soft_reset();
         self.asm.bind(unreadable);
@@ -382,6 +379,3 @@ impl Asm {
         self.op(Op::Csr, d, ZERO, number);
     }
 }
-
-/// Control space of each table, for the programs below.
-use space::{CQ, EQ, MR, PATH, REQ, RQ, RSP, SQ, STATS};

@@ -33,6 +33,7 @@ struct Rtl {
     answers: Source,
     errors: [Sink; 2],
     barrier_in: u64,
+    resetting: u64,
 }
 
 /// A card with its drivers.
@@ -53,25 +54,13 @@ impl Bench {
         let (wr, done) = (tb.sink("m_wr", 30), tb.source("s_done", 30));
         let (ctl, answers) = (tb.sink("m_ctl", 30), tb.source("s_ctl", 30));
         let errors = [tb.sink("m_error$0", 30), tb.sink("m_error$1", 30)];
-        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0 })))
+        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0, resetting: 0 })))
     }
 
     fn with(engine: Engine) -> Self {
         let mut bench = Self { engine, card: Card::new(SIZES), produced: [0; 4] };
-        for f in 0..4 {
-            bench.enable(f, true);
-        }
+        (bench.card.enabled, bench.card.log_size) = ([true; 4], LOG_SIZE);
         bench
-    }
-
-    fn enable(&mut self, f: usize, on: bool) {
-        self.card.enabled[f] = on;
-        self.card.log_size[f] = LOG_SIZE[f];
-        self.card.producer[f] = 0;
-        self.produced[f] = 0;
-        for _ in 0..2000 {
-            self.advance();
-        }
     }
 
     /// One instruction or one cycle.
@@ -152,7 +141,10 @@ impl Rtl {
         }
         let mask = |bits: &[bool; 4]| (0..4).map(|f| u64::from(bits[f]) << f).sum();
         tb.set("enable", mask(&card.enabled));
-        tb.set("soft_reset", mask(&card.soft_reset));
+        // A pulse for what is wanted and not yet under way.
+        let wanted: u64 = mask(&card.soft_reset);
+        tb.set("reset_req", wanted & !self.resetting);
+        self.resetting |= wanted;
         // The barrier comes back some time later, a quiesce is answered after a while and falls after a while.
         if self.barrier_in > 0 {
             self.barrier_in -= 1;
@@ -176,10 +168,11 @@ impl Rtl {
         if tb.get("mtt_invalidate") == 1 {
             card.log.push(Event::Invalidate);
         }
-        let done = tb.get("soft_reset_done");
-        for f in (0..4).filter(|f| done >> f & 1 == 1) {
+        let busy = tb.get("reset_busy");
+        for f in (0..4).filter(|f| (self.resetting & !busy) >> f & 1 == 1) {
             card.soft_reset[f] = false;
         }
+        self.resetting = busy;
         (card.raw_qpn, card.pkey) = (tb.get("raw_qpn") as u32, tb.get("pkey") as u32);
         self.serve(card);
     }
