@@ -1,0 +1,70 @@
+//! Registered memory: keys, bounds, rights and protection domains (IBTA 10.6).
+use super::Defect;
+use crate::replay::endpoint::{Domain, Region, RegionSpec};
+use ferric_driver::Access;
+
+/// What a peer wants to do with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// RDMA WRITE.
+    Write,
+    /// RDMA READ.
+    Read,
+}
+
+struct Entry {
+    addr: u64,
+    key: u32,
+    len: usize,
+    /// Guard bytes follow the region, so that a defect can reach them.
+    bytes: Vec<u8>,
+    access: Access,
+    domain: Domain,
+}
+
+/// All regions of a machine.
+pub struct Memory {
+    entries: Vec<Entry>,
+    defect: Option<Defect>,
+}
+
+const GUARD: usize = 64;
+
+impl Memory {
+    pub fn new(defect: Option<Defect>) -> Self {
+        Self { entries: Vec::new(), defect }
+    }
+
+    pub fn register(&mut self, spec: &RegionSpec) -> Region {
+        let index = self.entries.len();
+        let addr = 0x5500_0000_0000 + ((index as u64) << 32) + (spec.page_offset & 0xfff);
+        let key = (index as u32 + 1) << 8 | 0xa0 + (index as u32 & 0xf);
+        self.entries.push(Entry { addr, key, len: spec.len, bytes: vec![0; spec.len + GUARD], access: spec.access, domain: spec.domain });
+        Region { index, addr, key, len: spec.len }
+    }
+
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        &self.entries[index].bytes
+    }
+
+    pub fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+        &mut self.entries[index].bytes
+    }
+
+    /// The region and offset a remote access reaches; `None` is a remote access error.
+    pub fn remote(&self, va: u64, key: u32, len: usize, want: Want) -> Option<(usize, usize)> {
+        let has = |d| self.defect == Some(d);
+        let end = va.checked_add(len as u64)?;
+        self.entries.iter().enumerate().find_map(|(i, e)| {
+            let key_fits = e.key == key || has(Defect::KeyUnchecked) && e.domain == Domain::Own && e.access.remote_write;
+            let slack = u64::from(has(Defect::BoundOffByOne));
+            let inside = va >= e.addr && end <= e.addr + e.len as u64 + slack;
+            let right = match want {
+                Want::Write => e.access.remote_write,
+                Want::Read => e.access.remote_read,
+            } || has(Defect::PermissionUnchecked);
+            let domain = e.domain == Domain::Own || has(Defect::DomainUnchecked);
+            (key_fits && inside && right && domain).then(|| (i, (va - e.addr) as usize))
+        })
+    }
+}
