@@ -1,0 +1,371 @@
+//! The card core: every block of `docs/microarchitecture.md` and the wires between them. No logic of its own.
+
+pub mod counters;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::context::bus::{CtxClient, CtxServer};
+use crate::context::store::CtxStore;
+use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
+use crate::msg::*;
+use crate::net::{cells::{CellBuffer, CellStore, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
+use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
+use crate::records::{PathCtx, ReqCtx, RspCtx};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::stats::Stats;
+use crate::stream::{MsgArb, MsgFifo};
+use rust_hdl::prelude::*;
+
+/// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LC` completion queues,
+/// `LM` memory regions, `LE` event queues.
+#[derive(LogicBlock)]
+pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous, active high.
+    pub reset: Signal<In, Bit>,
+    /// Ticks of 1.024 us, counted by the shell.
+    pub now: Signal<In, Bits<32>>,
+    // Registers: AXI4-Lite slave.
+    pub csr_aw_valid: Signal<In, Bit>, pub csr_aw_ready: Signal<Out, Bit>, pub csr_aw_addr: Signal<In, Bits<32>>,
+    pub csr_w_valid: Signal<In, Bit>, pub csr_w_ready: Signal<Out, Bit>, pub csr_w_data: Signal<In, Bits<32>>, pub csr_w_strb: Signal<In, Bits<4>>,
+    pub csr_b_valid: Signal<Out, Bit>, pub csr_b_ready: Signal<In, Bit>, pub csr_b_resp: Signal<Out, Bits<2>>,
+    pub csr_ar_valid: Signal<In, Bit>, pub csr_ar_ready: Signal<Out, Bit>, pub csr_ar_addr: Signal<In, Bits<32>>,
+    pub csr_r_valid: Signal<Out, Bit>, pub csr_r_ready: Signal<In, Bit>, pub csr_r_data: Signal<Out, Bits<32>>, pub csr_r_resp: Signal<Out, Bits<2>>,
+    // Doorbells: AXI4 write-only slave.
+    pub db_aw_valid: Signal<In, Bit>, pub db_aw_ready: Signal<Out, Bit>, pub db_aw_addr: Signal<In, Bits<32>>, pub db_aw_len: Signal<In, Bits<8>>,
+    pub db_w_valid: Signal<In, Bit>, pub db_w_ready: Signal<Out, Bit>, pub db_w_data: Signal<In, Bits<W>>, pub db_w_strb: Signal<In, Bits<K>>, pub db_w_last: Signal<In, Bit>,
+    pub db_b_valid: Signal<Out, Bit>, pub db_b_ready: Signal<In, Bit>, pub db_b_resp: Signal<Out, Bits<2>>,
+    // DMA: AXI4 master.
+    pub ar_valid: Signal<Out, Bit>, pub ar_ready: Signal<In, Bit>, pub ar_id: Signal<Out, Bits<8>>, pub ar_addr: Signal<Out, Bits<64>>, pub ar_len: Signal<Out, Bits<8>>, pub ar_user: Signal<Out, Bits<12>>,
+    pub r_valid: Signal<In, Bit>, pub r_ready: Signal<Out, Bit>, pub r_id: Signal<In, Bits<8>>, pub r_data: Signal<In, Bits<W>>, pub r_resp: Signal<In, Bits<2>>, pub r_last: Signal<In, Bit>,
+    pub aw_valid: Signal<Out, Bit>, pub aw_ready: Signal<In, Bit>, pub aw_id: Signal<Out, Bits<8>>, pub aw_addr: Signal<Out, Bits<64>>, pub aw_len: Signal<Out, Bits<8>>, pub aw_user: Signal<Out, Bits<12>>,
+    pub w_valid: Signal<Out, Bit>, pub w_ready: Signal<In, Bit>, pub w_data: Signal<Out, Bits<W>>, pub w_strb: Signal<Out, Bits<K>>, pub w_last: Signal<Out, Bit>,
+    pub b_valid: Signal<In, Bit>, pub b_ready: Signal<Out, Bit>, pub b_resp: Signal<In, Bits<2>>,
+    /// Interrupt requests.
+    pub msix: MsgSrc<MsixReq>,
+    /// MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad.
+    pub rx: AxisSink<W, K>,
+    pub rx_err: Signal<In, Bit>,
+    /// MAC, transmit side.
+    pub tx: AxisSrc<W, K>,
+
+    csr: Csr,
+    doorbell: Doorbell<W, K>,
+    admin: Admin,
+    switch: CtlSwitch<9>,
+    stats: Stats<128>,
+    dma_rd: DmaRead<W, K, LK>,
+    dma_wr: DmaWrite<W, K, LK>,
+    sq: SendQueue<LQ>,
+    rq: RecvQueue<LQ>,
+    cq: CompletionWriter<LC>,
+    eq: EventWriter<LE>,
+    req_ctx: CtxStore<ReqCtx, LQ, 2>,
+    rsp_ctx: CtxStore<RspCtx, LQ, 1>,
+    path_ctx: CtxStore<PathCtx, LQ, 1>,
+    keys: MemoryKeys<LM>,
+    req_tx: RequesterTx,
+    gather: Gather,
+    tx_ops: MsgFifo<TxOp, 4>,
+    header: HeaderBuilder<W, K>,
+    ackgen: AckGen<LQ>,
+    egress: Egress<W, K, LK>,
+    tracker: Tracker<LQ, LA>,
+    timers: Timers<LQ>,
+    req_rx: RequesterRx,
+    front: RxFront<W, K, LK>,
+    cells: CellBuffer<W, K>,
+    dispatch: Dispatch,
+    /// As many descriptors as the cell buffer has cells, so that the receive front never waits.
+    requests: MsgFifo<RxDesc, 9>,
+    responses: MsgFifo<RxDesc, 9>,
+    resp: Responder<LQ>,
+    place: Place<LQ>,
+    mover: Mover<W, K, LK>,
+    complete: Complete<LQ>,
+    /// Error reports cross between requester and responder: room for one per queue pair, so that neither waits for the other.
+    error_to_req: MsgFifo<QpError, LQ>,
+    error_to_resp: MsgFifo<QpError, LQ>,
+    error_from_complete: MsgFifo<QpError, LQ>,
+    req_errors: MsgArb<QpError, 2>,
+    resp_errors: MsgArb<QpError, 2>,
+    nothing: Constant<Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Logic
+    for Core<W, K, LK, LQ, LA, LC, LM, LE>
+{
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
+        clock!(self, clock, req_tx, gather, tx_ops, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch, requests, responses);
+        clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, req_errors, resp_errors);
+        self.csr.reset.next = self.reset.val();
+        self.doorbell.reset.next = self.reset.val();
+        self.admin.reset.next = self.reset.val();
+        self.switch.reset.next = self.reset.val();
+        self.stats.reset.next = self.reset.val();
+        self.dma_rd.reset.next = self.reset.val();
+        self.dma_wr.reset.next = self.reset.val();
+        self.sq.reset.next = self.reset.val();
+        self.rq.reset.next = self.reset.val();
+        self.cq.reset.next = self.reset.val();
+        self.eq.reset.next = self.reset.val();
+        self.req_ctx.reset.next = self.reset.val();
+        self.rsp_ctx.reset.next = self.reset.val();
+        self.path_ctx.reset.next = self.reset.val();
+        self.keys.reset.next = self.reset.val();
+        self.req_tx.reset.next = self.reset.val();
+        self.gather.reset.next = self.reset.val();
+        self.tx_ops.reset.next = self.reset.val();
+        self.header.reset.next = self.reset.val();
+        self.ackgen.reset.next = self.reset.val();
+        self.egress.reset.next = self.reset.val();
+        self.tracker.reset.next = self.reset.val();
+        self.timers.reset.next = self.reset.val();
+        self.req_rx.reset.next = self.reset.val();
+        self.front.reset.next = self.reset.val();
+        self.cells.reset.next = self.reset.val();
+        self.dispatch.reset.next = self.reset.val();
+        self.requests.reset.next = self.reset.val();
+        self.responses.reset.next = self.reset.val();
+        self.resp.reset.next = self.reset.val();
+        self.place.reset.next = self.reset.val();
+        self.mover.reset.next = self.reset.val();
+        self.complete.reset.next = self.reset.val();
+        self.error_to_req.reset.next = self.reset.val();
+        self.error_to_resp.reset.next = self.reset.val();
+        self.error_from_complete.reset.next = self.reset.val();
+        self.req_errors.reset.next = self.reset.val();
+        self.resp_errors.reset.next = self.reset.val();
+
+        // Registers
+        self.csr.aw_valid.next = self.csr_aw_valid.val();
+        self.csr_aw_ready.next = self.csr.aw_ready.val();
+        self.csr.aw_addr.next = self.csr_aw_addr.val();
+        self.csr.w_valid.next = self.csr_w_valid.val();
+        self.csr_w_ready.next = self.csr.w_ready.val();
+        self.csr.w_data.next = self.csr_w_data.val();
+        self.csr.w_strb.next = self.csr_w_strb.val();
+        self.csr_b_valid.next = self.csr.b_valid.val();
+        self.csr.b_ready.next = self.csr_b_ready.val();
+        self.csr_b_resp.next = self.csr.b_resp.val();
+        self.csr.ar_valid.next = self.csr_ar_valid.val();
+        self.csr_ar_ready.next = self.csr.ar_ready.val();
+        self.csr.ar_addr.next = self.csr_ar_addr.val();
+        self.csr_r_valid.next = self.csr.r_valid.val();
+        self.csr.r_ready.next = self.csr_r_ready.val();
+        self.csr_r_data.next = self.csr.r_data.val();
+        self.csr_r_resp.next = self.csr.r_resp.val();
+        self.csr.tick.next = self.now.val();
+        for i in 0..4 {
+            self.admin.admin_sq[i].next = self.csr.admin_sq[i].val();
+            self.admin.admin_cq[i].next = self.csr.admin_cq[i].val();
+            self.admin.admin_log_size[i].next = self.csr.admin_log_size[i].val();
+            self.admin.admin_producer[i].next = self.csr.admin_producer[i].val();
+        }
+        self.admin.enable.next = self.csr.enable.val();
+
+        // Doorbells
+        self.doorbell.aw_valid.next = self.db_aw_valid.val();
+        self.db_aw_ready.next = self.doorbell.aw_ready.val();
+        self.doorbell.aw_addr.next = self.db_aw_addr.val();
+        self.doorbell.aw_len.next = self.db_aw_len.val();
+        self.doorbell.w_valid.next = self.db_w_valid.val();
+        self.db_w_ready.next = self.doorbell.w_ready.val();
+        self.doorbell.w_data.next = self.db_w_data.val();
+        self.doorbell.w_strb.next = self.db_w_strb.val();
+        self.doorbell.w_last.next = self.db_w_last.val();
+        self.db_b_valid.next = self.doorbell.b_valid.val();
+        self.doorbell.b_ready.next = self.db_b_ready.val();
+        self.db_b_resp.next = self.doorbell.b_resp.val();
+        MsgSrc::<DoorbellMsg>::join(&mut self.doorbell.m_sq, &mut self.sq.s_db);
+        MsgSrc::<DoorbellMsg>::join(&mut self.doorbell.m_rq, &mut self.rq.s_db);
+        MsgSrc::<DoorbellMsg>::join(&mut self.doorbell.m_cq, &mut self.cq.s_db);
+        MsgSrc::<DoorbellMsg>::join(&mut self.doorbell.m_eq, &mut self.eq.s_db);
+        MsgSrc::<WqeDoorbell>::join(&mut self.doorbell.m_wqe, &mut self.sq.s_wqe);
+
+        // DMA bus
+        self.ar_valid.next = self.dma_rd.ar_valid.val();
+        self.dma_rd.ar_ready.next = self.ar_ready.val();
+        self.ar_id.next = self.dma_rd.ar_id.val();
+        self.ar_addr.next = self.dma_rd.ar_addr.val();
+        self.ar_len.next = self.dma_rd.ar_len.val();
+        self.ar_user.next = self.dma_rd.ar_user.val();
+        self.dma_rd.r_valid.next = self.r_valid.val();
+        self.r_ready.next = self.dma_rd.r_ready.val();
+        self.dma_rd.r_id.next = self.r_id.val();
+        self.dma_rd.r_data.next = self.r_data.val();
+        self.dma_rd.r_resp.next = self.r_resp.val();
+        self.dma_rd.r_last.next = self.r_last.val();
+        self.aw_valid.next = self.dma_wr.aw_valid.val();
+        self.dma_wr.aw_ready.next = self.aw_ready.val();
+        self.aw_id.next = self.dma_wr.aw_id.val();
+        self.aw_addr.next = self.dma_wr.aw_addr.val();
+        self.aw_len.next = self.dma_wr.aw_len.val();
+        self.aw_user.next = self.dma_wr.aw_user.val();
+        self.w_valid.next = self.dma_wr.w_valid.val();
+        self.dma_wr.w_ready.next = self.w_ready.val();
+        self.w_data.next = self.dma_wr.w_data.val();
+        self.w_strb.next = self.dma_wr.w_strb.val();
+        self.w_last.next = self.dma_wr.w_last.val();
+        self.dma_wr.b_valid.next = self.b_valid.val();
+        self.b_ready.next = self.dma_wr.b_ready.val();
+        self.dma_wr.b_resp.next = self.b_resp.val();
+
+        // Small reads and writes
+        MsgSrc::<RdCmd>::join(&mut self.admin.m_rd, &mut self.dma_rd.s_small[0]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[0], &mut self.admin.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.sq.m_rd, &mut self.dma_rd.s_small[1]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[1], &mut self.sq.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.rq.m_rd, &mut self.dma_rd.s_small[2]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[2], &mut self.rq.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.keys.m_rd, &mut self.dma_rd.s_small[3]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[3], &mut self.keys.s_rd);
+        self.dma_rd.s_small[4].valid.next = self.nothing.val();
+        self.dma_rd.s_small[4].data.next = self.keys.m_rd.data.val();
+        self.dma_rd.m_small[4].ready.next = !self.nothing.val();
+        MsgSrc::<WrSmall>::join(&mut self.admin.m_wr, &mut self.dma_wr.s_small[0]);
+        MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[0], &mut self.admin.s_done);
+        MsgSrc::<WrSmall>::join(&mut self.cq.m_wr, &mut self.dma_wr.s_small[1]);
+        MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[1], &mut self.cq.s_done);
+        MsgSrc::<WrSmall>::join(&mut self.eq.m_wr, &mut self.dma_wr.s_small[2]);
+        MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[2], &mut self.eq.s_done);
+
+        // Control bus
+        MsgSrc::<CtlReq>::join(&mut self.admin.m_ctl, &mut self.switch.s_req);
+        MsgSrc::<CtlResp>::join(&mut self.switch.m_resp, &mut self.admin.s_ctl);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[0], &mut self.sq.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.sq.m_ctl, &mut self.switch.s_resp[0]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[1], &mut self.rq.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.rq.m_ctl, &mut self.switch.s_resp[1]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[2], &mut self.req_ctx.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.req_ctx.m_ctl, &mut self.switch.s_resp[2]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[3], &mut self.rsp_ctx.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.rsp_ctx.m_ctl, &mut self.switch.s_resp[3]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[4], &mut self.path_ctx.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.path_ctx.m_ctl, &mut self.switch.s_resp[4]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[5], &mut self.cq.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.cq.m_ctl, &mut self.switch.s_resp[5]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[6], &mut self.eq.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.eq.m_ctl, &mut self.switch.s_resp[6]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[7], &mut self.keys.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.keys.m_ctl, &mut self.switch.s_resp[7]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[8], &mut self.stats.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.stats.m_ctl, &mut self.switch.s_resp[8]);
+        self.resp.barrier.next = self.admin.barrier.val();
+        self.admin.barrier_done.next = self.complete.barrier_done.val();
+        self.dma_rd.quiesce.next = self.admin.quiesce_rd.val();
+        self.admin.quiesced_rd.next = self.dma_rd.quiesced.val();
+        self.dma_wr.quiesce.next = self.admin.quiesce_wr.val();
+        self.admin.quiesced_wr.next = self.dma_wr.quiesced.val();
+        self.keys.invalidate.next = self.admin.mtt_invalidate.val();
+        self.resp.raw_qpn.next = self.admin.raw_qpn.val();
+
+        // Requester
+        CtxClient::<ReqCtx>::join(&mut self.req_tx.ctx, &mut self.req_ctx.client[0]);
+        CtxClient::<ReqCtx>::join(&mut self.req_rx.ctx, &mut self.req_ctx.client[1]);
+        MsgSrc::<SqWqe>::join(&mut self.sq.m_wqe, &mut self.req_tx.s_wqe);
+        MsgSrc::<SqCmd>::join(&mut self.req_tx.m_cmd, &mut self.sq.s_cmd[0]);
+        MsgSrc::<SqCmd>::join(&mut self.req_rx.m_cmd, &mut self.sq.s_cmd[1]);
+        MsgSrc::<WqeFree>::join(&mut self.req_tx.m_free, &mut self.sq.s_free[0]);
+        MsgSrc::<WqeFree>::join(&mut self.gather.m_free, &mut self.sq.s_free[1]);
+        MsgSrc::<WqeRead>::join(&mut self.gather.m_wqe, &mut self.sq.s_read);
+        MsgSrc::<WqeData>::join(&mut self.sq.m_read, &mut self.gather.s_wqe);
+        MsgSrc::<TxOp>::join(&mut self.req_tx.m_op, &mut self.tx_ops.s);
+        MsgSrc::<TxOp>::join(&mut self.tx_ops.m, &mut self.gather.s_op);
+        MsgSrc::<TxDone>::join(&mut self.req_tx.m_done, &mut self.req_rx.s_tx_done[0]);
+        MsgSrc::<TxDone>::join(&mut self.egress.m_done, &mut self.req_rx.s_tx_done[1]);
+        MsgSrc::<CqeReq>::join(&mut self.req_tx.m_cqe, &mut self.cq.s_req[0]);
+        MsgSrc::<CqeReq>::join(&mut self.req_rx.m_cqe, &mut self.cq.s_req[1]);
+        MsgSrc::<TimerCmd>::join(&mut self.req_tx.m_timer, &mut self.timers.s_cmd[0]);
+        MsgSrc::<TimerCmd>::join(&mut self.req_rx.m_timer, &mut self.timers.s_cmd[1]);
+        MsgSrc::<TimerEvent>::join(&mut self.timers.m_event, &mut self.req_rx.s_timer);
+        self.timers.now.next = self.now.val();
+        self.cq.now.next = self.now.val();
+        MsgSrc::<TrackWrite>::join(&mut self.req_tx.m_track, &mut self.tracker.s_write);
+        MsgSrc::<TrackRead>::join(&mut self.req_rx.m_track, &mut self.tracker.s_read);
+        MsgSrc::<TrackEntry>::join(&mut self.tracker.m_entry, &mut self.req_rx.s_track);
+
+        // Packets out
+        MsgSrc::<MrReq>::join(&mut self.gather.m_mr, &mut self.keys.s_req[0]);
+        MsgSrc::<MrResp>::join(&mut self.keys.m_resp[0], &mut self.gather.s_mr);
+        MsgSrc::<SlotReq>::join(&mut self.gather.m_slot, &mut self.egress.s_slot[0]);
+        MsgSrc::<SlotGrant>::join(&mut self.egress.m_slot[0], &mut self.gather.s_slot);
+        MsgSrc::<SlotReq>::join(&mut self.ackgen.m_slot, &mut self.egress.s_slot[1]);
+        MsgSrc::<SlotGrant>::join(&mut self.egress.m_slot[1], &mut self.ackgen.s_slot);
+        MsgSrc::<SlotSeal>::join(&mut self.gather.m_seal, &mut self.egress.s_seal[0]);
+        MsgSrc::<SlotSeal>::join(&mut self.ackgen.m_seal, &mut self.egress.s_seal[1]);
+        MsgSrc::<PayCmd>::join(&mut self.gather.m_pay, &mut self.dma_rd.s_pay);
+        MsgSrc::<PayDone>::join(&mut self.dma_rd.m_pay_done, &mut self.egress.s_pay_done);
+        MsgSrc::<InlineWrite>::join(&mut self.gather.m_inline, &mut self.egress.s_inline);
+        self.egress.asm_we.next = self.dma_rd.asm_we.val();
+        self.egress.asm_row1.next = self.dma_rd.asm_row1.val();
+        self.egress.asm_addr.next = self.dma_rd.asm_addr.val();
+        self.egress.asm_data.next = self.dma_rd.asm_data.val();
+        MsgSrc::<HdrOp>::join(&mut self.gather.m_hdr, &mut self.header.s_op[0]);
+        MsgSrc::<HdrOp>::join(&mut self.ackgen.m_hdr, &mut self.header.s_op[1]);
+        CtxClient::<PathCtx>::join(&mut self.header.ctx, &mut self.path_ctx.client[0]);
+        self.egress.hdr_we.next = self.header.hdr_we.val();
+        self.egress.hdr_addr.next = self.header.hdr_addr.val();
+        self.egress.hdr_data.next = self.header.hdr_data.val();
+        MsgSrc::<HdrDone>::join(&mut self.header.m_ready, &mut self.egress.s_hdr);
+        AxisSrc::<W, K>::link(&mut self.tx, &mut self.egress.m);
+
+        // Packets in
+        AxisSink::<W, K>::link(&mut self.rx, &mut self.front.s);
+        self.front.s_err.next = self.rx_err.val();
+        CellWriter::<W>::join(&mut self.front.m_cell, &mut self.cells.s_write);
+        MsgSrc::<RxDesc>::join(&mut self.front.m_desc, &mut self.dispatch.s);
+        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.requests.s);
+        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.responses.s);
+        MsgSrc::<RxDesc>::join(&mut self.requests.m, &mut self.resp.s_rx);
+        MsgSrc::<RxDesc>::join(&mut self.responses.m, &mut self.req_rx.s_rx);
+        MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
+        MsgSrc::<CellRead>::join(&mut self.req_rx.m_cell, &mut self.cells.s_read[1]);
+        AxisSrc::<W, K>::join(&mut self.cells.m_data, &mut self.mover.s_cell);
+        self.cells.s_retain.valid.next = self.nothing.val();
+        self.cells.s_retain.data.next = bits::<9>(0);
+
+        // Responder
+        CtxClient::<RspCtx>::join(&mut self.resp.ctx, &mut self.rsp_ctx.client[0]);
+        MsgSrc::<RqAlloc>::join(&mut self.resp.m_alloc, &mut self.rq.s_alloc);
+        MsgSrc::<RqGrant>::join(&mut self.rq.m_grant, &mut self.resp.s_grant);
+        MsgSrc::<RqCmd>::join(&mut self.resp.m_rq, &mut self.rq.s_cmd);
+        MsgSrc::<RqFlush>::join(&mut self.rq.m_flush, &mut self.resp.s_flush);
+        MsgSrc::<PlaceOp>::join(&mut self.resp.m_op, &mut self.place.s_op);
+        MsgSrc::<MrReq>::join(&mut self.place.m_mr, &mut self.keys.s_req[1]);
+        MsgSrc::<MrResp>::join(&mut self.keys.m_resp[1], &mut self.place.s_mr);
+        MsgSrc::<WqeRead>::join(&mut self.place.m_wqe, &mut self.rq.s_read);
+        MsgSrc::<WqeData>::join(&mut self.rq.m_read, &mut self.place.s_wqe);
+        MsgSrc::<WqeFree>::join(&mut self.place.m_free, &mut self.rq.s_free);
+        MsgSrc::<MoveOp>::join(&mut self.place.m_move, &mut self.mover.s_move);
+        MsgSrc::<DoneOp>::join(&mut self.place.m_done, &mut self.complete.s_done);
+        MsgSrc::<WrCmd>::join(&mut self.mover.m_cmd, &mut self.dma_wr.s_cmd);
+        AxisSrc::<W, K>::join(&mut self.mover.m_data, &mut self.dma_wr.s_data);
+        MsgSrc::<WrDone>::join(&mut self.dma_wr.m_cmd_done, &mut self.complete.s_wr);
+        MsgSrc::<CqeReq>::join(&mut self.complete.m_cqe, &mut self.cq.s_req[2]);
+        MsgSrc::<AckOp>::join(&mut self.complete.m_ack, &mut self.ackgen.s_ack);
+
+        // Errors
+        MsgSrc::<QpError>::join(&mut self.resp.m_error, &mut self.error_to_req.s);
+        MsgSrc::<QpError>::join(&mut self.error_to_req.m, &mut self.req_errors.s[0]);
+        MsgSrc::<QpError>::join(&mut self.admin.m_error[0], &mut self.req_errors.s[1]);
+        MsgSrc::<QpError>::join(&mut self.req_errors.m, &mut self.req_rx.s_error);
+        MsgSrc::<QpError>::join(&mut self.complete.m_error, &mut self.error_from_complete.s);
+        MsgSrc::<QpError>::join(&mut self.error_from_complete.m, &mut self.resp_errors.s[0]);
+        MsgSrc::<QpError>::join(&mut self.admin.m_error[1], &mut self.resp_errors.s[1]);
+        MsgSrc::<QpError>::join(&mut self.resp_errors.m, &mut self.resp.s_error[0]);
+        MsgSrc::<QpError>::join(&mut self.req_rx.m_error, &mut self.error_to_resp.s);
+        MsgSrc::<QpError>::join(&mut self.error_to_resp.m, &mut self.resp.s_error[1]);
+
+        // Events
+        MsgSrc::<EqeReq>::join(&mut self.cq.m_event, &mut self.eq.s_req[0]);
+        MsgSrc::<EqeReq>::join(&mut self.req_rx.m_async, &mut self.eq.s_req[1]);
+        MsgSrc::<MsixReq>::link(&mut self.msix, &mut self.eq.m_msix);
+
+        // Counters: the order is that of `counters::names`.
+        STATS_HERE
+    }
+}

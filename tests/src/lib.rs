@@ -1,0 +1,4 @@
+//! What crosses crates: two simulated cards with their drivers, connected queue pairs, and the programs built on them
+//! (demo, bench, soak, replay).
+
+pub mod pair;

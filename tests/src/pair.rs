@@ -1,0 +1,149 @@
+//! Two hosts, two cards, one wire: the set-up almost every co-simulation test starts from.
+use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
+use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
+use ferric_driver::eq::EventQueue;
+use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Errors of set-up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The simulation.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The driver.
+    #[error(transparent)]
+    Driver(#[from] ferric_driver::Error),
+    /// Something did not happen within the cycles it should need.
+    #[error("{0}")]
+    Stuck(String),
+}
+
+/// One host with its card.
+pub struct Host {
+    /// Driver context.
+    pub ctx: Context,
+    /// Protection domain.
+    pub pd: Pd,
+    /// Event queue of vector 0.
+    pub eq: EventQueue,
+    index: u8,
+}
+
+impl Host {
+    /// MAC address.
+    pub fn mac(&self) -> Mac {
+        Mac([2, 0, 0, 0, 0, self.index + 1])
+    }
+    /// IP address.
+    pub fn ip(&self, v6: bool) -> IpAddr {
+        if v6 {
+            IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, self.index as u16 + 1))
+        } else {
+            IpAddr::V4(Ipv4Addr::new(10, 0, 0, self.index + 1))
+        }
+    }
+    /// Registers `len` zero bytes.
+    pub fn region(&self, len: usize, access: Access) -> Result<MemoryRegion, Error> {
+        Ok(self.pd.register(vec![0; len].into_boxed_slice(), access)?)
+    }
+    /// A completion queue.
+    pub fn cq(&self, entries: usize) -> Result<CompletionQueue, Error> {
+        Ok(self.ctx.create_cq(entries, &self.eq)?)
+    }
+}
+
+/// Connection parameters of a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    /// Path MTU.
+    pub mtu: Mtu,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// 802.1Q tag.
+    pub vlan: Option<u16>,
+    /// First PSN of host 0's queue pair and of host 1's.
+    pub psn: [u32; 2],
+    /// ACK timeout exponent.
+    pub timeout: u8,
+    /// Transport retries.
+    pub retry_cnt: u8,
+    /// RNR retries.
+    pub rnr_retry: u8,
+    /// RNR timer code.
+    pub min_rnr_timer: u8,
+    /// Rights given to the peer.
+    pub access: Access,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Self { mtu: Mtu::M4096, v6: false, vlan: None, psn: [0x10, 0x20], timeout: 8, retry_cnt: 7, rnr_retry: 7, min_rnr_timer: 1, access: Access::ALL }
+    }
+}
+
+/// The world and its two hosts.
+pub struct Pair {
+    world: Arc<Mutex<World>>,
+    /// Host 0 and host 1.
+    pub hosts: [Host; 2],
+}
+
+impl Pair {
+    /// Builds the cards (cached) and opens both.
+    pub fn new(config: &WorldConfig) -> Result<Self, Error> {
+        let world = Arc::new(Mutex::new(World::new(config)?));
+        let open = |index: u8| -> Result<Host, Error> {
+            let ctx = Context::open(SimDevice::new(&world, index as usize, 0), Config::default())?;
+            let pd = ctx.alloc_pd()?;
+            let eq = ctx.create_eq(8, 0)?;
+            Ok(Host { ctx, pd, eq, index })
+        };
+        let hosts = [open(0)?, open(1)?];
+        Ok(Self { world, hosts })
+    }
+
+    /// The simulation.
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Connects one queue pair of host 0 with one of host 1 and brings both to RTS.
+    pub fn connect(&self, wire: &Wire, a: &mut QueuePair, b: &mut QueuePair) -> Result<(), Error> {
+        let qpns = [a.qpn(), b.qpn()];
+        for (side, qp) in [a, b].into_iter().enumerate() {
+            let (me, peer) = (&self.hosts[side], &self.hosts[1 - side]);
+            qp.to_init(wire.access)?;
+            let path = Path {
+                dmac: peer.mac(), smac: me.mac(), dip: peer.ip(wire.v6), sip: me.ip(wire.v6), vlan: wire.vlan,
+                udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff, tclass: 0, hop_limit: 64, flow_label: 0,
+            };
+            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, path: Some(path) })?;
+            qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry })?;
+        }
+        Ok(())
+    }
+
+    /// A connected pair of queue pairs on the given completion queues (one per host, sends and receives).
+    pub fn connected(&self, config: &QpConfig, wire: &Wire, cqs: [&CompletionQueue; 2]) -> Result<[QueuePair; 2], Error> {
+        let mut a = self.hosts[0].pd.create_qp(config, cqs[0], cqs[0])?;
+        let mut b = self.hosts[1].pd.create_qp(config, cqs[1], cqs[1])?;
+        self.connect(wire, &mut a, &mut b)?;
+        Ok([a, b])
+    }
+
+    /// Polls until a completion comes, at most `cycles`.
+    pub fn wait(&self, cq: &mut CompletionQueue, cycles: u64) -> Result<Completion, Error> {
+        let end = self.world().cycle() + cycles;
+        loop {
+            if let Some(c) = cq.poll() {
+                return Ok(c);
+            }
+            if self.world().cycle() >= end {
+                return Err(Error::Stuck(format!("no completion within {cycles} cycles")));
+            }
+            cq.relax();
+        }
+    }
+}
