@@ -2,3 +2,4 @@
 //! (demo, bench, soak, replay).
 
 pub mod pair;
+pub mod traffic;
