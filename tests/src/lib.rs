@@ -1,5 +1,6 @@
 //! What crosses crates: two simulated cards with their drivers, connected queue pairs, and the programs built on them
 //! (demo, bench, soak, replay).
 
+pub mod bench;
 pub mod pair;
 pub mod traffic;

@@ -1,0 +1,4 @@
+//! Cycle-exact figures: scenarios produce boundary traces, a reader that knows nothing of the code under test turns them into numbers.
+
+pub mod reader;
+pub mod scenario;

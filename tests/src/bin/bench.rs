@@ -1,0 +1,55 @@
+//! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
+use ferric_driver::types::Mtu;
+use ferric_tests::bench::{reader, scenario};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+fn main() {
+    env_logger::init();
+    if let Err(e) = run(Path::new("target/bench")) {
+        eprintln!("bench: {e}");
+        std::process::exit(1);
+    }
+}
+
+fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(out)?;
+    let mut report: BTreeMap<&str, f64> = BTreeMap::new();
+    let file = |name: &str| -> PathBuf { out.join(format!("{name}.trace")) };
+    let started = Instant::now();
+    let mut cycles = 0;
+    let missing = "the trace holds no data frames";
+
+    for (key, mtu) in [("write_4096_efficiency", Mtu::M4096), ("write_1024_efficiency", Mtu::M1024)] {
+        let pair = scenario::pair(512)?;
+        scenario::bulk(&pair, mtu, &file(key))?;
+        cycles += pair.world().cycle();
+        let trace = reader::read(&file(key))?;
+        let each = [0, 1].map(|c| reader::efficiency(&trace, c, mtu.bytes() as u64, 64));
+        let [Some(a), Some(b)] = each else { return Err(missing.into()) };
+        report.insert(key, a.min(b));
+    }
+    for (key, qps, both) in [("msg64_cycles_per_packet_many_qp", 32, false), ("msg64_cycles_per_packet_both_ways", 16, true), ("msg64_cycles_per_packet_one_qp", 1, false)] {
+        let pair = scenario::pair(512)?;
+        scenario::small(&pair, qps, both, &file(key))?;
+        cycles += pair.world().cycle();
+        let trace = reader::read(&file(key))?;
+        let here = reader::cycles_per_frame(&trace, 0).ok_or(missing)?;
+        let there = if both { reader::cycles_per_frame(&trace, 1).ok_or(missing)? } else { 0.0 };
+        report.insert(key, here.max(there));
+    }
+    let pair = scenario::pair(512)?;
+    scenario::single(&pair, &file("single"))?;
+    cycles += pair.world().cycle();
+    let trace = reader::read(&file("single"))?;
+    report.insert("doorbell_to_wire_cycles", reader::doorbell_to_wire(&trace, 0).ok_or(missing)?);
+    report.insert("wire_to_dma_cycles", reader::wire_to_dma(&trace, 1).ok_or(missing)?);
+    // Two cards and their drivers, verification included; building the cards is not.
+    report.insert("cosim_cycles_per_second", (cycles as f64 / started.elapsed().as_secs_f64()).round());
+
+    let text = serde_json::to_string_pretty(&report)?;
+    std::fs::write(out.join("report.json"), &text)?;
+    println!("{text}");
+    Ok(())
+}
