@@ -20,13 +20,15 @@ pub struct WorldConfig {
     pub link: LinkConfig,
     /// Seed.
     pub seed: u64,
+    /// Cycles per tick: [`TICK_CYCLES`] on hardware, fewer to make protocol time run faster than the pipeline.
+    pub tick_cycles: u64,
     /// Skip idle time: when nothing moves at any boundary, ticks pass without cycles.
     pub skip_idle: bool,
 }
 
 impl Default for WorldConfig {
     fn default() -> Self {
-        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, skip_idle: true }
+        Self { cards: vec![CardConfig::default(), CardConfig::default()], link: LinkConfig::default(), seed: 1, tick_cycles: TICK_CYCLES, skip_idle: true }
     }
 }
 
@@ -38,6 +40,7 @@ pub struct World {
     pub links: Vec<Link>,
     cycle: u64,
     ticks: u64,
+    tick_cycles: u64,
     skip_idle: bool,
     skip_run: u64,
     capture: Option<Capture>,
@@ -57,7 +60,7 @@ impl World {
             cards.push(Card::new(&library, &c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
-        Ok(Self { cards, links, cycle: 0, ticks: 0, skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new() })
+        Ok(Self { cards, links, cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new() })
     }
 
     /// Cycles simulated so far.
@@ -119,7 +122,7 @@ impl World {
             }
         }
         self.cycle += 1;
-        if self.cycle % TICK_CYCLES == 0 {
+        if self.cycle % self.tick_cycles == 0 {
             self.ticks += 1;
         }
         if self.skip_idle && self.quiet() {

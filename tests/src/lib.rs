@@ -3,4 +3,5 @@
 
 pub mod bench;
 pub mod pair;
+pub mod soak;
 pub mod traffic;

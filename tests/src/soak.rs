@@ -1,0 +1,349 @@
+//! Random traffic under random faults, every byte and every completion checked.
+use crate::pair::{Error, Pair, Wire};
+use ferric_abi::codes::WrOpcode;
+use ferric_driver::qp::{sge, Payload};
+use ferric_driver::types::Mtu;
+use ferric_driver::{Access, Completion, CompletionQueue, CqeOpcode, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_sim::axi::HostTiming;
+use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
+use rand::{Rng as _, SeedableRng};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Shape of a soak.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Seed of everything.
+    pub seed: u64,
+    /// Queue pairs per card.
+    pub qps: usize,
+    /// Messages in all, both directions.
+    pub messages: u64,
+    /// Largest message.
+    pub max_bytes: usize,
+    /// Data path width.
+    pub width: usize,
+}
+
+/// Messages outstanding per queue pair and direction.
+const WINDOW: usize = 3;
+/// Bytes around every buffer that nothing may touch.
+const GUARD: usize = 64;
+
+/// A message under way.
+struct Message {
+    number: u64,
+    opcode: WrOpcode,
+    bytes: Vec<u8>,
+    slot: usize,
+    imm: u32,
+    signaled: bool,
+}
+
+/// One direction of one queue pair.
+struct Stream {
+    from: usize,
+    src: MemoryRegion,
+    dst: MemoryRegion,
+    /// What `dst` must hold.
+    shadow: Vec<u8>,
+    slot_bytes: usize,
+    /// Not yet completed at the sender, oldest first.
+    sends: VecDeque<Rc<Message>>,
+    /// Consume a receive and have not completed at the receiver, oldest first.
+    receives: VecDeque<Rc<Message>>,
+    next: u64,
+    posted_receives: u64,
+    seen_receives: u64,
+}
+
+/// What the soak saw, by name; the caller checks that nothing it cares for is zero.
+pub type Coverage = BTreeMap<String, u64>;
+
+/// The state of one run.
+pub struct Soak {
+    plan: Plan,
+    rng: Rng,
+    pair: Pair,
+    qps: Vec<[QueuePair; 2]>,
+    streams: Vec<[Stream; 2]>,
+    cqs: [Vec<CompletionQueue>; 2],
+    coverage: Coverage,
+    left: u64,
+    completions: u64,
+}
+
+impl Soak {
+    /// Builds cards, queue pairs and buffers.
+    pub fn new(plan: Plan) -> Result<Self, Error> {
+        let mut rng = Rng::seed_from_u64(plan.seed);
+        let low = rng.gen_range(1..=300);
+        let host = HostTiming {
+            read_latency: low, read_jitter: rng.gen_range(20..=700), write_latency: rng.gen_range(1..=700), interleave: rng.gen_bool(0.5),
+            stall_percent: rng.gen_range(0..=30),
+        };
+        let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
+        let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
+        let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
+        let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: 64, ..Default::default() })?;
+        let per_cq = 8;
+        let n_cqs = plan.qps.div_ceil(per_cq);
+        // Exactly as many entries as can be outstanding: a slow poller fills it to the brim, but never beyond.
+        let entries = per_cq * WINDOW * 2;
+        let cqs = [0, 1].map(|h| (0..n_cqs).map(|_| pair.hosts[h].cq(entries)).collect::<Result<Vec<_>, _>>());
+        let [c0, c1] = cqs;
+        let cqs = [c0?, c1?];
+        let (mut qps, mut streams) = (Vec::new(), Vec::new());
+        let mut wraps = 0;
+        for i in 0..plan.qps {
+            let mtus = [Mtu::M256, Mtu::M512, Mtu::M1024, Mtu::M2048, Mtu::M4096];
+            let near = i % 4 == 0;
+            let psn = [0, 1].map(|_| if near { 0xff_fff0 + rng.gen_range(0..16) } else { rng.gen_range(0..1 << 24) });
+            wraps += near as u64;
+            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 7, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
+            let config = QpConfig { max_send: 4, max_recv: 4, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
+            qps.push(pair.connected(&config, &wire, [&cqs[0][i / per_cq], &cqs[1][i / per_cq]])?);
+            let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
+                let slot_bytes = plan.max_bytes + 2 * GUARD;
+                let mut shadow = vec![0u8; slot_bytes * WINDOW];
+                rng.fill(&mut shadow[..]);
+                let dst = pair.hosts[1 - from].region(shadow.len(), Access::ALL)?;
+                dst.write(0, &shadow);
+                let src = pair.hosts[from].region(slot_bytes * WINDOW, Access::READ_ONLY)?;
+                Ok(Stream { from, src, dst, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, posted_receives: 0, seen_receives: 0 })
+            };
+            streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
+        }
+        let coverage = Coverage::from([("psn_wrap_queues".to_string(), wraps)]);
+        Ok(Self { plan, rng, pair, qps, streams, cqs, coverage, left: plan.messages, completions: 0 })
+    }
+
+    fn count(&mut self, what: &str, n: u64) {
+        *self.coverage.entry(what.to_string()).or_default() += n;
+    }
+
+    /// Sizes: log-uniform, with the borders of packets favoured.
+    fn size(&mut self) -> usize {
+        match self.rng.gen_range(0..10) {
+            0 => 0,
+            1 => ((256usize << self.rng.gen_range(0..5)) + self.rng.gen_range(0..3) - 1).min(self.plan.max_bytes),
+            _ => {
+                let log = (self.plan.max_bytes as f64).log2() * self.rng.gen::<f64>();
+                (log.exp2() as usize).min(self.plan.max_bytes)
+            }
+        }
+    }
+
+    fn post(&mut self, q: usize, d: usize) -> Result<(), Error> {
+        if self.left == 0 || self.streams[q][d].busy() >= WINDOW {
+            return Ok(());
+        }
+        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::Write, WrOpcode::WriteImm, WrOpcode::Write][self.rng.gen_range(0..5)];
+        let size = self.size();
+        let mut bytes = vec![0; size];
+        self.rng.fill(&mut bytes[..]);
+        let (imm, signaled, solicited) = (self.rng.gen(), self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
+        let inline = size <= 32 && self.rng.gen_bool(0.5);
+        let cuts = self.rng.gen_range(1..=3usize);
+        let s = &mut self.streams[q][d];
+        let n = s.next;
+        let slot = (n % WINDOW as u64) as usize;
+        let at = slot * s.slot_bytes + GUARD;
+        s.src.write(at, &bytes);
+        let consumes = opcode != WrOpcode::Write;
+        let mut parts = [sge(s.src.addr() + at as u64, size as u32, s.src.lkey()); 3];
+        let mut used = 1;
+        if cuts > 1 && size >= cuts {
+            // At most what every queue pair was made for: two entries fit the smallest slot.
+            let first = size / 2;
+            parts[0] = sge(s.src.addr() + at as u64, first as u32, s.src.lkey());
+            parts[1] = sge(s.src.addr() + (at + first) as u64, (size - first) as u32, s.src.lkey());
+            used = 2;
+        }
+        let payload = if inline { Payload::Inline(&bytes) } else { Payload::Sges(&parts[..used]) };
+        let request = SendRequest { wr_id: n, opcode, payload, remote_addr: s.dst.addr() + at as u64, rkey: s.dst.rkey(), imm, signaled, solicited };
+        match self.qps[q][d].post_send(&request) {
+            Ok(()) => {}
+            Err(ferric_driver::Error::QueueFull) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        s.next += 1;
+        s.shadow[at..at + size].copy_from_slice(&bytes);
+        let message = Rc::new(Message { number: n, opcode, bytes, slot, imm, signaled });
+        if consumes {
+            s.receives.push_back(message.clone());
+        }
+        s.sends.push_back(message);
+        self.left -= 1;
+        Ok(())
+    }
+
+    /// Posts the next receive of direction `d` of queue `q`, sometimes late.
+    fn post_receive(&mut self, q: usize, d: usize) -> Result<(), Error> {
+        let s = &mut self.streams[q][d];
+        let pending = (s.posted_receives - s.seen_receives) as usize;
+        if pending >= s.receives.len() || self.rng.gen_bool(0.9) {
+            return Ok(());
+        }
+        // Receives are used in order: the next one belongs to the message at this place in the queue.
+        let n = s.receives[pending].number;
+        let at = (n % WINDOW as u64) as usize * s.slot_bytes + GUARD;
+        let room = s.slot_bytes - 2 * GUARD;
+        let first = self.rng.gen_range(0..=room.min(700));
+        let into = [sge(s.dst.addr() + at as u64, first as u32, s.dst.lkey()), sge(s.dst.addr() + (at + first) as u64, (room - first) as u32, s.dst.lkey())];
+        self.qps[q][1 - d].post_recv(&RecvRequest { wr_id: n, sges: &into })?;
+        s.posted_receives += 1;
+        Ok(())
+    }
+
+    fn bad(&self, text: String) -> Error {
+        Error::Stuck(format!("seed {}: {text}; replay with ./scripts/soak random --seed {}", self.plan.seed, self.plan.seed))
+    }
+
+    fn poll(&mut self, host: usize, c: usize) -> Result<(), Error> {
+        let mut burst = 0;
+        while let Some(e) = self.cqs[host][c].poll() {
+            burst += 1;
+            self.completions += 1;
+            let Some(q) = self.qps.iter().position(|p| p[host].qpn() == e.qpn) else { return Err(self.bad(format!("completion of unknown queue {e:?}"))) };
+            if e.status != CqeStatus::Success {
+                return Err(self.bad(format!("queue {q} host {host}: {e:?}")));
+            }
+            let wrong = if e.is_recv { self.streams[q][1 - host].received(&e) } else { self.streams[q][host].sent(&e) };
+            if let Some(what) = wrong {
+                return Err(self.bad(format!("queue {q} host {host}: {what}: {e:?}")));
+            }
+        }
+        if burst >= 8 * WINDOW * 2 * 3 / 4 {
+            self.count("cq_nearly_full", 1);
+        }
+        Ok(())
+    }
+
+    /// Runs to the end and returns what was covered.
+    pub fn run(mut self) -> Result<Coverage, Error> {
+        let (mut progress, mut since) = (0, 0);
+        loop {
+            for q in 0..self.qps.len() {
+                for d in 0..2 {
+                    if self.rng.gen_bool(0.5) {
+                        self.post(q, d)?;
+                    }
+                    self.post_receive(q, d)?;
+                }
+            }
+            for host in 0..2 {
+                for c in 0..self.cqs[host].len() {
+                    if self.rng.gen_bool(0.02) {
+                        self.poll(host, c)?;
+                    }
+                }
+            }
+            if self.left == 0 && self.streams.iter().flatten().all(|s| s.busy() == 0) {
+                break;
+            }
+            let cycle = self.pair.world().cycle();
+            if self.completions != progress {
+                (progress, since) = (self.completions, cycle);
+            } else if cycle - since > 3_000_000 {
+                return Err(self.bad(format!("hang: no completion for 3000000 cycles after {progress}")));
+            }
+            self.pair.world().run(100);
+        }
+        self.finish()
+    }
+
+    /// Nothing may be left over, nothing outside the messages may have changed, and what went in must have come out.
+    fn finish(mut self) -> Result<Coverage, Error> {
+        self.pair.world().run(20_000);
+        for host in 0..2 {
+            for c in 0..self.cqs[host].len() {
+                if let Some(e) = self.cqs[host][c].poll() {
+                    return Err(self.bad(format!("host {host}: a completion too many {e:?}")));
+                }
+            }
+        }
+        for (q, streams) in self.streams.iter().enumerate() {
+            for s in streams {
+                if s.dst.to_vec(0, s.shadow.len()) != s.shadow {
+                    return Err(self.bad(format!("queue {q} from host {}: memory outside the messages changed", s.from)));
+                }
+            }
+        }
+        let faults: u64 = self.pair.world().cards.iter().map(|c| c.iommu.fault_count()).sum();
+        if faults > 0 {
+            return Err(self.bad(format!("{faults} accesses outside mapped memory: {:?}", self.pair.world().cards[0].iommu.faults())));
+        }
+        let names = ferric_hdl::core::counters::names();
+        let counters = [0, 1].map(|h| self.pair.hosts[h].ctx.counters(0, names.len() as u32));
+        let [a, b] = counters;
+        let counters = [a?, b?];
+        let (links, out_of_order, cycles) = {
+            let w = self.pair.world();
+            (w.links.iter().map(|l| l.counters).collect::<Vec<_>>(), w.cards.iter().map(|c| c.axi.out_of_order).sum::<u64>(), w.cycle())
+        };
+        for host in 0..2 {
+            let get = |name: &str| names.iter().position(|n| n == name).map_or(0, |i| counters[host][i]);
+            let l = links[1 - host];
+            let delivered = l.sent - l.dropped + l.duplicated;
+            let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_mac_error");
+            if get("rx.rx_frames") != delivered || get("rx.rx_roce") + get("rx.rx_raw") + dropped != delivered {
+                return Err(self.bad(format!("host {host}: {delivered} frames delivered, counters say {} in, {} RoCE, {} raw, {dropped} dropped", get("rx.rx_frames"), get("rx.rx_roce"), get("rx.rx_raw"))));
+            }
+            if get("egress.tx_frames") != links[host].sent {
+                return Err(self.bad(format!("host {host}: {} frames on the wire, counter says {}", links[host].sent, get("egress.tx_frames"))));
+            }
+        }
+        for (i, name) in names.iter().enumerate() {
+            self.count(name, counters[0][i] + counters[1][i]);
+        }
+        self.count("dma_out_of_order", out_of_order);
+        self.count("completions", self.completions);
+        self.count("cycles", cycles);
+        let ring_wraps = self.streams.iter().flatten().map(|s| s.next / 4).sum();
+        self.count("ring_wraps", ring_wraps);
+        Ok(self.coverage)
+    }
+}
+
+impl Stream {
+    /// Message numbers that may still touch their slots.
+    fn busy(&self) -> usize {
+        let oldest = [self.sends.front(), self.receives.front()].into_iter().flatten().map(|m| m.number).min();
+        oldest.map_or(0, |o| (self.next - o) as usize)
+    }
+
+    fn arrived(&self, m: &Message) -> bool {
+        self.dst.to_vec(m.slot * self.slot_bytes + GUARD, m.bytes.len()) == m.bytes
+    }
+
+    /// Takes a receive completion; tells what is wrong with it.
+    fn received(&mut self, e: &Completion) -> Option<String> {
+        let Some(m) = self.receives.pop_front() else { return Some("a receive nobody sent to".into()) };
+        self.seen_receives += 1;
+        let with_imm = matches!(m.opcode, WrOpcode::SendImm | WrOpcode::WriteImm);
+        if e.wr_id != m.number || e.byte_len as usize != m.bytes.len() || e.imm != with_imm.then_some(m.imm) {
+            return Some(format!("receive of message {} ({} bytes)", m.number, m.bytes.len()));
+        }
+        if (e.opcode == CqeOpcode::RecvWriteImm) != (m.opcode == WrOpcode::WriteImm) {
+            return Some("receive opcode".into());
+        }
+        (!self.arrived(&m)).then(|| format!("message {} arrived wrong", m.number))
+    }
+
+    /// Takes a send completion, with the unsignalled ones in front of it.
+    fn sent(&mut self, e: &Completion) -> Option<String> {
+        loop {
+            let Some(m) = self.sends.pop_front() else { return Some("completion twice".into()) };
+            if m.opcode == WrOpcode::Write && !self.arrived(&m) {
+                return Some(format!("message {} arrived wrong", m.number));
+            }
+            if m.number == e.wr_id {
+                return None;
+            }
+            if m.signaled {
+                return Some(format!("completion of message {} is missing", m.number));
+            }
+        }
+    }
+}
