@@ -135,14 +135,16 @@ impl Soak {
     }
 
     fn post(&mut self, q: usize, d: usize) -> Result<(), Error> {
-        if self.left == 0 || self.streams[q][d].busy() >= WINDOW {
+        // A stream that ends unsignalled gets a signalled, empty WRITE behind it, so that its end shows.
+        let closing = self.left == 0 && self.streams[q][d].sends.back().is_some_and(|m| !m.signaled);
+        if (self.left == 0 && !closing) || self.streams[q][d].busy() >= WINDOW {
             return Ok(());
         }
-        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::Write, WrOpcode::WriteImm, WrOpcode::Write][self.rng.gen_range(0..5)];
-        let size = self.size();
+        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::Write, WrOpcode::WriteImm, WrOpcode::Write][if closing { 2 } else { self.rng.gen_range(0..5) }];
+        let size = if closing { 0 } else { self.size() };
         let mut bytes = vec![0; size];
         self.rng.fill(&mut bytes[..]);
-        let (imm, signaled, solicited) = (self.rng.gen(), self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
+        let (imm, signaled, solicited) = (self.rng.gen(), closing || self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
         let inline = size <= 32 && self.rng.gen_bool(0.5);
         let cuts = self.rng.gen_range(1..=3usize);
         let s = &mut self.streams[q][d];
@@ -174,7 +176,7 @@ impl Soak {
             s.receives.push_back(message.clone());
         }
         s.sends.push_back(message);
-        self.left -= 1;
+        self.left = self.left.saturating_sub(1);
         Ok(())
     }
 

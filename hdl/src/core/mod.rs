@@ -15,6 +15,7 @@ use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{MsgArb, MsgFifo};
+use ferric_abi::csr::space;
 use rust_hdl::prelude::*;
 
 /// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LC` completion queues,
@@ -54,7 +55,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     doorbell: Doorbell<W, K>,
     admin: Admin,
     switch: CtlSwitch<9>,
-    stats: Stats<128>,
+    stats: Stats<128, 7>,
     dma_rd: DmaRead<W, K, LK>,
     dma_wr: DmaWrite<W, K, LK>,
     sq: SendQueue<LQ>,
@@ -91,6 +92,114 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     req_errors: MsgArb<QpError, 2>,
     resp_errors: MsgArb<QpError, 2>,
     nothing: Constant<Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Default for Core<W, K, LK, LQ, LA, LC, LM, LE> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            now: Default::default(),
+            csr_aw_valid: Default::default(),
+            csr_aw_ready: Default::default(),
+            csr_aw_addr: Default::default(),
+            csr_w_valid: Default::default(),
+            csr_w_ready: Default::default(),
+            csr_w_data: Default::default(),
+            csr_w_strb: Default::default(),
+            csr_b_valid: Default::default(),
+            csr_b_ready: Default::default(),
+            csr_b_resp: Default::default(),
+            csr_ar_valid: Default::default(),
+            csr_ar_ready: Default::default(),
+            csr_ar_addr: Default::default(),
+            csr_r_valid: Default::default(),
+            csr_r_ready: Default::default(),
+            csr_r_data: Default::default(),
+            csr_r_resp: Default::default(),
+            db_aw_valid: Default::default(),
+            db_aw_ready: Default::default(),
+            db_aw_addr: Default::default(),
+            db_aw_len: Default::default(),
+            db_w_valid: Default::default(),
+            db_w_ready: Default::default(),
+            db_w_data: Default::default(),
+            db_w_strb: Default::default(),
+            db_w_last: Default::default(),
+            db_b_valid: Default::default(),
+            db_b_ready: Default::default(),
+            db_b_resp: Default::default(),
+            ar_valid: Default::default(),
+            ar_ready: Default::default(),
+            ar_id: Default::default(),
+            ar_addr: Default::default(),
+            ar_len: Default::default(),
+            ar_user: Default::default(),
+            r_valid: Default::default(),
+            r_ready: Default::default(),
+            r_id: Default::default(),
+            r_data: Default::default(),
+            r_resp: Default::default(),
+            r_last: Default::default(),
+            aw_valid: Default::default(),
+            aw_ready: Default::default(),
+            aw_id: Default::default(),
+            aw_addr: Default::default(),
+            aw_len: Default::default(),
+            aw_user: Default::default(),
+            w_valid: Default::default(),
+            w_ready: Default::default(),
+            w_data: Default::default(),
+            w_strb: Default::default(),
+            w_last: Default::default(),
+            b_valid: Default::default(),
+            b_ready: Default::default(),
+            b_resp: Default::default(),
+            msix: Default::default(),
+            rx: Default::default(),
+            rx_err: Default::default(),
+            tx: Default::default(),
+            csr: Default::default(),
+            doorbell: Default::default(),
+            admin: Default::default(),
+            switch: CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]),
+            stats: Default::default(),
+            dma_rd: Default::default(),
+            dma_wr: Default::default(),
+            sq: Default::default(),
+            rq: Default::default(),
+            cq: Default::default(),
+            eq: Default::default(),
+            req_ctx: Default::default(),
+            rsp_ctx: Default::default(),
+            path_ctx: Default::default(),
+            keys: Default::default(),
+            req_tx: Default::default(),
+            gather: Default::default(),
+            tx_ops: Default::default(),
+            header: Default::default(),
+            ackgen: Default::default(),
+            egress: Default::default(),
+            tracker: Default::default(),
+            timers: Default::default(),
+            req_rx: Default::default(),
+            front: Default::default(),
+            cells: Default::default(),
+            dispatch: Default::default(),
+            requests: Default::default(),
+            responses: Default::default(),
+            resp: Default::default(),
+            place: Default::default(),
+            mover: Default::default(),
+            complete: Default::default(),
+            error_to_req: Default::default(),
+            error_to_resp: Default::default(),
+            error_from_complete: Default::default(),
+            req_errors: Default::default(),
+            resp_errors: Default::default(),
+            nothing: Constant::new(false),
+        }
+    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Logic
@@ -368,4 +477,33 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         // Counters: the order is that of `counters::names`.
         STATS_HERE
     }
+}
+
+/// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
+type Card512 = Core<512, 64, 6, 8, 15, 8, 10, 5>;
+type Card64 = Core<64, 8, 3, 8, 15, 8, 10, 5>;
+
+/// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
+/// Errors: an unknown width, or what the emitter and the lint gate found.
+pub fn generate(width: usize, chaos: bool, top: &str) -> Result<String, String> {
+    let top = top.to_string();
+    // A card is larger than an ordinary thread's stack.
+    let build = move || {
+        let emit = || match width {
+            64 => crate::emit::emit(&top, Card64::default()).map_err(|e| e.to_string()),
+            512 => crate::emit::emit(&top, Card512::default()).map_err(|e| e.to_string()),
+            w => Err(format!("no card of {w} bits: 64 or 512")),
+        };
+        if chaos {
+            crate::stream::chaos::scoped(0xfe22_1c00, emit)
+        } else {
+            emit()
+        }
+    };
+    std::thread::Builder::new()
+        .stack_size(512 << 20)
+        .spawn(build)
+        .map_err(|e| e.to_string())?
+        .join()
+        .map_err(|_| "the generator panicked".to_string())?
 }
