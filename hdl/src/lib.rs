@@ -3,6 +3,7 @@
 
 pub mod bus;
 pub mod context;
+pub mod core;
 pub mod emit;
 pub mod host;
 pub mod lint;

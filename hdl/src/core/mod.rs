@@ -92,6 +92,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     req_errors: MsgArb<QpError, 2>,
     resp_errors: MsgArb<QpError, 2>,
     nothing: Constant<Bit>,
+    counted: Signal<Local, Bits<128>>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Default for Core<W, K, LK, LQ, LA, LC, LM, LE> {
@@ -198,6 +199,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             req_errors: Default::default(),
             resp_errors: Default::default(),
             nothing: Constant::new(false),
+            counted: Default::default(),
         }
     }
 }
@@ -475,7 +477,40 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<MsixReq>::link(&mut self.msix, &mut self.eq.m_msix);
 
         // Counters: the order is that of `counters::names`.
-        STATS_HERE
+        self.counted.next = bits::<128>(0);
+        // dma_rd: 2 at 0
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.dma_rd.stat.val()));
+        // dma_wr: 2 at 2
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.dma_wr.stat.val()) << 2);
+        // doorbell: 3 at 4
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.doorbell.stat.val()) << 4);
+        // sq: 7 at 7
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.sq.stat.val()) << 7);
+        // rq: 7 at 14
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.rq.stat.val()) << 14);
+        // cq: 7 at 21
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 21);
+        // eq: 7 at 28
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 28);
+        // mr: 3 at 35
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.keys.stat.val()) << 35);
+        // req_tx: 3 at 38
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 38);
+        // req_rx: 12 at 41
+        self.counted.next = self.counted.val() | (bit_cast::<128, 12>(self.req_rx.stat.val()) << 41);
+        // resp: 13 at 53
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.resp.stat.val()) << 53);
+        // place: 2 at 66
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 66);
+        // complete: 5 at 68
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.complete.stat.val()) << 68);
+        // ackgen: 4 at 73
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 73);
+        // egress: 2 at 77
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 77);
+        // rx: 8 at 79
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 79);
+        self.stats.inc.next = self.counted.val();
     }
 }
 
