@@ -4,12 +4,12 @@ pub mod counters;
 #[cfg(test)]
 mod tests;
 
-use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
-use crate::context::bus::{CtxClient, CtxServer};
+use crate::bus::{AxisSink, AxisSrc, MsgSrc};
+use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
 use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
 use crate::msg::*;
-use crate::net::{cells::{CellBuffer, CellStore, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
+use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
@@ -40,7 +40,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     // DMA: AXI4 master.
     pub ar_valid: Signal<Out, Bit>, pub ar_ready: Signal<In, Bit>, pub ar_id: Signal<Out, Bits<8>>, pub ar_addr: Signal<Out, Bits<64>>, pub ar_len: Signal<Out, Bits<8>>, pub ar_user: Signal<Out, Bits<12>>,
     pub r_valid: Signal<In, Bit>, pub r_ready: Signal<Out, Bit>, pub r_id: Signal<In, Bits<8>>, pub r_data: Signal<In, Bits<W>>, pub r_resp: Signal<In, Bits<2>>, pub r_last: Signal<In, Bit>,
-    pub aw_valid: Signal<Out, Bit>, pub aw_ready: Signal<In, Bit>, pub aw_id: Signal<Out, Bits<8>>, pub aw_addr: Signal<Out, Bits<64>>, pub aw_len: Signal<Out, Bits<8>>, pub aw_user: Signal<Out, Bits<12>>,
+    pub aw_valid: Signal<Out, Bit>, pub aw_ready: Signal<In, Bit>, pub aw_addr: Signal<Out, Bits<64>>, pub aw_len: Signal<Out, Bits<8>>, pub aw_user: Signal<Out, Bits<12>>,
     pub w_valid: Signal<Out, Bit>, pub w_ready: Signal<In, Bit>, pub w_data: Signal<Out, Bits<W>>, pub w_strb: Signal<Out, Bits<K>>, pub w_last: Signal<Out, Bit>,
     pub b_valid: Signal<In, Bit>, pub b_ready: Signal<Out, Bit>, pub b_resp: Signal<In, Bits<2>>,
     /// Interrupt requests.
@@ -144,7 +144,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             r_last: Default::default(),
             aw_valid: Default::default(),
             aw_ready: Default::default(),
-            aw_id: Default::default(),
             aw_addr: Default::default(),
             aw_len: Default::default(),
             aw_user: Default::default(),
@@ -160,7 +159,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             rx: Default::default(),
             rx_err: Default::default(),
             tx: Default::default(),
-            csr: Default::default(),
+            csr: Csr::new(capabilities(K, [LQ, LC, LM, LE]), crate::stream::chaos::on()),
             doorbell: Default::default(),
             admin: Default::default(),
             switch: CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]),
@@ -270,6 +269,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.csr_r_data.next = self.csr.r_data.val();
         self.csr_r_resp.next = self.csr.r_resp.val();
         self.csr.tick.next = self.now.val();
+        self.csr.reset_busy.next = bits::<4>(0);
+        self.csr.fatal.next = self.nothing.val();
         for i in 0..4 {
             self.admin.admin_sq[i].next = self.csr.admin_sq[i].val();
             self.admin.admin_cq[i].next = self.csr.admin_cq[i].val();
@@ -312,7 +313,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.dma_rd.r_last.next = self.r_last.val();
         self.aw_valid.next = self.dma_wr.aw_valid.val();
         self.dma_wr.aw_ready.next = self.aw_ready.val();
-        self.aw_id.next = self.dma_wr.aw_id.val();
         self.aw_addr.next = self.dma_wr.aw_addr.val();
         self.aw_len.next = self.dma_wr.aw_len.val();
         self.aw_user.next = self.dma_wr.aw_user.val();
@@ -512,6 +512,17 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 79);
         self.stats.inc.next = self.counted.val();
     }
+}
+
+/// log2 of the protection domains.
+const LOG_PDS: u32 = 8;
+
+/// The discovery words CAPS0 to CAPS3 (`abi::csr`). `logs`: log2 of queue pairs, completion queues, memory regions, event queues.
+fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
+    let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
+    let chaos = crate::stream::chaos::on() as u32;
+    // 512-byte work requests: 480 bytes behind the head.
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 3 | 1 << 16 | chaos << 17]
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.

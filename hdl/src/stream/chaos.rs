@@ -31,6 +31,11 @@ pub fn scoped<R>(seed: u64, build: impl FnOnce() -> R) -> R {
     build()
 }
 
+/// Whether blocks constructed now stall at random.
+pub fn on() -> bool {
+    STATE.with(|s| s.get().is_some())
+}
+
 /// The LFSR seed for the next instance, or `None` when chaos is off.
 pub(crate) fn next_seed() -> Option<u32> {
     STATE.with(|s| {
