@@ -20,10 +20,26 @@ pub fn library(config: &CardConfig) -> Result<Library, Error> {
         return Ok(l.clone());
     }
     let top = format!("ferric_w{}{}", config.width, if config.chaos { "_chaos" } else { "" });
-    let verilog = ferric_hdl::core::generate(config.width, config.chaos, &top).map_err(Error::Gateware)?;
+    let verilog = verilog(config, &top)?;
     let library = Builder::new(verilog, &top).opt(OptLevel::O3).trace(config.fst.is_some()).build()?;
     map.insert(key, library.clone());
     Ok(library)
+}
+
+/// The generated Verilog, cached on disk by the hash of the gateware's sources.
+fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
+    let dir = verilator_sys::cache_dir();
+    let file = dir.join(format!("{top}-{}.v", ferric_hdl::core::SOURCE_HASH));
+    if let Ok(text) = std::fs::read_to_string(&file) {
+        return Ok(text);
+    }
+    let text = ferric_hdl::core::generate(config.width, config.chaos, top).map_err(Error::Gateware)?;
+    let fail = |e: std::io::Error| Error::Gateware(format!("{}: {e}", file.display()));
+    std::fs::create_dir_all(&dir).map_err(fail)?;
+    // Renamed into place, so that a second process never reads half a file.
+    let partial = file.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&partial, &text).and_then(|()| std::fs::rename(&partial, &file)).map_err(fail)?;
+    Ok(text)
 }
 
 /// One function of one card of a [`World`].

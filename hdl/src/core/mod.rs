@@ -532,6 +532,14 @@ type Card64 = Core<64, 8, 3, 8, 15, 8, 10, 5>;
 /// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
 /// Errors: an unknown width, or what the emitter and the lint gate found.
 pub fn generate(width: usize, chaos: bool, top: &str) -> Result<String, String> {
+    emit_card(width, chaos, top).map(|v| crate::emit::split::split(&v))
+}
+
+/// Hash of everything the Verilog of a card depends on: the sources of this crate and of the abi.
+pub const SOURCE_HASH: &str = env!("FERRIC_HDL_HASH");
+
+/// As RustHDL writes it, which is what the lint gate can read.
+fn emit_card(width: usize, chaos: bool, top: &str) -> Result<String, String> {
     let top = top.to_string();
     // A card is larger than an ordinary thread's stack.
     let build = move || {

@@ -15,7 +15,7 @@ fn counter_order() {
 fn both_widths_pass_the_lint_gate() {
     for width in [64, 512] {
         let top = format!("core{width}");
-        crate::lint::check(&top, &generate(width, false, &top).unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
+        crate::lint::check(&top, &emit_card(width, false, &top).unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
     }
-    assert!(generate(128, false, "x").is_err());
+    assert!(emit_card(128, false, "x").is_err());
 }

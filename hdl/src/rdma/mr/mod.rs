@@ -98,6 +98,7 @@ pub struct MemoryKeys<const LM: usize> {
     start: Signal<Local, Bits<64>>,
     va: Signal<Local, Bits<64>>,
     key_index: Signal<Local, Bits<24>>,
+    b_index: Signal<Local, Bits<24>>,
     key_variant: Signal<Local, Bits<8>>,
     line_off: Signal<Local, Bits<64>>,
     page_line: Signal<Local, Bits<49>>,
@@ -147,6 +148,7 @@ impl<const LM: usize> Default for MemoryKeys<LM> {
             start: Default::default(),
             va: Default::default(),
             key_index: Default::default(),
+            b_index: Default::default(),
             key_variant: Default::default(),
             line_off: Default::default(),
             page_line: Default::default(),
@@ -212,9 +214,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.regions.write_data.next = self.line.new_row.val();
 
         // Stage B: the region is there. Compare, subtract.
-        self.key_index.next = self.b.q.val().key.get_bits::<24>(8);
+        self.b_index.next = self.b.q.val().key.get_bits::<24>(8);
         self.key_variant.next = self.b.q.val().key.get_bits::<8>(0);
-        self.excess.next = self.key_index.val() & self.outside.val();
+        self.excess.next = self.b_index.val() & self.outside.val();
         self.start.next = self.regions.read_data.val().start;
         self.va.next = self.b.q.val().va;
         self.diff.next = bit_cast::<65, 64>(self.va.val()) - bit_cast::<65, 64>(self.start.val());
@@ -270,7 +272,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.below = self.diff.val().get_bit(64);
             self.c.d.next.direct = self.regions.read_data.val().direct;
             self.c.d.next.function = self.b.q.val().function;
-            self.c.d.next.index = self.key_index.val();
+            self.c.d.next.index = self.b_index.val();
             self.c.d.next.va_low = self.va.val().get_bits::<12>(0);
             self.c.d.next.chk_len = self.b.q.val().chk_len;
             self.c.d.next.off = self.diff.val().get_bits::<64>(0);

@@ -1,5 +1,7 @@
 //! From a RustHDL block to the text of one Verilog file.
 
+pub mod split;
+
 use rust_hdl::prelude::*;
 use std::fmt;
 
