@@ -55,7 +55,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     doorbell: Doorbell<W, K>,
     admin: Admin,
     switch: CtlSwitch<9>,
-    stats: Stats<128, 7>,
+    stats: Stats<128>,
     dma_rd: DmaRead<W, K, LK>,
     dma_wr: DmaWrite<W, K, LK>,
     sq: SendQueue<LQ>,
@@ -269,7 +269,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.csr_r_data.next = self.csr.r_data.val();
         self.csr_r_resp.next = self.csr.r_resp.val();
         self.csr.tick.next = self.now.val();
-        self.csr.reset_busy.next = bits::<4>(0);
         self.csr.fatal.next = self.nothing.val();
         for i in 0..4 {
             self.admin.admin_sq[i].next = self.csr.admin_sq[i].val();
@@ -278,6 +277,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             self.admin.admin_producer[i].next = self.csr.admin_producer[i].val();
         }
         self.admin.enable.next = self.csr.enable.val();
+        self.admin.reset_req.next = self.csr.reset_req.val();
+        self.csr.reset_busy.next = self.admin.reset_busy.val();
 
         // Doorbells
         self.doorbell.aw_valid.next = self.db_aw_valid.val();
