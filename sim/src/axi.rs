@@ -130,13 +130,21 @@ impl AxiHost {
 
     fn show_read(&mut self, model: &mut Model, iommu: &mut Iommu, cycle: u64) {
         if self.current.is_none() || self.timing.interleave {
-            let ready = self.reads.iter().filter(|r| r.ready_at <= cycle).count();
+            // AXI: reads with the same id are answered in order; others may overtake.
+            let mut choices = [0; 4];
+            let mut ready = 0;
+            for (i, r) in self.reads.iter().enumerate() {
+                if ready < choices.len() && r.ready_at <= cycle && !self.reads[..i].iter().any(|o| o.id == r.id) {
+                    choices[ready] = i;
+                    ready += 1;
+                }
+            }
             if ready == 0 {
                 self.current = None;
                 return;
             }
-            let pick = if self.timing.interleave || self.timing.read_jitter > 0 { self.rng.gen_range(0..ready.min(4)) } else { 0 };
-            self.current = self.reads.iter().enumerate().filter(|(_, r)| r.ready_at <= cycle).nth(pick).map(|(i, _)| i);
+            let pick = if self.timing.interleave || self.timing.read_jitter > 0 { self.rng.gen_range(0..ready) } else { 0 };
+            self.current = Some(choices[pick]);
             if self.current.is_some_and(|i| i > 0) {
                 self.out_of_order += 1;
             }
