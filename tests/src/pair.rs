@@ -109,6 +109,11 @@ impl Pair {
         self.world.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Accesses of either card that its IOMMU refused.
+    pub fn iommu_faults(&self) -> u64 {
+        self.world().cards.iter().map(|c| c.iommu.fault_count()).sum()
+    }
+
     /// Connects one queue pair of host 0 with one of host 1 and brings both to RTS.
     pub fn connect(&self, wire: &Wire, a: &mut QueuePair, b: &mut QueuePair) -> Result<(), Error> {
         let qpns = [a.qpn(), b.qpn()];
