@@ -1,0 +1,6 @@
+//! Writes `docs/reference.md`.
+mod page;
+
+fn main() -> std::io::Result<()> {
+    std::fs::write(page::PATH, page::render())
+}
