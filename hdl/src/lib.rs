@@ -16,3 +16,4 @@ pub mod roce;
 pub mod stats;
 pub mod stream;
 pub mod tb;
+pub mod tops;

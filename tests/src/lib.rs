@@ -4,4 +4,5 @@
 pub mod bench;
 pub mod pair;
 pub mod soak;
+pub mod synth;
 pub mod traffic;

@@ -1,22 +1,25 @@
-//! Writes the Verilog of a card: `ferric-gen [--chaos] 64|512 FILE`.
+//! Writes the Verilog of a card or of one block: `ferric-gen [--chaos] 64|512 FILE`, `ferric-gen block NAME FILE`, `ferric-gen --list`.
+use ferric_hdl::tops;
 use std::process::ExitCode;
 
+const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list";
+
 fn main() -> ExitCode {
-    let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let chaos = args.first().is_some_and(|a| a == "--chaos");
-    if chaos {
-        args.remove(0);
-    }
-    let [width, file] = args.as_slice() else {
-        eprintln!("usage: ferric-gen [--chaos] 64|512 FILE");
-        return ExitCode::FAILURE;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let written = match args.as_slice() {
+        ["--list"] => {
+            tops::TOPS.iter().for_each(|t| println!("{}", t.name));
+            Ok(())
+        }
+        ["block", name, file] => match tops::find(name) {
+            Some(top) => top.emit().and_then(|v| write(file, &v)),
+            None => Err(format!("no block is called {name}; --list names them")),
+        },
+        ["--chaos", width, file] => card(width, true, file),
+        [width, file] => card(width, false, file),
+        _ => Err(USAGE.into()),
     };
-    let Ok(bits) = width.parse() else {
-        eprintln!("ferric-gen: {width} is not a width: 64 or 512");
-        return ExitCode::FAILURE;
-    };
-    let top = format!("ferric_w{bits}{}", if chaos { "_chaos" } else { "" });
-    let written = ferric_hdl::core::generate(bits, chaos, &top).and_then(|v| std::fs::write(file, v).map_err(|e| format!("{file}: {e}")));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -24,4 +27,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn card(width: &str, chaos: bool, file: &str) -> Result<(), String> {
+    let bits = width.parse().map_err(|_| format!("{width} is not a width: 64 or 512"))?;
+    let top = format!("ferric_w{bits}{}", if chaos { "_chaos" } else { "" });
+    write(file, &ferric_hdl::core::generate(bits, chaos, &top)?)
+}
+
+fn write(file: &str, verilog: &str) -> Result<(), String> {
+    std::fs::write(file, verilog).map_err(|e| format!("{file}: {e}"))
 }

@@ -519,7 +519,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
 const LOG_PDS: u32 = 8;
 
 /// The discovery words CAPS0 to CAPS3 (`abi::csr`). `logs`: log2 of queue pairs, completion queues, memory regions, event queues.
-fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
+pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
@@ -527,8 +527,8 @@ fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
-type Card512 = Core<512, 64, 6, 8, 15, 8, 10, 5>;
-type Card64 = Core<64, 8, 3, 8, 15, 8, 10, 5>;
+pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 8, 10, 5>;
+pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 8, 10, 5>;
 
 /// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
 /// Errors: an unknown width, or what the emitter and the lint gate found.

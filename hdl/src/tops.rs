@@ -1,0 +1,139 @@
+//! Every block as a top of its own, at both data widths and with the default table sizes: what `./scripts/synth` maps and
+//! the lint gate reads.
+
+use crate::context::store::CtxStore;
+use crate::core::{capabilities, Card512, Card64};
+use crate::emit::emit;
+use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
+use crate::msg::*;
+use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFront, tx::Egress};
+use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
+use crate::records::{PathCtx, ReqCtx, RspCtx};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::stats::Stats;
+use crate::stream::{AxisArb, AxisFifo, AxisSlice, MsgArb, MsgFifo};
+use ferric_abi::csr::space;
+
+/// A block that can be emitted on its own.
+pub struct Top {
+    /// Name of the top module and of the file: the block, `_w` and the width where it has one.
+    pub name: &'static str,
+    /// Data path bits; `None` where the block has no such parameter.
+    pub width: Option<usize>,
+    build: fn(&str) -> Result<String, crate::emit::EmitError>,
+}
+
+impl Top {
+    /// The block's Verilog. Errors: what the emitter found.
+    pub fn emit(&self) -> Result<String, String> {
+        let (name, build) = (self.name, self.build);
+        // A card is larger than an ordinary thread's stack.
+        let thread = std::thread::Builder::new().stack_size(512 << 20).spawn(move || build(name)).map_err(|e| e.to_string())?;
+        thread.join().map_err(|_| format!("{name}: the generator panicked"))?.map_err(|e| e.to_string())
+    }
+}
+
+macro_rules! tops {
+    ($($name:literal $width:expr, $block:expr;)*) => { &[$(Top { name: $name, width: $width, build: |name| emit(name, $block) }),*] };
+}
+
+/// All tops: blocks in the order of the life of a packet, then the whole core.
+pub const TOPS: &[Top] = tops! {
+    "csr" None, Csr::new(capabilities(64, [8, 8, 10, 5]), false);
+    "doorbell_w64" Some(64), Doorbell::<64, 8>::default();
+    "doorbell_w512" Some(512), Doorbell::<512, 64>::default();
+    "admin" None, Admin::default();
+    "switch" None, CtlSwitch::<9>::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]);
+    "stats" None, Stats::<128>::default();
+    "sq" None, SendQueue::<8>::default();
+    "rq" None, RecvQueue::<8>::default();
+    "cq" None, CompletionWriter::<8>::default();
+    "eq" None, EventWriter::<5>::default();
+    "dma_rd_w64" Some(64), DmaRead::<64, 8, 3>::default();
+    "dma_rd_w512" Some(512), DmaRead::<512, 64, 6>::default();
+    "dma_wr_w64" Some(64), DmaWrite::<64, 8, 3>::default();
+    "dma_wr_w512" Some(512), DmaWrite::<512, 64, 6>::default();
+    "req_ctx" None, CtxStore::<ReqCtx, 8, 2>::default();
+    "rsp_ctx" None, CtxStore::<RspCtx, 8, 1>::default();
+    "path_ctx" None, CtxStore::<PathCtx, 8, 1>::default();
+    "keys" None, MemoryKeys::<10>::default();
+    "req_tx" None, RequesterTx::default();
+    "gather" None, Gather::default();
+    "tx_ops" None, MsgFifo::<TxOp, 4>::default();
+    "header_w64" Some(64), HeaderBuilder::<64, 8>::default();
+    "header_w512" Some(512), HeaderBuilder::<512, 64>::default();
+    "ackgen" None, AckGen::<8>::default();
+    "egress_w64" Some(64), Egress::<64, 8, 3>::default();
+    "egress_w512" Some(512), Egress::<512, 64, 6>::default();
+    "icrc_w64" Some(64), IcrcPipe::<64, 8, 3>::default();
+    "icrc_w512" Some(512), IcrcPipe::<512, 64, 6>::default();
+    "tracker" None, Tracker::<8, 15>::default();
+    "timers" None, Timers::<8>::default();
+    "req_rx" None, RequesterRx::default();
+    "front_w64" Some(64), RxFront::<64, 8, 3>::default();
+    "front_w512" Some(512), RxFront::<512, 64, 6>::default();
+    "cells_w64" Some(64), CellBuffer::<64, 8>::default();
+    "cells_w512" Some(512), CellBuffer::<512, 64>::default();
+    "dispatch" None, Dispatch::default();
+    "descriptors" None, MsgFifo::<RxDesc, 9>::default();
+    "resp" None, Responder::<8>::default();
+    "place" None, Place::<8>::default();
+    "mover_w64" Some(64), Mover::<64, 8, 3>::default();
+    "mover_w512" Some(512), Mover::<512, 64, 6>::default();
+    "complete" None, Complete::<8>::default();
+    "errors" None, MsgFifo::<QpError, 8>::default();
+    "error_arb" None, MsgArb::<QpError, 2>::default();
+    "axis_slice_w64" Some(64), AxisSlice::<64, 8>::default();
+    "axis_slice_w512" Some(512), AxisSlice::<512, 64>::default();
+    "axis_fifo_w64" Some(64), AxisFifo::<64, 8, 9>::default();
+    "axis_fifo_w512" Some(512), AxisFifo::<512, 64, 9>::default();
+    "axis_arb_w64" Some(64), AxisArb::<64, 8, 4>::default();
+    "axis_arb_w512" Some(512), AxisArb::<512, 64, 4>::default();
+    "core_w64" Some(64), Card64::default();
+    "core_w512" Some(512), Card512::default();
+};
+
+/// The top called `name`.
+pub fn find(name: &str) -> Option<&'static Top> {
+    TOPS.iter().find(|t| t.name == name)
+}
+
+/// The top that stands for the core's block `instance` in a card of `width` bits. The registers' capability words are those of
+/// the wide card in both.
+pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
+    let block = match instance {
+        "requests" | "responses" => "descriptors",
+        "error_to_req" | "error_to_resp" | "error_from_complete" => "errors",
+        "req_errors" | "resp_errors" => "error_arb",
+        other => other,
+    };
+    find(block).or_else(|| find(&format!("{block}_w{width}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the core, which has a lint test of its own.
+    #[test]
+    fn every_block_top_emits_and_passes_the_lint_gate() {
+        let mut faults = Vec::new();
+        for top in TOPS.iter().filter(|t| !t.name.starts_with("core_")) {
+            match top.emit() {
+                Err(e) => faults.push(e),
+                Ok(verilog) => faults.extend(crate::lint::check(top.name, &verilog).err().into_iter().flatten().map(|f| format!("{}: {f}", top.name))),
+            }
+        }
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+
+    #[test]
+    fn names_carry_the_width_and_occur_once() {
+        for (n, top) in TOPS.iter().enumerate() {
+            let suffix = top.name.rsplit_once("_w").and_then(|(_, w)| w.parse::<usize>().ok());
+            assert_eq!(suffix, top.width, "{}", top.name);
+            assert!(TOPS[..n].iter().all(|other| other.name != top.name), "{} stands twice", top.name);
+        }
+        assert!(find("nobody").is_none() && find("csr").is_some());
+    }
+}

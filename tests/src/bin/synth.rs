@@ -1,0 +1,73 @@
+//! `./scripts/synth [BLOCK...]`: area and depth of the gateware, to target/synth/report.json and report.md.
+use clap::Parser;
+use ferric_hdl::tops::TOPS;
+use ferric_tests::synth::{report, Flows, Outcome};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Maps blocks to UltraScale+ and ECP5, counts cells, walks the longest paths. Results are kept by content, so a second run is short.
+#[derive(Parser)]
+struct Options {
+    /// Blocks (`dma_rd` for both widths) or tops (`dma_rd_w512`); none: all and the core.
+    blocks: Vec<String>,
+    /// UltraScale+ only.
+    #[arg(long)]
+    no_ecp5: bool,
+    /// Try to map the core in one piece before mapping it block by block.
+    #[arg(long)]
+    flat_core: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("synth: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<bool, String> {
+    let out = Path::new("target/synth");
+    let mut flows = Flows::new(out)?;
+    flows.ecp5 = !options.no_ecp5;
+    flows.flat_core = options.flat_core;
+    let named = |name: &str, block: &str| name == block || name.strip_prefix(block).is_some_and(|rest| rest.starts_with("_w"));
+    if let Some(unknown) = options.blocks.iter().find(|b| !TOPS.iter().any(|t| named(t.name, b))) {
+        let names: Vec<&str> = TOPS.iter().map(|t| t.name).collect();
+        return Err(format!("no block is called {unknown}; there are {}", names.join(" ")));
+    }
+    let chosen: Vec<_> = TOPS.iter().filter(|t| options.blocks.is_empty() || options.blocks.iter().any(|b| named(t.name, b))).collect();
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut failures = Vec::new();
+    for (n, top) in chosen.iter().enumerate() {
+        let started = Instant::now();
+        match flows.run(top) {
+            Ok(outcome) => {
+                let x = &outcome.xcup;
+                println!(
+                    "[{}/{}] {}: {} LUT, {} FF, {} RAMB36, {} levels ({:.0} s)",
+                    n + 1, chosen.len(), top.name, x.area.lut, x.area.ff, x.area.bram, x.walk.levels(), started.elapsed().as_secs_f32()
+                );
+                let faults = x.faults.iter().chain(outcome.ecp5.iter().flat_map(|e| &e.faults));
+                failures.extend(faults.map(|f| format!("{}: {f}", top.name)));
+                outcomes.push(outcome);
+            }
+            Err(e) => failures.push(e),
+        }
+        // Written after each top: a run that is stopped leaves what it has.
+        let text = serde_json::to_string_pretty(&report::json(&outcomes)).map_err(|e| e.to_string())?;
+        std::fs::write(out.join("report.json"), text).map_err(|e| e.to_string())?;
+        std::fs::write(out.join("report.md"), report::markdown(&outcomes)).map_err(|e| e.to_string())?;
+    }
+    println!("\n{}", report::markdown(&outcomes));
+    for failure in &failures {
+        println!("FAULT {failure}");
+    }
+    let deep = outcomes.iter().filter(|o| o.top.width == Some(512) || o.top.width.is_none()).filter(|o| o.xcup.walk.levels() > report::LIMIT).count();
+    println!("{} tops, {} faults, {deep} of more than {} levels; target/synth/report.json, target/synth/report.md", outcomes.len(), failures.len(), report::LIMIT);
+    Ok(failures.is_empty())
+}

@@ -1,0 +1,62 @@
+//! `report.json` and `report.md`.
+
+use super::{Flow, Outcome, Mapping};
+use serde_json::{json, Value};
+use std::fmt::Write;
+
+/// Levels allowed at a data path of 512 bits.
+pub const LIMIT: u32 = 12;
+
+/// The JSON report: one object per top. `width` is 0 for a block that has none.
+pub fn json(outcomes: &[Outcome]) -> Value {
+    outcomes.iter().map(|o| {
+        let x = &o.xcup;
+        json!({
+            "top": o.top.name, "width": o.top.width.unwrap_or(0), "family": "xcup", "flow": flow(x),
+            "lut": x.area.lut, "lutram": x.area.lutram, "ff": x.area.ff, "bram": x.area.bram, "uram": x.area.uram,
+            "carry": x.area.carry, "muxf": x.area.mux,
+            "levels": x.walk.levels(), "levels_chain": x.levels_chain,
+            "critical_path": critical(x), "faults": x.faults,
+            "ecp5": o.ecp5.as_ref().map(|e| json!({
+                "lut": e.area.lut, "lutram": e.area.lutram, "ff": e.area.ff, "bram": e.area.bram,
+                "levels": e.walk.levels(), "levels_chain": e.levels_chain, "flow": flow(e), "faults": e.faults,
+            })),
+        })
+    }).collect()
+}
+
+fn flow(r: &Mapping) -> &'static str {
+    match r.flow {
+        Flow::Flat => "flat",
+        Flow::Hierarchical => "hierarchical",
+    }
+}
+
+fn critical(r: &Mapping) -> Value {
+    r.walk.paths.first().map_or(Value::Null, |p| json!({ "start": p.start, "cells": p.cells, "end": p.end }))
+}
+
+/// The table, and below it the paths of the tops above [`LIMIT`].
+pub fn markdown(outcomes: &[Outcome]) -> String {
+    let mut text = String::from(
+        "| top | LUT | LUTRAM | FF | RAMB36 | levels | chain levels | ECP5 LUT4 / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for o in outcomes {
+        let (x, a) = (&o.xcup, &o.xcup.area);
+        let ends = x.walk.paths.first().map_or(String::new(), |p| format!("`{}` to `{}`", p.start, p.end));
+        let ecp5 = o.ecp5.as_ref().map_or("-".into(), |e| format!("{} / {} / {} / {}", e.area.lut, e.area.ff, e.area.bram, e.walk.levels()));
+        let mark = if x.flow == Flow::Hierarchical { " (by blocks)" } else { "" };
+        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, x.walk.levels(), x.levels_chain);
+    }
+    let deep: Vec<&Outcome> = outcomes.iter().filter(|o| o.xcup.walk.levels() > LIMIT).collect();
+    if !deep.is_empty() {
+        let _ = write!(text, "\nPaths of more than {LIMIT} levels, the longest to each end point:\n");
+    }
+    for o in deep {
+        let _ = writeln!(text, "\n{}:\n", o.top.name);
+        for p in o.xcup.walk.paths.iter().filter(|p| p.levels > LIMIT).take(6) {
+            let _ = writeln!(text, "- {}: `{}` to `{}` through {}", p.levels, p.start, p.end, p.cells.join(" "));
+        }
+    }
+    text
+}

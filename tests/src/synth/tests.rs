@@ -1,0 +1,114 @@
+use super::cells::{area, Area};
+use super::netlist::{read, Module};
+use super::walk::{walk, Count};
+use std::collections::BTreeMap;
+
+fn cell(name: &str, kind: &str, pins: &[(&str, bool, &[u32])]) -> String {
+    let directions: Vec<String> = pins.iter().map(|(p, out, _)| format!("\"{p}\": \"{}\"", if *out { "output" } else { "input" })).collect();
+    let connections: Vec<String> = pins.iter().map(|(p, _, bits)| format!("\"{p}\": {bits:?}")).collect();
+    format!("\"{name}\": {{\"type\": \"{kind}\", \"port_directions\": {{{}}}, \"connections\": {{{}}}}}", directions.join(","), connections.join(","))
+}
+
+fn lut(name: &str, from: &[u32], to: u32) -> String {
+    let pins: Vec<(String, u32)> = from.iter().enumerate().map(|(i, n)| (format!("I{i}"), *n)).collect();
+    let mut all: Vec<(&str, bool, &[u32])> = pins.iter().map(|(p, n)| (p.as_str(), false, std::slice::from_ref(n))).collect();
+    let to = [to];
+    all.push(("O", true, &to));
+    cell(name, &format!("LUT{}", from.len()), &all)
+}
+
+fn flop(name: &str, d: u32, q: u32) -> String {
+    cell(name, "FDRE", &[("C", false, &[1]), ("D", false, &[d]), ("Q", true, &[q])])
+}
+
+/// Ports: clock 1, input 2, output 20 where wanted. Nets 10 = `a`, 11 = `b`.
+fn module(cells: &[String], output: u32) -> Module {
+    let text = format!(
+        "{{\"modules\": {{\"t\": {{\"ports\": {{\"clock\": {{\"direction\": \"input\", \"bits\": [1]}}, \"in\": {{\"direction\": \"input\", \"bits\": [2]}}, \"out\": {{\"direction\": \"output\", \"bits\": [{output}]}}}},
+         \"cells\": {{{}}}, \"netnames\": {{\"a\": {{\"bits\": [10]}}, \"b\": {{\"bits\": [11, \"x\"]}}, \"$hidden\": {{\"hide_name\": 1, \"bits\": [30]}}}}}}}}}}",
+        cells.join(",")
+    );
+    read(&text, "t").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// in -> FF a -> 3 LUTs -> FF b -> out; the side input reaches b through one LUT only.
+#[test]
+fn known_path_between_registers() {
+    let cells = [flop("fa", 2, 10), lut("l1", &[10], 30), lut("l2", &[30, 10], 31), lut("l3", &[2, 31], 32), flop("fb", 32, 11)];
+    let found = walk(&module(&cells, 11), Count::Cells);
+    assert_eq!(found.faults, Vec::<String>::new());
+    let path = &found.paths[0];
+    assert_eq!((path.levels, path.start.as_str(), path.end.as_str()), (3, "a", "b[0].D"));
+    assert_eq!(path.cells, ["LUT1", "LUT2", "LUT2"]);
+    // A register cuts: the way into `a` and the way out of `b` have no level.
+    assert!(found.paths.iter().filter(|p| p.end != "b[0].D").all(|p| p.levels == 0));
+}
+
+/// Two chained carry cells behind a LUT, then a MUXF7: 4 cells, or a LUT and a chain.
+#[test]
+fn carry_and_hard_multiplexers() {
+    let cells = [
+        flop("fa", 2, 10),
+        lut("l", &[10], 30),
+        cell("c1", "CARRY8", &[("S", false, &[30, 2]), ("DI", false, &[10, 2]), ("CO", true, &[33, 31])]),
+        cell("c2", "CARRY8", &[("CI", false, &[31]), ("S", false, &[2]), ("O", true, &[32])]),
+        cell("m", "MUXF7", &[("I0", false, &[32]), ("I1", false, &[2]), ("S", false, &[2]), ("O", true, &[34])]),
+        flop("fb", 34, 11),
+    ];
+    let m = module(&cells, 11);
+    assert_eq!(walk(&m, Count::Cells).levels(), 4);
+    assert_eq!(walk(&m, Count::Chains).levels(), 2);
+    let wanted = Area { lut: 1, ff: 2, carry: 2, mux: 1, ..Area::default() };
+    assert_eq!(area(m.cells.values().map(|c| c.kind.as_str())), Ok(wanted));
+}
+
+/// Bit 1 of a carry cell does not reach its bit 0.
+#[test]
+fn carry_runs_upwards_only() {
+    let carry = |s: &[u32]| cell("c", "CARRY8", &[("S", false, s), ("O", true, &[30, 31])]);
+    let build = |s: &[u32]| module(&[flop("fa", 2, 10), lut("l1", &[10], 33), lut("l2", &[33], 34), carry(s), flop("fb", 30, 11)], 11);
+    assert_eq!(walk(&build(&[34, 2]), Count::Cells).levels(), 3);
+    assert_eq!(walk(&build(&[2, 34]), Count::Cells).levels(), 1);
+}
+
+/// The read address of LUT memory passes through, data written to it do not; block memory cuts.
+#[test]
+fn memories() {
+    let ram = |data: u32, address: u32| {
+        cell("r", "RAM64X1D", &[("WCLK", false, &[1]), ("D", false, &[data]), ("A", false, &[2]), ("DPRA", false, &[address]), ("DPO", true, &[31])])
+    };
+    let base = |r: String| module(&[flop("fa", 2, 10), lut("l1", &[10], 30), r, lut("l2", &[31], 32), flop("fb", 32, 11)], 11);
+    assert_eq!(walk(&base(ram(2, 30)), Count::Cells).levels(), 3);
+    assert_eq!(walk(&base(ram(30, 2)), Count::Cells).levels(), 2);
+    let block = cell("r", "RAMB36E2", &[("CLKARDCLK", false, &[1]), ("ADDRARDADDR", false, &[30]), ("DOUTADOUT", true, &[31])]);
+    let m = base(block);
+    assert_eq!(walk(&m, Count::Cells).levels(), 1);
+    assert_eq!(area(m.cells.values().map(|c| c.kind.as_str())).map(|a| a.bram), Ok(1.0));
+}
+
+#[test]
+fn faults_are_found() {
+    let has = |cells: &[String], output: u32, words: &str| {
+        let faults = walk(&module(cells, output), Count::Cells).faults;
+        assert!(faults.iter().any(|f| f.contains(words)), "{words}: {faults:?}");
+    };
+    has(&[lut("l", &[10], 11)], 11, "a has no driver");
+    has(&[lut("l", &[2], 10), lut("m", &[2], 10)], 10, "a has several drivers");
+    has(&[lut("l", &[2], 2)], 2, "in");
+    has(&[lut("l", &[10, 2], 11), lut("m", &[11], 10)], 11, "loop");
+    has(&[cell("d", "DSP48E2", &[("A", false, &[2]), ("P", true, &[11])])], 11, "unknown cell DSP48E2");
+    assert!(area(["DSP48E2"].into_iter()).is_err());
+    assert_eq!(area(["LDCE"].into_iter()).map(|a| a.latches), Ok(1));
+}
+
+/// A block put in its instance's place: the path runs from a register inside through both netlists.
+#[test]
+fn blocks_join() {
+    let block = module(&[flop("f", 2, 10), lut("l", &[10], 11)], 11);
+    let pins: &[(&str, bool, &[u32])] = &[("clock", false, &[1]), ("in", false, &[11]), ("out", true, &[10])];
+    let glue = module(&[cell("one", "box", pins), lut("g", &[10], 30), flop("f", 30, 11)], 11);
+    let joined = glue.inline(&BTreeMap::from([("one".to_string(), &block)])).unwrap_or_else(|e| panic!("{e}"));
+    let found = walk(&joined, Count::Cells);
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!((found.levels(), found.paths[0].start.as_str(), found.paths[0].end.as_str()), (2, "one.a", "b[0].D"));
+}
