@@ -204,7 +204,8 @@ fn may_go(c: &Connection, side: usize, expected: &[Expected], i: usize) -> bool 
         return i > 0 && expected[i - 1].frame.aeth.is_some_and(|a| a.syndrome() >> 5 == 1) && f.aeth.is_some_and(|a| a.syndrome() == 0x60);
     }
     let twin = |e: &&Expected| e.frame.psn() == f.psn() && e.frame.op.kind == f.op.kind;
-    let goes_on = |e: &Expected| e.frame.psn() == psn_add(f.psn(), 1) && expected[..i].iter().any(|p| p.frame.psn() == e.frame.psn());
+    let told = |e: &Expected| c.items.iter().any(|i| i.side != side && i.frame.psn() == e.frame.psn() && i.frame.aeth.is_some_and(|a| a.syndrome() == 0x60));
+    let goes_on = |e: &Expected| e.frame.psn() == psn_add(f.psn(), 1) && !told(e) && expected[..i].iter().any(|p| p.frame.psn() == e.frame.psn());
     let ends_run = expected[i + 1..].iter().find(|e| e.frame.op.kind.is_request()).is_none_or(|e| !goes_on(e));
     ends_run && expected.iter().filter(twin).count() > 1
 }

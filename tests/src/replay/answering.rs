@@ -85,7 +85,7 @@ impl<'a> Answering<'a> {
     fn post(&mut self, stage: &mut Stage, n: usize, m: &Message) -> Result<()> {
         let total = self.offsets[self.offsets.len() - 1];
         if self.receives.is_none() && total > 0 {
-            let spec = RegionSpec { len: total, page_offset: 0, access: Access::LOCAL_WRITE, domain: Domain::Own };
+            let spec = RegionSpec { len: total, page_offset: 0, exact: false, access: Access::LOCAL_WRITE, domain: Domain::Own };
             let region = stage.endpoint.register(&spec)?;
             let image: Vec<u8> = (0..total).map(|i| (i as u8).wrapping_mul(113) ^ 0x3c).collect();
             stage.endpoint.write_memory(&region, 0, &image);

@@ -68,7 +68,7 @@ impl<'a> Asking<'a> {
             total += m.len;
         }
         let buffer = if total > 0 {
-            let region = stage.endpoint.register(&RegionSpec { len: total, page_offset: 0, access: Access::ALL, domain: Domain::Own })?;
+            let region = stage.endpoint.register(&RegionSpec { len: total, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own })?;
             for (m, at) in messages.iter().zip(&offsets).filter(|(m, _)| m.kind != Kind::ReadRequest) {
                 stage.endpoint.write_memory(&region, *at, &m.data);
             }
@@ -173,9 +173,8 @@ impl<'a> Asking<'a> {
         }
         if let Some((position, until)) = self.rnr.filter(|(p, _)| *p == at) {
             let wait = until.saturating_sub(self.timer_from);
-            self.wait(stage, answering, position, until, until + 3 * wait + 64)?;
+            self.timer_from = self.wait(stage, answering, position, until, until + 3 * wait + 64)?;
             self.rnr = None;
-            self.timer_from = stage.endpoint.ticks();
             return Ok(());
         }
         let none = |why: &str| Err(Error::Differs(format!("captured {}, for which there is no reason: {why}", e.frame.brief())));
@@ -187,14 +186,14 @@ impl<'a> Asking<'a> {
         }
         let t = timeout_ticks(self.learned.setup.timeout);
         self.restarts.push(at);
-        self.wait(stage, answering, at, self.timer_from + t, self.timer_from + 4 * t + 64)?;
+        self.timer_from = self.wait(stage, answering, at, self.timer_from + t, self.timer_from + 4 * t + 64)?;
         self.restarts.clear();
-        self.timer_from = self.sent.last().map_or(0, |s| s.ticks.saturating_sub(ROUNDING));
         Ok(())
     }
 
-    /// Advances time until the packet at `position` is sent again: not before `earliest`, not after `latest`.
-    fn wait(&mut self, stage: &mut Stage<'a>, answering: &mut Answering<'a>, position: u32, earliest: u64, latest: u64) -> Result<()> {
+    /// Advances time until the packet at `position` is sent again: not before `earliest`, not after `latest`. Returns the tick from
+    /// which its timer runs again.
+    fn wait(&mut self, stage: &mut Stage<'a>, answering: &mut Answering<'a>, position: u32, earliest: u64, latest: u64) -> Result<u64> {
         let from = self.sent.len();
         let step = ((latest - earliest) / 256).max(1);
         loop {
@@ -204,7 +203,7 @@ impl<'a> Asking<'a> {
                 } else if s.ticks + ROUNDING < earliest {
                     Err(Error::Differs(format!("{} is sent again {} ticks before the timer can end", s.frame.brief(), earliest - s.ticks)))
                 } else {
-                    Ok(())
+                    Ok(s.ticks.saturating_sub(ROUNDING))
                 };
             }
             let now = stage.endpoint.ticks();

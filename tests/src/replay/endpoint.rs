@@ -61,8 +61,10 @@ pub enum Domain {
 pub struct RegionSpec {
     /// Bytes.
     pub len: usize,
-    /// Wanted address within a 4 KiB page, if the machine can give it.
+    /// Wanted address within a 4 KiB page.
     pub page_offset: u64,
+    /// Nothing before the first byte belongs to the region (behind the last byte nothing ever does); goes before `page_offset`.
+    pub exact: bool,
     /// Rights.
     pub access: Access,
     /// Protection domain.
@@ -153,8 +155,8 @@ pub trait Endpoint {
     fn advance(&mut self, ticks: u64);
     /// Takes the next completion.
     fn poll(&mut self) -> Option<Done>;
-    /// Takes the frames sent since the last call.
-    fn take_frames(&mut self) -> Vec<Vec<u8>>;
+    /// Takes the frames sent since the last call, with the tick at which each left.
+    fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)>;
 }
 
 /// Makes endpoints: one per run.

@@ -103,7 +103,7 @@ impl Plan {
             if hi - lo > MAX_REGION {
                 return Err(Error::Exchange(format!("key {key:#x} reaches over {} bytes, more than the replay provides", hi - lo)));
             }
-            let spec = RegionSpec { len: (hi - lo) as usize, page_offset: lo & 0xfff, access: Access::ALL, domain: Domain::Own };
+            let spec = RegionSpec { len: (hi - lo) as usize, page_offset: lo & 0xfff, exact: false, access: Access::ALL, domain: Domain::Own };
             regions.insert(key, image(endpoint, &spec, lo)?);
         }
         let (mut refused, mut untouched) = (None, None);
@@ -111,7 +111,7 @@ impl Plan {
             if let Some((va, _)) = m.remote {
                 let access = if cause == Cause::NoRight { Access::LOCAL_WRITE } else { Access::ALL };
                 let domain = if cause == Cause::OtherDomain { Domain::Other } else { Domain::Own };
-                let place = image(endpoint, &RegionSpec { len: m.len.max(1), page_offset: va & 0xfff, access, domain }, va)?;
+                let place = image(endpoint, &RegionSpec { len: m.len.max(1), page_offset: va & 0xfff, exact: cause == Cause::BeforeStart, access, domain }, va)?;
                 let r = place.region;
                 let key = match cause {
                     Cause::StaleKey => r.key ^ 0x55,

@@ -6,6 +6,7 @@ pub mod analyse;
 mod answering;
 mod asking;
 pub mod capture;
+pub mod card;
 pub mod compare;
 pub mod deviations;
 pub mod endpoint;

@@ -133,11 +133,10 @@ fn located(e: Error, number: usize) -> Error {
 /// Lets the endpoint work and takes what it has produced.
 pub fn settle(stage: &mut Stage, asking: &mut Asking, answering: &mut Answering) -> Result<()> {
     stage.endpoint.settle();
-    let now = stage.endpoint.ticks();
-    for bytes in stage.endpoint.take_frames() {
+    for (ticks, bytes) in stage.endpoint.take_frames() {
         let frame = Frame::decode_own(&bytes).map_err(|e| Error::Differs(format!("sent a malformed frame ({} bytes): {e}", bytes.len())))?;
         if frame.op.kind.is_request() {
-            asking.sent(frame, now)?;
+            asking.sent(frame, ticks)?;
         } else {
             answering.sent(frame)?;
         }

@@ -135,7 +135,7 @@ const BUFFER: usize = 1 << 17;
 impl<'a> Play<'a> {
     fn new(scenario: &'a Scenario) -> Result<Self> {
         let mut ends = [0, 1].map(|s| Golden::new(&scenario.setup(s), None));
-        let spec = RegionSpec { len: BUFFER, page_offset: 0, access: Access::ALL, domain: Domain::Own };
+        let spec = RegionSpec { len: BUFFER, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own };
         let mut regions = Vec::new();
         for e in &mut ends {
             let r = e.register(&spec)?;
@@ -172,7 +172,7 @@ impl<'a> Play<'a> {
 
     fn collect(&mut self) {
         for side in 0..2 {
-            self.wire[side].extend(self.ends[side].take_frames());
+            self.wire[side].extend(self.ends[side].take_frames().into_iter().map(|(_, f)| f));
         }
     }
 

@@ -65,7 +65,7 @@ struct Port {
     setup: Setup,
     defect: Option<Defect>,
     memory: Memory,
-    out: Vec<Vec<u8>>,
+    out: Vec<(u64, Vec<u8>)>,
     done: VecDeque<Done>,
     now: u64,
     /// The queue pair is in the error state.
@@ -117,7 +117,7 @@ impl Port {
         if self.has(Defect::IcrcSeedWrong) {
             frame.icrc_error = 0x5a5a_0001;
         }
-        self.out.push(frame.encode());
+        self.out.push((self.now, frame.encode()));
     }
 
     fn acknowledge(&mut self, psn: u32, syndrome: Syndrome, msn: u32) {
@@ -215,7 +215,7 @@ impl Endpoint for Golden {
     fn poll(&mut self) -> Option<Done> {
         self.port.done.pop_front()
     }
-    fn take_frames(&mut self) -> Vec<Vec<u8>> {
+    fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
         std::mem::take(&mut self.port.out)
     }
 }
