@@ -4,7 +4,8 @@ use ferric_tests::replay::capture::{packets, write, Capture};
 use ferric_tests::replay::frame::{psn_add, Kind};
 use ferric_tests::replay::golden::{Defect, GoldenFactory};
 use ferric_tests::replay::run::{sent_view, Expected};
-use ferric_tests::replay::synth::{transcode, Fault, Scenario, Step};
+use ferric_tests::replay::scenarios::{scenarios, MTUS};
+use ferric_tests::replay::synth::{transcode, Scenario};
 use ferric_tests::replay::{compare, replay, replay_side, Error, Role};
 use ferric_driver::types::Mtu;
 use std::path::PathBuf;
@@ -40,50 +41,6 @@ fn captures_carried_over_to_ipv6_and_a_vlan_pass() {
         }
     }
 }
-
-/// The scenarios of the recorded set, for one MTU.
-fn scenarios(mtu: Mtu) -> Vec<(&'static str, Scenario)> {
-    let m = mtu.bytes();
-    let sizes = [0, 1, 2, 3, 4, 5, 63, 64, m - 1, m, m + 1, 2 * m, 3 * m + 7];
-    let each = |kind: Kind| sizes.map(|len| Step::new(kind, len)).to_vec();
-    let base = |steps: Vec<Step>| Scenario::new(mtu, steps);
-    let write6 = || base(vec![Step::new(Kind::Write, 6 * m)]);
-    let with_imm = |kind| each(kind).into_iter().enumerate().map(|(i, s)| Step { imm: Some(0xc0ff_ee00 + i as u32), ..s }).collect::<Vec<_>>();
-    let sends = || base(vec![Step::new(Kind::Send, 32), Step::new(Kind::Send, 33)]);
-    vec![
-        ("send", base(each(Kind::Send))),
-        ("send_imm", base(with_imm(Kind::Send))),
-        ("write", base(each(Kind::Write).into_iter().enumerate().map(|(i, s)| Step { offset: 3 * i as u64, ..s }).collect())),
-        ("write_imm", base(with_imm(Kind::Write))),
-        ("pipelined", Scenario { pipelined: true, ..base([each(Kind::Send), each(Kind::Write), with_imm(Kind::Write)].concat()) }),
-        ("rnr", Scenario { late: 3, ..base(vec![Step::new(Kind::Send, m + 5)]) }),
-        ("rnr_write_imm", Scenario { late: 2, ..base(vec![Step { imm: Some(7), ..Step::new(Kind::Write, m + 5) }]) }),
-        ("rnr_exhaust", Scenario { late: usize::MAX, rnr_retry: 1, ..base(vec![Step::new(Kind::Send, 64)]) }),
-        ("drop_write_middle", Scenario { fault: Fault::Drop(0, 3), ..write6() }),
-        ("drop_write_first", Scenario { fault: Fault::Drop(0, 1), ..write6() }),
-        ("drop_write_last", Scenario { fault: Fault::Drop(0, 6), ..write6() }),
-        ("drop_send_only", Scenario { fault: Fault::Drop(0, 1), ..sends() }),
-        ("drop_ack", Scenario { fault: Fault::Drop(1, 1), ..sends() }),
-        ("drop_ack_pipelined", Scenario { fault: Fault::Drop(1, 2), pipelined: true, ..sends() }),
-        ("dup_request", Scenario { fault: Fault::Duplicate(0, 2), ..write6() }),
-        ("dup_last", Scenario { fault: Fault::Duplicate(0, 6), ..write6() }),
-        ("dup_send", Scenario { fault: Fault::Duplicate(0, 1), ..sends() }),
-        ("dup_ack", Scenario { fault: Fault::Duplicate(1, 1), ..sends() }),
-        ("reorder", Scenario { fault: Fault::Swap(0, 2), ..write6() }),
-        ("bad_icrc", Scenario { fault: Fault::Corrupt(0, 2), ..write6() }),
-        ("bad_icrc_ack", Scenario { fault: Fault::Corrupt(1, 1), ..sends() }),
-        ("bad_rkey", base(vec![Step { key: 0x5500, ..Step::new(Kind::Write, 2 * m + 1) }])),
-        ("out_of_bounds", base(vec![Step { offset: (1 << 17) - 32, ..Step::new(Kind::Write, 64) }])),
-        ("out_of_bounds_after_good", base(vec![Step::new(Kind::Write, 2 * m), Step { offset: (1 << 17) - 32, ..Step::new(Kind::Write, m + 64) }])),
-        ("retry_exhaust", Scenario { fault: Fault::DropAll(0), timeout: (12, 2), ..sends() }),
-        ("psn_wrap", Scenario { psn: 0xff_fffd, pipelined: true, ..base(vec![Step::new(Kind::Write, 5 * m), Step::new(Kind::Send, 2 * m)]) }),
-        ("psn_wrap_drop", Scenario { psn: 0xff_fffd, fault: Fault::Drop(0, 4), ..write6() }),
-        ("psn_wrap_timeout", Scenario { psn: 0xff_fffd, fault: Fault::Drop(0, 6), ..write6() }),
-        ("read", base(each(Kind::ReadRequest)[1..].to_vec())),
-    ]
-}
-
-const MTUS: [Mtu; 5] = [Mtu::M256, Mtu::M512, Mtu::M1024, Mtu::M2048, Mtu::M4096];
 
 #[test]
 fn made_captures_of_every_mtu_and_address_family_pass() {

@@ -5,9 +5,10 @@ use super::compare;
 use super::deviations::Deviation;
 use super::endpoint::{Done, Domain, Region, RegionSpec, Slice};
 use super::error::{Error, Result};
-use super::frame::{psn_add, Frame, Kind, Syndrome};
+use super::frame::{psn_add, Frame, Ip, Kind, Op, Syndrome};
 use super::memory::{Cause, Plan};
 use super::run::{Expected, Stage};
+use ferric_abi::wire::Aeth;
 use ferric_driver::{Access, CqeStatus};
 use std::collections::HashMap;
 
@@ -29,7 +30,11 @@ pub struct Answering<'a> {
     offsets: Vec<usize>,
     /// Responses of the endpoint; those before `taken` are matched, and so are NAKs and READ responses before it.
     sent: Vec<Frame>,
+    /// For `sent`: the acknowledge was not sent, and did not have to be.
+    implied: Vec<bool>,
     taken: usize,
+    /// How many there were before the last packet came.
+    mark: usize,
     /// Packets so far that a responder acknowledges, and captured acknowledges.
     enabling: usize,
     acknowledged: usize,
@@ -53,7 +58,7 @@ impl<'a> Answering<'a> {
         }
         Self {
             stream, messages, plan, accepted: 0, msn: 0, mtu: c.mtu.bytes(), rnr_left: stream.rnr.clone(), ended: false, ready: None, receives: None, offsets,
-            sent: Vec::new(), taken: 0, enabling: 0, acknowledged: 0, asked: None, answered: None, last_rnr: None, completions: Vec::new(), due: Vec::new(),
+            sent: Vec::new(), implied: Vec::new(), taken: 0, mark: 0, enabling: 0, acknowledged: 0, asked: None, answered: None, last_rnr: None, completions: Vec::new(), due: Vec::new(),
         }
     }
 
@@ -68,6 +73,7 @@ impl<'a> Answering<'a> {
 
     /// A request packet is about to arrive.
     pub fn before(&mut self, stage: &mut Stage, f: &Frame) -> Result<()> {
+        self.mark = self.sent.len();
         let Some((n, m)) = self.current(f).filter(|_| self.is_next(f) && f.icrc_error == 0) else { return Ok(()) };
         if f.op.kind == Kind::ReadRequest {
             if let (Some(remote), None) = (m.remote, m.nak) {
@@ -106,8 +112,14 @@ impl<'a> Answering<'a> {
 
     /// The endpoint sent a response.
     pub fn sent(&mut self, f: Frame) -> Result<()> {
-        self.sent.push(f);
+        log::debug!("endpoint: {}", f.brief());
+        self.push(f, false);
         Ok(())
+    }
+
+    fn push(&mut self, f: Frame, implied: bool) {
+        self.sent.push(f);
+        self.implied.push(implied);
     }
 
     /// A receive completion.
@@ -118,13 +130,21 @@ impl<'a> Answering<'a> {
     /// A request packet with a right ICRC has arrived and been worked on.
     pub fn after(&mut self, stage: &mut Stage, f: &Frame) -> Result<()> {
         let position = self.stream.position(f.psn());
-        let responses = self.sent.len();
+        let responses = self.mark;
         if self.ended || position > self.accepted as i64 {
             return self.unchanged(stage);
         }
         if position < self.accepted as i64 {
             self.enabling += usize::from(f.op.kind != Kind::ReadRequest);
             self.check_acks(responses)?;
+            if self.sent.len() == responses && f.op.kind != Kind::ReadRequest {
+                // Nobody asked: a responder may leave this acknowledge to the next one (rule 3).
+                if f.bth.ack_req() {
+                    return Err(Error::Differs(format!("duplicate {} asked for an acknowledge and got none", f.brief())));
+                }
+                let implied = self.implied_ack(stage, f);
+                self.push(implied, true);
+            }
             return self.unchanged(stage);
         }
         let Some((n, m)) = self.current(f) else { return self.unchanged(stage) };
@@ -137,14 +157,19 @@ impl<'a> Answering<'a> {
             if self.ready == Some(n) {
                 let status = if m.kind == Kind::Send { CqeStatus::LocalLength } else { CqeStatus::WrFlush };
                 self.due.push(Done { id: n as u64, recv: true, status, len: 0, imm: None, solicited: false });
+                // What a failed receive leaves in its own buffer means nothing.
+                if let Some((region, image)) = &mut self.receives {
+                    let room = self.offsets[n]..self.offsets[n + 1].saturating_sub(1).max(self.offsets[n]);
+                    image[room.clone()].copy_from_slice(&stage.endpoint.read_memory(region, room.start, room.len()));
+                }
             }
             return self.unchanged(stage);
         }
         self.accept(stage, f, n, m)?;
         self.check_acks(responses)?;
         if f.bth.ack_req() && m.kind != Kind::ReadRequest {
-            let last = self.sent.iter().rev().find(|r| compare::is_ack(r));
-            if last.map(|r| self.stream.position(r.psn())) != Some(self.accepted as i64 - 1) {
+            let last = self.sent.iter().zip(&self.implied).rev().find(|(r, implied)| compare::is_ack(r) && !**implied);
+            if last.map(|(r, _)| self.stream.position(r.psn())) != Some(self.accepted as i64 - 1) {
                 return Err(Error::Differs(format!("{} asked for an acknowledge and got none", f.brief())));
             }
         }
@@ -178,6 +203,28 @@ impl<'a> Answering<'a> {
             self.due.push(done);
         }
         Ok(())
+    }
+
+    /// The acknowledge of everything accepted so far, addressed like an answer to `f`.
+    fn implied_ack(&self, stage: &Stage, f: &Frame) -> Frame {
+        let mut a = f.clone();
+        a.eth.set_src(f.eth.dst()).set_dst(f.eth.src());
+        match &mut a.ip {
+            Ip::V4(h) => {
+                let (src, dst) = (h.src(), h.dst());
+                h.set_src(dst).set_dst(src);
+            }
+            Ip::V6(h) => {
+                let (src, dst) = (h.src(), h.dst());
+                h.set_src(dst).set_dst(src);
+            }
+        }
+        a.op = Op { kind: Kind::Ack, first: true, last: true, imm: false };
+        let peer = stage.connection.hosts.iter().find(|h| h.ip == f.ip.src()).and_then(|h| h.qpn).unwrap_or(0);
+        a.bth.set_opcode(a.op.code().unwrap_or(0)).set_solicited(false).set_pad(0).set_dest_qpn(peer).set_psn(psn_add(self.stream.base, self.accepted.wrapping_sub(1)));
+        a.aeth = Some(Aeth::default().with_syndrome(Syndrome::Ack.byte()).with_msn(self.msn));
+        (a.reth, a.imm, a.payload, a.pad) = (None, None, Vec::new(), Vec::new());
+        a
     }
 
     /// Acknowledges since `from` say exactly what has been accepted.

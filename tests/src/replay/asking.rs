@@ -99,6 +99,7 @@ impl<'a> Asking<'a> {
 
     /// The endpoint sent a request packet: it must go on where it was, or start again where it has reason to.
     pub fn sent(&mut self, frame: Frame, ticks: u64) -> Result<()> {
+        log::debug!("endpoint at tick {ticks}: {}", frame.brief());
         let (at, after) = self.span(&frame)?;
         if self.failed.is_some() {
             return Err(Error::Differs(format!("{} after the queue pair's error", frame.brief())));

@@ -16,6 +16,7 @@ pub mod golden;
 pub mod learn;
 pub mod memory;
 pub mod run;
+pub mod scenarios;
 pub mod synth;
 
 use analyse::Connection;

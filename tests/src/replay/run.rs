@@ -97,6 +97,7 @@ pub fn run(c: &Connection, side: usize, factory: &dyn Factory, expected: &[Expec
             answering.translate(&mut frame);
         }
         let before = stage.endpoint.ticks();
+        log::debug!("packet {}: to the endpoint: {}", item.number, frame.brief());
         stage.endpoint.receive(&frame.encode());
         if accepted && !item.frame.op.kind.is_request() {
             asking.told(&mut stage, &item.frame, before).map_err(at)?;
@@ -142,6 +143,7 @@ pub fn settle(stage: &mut Stage, asking: &mut Asking, answering: &mut Answering)
         }
     }
     while let Some(done) = stage.endpoint.poll() {
+        log::debug!("endpoint: {done:?}");
         if done.recv {
             answering.completed(done);
         } else {
