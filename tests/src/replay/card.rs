@@ -146,12 +146,14 @@ impl Endpoint for CardEndpoint {
         self.world().cards[0].receive(frame.to_vec());
     }
     fn settle(&mut self) {
-        let end = self.world().cycle() + BUSY;
+        let start = self.world().cycle();
         loop {
             self.run(64);
             let world = self.world();
-            let quiet = world.cards[0].idle() && world.cycle().saturating_sub(world.cards[0].last_activity) > QUIET;
-            if quiet || world.cycle() > end {
+            // What has just been handed over counts as activity too.
+            let active = world.cards[0].last_activity.max(start);
+            let quiet = world.cards[0].idle() && world.cycle().saturating_sub(active) > QUIET;
+            if quiet || world.cycle() > start + BUSY {
                 return;
             }
         }
