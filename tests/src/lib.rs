@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod pair;
+pub mod replay;
 pub mod soak;
 pub mod synth;
 pub mod traffic;
