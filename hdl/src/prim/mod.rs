@@ -20,6 +20,7 @@ pub mod slot;
 pub mod tally;
 pub mod sized;
 pub mod spread;
+pub mod sum;
 #[cfg(test)]
 mod tests;
 pub mod word;

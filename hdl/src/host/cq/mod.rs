@@ -16,6 +16,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
+use crate::prim::sum::Sum;
 use crate::records::{CqCtx, Cqe};
 use crate::stream::{MsgFifo, MsgSlice};
 use report::{Report, Reporter};
@@ -96,6 +97,7 @@ pub struct CompletionWriter<const LQ: usize> {
     look_req: DFF<CqeReq>,
     act_req: DFF<CqeReq>,
     entry_offset: DFF<Bits<24>>,
+    place: Sum<64>,
     entry_valid: DFF<Bit>,
     stamp: DFF<Bits<32>>,
     counts: DFF<Bits<7>>,
@@ -199,6 +201,7 @@ impl<const LQ: usize> Default for CompletionWriter<LQ> {
             look_req: Default::default(),
             act_req: Default::default(),
             entry_offset: Default::default(),
+            place: Default::default(),
             entry_valid: Default::default(),
             stamp: Default::default(),
             counts: Default::default(),
@@ -514,7 +517,9 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.cqe.d.next.rsvd3 = bits::<7>(0);
         self.cqe.d.next.phase = self.fact.val().phase;
         self.entry_bits.x.next = self.cqe.q.val();
-        self.placed.next.iova = self.entry.q.val().iova + bit_cast::<64, 24>(self.entry_offset.q.val());
+        self.place.a.next = self.entry.q.val().iova;
+        self.place.b.next = bit_cast::<64, 24>(self.entry_offset.q.val());
+        self.placed.next.iova = self.place.y.val();
         self.placed.next.function = self.entry.q.val().function;
         self.placed.next.data = self.entry_bits.y.val();
         self.entries.s.data.next = self.placed.val();

@@ -13,6 +13,7 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
+use crate::prim::sum::Sum;
 use crate::records::{EqCtx, Eqe};
 use crate::stream::{MsgFifo, MsgSlice};
 use report::EventReporter;
@@ -89,6 +90,7 @@ pub struct EventWriter<const LQ: usize> {
     entry: DFF<Entry>,
     eqe: DFF<Eqe>,
     entry_offset: DFF<Bits<24>>,
+    place: Sum<64>,
     entry_valid: DFF<Bit>,
     counts: DFF<Bits<7>>,
     pick: RrPick<4>,
@@ -180,6 +182,7 @@ impl<const LQ: usize> Default for EventWriter<LQ> {
             entry: Default::default(),
             eqe: Default::default(),
             entry_offset: Default::default(),
+            place: Default::default(),
             entry_valid: Default::default(),
             counts: Default::default(),
             pick: Default::default(),
@@ -429,7 +432,9 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.eqe.d.next.rsvd3 = bits::<31>(0);
         self.eqe.d.next.phase = self.fact.val().phase;
         self.entry_bits.x.next = self.eqe.q.val();
-        self.placed.next.iova = self.entry.q.val().iova + bit_cast::<64, 24>(self.entry_offset.q.val());
+        self.place.a.next = self.entry.q.val().iova;
+        self.place.b.next = bit_cast::<64, 24>(self.entry_offset.q.val());
+        self.placed.next.iova = self.place.y.val();
         self.placed.next.function = self.entry.q.val().function;
         self.placed.next.data = self.entry_bits.y.val();
         self.entries.s.data.next = self.placed.val();

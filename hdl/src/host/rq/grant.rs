@@ -4,6 +4,7 @@ use super::RqJob;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RqGrant, WqeFree};
 use crate::prim::arb::BinToOneHot;
+use crate::prim::sum::Sum;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
@@ -26,6 +27,7 @@ pub(super) struct RqGranter {
     busy_set: BinToOneHot<64, 6>,
     busy_clear: BinToOneHot<64, 6>,
     command: DFF<RdCmd>,
+    place: Sum<64>,
     command_valid: DFF<Bit>,
     reads: MsgFifo<RdCmd, 2>,
     grants: MsgFifo<RqGrant, 3>,
@@ -47,6 +49,8 @@ impl Logic for RqGranter {
         MsgSrc::<RqGrant>::link(&mut self.m_grant, &mut self.grants.m);
         self.ok.next = self.s_job.data.val().ok;
         self.offset.next = self.s_job.data.val().offset;
+        self.place.a.next = self.s_job.data.val().base;
+        self.place.b.next = bit_cast::<64, 24>(self.offset.val());
         self.stride.next = self.s_job.data.val().stride;
         // A fetch number is used again only after its last row; one command may be on its way to the read FIFO.
         self.can_fetch.next = self.s_buffer.valid.val()
@@ -64,7 +68,7 @@ impl Logic for RqGranter {
         self.grants.s.data.next.index = self.s_job.data.val().index;
 
         self.command_valid.d.next = self.go.val() & self.ok.val();
-        self.command.d.next.iova = self.s_job.data.val().base + bit_cast::<64, 24>(self.offset.val());
+        self.command.d.next.iova = self.place.y.val();
         self.command.d.next.function = self.s_job.data.val().function;
         self.command.d.next.rows = bits::<4>(1) << self.stride.val();
         self.command.d.next.tag = bit_cast::<8, 6>(self.fetch_no.q.val()) | (bit_cast::<8, 2>(self.stride.val()) << 6);

@@ -4,6 +4,7 @@ use super::SqJob;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, SqWqe, WqeFree};
 use crate::prim::arb::BinToOneHot;
+use crate::prim::sum::Sum;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
@@ -58,6 +59,7 @@ pub(super) struct SqFetch {
     nth: DFF<Bits<3>>,
     index: DFF<Bits<16>>,
     iova: DFF<Bits<64>>,
+    place: Sum<64>,
     buffer: DFF<Bits<6>>,
     fetch_no: DFF<Bits<6>>,
     busy: DFF<Bits<64>>,
@@ -94,6 +96,8 @@ impl Logic for SqFetch {
         self.is_wqe.next = self.job.q.val().kind == 2;
         self.stride.next = self.job.q.val().stride;
         self.offset.next = self.s_job.data.val().offset;
+        self.place.a.next = self.s_job.data.val().base;
+        self.place.b.next = bit_cast::<64, 24>(self.offset.val());
         self.take.next = (self.state.q.val() == State::Run) & self.s_buffer.valid.val();
         self.finish.next = self.take.val() & (self.left.q.val() == 1);
         self.s_job.ready.next = false;
@@ -106,7 +110,7 @@ impl Logic for SqFetch {
                 self.left.d.next = self.s_job.data.val().count;
                 self.nth.d.next = bits::<3>(0);
                 self.index.d.next = self.s_job.data.val().index;
-                self.iova.d.next = self.s_job.data.val().base + bit_cast::<64, 24>(self.offset.val());
+                self.iova.d.next = self.place.y.val();
                 // A fetch number is used again only after its last row; the read FIFO has room for one command.
                 if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.reads.level.val() < 3) {
                     self.s_job.ready.next = true;

@@ -9,6 +9,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MrReq, MrResp, RdCmd, RdRow};
 use crate::prim::ram::RamHold;
+use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use cache::PteCache;
@@ -92,8 +93,10 @@ pub struct MemoryKeys<const LM: usize> {
     excess: Signal<Local, Bits<24>>,
     allowed: Signal<Local, Bits<5>>,
     refused: Signal<Local, Bits<5>>,
-    diff: Signal<Local, Bits<65>>,
-    rem: Signal<Local, Bits<65>>,
+    diff: Diff<64>,
+    page: Diff<52>,
+    rem: Diff<64>,
+    rem64: Signal<Local, Bits<64>>,
     rem_high: Signal<Local, Bits<32>>,
     start: Signal<Local, Bits<64>>,
     va: Signal<Local, Bits<64>>,
@@ -102,7 +105,7 @@ pub struct MemoryKeys<const LM: usize> {
     key_variant: Signal<Local, Bits<8>>,
     line_off: Signal<Local, Bits<64>>,
     page_line: Signal<Local, Bits<49>>,
-    sum: Signal<Local, Bits<64>>,
+    sum: Sum<64>,
     bound_bad: Signal<Local, Bit>,
     outside: Constant<Bits<24>>,
 }
@@ -143,7 +146,9 @@ impl<const LM: usize> Default for MemoryKeys<LM> {
             allowed: Default::default(),
             refused: Default::default(),
             diff: Default::default(),
+            page: Default::default(),
             rem: Default::default(),
+            rem64: Default::default(),
             rem_high: Default::default(),
             start: Default::default(),
             va: Default::default(),
@@ -219,7 +224,10 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.excess.next = self.b_index.val() & self.outside.val();
         self.start.next = self.regions.read_data.val().start;
         self.va.next = self.b.q.val().va;
-        self.diff.next = bit_cast::<65, 64>(self.va.val()) - bit_cast::<65, 64>(self.start.val());
+        self.diff.a.next = self.va.val();
+        self.diff.b.next = self.start.val();
+        self.page.a.next = self.va.val().get_bits::<52>(12);
+        self.page.b.next = self.start.val().get_bits::<52>(12);
         self.allowed.next = bits::<5>(1)
             | (bit_cast::<5, 1>(self.regions.read_data.val().local_write.into()) << 1)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_write.into()) << 2)
@@ -228,18 +236,21 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.refused.next = self.b.q.val().access & !self.allowed.val();
 
         // Stage C: what is left behind the address, where the page-table line stands.
-        self.rem.next = bit_cast::<65, 64>(self.c.q.val().length) - bit_cast::<65, 64>(self.c.q.val().off);
+        self.rem.a.next = self.c.q.val().length;
+        self.rem.b.next = self.c.q.val().off;
+        self.rem64.next = self.rem.y.val();
         self.page_line.next = self.c.q.val().page.get_bits::<49>(3);
         self.line_off.next = bit_cast::<64, 49>(self.page_line.val()) << 6;
         if self.c.q.val().direct {
             self.line_off.next = self.c.q.val().off;
         }
-        self.rem_high.next = self.rem.val().get_bits::<32>(32);
+        self.rem_high.next = self.rem64.val().get_bits::<32>(32);
 
         // Stage D: verdict; the cache looks the page up and answers in order.
         self.bound_bad.next =
             self.d.q.val().out_of_bounds | (self.d.q.val().short & (self.d.q.val().rem < self.d.q.val().chk_len));
-        self.sum.next = self.d.q.val().table + self.d.q.val().add;
+        self.sum.a.next = self.d.q.val().table;
+        self.sum.b.next = self.d.q.val().add;
         self.cache.query.next.port = self.d.q.val().port;
         self.cache.query.next.status = self.d.q.val().status;
         if (self.d.q.val().status == bits::<3>(0)) & self.bound_bad.val() {
@@ -250,7 +261,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
         self.cache.query.next.va_low = self.d.q.val().va_low;
         self.cache.query.next.page = self.d.q.val().page;
-        self.cache.query.next.addr = self.sum.val();
+        self.cache.query.next.addr = self.sum.y.val();
         self.cache.query_valid.next = self.d_valid.q.val();
 
         if self.go.val() {
@@ -269,14 +280,14 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.bad_owner = (self.regions.read_data.val().pd != self.b.q.val().pd)
                 | (self.regions.read_data.val().function != self.b.q.val().function);
             self.c.d.next.bad_access = self.refused.val().any();
-            self.c.d.next.below = self.diff.val().get_bit(64);
+            self.c.d.next.below = self.diff.below.val();
             self.c.d.next.direct = self.regions.read_data.val().direct;
             self.c.d.next.function = self.b.q.val().function;
             self.c.d.next.index = self.b_index.val();
             self.c.d.next.va_low = self.va.val().get_bits::<12>(0);
             self.c.d.next.chk_len = self.b.q.val().chk_len;
-            self.c.d.next.off = self.diff.val().get_bits::<64>(0);
-            self.c.d.next.page = self.va.val().get_bits::<52>(12) - self.start.val().get_bits::<52>(12);
+            self.c.d.next.off = self.diff.y.val();
+            self.c.d.next.page = self.page.y.val();
             self.c.d.next.length = self.regions.read_data.val().length;
             self.c.d.next.table = self.regions.read_data.val().table;
 
@@ -290,9 +301,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             } else if self.c.q.val().bad_access {
                 self.d.d.next.status = bits::<3>(4);
             }
-            self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.val().get_bit(64);
+            self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.below.val();
             self.d.d.next.short = !self.rem_high.val().any();
-            self.d.d.next.rem = self.rem.val().get_bits::<32>(0);
+            self.d.d.next.rem = self.rem64.val().get_bits::<32>(0);
             self.d.d.next.chk_len = self.c.q.val().chk_len;
             self.d.d.next.direct = self.c.q.val().direct;
             self.d.d.next.function = self.c.q.val().function;

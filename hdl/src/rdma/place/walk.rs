@@ -1,6 +1,7 @@
 //! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
+use crate::prim::sum::Sum;
 use rust_hdl::prelude::*;
 
 /// One piece of a packet's payload that crosses neither a page nor a scatter entry.
@@ -82,7 +83,8 @@ pub struct Walk {
     next_entry: Signal<Local, Bits<8>>,
     left_short: Signal<Local, Bits<13>>,
     len32: Signal<Local, Bits<32>>,
-    len64: Signal<Local, Bits<64>>,
+    advance: Sum<64>,
+    passed: Sum<64>,
     len14: Signal<Local, Bits<14>>,
     room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
@@ -134,7 +136,10 @@ impl Logic for Walk {
         self.next_entry.next = self.entry.q.val() + 1;
         self.left_short.next = self.left.q.val().get_bits::<13>(0);
         self.len32.next = bit_cast::<32, 13>(self.len.q.val());
-        self.len64.next = bit_cast::<64, 13>(self.len.q.val());
+        self.advance.a.next = self.va.q.val();
+        self.advance.b.next = bit_cast::<64, 13>(self.len.q.val());
+        self.passed.a.next = self.va.q.val();
+        self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.write.next = !self.send.val() & self.first.q.val();
@@ -238,7 +243,7 @@ impl Logic for Walk {
                 }
             }
             State::Skip => {
-                self.va.d.next = self.va.q.val() + bit_cast::<64, 32>(self.skip.q.val());
+                self.va.d.next = self.passed.y.val();
                 self.left.d.next = self.left.q.val() - self.skip.q.val();
                 self.skip.d.next = bits::<32>(0);
                 self.state.d.next = State::Room;
@@ -278,7 +283,7 @@ impl Logic for Walk {
                     self.first.d.next = false;
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
                     self.off.d.next = self.off.q.val() + self.len14.val();
-                    self.va.d.next = self.va.q.val() + self.len64.val();
+                    self.va.d.next = self.advance.y.val();
                     self.left.d.next = self.left.q.val() - self.len32.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;

@@ -4,6 +4,7 @@ use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
+use crate::prim::sum::Sum;
 use crate::records::Sge;
 use crate::stream::MsgSlice;
 use rust_hdl::prelude::*;
@@ -50,6 +51,8 @@ pub struct Walk {
     place: DFF<Bits<32>>,
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,
+    advance: Sum<64>,
+    passed: Sum<64>,
     rem: DFF<Bits<32>>,
     key: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
@@ -97,6 +100,10 @@ impl Logic for Walk {
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, free, free_valid, mr, mr_valid, unwritten
         );
         clock!(self, clock, inl);
+        self.advance.a.next = self.va.q.val();
+        self.advance.b.next = bit_cast::<64, 13>(self.seg.q.val());
+        self.passed.a.next = self.va.q.val();
+        self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.inl.reset.next = self.reset.val();
         MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.inl.m);
         self.m_free.data.next = self.free.q.val();
@@ -231,7 +238,7 @@ impl Logic for Walk {
                     self.skip.d.next = self.skip.q.val() - self.rem.q.val();
                     self.state.d.next = State::Read;
                 } else {
-                    self.va.d.next = self.va.q.val() + bit_cast::<64, 32>(self.skip.q.val());
+                    self.va.d.next = self.passed.y.val();
                     self.rem.d.next = self.rem.q.val() - self.skip.q.val();
                     self.skip.d.next = bits::<32>(0);
                     self.state.d.next = State::Compare;
@@ -262,7 +269,7 @@ impl Logic for Walk {
             State::Push => {
                 if self.pushed.val() {
                     self.mr_valid.d.next = true;
-                    self.va.d.next = self.va.q.val() + bit_cast::<64, 13>(self.seg.q.val());
+                    self.va.d.next = self.advance.y.val();
                     self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
                     self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.seg.q.val());

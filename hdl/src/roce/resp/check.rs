@@ -1,6 +1,7 @@
 //! The checks of one request against its queue pair, spread over three cycles.
 use super::decode::OpKind;
 use crate::msg::RxDesc;
+use crate::prim::sum::Sum;
 use crate::records::RspCtx;
 use rust_hdl::prelude::*;
 
@@ -84,7 +85,7 @@ pub struct RequestCheck {
     pay_pad: Signal<Local, Bits<2>>,
     keys: Signal<Local, Bits<16>>,
     key_diff: Signal<Local, Bits<15>>,
-    pay64: Signal<Local, Bits<64>>,
+    advance: Sum<64>,
     handle: Signal<Local, Bits<8>>,
     held: Signal<Local, Bit>,
     over_2g: Signal<Local, Bit>,
@@ -145,9 +146,10 @@ impl Logic for RequestCheck {
         }
 
         // Second cycle: sums, and the verdicts on order and length.
-        self.pay64.next = bit_cast::<64, 32>(self.pay.val());
+        self.advance.a.next = self.sum.q.val().va;
+        self.advance.b.next = bit_cast::<64, 32>(self.pay.val());
         self.sum.d.next.left = self.sum.q.val().chk_len - self.pay.val();
-        self.sum.d.next.va_next = self.sum.q.val().va + self.pay64.val();
+        self.sum.d.next.va_next = self.advance.y.val();
         self.sum.d.next.bytes = self.sum.q.val().offset + self.pay.val();
         self.expected.d.next = !self.distance.q.val().any();
         self.behind.d.next = self.distance.q.val().get_bit(23);
