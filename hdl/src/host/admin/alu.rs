@@ -1,6 +1,7 @@
 //! The admin engine's arithmetic: combinational, between registers of the engine.
 
 use super::isa::Inst;
+use crate::prim::sum::{Diff, Sum};
 use rust_hdl::prelude::*;
 
 /// `y` follows `isa::Op` for the operations with a result; for others it is the first operand.
@@ -23,9 +24,8 @@ pub(super) struct Alu {
     right: Signal<Local, Bits<32>>,
     mask: Signal<Local, Bits<32>>,
     rest: Signal<Local, Bits<32>>,
-    sum: Signal<Local, Bits<32>>,
-    difference: Signal<Local, Bits<32>>,
-    less: Signal<Local, Bit>,
+    sum: Sum<32>,
+    difference: Diff<32>,
 }
 
 impl Logic for Alu {
@@ -43,11 +43,12 @@ impl Logic for Alu {
         self.right.next = self.a.val() >> self.by.val();
         self.mask.next = self.inst.val().imm;
         self.rest.next = !self.mask.val();
-        self.sum.next = self.a.val() + self.c.val();
-        self.difference.next = self.a.val() - self.c.val();
-        self.less.next = self.a.val() < self.c.val();
+        self.sum.a.next = self.a.val();
+        self.sum.b.next = self.c.val();
+        self.difference.a.next = self.a.val();
+        self.difference.b.next = self.c.val();
         self.eq.next = self.a.val() == self.c.val();
-        self.lt.next = self.less.val();
+        self.lt.next = self.difference.below.val();
         self.op.next = self.inst.val().op;
         match self.op.val().index() {
             0 => {
@@ -57,10 +58,10 @@ impl Logic for Alu {
                 self.y.next = (self.a.val() & self.rest.val()) | (self.left.val() & self.mask.val());
             }
             2 => {
-                self.y.next = self.sum.val();
+                self.y.next = self.sum.y.val();
             }
             3 => {
-                self.y.next = self.difference.val();
+                self.y.next = self.difference.y.val();
             }
             4 => {
                 self.y.next = self.a.val() | self.c.val();
@@ -72,13 +73,13 @@ impl Logic for Alu {
                 self.y.next = self.right.val();
             }
             7 => {
-                self.y.next = bit_cast::<32, 1>(self.less.val().into());
+                self.y.next = bit_cast::<32, 1>(self.difference.below.val().into());
             }
             15 => {
-                self.y.next = self.sum.val();
+                self.y.next = self.sum.y.val();
             }
             16 => {
-                self.y.next = self.sum.val();
+                self.y.next = self.sum.y.val();
             }
             30 => {
                 self.y.next = self.a.val() & self.c.val();

@@ -2,6 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::stream::MsgSlice;
+use crate::prim::sum::Sum;
 use rust_hdl::prelude::*;
 
 /// A command: `last` + 1 beats of the full width from `addr` (aligned to a beat) on. At most two bursts.
@@ -67,7 +68,9 @@ pub struct BurstSplit<const LK: usize> {
     rest1: Signal<Local, Bits<9>>,
     cross1: Signal<Local, Bit>,
     page: Signal<Local, Bits<64>>,
-    page_on: Signal<Local, Bits<64>>,
+    /// The page behind.
+    page_on: Sum<64>,
+    one: Constant<Bits<64>>,
     bumped: Signal<Local, Bits<64>>,
     sent: Signal<Local, Bit>,
     done: Signal<Local, Bit>,
@@ -103,6 +106,7 @@ impl<const LK: usize> Default for BurstSplit<LK> {
             cross1: Default::default(),
             page: Default::default(),
             page_on: Default::default(),
+            one: Constant::new(1u64.into()),
             bumped: Default::default(),
             sent: Default::default(),
             done: Default::default(),
@@ -125,8 +129,9 @@ impl<const LK: usize> Logic for BurstSplit<LK> {
         self.sent.next = self.v2.q.val() & self.out.s.ready.val();
         self.done.next = self.sent.val() & !self.cross2.q.val();
         self.page.next = self.b2.q.val().addr >> self.border.val();
-        self.page_on.next = self.page.val() + 1;
-        self.bumped.next = self.page_on.val() << self.border.val();
+        self.page_on.a.next = self.page.val();
+        self.page_on.b.next = self.one.val();
+        self.bumped.next = self.page_on.y.val() << self.border.val();
         if self.sent.val() {
             self.cross2.d.next = false;
             self.b2.d.next.addr = self.bumped.val();
