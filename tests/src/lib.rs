@@ -2,6 +2,7 @@
 //! (demo, bench, soak, replay).
 
 pub mod bench;
+pub mod hostile;
 pub mod pair;
 pub mod replay;
 pub mod soak;

@@ -1,5 +1,6 @@
 //! The long tests: `soak random`, `soak hostile`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
+use ferric_tests::hostile;
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use std::process::ExitCode;
 
@@ -32,7 +33,25 @@ enum What {
         #[arg(long, default_value_t = 512)]
         width: usize,
     },
+    /// Mutated frames, work requests, admin commands and doorbells.
+    Hostile {
+        /// Seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Mutated frames.
+        #[arg(long, default_value_t = 10_000)]
+        frames: u64,
+        /// Mutated work requests, admin commands and doorbells, each.
+        #[arg(long, default_value_t = 1000)]
+        requests: u64,
+    },
 }
+
+/// Every reject the attack is meant to provoke.
+const REJECTS: &[&str] = &[
+    "rx.rx_malformed", "rx.rx_bad_icrc", "resp.out_of_order", "resp.dup_requests", "resp.nak_inv_sent", "resp.drop_no_qp", "resp.drop_bad_transport",
+    "resp.drop_bad_pkey", "complete.nak_access_sent", "mr.mr_refused", "req_rx.local_errors", "req_rx.bad_ack", "sq.sq_db_bad", "doorbell.db_bad",
+];
 
 /// Every mechanism the random soak is meant to reach.
 const WANTED: &[&str] = &[
@@ -42,11 +61,37 @@ const WANTED: &[&str] = &[
 
 fn main() -> ExitCode {
     env_logger::init();
-    let What::Random { seed, seeds, qps, messages, max_bytes, width } = Options::parse().what;
+    match Options::parse().what {
+        What::Random { seed, seeds, qps, messages, max_bytes, width } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width }),
+        What::Hostile { seed, frames, requests } => attack(hostile::Plan { seed, frames, requests }),
+    }
+}
+
+fn attack(plan: hostile::Plan) -> ExitCode {
+    let counted = match hostile::run(plan) {
+        Ok(c) => c,
+        Err(e) => {
+            println!("FAILED: {e}\n0 passed, 1 failed");
+            return ExitCode::FAILURE;
+        }
+    };
+    for (name, n) in counted.iter().filter(|(_, n)| **n > 0) {
+        println!("  {name:32} {n}");
+    }
+    let missing: Vec<_> = REJECTS.iter().filter(|w| counted.get(**w).copied().unwrap_or(0) == 0).collect();
+    if missing.is_empty() {
+        println!("1 passed, 0 failed");
+        return ExitCode::SUCCESS;
+    }
+    println!("rejects never counted: {missing:?}\n0 passed, 1 failed");
+    ExitCode::FAILURE
+}
+
+fn random(seed: Option<u64>, seeds: u64, plan: Plan) -> ExitCode {
     let range = seed.map_or(1..=seeds, |s| s..=s);
     let (mut passed, mut failed, mut total) = (0, 0, Coverage::new());
     for seed in range {
-        match Soak::new(Plan { seed, qps, messages, max_bytes, width }).and_then(Soak::run) {
+        match Soak::new(Plan { seed, ..plan }).and_then(Soak::run) {
             Ok(coverage) => {
                 passed += 1;
                 println!("seed {seed}: ok, {} cycles", coverage.get("cycles").unwrap_or(&0));
