@@ -69,6 +69,18 @@ impl CompletionQueue {
     /// Takes the next completion, if there is one.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
+        // Completions from before a queue pair's reset are passed over.
+        loop {
+            let e = self.take()?;
+            if let Some(wr_id) = self.ctx.qps.complete(e.qpn(), e.is_recv(), e.wqe_index()) {
+                return Some(completion(&e, wr_id));
+            }
+        }
+    }
+
+    /// The next entry of the ring, if the card has written it.
+    #[inline]
+    fn take(&mut self) -> Option<Cqe> {
         let slot = self.consumer as usize & ((1 << self.log_size) - 1);
         let phase = self.consumer >> self.log_size & 1 == 0;
         if (self.ring.read_flag(slot * Cqe::BYTES + Cqe::BYTES - 1) >> 7 == 1) != phase {
@@ -80,19 +92,7 @@ impl CompletionQueue {
         if self.consumer.wrapping_sub(self.reported) >= 1 << (self.log_size.max(2) - 2) {
             self.report(false, false);
         }
-        let wr_id = self.ctx.qps.complete(e.qpn(), e.is_recv(), e.wqe_index());
-        Some(Completion {
-            wr_id,
-            status: CqeStatus::from_u8(e.status()).unwrap_or(CqeStatus::Fatal),
-            opcode: CqeOpcode::from_u8(e.opcode()).unwrap_or(CqeOpcode::Nop),
-            qpn: e.qpn(),
-            is_recv: e.is_recv(),
-            byte_len: e.byte_len(),
-            imm: e.imm_valid().then(|| e.imm()),
-            solicited: e.solicited(),
-            timestamp: e.timestamp(),
-            syndrome: e.syndrome(),
-        })
+        Some(e)
     }
 
     /// Asks for an event at the next completion (`solicited_only`: at the next solicited one or error). If completions
@@ -110,6 +110,21 @@ impl CompletionQueue {
     /// Calls the device's wait hook once: for busy-wait loops around [`Self::poll`].
     pub fn relax(&self) {
         self.ctx.device.relax();
+    }
+}
+
+fn completion(e: &Cqe, wr_id: u64) -> Completion {
+    Completion {
+        wr_id,
+        status: CqeStatus::from_u8(e.status()).unwrap_or(CqeStatus::Fatal),
+        opcode: CqeOpcode::from_u8(e.opcode()).unwrap_or(CqeOpcode::Nop),
+        qpn: e.qpn(),
+        is_recv: e.is_recv(),
+        byte_len: e.byte_len(),
+        imm: e.imm_valid().then(|| e.imm()),
+        solicited: e.solicited(),
+        timestamp: e.timestamp(),
+        syndrome: e.syndrome(),
     }
 }
 

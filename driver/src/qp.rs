@@ -88,12 +88,18 @@ pub struct RecvRequest<'a> {
 /// What completion queues need to know of a queue: the program's numbers and how far it is done.
 pub(crate) struct Half {
     wr_ids: Box<[AtomicU64]>,
+    posted: AtomicU16,
     done: AtomicU16,
 }
 
 impl Half {
     fn new(log_size: u8) -> Self {
-        Self { wr_ids: (0..1 << log_size).map(|_| AtomicU64::new(0)).collect(), done: AtomicU16::new(0) }
+        Self { wr_ids: (0..1 << log_size).map(|_| AtomicU64::new(0)).collect(), posted: AtomicU16::new(0), done: AtomicU16::new(0) }
+    }
+
+    fn rewind(&self) {
+        self.posted.store(0, Ordering::Release);
+        self.done.store(0, Ordering::Release);
     }
 }
 
@@ -125,19 +131,23 @@ impl QpTable {
         unsafe { &*raw }
     }
 
-    /// Marks everything up to `index` done and returns the program's number of that request.
+    /// Marks everything up to `index` done and returns the program's number of that request. `None`: the completion belongs to an
+    /// earlier life of the queue pair, before a reset.
     #[inline]
-    pub(crate) fn complete(&self, qpn: u32, is_recv: bool, index: u16) -> u64 {
-        let Some(slot) = self.slots.get(qpn as usize) else { return 0 };
-        let ptr = slot.load(Ordering::Acquire);
+    pub(crate) fn complete(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
+        let ptr = self.slots.get(qpn as usize)?.load(Ordering::Acquire);
         if ptr.is_null() {
-            return 0;
+            return None;
         }
         // SAFETY: non-null pointers in the table are valid as long as the table.
         let shared = unsafe { &*ptr };
         let half = if is_recv { &shared.recv } else { &shared.send };
+        let done = half.done.load(Ordering::Acquire);
+        if index.wrapping_sub(done) >= half.posted.load(Ordering::Acquire).wrapping_sub(done) {
+            return None;
+        }
         half.done.store(index.wrapping_add(1), Ordering::Release);
-        half.wr_ids[index as usize & (half.wr_ids.len() - 1)].load(Ordering::Relaxed)
+        Some(half.wr_ids[index as usize & (half.wr_ids.len() - 1)].load(Ordering::Relaxed))
     }
 }
 
@@ -289,8 +299,8 @@ impl QueuePair {
         self.modify("modify QP to RESET", QpState::Reset, &[QpState::Reset as u32])?;
         self.send.producer = 0;
         self.recv.producer = 0;
-        self.shared().send.done.store(0, Ordering::Release);
-        self.shared().recv.done.store(0, Ordering::Release);
+        self.shared().send.rewind();
+        self.shared().recv.rewind();
         Ok(())
     }
 
@@ -365,7 +375,9 @@ impl QueuePair {
         let shared = self.shared();
         shared.send.wr_ids[self.send.producer as usize & (shared.send.wr_ids.len() - 1)].store(wr_id, Ordering::Relaxed);
         self.send.memory.write(self.send.slot(), slot);
-        self.send.producer = self.send.producer.wrapping_add(1);
+        let producer = self.send.producer.wrapping_add(1);
+        shared.send.posted.store(producer, Ordering::Release);
+        self.send.producer = producer;
         std::sync::atomic::fence(Ordering::Release);
         match <&[u8; 64]>::try_from(slot) {
             Ok(line) => self.ctx().device.write_line(csr::DB_WQE, line),
@@ -396,7 +408,9 @@ impl QueuePair {
         }
         shared.recv.wr_ids[self.recv.producer as usize & (shared.recv.wr_ids.len() - 1)].store(wr.wr_id, Ordering::Relaxed);
         self.recv.memory.write(self.recv.slot(), &slot[..slot_bytes]);
-        self.recv.producer = self.recv.producer.wrapping_add(1);
+        let producer = self.recv.producer.wrapping_add(1);
+        shared.recv.posted.store(producer, Ordering::Release);
+        self.recv.producer = producer;
         std::sync::atomic::fence(Ordering::Release);
         let bell = Doorbell::default().with_id(self.qpn).with_index(self.recv.producer);
         self.ctx().device.write64(csr::DB_RQ, u64::from_le_bytes(bell.0));

@@ -21,7 +21,9 @@ pub fn library(config: &CardConfig) -> Result<Library, Error> {
     }
     let top = format!("ferric_w{}{}", config.width, if config.chaos { "_chaos" } else { "" });
     let verilog = verilog(config, &top)?;
-    let library = Builder::new(verilog, &top).opt(OptLevel::O3).trace(config.fst.is_some()).build()?;
+    // The chaos card runs for minutes, but compiling it at -O3 takes longer than that.
+    let opt = if config.chaos { OptLevel::O1 } else { OptLevel::O3 };
+    let library = Builder::new(verilog, &top).opt(opt).trace(config.fst.is_some()).build()?;
     map.insert(key, library.clone());
     Ok(library)
 }
