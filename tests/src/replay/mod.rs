@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod error;
 pub mod frame;
 pub mod golden;
+mod infer;
 pub mod learn;
 pub mod memory;
 pub mod run;
@@ -50,7 +51,10 @@ impl Role {
 
 /// Replays a capture.
 pub fn replay(bytes: &[u8], role: Role, factory: &dyn Factory) -> Result<Outcome> {
-    let capture = Capture::parse(bytes)?;
+    let mut capture = Capture::parse(bytes)?;
+    if !capture.annotated {
+        capture = infer::resolve(&capture)?;
+    }
     let mut total = Outcome::default();
     for c in analyse::connections(&capture)? {
         for side in role.sides() {

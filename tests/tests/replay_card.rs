@@ -1,0 +1,48 @@
+//! The simulated card in the place of each machine of captured exchanges.
+use ferric_driver::types::Mtu;
+use ferric_tests::replay::capture::{packets, write};
+use ferric_tests::replay::card::CardFactory;
+use ferric_tests::replay::scenarios::scenarios;
+use ferric_tests::replay::synth::{transcode, Scenario};
+use ferric_tests::replay::{replay, Role};
+use std::path::PathBuf;
+
+fn captures() -> Vec<(String, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
+    files.sort();
+    assert!(files.len() >= 30);
+    files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
+}
+
+fn passes(name: &str, bytes: &[u8]) {
+    let outcome = replay(bytes, Role::Both, &CardFactory::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert!(outcome.messages > 0, "{name}");
+}
+
+#[test]
+fn every_recorded_capture_passes() {
+    for (name, bytes) in captures() {
+        passes(&name, &bytes);
+    }
+}
+
+#[test]
+fn captures_over_ipv6_and_a_vlan_pass() {
+    for (n, (name, bytes)) in captures().iter().enumerate().filter(|(_, (name, _))| name.contains("1024")) {
+        let vlan = (n % 2 == 1).then_some(0x6123);
+        let other = write(&transcode(&packets(bytes).unwrap(), true, vlan).unwrap()).unwrap();
+        passes(&format!("{name} over IPv6, vlan {vlan:?}"), &other);
+    }
+}
+
+#[test]
+fn made_captures_of_other_mtus_pass() {
+    for (n, mtu) in [Mtu::M256, Mtu::M512, Mtu::M2048].into_iter().enumerate() {
+        // Each scenario once, at one of the MTUs.
+        for (name, scenario) in scenarios(mtu).into_iter().filter(|(name, _)| *name != "read").skip(n).step_by(3) {
+            let made = Scenario { v6: n == 1, ..scenario }.record().unwrap_or_else(|e| panic!("{name}: {e}"));
+            passes(&format!("{name} {mtu:?}"), &write(&made).unwrap());
+        }
+    }
+}
