@@ -31,8 +31,10 @@ pub fn resolve(capture: &Capture) -> Result<Capture> {
     for (r, f) in base.records.iter_mut().zip(&frames) {
         r.sent &= f.as_ref().is_none_or(|f| f.icrc_error == 0);
     }
+    // What the replay cannot use at all, no loss makes usable; what only the model cannot do is the run's to report.
+    connections(&base)?;
     let why = match explains(&base) {
-        Ok(()) => return Ok(base),
+        Ok(()) | Err(Error::Endpoint(_)) => return Ok(base),
         Err(e) => e,
     };
     let faults = candidates(&base, &frames);
