@@ -144,6 +144,7 @@ fn bundle<const W: usize, const K: usize, const LK: usize, const L: usize>() -> 
     b.add("sm", SlotMerge::<200, W>::default());
     b.add("ram", Ram::<Bits<W>, 7>::default());
     b.add("hold", RamHold::<Rec, 4>::default());
+    b.add("pass", RamPass::<Rec, 4>::default());
     b.add("aram", AxisRam::<W, K, 4>::default());
     b.add("as1", RamAsync::<Bit, 3>::default());
     b.add("as2", RamAsync2::<Bits<W>, 3>::default());
@@ -245,6 +246,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
     let mut as2 = vec![vec![false; W]; 8];
     let mut lane = model::LaneRam::new(K, 16);
     let mut held = None;
+    let mut passed = Vec::new();
     let mut aheld = None;
     let mut rotations = std::collections::VecDeque::new();
     for _ in 0..3000 {
@@ -252,7 +254,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         // Few addresses, so that collisions are common.
         let (r, w) = (rng.gen_range(0..8), rng.gen_range(0..8));
         let (we, re) = (rng.gen::<bool>(), rng.gen::<bool>());
-        for (name, deep) in [("ram", 16), ("hold", 2), ("aram", 2), ("as1", 1)] {
+        for (name, deep) in [("ram", 16), ("hold", 2), ("pass", 2), ("aram", 2), ("as1", 1)] {
             sim.put(&format!("{name}_read_addr"), r * deep);
             sim.put(&format!("{name}_write_addr"), w * deep);
             sim.put(&format!("{name}_write_en"), we as usize);
@@ -266,6 +268,9 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         sim.set("ram_write_data", &data);
         sim.set("hold_write_data", &rec);
         sim.put("hold_read_en", re as usize);
+        sim.set("pass_write_data", &rec);
+        sim.put("pass_read_en", re as usize);
+        sim.put("pass_pass", rec[1] as usize);
         sim.put("aram_read_en", re as usize);
         sim.set("aram_write_data", &data);
         sim.set("aram_write_keep", &keep);
@@ -287,6 +292,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         assert_eq!(bytes(&sim.get("lane_rdata")), lane.read(r + 8));
         if re {
             held = Some(hold[r * 2].clone());
+            passed = if rec[1] { rec.clone() } else { hold[r * 2].clone() };
             aheld = Some(aram[r * 2].clone());
             rotations.push_back(model::rotate(&data, w % K));
             if rotations.len() > ROTATE_PIPE_LATENCY - 1 {
@@ -295,6 +301,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         }
         if let (Some(word), Some((d, k, l))) = (&held, &aheld) {
             assert_eq!(&sim.get("hold_read_data"), word);
+            assert_eq!(sim.get("pass_read_data"), passed);
             assert_eq!((&sim.get("aram_read_data"), &sim.get("aram_read_keep")), (d, k));
             assert_eq!(sim.num("aram_read_last"), *l as usize);
         }

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | [`Ram`] | synchronous, 1 cycle | 1 write, 1 read |
 //! | [`RamHold`] | synchronous, 1 cycle, holds while `read_en` is low | 1 write, 1 read |
+//! | [`RamPass`] | as `RamHold`, or the word being written | 1 write, 1 read |
 //! | [`AxisRam`] | as `RamHold`, word = data, keep and last of one beat | 1 write, 1 read |
 //! | [`RamAsync`] | combinational | 1 write, 1 read |
 //! | [`RamAsync2`] | combinational | 1 write, 2 reads |
 //!
-//! A read in the cycle of a write to the same address returns the OLD word on every leaf.
+//! A read in the cycle of a write to the same address returns the OLD word on every leaf (`pass` of [`RamPass`] apart).
 
 use rust_hdl::prelude::*;
 
@@ -93,6 +94,34 @@ impl<T: Synth, const A: usize> Logic for RamHold<T, A> {
             "{}always @(posedge clock) if (read_en) read_data <= cells[read_addr];\n",
             array(A, T::BITS, style(A, T::BITS), "write_data")
         ))
+    }
+}
+
+/// [`RamHold`] whose read register takes `write_data` instead of the addressed word while `pass` is high.
+#[derive(LogicBlock, Default)]
+pub struct RamPass<T: Synth, const A: usize> {
+    pub clock: Signal<In, Clock>,
+    pub read_en: Signal<In, Bit>,
+    pub pass: Signal<In, Bit>,
+    pub read_addr: Signal<In, Bits<A>>,
+    pub read_data: Signal<Out, T>,
+    pub write_addr: Signal<In, Bits<A>>,
+    pub write_data: Signal<In, T>,
+    pub write_en: Signal<In, Bit>,
+}
+impl<T: Synth, const A: usize> Logic for RamPass<T, A> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.read_data.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let array = array(A, T::BITS, style(A, T::BITS), "write_data");
+        // Behind block RAM the choice would sit after its read register: such a memory is not used with `pass`.
+        Verilog::Custom(if A <= LUT_RAM_MAX_A {
+            format!("{array}always @(posedge clock) if (read_en) read_data <= pass ? write_data : cells[read_addr];\n")
+        } else {
+            format!("{array}always @(posedge clock) if (read_en | (pass & 1'b0)) read_data <= cells[read_addr];\n")
+        })
     }
 }
 

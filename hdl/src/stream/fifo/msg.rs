@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::chaos::ChaosGate;
-use crate::prim::ram::{RamHold, LUT_RAM_MAX_A};
+use crate::prim::ram::{RamPass, LUT_RAM_MAX_A};
 use crate::stream::chaos;
 use rust_hdl::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     pub m: MsgSrc<T>,
     /// Records held, output stages included: 0 to `2^LG` + 2.
     pub level: Signal<Out, Bits<16>>,
-    mem: RamHold<T, LG>,
+    mem: RamPass<T, LG>,
     wptr: DFF<Bits<LG>>,
     rptr: DFF<Bits<LG>>,
     full: DFF<Bit>,
@@ -32,6 +32,9 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     wmeets: Signal<Local, Bit>,
     rmeets: Signal<Local, Bit>,
     push: Signal<Local, Bit>,
+    /// Past the memory, into stage B.
+    direct: Signal<Local, Bit>,
+    store: Signal<Local, Bit>,
     fetch: Signal<Local, Bit>,
     pop: Signal<Local, Bit>,
     shown: Signal<Local, Bit>,
@@ -63,6 +66,8 @@ impl<T: Synth, const LG: usize> Default for MsgFifo<T, LG> {
             wmeets: Default::default(),
             rmeets: Default::default(),
             push: Default::default(),
+            direct: Default::default(),
+            store: Default::default(),
             fetch: Default::default(),
             pop: Default::default(),
             shown: Default::default(),
@@ -78,7 +83,8 @@ impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
         clock!(self, clock, mem, gate);
         self.s.ready.next = !self.full.q.val();
         self.level.next = self.count.q.val();
-        // Stage A is the memory's own read register, stage B a flip-flop behind block RAM's slow output.
+        // Stage A is the memory's own read register, stage B a flip-flop behind block RAM's slow output. What comes while
+        // nothing is held before the last stage goes straight there: latency 1.
         self.m.data.next = self.mem.read_data.val();
         self.shown.next = self.a_valid.q.val();
         if self.deep.val() {
@@ -94,28 +100,39 @@ impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
         if self.deep.val() {
             self.a_leaves.next = self.a_valid.q.val() & (self.pop.val() | !self.b_valid.q.val());
         }
-        self.fetch.next = self.nonempty.q.val() & (self.a_leaves.val() | !self.a_valid.q.val());
+        self.mem.pass.next = !self.nonempty.q.val();
+        self.fetch.next =
+            (self.nonempty.q.val() | self.push.val()) & (self.a_leaves.val() | !self.a_valid.q.val());
+        self.direct.next = false;
+        if self.deep.val() {
+            self.direct.next = self.push.val()
+                & !self.nonempty.q.val()
+                & !self.a_valid.q.val()
+                & (self.pop.val() | !self.b_valid.q.val());
+            self.fetch.next = self.nonempty.q.val() & (self.a_leaves.val() | !self.a_valid.q.val());
+        }
+        self.store.next = self.push.val() & !self.direct.val();
         // Memory side
         self.mem.write_addr.next = self.wptr.q.val();
         self.mem.write_data.next = self.s.data.val();
-        self.mem.write_en.next = self.push.val();
+        self.mem.write_en.next = self.store.val();
         self.mem.read_addr.next = self.rptr.q.val();
         self.mem.read_en.next = self.fetch.val();
         self.wnext.next = self.wptr.q.val() + 1;
         self.rnext.next = self.rptr.q.val() + 1;
         self.wmeets.next = self.wnext.val() == self.rptr.q.val();
         self.rmeets.next = self.rnext.val() == self.wptr.q.val();
-        if self.push.val() {
+        if self.store.val() {
             self.wptr.d.next = self.wnext.val();
         }
         if self.fetch.val() {
             self.rptr.d.next = self.rnext.val();
         }
-        if self.push.val() & !self.fetch.val() {
+        if self.store.val() & !self.fetch.val() {
             self.nonempty.d.next = true;
             self.full.d.next = self.wmeets.val();
         }
-        if self.fetch.val() & !self.push.val() {
+        if self.fetch.val() & !self.store.val() {
             self.nonempty.d.next = !self.rmeets.val();
             self.full.d.next = false;
         }
@@ -128,6 +145,9 @@ impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
         if self.a_leaves.val() {
             self.b_valid.d.next = true;
             self.b_data.d.next = self.mem.read_data.val();
+        } else if self.direct.val() {
+            self.b_valid.d.next = true;
+            self.b_data.d.next = self.s.data.val();
         } else if self.pop.val() {
             self.b_valid.d.next = false;
         }
