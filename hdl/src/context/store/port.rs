@@ -7,11 +7,11 @@ use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
-    /// Nothing wanted.
+    /// Nothing wanted; what is asked for may be granted at once.
     Idle,
     /// Waits for the lock and the read port.
     Want,
-    /// The memory's output is this port's line.
+    /// The memory's output is this port's line and offered as it comes.
     Read,
     /// The line, or the fault, is offered.
     Line,
@@ -84,7 +84,6 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         dff_setup!(self, clock, state, wanted, tag, hold);
         clock!(self, clock, delay);
         self.number.next = self.wanted.q.val();
-        self.id.next = self.number.val().get_bits::<LQ>(0);
         self.put_row.next = self.hold.q.val();
         self.client.acq_ready.next = false;
         self.client.line_valid.next = false;
@@ -100,12 +99,19 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         match self.state.q.val() {
             State::Idle => {
                 self.client.acq_ready.next = true;
+                self.number.next = self.client.acq_id.val();
                 self.wanted.d.next = self.client.acq_id.val();
                 self.tag.d.next = self.client.acq_tag.val();
                 if self.client.acq_valid.val() {
                     self.state.d.next = State::Want;
                     if self.excess.val().any() {
                         self.state.d.next = State::Fault;
+                    } else {
+                        self.want.next = true;
+                        if self.grant.val() {
+                            self.state.d.next = State::Read;
+                            self.delay.start.next = true;
+                        }
                     }
                 }
             }
@@ -119,7 +125,12 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
             State::Read => {
                 self.held.next = true;
                 self.hold.d.next = self.row.val();
+                self.client.line_data.next = self.row.val();
+                self.client.line_valid.next = !self.delay.busy.val();
                 self.state.d.next = State::Line;
+                if self.client.line_ready.val() & !self.delay.busy.val() {
+                    self.state.d.next = State::Held;
+                }
             }
             State::Line => {
                 self.held.next = true;
@@ -139,10 +150,14 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.held.next = true;
                 self.client.rel_ready.next = true;
                 self.hold.d.next = self.client.rel_data.val();
+                self.put_row.next = self.client.rel_data.val();
                 if self.client.rel_valid.val() {
                     self.state.d.next = State::Idle;
                     if self.client.rel_dirty.val() {
-                        self.state.d.next = State::Put;
+                        self.put.next = true;
+                        if !self.put_grant.val() {
+                            self.state.d.next = State::Put;
+                        }
                     }
                 }
             }
@@ -157,6 +172,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.state.d.next = State::Idle;
             }
         }
+        self.id.next = self.number.val().get_bits::<LQ>(0);
         if self.reset.val() {
             self.state.d.next = State::Idle;
         }

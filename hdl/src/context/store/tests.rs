@@ -171,6 +171,31 @@ fn three_clients_share() {
     exercise("ctx_store3", CtxStore::<Bits<BITS>, LQ, 3>::default(), 600, 200_000);
 }
 
+/// Exact cycles of an idle store: the line comes in the cycle after the acquire, a dirty release costs the next owner none.
+#[test]
+fn a_free_line_comes_in_the_next_cycle() {
+    let mut tb = Tb::new("ctx_store2", CtxStore::<Bits<BITS>, LQ, 2>::default());
+    let ports = |tb: &mut Tb, i: usize| {
+        let port = |name: &str| format!("client${i}${name}_");
+        let acq = tb.source_of(&port("acq"), &["id", "tag"], 0);
+        let line = tb.sink_of(&port("line"), &["data", "tag", "fault"], 0);
+        (acq, line, tb.source_of(&port("rel"), &["id", "dirty", "data"], 0))
+    };
+    let (a, b) = (ports(&mut tb, 0), ports(&mut tb, 1));
+    tb.run(20);
+    a.0.push_fields(&[&[5], &[1]]);
+    tb.run(2);
+    assert_eq!((a.0.taken(), a.1.taken()), (1, 1), "acquire, then the line");
+    let new: Line = (1..=WORDS as u32).collect();
+    a.2.push_fields(&[&[5], &[1], &new]);
+    b.0.push_fields(&[&[5], &[2]]);
+    tb.run(1);
+    assert_eq!((a.2.taken(), b.0.taken(), b.1.taken()), (1, 1, 0), "released and asked for in the same cycle");
+    tb.run(2);
+    assert_eq!(b.1.taken(), 1, "granted in the next cycle, there in the one after");
+    assert_eq!(b.1.pop_fields().map(|got| line_of(&got[0])), Some(line_of(&new)));
+}
+
 #[test]
 fn one_client_alone() {
     exercise("ctx_store1", CtxStore::<Bits<BITS>, LQ, 1>::default(), 400, 100_000);
