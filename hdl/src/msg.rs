@@ -53,8 +53,8 @@ messages! {
 
     // ---- send queue ------------------------------------------------------------------------------------------------
     /// A send work request offered to the requester. `head`: its first 32 bytes (`WqeHead`). `flush`: queue is in error,
-    /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`.
-    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 6, flush: 1, err: 1, head: 256, }
+    /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`. `sge`: the 16 bytes behind the head.
+    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 6, flush: 1, err: 1, head: 256, sge: 128, }
     /// From the requester to the send-queue unit. op: 0 rewind to `index` and run, 1 rewind and park, 2 resume, 3 flush from `index` on.
     /// `epoch`: the queue's new epoch (ops 0, 1, 3).
     SqCmd { qpn: 24, op: 2, index: 16, epoch: 8, }

@@ -33,6 +33,11 @@ impl SmallReads {
         (0..rows).any(|r| self.bad_pages.contains(&((iova + 64 * r) >> 12)))
     }
 
+    /// The two ports, for a test that answers itself.
+    pub fn ports(&self) -> (Sink, Source) {
+        (self.commands.clone(), self.rows.clone())
+    }
+
     /// Nothing is on the way.
     pub fn idle(&self) -> bool {
         self.reads.is_empty() && self.rows.pending() == 0 && self.commands.is_empty()

@@ -170,6 +170,14 @@ impl Tb {
         }
     }
 
+    /// Cycles from the one in which what was just pushed is taken (an idle block takes it at once) to the one in which
+    /// `sink` takes its next message, at most `limit`.
+    pub fn latency(&mut self, sink: &Sink, limit: u64) -> u64 {
+        let (start, before) = (self.cycles(), sink.taken());
+        self.run_until(limit + 2, |_| sink.taken() > before);
+        self.cycles() - start - 1
+    }
+
     /// Holds `reset` (if the block has one) for a few cycles with all streams quiet. Queued messages stay queued;
     /// a message being offered is offered again.
     pub fn reset(&mut self) {

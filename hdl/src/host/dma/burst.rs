@@ -40,23 +40,29 @@ pub const fn border(lk: usize) -> u64 {
     }
 }
 
-/// Two stages and an output slice: one burst per cycle.
+/// A command's first burst and, with `cross`, the length of its second one.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Cut {
+    /// First byte's address.
+    pub addr: Bits<64>,
+    /// AxLEN of the first burst.
+    pub len: Bits<8>,
+    /// There is a second one from the border on, `rest` + 1 beats.
+    pub cross: Bit,
+    /// AxLEN of the second.
+    pub rest: Bits<8>,
+    /// AxUSER.
+    pub function: Bits<12>,
+    /// AxID.
+    pub id: Bits<8>,
+}
+
+/// Finds the border in a command. Combinational.
 #[derive(LogicBlock)]
-pub struct BurstSplit<const LK: usize> {
-    pub clock: Signal<In, Clock>,
-    pub reset: Signal<In, Bit>,
-    pub s: MsgSink<BurstCmd>,
-    pub m: MsgSrc<Burst>,
-    out: MsgSlice<Burst>,
-    v1: DFF<Bit>,
-    c1: DFF<BurstCmd>,
-    v2: DFF<Bit>,
-    b2: DFF<Burst>,
-    /// The burst in `b2` is the first of two; `rest2` is the second one's length.
-    cross2: DFF<Bit>,
-    rest2: DFF<Bits<8>>,
+pub struct BurstCut<const LK: usize> {
+    pub x: Signal<In, BurstCmd>,
+    pub y: Signal<Out, Cut>,
     lk: Constant<Bits<4>>,
-    border: Constant<Bits<4>>,
     /// Beats between two borders, less one.
     limit: Constant<Bits<8>>,
     addr1: Signal<Local, Bits<64>>,
@@ -67,34 +73,49 @@ pub struct BurstSplit<const LK: usize> {
     last1: Signal<Local, Bits<9>>,
     rest1: Signal<Local, Bits<9>>,
     cross1: Signal<Local, Bit>,
+}
+
+/// Sends one or two bursts per command through an output slice: one burst per cycle.
+#[derive(LogicBlock)]
+pub struct BurstSend<const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: MsgSink<Cut>,
+    pub m: MsgSrc<Burst>,
+    out: MsgSlice<Burst>,
+    /// A second burst is due: behind the border above `first`.
+    second: DFF<Bit>,
+    first: DFF<Cut>,
+    border: Constant<Bits<4>>,
     page: Signal<Local, Bits<64>>,
     /// The page behind.
     page_on: Sum<64>,
     one: Constant<Bits<64>>,
     bumped: Signal<Local, Bits<64>>,
-    sent: Signal<Local, Bit>,
-    done: Signal<Local, Bit>,
-    go: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
 }
 
-impl<const LK: usize> Default for BurstSplit<LK> {
+/// A register in front of [`BurstCut`] and [`BurstSend`].
+#[derive(LogicBlock, Default)]
+pub struct BurstSplit<const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: MsgSink<BurstCmd>,
+    pub m: MsgSrc<Burst>,
+    cut: BurstCut<LK>,
+    send: BurstSend<LK>,
+    v1: DFF<Bit>,
+    c1: DFF<BurstCmd>,
+    open: Signal<Local, Bit>,
+}
+
+impl<const LK: usize> Default for BurstCut<LK> {
     fn default() -> Self {
         assert!((3..=6).contains(&LK), "beats of 8 to 64 bytes");
         Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            out: Default::default(),
-            v1: Default::default(),
-            c1: Default::default(),
-            v2: Default::default(),
-            b2: Default::default(),
-            cross2: Default::default(),
-            rest2: Default::default(),
+            x: Default::default(),
+            y: Default::default(),
             lk: Constant::new((LK as u64).into()),
-            border: Constant::new(border(LK).into()),
             limit: Constant::new(((1u64 << (border(LK) - LK as u64)) - 1).into()),
             addr1: Default::default(),
             beat1: Default::default(),
@@ -104,14 +125,85 @@ impl<const LK: usize> Default for BurstSplit<LK> {
             last1: Default::default(),
             rest1: Default::default(),
             cross1: Default::default(),
+        }
+    }
+}
+
+impl<const LK: usize> Logic for BurstCut<LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.addr1.next = self.x.val().addr;
+        self.last1.next = self.x.val().last;
+        self.beat1.next = self.addr1.val().get_bits::<12>(0) >> self.lk.val();
+        self.index1.next = self.beat1.val().get_bits::<8>(0) & self.limit.val();
+        self.room1.next = self.limit.val() ^ self.index1.val();
+        self.room9.next = bit_cast::<9, 8>(self.room1.val());
+        self.cross1.next = self.last1.val() > self.room9.val();
+        self.rest1.next = self.last1.val() - self.room9.val() - 1;
+        self.y.next.addr = self.addr1.val();
+        self.y.next.len = self.last1.val().get_bits::<8>(0);
+        if self.cross1.val() {
+            self.y.next.len = self.room1.val();
+        }
+        self.y.next.cross = self.cross1.val();
+        self.y.next.rest = self.rest1.val().get_bits::<8>(0);
+        self.y.next.function = self.x.val().function;
+        self.y.next.id = self.x.val().id;
+    }
+}
+
+impl<const LK: usize> Default for BurstSend<LK> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            m: Default::default(),
+            out: Default::default(),
+            second: Default::default(),
+            first: Default::default(),
+            border: Constant::new(border(LK).into()),
             page: Default::default(),
             page_on: Default::default(),
             one: Constant::new(1u64.into()),
             bumped: Default::default(),
-            sent: Default::default(),
-            done: Default::default(),
-            go: Default::default(),
             open: Default::default(),
+        }
+    }
+}
+
+impl<const LK: usize> Logic for BurstSend<LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, second, first);
+        clock!(self, clock, out);
+        self.out.reset.next = self.reset.val();
+        MsgSrc::<Burst>::link(&mut self.m, &mut self.out.m);
+        self.page.next = self.first.q.val().addr >> self.border.val();
+        self.page_on.a.next = self.page.val();
+        self.page_on.b.next = self.one.val();
+        self.bumped.next = self.page_on.y.val() << self.border.val();
+        self.open.next = self.out.s.ready.val() & !self.second.q.val();
+        self.s.ready.next = self.open.val();
+        self.out.s.valid.next = self.second.q.val() | self.s.valid.val();
+        self.out.s.data.next.addr = self.s.data.val().addr;
+        self.out.s.data.next.len = self.s.data.val().len;
+        self.out.s.data.next.function = self.s.data.val().function;
+        self.out.s.data.next.id = self.s.data.val().id;
+        if self.second.q.val() {
+            self.out.s.data.next.addr = self.bumped.val();
+            self.out.s.data.next.len = self.first.q.val().rest;
+            self.out.s.data.next.function = self.first.q.val().function;
+            self.out.s.data.next.id = self.first.q.val().id;
+        }
+        if self.out.s.ready.val() {
+            self.second.d.next = self.s.valid.val() & self.s.data.val().cross & !self.second.q.val();
+        }
+        if self.open.val() {
+            self.first.d.next = self.s.data.val();
+        }
+        if self.reset.val() {
+            self.second.d.next = false;
         }
     }
 }
@@ -119,51 +211,14 @@ impl<const LK: usize> Default for BurstSplit<LK> {
 impl<const LK: usize> Logic for BurstSplit<LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, v1, c1, v2, b2, cross2, rest2);
-        clock!(self, clock, out);
-        self.out.reset.next = self.reset.val();
-        MsgSrc::<Burst>::link(&mut self.m, &mut self.out.m);
-        // Stage 2: the burst, and the second one in its place when there are two.
-        self.out.s.data.next = self.b2.q.val();
-        self.out.s.valid.next = self.v2.q.val();
-        self.sent.next = self.v2.q.val() & self.out.s.ready.val();
-        self.done.next = self.sent.val() & !self.cross2.q.val();
-        self.page.next = self.b2.q.val().addr >> self.border.val();
-        self.page_on.a.next = self.page.val();
-        self.page_on.b.next = self.one.val();
-        self.bumped.next = self.page_on.y.val() << self.border.val();
-        if self.sent.val() {
-            self.cross2.d.next = false;
-            self.b2.d.next.addr = self.bumped.val();
-            self.b2.d.next.len = self.rest2.q.val();
-        }
-        // Stage 1: where the next border is.
-        self.addr1.next = self.c1.q.val().addr;
-        self.last1.next = self.c1.q.val().last;
-        self.beat1.next = self.addr1.val().get_bits::<12>(0) >> self.lk.val();
-        self.index1.next = self.beat1.val().get_bits::<8>(0) & self.limit.val();
-        self.room1.next = self.limit.val() ^ self.index1.val();
-        self.room9.next = bit_cast::<9, 8>(self.room1.val());
-        self.cross1.next = self.last1.val() > self.room9.val();
-        self.rest1.next = self.last1.val() - self.room9.val() - 1;
-        self.go.next = self.v1.q.val() & (!self.v2.q.val() | self.done.val());
-        if self.done.val() {
-            self.v2.d.next = false;
-        }
-        if self.go.val() {
-            self.v2.d.next = true;
-            self.v1.d.next = false;
-            self.cross2.d.next = self.cross1.val();
-            self.rest2.d.next = self.rest1.val().get_bits::<8>(0);
-            self.b2.d.next.addr = self.addr1.val();
-            self.b2.d.next.function = self.c1.q.val().function;
-            self.b2.d.next.id = self.c1.q.val().id;
-            self.b2.d.next.len = self.last1.val().get_bits::<8>(0);
-            if self.cross1.val() {
-                self.b2.d.next.len = self.room1.val();
-            }
-        }
-        self.open.next = !self.v1.q.val() | self.go.val();
+        dff_setup!(self, clock, v1, c1);
+        clock!(self, clock, send);
+        self.send.reset.next = self.reset.val();
+        MsgSrc::<Burst>::link(&mut self.m, &mut self.send.m);
+        self.cut.x.next = self.c1.q.val();
+        self.send.s.data.next = self.cut.y.val();
+        self.send.s.valid.next = self.v1.q.val();
+        self.open.next = !self.v1.q.val() | self.send.s.ready.val();
         self.s.ready.next = self.open.val();
         if self.open.val() {
             self.v1.d.next = self.s.valid.val();
@@ -171,7 +226,6 @@ impl<const LK: usize> Logic for BurstSplit<LK> {
         }
         if self.reset.val() {
             self.v1.d.next = false;
-            self.v2.d.next = false;
         }
     }
 }

@@ -6,5 +6,5 @@ mod drain;
 #[cfg(test)]
 pub(crate) mod host_model;
 
-pub use burst::{border, Burst, BurstCmd, BurstSplit};
+pub use burst::{border, Burst, BurstCmd, BurstCut, BurstSend, BurstSplit, Cut};
 pub use drain::{FrontMark, Quiesce};

@@ -46,11 +46,11 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     pub row_addr: Signal<Out, Bits<9>>,
     pub row_sub: Signal<Out, Bits<3>>,
     pub row_data: Signal<Out, Bits<W>>,
-    /// A small read is complete (its last row has been written).
+    /// A small read is complete (its last row is being written).
     pub small_fin: Signal<Out, Bit>,
     pub small_tag: Signal<Out, Bits<7>>,
     pub small_err: Signal<Out, Bit>,
-    /// A payload read is complete (its last bytes are being written).
+    /// A payload read is complete (its last bytes are written two cycles later).
     pub pay_fin: Signal<Out, Bit>,
     pub pay: Signal<Out, PayFin>,
     /// Any read is complete.
@@ -81,15 +81,12 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     mask3: DFF<Bits<K>>,
     shift3: DFF<Bits<LK>>,
     row3: DFF<Bits<13>>,
-    slot3: DFF<Bits<6>>,
     color3: DFF<Bit>,
     last3: DFF<Bit>,
     err3: DFF<Bit>,
     we4: DFF<Bits<K>>,
     row1_4: DFF<Bits<K>>,
     row4: DFF<Bits<13>>,
-    fin4: DFF<Bit>,
-    pay4: DFF<PayFin>,
     ones: Constant<Bits<K>>,
     zero: Constant<Bits<LK>>,
     zeros: Constant<Bits<K>>,
@@ -171,15 +168,12 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Landing<W, K, 
             mask3: Default::default(),
             shift3: Default::default(),
             row3: Default::default(),
-            slot3: Default::default(),
             color3: Default::default(),
             last3: Default::default(),
             err3: Default::default(),
             we4: Default::default(),
             row1_4: Default::default(),
             row4: Default::default(),
-            fin4: Default::default(),
-            pay4: Default::default(),
             ones: Constant::new((!0u64 >> (64 - K)).into()),
             zero: Constant::new(0u64.into()),
             zeros: Constant::new(0u64.into()),
@@ -214,8 +208,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
     fn update(&mut self) {
         dff_setup!(self, clock, cleared, v0, id0, data0, err0, v1, id1, data1, err1);
         dff_setup!(self, clock, v2, id2, data2, state2, count2, last2, err2);
-        dff_setup!(self, clock, v3, id3, mask3, shift3, row3, slot3, color3, last3, err3);
-        dff_setup!(self, clock, we4, row1_4, row4, fin4, pay4);
+        dff_setup!(self, clock, v3, id3, mask3, shift3, row3, color3, last3, err3);
+        dff_setup!(self, clock, we4, row1_4, row4);
         clock!(self, clock, states, counts, rotate);
         self.states.write_addr.next = self.open_id.val();
         self.states.write_data.next = self.open_state.val();
@@ -297,6 +291,14 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.row_addr.next = (self.start.val() & !self.ring.val()) | (self.row.val() & self.ring.val());
         self.row_sub.next = self.sub.val().get_bits::<3>(0);
         self.row_data.next = self.data2.q.val();
+        self.small_fin.next = self.v2.q.val() & self.last2.q.val() & self.small2.val();
+        self.small_tag.next = self.tag2.val();
+        self.small_err.next = self.err2.q.val();
+        // Whoever hears of it needs longer to read the bytes than they need to the buffer.
+        self.pay_fin.next = self.v2.q.val() & self.last2.q.val() & !self.small2.val();
+        self.pay.next.slot = self.state2.q.val().slot;
+        self.pay.next.err = self.err2.q.val();
+        self.pay.next.id = self.tag2.val();
 
         // Stage 3.
         self.v3.d.next = self.v2.q.val();
@@ -304,7 +306,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.mask3.d.next = (self.ones.val() << self.lo.val()) & (self.ones.val() >> self.nhi.val());
         self.shift3.d.next = self.shift2.val().get_bits::<LK>(0);
         self.row3.d.next = self.start13.val() + bit_cast::<13, 9>(self.count2.q.val());
-        self.slot3.d.next = self.state2.q.val().slot;
         self.color3.d.next = self.state2.q.val().color;
         self.last3.d.next = self.last2.q.val();
         self.err3.d.next = self.err2.q.val();
@@ -312,9 +313,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.finish.next = self.v3.q.val() & self.last3.q.val();
         self.finish_color.next = self.color3.q.val();
         self.finish_err.next = self.err3.q.val();
-        self.small_fin.next = self.v3.q.val() & self.last3.q.val() & self.small3.val();
-        self.small_tag.next = self.id3.q.val().get_bits::<7>(0);
-        self.small_err.next = self.err3.q.val();
 
         // Stage 4. Lanes below the shift wrapped around: they belong to the next row.
         self.back.next = self.zero.val() - self.shift3.q.val();
@@ -325,16 +323,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         }
         self.row1_4.d.next = !(self.ones.val() << self.shift3.q.val());
         self.row4.d.next = self.row3.q.val();
-        self.fin4.d.next = self.v3.q.val() & self.last3.q.val() & !self.small3.val();
-        self.pay4.d.next.slot = self.slot3.q.val();
-        self.pay4.d.next.err = self.err3.q.val();
-        self.pay4.d.next.id = self.id3.q.val().get_bits::<7>(0);
         self.asm_we.next = self.we4.q.val();
         self.asm_row1.next = self.row1_4.q.val();
         self.asm_addr.next = self.row4.q.val();
         self.asm_data.next = self.rotate.y.val();
-        self.pay_fin.next = self.fin4.q.val();
-        self.pay.next = self.pay4.q.val();
         if self.reset.val() {
             self.cleared.d.next = bits::<9>(0);
             self.v0.d.next = false;
@@ -342,7 +334,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
             self.v2.d.next = false;
             self.v3.d.next = false;
             self.we4.d.next = self.zeros.val();
-            self.fin4.d.next = false;
         }
     }
 }

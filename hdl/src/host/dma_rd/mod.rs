@@ -7,7 +7,7 @@ mod small;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::host::dma::{BurstCmd, BurstSplit, Quiesce};
+use crate::host::dma::{BurstCut, BurstSend, Cut, Quiesce};
 use crate::msg::{PayCmd, PayDone, RdCmd, RdRow};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
@@ -84,12 +84,14 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     pay: PayPort<LK>,
     landing: Landing<W, K, LK>,
     drain: Quiesce,
-    split: BurstSplit<LK>,
+    /// Per port, beside the arbitration.
+    cut: [BurstCut<LK>; 6],
+    split: BurstSend<LK>,
     rows: RowRam<W, 512, 9>,
     /// Requests: ports 0 to 4, then payload.
     pick: RrPick<6>,
     pick_last: DFF<Bits<6>>,
-    pick_cmd: OneHotMux<BurstCmd, 6>,
+    pick_cmd: OneHotMux<Cut, 6>,
     pick_state: OneHotMux<RdState, 6>,
     get: RrPick<5>,
     get_last: DFF<Bits<5>>,
@@ -137,6 +139,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for DmaRead<W, K, 
             pay: Default::default(),
             landing: Default::default(),
             drain: Default::default(),
+            cut: Default::default(),
             split: Default::default(),
             rows: Default::default(),
             pick: Default::default(),
@@ -179,13 +182,15 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
         // One command per cycle, round robin.
         self.wanted.next = bits::<6>(0);
         for i in 0..5 {
-            self.pick_cmd.x[i].next = self.small[i].req.val();
+            self.cut[i].x.next = self.small[i].req.val();
+            self.pick_cmd.x[i].next = self.cut[i].y.val();
             self.pick_state.x[i].next = self.small[i].req_state.val();
             if self.small[i].req_valid.val() {
                 self.wanted.next = self.wanted.val() | self.hot[i].val();
             }
         }
-        self.pick_cmd.x[5].next = self.pay.req.val();
+        self.cut[5].x.next = self.pay.req.val();
+        self.pick_cmd.x[5].next = self.cut[5].y.val();
         self.pick_state.x[5].next = self.pay.req_state.val();
         if self.pay.req_valid.val() {
             self.wanted.next = self.wanted.val() | self.hot[5].val();

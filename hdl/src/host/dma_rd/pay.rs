@@ -4,10 +4,10 @@ use super::RdState;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{PayCmd, PayDone};
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
-/// A payload read whose last beat is in the assembly buffer.
+/// A payload read whose last beat has come.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct PayFin {
     /// The command's egress slot.
@@ -36,7 +36,6 @@ pub struct PayPort<const LK: usize> {
     pub fin: Signal<In, PayFin>,
     pub mark: Signal<In, Bit>,
     pub clear: Signal<Out, Bit>,
-    inlet: MsgSlice<PayCmd>,
     free: MsgFifo<Bits<7>, 7>,
     done: MsgFifo<PayFin, 7>,
     front: FrontMark,
@@ -47,6 +46,7 @@ pub struct PayPort<const LK: usize> {
     rq_state: DFF<RdState>,
     lk: Constant<Bits<4>>,
     aligned: Constant<Bits<64>>,
+    open: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
     iova: Signal<Local, Bits<64>>,
     len: Signal<Local, Bits<13>>,
@@ -78,7 +78,6 @@ impl<const LK: usize> Default for PayPort<LK> {
             fin: Default::default(),
             mark: Default::default(),
             clear: Default::default(),
-            inlet: Default::default(),
             free: Default::default(),
             done: Default::default(),
             front: Default::default(),
@@ -88,6 +87,7 @@ impl<const LK: usize> Default for PayPort<LK> {
             rq_state: Default::default(),
             lk: Constant::new((LK as u64).into()),
             aligned: Constant::new((!0u64 << LK).into()),
+            open: Default::default(),
             take: Default::default(),
             iova: Default::default(),
             len: Default::default(),
@@ -110,21 +110,19 @@ impl<const LK: usize> Logic for PayPort<LK> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, filled, rq_valid, rq, rq_state);
-        clock!(self, clock, inlet, free, done, front);
-        self.inlet.reset.next = self.reset.val();
+        clock!(self, clock, free, done, front);
         self.free.reset.next = self.reset.val();
         self.done.reset.next = self.reset.val();
         self.front.reset.next = self.reset.val();
-        MsgSink::<PayCmd>::link(&mut self.s, &mut self.inlet.s);
 
         // A command meets a free id.
-        self.take.next =
-            self.inlet.m.valid.val() & self.free.m.valid.val() & (!self.rq_valid.q.val() | self.req_take.val());
-        self.inlet.m.ready.next = self.take.val();
+        self.open.next = self.free.m.valid.val() & (!self.rq_valid.q.val() | self.req_take.val());
+        self.take.next = self.s.valid.val() & self.open.val();
+        self.s.ready.next = self.open.val();
         self.free.m.ready.next = self.take.val();
-        self.iova.next = self.inlet.m.data.val().iova;
-        self.len.next = self.inlet.m.data.val().len;
-        self.dst.next = self.inlet.m.data.val().dst;
+        self.iova.next = self.s.data.val().iova;
+        self.len.next = self.s.data.val().len;
+        self.dst.next = self.s.data.val().dst;
         // Bytes off .. end (inclusive), counted from the first beat's lane 0.
         self.off.next = self.iova.val().get_bits::<LK>(0);
         self.less.next = self.len.val() - 1;
@@ -142,14 +140,14 @@ impl<const LK: usize> Logic for PayPort<LK> {
             self.rq_valid.d.next = true;
             self.rq.d.next.addr = self.iova.val() & self.aligned.val();
             self.rq.d.next.last = self.last.val().get_bits::<9>(0);
-            self.rq.d.next.function = self.inlet.m.data.val().function;
+            self.rq.d.next.function = self.s.data.val().function;
             self.rq.d.next.id = bit_cast::<8, 7>(self.free.m.data.val());
             self.rq_state.d.next.row = self.row.val().get_bits::<13>(0);
             self.rq_state.d.next.shift = bit_cast::<6, LK>(self.base.val().get_bits::<LK>(0));
             self.rq_state.d.next.lo = bit_cast::<6, LK>(self.off.val());
             self.rq_state.d.next.nhi = bit_cast::<6, LK>(self.nhi.val());
             self.rq_state.d.next.last = self.last.val().get_bits::<9>(0);
-            self.rq_state.d.next.slot = self.inlet.m.data.val().slot;
+            self.rq_state.d.next.slot = self.s.data.val().slot;
         }
         self.req_valid.next = self.rq_valid.q.val();
         self.req.next = self.rq.q.val();

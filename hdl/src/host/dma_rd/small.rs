@@ -6,7 +6,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{RdCmd, RdRow};
 use crate::prim::ram::RamAsync;
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 /// What a tag stands for.
@@ -56,7 +56,6 @@ pub struct SmallPort {
     pub row_data: Signal<In, Bits<512>>,
     pub mark: Signal<In, Bit>,
     pub clear: Signal<Out, Bit>,
-    inlet: MsgSlice<RdCmd>,
     outlet: MsgFifo<RdRow, 3>,
     front: FrontMark,
     metas: RamAsync<TagMeta, 6>,
@@ -96,7 +95,9 @@ pub struct SmallPort {
     row_on: Signal<Local, Bits<9>>,
     want: Signal<Local, Bits<4>>,
     want10: Signal<Local, Bits<10>>,
-    fits: Signal<Local, Bit>,
+    open: Signal<Local, Bit>,
+    fin_here: Signal<Local, Bit>,
+    at_head: Signal<Local, Bit>,
     start: Signal<Local, Bits<9>>,
     last: Signal<Local, Bits<9>>,
     fin_index: Signal<Local, Bits<6>>,
@@ -129,7 +130,6 @@ impl SmallPort {
             row_data: Default::default(),
             mark: Default::default(),
             clear: Default::default(),
-            inlet: Default::default(),
             outlet: Default::default(),
             front: Default::default(),
             metas: Default::default(),
@@ -166,7 +166,9 @@ impl SmallPort {
             row_on: Default::default(),
             want: Default::default(),
             want10: Default::default(),
-            fits: Default::default(),
+            open: Default::default(),
+            fin_here: Default::default(),
+            at_head: Default::default(),
             start: Default::default(),
             last: Default::default(),
             fin_index: Default::default(),
@@ -184,28 +186,28 @@ impl Logic for SmallPort {
     fn update(&mut self) {
         dff_setup!(self, clock, rq_valid, rq, rq_state, tail, row_tail, tags_free, rows_free, done);
         dff_setup!(self, clock, head, cur_valid, cur, cur_row, cur_left, sent_valid, sent, credit);
-        clock!(self, clock, inlet, outlet, front, metas, errs);
-        self.inlet.reset.next = self.reset.val();
+        clock!(self, clock, outlet, front, metas, errs);
         self.outlet.reset.next = self.reset.val();
         self.front.reset.next = self.reset.val();
-        MsgSink::<RdCmd>::link(&mut self.s, &mut self.inlet.s);
         MsgSrc::<RdRow>::link(&mut self.m, &mut self.outlet.m);
 
         // A command takes a tag and its rows, and becomes a request.
         self.tail_on.next = self.tail.q.val() + 1;
         self.head_on.next = self.head.q.val() + 1;
         self.row_on.next = self.cur_row.q.val() + 1;
-        self.want.next = self.inlet.m.data.val().rows;
+        self.want.next = self.s.data.val().rows;
         self.want10.next = bit_cast::<10, 4>(self.want.val());
-        self.fits.next = (self.rows_free.q.val() >= self.want10.val()) & self.tags_free.q.val().any();
-        self.take.next =
-            self.inlet.m.valid.val() & self.fits.val() & (!self.rq_valid.q.val() | self.req_take.val());
-        self.inlet.m.ready.next = self.take.val();
+        // Room for the largest command, so that `ready` does not follow the command on offer.
+        self.open.next = self.rows_free.q.val().get_bits::<7>(3).any()
+            & self.tags_free.q.val().any()
+            & (!self.rq_valid.q.val() | self.req_take.val());
+        self.take.next = self.s.valid.val() & self.open.val();
+        self.s.ready.next = self.open.val();
         self.start.next = self.row_base.val() | self.row_tail.q.val();
         self.last.next = (bit_cast::<9, 4>(self.want.val()) << self.beats.val()) - 1;
         self.metas.write_addr.next = self.tail.q.val();
         self.metas.write_en.next = self.take.val();
-        self.metas.write_data.next.tag = self.inlet.m.data.val().tag;
+        self.metas.write_data.next.tag = self.s.data.val().tag;
         self.metas.write_data.next.rows = self.want.val();
         self.metas.write_data.next.start = self.start.val();
         if self.req_take.val() {
@@ -213,9 +215,9 @@ impl Logic for SmallPort {
         }
         if self.take.val() {
             self.rq_valid.d.next = true;
-            self.rq.d.next.addr = self.inlet.m.data.val().iova;
+            self.rq.d.next.addr = self.s.data.val().iova;
             self.rq.d.next.last = self.last.val();
-            self.rq.d.next.function = self.inlet.m.data.val().function;
+            self.rq.d.next.function = self.s.data.val().function;
             self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | 128;
             self.rq_state.d.next.row = bit_cast::<13, 9>(self.start.val());
             self.rq_state.d.next.last = self.last.val();
@@ -233,7 +235,8 @@ impl Logic for SmallPort {
         self.errs.write_addr.next = self.fin_index.val();
         self.errs.write_data.next = self.fin_err.val();
         self.errs.write_en.next = false;
-        if self.fin_valid.val() & (self.fin_upper.val() == self.tag_base.val()) {
+        self.fin_here.next = self.fin_valid.val() & (self.fin_upper.val() == self.tag_base.val());
+        if self.fin_here.val() {
             self.set.next = self.one.val() << self.fin_index.val();
             self.errs.write_en.next = true;
         }
@@ -241,7 +244,9 @@ impl Logic for SmallPort {
         // The oldest command, once complete, leaves row by row.
         self.metas.read_addr.next = self.head.q.val();
         self.errs.read_addr.next = self.head.q.val();
-        self.load.next = !self.cur_valid.q.val() & self.done.q.val().get_bit(self.head.q.val().index());
+        self.at_head.next = self.fin_here.val() & (self.fin_index.val() == self.head.q.val());
+        self.load.next = !self.cur_valid.q.val()
+            & (self.done.q.val().get_bit(self.head.q.val().index()) | self.at_head.val());
         self.unset.next = bits::<64>(0);
         self.is_last.next = self.cur_left.q.val() == 1;
         self.get_valid.next = self.cur_valid.q.val() & self.credit.q.val().any();
@@ -264,6 +269,9 @@ impl Logic for SmallPort {
             self.cur.d.next.tag = self.metas.read_data.val().tag;
             self.cur.d.next.row = bits::<3>(0);
             self.cur.d.next.err = self.errs.read_data.val();
+            if self.at_head.val() {
+                self.cur.d.next.err = self.fin_err.val();
+            }
             self.cur_row.d.next = self.metas.read_data.val().start;
             self.cur_left.d.next = self.metas.read_data.val().rows;
         }

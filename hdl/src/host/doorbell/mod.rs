@@ -64,9 +64,6 @@ pub struct Doorbell<const W: usize, const K: usize> {
     beats: DFF<Bits<4>>,
     line: DFF<Bits<512>>,
     strobes: DFF<Bits<64>>,
-    addr: DFF<Bits<32>>,
-    total: DFF<Bits<4>>,
-    whole: DFF<Bit>,
     answers: DFF<Bits<4>>,
     counts: DFF<Bits<3>>,
     lane_mask: Constant<Bits<3>>,
@@ -77,6 +74,9 @@ pub struct Doorbell<const W: usize, const K: usize> {
     take: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     head: Signal<Local, Address>,
+    addr: Signal<Local, Bits<32>>,
+    data: Signal<Local, Bits<512>>,
+    strb: Signal<Local, Bits<64>>,
     beats_next: Signal<Local, Bits<4>>,
     function_high: Signal<Local, Bits<14>>,
     lane: Signal<Local, Bits<3>>,
@@ -129,8 +129,8 @@ impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
             line: Default::default(),
             strobes: Default::default(),
             addr: Default::default(),
-            total: Default::default(),
-            whole: Default::default(),
+            data: Default::default(),
+            strb: Default::default(),
             answers: Default::default(),
             counts: Default::default(),
             lane_mask: Constant::new((K / 8 - 1).to_bits()),
@@ -157,7 +157,7 @@ impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
 impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, beats, line, strobes, addr, total, whole, answers, counts);
+        dff_setup!(self, clock, beats, line, strobes, answers, counts);
         clock!(self, clock, aw, w, sq, rq, cq, eq, wqes);
         self.aw.reset.next = self.reset.val();
         self.w.reset.next = self.reset.val();
@@ -205,9 +205,6 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
             self.beats_next.next = bits::<4>(15);
         }
         self.head.next = self.aw.m.data.val();
-        self.addr.d.next = self.head.val().addr;
-        self.total.d.next = self.beats_next.val();
-        self.whole.d.next = self.finish.val();
         if self.take.val() {
             self.line.d.next = self.merge_data.y.val();
             self.strobes.d.next = self.merge_strb.y.val();
@@ -217,46 +214,49 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
             self.beats.d.next = bits::<4>(0);
         }
 
-        // Judge and send: one cycle after the last beat. Four functions have a window.
-        self.function_high.next = self.addr.q.val().get_bits::<14>(18);
-        self.lane.next = self.addr.q.val().get_bits::<3>(3) & self.lane_mask.val();
+        // Judge and send with the last beat. Four functions have a window.
+        self.addr.next = self.head.val().addr;
+        self.data.next = self.merge_data.y.val();
+        self.strb.next = self.merge_strb.y.val();
+        self.function_high.next = self.addr.val().get_bits::<14>(18);
+        self.lane.next = self.addr.val().get_bits::<3>(3) & self.lane_mask.val();
         self.wanted.next = bits::<64>(0xFF) << (bit_cast::<6, 3>(self.lane.val()) << 3);
-        self.is_db.next = (self.addr.q.val().get_bits::<11>(5) == self.db_page.val())
-            & !self.addr.q.val().get_bits::<3>(0).any()
+        self.is_db.next = (self.addr.val().get_bits::<11>(5) == self.db_page.val())
+            & !self.addr.val().get_bits::<3>(0).any()
             & !self.function_high.val().any()
-            & (self.total.q.val() == 1)
-            & (self.strobes.q.val() == self.wanted.val());
-        self.is_wqe.next = (self.addr.q.val().get_bits::<4>(12) == self.wqe_page.val())
-            & !self.addr.q.val().get_bits::<6>(0).any()
+            & (self.beats_next.val() == 1)
+            & (self.strb.val() == self.wanted.val());
+        self.is_wqe.next = (self.addr.val().get_bits::<4>(12) == self.wqe_page.val())
+            & !self.addr.val().get_bits::<6>(0).any()
             & !self.function_high.val().any()
-            & (self.total.q.val() == self.line_beats.val())
-            & self.strobes.q.val().all();
+            & (self.beats_next.val() == self.line_beats.val())
+            & self.strb.val().all();
         for i in 0..8 {
-            self.lanes.x[i].next = self.line.q.val().get_bits::<64>(64 * i);
+            self.lanes.x[i].next = self.data.val().get_bits::<64>(64 * i);
         }
         self.lanes.sel.next = self.lane.val();
         self.record.x.next = self.lanes.y.val();
-        self.kind.next = self.addr.q.val().get_bits::<2>(3);
+        self.kind.next = self.addr.val().get_bits::<2>(3);
         self.message.next.kind = self.kind.val();
         self.message.next.id = self.record.y.val().id;
         self.message.next.index = self.record.y.val().index;
         self.message.next.arm = self.record.y.val().arm;
         self.message.next.arm_solicited = self.record.y.val().arm_solicited;
-        self.message.next.function = self.addr.q.val().get_bits::<12>(16);
-        self.wqe.next.function = self.addr.q.val().get_bits::<12>(16);
-        self.wqe.next.data = self.line.q.val();
+        self.message.next.function = self.addr.val().get_bits::<12>(16);
+        self.wqe.next.function = self.addr.val().get_bits::<12>(16);
+        self.wqe.next.data = self.data.val();
         self.sq.s.data.next = self.message.val();
         self.rq.s.data.next = self.message.val();
         self.cq.s.data.next = self.message.val();
         self.eq.s.data.next = self.message.val();
         self.wqes.s.data.next = self.wqe.val();
-        self.sq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 0);
-        self.rq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 1);
-        self.cq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 2);
-        self.eq.s.valid.next = self.whole.q.val() & self.is_db.val() & (self.kind.val() == 3);
-        self.wqes.s.valid.next = self.whole.q.val() & self.is_wqe.val();
+        self.sq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 0);
+        self.rq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 1);
+        self.cq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 2);
+        self.eq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 3);
+        self.wqes.s.valid.next = self.finish.val() & self.is_wqe.val();
         self.counts.d.next = bits::<3>(0);
-        if self.whole.q.val() {
+        if self.finish.val() {
             self.counts.d.next = bits::<3>(1);
             if self.is_db.val() {
                 self.counts.d.next = bits::<3>(2);
@@ -278,7 +278,6 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         }
         if self.reset.val() {
             self.beats.d.next = bits::<4>(0);
-            self.whole.d.next = false;
             self.answers.d.next = bits::<4>(0);
         }
     }

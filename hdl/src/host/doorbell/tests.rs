@@ -185,3 +185,13 @@ fn one_doorbell_per_cycle() {
     }
     assert!(bench.tb.cycles() - start < 110, "100 doorbells in {} cycles", bench.tb.cycles() - start);
 }
+
+/// Exact cycles of an idle window: last beat to message.
+#[test]
+fn a_doorbell_takes_two_cycles() {
+    let mut bench = Bench::new(Tb::new("doorbell512", Doorbell::<512, 64>::default()), 64, 0);
+    bench.tb.run(10);
+    bench.doorbell(0, 0);
+    let m_sq = bench.doorbells[0].clone();
+    assert_eq!(bench.tb.latency(&m_sq, 10), 2);
+}

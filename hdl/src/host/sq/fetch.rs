@@ -49,6 +49,7 @@ pub(super) struct SqFetch {
     pub tag: Signal<In, Bits<6>>,
     pub head_addr: Signal<Out, Bits<6>>,
     pub head: Signal<In, Bits<256>>,
+    pub sge: Signal<In, Bits<128>>,
     /// Pulses for statistics.
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
@@ -68,9 +69,6 @@ pub(super) struct SqFetch {
     reads: MsgFifo<RdCmd, 2>,
     order: MsgFifo<Pending, 6>,
     offers: MsgFifo<SqWqe, 3>,
-    coming: DFF<Pending>,
-    coming_valid: DFF<Bit>,
-    coming_err: DFF<Bit>,
     stride: Signal<Local, Bits<2>>,
     is_fetch: Signal<Local, Bit>,
     is_wqe: Signal<Local, Bit>,
@@ -84,7 +82,7 @@ pub(super) struct SqFetch {
 impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy, coming, coming_valid, coming_err);
+        dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy);
         clock!(self, clock, reads, order, offers);
         self.reads.reset.next = self.reset.val();
         self.order.reset.next = self.reset.val();
@@ -179,27 +177,24 @@ impl Logic for SqFetch {
         self.offer_handle.next = self.order.m.data.val().handle;
         self.offer.next = self.order.m.valid.val()
             & self.done.val().get_bit(self.offer_handle.val().index())
-            & (self.offers.level.val() < 6);
+            & self.offers.s.ready.val();
         self.order.m.ready.next = self.offer.val();
         self.head_addr.next = self.offer_handle.val();
-        self.coming.d.next = self.order.m.data.val();
-        self.coming_valid.d.next = self.offer.val();
-        self.coming_err.d.next = self.err.val().get_bit(self.offer_handle.val().index());
-        self.offered.next = self.coming_valid.q.val();
-        self.offers.s.valid.next = self.coming_valid.q.val();
-        self.offers.s.data.next.qpn = self.coming.q.val().qpn;
-        self.offers.s.data.next.index = self.coming.q.val().index;
-        self.offers.s.data.next.epoch = self.coming.q.val().epoch;
-        self.offers.s.data.next.function = self.coming.q.val().function;
-        self.offers.s.data.next.handle = self.coming.q.val().handle;
-        self.offers.s.data.next.flush = self.coming.q.val().flush;
-        self.offers.s.data.next.err = self.coming_err.q.val();
+        self.offered.next = self.offer.val();
+        self.offers.s.valid.next = self.offer.val();
+        self.offers.s.data.next.qpn = self.order.m.data.val().qpn;
+        self.offers.s.data.next.index = self.order.m.data.val().index;
+        self.offers.s.data.next.epoch = self.order.m.data.val().epoch;
+        self.offers.s.data.next.function = self.order.m.data.val().function;
+        self.offers.s.data.next.handle = self.order.m.data.val().handle;
+        self.offers.s.data.next.flush = self.order.m.data.val().flush;
+        self.offers.s.data.next.err = self.err.val().get_bit(self.offer_handle.val().index());
         self.offers.s.data.next.head = self.head.val();
+        self.offers.s.data.next.sge = self.sge.val();
 
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.busy.d.next = bits::<64>(0);
-            self.coming_valid.d.next = false;
         }
     }
 }

@@ -52,7 +52,7 @@ struct Facts {
     pending: Bits<16>,
     /// index of the operation - fetch.
     ahead: Bits<16>,
-    /// Most requests one fetch may take now, buffers aside.
+    /// Most requests one fetch may take now (a doorbell's own included), buffers aside.
     burst: Bits<4>,
     /// `burst` requests empty the queue.
     whole: Bit,
@@ -143,6 +143,7 @@ pub(super) struct SqSched<const LQ: usize> {
     excess: Signal<Local, Bits<24>>,
     pending: Signal<Local, Bits<16>>,
     ahead: Signal<Local, Bits<16>>,
+    wanted: Signal<Local, Bits<16>>,
     pend_over: Signal<Local, Bits<12>>,
     pend_low: Signal<Local, Bits<4>>,
     pend8: Signal<Local, Bits<4>>,
@@ -167,6 +168,7 @@ pub(super) struct SqSched<const LQ: usize> {
     size: Signal<Local, Bits<17>>,
     within: Signal<Local, Bit>,
     direct_ok: Signal<Local, Bit>,
+    at_once: Signal<Local, Bit>,
     write: Signal<Local, Bit>,
     enlist: Signal<Local, Bit>,
     issue: Signal<Local, Bit>,
@@ -256,6 +258,7 @@ impl<const LQ: usize> Default for SqSched<LQ> {
             excess: Default::default(),
             pending: Default::default(),
             ahead: Default::default(),
+            wanted: Default::default(),
             pend_over: Default::default(),
             pend_low: Default::default(),
             pend8: Default::default(),
@@ -279,6 +282,7 @@ impl<const LQ: usize> Default for SqSched<LQ> {
             size: Default::default(),
             within: Default::default(),
             direct_ok: Default::default(),
+            at_once: Default::default(),
             write: Default::default(),
             enlist: Default::default(),
             issue: Default::default(),
@@ -440,8 +444,13 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.fetch_now.next = self.lrow.val().fetch;
         self.pending.next = self.lrow.val().producer - self.fetch_now.val();
         self.ahead.next = self.look_op.q.val().index - self.fetch_now.val();
-        self.pend_over.next = self.pending.val().get_bits::<12>(4);
-        self.pend_low.next = self.pending.val().get_bits::<4>(0);
+        // What there is to fetch, once a plain doorbell has moved the producer.
+        self.wanted.next = self.pending.val();
+        if self.look_op.q.val().kind == Kind::Doorbell {
+            self.wanted.next = self.ahead.val();
+        }
+        self.pend_over.next = self.wanted.val().get_bits::<12>(4);
+        self.pend_low.next = self.wanted.val().get_bits::<4>(0);
         self.fits8.next = !self.pend_over.val().any() & (self.pend_low.val() <= 8);
         self.pend8.next = bits::<4>(8);
         if self.fits8.val() {
@@ -523,6 +532,13 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
             & !self.row.val().parked
             & !self.row.val().flush
             & self.buffers.q.val().any();
+        // With nobody in the list a doorbell is its queue's turn. The jobs promised at Select have their room all the same.
+        self.at_once.next = (self.kind.val() == Kind::Doorbell)
+            & !self.active.m.valid.val()
+            & !self.row.val().active
+            & !self.row.val().parked
+            & self.room.val()
+            & self.take.val().any();
         self.job.next.kind = bits::<2>(0);
         self.job.next.qpn = self.op.val().id;
         self.job.next.index = self.row.val().fetch;
@@ -583,6 +599,14 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
                             self.used.next = bits::<7>(1);
                             self.job.next.kind = bits::<2>(2);
                             self.job.next.count = bits::<4>(1);
+                        } else if self.at_once.val() {
+                            self.issue.next = true;
+                            self.used.next = bit_cast::<7, 4>(self.take.val());
+                            self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
+                            self.enlist.next = self.leaves_rest.val();
+                            if self.row.val().flush {
+                                self.job.next.kind = bits::<2>(1);
+                            }
                         } else {
                             self.enlist.next = !self.row.val().active & !self.row.val().parked;
                         }

@@ -197,6 +197,7 @@ impl Bench {
                 assert_eq!(get("err") == 1, bad, "queue {qpn} index {index}");
                 if !bad {
                     assert_eq!(head, expected[..8], "queue {qpn} index {index}");
+                    assert_eq!(layout.get_words(&offer, "sge"), expected[8..12], "queue {qpn} index {index}");
                 }
                 self.check_contents(handle, &expected, bad);
             }
@@ -392,6 +393,25 @@ fn throughput_of_many_queues() {
         assert!(bench.tb.cycles() - start < 400, "{} offers in 400 cycles", offers.len());
     }
     println!("{} doorbells to offers in {} cycles, reads take 5..80", 2 * QUEUES, bench.tb.cycles() - start);
+}
+
+/// Exact cycles of an idle unit: doorbell to read command, row to offer.
+#[test]
+fn an_idle_unit_loses_no_time() {
+    let mut bench = Bench::new("sq", 0);
+    bench.run(40);
+    bench.create(3, &RingModel { log_size: 4, ..Default::default() }, true);
+    bench.run(20);
+    let (commands, rows) = bench.reads.ports();
+    for index in 1..=3 {
+        bench.doorbell(3, index, 0);
+        assert_eq!(bench.tb.latency(&commands, 40), 7, "doorbell to read command");
+        let command = commands.pop().expect("taken");
+        let (cmd, row) = (Fields::of::<crate::msg::RdCmd>(), Fields::of::<crate::msg::RdRow>());
+        rows.push(row.pack(&[("tag", cmd.get(&command, "tag")), ("last", 1)]));
+        assert_eq!(bench.tb.latency(&bench.offers, 40), 2, "row to offer");
+        bench.tb.run(20);
+    }
 }
 
 #[test]

@@ -48,14 +48,13 @@ pub struct WqeStore {
     pub tag_done: Signal<Out, Bit>,
     pub tag_err: Signal<Out, Bit>,
     pub tag: Signal<Out, Bits<6>>,
-    /// First 32 bytes of buffer `head_addr`, one cycle later.
+    /// First 48 bytes of buffer `head_addr`, in the same cycle: the head and what follows it.
     pub head_addr: Signal<In, Bits<6>>,
     pub head: Signal<Out, Bits<256>>,
+    pub sge: Signal<Out, Bits<128>>,
     rows: Ram<Bits<512>, 9>,
-    heads: Ram<Bits<256>, 6>,
+    heads: RamAsync<Bits<384>, 6>,
     map: RamAsync<Bits<6>, 9>,
-    rd: DFF<RdRow>,
-    rd_valid: DFF<Bit>,
     filled: DFF<Bits<64>>,
     failed: DFF<Bits<64>>,
     set_mask: BinToOneHot<64, 6>,
@@ -70,6 +69,7 @@ pub struct WqeStore {
     granule: DFF<Bits<2>>,
     lane: IndexMux<Bits<128>, 4, 2>,
     booting: Signal<Local, Bit>,
+    first: Signal<Local, Bits<384>>,
     rd_tag: Signal<Local, Bits<8>>,
     stride: Signal<Local, Bits<2>>,
     rd_row: Signal<Local, Bits<3>>,
@@ -88,7 +88,7 @@ pub struct WqeStore {
 impl Logic for WqeStore {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, rd, rd_valid, filled, failed, boot, look_valid, look_err, granule);
+        dff_setup!(self, clock, filled, failed, boot, look_valid, look_err, granule);
         clock!(self, clock, rows, heads, map, frees, list, reads, answers);
         self.frees.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
@@ -110,13 +110,11 @@ impl Logic for WqeStore {
         self.frees.m.ready.next = !self.booting.val() & self.list.s.ready.val();
         self.freed.next = !self.booting.val() & self.list.s.ready.val() & self.frees.m.valid.val();
 
-        // Fetched rows: one register, then straight into the buffer the map names.
+        // Fetched rows go straight into the buffer the map names.
         self.s_rd.ready.next = true;
-        self.rd.d.next = self.s_rd.data.val();
-        self.rd_valid.d.next = self.s_rd.valid.val();
-        self.rd_tag.next = self.rd.q.val().tag;
-        self.rd_row.next = self.rd.q.val().row;
-        self.rd_data.next = self.rd.q.val().data;
+        self.rd_tag.next = self.s_rd.data.val().tag;
+        self.rd_row.next = self.s_rd.data.val().row;
+        self.rd_data.next = self.s_rd.data.val().data;
         self.stride.next = self.rd_tag.val().get_bits::<2>(6);
         self.sub_mask.next = bits::<3>(7);
         match self.stride.val().index() {
@@ -138,31 +136,33 @@ impl Logic for WqeStore {
         self.map.write_data.next = self.map_handle.val();
         self.map.write_en.next = self.map_we.val();
         self.tag.next = self.rd_tag.val().get_bits::<6>(0);
-        self.tag_done.next = self.rd_valid.q.val() & self.rd.q.val().last;
-        self.tag_err.next = self.rd_valid.q.val() & self.rd.q.val().last & self.rd.q.val().err;
+        self.tag_done.next = self.s_rd.valid.val() & self.s_rd.data.val().last;
+        self.tag_err.next = self.s_rd.valid.val() & self.s_rd.data.val().last & self.s_rd.data.val().err;
 
         // Row memory: fetched rows first, a direct write when there is none.
-        self.put_ready.next = !self.rd_valid.q.val();
-        self.put_go.next = self.put_en.val() & !self.rd_valid.q.val();
+        self.put_ready.next = !self.s_rd.valid.val();
+        self.put_go.next = self.put_en.val() & !self.s_rd.valid.val();
         self.rows.write_addr.next = (bit_cast::<9, 6>(self.put_handle.val())) << 3;
         self.rows.write_data.next = self.put_data.val();
         self.heads.write_addr.next = self.put_handle.val();
-        self.heads.write_data.next = self.put_data.val().get_bits::<256>(0);
+        self.heads.write_data.next = self.put_data.val().get_bits::<384>(0);
         self.heads.write_en.next = self.put_go.val();
-        self.rows.write_en.next = self.put_go.val() | self.rd_valid.q.val();
+        self.rows.write_en.next = self.put_go.val() | self.s_rd.valid.val();
         self.set_mask.x.next = self.put_handle.val();
         self.fill.next = self.put_go.val();
-        if self.rd_valid.q.val() {
+        if self.s_rd.valid.val() {
             self.rows.write_addr.next = (bit_cast::<9, 6>(self.map.read_data.val()) << 3) | bit_cast::<9, 3>(self.sub.val());
             self.rows.write_data.next = self.rd_data.val();
             self.heads.write_addr.next = self.map.read_data.val();
-            self.heads.write_data.next = self.rd_data.val().get_bits::<256>(0);
+            self.heads.write_data.next = self.rd_data.val().get_bits::<384>(0);
             self.heads.write_en.next = !self.sub.val().any();
             self.set_mask.x.next = self.map.read_data.val();
             self.fill.next = self.sub.val() == self.sub_mask.val();
         }
         self.heads.read_addr.next = self.head_addr.val();
-        self.head.next = self.heads.read_data.val();
+        self.first.next = self.heads.read_data.val();
+        self.head.next = self.first.val().get_bits::<256>(0);
+        self.sge.next = self.first.val().get_bits::<128>(256);
 
         // Filled and failed marks.
         self.set_mask.en.next = self.fill.val();
@@ -173,7 +173,7 @@ impl Logic for WqeStore {
             self.filled.d.next = self.filled.q.val() | self.set_mask.y.val() | self.open_mask.y.val();
         }
         self.failed.d.next = self.failed.q.val() & !self.open_mask.y.val();
-        if self.rd_valid.q.val() & self.rd.q.val().err {
+        if self.s_rd.valid.val() & self.s_rd.data.val().err {
             self.failed.d.next = (self.failed.q.val() | self.set_mask.y.val()) & !self.open_mask.y.val();
         }
         self.done.next = self.filled.q.val();
@@ -202,7 +202,6 @@ impl Logic for WqeStore {
 
         if self.reset.val() {
             self.boot.d.next = bits::<7>(0);
-            self.rd_valid.d.next = false;
             self.look_valid.d.next = false;
         }
     }
