@@ -123,6 +123,10 @@ impl Card {
             card.model.tick();
         }
         card.model.set(card.ports.reset, 0);
+        for _ in 0..4 {
+            // The core registers its reset: no access in the cycle in which the input falls.
+            card.model.tick();
+        }
         Ok(card)
     }
 
@@ -160,10 +164,10 @@ impl Card {
 
     /// Runs one clock cycle.
     pub fn cycle(&mut self, cycle: u64, now: u32, trace: &mut Option<Vec<Event>>) {
+        // The card's outputs come from registers (`boundary_outputs_are_registered` holds it to that), so they can be sampled before the edge is evaluated.
         self.drive(cycle, now);
-        self.model.settle();
         self.sample(cycle, trace);
-        self.model.edge();
+        self.model.cycle();
     }
 
     fn drive(&mut self, cycle: u64, now: u32) {

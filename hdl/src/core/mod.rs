@@ -23,7 +23,7 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock)]
 pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous, active high.
+    /// Synchronous, active high. Registered once inside: buses stay idle for the first two cycles after it falls.
     pub reset: Signal<In, Bit>,
     /// Ticks of 1.024 us, counted by the shell.
     pub now: Signal<In, Bits<32>>,
@@ -91,6 +91,9 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     error_from_complete: MsgFifo<QpError, LQ>,
     req_errors: MsgArb<QpError, 2>,
     resp_errors: MsgArb<QpError, 2>,
+    /// Registered here: one fan-out tree for the whole core, and inputs that a simulator need not follow through every block.
+    reset_q: DFF<Bit>,
+    now_q: DFF<Bits<32>>,
     nothing: Constant<Bit>,
     counted: Signal<Local, Bits<128>>,
 }
@@ -197,6 +200,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             error_from_complete: Default::default(),
             req_errors: Default::default(),
             resp_errors: Default::default(),
+            reset_q: Default::default(),
+            now_q: Default::default(),
             nothing: Constant::new(false),
             counted: Default::default(),
         }
@@ -208,47 +213,50 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
 {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, reset_q, now_q);
+        self.reset_q.d.next = self.reset.val();
+        self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
         clock!(self, clock, req_tx, gather, tx_ops, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch, requests, responses);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, req_errors, resp_errors);
-        self.csr.reset.next = self.reset.val();
-        self.doorbell.reset.next = self.reset.val();
-        self.admin.reset.next = self.reset.val();
-        self.switch.reset.next = self.reset.val();
-        self.stats.reset.next = self.reset.val();
-        self.dma_rd.reset.next = self.reset.val();
-        self.dma_wr.reset.next = self.reset.val();
-        self.sq.reset.next = self.reset.val();
-        self.rq.reset.next = self.reset.val();
-        self.cq.reset.next = self.reset.val();
-        self.eq.reset.next = self.reset.val();
-        self.req_ctx.reset.next = self.reset.val();
-        self.rsp_ctx.reset.next = self.reset.val();
-        self.path_ctx.reset.next = self.reset.val();
-        self.keys.reset.next = self.reset.val();
-        self.req_tx.reset.next = self.reset.val();
-        self.gather.reset.next = self.reset.val();
-        self.tx_ops.reset.next = self.reset.val();
-        self.header.reset.next = self.reset.val();
-        self.ackgen.reset.next = self.reset.val();
-        self.egress.reset.next = self.reset.val();
-        self.tracker.reset.next = self.reset.val();
-        self.timers.reset.next = self.reset.val();
-        self.req_rx.reset.next = self.reset.val();
-        self.front.reset.next = self.reset.val();
-        self.cells.reset.next = self.reset.val();
-        self.dispatch.reset.next = self.reset.val();
-        self.requests.reset.next = self.reset.val();
-        self.responses.reset.next = self.reset.val();
-        self.resp.reset.next = self.reset.val();
-        self.place.reset.next = self.reset.val();
-        self.mover.reset.next = self.reset.val();
-        self.complete.reset.next = self.reset.val();
-        self.error_to_req.reset.next = self.reset.val();
-        self.error_to_resp.reset.next = self.reset.val();
-        self.error_from_complete.reset.next = self.reset.val();
-        self.req_errors.reset.next = self.reset.val();
-        self.resp_errors.reset.next = self.reset.val();
+        self.csr.reset.next = self.reset_q.q.val();
+        self.doorbell.reset.next = self.reset_q.q.val();
+        self.admin.reset.next = self.reset_q.q.val();
+        self.switch.reset.next = self.reset_q.q.val();
+        self.stats.reset.next = self.reset_q.q.val();
+        self.dma_rd.reset.next = self.reset_q.q.val();
+        self.dma_wr.reset.next = self.reset_q.q.val();
+        self.sq.reset.next = self.reset_q.q.val();
+        self.rq.reset.next = self.reset_q.q.val();
+        self.cq.reset.next = self.reset_q.q.val();
+        self.eq.reset.next = self.reset_q.q.val();
+        self.req_ctx.reset.next = self.reset_q.q.val();
+        self.rsp_ctx.reset.next = self.reset_q.q.val();
+        self.path_ctx.reset.next = self.reset_q.q.val();
+        self.keys.reset.next = self.reset_q.q.val();
+        self.req_tx.reset.next = self.reset_q.q.val();
+        self.gather.reset.next = self.reset_q.q.val();
+        self.tx_ops.reset.next = self.reset_q.q.val();
+        self.header.reset.next = self.reset_q.q.val();
+        self.ackgen.reset.next = self.reset_q.q.val();
+        self.egress.reset.next = self.reset_q.q.val();
+        self.tracker.reset.next = self.reset_q.q.val();
+        self.timers.reset.next = self.reset_q.q.val();
+        self.req_rx.reset.next = self.reset_q.q.val();
+        self.front.reset.next = self.reset_q.q.val();
+        self.cells.reset.next = self.reset_q.q.val();
+        self.dispatch.reset.next = self.reset_q.q.val();
+        self.requests.reset.next = self.reset_q.q.val();
+        self.responses.reset.next = self.reset_q.q.val();
+        self.resp.reset.next = self.reset_q.q.val();
+        self.place.reset.next = self.reset_q.q.val();
+        self.mover.reset.next = self.reset_q.q.val();
+        self.complete.reset.next = self.reset_q.q.val();
+        self.error_to_req.reset.next = self.reset_q.q.val();
+        self.error_to_resp.reset.next = self.reset_q.q.val();
+        self.error_from_complete.reset.next = self.reset_q.q.val();
+        self.req_errors.reset.next = self.reset_q.q.val();
+        self.resp_errors.reset.next = self.reset_q.q.val();
 
         // Registers
         self.csr.aw_valid.next = self.csr_aw_valid.val();
@@ -268,7 +276,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.csr.r_ready.next = self.csr_r_ready.val();
         self.csr_r_data.next = self.csr.r_data.val();
         self.csr_r_resp.next = self.csr.r_resp.val();
-        self.csr.tick.next = self.now.val();
+        self.csr.tick.next = self.now_q.q.val();
         self.csr.fatal.next = self.nothing.val();
         for i in 0..4 {
             self.admin.admin_sq[i].next = self.csr.admin_sq[i].val();
@@ -394,8 +402,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<TimerCmd>::join(&mut self.req_tx.m_timer, &mut self.timers.s_cmd[0]);
         MsgSrc::<TimerCmd>::join(&mut self.req_rx.m_timer, &mut self.timers.s_cmd[1]);
         MsgSrc::<TimerEvent>::join(&mut self.timers.m_event, &mut self.req_rx.s_timer);
-        self.timers.now.next = self.now.val();
-        self.cq.now.next = self.now.val();
+        self.timers.now.next = self.now_q.q.val();
+        self.cq.now.next = self.now_q.q.val();
         MsgSrc::<TrackWrite>::join(&mut self.req_tx.m_track, &mut self.tracker.s_write);
         MsgSrc::<TrackRead>::join(&mut self.req_rx.m_track, &mut self.tracker.s_read);
         MsgSrc::<TrackEntry>::join(&mut self.tracker.m_entry, &mut self.req_rx.s_track);

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// How hard the C++ compiler works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,13 @@ impl OptLevel {
     fn flag(self) -> &'static str {
         match self {
             OptLevel::O1 => "-O1",
-            OptLevel::O3 => "-O3",
+            OptLevel::O3 => "-O3 -march=native",
         }
     }
 }
 
+/// Size of generated files and functions: g++ needs more than linear time for a function, and one huge function keeps the other core idle.
+const SPLIT: [&str; 4] = ["--output-split", "20000", "--output-split-cfuncs", "3000"];
 /// Bytes of generated C++ joined into one translation unit.
 const UNIT_BYTES: u64 = 200_000;
 /// Translation units compiled at the same time.
@@ -63,7 +65,7 @@ impl Builder {
     /// Loads the library, building it first when the cache does not hold it.
     pub fn build(&self) -> Result<Library, Error> {
         let verilator = verilator()?;
-        let flags = format!("{:?} trace={} {}", self.opt, self.trace, cxx());
+        let flags = format!("{:?} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx(), cpu());
         let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
@@ -85,7 +87,7 @@ impl Builder {
         let mut command = Command::new(&verilator.program);
         command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]);
         command.args(["-Wno-fatal", "-Wno-lint", "--default-language", "1364-2005"]);
-        command.args(["--timescale", "1ns/1ns", "--output-split", "20000", "--prefix", "Vdut"]);
+        command.args(["--timescale", "1ns/1ns", "--prefix", "Vdut"]).args(SPLIT);
         if self.trace {
             command.arg("--trace-fst");
         }
@@ -94,8 +96,9 @@ impl Builder {
 
         let header = obj.join("Vdut.h");
         let text = fs::read_to_string(&header).map_err(Error::io(&header))?;
+        let root = fs::read_to_string(obj.join("Vdut___024root.h")).unwrap_or_default();
         let shim_path = obj.join("ferric_shim.cpp");
-        fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?)).map_err(Error::io(&shim_path))?;
+        fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?, shim::previous_clock(&root))).map_err(Error::io(&shim_path))?;
 
         let runtime = Runtime::get(verilator, self.trace)?;
         let header = runtime.header(self.opt)?;
@@ -227,7 +230,7 @@ impl Runtime {
 
     /// The cache directory for `what` with these flags, filled by `make` if it is not there yet.
     fn once(&self, what: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
-        let parts = [what, &self.flags.join(" "), &cxx(), &self.verilator.version, shim::SHIM_VERSION];
+        let parts = [what, &self.flags.join(" "), &cxx(), cpu(), &self.verilator.version, shim::SHIM_VERSION];
         let dir = cache_dir().join(format!("runtime-{}", content_hash(&parts)));
         let done = dir.join("done");
         if !done.is_file() {
@@ -248,9 +251,18 @@ impl Runtime {
 
     fn compiler(&self, opt: &str) -> Command {
         let mut command = Command::new(cxx());
-        command.args(&self.flags).arg(opt);
+        command.args(&self.flags).args(opt.split(' '));
         command
     }
+}
+
+/// What this processor can do, as text: libraries compiled for one must not be found on another that shares the cache.
+fn cpu() -> &'static str {
+    static CPU: OnceLock<String> = OnceLock::new();
+    CPU.get_or_init(|| {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        info.lines().find(|line| line.starts_with("flags") || line.starts_with("Features")).unwrap_or_default().to_string()
+    })
 }
 
 /// An exclusive file lock beside a cache entry; creates the entry's directory.

@@ -52,6 +52,7 @@ struct Symbols {
     delete: unsafe extern "C" fn(*mut c_void),
     storage: unsafe extern "C" fn(*mut c_void, u32) -> *mut c_void,
     eval: unsafe extern "C" fn(*mut c_void),
+    cycle: unsafe extern "C" fn(*mut c_void),
     trace_open: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     trace_dump: unsafe extern "C" fn(*mut c_void, u64),
 }
@@ -92,6 +93,7 @@ impl Library {
                 delete: *library.get(b"ferric_delete").map_err(fail)?,
                 storage: *library.get(b"ferric_port_storage").map_err(fail)?,
                 eval: *library.get(b"ferric_eval").map_err(fail)?,
+                cycle: *library.get(b"ferric_cycle").map_err(fail)?,
                 trace_open: *library.get(b"ferric_trace_open").map_err(fail)?,
                 trace_dump: *library.get(b"ferric_trace_dump").map_err(fail)?,
             };
@@ -171,7 +173,6 @@ impl Model {
     }
 
     /// Writes an input of up to 64 bits (wider ones are zero extended). Panics if the value does not fit.
-    #[inline]
     pub fn set(&mut self, port: PortId, value: u64) {
         let width = self.info(port).width;
         assert!(width >= 64 || value >> width == 0, "{value:#x} does not fit `{}`", self.info(port).name);
@@ -183,7 +184,6 @@ impl Model {
     }
 
     /// Reads a port of up to 64 bits. Panics on wider ones.
-    #[inline]
     pub fn get(&self, port: PortId) -> u64 {
         let storage = self.bytes(port);
         assert!(storage.len() <= 8, "`{}` is wider than 64 bits", self.info(port).name);
@@ -194,7 +194,6 @@ impl Model {
 
     /// Writes an input of any width, least significant word first. Panics unless there are exactly
     /// `width.div_ceil(32)` words and the value fits.
-    #[inline]
     pub fn set_wide(&mut self, port: PortId, words: &[u32]) {
         let width = self.info(port).width as usize;
         assert_eq!(words.len(), width.div_ceil(32), "words of `{}`", self.info(port).name);
@@ -207,7 +206,6 @@ impl Model {
 
     /// Reads a port of any width, least significant word first. Panics unless there are exactly
     /// `width.div_ceil(32)` words.
-    #[inline]
     pub fn get_wide(&self, port: PortId, words: &mut [u32]) {
         let storage = self.bytes(port);
         assert_eq!(words.len(), storage.len().div_ceil(4), "words of `{}`", self.info(port).name);
@@ -220,7 +218,6 @@ impl Model {
 
     /// Writes an input of any width, least significant byte first. Panics unless there are exactly
     /// `width.div_ceil(8)` bytes and the value fits.
-    #[inline]
     pub fn set_bytes(&mut self, port: PortId, bytes: &[u8]) {
         let width = self.info(port).width;
         let top = bytes.last().copied().unwrap_or(0);
@@ -230,13 +227,11 @@ impl Model {
 
     /// Reads a port of any width, least significant byte first. Panics unless there are exactly
     /// `width.div_ceil(8)` bytes.
-    #[inline]
     pub fn get_bytes(&self, port: PortId, bytes: &mut [u8]) {
         bytes.copy_from_slice(self.bytes(port));
     }
 
     /// A port's storage, `width.div_ceil(8)` bytes, least significant first.
-    #[inline]
     pub fn bytes(&self, port: PortId) -> &[u8] {
         let len = self.info(port).bytes();
         // SAFETY: the port's storage is at least that long (Verilator rounds widths up to 8, 16, 32, 64 or n*32
@@ -244,7 +239,6 @@ impl Model {
         unsafe { std::slice::from_raw_parts(self.storage[port.0 as usize], len) }
     }
 
-    #[inline]
     fn bytes_mut(&mut self, port: PortId) -> &mut [u8] {
         let len = self.info(port).bytes();
         // SAFETY: as in `bytes`, and `&mut self` makes the access exclusive.
@@ -252,14 +246,12 @@ impl Model {
     }
 
     /// Evaluates the model as it stands (for tops without a clock).
-    #[inline]
     pub fn eval(&mut self) {
         // SAFETY: `raw` is a live instance of this library.
         unsafe { (self.library.0.symbols.eval)(self.raw) }
     }
 
     /// Clock low and evaluate: outputs show what is sampled at the coming edge. May be repeated in one cycle.
-    #[inline]
     pub fn settle(&mut self) {
         if let Some(clock) = self.clock {
             self.set(clock, 0);
@@ -268,7 +260,6 @@ impl Model {
     }
 
     /// Clock high and evaluate: the registers take their next values; time advances by [`CYCLE_NS`].
-    #[inline]
     pub fn edge(&mut self) {
         self.dump(self.cycles * CYCLE_NS);
         if let Some(clock) = self.clock {
@@ -280,10 +271,20 @@ impl Model {
     }
 
     /// One whole cycle: [`Model::settle`], then [`Model::edge`].
-    #[inline]
     pub fn tick(&mut self) {
         self.settle();
         self.edge();
+    }
+
+    /// One whole cycle in one evaluation, for tops whose outputs come from registers only: what the outputs show before the
+    /// call is what is sampled at this edge, whatever the inputs are. Twice as fast as [`Model::tick`].
+    pub fn cycle(&mut self) {
+        if self.tracing {
+            return self.tick();
+        }
+        // SAFETY: `raw` is a live instance of this library.
+        unsafe { (self.library.0.symbols.cycle)(self.raw) }
+        self.cycles += 1;
     }
 
     /// Edges so far.

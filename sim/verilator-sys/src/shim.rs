@@ -4,7 +4,7 @@ use crate::error::Error;
 use std::fmt::Write;
 
 /// Part of the content hash: change it whenever the generated shim or the compile flags change.
-pub(crate) const SHIM_VERSION: &str = "2";
+pub(crate) const SHIM_VERSION: &str = "3";
 
 /// One `VL_IN*`/`VL_OUT*` declaration.
 #[derive(Debug, PartialEq)]
@@ -25,6 +25,13 @@ pub(crate) fn parse_ports(header: &str, top: &str) -> Result<Vec<PortDecl>, Erro
         .filter(|line| line.starts_with("VL_IN") || line.starts_with("VL_OUT"))
         .map(|line| parse_port(line).ok_or_else(|| Error::Header { top: top.into(), line: line.into() }))
         .collect()
+}
+
+/// The member of Verilator's root class (text of `Vdut___024root.h`) that holds the clock's value at the last evaluation.
+/// Its name is not part of Verilator's interface: without it a cycle costs one more evaluation, nothing else.
+pub(crate) fn previous_clock(root: &str) -> Option<&str> {
+    let words = root.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.into_iter().find(|word| word.starts_with("__Vtrig") && word.ends_with("prev__TOP__clock"))
 }
 
 fn parse_port(line: &str) -> Option<PortDecl> {
@@ -62,7 +69,9 @@ fn decode(member: &str) -> String {
 }
 
 /// The shim: a port table, the life cycle, evaluation and tracing behind C names.
-pub(crate) fn generate(ports: &[PortDecl]) -> String {
+///
+/// `previous_clock`: the member of the root class in which Verilator keeps the clock's last value, if it has one.
+pub(crate) fn generate(ports: &[PortDecl], previous_clock: Option<&str>) -> String {
     let mut table = String::new();
     let mut pointers = String::new();
     for (index, port) in ports.iter().enumerate() {
@@ -70,13 +79,21 @@ pub(crate) fn generate(ports: &[PortDecl]) -> String {
         let _ = writeln!(table, "  {{\"{name}\", {width}, {}}},", u32::from(*input));
         let _ = writeln!(pointers, "    case {index}: return &t->{member};");
     }
+    let cycle = match (previous_clock, ports.iter().any(|port| port.name == "clock")) {
+        (Some(member), true) => format!("t->rootp->{member} = 0; t->clock = 1; t->eval();"),
+        (None, true) => "t->clock = 0; t->eval(); t->clock = 1; t->eval();".into(),
+        (_, false) => "t->eval();".into(),
+    };
     SHIM.replace("@TABLE@", &table)
         .replace("@POINTERS@", &pointers)
         .replace("@COUNT@", &ports.len().to_string())
+        .replace("@ROOT@", if previous_clock.is_some() { "#include \"Vdut___024root.h\"" } else { "" })
+        .replace("@CYCLE@", &cycle)
 }
 
 const SHIM: &str = r#"
 #include "Vdut.h"
+@ROOT@
 struct FerricPort { const char* name; uint32_t width; uint32_t input; };
 static const FerricPort kPorts[] = {
 @TABLE@  {nullptr, 0, 0}
@@ -109,6 +126,10 @@ EXPORT void* ferric_port_storage(void* p, uint32_t index) {
   }
 }
 EXPORT void ferric_eval(void* p) { static_cast<FerricModel*>(p)->top->eval(); }
+EXPORT void ferric_cycle(void* p) {
+  Vdut* t = static_cast<FerricModel*>(p)->top;
+  @CYCLE@
+}
 EXPORT int ferric_trace_open(void* p, const char* path) {
 #if VM_TRACE
   auto* m = static_cast<FerricModel*>(p);

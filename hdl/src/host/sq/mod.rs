@@ -100,7 +100,7 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.turn.d.next = !self.second.val();
 
         self.sched.freed.next = self.store.freed.val();
-        self.sched.wqe_taken.next = self.store.put_en.val() & self.store.put_ready.val();
+        self.sched.wqe_taken.next = self.fetch.put_en.val() & self.store.put_ready.val();
         self.store.map_we.next = self.fetch.map_we.val();
         self.store.map_addr.next = self.fetch.map_addr.val();
         self.store.map_handle.next = self.fetch.map_handle.val();
