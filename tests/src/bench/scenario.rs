@@ -36,7 +36,7 @@ pub fn bulk(pair: &Pair, mtu: Mtu, path: &Path) -> Result<(), Error> {
     let mut back = Flow::new(pair, &wire, 262_144, 4, true)?;
     let mut flows = [(&mut there, WrOpcode::Write), (&mut back, WrOpcode::Write)];
     run_all(pair, &mut flows, 4, 400_000)?;
-    traced(pair, path, || run_all(pair, &mut flows, 12, 400_000))
+    traced(pair, path, || run_all(pair, &mut flows, 32, 400_000))
 }
 
 /// 64-byte WRITEs on `qps` queue pairs, one direction or both.
