@@ -8,6 +8,7 @@ pub mod emit;
 pub mod host;
 pub mod lint;
 pub mod msg;
+pub mod mutants;
 pub mod net;
 pub mod prim;
 pub mod rdma;

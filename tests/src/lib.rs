@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod hostile;
+pub mod mutants;
 pub mod pair;
 pub mod replay;
 pub mod soak;

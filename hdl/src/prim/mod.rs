@@ -22,7 +22,7 @@ pub mod sized;
 pub mod spread;
 pub mod sum;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod word;
 pub mod xor_matrix;
 

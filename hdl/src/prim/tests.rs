@@ -37,8 +37,13 @@ impl Bundle {
         self.text += &text;
     }
 
+    fn text(&self, top: &str) -> String {
+        format!("{}\nmodule {top}(input wire clock,\n{});\n{}endmodule\n", self.text, self.ports.join(",\n"), self.instances)
+    }
+
     fn build(self, top: &str) -> Sim {
-        let text = format!("{}\nmodule {top}(input wire clock,\n{});\n{}endmodule\n", self.text, self.ports.join(",\n"), self.instances);
+        let text = self.text(top);
+        let text = crate::mutants::requested(&text).unwrap_or(text);
         let library = Builder::new(text, top).build().unwrap_or_else(|e| panic!("{e}"));
         Sim(library.instance(None).unwrap_or_else(|e| panic!("{e}")))
     }
@@ -314,6 +319,11 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
             as2[w] = data;
         }
     }
+}
+
+/// The text of the leaves at W=64.
+pub(crate) fn leaves64() -> String {
+    bundle::<64, 8, 3, 4>().text("prims64")
 }
 
 fn run<const W: usize, const K: usize, const LK: usize, const L: usize>(top: &str) {

@@ -7,7 +7,7 @@ pub mod fifo;
 pub mod fork;
 pub mod slice;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod wide;
 
 pub use arb::{AxisArb, MsgArb};

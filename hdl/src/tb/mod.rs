@@ -55,12 +55,17 @@ impl Tb {
     /// A test bench for Verilog text that is there already.
     pub fn from_verilog(name: &str, verilog: &str, seed: u64) -> Tb {
         let seed = std::env::var("FERRIC_SEED").ok().map_or(seed, |text| parse_seed(&text));
-        if let Err(faults) = crate::lint::check(name, verilog) {
+        let mutated = crate::mutants::requested(verilog);
+        // A mutant is for the test to catch, not for the gate.
+        let fit = if mutated.is_none() { crate::lint::check(name, verilog) } else { Ok(()) };
+        if let Err(faults) = fit {
             panic!("the lint gate refuses `{name}`:\n{}", faults.join("\n"));
         }
         let trace = std::env::var_os("FERRIC_TRACE").map(|_| trace_path(name, seed));
+        let broken = if mutated.is_some() { crate::mutants::BROKEN } else { "the model" };
+        let verilog = mutated.as_deref().unwrap_or(verilog);
         let library = Builder::new(verilog, name).opt(OptLevel::O1).trace(trace.is_some()).build();
-        let model = library.and_then(|library| library.instance(trace.as_deref())).unwrap_or_else(|e| panic!("{e}"));
+        let model = library.and_then(|library| library.instance(trace.as_deref())).unwrap_or_else(|e| panic!("{broken}: {e}"));
         let mut tb =
             Tb { model, name: name.into(), seed, rng: Rng::new(seed), ports: Vec::new(), registered: true };
         tb.reset();

@@ -1,6 +1,6 @@
-//! The long tests: `soak random`, `soak hostile`. See `./scripts/soak --help`.
+//! The long tests: `soak random`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
-use ferric_tests::hostile;
+use ferric_tests::{hostile, mutants};
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use std::process::ExitCode;
 
@@ -45,6 +45,21 @@ enum What {
         #[arg(long, default_value_t = 1000)]
         requests: u64,
     },
+    /// Defects put into the gateware one at a time: does a block test notice?
+    Mutants {
+        /// Only mutants whose name contains this (may be repeated).
+        #[arg(long)]
+        only: Vec<String>,
+        /// Only names them.
+        #[arg(long)]
+        list: bool,
+        /// Mutants at a time.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Does not first run the tests without a mutant.
+        #[arg(long)]
+        no_baseline: bool,
+    },
 }
 
 /// Every reject the attack is meant to provoke.
@@ -64,7 +79,32 @@ fn main() -> ExitCode {
     match Options::parse().what {
         What::Random { seed, seeds, qps, messages, max_bytes, width } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width }),
         What::Hostile { seed, frames, requests } => attack(hostile::Plan { seed, frames, requests }),
+        What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
+            Ok(chosen) => {
+                chosen.iter().for_each(|m| println!("{:26} {}", m.name, m.what));
+                ExitCode::SUCCESS
+            }
+            Err(e) => failure(&e),
+        },
+        What::Mutants { only, jobs, no_baseline, .. } => mutate(&mutants::Plan { only, jobs, no_baseline }),
     }
+}
+
+fn failure(why: &str) -> ExitCode {
+    println!("FAILED: {why}");
+    ExitCode::FAILURE
+}
+
+fn mutate(plan: &mutants::Plan) -> ExitCode {
+    let (text, clean) = match mutants::run(plan) {
+        Ok(verdicts) => mutants::report(&verdicts),
+        Err(e) => return failure(&e),
+    };
+    if let Err(e) = mutants::save(&text) {
+        return failure(&format!("{}: {e}", mutants::report_path().display()));
+    }
+    println!("{text}report: {}", mutants::report_path().display());
+    if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn attack(plan: hostile::Plan) -> ExitCode {

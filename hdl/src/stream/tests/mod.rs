@@ -1,6 +1,6 @@
 //! Stream blocks under random stalls, at full rate, at W=64 and W=512, plain and as chaos builds.
 
-mod yard;
+pub(crate) mod yard;
 
 use crate::stream::chaos;
 use crate::tb::{AxisSink, AxisSource, Tb};

@@ -1,0 +1,65 @@
+use super::list::parse;
+use super::*;
+use crate::prim::sum::{Diff, Sum};
+use crate::roce::requester::Requester;
+use crate::stream::tests::yard::Yard;
+use crate::tops;
+use std::collections::BTreeMap;
+
+const TEXT: &str = "\n\nmodule top(a,b);\n    x = a + b;\nendmodule\n\nmodule top$sub$0(a);\n    if (a[(12)+:(3)] == 3'h1) begin\n        yx = a;\n        x = a;\n    end\nendmodule\n";
+
+fn mutant(module: &str, find: &str, put: &str) -> Mutant {
+    let text = format!("[m]\nwhat = w\ntop = t\ntests = a b\nmodule = {module}\nfind = {find}\nput = {put}\n");
+    parse(&text).unwrap().remove(0)
+}
+
+#[test]
+fn a_mutant_changes_what_it_says_and_nothing_else() {
+    let changed = |m: Mutant| match m.apply(TEXT).unwrap() {
+        Outcome::Mutated(text, modules) => (text, modules.join(" ")),
+        Outcome::Untouched => (String::new(), String::new()),
+    };
+    assert_eq!(changed(mutant(".", "a `+` b", "-")), (TEXT.replace("a + b", "a - b"), "top".into()));
+    assert_eq!(changed(mutant("sub$*", "a[(#)+:(#)] `==` 3'h1", "!=")), (TEXT.replace("==", "!="), "top$sub$0".into()));
+    assert_eq!(changed(mutant("none | sub*", "x = a;", "x = b;")).0, TEXT.replace(" x = a;", " x = b;"), "not inside `yx`");
+    assert_eq!(changed(mutant("*ub$0", "begin yx = a;", "begin")).0, TEXT.replace("begin\n        yx = a;", "begin"), "over a line's end");
+    assert_eq!(changed(mutant("=top", "x =", "y =")).1, "top");
+}
+
+#[test]
+fn a_mutant_that_does_not_fit_says_so() {
+    assert_eq!(mutant("sub", "x = a;", "").apply(TEXT), Ok(Outcome::Untouched));
+    let error = |m: Mutant| m.apply(TEXT).unwrap_err();
+    assert!(error(mutant("sub*", "x = c;", "")).contains("occurs 0 times in `top$sub$0`, not 1"));
+    assert!(error(mutant("sub*", "= a;", "")).contains("occurs 2 times"));
+    assert!(error(mutant(".", "a ` b", "")).contains("backticks"));
+    for text in ["what = w", "[m]\nwho = w", "[m]\nwhat = w\ntop = t\nmodule = .\nfind = f", "[m]\nnothing"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+/// The list still fits the gateware: so a change of a block shows here, not first in the long run.
+#[test]
+fn every_mutant_finds_its_place() {
+    let mut emitted: BTreeMap<String, String> = BTreeMap::new();
+    let mut faults = Vec::new();
+    let all = list().unwrap();
+    for mutant in &all {
+        let verilog = emitted.entry(mutant.top.clone()).or_insert_with(|| match mutant.top.as_str() {
+            "sum64" => crate::emit::emit("sum64", Sum::<64>::default()).unwrap(),
+            "diff52" => crate::emit::emit("diff52", Diff::<52>::default()).unwrap(),
+            "prims64" => crate::prim::tests::leaves64(),
+            "yard" => crate::emit::emit("yard", Yard::<64, 8, 4>::default()).unwrap(),
+            "requester3" => crate::emit::emit("requester3", Requester::<3, 10>::default()).unwrap(),
+            name => tops::find(name).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),
+        });
+        match mutant.apply(verilog) {
+            Ok(Outcome::Mutated(text, _)) if text != *verilog => {}
+            Ok(Outcome::Mutated(..)) => faults.push(format!("{}: changes nothing", mutant.name)),
+            Ok(Outcome::Untouched) => faults.push(format!("{}: no module `{}` in {}", mutant.name, mutant.module, mutant.top)),
+            Err(e) => faults.push(e),
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(all.len() >= 30, "{} mutants", all.len());
+}
