@@ -77,7 +77,9 @@ pub fn run(plan: &Plan) -> Result<Vec<Verdict>, String> {
         let started = Instant::now();
         let fate = bench.fate(mutant);
         let seconds = started.elapsed().as_secs_f32();
-        bar.println(format!("{:26} {}", mutant.name, line(&fate)));
+        // A bar without a terminal swallows its lines.
+        let said = format!("{:26} {}", mutant.name, line(&fate));
+        if bar.is_hidden() { println!("{said}") } else { bar.println(said) }
         bar.inc(1);
         Some(Verdict { mutant: mutant.clone(), fate, seconds })
     }))
