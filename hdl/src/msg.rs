@@ -66,10 +66,10 @@ messages! {
 
     // ---- requester -------------------------------------------------------------------------------------------------
     /// One packet to send. `ext`: 0 none, 1 RETH. `pay_off`: first payload byte inside the message.
-    /// `free`: last user of `handle`. `notify`: report departure with `TxDone` (transports without ACK).
+    /// `free`: last user of `handle`. `sge`: first entry of the list. `notify`: report departure with `TxDone` (transports without ACK).
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
-        handle: 6, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, }
+        handle: 6, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128, }
     /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`).
     TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.

@@ -59,7 +59,6 @@ pub const TOPS: &[Top] = tops! {
     "keys" None, MemoryKeys::<10>::default();
     "req_tx" None, RequesterTx::default();
     "gather" None, Gather::default();
-    "tx_ops" None, MsgFifo::<TxOp, 4>::default();
     "header_w64" Some(64), HeaderBuilder::<64, 8>::default();
     "header_w512" Some(512), HeaderBuilder::<512, 64>::default();
     "ackgen" None, AckGen::<8>::default();

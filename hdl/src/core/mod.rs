@@ -68,7 +68,6 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     keys: MemoryKeys<LM>,
     req_tx: RequesterTx,
     gather: Gather,
-    tx_ops: MsgFifo<TxOp, 4>,
     header: HeaderBuilder<W, K>,
     ackgen: AckGen<LQ>,
     egress: Egress<W, K, LK>,
@@ -179,7 +178,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             keys: Default::default(),
             req_tx: Default::default(),
             gather: Default::default(),
-            tx_ops: Default::default(),
             header: Default::default(),
             ackgen: Default::default(),
             egress: Default::default(),
@@ -217,7 +215,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, req_tx, gather, tx_ops, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch, requests, responses);
+        clock!(self, clock, req_tx, gather, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch, requests, responses);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, req_errors, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
@@ -236,7 +234,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.keys.reset.next = self.reset_q.q.val();
         self.req_tx.reset.next = self.reset_q.q.val();
         self.gather.reset.next = self.reset_q.q.val();
-        self.tx_ops.reset.next = self.reset_q.q.val();
         self.header.reset.next = self.reset_q.q.val();
         self.ackgen.reset.next = self.reset_q.q.val();
         self.egress.reset.next = self.reset_q.q.val();
@@ -393,8 +390,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<WqeFree>::join(&mut self.gather.m_free, &mut self.sq.s_free[1]);
         MsgSrc::<WqeRead>::join(&mut self.gather.m_wqe, &mut self.sq.s_read);
         MsgSrc::<WqeData>::join(&mut self.sq.m_read, &mut self.gather.s_wqe);
-        MsgSrc::<TxOp>::join(&mut self.req_tx.m_op, &mut self.tx_ops.s);
-        MsgSrc::<TxOp>::join(&mut self.tx_ops.m, &mut self.gather.s_op);
+        MsgSrc::<TxOp>::join(&mut self.req_tx.m_op, &mut self.gather.s_op);
         MsgSrc::<TxDone>::join(&mut self.req_tx.m_done, &mut self.req_rx.s_tx_done[0]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_done, &mut self.req_rx.s_tx_done[1]);
         MsgSrc::<CqeReq>::join(&mut self.req_tx.m_cqe, &mut self.cq.s_req[0]);

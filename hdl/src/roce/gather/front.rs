@@ -1,186 +1,167 @@
 //! First stage of the gatherer: lengths, egress slot, header order.
 
-use super::GatherJob;
+use super::Place;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{HdrOp, SlotGrant, SlotReq, TxOp};
+use crate::stream::{MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
-#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
-enum State {
-    Take,
-    Measure,
-    Ask,
-    Grant,
-    /// An order without a packet goes on without a slot.
-    Pass,
+/// A packet whose slot has been asked for. `hdr`: its header order but for the slot.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Asked {
+    hdr: HdrOp,
+    hdr_len: Bits<8>,
+    raw: Bit,
 }
 
-/// Takes packet orders, one at a time, to a granted slot.
+/// Asks for slots in packet order, up to 16 ahead of the grants; hands every grant on as a header order and a place.
+/// Two stages: the order, its lengths. One packet per cycle.
 #[derive(LogicBlock, Default)]
 pub struct Front {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub s_op: MsgSink<TxOp>,
+    /// Packet orders, those without a packet left out.
+    pub op: Signal<In, TxOp>,
+    pub op_valid: Signal<In, Bit>,
+    /// Registered.
+    pub op_ready: Signal<Out, Bit>,
     pub m_slot: MsgSrc<SlotReq>,
     pub s_slot: MsgSink<SlotGrant>,
     pub m_hdr: MsgSrc<HdrOp>,
-    pub m_job: MsgSrc<GatherJob>,
-    state: DFF<State>,
-    op: DFF<TxOp>,
+    /// Where each packet's payload goes.
+    pub m_place: MsgSrc<Place>,
+    /// Pulse: a place, for who writes inline data.
+    pub granted: Signal<Out, Bit>,
+    pub granted_dst: Signal<Out, Bits<18>>,
+    first: DFF<TxOp>,
+    first_valid: DFF<Bit>,
+    second_valid: DFF<Bit>,
     raw: DFF<Bit>,
     hdr_len: DFF<Bits<8>>,
     /// Payload, pad and ICRC bytes.
     body: DFF<Bits<14>>,
     pay: DFF<Bits<14>>,
-    pad: DFF<Bits<2>>,
-    slot: DFF<SlotReq>,
-    slot_valid: DFF<Bit>,
-    hdr: DFF<HdrOp>,
-    hdr_valid: DFF<Bit>,
-    job: DFF<GatherJob>,
-    job_valid: DFF<Bit>,
+    asked: MsgFifo<Asked, 4>,
+    slots: MsgSlice<SlotReq>,
+    hdrs: MsgSlice<HdrOp>,
+    places: MsgFifo<Place, 4>,
     length: Signal<Local, Bits<13>>,
     low: Signal<Local, Bits<2>>,
     odd: Signal<Local, Bits<2>>,
-    frame: Signal<Local, Bits<14>>,
-    clear: Signal<Local, Bit>,
+    is_raw: Signal<Local, Bit>,
+    len: Signal<Local, Bits<8>>,
     ip: Signal<Local, Bits<8>>,
     tag: Signal<Local, Bits<8>>,
     reth: Signal<Local, Bits<8>>,
     imm: Signal<Local, Bits<8>>,
+    first_go: Signal<Local, Bit>,
+    second_go: Signal<Local, Bit>,
+    grant: Signal<Local, Bit>,
+    grant_open: Signal<Local, Bit>,
+    hdr: Signal<Local, HdrOp>,
+    dst: Signal<Local, Bits<18>>,
 }
 
 impl Logic for Front {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, op, raw, hdr_len, body, pay, pad, slot, slot_valid, hdr, hdr_valid, job, job_valid
-        );
-        self.m_slot.data.next = self.slot.q.val();
-        self.m_slot.valid.next = self.slot_valid.q.val();
-        self.m_hdr.data.next = self.hdr.q.val();
-        self.m_hdr.valid.next = self.hdr_valid.q.val();
-        self.m_job.data.next = self.job.q.val();
-        self.m_job.valid.next = self.job_valid.q.val();
-        self.slot_valid.d.next = self.slot_valid.q.val() & !self.m_slot.ready.val();
-        self.hdr_valid.d.next = self.hdr_valid.q.val() & !self.m_hdr.ready.val();
-        self.job_valid.d.next = self.job_valid.q.val() & !self.m_job.ready.val();
-        self.clear.next = !self.job_valid.q.val() & !self.hdr_valid.q.val();
-        self.s_op.ready.next = self.state.q.val() == State::Take;
-        self.s_slot.ready.next = (self.state.q.val() == State::Grant) & self.clear.val();
+        dff_setup!(self, clock, first, first_valid, second_valid, raw, hdr_len, body, pay);
+        clock!(self, clock, asked, slots, hdrs, places);
+        self.asked.reset.next = self.reset.val();
+        self.slots.reset.next = self.reset.val();
+        self.hdrs.reset.next = self.reset.val();
+        self.places.reset.next = self.reset.val();
+        MsgSrc::<SlotReq>::link(&mut self.m_slot, &mut self.slots.m);
+        MsgSrc::<HdrOp>::link(&mut self.m_hdr, &mut self.hdrs.m);
+        MsgSrc::<Place>::link(&mut self.m_place, &mut self.places.m);
 
-        self.length.next = self.op.q.val().pay_len;
+        // First stage: the order.
+        self.second_go.next = self.second_valid.q.val() & self.slots.s.ready.val();
+        self.first_go.next =
+            self.first_valid.q.val() & self.asked.s.ready.val() & (!self.second_valid.q.val() | self.second_go.val());
+        self.op_ready.next = !self.first_valid.q.val() | self.first_go.val();
+        if !self.first_valid.q.val() | self.first_go.val() {
+            self.first.d.next = self.op.val();
+            self.first_valid.d.next = self.op_valid.val();
+        }
+
+        // Second stage: its lengths.
+        self.length.next = self.first.q.val().pay_len;
         // Pad to a multiple of 4: the negated low bits.
         self.low.next = self.length.val().get_bits::<2>(0) ^ 3;
         self.odd.next = self.low.val() + 1;
-        self.frame.next = bit_cast::<14, 8>(self.hdr_len.q.val()) + self.body.q.val();
         // Ethernet 14, IPv4 20 or IPv6 40, UDP 8, BTH 12.
         self.ip.next = bits::<8>(54);
-        if self.op.q.val().ipv6 {
+        if self.first.q.val().ipv6 {
             self.ip.next = bits::<8>(74);
         }
-        self.tag.next = bit_cast::<8, 1>(self.op.q.val().vlan.into()) << 2;
-        self.reth.next = bit_cast::<8, 1>(self.op.q.val().has_reth.into()) << 4;
-        self.imm.next = bit_cast::<8, 1>(self.op.q.val().has_imm.into()) << 2;
+        self.tag.next = bit_cast::<8, 1>(self.first.q.val().vlan.into()) << 2;
+        self.reth.next = bit_cast::<8, 1>(self.first.q.val().has_reth.into()) << 4;
+        self.imm.next = bit_cast::<8, 1>(self.first.q.val().has_imm.into()) << 2;
+        self.is_raw.next = self.first.q.val().qp_type == 3;
+        self.len.next = self.ip.val() + self.tag.val() + self.reth.val() + self.imm.val();
+        if self.is_raw.val() {
+            self.len.next = bits::<8>(0);
+        }
+        self.second_valid.d.next = self.first_go.val() | (self.second_valid.q.val() & !self.second_go.val());
+        if self.first_go.val() {
+            self.raw.d.next = self.is_raw.val();
+            self.hdr_len.d.next = self.len.val();
+            self.pay.d.next = bit_cast::<14, 13>(self.length.val());
+            self.body.d.next =
+                bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(4);
+            if self.is_raw.val() {
+                // A raw frame may be longer than `pay_len` can say.
+                self.pay.d.next = bit_cast::<14, 32>(self.first.q.val().dma_len);
+                self.body.d.next = bit_cast::<14, 32>(self.first.q.val().dma_len);
+            }
+        }
+        self.slots.s.valid.next = self.second_valid.q.val();
+        self.slots.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.q.val()) + self.body.q.val();
+        self.slots.s.data.next.hdr_len = self.hdr_len.q.val();
+        self.slots.s.data.next.pay_len = self.pay.q.val().get_bits::<13>(0);
+        self.slots.s.data.next.bypass = false;
+        self.slots.s.data.next.raw = self.raw.q.val();
+        self.hdr.next.kind = false;
+        self.hdr.next.slot = bits::<6>(0);
+        self.hdr.next.qpn = self.first.q.val().qpn;
+        self.hdr.next.opcode = self.first.q.val().opcode;
+        self.hdr.next.dest_qpn = self.first.q.val().dest_qpn;
+        self.hdr.next.psn = self.first.q.val().psn;
+        self.hdr.next.ack_req = self.first.q.val().ack_req;
+        self.hdr.next.solicited = self.first.q.val().solicited;
+        self.hdr.next.pad = self.odd.val();
+        self.hdr.next.pay_len = self.length.val();
+        self.hdr.next.has_reth = self.first.q.val().has_reth;
+        self.hdr.next.raddr = self.first.q.val().raddr;
+        self.hdr.next.rkey = self.first.q.val().rkey;
+        self.hdr.next.dma_len = self.first.q.val().dma_len;
+        self.hdr.next.has_imm = self.first.q.val().has_imm;
+        self.hdr.next.imm = self.first.q.val().imm;
+        self.hdr.next.has_aeth = false;
+        self.hdr.next.aeth = bits::<32>(0);
+        self.asked.s.valid.next = self.first_go.val();
+        self.asked.s.data.next.hdr = self.hdr.val();
+        self.asked.s.data.next.hdr_len = self.len.val();
+        self.asked.s.data.next.raw = self.is_raw.val();
 
-        match self.state.q.val() {
-            State::Take => {
-                self.op.d.next = self.s_op.data.val();
-                if self.s_op.valid.val() {
-                    self.state.d.next = State::Measure;
-                }
-            }
-            State::Measure => {
-                self.raw.d.next = self.op.q.val().qp_type == 3;
-                if self.op.q.val().qp_type == 3 {
-                    self.hdr_len.d.next = bits::<8>(0);
-                    self.pad.d.next = bits::<2>(0);
-                    // A raw frame may be longer than `pay_len` can say.
-                    self.pay.d.next = bit_cast::<14, 32>(self.op.q.val().dma_len);
-                    self.body.d.next = bit_cast::<14, 32>(self.op.q.val().dma_len);
-                } else {
-                    self.hdr_len.d.next = self.ip.val() + self.tag.val() + self.reth.val() + self.imm.val();
-                    self.pad.d.next = self.odd.val();
-                    self.pay.d.next = bit_cast::<14, 13>(self.length.val());
-                    self.body.d.next =
-                        bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(4);
-                }
-                self.state.d.next = State::Ask;
-                if self.op.q.val().opcode == 0xff {
-                    self.state.d.next = State::Pass;
-                }
-            }
-            State::Ask => {
-                if !self.slot_valid.q.val() {
-                    self.slot_valid.d.next = true;
-                    self.state.d.next = State::Grant;
-                }
-            }
-            State::Grant => {
-                if self.s_slot.valid.val() & self.clear.val() {
-                    self.job_valid.d.next = true;
-                    self.hdr_valid.d.next = !self.raw.q.val();
-                    self.state.d.next = State::Take;
-                }
-            }
-            State::Pass => {
-                if !self.job_valid.q.val() {
-                    self.job_valid.d.next = true;
-                    self.state.d.next = State::Take;
-                }
-            }
-            _ => {
-                self.state.d.next = State::Take;
-            }
-        }
-        if !self.slot_valid.q.val() {
-            self.slot.d.next.frame_len = self.frame.val();
-            self.slot.d.next.hdr_len = self.hdr_len.q.val();
-            self.slot.d.next.pay_len = self.pay.q.val().get_bits::<13>(0);
-            self.slot.d.next.bypass = false;
-            self.slot.d.next.raw = self.raw.q.val();
-        }
-        if !self.hdr_valid.q.val() {
-            self.hdr.d.next.kind = false;
-            self.hdr.d.next.slot = self.s_slot.data.val().slot;
-            self.hdr.d.next.qpn = self.op.q.val().qpn;
-            self.hdr.d.next.opcode = self.op.q.val().opcode;
-            self.hdr.d.next.dest_qpn = self.op.q.val().dest_qpn;
-            self.hdr.d.next.psn = self.op.q.val().psn;
-            self.hdr.d.next.ack_req = self.op.q.val().ack_req;
-            self.hdr.d.next.solicited = self.op.q.val().solicited;
-            self.hdr.d.next.pad = self.pad.q.val();
-            self.hdr.d.next.pay_len = self.length.val();
-            self.hdr.d.next.has_reth = self.op.q.val().has_reth;
-            self.hdr.d.next.raddr = self.op.q.val().raddr;
-            self.hdr.d.next.rkey = self.op.q.val().rkey;
-            self.hdr.d.next.dma_len = self.op.q.val().dma_len;
-            self.hdr.d.next.has_imm = self.op.q.val().has_imm;
-            self.hdr.d.next.imm = self.op.q.val().imm;
-        }
-        if !self.job_valid.q.val() {
-            self.job.d.next.slot = self.s_slot.data.val().slot;
-            self.job.d.next.dst = self.s_slot.data.val().base + bit_cast::<18, 8>(self.hdr_len.q.val());
-            self.job.d.next.function = self.op.q.val().function;
-            self.job.d.next.pd = self.op.q.val().pd;
-            self.job.d.next.pay_off = self.op.q.val().pay_off;
-            self.job.d.next.pay_len = self.pay.q.val();
-            self.job.d.next.handle = self.op.q.val().handle;
-            self.job.d.next.num_sge = self.op.q.val().num_sge;
-            self.job.d.next.inline_data = self.op.q.val().inline_data;
-            self.job.d.next.free = self.op.q.val().free;
-            self.job.d.next.only_free = self.op.q.val().opcode == 0xff;
-            self.job.d.next.notify = self.op.q.val().notify;
-            self.job.d.next.qpn = self.op.q.val().qpn;
-            self.job.d.next.epoch = self.op.q.val().epoch;
-            self.job.d.next.psn = self.op.q.val().psn;
-            self.job.d.next.wqe_index = self.op.q.val().wqe_index;
-        }
+        // Grants, in the order of the requests.
+        self.grant_open.next = self.asked.m.valid.val() & self.hdrs.s.ready.val() & self.places.s.ready.val();
+        self.grant.next = self.grant_open.val() & self.s_slot.valid.val();
+        self.s_slot.ready.next = self.grant_open.val();
+        self.asked.m.ready.next = self.grant.val();
+        self.hdrs.s.valid.next = self.grant.val() & !self.asked.m.data.val().raw;
+        self.hdrs.s.data.next = self.asked.m.data.val().hdr;
+        self.hdrs.s.data.next.slot = self.s_slot.data.val().slot;
+        self.dst.next = self.s_slot.data.val().base + bit_cast::<18, 8>(self.asked.m.data.val().hdr_len);
+        self.places.s.valid.next = self.grant.val();
+        self.places.s.data.next.slot = self.s_slot.data.val().slot;
+        self.places.s.data.next.dst = self.dst.val();
+        self.granted.next = self.grant.val();
+        self.granted_dst.next = self.dst.val();
         if self.reset.val() {
-            self.state.d.next = State::Take;
-            self.slot_valid.d.next = false;
-            self.hdr_valid.d.next = false;
-            self.job_valid.d.next = false;
+            self.first_valid.d.next = false;
+            self.second_valid.d.next = false;
         }
     }
 }

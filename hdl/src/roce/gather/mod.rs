@@ -15,11 +15,9 @@ use front::Front;
 use issue::Issue;
 use walk::Walk;
 
-/// A packet order with its slot, front to walker. `dst`: first payload byte in the assembly buffer. `only_free`: no packet.
+/// A packet order as the walker needs it. `pay_len`: a raw frame's, too. `only_free`: no packet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct GatherJob {
-    pub slot: Bits<6>,
-    pub dst: Bits<18>,
     pub function: Bits<12>,
     pub pd: Bits<24>,
     pub pay_off: Bits<32>,
@@ -34,12 +32,19 @@ pub struct GatherJob {
     pub epoch: Bits<8>,
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
+    pub sge: Bits<128>,
+}
+
+/// A granted slot: `dst` is the first payload byte in the assembly buffer. Front to issuer, one per packet.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Place {
+    pub slot: Bits<6>,
+    pub dst: Bits<18>,
 }
 
 /// Whose segments follow, walker to issuer, one per packet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Owner {
-    pub slot: Bits<6>,
     pub function: Bits<12>,
     pub notify: Bit,
     pub qpn: Bits<24>,
@@ -48,12 +53,12 @@ pub struct Owner {
     pub wqe_index: Bits<16>,
 }
 
-/// A piece of payload within one page and one entry, walker to issuer. `keyed`: a key answer belongs to it; without one
+/// A piece of payload within one page and one entry, from byte `at` of the packet's payload on, walker to issuer. `keyed`: a key answer belongs to it; without one
 /// it only ends the packet, with `status` (`CqeStatus`).
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Segment {
     pub len: Bits<13>,
-    pub dst: Bits<18>,
+    pub at: Bits<14>,
     pub keyed: Bit,
     pub last: Bit,
     pub status: Bits<8>,
@@ -81,6 +86,8 @@ pub struct Gather {
     issue: Issue,
     owners: MsgFifo<Owner, 4>,
     segments: MsgFifo<Segment, 5>,
+    op: Signal<Local, TxOp>,
+    only_free: Signal<Local, Bit>,
 }
 
 impl Logic for Gather {
@@ -92,11 +99,38 @@ impl Logic for Gather {
         self.issue.reset.next = self.reset.val();
         self.owners.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
-        MsgSink::<TxOp>::link(&mut self.s_op, &mut self.front.s_op);
+        // An order goes to both at once: the front asks for a slot while the walker asks for keys.
+        self.op.next = self.s_op.data.val();
+        self.only_free.next = self.op.val().opcode == 0xff;
+        self.s_op.ready.next = self.front.op_ready.val() & self.walk.s_job.ready.val();
+        self.front.op.next = self.op.val();
+        self.front.op_valid.next = self.s_op.valid.val() & self.walk.s_job.ready.val() & !self.only_free.val();
+        self.walk.s_job.valid.next = self.s_op.valid.val() & self.front.op_ready.val();
+        self.walk.s_job.data.next.function = self.op.val().function;
+        self.walk.s_job.data.next.pd = self.op.val().pd;
+        self.walk.s_job.data.next.pay_off = self.op.val().pay_off;
+        self.walk.s_job.data.next.pay_len = bit_cast::<14, 13>(self.op.val().pay_len);
+        if self.op.val().qp_type == 3 {
+            self.walk.s_job.data.next.pay_len = bit_cast::<14, 32>(self.op.val().dma_len);
+        }
+        self.walk.s_job.data.next.handle = self.op.val().handle;
+        self.walk.s_job.data.next.num_sge = self.op.val().num_sge;
+        self.walk.s_job.data.next.inline_data = self.op.val().inline_data;
+        self.walk.s_job.data.next.free = self.op.val().free;
+        self.walk.s_job.data.next.only_free = self.only_free.val();
+        self.walk.s_job.data.next.notify = self.op.val().notify;
+        self.walk.s_job.data.next.qpn = self.op.val().qpn;
+        self.walk.s_job.data.next.epoch = self.op.val().epoch;
+        self.walk.s_job.data.next.psn = self.op.val().psn;
+        self.walk.s_job.data.next.wqe_index = self.op.val().wqe_index;
+        self.walk.s_job.data.next.sge = self.op.val().sge;
+        self.walk.granted.next = self.front.granted.val();
+        self.walk.granted_dst.next = self.front.granted_dst.val();
+        self.walk.answered.next = self.issue.answered.val();
         MsgSrc::<SlotReq>::link(&mut self.m_slot, &mut self.front.m_slot);
         MsgSink::<SlotGrant>::link(&mut self.s_slot, &mut self.front.s_slot);
         MsgSrc::<HdrOp>::link(&mut self.m_hdr, &mut self.front.m_hdr);
-        MsgSrc::<GatherJob>::join(&mut self.front.m_job, &mut self.walk.s_job);
+        MsgSrc::<Place>::join(&mut self.front.m_place, &mut self.issue.s_place);
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);

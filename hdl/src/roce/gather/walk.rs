@@ -12,6 +12,8 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Load,
+    /// Sends the only segment of a packet that lies within one entry and one page.
+    Quick,
     Start,
     /// Reads entry `index` of the list.
     Read,
@@ -42,7 +44,13 @@ pub struct Walk {
     pub m_inline: MsgSrc<InlineWrite>,
     pub m_owner: MsgSrc<Owner>,
     pub m_segment: MsgSrc<Segment>,
+    /// Pulse: the next packet without a place has got one.
+    pub granted: Signal<In, Bit>,
+    pub granted_dst: Signal<In, Bits<18>>,
+    /// Pulse: a key answer was taken.
+    pub answered: Signal<In, Bit>,
     sge: Cast<Bits<128>, Sge>,
+    first: Cast<Bits<128>, Sge>,
     state: DFF<State>,
     job: DFF<GatherJob>,
     /// Where the walk stands: byte `place` of the message in `handle` is at `va`, `rem` bytes before the entry's end.
@@ -62,7 +70,14 @@ pub struct Walk {
     /// Message offset behind this packet.
     reach: DFF<Bits<32>>,
     pay: DFF<Bits<14>>,
+    /// Bytes of the packet that earlier segments hold.
+    at: DFF<Bits<14>>,
+    /// The packet's place, and how many of the packets that have passed still wait for theirs.
+    place_valid: DFF<Bit>,
     dst: DFF<Bits<18>>,
+    owed: DFF<Bits<6>>,
+    /// Keys asked for and not answered: the queue of answers has room for all.
+    keys: DFF<Bits<5>>,
     fits: DFF<Bit>,
     in_page: DFF<Bit>,
     sge_in_page: DFF<Bit>,
@@ -72,13 +87,25 @@ pub struct Walk {
     status: DFF<Bits<8>>,
     granule: DFF<Bits<5>>,
     granules: DFF<Bits<10>>,
-    free: DFF<WqeFree>,
-    free_valid: DFF<Bit>,
+    frees: MsgSlice<WqeFree>,
     mr: DFF<MrReq>,
     mr_valid: DFF<Bit>,
     inl: MsgSlice<InlineWrite>,
     /// Inline writes in the slice.
     unwritten: DFF<Bits<2>>,
+    take: Signal<Local, Bit>,
+    resume: Signal<Local, Bit>,
+    length: Signal<Local, Bits<14>>,
+    wide_length: Signal<Local, Bits<32>>,
+    first_page: Signal<Local, Bits<13>>,
+    first_fits: Signal<Local, Bit>,
+    fits_on: Signal<Local, Bit>,
+    whole: Signal<Local, Bit>,
+    quick: Signal<Local, Bit>,
+    asks: Signal<Local, Bit>,
+    packet_ends: Signal<Local, Bit>,
+    asked: Signal<Local, Bit>,
+    mine: Signal<Local, Bit>,
     rounded: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
     page_left: Signal<Local, Bits<13>>,
@@ -96,23 +123,23 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, rem, key, skip, hit, empty, too_many, reach, pay, dst,
-            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, free, free_valid, mr, mr_valid, unwritten
+            self, clock, state, job, known, handle, place, index, va, rem, key, skip, hit, empty, too_many, reach, pay, at, place_valid, dst, owed, keys,
+            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
-        clock!(self, clock, inl);
+        clock!(self, clock, inl, frees);
         self.advance.a.next = self.va.q.val();
         self.advance.b.next = bit_cast::<64, 13>(self.seg.q.val());
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.inl.reset.next = self.reset.val();
         MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.inl.m);
-        self.m_free.data.next = self.free.q.val();
-        self.m_free.valid.next = self.free_valid.q.val();
+        self.frees.reset.next = self.reset.val();
+        MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.frees.m);
         self.m_mr.data.next = self.mr.q.val();
         self.m_mr.valid.next = self.mr_valid.q.val();
-        self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
         self.mr_valid.d.next = self.mr_valid.q.val() & !self.m_mr.ready.val();
-        self.s_job.ready.next = (self.state.q.val() == State::Load) & !self.free_valid.q.val();
+        self.s_job.ready.next = (self.state.q.val() == State::Load) & self.frees.s.ready.val();
+        self.take.next = self.s_job.valid.val() & (self.state.q.val() == State::Load) & self.frees.s.ready.val();
 
         // Work request buffer: granule 0 and 1 are the head.
         self.more_sge.next = !(self.index.q.val() == self.job.q.val().num_sge);
@@ -121,12 +148,13 @@ impl Logic for Walk {
         self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val())
             | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
         self.s_wqe.ready.next =
-            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val());
+            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.place_valid.q.val());
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
-        self.m_owner.valid.next = (self.state.q.val() == State::Start) & !self.job.q.val().only_free;
-        self.m_owner.data.next.slot = self.job.q.val().slot;
+        self.asks.next = !self.mr_valid.q.val() & !self.keys.q.val().get_bit(4);
+        self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free)
+            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val());
         self.m_owner.data.next.function = self.job.q.val().function;
         self.m_owner.data.next.notify = self.job.q.val().notify;
         self.m_owner.data.next.qpn = self.job.q.val().qpn;
@@ -134,22 +162,47 @@ impl Logic for Walk {
         self.m_owner.data.next.psn = self.job.q.val().psn;
         self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
         self.m_segment.valid.next =
-            ((self.state.q.val() == State::Push) & !self.mr_valid.q.val()) | (self.state.q.val() == State::Close);
+            ((self.state.q.val() == State::Push) & self.asks.val())
+            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val())
+            | (self.state.q.val() == State::Close);
         self.m_segment.data.next.len = self.seg.q.val();
-        self.m_segment.data.next.dst = self.dst.q.val();
-        self.m_segment.data.next.keyed = self.state.q.val() == State::Push;
+        self.m_segment.data.next.at = self.at.q.val();
+        self.m_segment.data.next.keyed = !(self.state.q.val() == State::Close);
         self.m_segment.data.next.last = self.ends.q.val() | (self.state.q.val() == State::Close);
         self.m_segment.data.next.status = self.status.q.val();
-        self.pushed.next = self.m_segment.ready.val() & !self.mr_valid.q.val();
+        self.pushed.next = self.m_segment.ready.val() & self.asks.val();
 
+        // A packet at hand: where its walk begins, and whether one segment is all of it.
+        self.first.x.next = self.s_job.data.val().sge;
+        self.resume.next = self.known.q.val()
+            & (self.s_job.data.val().handle == self.handle.q.val())
+            & (self.s_job.data.val().pay_off == self.place.q.val());
+        self.length.next = self.s_job.data.val().pay_len;
+        self.wide_length.next = bit_cast::<32, 14>(self.length.val());
+        self.first_page.next = bits::<13>(4096) - bit_cast::<13, 12>(self.first.y.val().addr.get_bits::<12>(0));
+        self.page_left.next = bits::<13>(4096) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
+        self.first_fits.next = (self.wide_length.val() <= self.first.y.val().length)
+            & (self.length.val() <= bit_cast::<14, 13>(self.first_page.val()))
+            & (self.s_job.data.val().pay_off == 0);
+        self.fits_on.next = (self.wide_length.val() <= self.rem.q.val())
+            & (self.length.val() <= bit_cast::<14, 13>(self.page_left.val()));
+        self.whole.next = self.first_fits.val();
+        if self.resume.val() {
+            self.whole.next = self.fits_on.val();
+        }
+        self.quick.next = self.whole.val()
+            & self.s_job.data.val().pay_len.any()
+            & self.s_job.data.val().num_sge.any()
+            & (self.s_job.data.val().num_sge < 31)
+            & !self.s_job.data.val().inline_data
+            & !self.s_job.data.val().only_free;
         self.rounded.next = self.job.q.val().pay_len + 15;
         self.in_granule.next = self.job.q.val().pay_off >> 4;
-        self.page_left.next = bits::<13>(4096) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
         self.wide.next = bit_cast::<32, 14>(self.pay.q.val());
         self.over.next = self.skip.q.val() >= self.rem.q.val();
         self.tail.next = self.pay.q.val() <= 16;
         self.inl.s.valid.next = false;
-        self.inl.s.data.next.dst = self.dst.q.val();
+        self.inl.s.data.next.dst = self.dst.q.val() + bit_cast::<18, 14>(self.at.q.val());
         self.inl.s.data.next.data = self.s_wqe.data.val().data;
         self.inl.s.data.next.len = bits::<5>(16);
         if self.tail.val() {
@@ -159,29 +212,50 @@ impl Logic for Walk {
 
         match self.state.q.val() {
             State::Load => {
-                self.job.d.next = self.s_job.data.val();
-                self.hit.d.next = self.known.q.val()
-                    & (self.s_job.data.val().handle == self.handle.q.val())
-                    & (self.s_job.data.val().pay_off == self.place.q.val());
-                self.empty.d.next = self.s_job.data.val().pay_len == 0;
-                // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes.
-                self.too_many.d.next = self.s_job.data.val().num_sge > 30;
-                self.reach.d.next = self.s_job.data.val().pay_off + bit_cast::<32, 14>(self.s_job.data.val().pay_len);
-                self.pay.d.next = self.s_job.data.val().pay_len;
-                self.dst.d.next = self.s_job.data.val().dst;
-                self.status.d.next = bits::<8>(0);
-                self.ends.d.next = false;
-                if self.s_job.valid.val() & !self.free_valid.q.val() {
+                if self.take.val() {
+                    self.job.d.next = self.s_job.data.val();
+                    self.hit.d.next = self.resume.val();
+                    self.empty.d.next = self.s_job.data.val().pay_len == 0;
+                    // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes.
+                    self.too_many.d.next = self.s_job.data.val().num_sge > 30;
+                    self.reach.d.next =
+                        self.s_job.data.val().pay_off + bit_cast::<32, 14>(self.s_job.data.val().pay_len);
+                    self.pay.d.next = self.s_job.data.val().pay_len;
+                    self.at.d.next = bits::<14>(0);
+                    self.status.d.next = bits::<8>(0);
+                    self.skip.d.next = self.s_job.data.val().pay_off;
+                    self.seg.d.next = self.length.val().get_bits::<13>(0);
+                    self.ends.d.next = self.quick.val();
+                    if !self.resume.val() {
+                        // The first entry came with the order.
+                        self.va.d.next = self.first.y.val().addr;
+                        self.rem.d.next = self.first.y.val().length;
+                        self.key.d.next = self.first.y.val().lkey;
+                        self.index.d.next = bits::<8>(1);
+                        self.granule.d.next = bits::<5>(3);
+                    }
                     self.state.d.next = State::Start;
+                    if self.quick.val() {
+                        self.state.d.next = State::Quick;
+                    }
+                }
+            }
+            State::Quick => {
+                if self.pushed.val() & self.m_owner.ready.val() {
+                    self.mr_valid.d.next = true;
+                    self.va.d.next = self.advance.y.val();
+                    self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
+                    self.place.d.next = self.reach.q.val();
+                    self.handle.d.next = self.job.q.val().handle;
+                    self.known.d.next = !self.job.q.val().free;
+                    self.done.next = true;
                 }
             }
             State::Start => {
                 self.place.d.next = self.reach.q.val();
                 self.handle.d.next = self.job.q.val().handle;
                 self.known.d.next = false;
-                self.skip.d.next = self.job.q.val().pay_off;
                 self.granules.d.next = self.rounded.val().get_bits::<10>(4);
-                self.granule.d.next = bits::<5>(2);
                 if self.job.q.val().inline_data {
                     self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + 2;
                 }
@@ -196,15 +270,13 @@ impl Logic for Walk {
                             self.status.d.next = bits::<8>(1);
                             self.state.d.next = State::Close;
                         }
-                    } else if self.too_many.q.val() {
+                    } else if self.too_many.q.val() | !self.job.q.val().num_sge.any() {
                         self.status.d.next = bits::<8>(1);
                         self.state.d.next = State::Close;
-                    } else if self.hit.q.val() {
-                        self.granule.d.next = self.granule.q.val();
+                    } else if self.hit.q.val() | !self.skip.q.val().any() {
                         self.state.d.next = State::Compare;
                     } else {
-                        self.index.d.next = bits::<8>(0);
-                        self.state.d.next = State::Read;
+                        self.state.d.next = State::Skip;
                     }
                 }
             }
@@ -272,7 +344,7 @@ impl Logic for Walk {
                     self.va.d.next = self.advance.y.val();
                     self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
-                    self.dst.d.next = self.dst.q.val() + bit_cast::<18, 13>(self.seg.q.val());
+                    self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.seg.q.val());
                     self.state.d.next = State::Compare;
                     if self.ends.q.val() {
                         self.done.next = true;
@@ -285,10 +357,10 @@ impl Logic for Walk {
                     self.granule.d.next = self.granule.q.val() + 1;
                     self.granules.d.next = self.granules.q.val() - 1;
                 }
-                self.inl.s.valid.next = self.s_wqe.valid.val();
-                if self.s_wqe.valid.val() & self.inl.s.ready.val() {
+                self.inl.s.valid.next = self.s_wqe.valid.val() & self.place_valid.q.val();
+                if self.s_wqe.valid.val() & self.inl.s.ready.val() & self.place_valid.q.val() {
                     self.pay.d.next = self.pay.q.val() - 16;
-                    self.dst.d.next = self.dst.q.val() + 16;
+                    self.at.d.next = self.at.q.val() + 16;
                     if self.s_wqe.data.val().err {
                         self.status.d.next = bits::<8>(1);
                     }
@@ -312,11 +384,36 @@ impl Logic for Walk {
             }
         }
         if self.done.val() {
-            self.free_valid.d.next = self.job.q.val().free;
             self.state.d.next = State::Load;
         }
-        if !self.free_valid.q.val() {
-            self.free.d.next.handle = self.job.q.val().handle;
+        self.frees.s.valid.next = self.done.val() & self.job.q.val().free;
+        self.frees.s.data.next.handle = self.job.q.val().handle;
+
+        // Grants come in packet order: first to those that went on without, then to the packet at hand.
+        self.mine.next = self.granted.val() & !self.owed.q.val().any();
+        self.packet_ends.next = self.done.val() & !self.job.q.val().only_free;
+        if self.mine.val() {
+            self.place_valid.d.next = true;
+            self.dst.d.next = self.granted_dst.val();
+        }
+        if self.granted.val() & self.owed.q.val().any() {
+            self.owed.d.next = self.owed.q.val() - 1;
+        }
+        if self.packet_ends.val() {
+            self.place_valid.d.next = false;
+            if !self.granted.val() & !self.place_valid.q.val() {
+                self.owed.d.next = self.owed.q.val() + 1;
+            }
+            if self.granted.val() {
+                self.owed.d.next = self.owed.q.val();
+            }
+        }
+        self.asked.next = self.m_segment.valid.val() & self.m_segment.ready.val() & !(self.state.q.val() == State::Close);
+        if self.asked.val() & !self.answered.val() {
+            self.keys.d.next = self.keys.q.val() + 1;
+        }
+        if self.answered.val() & !self.asked.val() {
+            self.keys.d.next = self.keys.q.val() - 1;
         }
         if !self.mr_valid.q.val() {
             self.mr.d.next.key = self.key.q.val();
@@ -337,7 +434,9 @@ impl Logic for Walk {
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
-            self.free_valid.d.next = false;
+            self.place_valid.d.next = false;
+            self.owed.d.next = bits::<6>(0);
+            self.keys.d.next = bits::<5>(0);
             self.mr_valid.d.next = false;
             self.unwritten.d.next = bits::<2>(0);
         }

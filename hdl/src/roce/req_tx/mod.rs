@@ -35,12 +35,14 @@ pub const TURN: u32 = 16;
 enum State {
     /// Asks for the context of the work request in `ahead`.
     Acquire,
+    /// Takes the line and compares.
     Line,
+    /// Compares the next request of the same queue pair, the line being held already.
     Check,
+    /// Decides on the first packet and sends it.
     Decide,
+    /// Sends the next packet of the same turn.
     Emit,
-    /// The next packet of the same turn.
-    Prepare,
     Park,
     Requeue,
     /// Gives the buffer back.
@@ -65,6 +67,8 @@ pub struct RequesterTx {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     waiting: MsgFifo<SqWqe, 6>,
+    /// Twice the packets of a turn: a turn begins only while all of its orders have a place.
+    ops: MsgFifo<TxOp, 5>,
     plan: Plan,
     order: Order,
     head: Cast<Bits<256>, WqeHead>,
@@ -85,16 +89,13 @@ pub struct RequesterTx {
     /// The request has no tracker entry yet.
     unsent: DFF<Bit>,
     first: DFF<Bit>,
-    last: DFF<Bit>,
-    at_max: DFF<Bit>,
     out: DFF<Bits<24>>,
     left: DFF<Bits<32>>,
-    pay: DFF<Bits<13>>,
+    /// The release was offered together with the last packet and not taken then.
+    offered: DFF<Bit>,
     count: DFF<Bits<4>>,
     cmd: DFF<SqCmd>,
     cmd_valid: DFF<Bit>,
-    op: DFF<TxOp>,
-    op_valid: DFF<Bit>,
     done: DFF<TxDone>,
     done_valid: DFF<Bit>,
     cqe: DFF<CqeReq>,
@@ -111,7 +112,16 @@ pub struct RequesterTx {
     is_last: Signal<Local, Bit>,
     window_full: Signal<Local, Bit>,
     filling: Signal<Local, Bit>,
-    can_op: Signal<Local, Bit>,
+    room: Signal<Local, Bit>,
+    level: Signal<Local, Bits<16>>,
+    emit: Signal<Local, Bit>,
+    /// The next request is the same queue pair's and the turn is not over.
+    goes_on: Signal<Local, Bit>,
+    starts_timer: Signal<Local, Bit>,
+    at_once: Signal<Local, Bit>,
+    seen: Signal<Local, ReqCtx>,
+    /// The line after this cycle.
+    new: Signal<Local, ReqCtx>,
     after: Signal<Local, Bits<8>>,
     status: Signal<Local, Bits<8>>,
     last_psn: Signal<Local, Bits<24>>,
@@ -122,18 +132,20 @@ impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first, last,
-            at_max, out, left, pay, count, cmd, cmd_valid, op, op_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
+            self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first,
+            out, left, offered, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
             free, free_valid, track, track_valid, stats
         );
-        clock!(self, clock, waiting, plan);
+        clock!(self, clock, waiting, ops, plan);
         self.waiting.reset.next = self.reset.val();
+        self.ops.reset.next = self.reset.val();
 
-        // Outputs, one register each.
+        // Outputs, one register each but the packet orders.
+        MsgSrc::<TxOp>::link(&mut self.m_op, &mut self.ops.m);
+        self.ops.s.data.next = self.order.op.val();
+        self.ops.s.valid.next = false;
         self.m_cmd.data.next = self.cmd.q.val();
         self.m_cmd.valid.next = self.cmd_valid.q.val();
-        self.m_op.data.next = self.op.q.val();
-        self.m_op.valid.next = self.op_valid.q.val();
         self.m_done.data.next = self.done.q.val();
         self.m_done.valid.next = self.done_valid.q.val();
         self.m_cqe.data.next = self.cqe.q.val();
@@ -147,27 +159,28 @@ impl Logic for RequesterTx {
         self.stat.next = self.stats.q.val();
         self.stats.d.next = bits::<3>(0);
         self.cmd_valid.d.next = self.cmd_valid.q.val() & !self.m_cmd.ready.val();
-        self.op_valid.d.next = self.op_valid.q.val() & !self.m_op.ready.val();
         self.done_valid.d.next = self.done_valid.q.val() & !self.m_done.ready.val();
         self.cqe_valid.d.next = self.cqe_valid.q.val() & !self.m_cqe.ready.val();
         self.timer_valid.d.next = self.timer_valid.q.val() & !self.m_timer.ready.val();
         self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
         self.track_valid.d.next = self.track_valid.q.val() & !self.m_track.ready.val();
-        self.can_op.next = !self.op_valid.q.val() | self.m_op.ready.val();
+        self.level.next = self.ops.level.val();
+        self.room.next = !self.level.val().get_bits::<12>(4).any();
 
-        // Intake: new requests and requeued ones in turn.
+        // Intake: new requests, and requeued ones in turn with them while there are any.
         self.s_wqe.ready.next = !self.ahead_valid.q.val() & !self.turn.q.val();
         self.waiting.m.ready.next = !self.ahead_valid.q.val() & self.turn.q.val();
         // Whatever leaves without the line being held is out before the next line is asked for.
         self.acquire.next = self.ahead_valid.q.val()
             & (self.state.q.val() == State::Acquire)
+            & self.room.val()
             & !self.done_valid.q.val()
             & !self.cqe_valid.q.val()
             & !self.free_valid.q.val();
         if self.ahead_valid.q.val() {
             self.ahead_valid.d.next = !(self.acquire.val() & self.ctx.acq_ready.val());
         } else {
-            self.turn.d.next = !self.turn.q.val();
+            self.turn.d.next = !self.turn.q.val() & self.waiting.m.valid.val();
             self.ahead_fresh.d.next = !self.turn.q.val();
             if self.turn.q.val() {
                 self.ahead.d.next = self.waiting.m.data.val();
@@ -180,17 +193,12 @@ impl Logic for RequesterTx {
 
         // Context port.
         self.give.next = (self.state.q.val() == State::Release)
-            & !self.cmd_valid.q.val()
-            & !self.timer_valid.q.val()
-            & !self.track_valid.q.val();
+            & (self.offered.q.val() | (!self.cmd_valid.q.val() & !self.timer_valid.q.val() & !self.track_valid.q.val()));
         self.ctx.acq_valid.next = self.acquire.val();
         self.ctx.acq_id.next = self.ahead.q.val().qpn;
         self.ctx.acq_tag.next = bits::<4>(0);
         self.ctx.line_ready.next = self.state.q.val() == State::Line;
-        self.ctx.rel_valid.next = self.give.val();
         self.ctx.rel_id.next = self.wqe.q.val().qpn;
-        self.ctx.rel_dirty.next = self.dirty.q.val();
-        self.ctx.rel_data.next = self.line.q.val();
         self.waiting.s.data.next = self.wqe.q.val();
         self.waiting.s.valid.next = self.state.q.val() == State::Requeue;
 
@@ -200,19 +208,38 @@ impl Logic for RequesterTx {
         self.window_full.next = self.out.q.val() > 511;
         self.filling.next = self.out.q.val() == 511;
         self.is_last.next = self.plan.single.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
+        self.goes_on.next = self.ahead_valid.q.val()
+            & (self.ahead.q.val().qpn == self.wqe.q.val().qpn)
+            & !self.count.q.val().all();
+        self.starts_timer.next =
+            self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any();
+        // A tracker entry is written in the next cycle, long before anyone can read it; commands must be out before.
+        self.at_once.next = !self.cmd_valid.q.val()
+            & !self.timer_valid.q.val()
+            & !self.track_valid.q.val()
+            & !self.starts_timer.val();
         self.after.next = self.line.q.val().epoch + 1;
         self.last_psn.next = self.line.q.val().next_psn + self.plan.more.val();
         self.status.next = self.plan.status.val();
-        self.plan.en.next = self.state.q.val() == State::Check;
-        self.plan.line.next = self.line.q.val();
+        self.seen.next = self.line.q.val();
+        if self.state.q.val() == State::Line {
+            self.seen.next = self.ctx.line_data.val();
+        }
+        self.plan.en.next = (self.state.q.val() == State::Check) | (self.state.q.val() == State::Line);
+        self.plan.line.next = self.seen.val();
         self.plan.wqe.next = self.wqe.q.val();
         self.order.line.next = self.line.q.val();
         self.order.wqe.next = self.wqe.q.val();
         self.order.first.next = self.first.q.val();
-        self.order.last.next = self.last.q.val();
+        self.order.last.next = self.is_last.val();
         self.order.filling.next = self.filling.val();
         self.order.only_free.next = self.state.q.val() == State::Discard;
-        self.order.pay.next = self.pay.q.val();
+        self.order.pay.next = self.plan.mtu.val();
+        if self.is_last.val() {
+            self.order.pay.next = self.left.q.val().get_bits::<13>(0);
+        }
+        self.emit.next = false;
+        self.new.next = self.line.q.val();
 
         match self.state.q.val() {
             State::Acquire => {
@@ -221,15 +248,15 @@ impl Logic for RequesterTx {
                 self.dirty.d.next = false;
                 self.sent.d.next = false;
                 self.count.d.next = bits::<4>(0);
+                self.offered.d.next = false;
                 if self.acquire.val() & self.ctx.acq_ready.val() {
                     self.state.d.next = State::Line;
                 }
             }
             State::Line => {
-                self.line.d.next = self.ctx.line_data.val();
                 self.held.d.next = !self.ctx.line_fault.val();
                 if self.ctx.line_valid.val() {
-                    self.state.d.next = State::Check;
+                    self.state.d.next = State::Decide;
                     if self.ctx.line_fault.val() {
                         self.stats.d.next = bits::<3>(2);
                         self.state.d.next = State::Discard;
@@ -237,19 +264,9 @@ impl Logic for RequesterTx {
                 }
             }
             State::Check => {
-                self.unsent.d.next = self.wqe.q.val().index == self.line.q.val().sent_index;
-                self.first.d.next = self.line.q.val().msg_offset == 0;
-                self.out.d.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
-                self.left.d.next = self.head.y.val().length - self.line.q.val().msg_offset;
                 self.state.d.next = State::Decide;
             }
             State::Decide => {
-                self.last.d.next = self.is_last.val();
-                self.pay.d.next = self.plan.mtu.val();
-                if self.is_last.val() {
-                    self.pay.d.next = self.left.q.val().get_bits::<13>(0);
-                }
-                self.at_max.d.next = self.line.q.val().next_psn == self.line.q.val().max_psn;
                 if self.plan.stale.val() {
                     self.stats.d.next = bits::<3>(2);
                     self.state.d.next = State::Discard;
@@ -271,73 +288,27 @@ impl Logic for RequesterTx {
                     self.status.next = bits::<8>(0xff);
                     self.done_valid.d.next = true;
                     self.dirty.d.next = true;
-                    self.line.d.next.next_index = self.line.q.val().next_index + 1;
+                    self.new.next.next_index = self.line.q.val().next_index + 1;
                     if self.unsent.q.val() {
                         self.track_valid.d.next = true;
-                        self.line.d.next.sent_index = self.line.q.val().sent_index + 1;
+                        self.new.next.sent_index = self.line.q.val().sent_index + 1;
                     }
                     self.state.d.next = State::Discard;
                 } else if self.window_full.val() {
                     self.state.d.next = State::Park;
                 } else {
-                    self.state.d.next = State::Emit;
+                    self.emit.next = true;
                 }
-            }
-            State::Prepare => {
-                self.last.d.next = self.is_last.val();
-                self.pay.d.next = self.plan.mtu.val();
-                if self.is_last.val() {
-                    self.pay.d.next = self.left.q.val().get_bits::<13>(0);
-                }
-                self.at_max.d.next = self.line.q.val().next_psn == self.line.q.val().max_psn;
-                self.state.d.next = State::Emit;
             }
             State::Emit => {
-                if self.can_op.val() {
-                    self.op_valid.d.next = true;
-                    self.stats.d.next = bits::<3>(1);
-                    self.dirty.d.next = true;
-                    self.sent.d.next = true;
-                    self.first.d.next = false;
-                    self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.plan.mtu.val());
-                    self.out.d.next = self.out.q.val() + 1;
-                    self.count.d.next = self.count.q.val() + 1;
-                    self.line.d.next.next_psn = self.line.q.val().next_psn + 1;
-                    if self.at_max.q.val() {
-                        self.line.d.next.max_psn = self.line.q.val().max_psn + 1;
-                    }
-                    self.line.d.next.in_msg = !self.last.q.val();
-                    if self.unsent.q.val() {
-                        self.unsent.d.next = false;
-                        self.track_valid.d.next = true;
-                        self.line.d.next.sent_index = self.line.q.val().sent_index + 1;
-                    }
-                    if self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any() {
-                        self.line.d.next.timer_on = true;
-                        self.timer_valid.d.next = true;
-                    }
-                    if self.last.q.val() {
-                        self.line.d.next.msg_offset = bits::<32>(0);
-                        self.line.d.next.next_index = self.line.q.val().next_index + 1;
-                        self.state.d.next = State::Release;
-                    } else {
-                        self.line.d.next.msg_offset =
-                            self.line.q.val().msg_offset + bit_cast::<32, 13>(self.plan.mtu.val());
-                        self.state.d.next = State::Prepare;
-                        if self.filling.val() {
-                            self.state.d.next = State::Park;
-                        } else if self.count.q.val().all() {
-                            self.state.d.next = State::Requeue;
-                        }
-                    }
-                }
+                self.emit.next = true;
             }
             State::Park => {
                 // The send queue offers this request again when req_rx resumes it; what of it is in flight stays.
                 self.cmd_valid.d.next = true;
                 self.dirty.d.next = true;
-                self.line.d.next.epoch = self.after.val();
-                self.line.d.next.parked = true;
+                self.new.next.epoch = self.after.val();
+                self.new.next.parked = true;
                 self.state.d.next = State::Discard;
                 if self.sent.q.val() {
                     // The packet that filled the window has taken the buffer along.
@@ -353,10 +324,10 @@ impl Logic for RequesterTx {
                 // Packets of this request may still wait in the gatherer: then the buffer goes back behind them.
                 if self.fresh.q.val() {
                     self.free_valid.d.next = true;
-                } else if self.can_op.val() {
-                    self.op_valid.d.next = true;
+                } else {
+                    self.ops.s.valid.next = true;
                 }
-                if self.fresh.q.val() | self.can_op.val() {
+                if self.fresh.q.val() | self.ops.s.ready.val() {
                     self.state.d.next = State::Acquire;
                     if self.held.q.val() {
                         self.state.d.next = State::Release;
@@ -373,10 +344,71 @@ impl Logic for RequesterTx {
             }
         }
 
-        // Records load while their register is empty; the states above only raise `valid`.
-        if self.can_op.val() {
-            self.op.d.next = self.order.op.val();
+        // A packet goes: its order has a place since the turn began.
+        self.ctx.rel_valid.next = self.give.val();
+        if self.emit.val() {
+            self.ops.s.valid.next = true;
+            self.stats.d.next = bits::<3>(1);
+            self.dirty.d.next = true;
+            self.sent.d.next = true;
+            self.first.d.next = false;
+            self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.plan.mtu.val());
+            self.out.d.next = self.out.q.val() + 1;
+            self.count.d.next = self.count.q.val() + 1;
+            self.new.next.next_psn = self.line.q.val().next_psn + 1;
+            if self.line.q.val().next_psn == self.line.q.val().max_psn {
+                self.new.next.max_psn = self.line.q.val().max_psn + 1;
+            }
+            self.new.next.in_msg = !self.is_last.val();
+            if self.unsent.q.val() {
+                self.unsent.d.next = false;
+                self.track_valid.d.next = true;
+                self.new.next.sent_index = self.line.q.val().sent_index + 1;
+            }
+            if self.starts_timer.val() {
+                self.new.next.timer_on = true;
+                self.timer_valid.d.next = true;
+            }
+            self.state.d.next = State::Emit;
+            self.new.next.msg_offset = self.line.q.val().msg_offset + bit_cast::<32, 13>(self.plan.mtu.val());
+            if self.is_last.val() {
+                self.new.next.msg_offset = bits::<32>(0);
+                self.new.next.next_index = self.line.q.val().next_index + 1;
+                self.state.d.next = State::Release;
+                if self.goes_on.val() {
+                    self.wqe.d.next = self.ahead.q.val();
+                    self.fresh.d.next = self.ahead_fresh.q.val();
+                    self.sent.d.next = false;
+                    self.ahead_valid.d.next = false;
+                    self.state.d.next = State::Check;
+                } else if self.at_once.val() {
+                    self.ctx.rel_valid.next = true;
+                    self.offered.d.next = !self.ctx.rel_ready.val();
+                    if self.ctx.rel_ready.val() {
+                        self.state.d.next = State::Acquire;
+                    }
+                }
+            } else if self.filling.val() {
+                self.state.d.next = State::Park;
+            } else if self.count.q.val().all() {
+                self.state.d.next = State::Requeue;
+            }
         }
+        // What the context says of the request, when it is first seen.
+        if self.plan.en.val() {
+            self.unsent.d.next = self.wqe.q.val().index == self.seen.val().sent_index;
+            self.first.d.next = self.seen.val().msg_offset == 0;
+            self.out.d.next = self.seen.val().next_psn - self.seen.val().una_psn;
+            self.left.d.next = self.head.y.val().length - self.seen.val().msg_offset;
+        }
+        self.ctx.rel_dirty.next = self.dirty.q.val() | self.emit.val();
+        self.ctx.rel_data.next = self.new.val();
+        self.line.d.next = self.new.val();
+        if self.state.q.val() == State::Line {
+            self.line.d.next = self.ctx.line_data.val();
+        }
+
+        // Records load while their register is empty; the states above only raise `valid`.
         if !self.cmd_valid.q.val() {
             self.cmd.d.next.qpn = self.wqe.q.val().qpn;
             self.cmd.d.next.op = bits::<2>(1);
@@ -419,7 +451,6 @@ impl Logic for RequesterTx {
             self.state.d.next = State::Acquire;
             self.ahead_valid.d.next = false;
             self.cmd_valid.d.next = false;
-            self.op_valid.d.next = false;
             self.done_valid.d.next = false;
             self.cqe_valid.d.next = false;
             self.timer_valid.d.next = false;

@@ -97,5 +97,6 @@ impl Logic for Order {
         self.op.next.inline_data = self.head.y.val().inline_data;
         self.op.next.free = self.last.val() | self.filling.val() | self.only_free.val();
         self.op.next.wqe_index = self.wqe.val().index;
+        self.op.next.sge = self.wqe.val().sge;
     }
 }
