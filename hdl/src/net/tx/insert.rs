@@ -35,10 +35,6 @@ pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     len_mask: LenMask<K, 8>,
     body_mask: LenMask<K, 8>,
     crc_bits: KeepMask<W, K>,
-    o_valid: DFF<Bit>,
-    o_data: DFF<Bits<W>>,
-    o_len: DFF<Bits<8>>,
-    o_last: DFF<Bit>,
     last_stage: Constant<Bits<4>>,
     v: Signal<Local, Bits<8>>,
     aged: Signal<Local, Bits<8>>,
@@ -69,10 +65,6 @@ impl<const W: usize, const K: usize, const LK: usize> Default for IcrcInsert<W, 
             len_mask: Default::default(),
             body_mask: Default::default(),
             crc_bits: Default::default(),
-            o_valid: Default::default(),
-            o_data: Default::default(),
-            o_len: Default::default(),
-            o_last: Default::default(),
             last_stage: Constant::new((WAIT as u64 - 1).to_bits()),
             v: Default::default(),
             aged: Default::default(),
@@ -83,7 +75,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for IcrcInsert<W, 
 impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valids, held, o_valid, o_data, o_len, o_last);
+        dff_setup!(self, clock, valids, held);
         clock!(self, clock, icrc, data, tags);
         self.icrc.reset.next = self.reset.val();
         self.in_keep.len.next = self.tag.val().len;
@@ -103,7 +95,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K,
             self.valids.d.next = self.aged.val() | 1;
         }
         self.v.next = self.valids.q.val() >> self.last_stage.val();
-        self.o_valid.d.next = self.v.val().get_bit(0);
         // The last beat comes out a cycle after its CRC, the one before in the same cycle.
         self.held.d.next = self.icrc.crc.val();
         self.crc.next = self.icrc.crc.val();
@@ -123,16 +114,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K,
         self.len_mask.len.next = self.tags.y.val().len;
         self.body_mask.len.next = self.tags.y.val().body;
         self.crc_bits.keep.next = self.len_mask.keep.val() & !self.body_mask.keep.val();
-        self.o_data.d.next = self.data.y.val() | (self.spread.y.val() & self.crc_bits.mask.val());
-        self.o_len.d.next = self.tags.y.val().len;
-        self.o_last.d.next = self.tags.y.val().last;
-        self.out_valid.next = self.o_valid.q.val();
-        self.out.next = self.o_data.q.val();
-        self.out_len.next = self.o_len.q.val();
-        self.out_last.next = self.o_last.q.val();
+        self.out.next = self.data.y.val() | (self.spread.y.val() & self.crc_bits.mask.val());
+        self.out_len.next = self.tags.y.val().len;
+        self.out_last.next = self.tags.y.val().last;
+        self.out_valid.next = self.v.val().get_bit(0);
         if self.reset.val() {
             self.valids.d.next = bits::<8>(0);
-            self.o_valid.d.next = false;
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::prim::sized::SizedBeatRam;
 use crate::stream::AxisSlice;
 use rust_hdl::prelude::*;
 
-/// `OUT_BYTES` bytes of beats, registered output.
+/// `OUT_BYTES` bytes of beats, registered output. While it is empty a beat goes straight to the output register.
 #[derive(LogicBlock)]
 pub(super) struct OutFifo<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
@@ -26,6 +26,8 @@ pub(super) struct OutFifo<const W: usize, const K: usize> {
     loaded: DFF<Bit>,
     gone: DFF<Bit>,
     fetch: Signal<Local, Bit>,
+    same: Signal<Local, Bit>,
+    direct: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize> Default for OutFifo<W, K> {
@@ -47,6 +49,8 @@ impl<const W: usize, const K: usize> Default for OutFifo<W, K> {
             loaded: Default::default(),
             gone: Default::default(),
             fetch: Default::default(),
+            same: Default::default(),
+            direct: Default::default(),
         }
     }
 }
@@ -58,15 +62,18 @@ impl<const W: usize, const K: usize> Logic for OutFifo<W, K> {
         clock!(self, clock, mem, slice);
         self.slice.reset.next = self.reset.val();
         AxisSrc::<W, K>::link(&mut self.m, &mut self.slice.m);
-        self.mem.write_en.next = self.valid.val();
+        self.same.next = self.wptr.q.val() == self.rptr.q.val();
+        self.direct.next =
+            self.valid.val() & self.same.val() & !self.loaded.q.val() & self.slice.s.ready.val();
+        self.mem.write_en.next = self.valid.val() & !self.direct.val();
         self.mem.write_addr.next = self.wptr.q.val();
         self.mem.write_data.next = self.data.val();
         self.mem.write_len.next = self.len.val();
         self.mem.write_last.next = self.last.val();
-        if self.valid.val() {
+        if self.valid.val() & !self.direct.val() {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
-        self.fetch.next = (self.wptr.q.val() != self.rptr.q.val()) & (self.slice.s.ready.val() | !self.loaded.q.val());
+        self.fetch.next = !self.same.val() & (self.slice.s.ready.val() | !self.loaded.q.val());
         self.mem.read_en.next = self.fetch.val();
         self.mem.read_addr.next = self.rptr.q.val();
         if self.slice.s.ready.val() {
@@ -76,12 +83,17 @@ impl<const W: usize, const K: usize> Logic for OutFifo<W, K> {
             self.loaded.d.next = true;
             self.rptr.d.next = self.rptr.q.val() + 1;
         }
-        self.keep.len.next = self.mem.read_len.val();
-        self.slice.s.valid.next = self.loaded.q.val();
-        self.slice.s.data.next = self.mem.read_data.val();
+        self.slice.s.valid.next = self.loaded.q.val() | self.direct.val();
+        self.keep.len.next = self.len.val();
+        self.slice.s.data.next = self.data.val();
+        self.slice.s.last.next = self.last.val();
+        if self.loaded.q.val() {
+            self.keep.len.next = self.mem.read_len.val();
+            self.slice.s.data.next = self.mem.read_data.val();
+            self.slice.s.last.next = self.mem.read_last.val();
+        }
         self.slice.s.keep.next = self.keep.keep.val();
-        self.slice.s.last.next = self.mem.read_last.val();
-        self.gone.d.next = self.fetch.val();
+        self.gone.d.next = self.fetch.val() | self.direct.val();
         self.popped.next = self.gone.q.val();
         if self.reset.val() {
             self.wptr.d.next = bits::<12>(0);

@@ -37,12 +37,7 @@ pub(super) struct Picker {
     p_hdr: DFF<HdrDone>,
     p_failed: DFF<Bit>,
     p_bypass: DFF<Bit>,
-    // The job.
-    j_valid: DFF<Bit>,
-    j_job: DFF<TxJob>,
-    j_done: DFF<TxDone>,
     go: Signal<Local, Bit>,
-    advance: Signal<Local, Bit>,
     slot: Signal<Local, Bits<6>>,
     bad_header: Signal<Local, Bit>,
     empty: Signal<Local, Bit>,
@@ -53,7 +48,7 @@ pub(super) struct Picker {
 impl Logic for Picker {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass, j_valid, j_job, j_done);
+        dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass);
         clock!(self, clock, seals, headers);
         self.seals.write_en.next = self.seal_we.val();
         self.seals.write_addr.next = self.seal.val().slot;
@@ -64,8 +59,7 @@ impl Logic for Picker {
         self.ask[0].next = self.s_rec[0].data.val().slot;
         self.ask[1].next = self.s_rec[1].data.val().slot;
         // Choice
-        self.advance.next = !self.j_valid.q.val() | self.take.val();
-        self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & (!self.p_valid.q.val() | self.advance.val());
+        self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & !self.p_valid.q.val();
         self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
         self.s_rec[0].ready.next = self.go.val() & !self.ready1.q.val();
         self.ready0.d.next = self.s_rec[0].valid.val()
@@ -79,7 +73,7 @@ impl Logic for Picker {
         }
         self.seals.read_addr.next = self.slot.val();
         self.headers.read_addr.next = self.slot.val();
-        if self.advance.val() {
+        if self.take.val() {
             self.p_valid.d.next = false;
         }
         if self.go.val() {
@@ -112,36 +106,30 @@ impl Logic for Picker {
         if self.p_failed.q.val() {
             self.status.next = bits::<8>(19);
         }
-        if self.advance.val() {
-            self.j_valid.d.next = self.p_valid.q.val();
-            self.j_job.d.next.slot = self.p_rec.q.val().slot;
-            self.j_job.d.next.frame_len = self.p_rec.q.val().frame_len;
-            self.j_job.d.next.hdr_len = self.p_rec.q.val().hdr_len;
-            self.j_job.d.next.pay_end = self.p_rec.q.val().pay_end;
-            self.j_job.d.next.raw = self.p_rec.q.val().raw;
-            self.j_job.d.next.row = self.p_rec.q.val().row;
-            self.j_job.d.next.rows = self.p_rec.q.val().rows;
-            self.j_job.d.next.beats = self.p_rec.q.val().beats;
-            self.j_job.d.next.vlan = self.p_hdr.q.val().vlan;
-            self.j_job.d.next.ipv6 = self.p_hdr.q.val().ipv6;
-            self.j_job.d.next.drop = self.drop.val();
-            // The requester hears nothing of bypass frames: they are not its own.
-            self.j_job.d.next.report = !self.p_bypass.q.val()
-                & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));
-            self.j_done.d.next.qpn = self.p_seal.q.val().qpn;
-            self.j_done.d.next.epoch = self.p_seal.q.val().epoch;
-            self.j_done.d.next.psn = self.p_seal.q.val().psn;
-            self.j_done.d.next.wqe_index = self.p_seal.q.val().wqe_index;
-            self.j_done.d.next.status = self.status.val();
-        }
-        self.valid.next = self.j_valid.q.val();
-        self.job.next = self.j_job.q.val();
-        self.done.next = self.j_done.q.val();
+        self.valid.next = self.p_valid.q.val();
+        self.job.next.slot = self.p_rec.q.val().slot;
+        self.job.next.frame_len = self.p_rec.q.val().frame_len;
+        self.job.next.hdr_len = self.p_rec.q.val().hdr_len;
+        self.job.next.pay_end = self.p_rec.q.val().pay_end;
+        self.job.next.raw = self.p_rec.q.val().raw;
+        self.job.next.row = self.p_rec.q.val().row;
+        self.job.next.rows = self.p_rec.q.val().rows;
+        self.job.next.beats = self.p_rec.q.val().beats;
+        self.job.next.vlan = self.p_hdr.q.val().vlan;
+        self.job.next.ipv6 = self.p_hdr.q.val().ipv6;
+        self.job.next.drop = self.drop.val();
+        // The requester hears nothing of bypass frames: they are not its own.
+        self.job.next.report = !self.p_bypass.q.val()
+            & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));
+        self.done.next.qpn = self.p_seal.q.val().qpn;
+        self.done.next.epoch = self.p_seal.q.val().epoch;
+        self.done.next.psn = self.p_seal.q.val().psn;
+        self.done.next.wqe_index = self.p_seal.q.val().wqe_index;
+        self.done.next.status = self.status.val();
         if self.reset.val() {
             self.ready0.d.next = false;
             self.ready1.d.next = false;
             self.p_valid.d.next = false;
-            self.j_valid.d.next = false;
         }
     }
 }

@@ -68,12 +68,9 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     tag1: DFF<BeatTag>,
     hdr_lanes: DFF<Bits<K>>,
     pay_lanes: DFF<Bits<K>>,
-    // Stage 2: the beat.
+    // The beat.
     hdr_bits: KeepMask<W, K>,
     pay_bits: KeepMask<W, K>,
-    valid2: DFF<Bit>,
-    tag2: DFF<BeatTag>,
-    data2: DFF<Bits<W>>,
     frame: Signal<Local, Bits<14>>,
     k8: Constant<Bits<8>>,
     k14: Constant<Bits<14>>,
@@ -138,9 +135,6 @@ impl<const W: usize, const K: usize, const LK: usize> Default for FrameReader<W,
             pay_lanes: Default::default(),
             hdr_bits: Default::default(),
             pay_bits: Default::default(),
-            valid2: Default::default(),
-            tag2: Default::default(),
-            data2: Default::default(),
             frame: Default::default(),
             k8: Constant::new((K as u64).to_bits()),
             k14: Constant::new((K as u64).to_bits()),
@@ -155,7 +149,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
     fn update(&mut self) {
         dff_setup!(self, clock, active, row, hrow, hdr_left, pay_left, body_left, len_left, first, cur, cur_done, room);
         dff_setup!(self, clock, f_valid, f_slot, f_rows, f_report, f_done, f_sent, f_aborted);
-        dff_setup!(self, clock, valid1, tag1, hdr_lanes, pay_lanes, valid2, tag2, data2);
+        dff_setup!(self, clock, valid1, tag1, hdr_lanes, pay_lanes);
         self.last.next = self.len_left.q.val() <= self.k14.val();
         self.finish.next = self.active.q.val() & self.last.val();
         self.start.next = self.valid.val()
@@ -255,15 +249,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
         if self.body_left.q.val() <= self.k14.val() {
             self.tag1.d.next.body = self.body_left.q.val().get_bits::<8>(0);
         }
-        // Stage 2
+        // The beat, as the memories give it.
         self.hdr_bits.keep.next = self.hdr_lanes.q.val();
         self.pay_bits.keep.next = self.pay_lanes.q.val();
-        self.valid2.d.next = self.valid1.q.val();
-        self.tag2.d.next = self.tag1.q.val();
-        self.data2.d.next = (self.hdr_data.val() & self.hdr_bits.mask.val()) | (self.asm_data.val() & self.pay_bits.mask.val());
-        self.beat_valid.next = self.valid2.q.val();
-        self.beat.next = self.data2.q.val();
-        self.tag.next = self.tag2.q.val();
+        self.beat_valid.next = self.valid1.q.val();
+        self.tag.next = self.tag1.q.val();
+        self.beat.next = (self.hdr_data.val() & self.hdr_bits.mask.val()) | (self.asm_data.val() & self.pay_bits.mask.val());
         if self.reset.val() {
             self.active.d.next = false;
             self.f_valid.d.next = false;
@@ -271,7 +262,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
             self.f_sent.d.next = false;
             self.f_aborted.d.next = false;
             self.valid1.d.next = false;
-            self.valid2.d.next = false;
             self.room.d.next = self.depth.val();
         }
     }

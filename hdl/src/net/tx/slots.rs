@@ -36,8 +36,6 @@ pub(super) struct SlotTable {
     pub failed: [Signal<Out, Bit>; 2],
     seal0: MsgSlice<SlotSeal>,
     seal1: MsgSlice<SlotSeal>,
-    done: MsgSlice<PayDone>,
-    head: MsgSlice<HdrDone>,
     count: RamAsync<Bits<10>, 6>,
     ev_valid: DFF<Bit>,
     ev_slot: DFF<Bits<6>>,
@@ -65,33 +63,29 @@ impl Logic for SlotTable {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_err, is_sealed, is_busy, is_headed, is_failed);
-        clock!(self, clock, seal0, seal1, done, head, count);
+        clock!(self, clock, seal0, seal1, count);
         self.seal0.reset.next = self.reset.val();
         self.seal1.reset.next = self.reset.val();
-        self.done.reset.next = self.reset.val();
-        self.head.reset.next = self.reset.val();
         MsgSink::<SlotSeal>::link(&mut self.s_seal[0], &mut self.seal0.s);
         MsgSink::<SlotSeal>::link(&mut self.s_seal[1], &mut self.seal1.s);
-        MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.done.s);
-        MsgSink::<HdrDone>::link(&mut self.s_hdr, &mut self.head.s);
         // One event a cycle: finished reads, then seals of port 0, then of port 1.
-        self.take0.next = self.seal0.m.valid.val() & !self.done.m.valid.val() & !self.hold.val();
-        self.take1.next = self.seal1.m.valid.val() & !self.done.m.valid.val() & !self.take0.val();
-        self.done.m.ready.next = true;
-        self.seal0.m.ready.next = !self.done.m.valid.val() & !self.hold.val();
-        self.seal1.m.ready.next = !self.done.m.valid.val() & !self.take0.val();
+        self.take0.next = self.seal0.m.valid.val() & !self.s_pay_done.valid.val() & !self.hold.val();
+        self.take1.next = self.seal1.m.valid.val() & !self.s_pay_done.valid.val() & !self.take0.val();
+        self.s_pay_done.ready.next = true;
+        self.seal0.m.ready.next = !self.s_pay_done.valid.val() & !self.hold.val();
+        self.seal1.m.ready.next = !self.s_pay_done.valid.val() & !self.take0.val();
         self.seal.next = self.seal0.m.data.val();
         if !self.take0.val() {
             self.seal.next = self.seal1.m.data.val();
         }
         self.seal_we.next = self.take0.val() | self.take1.val();
-        self.ev_valid.d.next = self.done.m.valid.val() | self.take0.val() | self.take1.val();
+        self.ev_valid.d.next = self.s_pay_done.valid.val() | self.take0.val() | self.take1.val();
         self.ev_slot.d.next = self.seal.val().slot;
         self.ev_delta.d.next = bit_cast::<10, 9>(self.seal.val().reads);
-        self.ev_seal.d.next = !self.done.m.valid.val();
-        self.ev_err.d.next = self.done.m.data.val().err & self.done.m.valid.val();
-        if self.done.m.valid.val() {
-            self.ev_slot.d.next = self.done.m.data.val().slot;
+        self.ev_seal.d.next = !self.s_pay_done.valid.val();
+        self.ev_err.d.next = self.s_pay_done.data.val().err & self.s_pay_done.valid.val();
+        if self.s_pay_done.valid.val() {
+            self.ev_slot.d.next = self.s_pay_done.data.val().slot;
             self.ev_delta.d.next = bits::<10>(1023);
         }
         // The counter
@@ -105,13 +99,13 @@ impl Logic for SlotTable {
             self.count.write_data.next = bits::<10>(0);
         }
         // The flags
-        self.head.m.ready.next = true;
-        self.hdr_we.next = self.head.m.valid.val();
-        self.hdr.next = self.head.m.data.val();
+        self.s_hdr.ready.next = true;
+        self.hdr_we.next = self.s_hdr.valid.val();
+        self.hdr.next = self.s_hdr.data.val();
         self.ev_hot.en.next = self.ev_valid.q.val();
         self.ev_hot.x.next = self.ev_slot.q.val();
-        self.hdr_hot.en.next = self.head.m.valid.val();
-        self.hdr_hot.x.next = self.head.m.data.val().slot;
+        self.hdr_hot.en.next = self.s_hdr.valid.val();
+        self.hdr_hot.x.next = self.s_hdr.data.val().slot;
         self.new_hot.en.next = self.granted.val();
         self.new_hot.x.next = self.granted_slot.val();
         self.set_sealed.next = bits::<64>(0);

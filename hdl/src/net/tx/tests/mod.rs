@@ -69,6 +69,26 @@ fn small_frames_lose_at_most_a_cycle_each() {
     assert!(cycles <= 1200 + 2, "{cycles} cycles for 300 frames of 3 beats");
 }
 
+/// Exact cycles of an idle egress at W=512, from the last thing a frame waits for to its first beat.
+#[test]
+fn an_idle_egress_loses_no_time() {
+    let mut bench = Bench::new(Tb::new("egress512", Egress::<512, 64, 6>::default()), 64, 0);
+    for _ in 0..3 {
+        bench.prompt = true;
+        bench.hold_reads = true;
+        bench.request(Plan { kind: Kind::Data, pay_len: 64, reth: true, ..Plan::default() });
+        (0..100).for_each(|_| bench.step());
+        bench.hold_reads = false;
+        (bench.first_beat, bench.beats) = (0, 0);
+        bench.step();
+        let taken = bench.tb.cycles() - 1;
+        (0..40).for_each(|_| bench.step());
+        assert_eq!(bench.beats, 3);
+        assert_eq!(bench.first_beat - taken, 13, "PayDone to first beat");
+    }
+    bench.check_counts();
+}
+
 #[test]
 fn acknowledges_overtake_waiting_data() {
     let mut bench = Bench::new(Tb::new("egress512", Egress::<512, 64, 6>::default()), 64, 0);
