@@ -197,7 +197,11 @@ fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W
             let rng = bench.tb.rng();
             let most = [4096, 300, 64, 9][rng.below(4) as usize];
             let len = rng.range(1, most);
-            let at = if rng.percent(50) { rng.range(0, 4096 - len) } else { 0 };
+            let mut at = if rng.percent(50) { rng.range(0, 4096 - len) } else { 0 };
+            if rng.percent(20) {
+                // The end lies within the first beats behind the middle: a border where beats are narrow.
+                at = (2048 + rng.range(1, 2 * K as u64)).saturating_sub(len);
+            }
             let iova = rng.next_u64() << 12 | at;
             let gap = rng.below(3) as usize;
             if dst + len as usize + gap > BUFFER {

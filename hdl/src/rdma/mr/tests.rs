@@ -7,8 +7,24 @@ use ferric_abi::host::Pte;
 use std::collections::{HashMap, VecDeque};
 
 const REGIONS: usize = 16;
+/// Page-table lines that accesses to large regions go to: neighbours, and lines that share a place of the cache with another
+/// region's or with each other.
+const LINES: [u64; 12] = [0, 1, 2, 3, 4, 5, 32, 33, 64, 1024, 1025, 2048];
+/// Bytes mapped by one line.
+const LINE_BYTES: u64 = 8 * 4096;
+
+/// A line of entries, some of them invalid; `None`: its read fails.
+fn table_line(tb: &mut Tb) -> Option<[u8; 64]> {
+    let mut bytes = [0u8; 64];
+    for e in bytes.chunks_exact_mut(8) {
+        let pte = Pte::default().with_valid(tb.rng().below(16) != 0).with_page(tb.rng().next_u64() & 0xff_ffff_ffff);
+        e.copy_from_slice(&pte.0);
+    }
+    (tb.rng().below(12) != 0).then_some(bytes)
+}
 
 /// Random regions, random accesses on both ports, a host that answers page-table reads late; every answer against the model.
+/// Now and then all page tables change, and the cache is told.
 #[test]
 fn matches_the_model() {
     let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
@@ -22,7 +38,8 @@ fn matches_the_model() {
     let mut regions = vec![MrCtx::default(); REGIONS];
     let mut tables: HashMap<u64, [u8; 64]> = HashMap::new();
     for (i, mr) in regions.iter_mut().enumerate().skip(1) {
-        let pages = 1 + tb.rng().below(40);
+        // Large ones reach beyond the cache; some direct ones wrap around the end of the address space.
+        let pages = if i % 5 == 1 { 8 * 2049 } else { 1 + tb.rng().below(40) };
         let table = 0x7_0000_0000 + ((i as u64) << 20);
         let start = 0x5500_0000_0000 + ((i as u64) << 30) + tb.rng().below(4096);
         let rights = tb.rng().next_u32();
@@ -37,16 +54,10 @@ fn matches_the_model() {
             .with_function((rights >> 8 & 1) as u16)
             .with_pd(rights >> 9 & 1)
             .with_start(start)
-            .with_length((pages * 4096).saturating_sub(tb.rng().below(4096)).max(1))
+            .with_length(if i == 10 { u64::MAX } else { (pages * 4096).saturating_sub(tb.rng().below(4096)).max(1) })
             .with_table(table);
-        for line in 0..6u64 {
-            let mut bytes = [0u8; 64];
-            for e in bytes.chunks_exact_mut(8) {
-                let pte = Pte::default().with_valid(tb.rng().below(16) != 0).with_page(tb.rng().next_u64() & 0xff_ffff_ffff);
-                e.copy_from_slice(&pte.0);
-            }
-            // Some lines are missing: their fetch fails.
-            if tb.rng().below(12) != 0 {
+        for line in LINES {
+            if let Some(bytes) = table_line(&mut tb) {
                 tables.insert(table + line * 64, bytes);
             }
         }
@@ -61,19 +72,34 @@ fn matches_the_model() {
     let mut expected: [VecDeque<Result<u64, u8>>; 2] = Default::default();
     let mut due: VecDeque<(u64, Vec<u32>)> = VecDeque::new();
     let (mut done, mut seen) = (0, [0u32; 8]);
-    let mut sent = 0;
+    let (mut sent, mut changes) = (0, 1);
     while done < 3000 {
-        if sent < 3000 && tb.rng().percent(60) {
+        // Answers to what was asked before the tables change are not at issue.
+        let drain = sent >= changes * 600;
+        if sent < 3000 && !drain && tb.rng().percent(60) {
             let port = tb.rng().below(2) as usize;
             let i = tb.rng().below(REGIONS as u64 + 1) as usize;
             let mr = regions.get(i).copied().unwrap_or_default();
             let wild = tb.rng().below(8);
+            let mut off = tb.rng().below(mr.length().saturating_add(4));
+            if off >= 6 * LINE_BYTES && mr.length() < u64::MAX {
+                off = LINES[tb.rng().below(12) as usize] * LINE_BYTES + tb.rng().below(LINE_BYTES);
+            }
+            if mr.length() == u64::MAX && tb.rng().percent(50) {
+                off %= 20_000;
+            }
+            // Up to the last byte, one less and one more.
+            let edge = mr.length().wrapping_sub(off).wrapping_add(tb.rng().below(3)).wrapping_sub(1);
             let a = Access {
                 key: (i as u32) << 8 | (mr.variant() ^ (wild == 1) as u8) as u32,
                 pd: mr.pd() ^ (wild == 2) as u32,
                 function: mr.function() ^ (wild == 3) as u16,
-                va: mr.start().wrapping_add(tb.rng().below(mr.length() + 4)).wrapping_sub((wild == 4) as u64 * 9000),
-                chk_len: if wild == 5 { tb.rng().next_u32() } else { tb.rng().below(2000) as u32 },
+                va: mr.start().wrapping_add(off).wrapping_sub((wild == 4) as u64 * 9000),
+                chk_len: match wild {
+                    5 => tb.rng().next_u32(),
+                    7 if edge < 1 << 32 => edge as u32,
+                    _ => tb.rng().below(2000) as u32,
+                },
                 access: 1 | if wild == 6 { tb.rng().next_u32() as u8 & 31 } else { 0 },
             };
             expected[port].push_back(translate(&regions, &a, |at| {
@@ -109,7 +135,15 @@ fn matches_the_model() {
                 done += 1;
             }
         }
-        if tb.rng().below(500) == 0 {
+        if sent == done && sent >= changes * 600 {
+            changes += 1;
+            for line in tables.values_mut() {
+                *line = table_line(&mut tb).unwrap_or(*line);
+            }
+            tb.set("invalidate", 1);
+            tb.cycle();
+            tb.set("invalidate", 0);
+        } else if tb.rng().below(500) == 0 {
             tb.set("invalidate", 1);
             tb.cycle();
             tb.set("invalidate", 0);

@@ -39,7 +39,7 @@ fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) ->
 }
 
 fn finish(world: &mut World, sick: usize) {
-    world.run_until(2_000_000, |w| w.idle() && w.qps[sick].cqes.len() == REQUESTS && w.qps[sick].flush
+    world.run_until(400_000, |w| w.idle() && w.qps[sick].cqes.len() == REQUESTS && w.qps[sick].flush
         && w.qps.iter().all(|q| q.cqes.len() == REQUESTS));
     let sent = world.sent;
     (0..6000).for_each(|_| world.step());

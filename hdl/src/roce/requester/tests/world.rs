@@ -7,10 +7,12 @@ use crate::records::ReqCtx;
 use crate::roce::req_tx::OP_FREE;
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::codes::{QpType, WrOpcode};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 const QPS: usize = 8;
 pub const TICK: u64 = 4;
+/// Packets that may be under way without acknowledge.
+pub const WINDOW: u32 = 512;
 
 /// What goes wrong on purpose.
 #[derive(Clone, Copy, Default)]
@@ -25,6 +27,12 @@ pub struct Trouble {
     pub local: Option<usize>,
     /// Nothing arrives from this request on.
     pub cut: Option<usize>,
+    /// Every packet is lost on its first way.
+    pub deaf: bool,
+    /// RNR NAK instead of the first acceptance of every packet, with this code.
+    pub slow: Option<u8>,
+    /// Percent of acknowledges after which an older one arrives.
+    pub echo: u32,
 }
 
 pub struct Qp {
@@ -35,6 +43,9 @@ pub struct Qp {
     pub wrs: Vec<WorkRequest>,
     next_psn: u32,
     truth: HashMap<u32, (usize, Packet)>,
+    first_psn: u32,
+    /// Where the acknowledges stand that have reached the requester.
+    acked: u32,
     // Send queue
     pub fetch: usize,
     epoch: u8,
@@ -44,6 +55,8 @@ pub struct Qp {
     epsn: u32,
     nak_sent: bool,
     unanswered: bool,
+    /// PSNs that have been lost or put off once.
+    tried: HashSet<u32>,
     /// `(wqe_index, status, opcode)` in order of arrival.
     pub cqes: Vec<(usize, u8, u8)>,
     pub rnr_naks: u32,
@@ -84,6 +97,8 @@ pub struct World {
     frames: u64,
     freed: u64,
     pub sent: u64,
+    /// The peer keeps its acknowledges to itself.
+    pub silent: bool,
 }
 
 impl World {
@@ -106,7 +121,7 @@ impl World {
             errors: tb.sink("m_error", stall), events: tb.sink("m_async", stall), cells: tb.sink("m_cell", stall),
             tb, qps: Vec::new(), store, latency: 2, ctx,
             free_handles: (0..64).collect(), buffers: HashMap::new(), gathering: VecDeque::new(), wire: VecDeque::new(),
-            acks: VecDeque::new(), frames: 0, freed: 0, sent: 0,
+            acks: VecDeque::new(), frames: 0, freed: 0, sent: 0, silent: false,
         };
         let mut world = world;
         world.tb.set("now", 0);
@@ -127,8 +142,8 @@ impl World {
         for (name, value) in extra {
             self.ctx.set(line, name, *value);
         }
-        self.qps.push(Qp { kind, mtu: 128 << pmtu, trouble, base_index: index, wrs: Vec::new(), next_psn: psn, truth: HashMap::new(), fetch: 0, epoch,
-            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, cqes: Vec::new(), rnr_naks: 0 });
+        self.qps.push(Qp { kind, mtu: 128 << pmtu, trouble, base_index: index, wrs: Vec::new(), next_psn: psn, truth: HashMap::new(), first_psn: psn, acked: psn, fetch: 0, epoch,
+            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0 });
         n
     }
 
@@ -299,6 +314,8 @@ impl World {
             solicited: get("solicited") == 1, last: truth.last };
         assert_eq!(&seen, truth, "request {number} of queue pair {qp}");
         let reliable = q.kind == QpType::Rc;
+        let flight = psn.wrapping_sub(q.acked) & 0xff_ffff;
+        assert!(!reliable || flight < WINDOW || flight >> 23 == 1, "{flight} packets not acknowledged");
         assert_eq!((get("function"), get("pd"), get("dest_qpn")), (300 + qp as u128, 200 + qp as u128, 400 + qp as u128));
         assert_eq!(get("wqe_index") as u16, q.base_index.wrapping_add(*number as u16));
         assert!(!truth.last || if reliable { get("ack_req") == 1 } else { get("notify") == 1 });
@@ -309,7 +326,8 @@ impl World {
             self.tx_done.push(fd.pack(&done));
         } else if reliable {
             let lost = q.trouble.cut.is_some_and(|from| *number >= from) || self.tb.rng().percent(q.trouble.loss);
-            if !lost {
+            let q = &mut self.qps[qp];
+            if !(lost || q.trouble.deaf && q.tried.insert(psn)) {
                 let delay = self.tb.rng().range(10, 120);
                 let at = self.wire.back().map_or(0, |last| last.0).max(self.tb.cycles() + delay);
                 self.wire.push_back((at, qp, psn, get("ack_req") == 1));
@@ -327,6 +345,13 @@ impl World {
         let delay = self.tb.rng().range(10, 120);
         let at = self.acks.back().map_or(0, |last| last.0).max(self.tb.cycles() + delay);
         self.acks.push_back((at, qp, psn & 0xff_ffff, syndrome));
+        let echo = self.qps[qp].trouble.echo;
+        if syndrome < 0x20 && self.tb.rng().percent(echo) {
+            // An old acknowledge overtaken by this one: between the first of all and this.
+            let age = u64::from(psn.wrapping_sub(self.qps[qp].first_psn) & 0xff_ffff);
+            let back = self.tb.rng().range(0, age.min(300)) as u32;
+            self.acks.push_back((at + 1, qp, psn.wrapping_sub(back) & 0xff_ffff, syndrome));
+        }
     }
 
     fn peer(&mut self) {
@@ -341,10 +366,11 @@ impl World {
                 let number = q.truth[&psn].0;
                 if let Some((_, code)) = q.trouble.refuse.filter(|refuse| refuse.0 == number) {
                     self.answer(qp, psn, 0x60 + code);
-                } else if rnr {
+                } else if rnr || q.trouble.slow.is_some() && q.tried.insert(psn) {
                     q.rnr_naks += 1;
                     q.nak_sent = true;
-                    self.answer(qp, psn, 0x20 + 1);
+                    let code = q.trouble.slow.unwrap_or(1);
+                    self.answer(qp, psn, 0x20 + code);
                 } else {
                     q.epsn = (epsn + 1) & 0xff_ffff;
                     q.nak_sent = false;
@@ -361,7 +387,7 @@ impl World {
             }
         }
         for qp in 0..self.qps.len() {
-            if self.qps[qp].unanswered && self.tb.rng().percent(20) {
+            if self.qps[qp].unanswered && !self.silent && self.tb.rng().percent(20) {
                 self.qps[qp].unanswered = false;
                 let last = self.qps[qp].epsn.wrapping_sub(1);
                 self.answer(qp, last, 0x1f);
@@ -375,6 +401,16 @@ impl World {
 
     /// A response frame for the requester.
     pub fn receive(&mut self, qp: usize, psn: u32, opcode: u8, syndrome: u8) {
+        let q = self.qps.get_mut(qp).filter(|_| opcode == 0x11);
+        if let Some(q) = q {
+            let next = match syndrome {
+                0..0x20 => psn.wrapping_add(1),
+                _ => psn,
+            } & 0xff_ffff;
+            if next.wrapping_sub(q.acked) & 0xff_ffff < 1 << 23 {
+                q.acked = next;
+            }
+        }
         let f = Fields::of::<RxDesc>();
         let aeth = u128::from(syndrome) << 24 | 0x123;
         self.rx.push(f.pack(&[("dest_qpn", qp as u128), ("opcode", opcode.into()), ("psn", psn.into()), ("aeth", aeth), ("handle", self.frames as u128 % 4096)]));
@@ -394,6 +430,8 @@ impl World {
         };
         let limit = match kind { QpType::Rc | QpType::Uc => most * u64::from(mtu), QpType::Ud => mtu.into(), QpType::Raw => 8000 };
         let length = if kind == QpType::Raw { rng.range(1, limit) } else { rng.below(3).min(1) * rng.range(0, limit) };
+        // Whole packets now and then.
+        let length = if kind != QpType::Raw && rng.percent(25) { length - length % u64::from(mtu) } else { length };
         WorkRequest { opcode, signaled: rng.percent(60), solicited: rng.percent(30), imm: rng.next_u32(), raddr: rng.next_u64(), rkey: rng.next_u32(), length: length as u32 }
     }
 
