@@ -116,6 +116,10 @@ impl MemoryRegion {
     pub fn rkey(&self) -> u32 {
         self.key
     }
+    /// Device addresses of the region's pages, in order, as the IOMMU maps them.
+    pub fn iovas(&self) -> &[u64] {
+        &self.iovas
+    }
     /// Virtual address of the first byte.
     pub fn addr(&self) -> u64 {
         self.ptr as u64

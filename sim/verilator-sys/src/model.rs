@@ -30,7 +30,8 @@ pub struct Port {
 }
 
 impl Port {
-    fn bytes(&self) -> usize {
+    /// Bytes of its value.
+    pub fn bytes(&self) -> usize {
         self.width.div_ceil(8) as usize
     }
 }

@@ -70,11 +70,32 @@ const REJECTS: &[&str] = &[
 
 /// Every mechanism the random soak is meant to reach.
 const WANTED: &[&str] = &[
-    "resp.nak_seq_sent", "req_rx.nak_seq_received", "resp.rnr_sent", "req_rx.rnr_received", "req_rx.timeouts", "resp.dup_requests", "psn_wrap_queues", "ring_wraps",
-    "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced",
+    "resp.nak_seq_sent", "req_rx.nak_seq_received", "resp.nak_inv_sent", "complete.nak_access_sent", "complete.nak_op_sent", "resp.rnr_sent", "req_rx.rnr_received",
+    "req_rx.timeouts", "resp.dup_requests", "psn_wrap_queues", "ring_wraps", "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced",
+    "status RemoteAccess", "status RemoteInvalidRequest", "status RemoteOperation", "status LocalProtection", "failed_on_purpose",
 ];
 
+/// Starts this program again without address randomisation: buffers are the process's own memory, so where they lie decides how
+/// messages are cut, and a seed must mean the same run every time.
+fn fix_addresses() {
+    use std::os::unix::process::CommandExt;
+    const DONE: &str = "FERRIC_FIXED_ADDRESSES";
+    if std::env::var_os(DONE).is_some() {
+        return;
+    }
+    // SAFETY: changes a flag of this process only.
+    let old = unsafe { libc::personality(0xffff_ffff) };
+    let set = old >= 0 && unsafe { libc::personality(old as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong) } >= 0;
+    let error = match std::env::current_exe() {
+        Ok(exe) if set => std::process::Command::new(exe).args(std::env::args_os().skip(1)).env(DONE, "1").exec(),
+        Ok(_) => std::io::Error::last_os_error(),
+        Err(e) => e,
+    };
+    eprintln!("soak: cannot fix memory addresses ({error}); a seed may not repeat exactly");
+}
+
 fn main() -> ExitCode {
+    fix_addresses();
     env_logger::init();
     match Options::parse().what {
         What::Random { seed, seeds, qps, messages, max_bytes, width } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width }),

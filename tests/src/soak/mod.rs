@@ -1,6 +1,9 @@
 //! Random traffic under random faults, every byte and every completion checked.
+mod doomed;
+
 use crate::pair::{Error, Pair, Wire};
-use ferric_abi::codes::WrOpcode;
+use doomed::Doomed;
+use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::Mtu;
 use ferric_driver::{Access, Completion, CompletionQueue, CqeOpcode, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
@@ -25,8 +28,12 @@ pub struct Plan {
     pub width: usize,
 }
 
+/// Queue pairs that share a completion queue.
+const PER_CQ: usize = 8;
 /// Messages outstanding per queue pair and direction.
 const WINDOW: usize = 3;
+/// Cycles without a completion after which a run counts as hung: several retransmission time-outs.
+const PATIENCE: u64 = 1_000_000;
 /// Bytes around every buffer that nothing may touch.
 const GUARD: usize = 64;
 
@@ -68,6 +75,10 @@ pub struct Soak {
     qps: Vec<[QueuePair; 2]>,
     streams: Vec<[Stream; 2]>,
     cqs: [Vec<CompletionQueue>; 2],
+    /// Queue pairs that fail on purpose, beside those of the plan.
+    doomed: Vec<Doomed>,
+    /// Completion queues that nobody polls before that cycle.
+    neglected: [Vec<u64>; 2],
     coverage: Coverage,
     left: u64,
     completions: u64,
@@ -86,10 +97,9 @@ impl Soak {
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
         let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
         let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: 64, ..Default::default() })?;
-        let per_cq = 8;
-        let n_cqs = plan.qps.div_ceil(per_cq);
+        let n_cqs = plan.qps.div_ceil(PER_CQ);
         // Exactly as many entries as can be outstanding: a slow poller fills it to the brim, but never beyond.
-        let entries = per_cq * WINDOW * 2;
+        let entries = PER_CQ * WINDOW * 2;
         let cqs = [0, 1].map(|h| (0..n_cqs).map(|_| pair.hosts[h].cq(entries)).collect::<Result<Vec<_>, _>>());
         let [c0, c1] = cqs;
         let cqs = [c0?, c1?];
@@ -102,7 +112,7 @@ impl Soak {
             wraps += near as u64;
             let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 7, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
             let config = QpConfig { max_send: 4, max_recv: 4, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
-            qps.push(pair.connected(&config, &wire, [&cqs[0][i / per_cq], &cqs[1][i / per_cq]])?);
+            qps.push(pair.connected(&config, &wire, [&cqs[0][i / PER_CQ], &cqs[1][i / PER_CQ]])?);
             let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
                 let slot_bytes = plan.max_bytes + 2 * GUARD;
                 let mut shadow = vec![0u8; slot_bytes * WINDOW];
@@ -115,23 +125,32 @@ impl Soak {
             streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
         }
         let coverage = Coverage::from([("psn_wrap_queues".to_string(), wraps)]);
-        Ok(Self { plan, rng, pair, qps, streams, cqs, coverage, left: plan.messages, completions: 0 })
+        let wire = Wire { timeout: 7, retry_cnt: 4, ..Default::default() };
+        let doomed = (0..2).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
+        let neglected = [vec![0; n_cqs], vec![0; n_cqs]];
+        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, coverage, left: plan.messages, completions: 0 })
     }
 
     fn count(&mut self, what: &str, n: u64) {
         *self.coverage.entry(what.to_string()).or_default() += n;
     }
 
-    /// Sizes: log-uniform, with the borders of packets favoured.
+    /// Sizes: log-uniform, most up to 16 KiB and some up to the largest, with the borders of packets favoured.
     fn size(&mut self) -> usize {
-        match self.rng.gen_range(0..10) {
-            0 => 0,
-            1 => ((256usize << self.rng.gen_range(0..5)) + self.rng.gen_range(0..3) - 1).min(self.plan.max_bytes),
-            _ => {
-                let log = (self.plan.max_bytes as f64).log2() * self.rng.gen::<f64>();
-                (log.exp2() as usize).min(self.plan.max_bytes)
-            }
-        }
+        let max = self.plan.max_bytes;
+        let limit = match self.rng.gen_range(0..20) {
+            0 => return 0,
+            1 | 2 => return ((256usize << self.rng.gen_range(0..5)) + self.rng.gen_range(0..3) - 1).min(max),
+            3 | 4 => max,
+            _ => max.min(16_384),
+        };
+        let log = (limit as f64).log2() * self.rng.gen::<f64>();
+        (log.exp2() as usize).min(max)
+    }
+
+    /// The queue pairs of the first completion queue use an entry for everything, so that it fills up when it is neglected.
+    fn fills_up(q: usize) -> bool {
+        q < PER_CQ
     }
 
     fn post(&mut self, q: usize, d: usize) -> Result<(), Error> {
@@ -140,14 +159,19 @@ impl Soak {
         if (self.left == 0 && !closing) || self.streams[q][d].busy() >= WINDOW {
             return Ok(());
         }
-        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::Write, WrOpcode::WriteImm, WrOpcode::Write][if closing { 2 } else { self.rng.gen_range(0..5) }];
+        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::WriteImm, WrOpcode::Write, WrOpcode::Write][match closing {
+            true => 4,
+            false => self.rng.gen_range(0..if Self::fills_up(q) { 3 } else { 5 }),
+        }];
         let size = if closing { 0 } else { self.size() };
         let mut bytes = vec![0; size];
         self.rng.fill(&mut bytes[..]);
-        let (imm, signaled, solicited) = (self.rng.gen(), closing || self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
+        let (imm, signaled, solicited) = (self.rng.gen(), closing || Self::fills_up(q) || self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
         let inline = size <= 32 && self.rng.gen_bool(0.5);
         let cuts = self.rng.gen_range(1..=3usize);
         let s = &mut self.streams[q][d];
+        // A window of unsignalled requests would never show its end.
+        let signaled = signaled || (s.busy() + 1 >= WINDOW && !s.sends.iter().any(|m| m.signaled));
         let n = s.next;
         let slot = (n % WINDOW as u64) as usize;
         let at = slot * s.slot_bytes + GUARD;
@@ -216,8 +240,11 @@ impl Soak {
                 return Err(self.bad(format!("queue {q} host {host}: {what}: {e:?}")));
             }
         }
-        if burst >= 8 * WINDOW * 2 * 3 / 4 {
+        if burst >= PER_CQ * WINDOW * 2 * 3 / 4 {
             self.count("cq_nearly_full", 1);
+        }
+        if self.rng.gen_bool(0.2) {
+            self.neglected[host][c] = self.pair.world().cycle() + 30_000;
         }
         Ok(())
     }
@@ -236,9 +263,15 @@ impl Soak {
             }
             for host in 0..2 {
                 for c in 0..self.cqs[host].len() {
-                    if self.rng.gen_bool(0.02) {
+                    let cycle = self.pair.world().cycle();
+                    if self.rng.gen_bool(0.05) && cycle >= self.neglected[host][c] {
                         self.poll(host, c)?;
                     }
+                }
+            }
+            for i in 0..self.doomed.len() {
+                if let Some(wrong) = self.doomed[i].advance(&self.pair, &mut self.rng, &mut self.coverage)? {
+                    return Err(self.bad(wrong));
                 }
             }
             if self.left == 0 && self.streams.iter().flatten().all(|s| s.busy() == 0) {
@@ -247,12 +280,37 @@ impl Soak {
             let cycle = self.pair.world().cycle();
             if self.completions != progress {
                 (progress, since) = (self.completions, cycle);
-            } else if cycle - since > 3_000_000 {
-                return Err(self.bad(format!("hang: no completion for 3000000 cycles after {progress}")));
+            } else if cycle - since > PATIENCE {
+                return Err(self.bad(format!("hang: no completion for {PATIENCE} cycles after {progress}\n{}", self.diagnose())));
             }
             self.pair.world().run(100);
         }
         self.finish()
+    }
+
+    /// What a hang looks like from outside: the messages that wait, their queue pairs as the cards see them, every counter.
+    fn diagnose(&self) -> String {
+        let mut out = String::new();
+        for (q, streams) in self.streams.iter().enumerate() {
+            for (d, s) in streams.iter().enumerate().filter(|(_, s)| s.busy() > 0) {
+                let waiting = |m: Option<&Rc<Message>>| m.map_or("-".into(), |m| format!("#{} {:?} {} B", m.number, m.opcode, m.bytes.len()));
+                out += &format!("queue {q} from host {d}: send {}, receive {}, {} receives posted of {}\n", waiting(s.sends.front()), waiting(s.receives.front()), s.posted_receives, s.seen_receives);
+                for host in [d, 1 - d] {
+                    let words = self.pair.hosts[host].ctx.admin(AdminOpcode::QueryQp, self.qps[q][host].qpn(), &[]);
+                    out += &match words {
+                        Ok(w) => format!("  host {host}: {:08x?}\n", &w[..8]),
+                        Err(e) => format!("  host {host}: {e}\n"),
+                    };
+                }
+            }
+        }
+        let names = ferric_hdl::core::counters::names();
+        for host in 0..2 {
+            let counters = self.pair.hosts[host].ctx.counters(0, names.len() as u32).unwrap_or_default();
+            let shown = names.iter().zip(counters).filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}={n}")).collect::<Vec<_>>();
+            out += &format!("host {host}: {}\n", shown.join(" "));
+        }
+        out
     }
 
     /// Nothing may be left over, nothing outside the messages may have changed, and what went in must have come out.
@@ -272,10 +330,17 @@ impl Soak {
                 }
             }
         }
-        let faults: u64 = self.pair.world().cards.iter().map(|c| c.iommu.fault_count()).sum();
-        if faults > 0 {
-            return Err(self.bad(format!("{faults} accesses outside mapped memory: {:?}", self.pair.world().cards[0].iommu.faults())));
+        // The doomed requests are meant to run into memory the host took away from card 1, never into anything else.
+        let outside: Vec<_> = {
+            let w = self.pair.world();
+            let refused = |card: usize| w.cards[card].iommu.faults().to_vec();
+            refused(0).into_iter().chain(refused(1).into_iter().filter(|f| !f.write)).collect()
+        };
+        if !outside.is_empty() {
+            return Err(self.bad(format!("accesses outside mapped memory: {outside:x?}")));
         }
+        let refused = self.pair.world().cards[1].iommu.fault_count();
+        self.count("refused_by_iommu", refused);
         let names = ferric_hdl::core::counters::names();
         let counters = [0, 1].map(|h| self.pair.hosts[h].ctx.counters(0, names.len() as u32));
         let [a, b] = counters;
@@ -288,7 +353,7 @@ impl Soak {
             let get = |name: &str| names.iter().position(|n| n == name).map_or(0, |i| counters[host][i]);
             let l = links[1 - host];
             let delivered = l.sent - l.dropped + l.duplicated;
-            let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_mac_error");
+            let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_oversize") + get("rx.rx_mac_error");
             if get("rx.rx_frames") != delivered || get("rx.rx_roce") + get("rx.rx_raw") + dropped != delivered {
                 return Err(self.bad(format!("host {host}: {delivered} frames delivered, counters say {} in, {} RoCE, {} raw, {dropped} dropped", get("rx.rx_frames"), get("rx.rx_roce"), get("rx.rx_raw"))));
             }
@@ -301,6 +366,8 @@ impl Soak {
         }
         self.count("dma_out_of_order", out_of_order);
         self.count("completions", self.completions);
+        let rounds = self.doomed.iter().map(Doomed::rounds).sum();
+        self.count("failed_on_purpose", rounds);
         self.count("cycles", cycles);
         let ring_wraps = self.streams.iter().flatten().map(|s| s.next / 4).sum();
         self.count("ring_wraps", ring_wraps);
