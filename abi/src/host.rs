@@ -99,15 +99,15 @@ macro_rules! host_records {
         }
         #[doc = "Admin completion: one 64-byte slot of the function's admin completion ring."]
         AdminCompletion [64] {
-            command_id: u16[16] "From the command.";
-            status: u8[8] "See `AdminStatus`.";
-            rsvd0: u8[7] "Zero.";
-            phase: bool[1] "Phase bit.";
             sq_head: u32[32] "Admin commands consumed so far.";
             r0: u32[32] "Result word 0."; r1: u32[32] "Result word 1."; r2: u32[32] "Result word 2."; r3: u32[32] "Result word 3.";
             r4: u32[32] "Result word 4."; r5: u32[32] "Result word 5."; r6: u32[32] "Result word 6."; r7: u32[32] "Result word 7.";
             r8: u32[32] "Result word 8."; r9: u32[32] "Result word 9."; r10: u32[32] "Result word 10."; r11: u32[32] "Result word 11.";
             r12: u32[32] "Result word 12."; r13: u32[32] "Result word 13.";
+            command_id: u16[16] "From the command.";
+            status: u8[8] "See `AdminStatus`.";
+            rsvd0: u8[7] "Zero.";
+            phase: bool[1] "Phase bit, in the byte that is written last.";
         }
         #[doc = "Page-table entry: element `n` translates page `n` of the region, counted from the page that holds the start address."]
         Pte [8] {

@@ -55,7 +55,7 @@ impl AdminQueue {
 
         let start = self.device.now();
         let at = slot * AdminCompletion::BYTES;
-        while (self.completions.read_flag(at + 3) >> 7 == 1) != phase {
+        while (self.completions.read_flag(at + AdminCompletion::BYTES - 1) >> 7 == 1) != phase {
             if self.device.now() - start > TIMEOUT {
                 return Err(Error::AdminTimeout(what));
             }
@@ -66,7 +66,7 @@ impl AdminQueue {
         match AdminStatus::from_u8(completion.status()) {
             Some(AdminStatus::Ok) => {
                 let mut result = [0; 14];
-                for (r, w) in result.iter_mut().zip(completion.0[8..].chunks_exact(4)) {
+                for (r, w) in result.iter_mut().zip(completion.0[4..].chunks_exact(4)) {
                     *r = u32::from_le_bytes([w[0], w[1], w[2], w[3]]);
                 }
                 Ok(result)

@@ -251,7 +251,7 @@ impl Soak {
 
     /// Runs to the end and returns what was covered.
     pub fn run(mut self) -> Result<Coverage, Error> {
-        let (mut progress, mut since) = (0, 0);
+        let (mut progress, mut since) = (0, self.pair.world().cycle());
         loop {
             for q in 0..self.qps.len() {
                 for d in 0..2 {
@@ -293,6 +293,9 @@ impl Soak {
         let mut out = String::new();
         for (q, streams) in self.streams.iter().enumerate() {
             for (d, s) in streams.iter().enumerate().filter(|(_, s)| s.busy() > 0) {
+                if out.len() > 4000 {
+                    continue;
+                }
                 let waiting = |m: Option<&Rc<Message>>| m.map_or("-".into(), |m| format!("#{} {:?} {} B", m.number, m.opcode, m.bytes.len()));
                 out += &format!("queue {q} from host {d}: send {}, receive {}, {} receives posted of {}\n", waiting(s.sends.front()), waiting(s.receives.front()), s.posted_receives, s.seen_receives);
                 for host in [d, 1 - d] {

@@ -324,7 +324,6 @@ impl Program {
         self.asm.op(Op::Shr, U, HEAD, LOG);
         self.asm.op(Op::Add, U, U, 1);
         self.asm.ins(T, T, U, 31, 1);
-        self.asm.act(Op::Push, T, ZERO, 0);
         self.asm.op(Op::Add, HEAD, HEAD, 1);
         self.asm.op(Op::And, HEAD, HEAD, 0xffff);
         self.asm.store(FN, 0, HEAD);
@@ -332,6 +331,8 @@ impl Program {
         for n in 0..14 {
             self.asm.act(Op::Push, if n < RESULTS { R(RES + n) } else { ZERO }, ZERO, 0);
         }
+        // Last, for a host may see the beats of a line one by one.
+        self.asm.act(Op::Push, T, ZERO, 0);
         self.asm.act_csr(LO, 2);
         self.asm.act_csr(HI, 3);
         self.asm.op(Op::Shl, T, IDX, 6);

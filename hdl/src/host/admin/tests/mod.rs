@@ -102,13 +102,13 @@ impl Bench {
         let phase = n >> LOG_SIZE[f] & 1 == 0;
         let mut left = 400_000;
         loop {
-            if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[0] >> 31 == 1) == phase) {
-                assert_eq!(line[1], (n + 1) & 0xffff, "commands consumed");
-                let status = AdminStatus::from_u8((line[0] >> 16) as u8).expect("a known status");
+            if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[15] >> 31 == 1) == phase) {
+                assert_eq!(line[0], (n + 1) & 0xffff, "commands consumed");
+                let status = AdminStatus::from_u8((line[15] >> 16) as u8).expect("a known status");
                 if status != AdminStatus::DmaError {
-                    assert_eq!(line[0] & 0xffff, n & 0xffff, "command number");
+                    assert_eq!(line[15] & 0xffff, n & 0xffff, "command number");
                 }
-                return (status, line[2..].to_vec());
+                return (status, line[1..15].to_vec());
             }
             self.advance();
             left -= 1;
