@@ -2,6 +2,8 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CellRead, QpError, RxDesc, TimerEvent, TxDone};
+use crate::prim::arb::RrPick;
+use crate::prim::pack::Gather;
 use rust_hdl::prelude::*;
 
 /// What happened. `kind`: see the constants in [`kind`]. `psn`, `index`, `status`, `syndrome` as far as the kind has them.
@@ -39,7 +41,8 @@ pub mod kind {
     pub const PEER_HALF: u8 = 9;
 }
 
-/// Polls its five inputs in turn whenever the event register is free.
+/// Serves its five inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
+/// queue pair in a row only the younger goes on, it says all the older one does.
 #[derive(LogicBlock, Default)]
 pub struct Intake {
     pub clock: Signal<In, Clock>,
@@ -52,13 +55,23 @@ pub struct Intake {
     pub m_cell: MsgSrc<CellRead>,
     /// Pulse: a response that nobody here understands was dropped.
     pub unexpected: Signal<Out, Bit>,
-    turn: DFF<Bits<3>>,
+    /// Whose input is open, one-hot: frames, departures, local failures and departures of the egress, timers, errors.
+    turn: DFF<Bits<5>>,
+    pick: RrPick<5>,
+    waiting: Gather<5>,
+    next: DFF<Event>,
+    next_valid: DFF<Bit>,
     ev: DFF<Event>,
     ev_valid: DFF<Bit>,
     free: DFF<CellRead>,
     free_valid: DFF<Bit>,
     odd: DFF<Bit>,
     open: Signal<Local, Bit>,
+    gone: Signal<Local, Bit>,
+    later: Signal<Local, Bits<24>>,
+    merge: Signal<Local, Bit>,
+    offered: Signal<Local, Bits<5>>,
+    served: Signal<Local, Bit>,
     at_rx: Signal<Local, Bit>,
     aeth: Signal<Local, Bits<32>>,
     syndrome: Signal<Local, Bits<8>>,
@@ -72,7 +85,7 @@ pub struct Intake {
 impl Logic for Intake {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, turn, ev, ev_valid, free, free_valid, odd);
+        dff_setup!(self, clock, turn, next, next_valid, ev, ev_valid, free, free_valid, odd);
         self.m_event.data.next = self.ev.q.val();
         self.m_event.valid.next = self.ev_valid.q.val();
         self.m_cell.data.next = self.free.q.val();
@@ -80,18 +93,48 @@ impl Logic for Intake {
         self.unexpected.next = self.odd.q.val();
         self.odd.d.next = false;
         self.free_valid.d.next = self.free_valid.q.val() & !self.m_cell.ready.val();
-        self.ev_valid.d.next = self.ev_valid.q.val() & !self.m_event.ready.val();
-        self.open.next = !self.ev_valid.q.val();
-        self.at_rx.next = self.open.val() & (self.turn.q.val() == 0) & !self.free_valid.q.val();
+
+        // Event registers.
+        self.gone.next = self.ev_valid.q.val() & self.m_event.ready.val();
+        self.later.next = self.next.q.val().psn - self.ev.q.val().psn;
+        self.merge.next = self.next_valid.q.val()
+            & self.ev_valid.q.val()
+            & !self.gone.val()
+            & (self.next.q.val().kind == 0)
+            & (self.ev.q.val().kind == 0)
+            & (self.next.q.val().qpn == self.ev.q.val().qpn);
+        self.ev_valid.d.next = self.ev_valid.q.val() & !self.gone.val();
+        self.next_valid.d.next = self.next_valid.q.val() & !self.merge.val();
+        if self.merge.val() & !self.later.val().get_bit(23) {
+            self.ev.d.next.psn = self.next.q.val().psn;
+        }
+        if !self.ev_valid.q.val() | self.gone.val() {
+            self.ev.d.next = self.next.q.val();
+            self.ev_valid.d.next = self.next_valid.q.val();
+            self.next_valid.d.next = false;
+        }
+
+        // Whose turn it is: chosen one cycle ahead; who is there stays until it is served.
+        self.open.next = !self.next_valid.q.val();
+        self.at_rx.next = self.open.val() & self.turn.q.val().get_bit(0) & !self.free_valid.q.val();
         self.s_rx.ready.next = self.at_rx.val();
-        self.s_tx_done[0].ready.next = self.open.val() & (self.turn.q.val() == 1);
-        self.s_tx_done[1].ready.next = self.open.val() & (self.turn.q.val() == 2);
-        self.s_timer.ready.next = self.open.val() & (self.turn.q.val() == 3);
-        self.s_error.ready.next = self.open.val() & (self.turn.q.val() == 4);
-        if self.open.val() {
-            self.turn.d.next = self.turn.q.val() + 1;
-            if self.turn.q.val() == 4 {
-                self.turn.d.next = bits::<3>(0);
+        self.s_tx_done[0].ready.next = self.open.val() & self.turn.q.val().get_bit(1);
+        self.s_tx_done[1].ready.next = self.open.val() & self.turn.q.val().get_bit(2);
+        self.s_timer.ready.next = self.open.val() & self.turn.q.val().get_bit(3);
+        self.s_error.ready.next = self.open.val() & self.turn.q.val().get_bit(4);
+        self.waiting.x[0].next = self.s_rx.valid.val();
+        self.waiting.x[1].next = self.s_tx_done[0].valid.val();
+        self.waiting.x[2].next = self.s_tx_done[1].valid.val();
+        self.waiting.x[3].next = self.s_timer.valid.val();
+        self.waiting.x[4].next = self.s_error.valid.val();
+        self.offered.next = self.turn.q.val() & self.waiting.y.val();
+        self.served.next = self.open.val() & (!self.turn.q.val().get_bit(0) | !self.free_valid.q.val());
+        self.pick.req.next = self.waiting.y.val();
+        self.pick.last.next = self.turn.q.val();
+        if self.served.val() | !self.offered.val().any() {
+            self.turn.d.next = bits::<5>(1);
+            if self.waiting.y.val().any() {
+                self.turn.d.next = self.pick.grant.val();
             }
         }
 
@@ -106,58 +149,53 @@ impl Logic for Intake {
             & !((self.class.val() == 3) & (self.code.val() > 3));
         self.done.next = self.s_tx_done[0].data.val();
         self.done_valid.next = self.s_tx_done[0].valid.val();
-        if self.turn.q.val() == 2 {
+        if self.turn.q.val().get_bit(2) {
             self.done.next = self.s_tx_done[1].data.val();
             self.done_valid.next = self.s_tx_done[1].valid.val();
         }
         if self.open.val() {
-            self.ev.d.next.index = self.done.val().wqe_index;
-            self.ev.d.next.syndrome = self.syndrome.val();
-            match self.turn.q.val().index() {
-                0 => {
-                    self.ev.d.next.qpn = self.s_rx.data.val().dest_qpn;
-                    self.ev.d.next.psn = self.s_rx.data.val().psn;
-                    self.ev.d.next.kind = bits::<4>(0);
-                    if self.class.val() == 1 {
-                        self.ev.d.next.kind = bits::<4>(1);
-                    }
-                    if self.class.val() == 3 {
-                        self.ev.d.next.kind = bits::<4>(3);
-                        if self.code.val() == 0 {
-                            self.ev.d.next.kind = bits::<4>(2);
-                        }
-                    }
-                    // NAK codes 1 to 3 are completion statuses 9 to 11.
-                    self.ev.d.next.status = bit_cast::<8, 5>(self.code.val()) + 8;
-                    if self.at_rx.val() & self.s_rx.valid.val() {
-                        self.ev_valid.d.next = self.known.val();
-                        self.odd.d.next = !self.known.val();
+            self.next.d.next.index = self.done.val().wqe_index;
+            self.next.d.next.syndrome = self.syndrome.val();
+            if self.turn.q.val().get_bit(0) {
+                self.next.d.next.qpn = self.s_rx.data.val().dest_qpn;
+                self.next.d.next.psn = self.s_rx.data.val().psn;
+                self.next.d.next.kind = bits::<4>(0);
+                if self.class.val() == 1 {
+                    self.next.d.next.kind = bits::<4>(1);
+                }
+                if self.class.val() == 3 {
+                    self.next.d.next.kind = bits::<4>(3);
+                    if self.code.val() == 0 {
+                        self.next.d.next.kind = bits::<4>(2);
                     }
                 }
-                3 => {
-                    self.ev.d.next.qpn = self.s_timer.data.val().qpn;
-                    self.ev.d.next.kind = bits::<4>(7) + bit_cast::<4, 1>(self.s_timer.data.val().kind.into());
-                    self.ev_valid.d.next = self.s_timer.valid.val();
+                // NAK codes 1 to 3 are completion statuses 9 to 11.
+                self.next.d.next.status = bit_cast::<8, 5>(self.code.val()) + 8;
+                if self.at_rx.val() & self.s_rx.valid.val() {
+                    self.next_valid.d.next = self.known.val();
+                    self.odd.d.next = !self.known.val();
                 }
-                4 => {
-                    self.ev.d.next.qpn = self.s_error.data.val().qpn;
-                    self.ev.d.next.kind = bits::<4>(9);
-                    self.ev.d.next.status = self.s_error.data.val().cause;
-                    self.ev_valid.d.next = self.s_error.valid.val();
+            } else if self.turn.q.val().get_bit(3) {
+                self.next.d.next.qpn = self.s_timer.data.val().qpn;
+                self.next.d.next.kind = bits::<4>(7) + bit_cast::<4, 1>(self.s_timer.data.val().kind.into());
+                self.next_valid.d.next = self.s_timer.valid.val();
+            } else if self.turn.q.val().get_bit(4) {
+                self.next.d.next.qpn = self.s_error.data.val().qpn;
+                self.next.d.next.kind = bits::<4>(9);
+                self.next.d.next.status = self.s_error.data.val().cause;
+                self.next_valid.d.next = self.s_error.valid.val();
+            } else {
+                self.next.d.next.qpn = self.done.val().qpn;
+                self.next.d.next.psn = self.done.val().psn;
+                self.next.d.next.status = self.done.val().status;
+                self.next.d.next.kind = bits::<4>(6);
+                if self.done.val().status == 0 {
+                    self.next.d.next.kind = bits::<4>(4);
                 }
-                _ => {
-                    self.ev.d.next.qpn = self.done.val().qpn;
-                    self.ev.d.next.psn = self.done.val().psn;
-                    self.ev.d.next.status = self.done.val().status;
-                    self.ev.d.next.kind = bits::<4>(6);
-                    if self.done.val().status == 0 {
-                        self.ev.d.next.kind = bits::<4>(4);
-                    }
-                    if self.done.val().status == 0xff {
-                        self.ev.d.next.kind = bits::<4>(5);
-                    }
-                    self.ev_valid.d.next = self.done_valid.val();
+                if self.done.val().status == 0xff {
+                    self.next.d.next.kind = bits::<4>(5);
                 }
+                self.next_valid.d.next = self.done_valid.val();
             }
         }
         // Whatever a received frame says, its buffer goes back.
@@ -169,7 +207,8 @@ impl Logic for Intake {
             self.free_valid.d.next = true;
         }
         if self.reset.val() {
-            self.turn.d.next = bits::<3>(0);
+            self.turn.d.next = bits::<5>(1);
+            self.next_valid.d.next = false;
             self.ev_valid.d.next = false;
             self.free_valid.d.next = false;
         }

@@ -10,6 +10,8 @@ use rust_hdl::prelude::*;
 mod intake;
 mod report;
 mod rnr;
+#[cfg(test)]
+mod tests;
 
 pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
@@ -27,13 +29,13 @@ pub const STATS: &[&str] = &[
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Acquire,
+    /// Takes the line: distances of the event from the window.
     Line,
-    /// Distances of the event from the window.
-    Check,
     Decide,
-    /// Retires work requests, oldest first.
+    /// Retires work requests, oldest first: asks for the tracker's entry, judges it.
     Oldest,
     Entry,
+    /// Waits with its completion for the one before.
     Retire,
     /// The rest of the event, after retiring.
     Finish,
@@ -87,9 +89,10 @@ pub struct RequesterRx {
     at_una: DFF<Bit>,
     pending: DFF<Bit>,
     earlier: DFF<Bit>,
+    /// The release was offered and not taken at once.
+    offered: DFF<Bit>,
     /// An RNR NAK is being handled: park.
     park: DFF<Bit>,
-    gap: DFF<Bits<24>>,
     entry: DFF<TrackEntry>,
     offset: DFF<Bits<24>>,
     ticks: DFF<Bits<32>>,
@@ -110,6 +113,17 @@ pub struct RequesterRx {
     acked: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     passed: Signal<Local, Bit>,
+    gap: Signal<Local, Bits<24>>,
+    oldest: Signal<Local, TrackEntry>,
+    /// The event acknowledges or names packets in flight.
+    counts: Signal<Local, Bit>,
+    retire: Signal<Local, Bit>,
+    /// Nothing is left behind the request that is being retired.
+    empties: Signal<Local, Bit>,
+    restarts: Signal<Local, Bit>,
+    resumes: Signal<Local, Bit>,
+    early: Signal<Local, Bit>,
+    seen: Signal<Local, ReqCtx>,
     exponent: Signal<Local, Bits<5>>,
     bytes: Signal<Local, Bits<32>>,
     after: Signal<Local, Bits<8>>,
@@ -124,7 +138,7 @@ impl Logic for RequesterRx {
     fn update(&mut self) {
         dff_setup!(
             self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, at_una, pending, earlier, park,
-            gap, entry, offset, ticks, status, blame, stats
+            offered, entry, offset, ticks, status, blame, stats
         );
         clock!(self, clock, intake, reports, errors);
         self.intake.reset.next = self.reset.val();
@@ -150,43 +164,68 @@ impl Logic for RequesterRx {
         self.acquire.next = (self.state.q.val() == State::Acquire) & self.intake.m_event.valid.val();
         self.intake.m_event.ready.next = self.acquire.val() & self.ctx.acq_ready.val();
         self.give.next = (self.state.q.val() == State::Release)
-            & !self.reports.cmd_busy.val()
-            & !self.reports.timer_busy.val();
+            & (self.offered.q.val() | (!self.reports.cmd_busy.val() & !self.reports.timer_busy.val()));
         self.ctx.acq_valid.next = self.acquire.val();
         self.ctx.acq_id.next = self.intake.m_event.data.val().qpn;
         self.ctx.acq_tag.next = bits::<4>(0);
         self.ctx.line_ready.next = self.state.q.val() == State::Line;
-        self.ctx.rel_valid.next = self.give.val();
         self.ctx.rel_id.next = self.ev.q.val().qpn;
         self.ctx.rel_dirty.next = self.dirty.q.val();
         self.ctx.rel_data.next = self.line.q.val();
 
+        self.frame.next = self.ev.q.val().kind < 4;
+
         // Distances, all modulo their width.
-        self.from_una.next = self.ev.q.val().psn - self.line.q.val().una_psn;
-        self.span.next = self.line.q.val().max_psn - self.line.q.val().una_psn;
-        self.index_off.next = self.ev.q.val().index - self.line.q.val().una_index;
-        self.index_span.next = self.line.q.val().sent_index - self.line.q.val().una_index;
-        self.before.next = self.ev.q.val().index - self.line.q.val().error_index;
+        self.seen.next = self.ctx.line_data.val();
+        self.from_una.next = self.ev.q.val().psn - self.seen.val().una_psn;
+        self.span.next = self.seen.val().max_psn - self.seen.val().una_psn;
+        self.index_off.next = self.ev.q.val().index - self.seen.val().una_index;
+        self.index_span.next = self.seen.val().sent_index - self.seen.val().una_index;
+        self.before.next = self.ev.q.val().index - self.seen.val().error_index;
         self.flight.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
         self.tracked.next = self.line.q.val().sent_index - self.line.q.val().una_index;
         self.follower.next = self.line.q.val().una_index + 1;
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
-        self.m_track.valid.next =
-            (self.state.q.val() == State::Oldest) & !self.pending.q.val() & !self.nothing.val();
+        // ACK and NAK belong to RC, departures to the others.
+        self.counts.next = self.live.q.val()
+            & self.inside.q.val()
+            & (self.frame.val() | (self.ev.q.val().kind == 4))
+            & (self.reliable.q.val() == !(self.ev.q.val().kind == 4));
+        self.m_track.valid.next = ((self.state.q.val() == State::Oldest)
+            | ((self.state.q.val() == State::Decide) & self.counts.val()))
+            & !self.pending.q.val()
+            & !self.nothing.val();
         self.m_track.data.next.qpn = self.ev.q.val().qpn;
         self.m_track.data.next.index = self.line.q.val().una_index;
         self.s_track.ready.next = self.state.q.val() == State::Entry;
         // Half of the window and half of the tracker.
         self.room.next = !self.flight.val().get_bits::<16>(8).any() & !self.tracked.val().get_bits::<10>(6).any();
         self.acked.next = (self.ev.q.val().kind == 0) | (self.ev.q.val().kind == 4);
-        self.wanted.next = self.entry.q.val().signaled;
-        self.passed.next = self.gap.q.val().any() & !self.gap.q.val().get_bit(23);
+        self.oldest.next = self.entry.q.val();
+        if self.state.q.val() == State::Entry {
+            self.oldest.next = self.s_track.data.val();
+        }
+        self.wanted.next = self.oldest.val().signaled;
+        self.gap.next = self.line.q.val().una_psn - self.oldest.val().last_psn;
+        self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
+        self.retire.next = false;
+        self.empties.next = (self.follower.val() == self.line.q.val().sent_index)
+            & !(self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index));
+        // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
+        self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
+        self.resumes.next = self.line.q.val().parked & self.room.val();
+        // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
+        self.early.next = (self.state.q.val() == State::Settle)
+            & (self.line.q.val().rnr_wait
+                | (!self.flight.val().get_bit(23)
+                    & !self.resumes.val()
+                    & (!self.restarts.val() | (self.flight.val().any() & !self.reports.timer_busy.val()))));
+        self.ctx.rel_valid.next = self.give.val() | self.early.val();
         self.after.next = self.line.q.val().epoch + 1;
-        self.exponent.next = self.line.q.val().timeout;
-        if self.line.q.val().timeout > 28 {
+        self.exponent.next = self.seen.val().timeout;
+        if self.seen.val().timeout > 28 {
             self.exponent.next = bits::<5>(28);
         }
-        self.frame.next = self.ev.q.val().kind < 4;
         // Bytes of the oldest request that are acknowledged: packets times the path MTU.
         self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 12;
         match self.line.q.val().pmtu.index() {
@@ -213,7 +252,7 @@ impl Logic for RequesterRx {
         self.errors.s.data.next.cause = self.status.q.val();
         self.reports.line.next = self.line.q.val();
         self.reports.ev.next = self.ev.q.val();
-        self.reports.entry.next = self.entry.q.val();
+        self.reports.entry.next = self.oldest.val();
         self.reports.status.next = self.status.q.val();
         self.reports.follower.next = self.follower.val();
         self.reports.after.next = self.after.val();
@@ -233,6 +272,7 @@ impl Logic for RequesterRx {
                 self.dirty.d.next = false;
                 self.progress.d.next = false;
                 self.park.d.next = false;
+                self.offered.d.next = false;
                 self.blame.d.next = true;
                 if self.acquire.val() & self.ctx.acq_ready.val() {
                     self.state.d.next = State::Line;
@@ -240,8 +280,22 @@ impl Logic for RequesterRx {
             }
             State::Line => {
                 self.line.d.next = self.ctx.line_data.val();
+                self.live.d.next = self.seen.val().state == 3;
+                self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
+                self.reliable.d.next = self.seen.val().qp_type == 0;
+                self.at_una.d.next = self.from_una.val() == 0;
+                self.inside.d.next = self.from_una.val() < self.span.val();
+                self.old.d.next = self.from_una.val().get_bit(23);
+                self.pending.d.next =
+                    self.seen.val().error_pending & (self.seen.val().error_index == self.seen.val().una_index);
+                self.earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
+                self.ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
+                // A local failure of a request that is not retired yet.
+                if self.ev.q.val().kind == 6 {
+                    self.inside.d.next = self.index_off.val() <= self.index_span.val();
+                }
                 if self.ctx.line_valid.val() {
-                    self.state.d.next = State::Check;
+                    self.state.d.next = State::Decide;
                     if self.ctx.line_fault.val() {
                         self.state.d.next = State::Acquire;
                         if self.frame.val() {
@@ -249,23 +303,6 @@ impl Logic for RequesterRx {
                         }
                     }
                 }
-            }
-            State::Check => {
-                self.live.d.next = self.line.q.val().state == 3;
-                self.dead.d.next = (self.line.q.val().state == 6) | (self.line.q.val().state == 0);
-                self.reliable.d.next = self.line.q.val().qp_type == 0;
-                self.at_una.d.next = self.from_una.val() == 0;
-                self.inside.d.next = self.from_una.val() < self.span.val();
-                self.old.d.next = self.from_una.val().get_bit(23);
-                self.pending.d.next = self.line.q.val().error_pending
-                    & (self.line.q.val().error_index == self.line.q.val().una_index);
-                self.earlier.d.next = !self.line.q.val().error_pending | self.before.val().get_bit(15);
-                self.ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
-                // A local failure of a request that is not retired yet.
-                if self.ev.q.val().kind == 6 {
-                    self.inside.d.next = self.index_off.val() <= self.index_span.val();
-                }
-                self.state.d.next = State::Decide;
             }
             State::Decide => {
                 self.status.d.next = self.ev.q.val().status;
@@ -320,9 +357,11 @@ impl Logic for RequesterRx {
                             }
                         }
                         _ => {
-                            // ACK and NAK belong to RC, departures to the others.
-                            if self.inside.q.val() & (self.reliable.q.val() == !(self.ev.q.val().kind == 4)) {
+                            if self.counts.val() {
                                 self.state.d.next = State::Oldest;
+                                if self.m_track.valid.val() & self.m_track.ready.val() {
+                                    self.state.d.next = State::Entry;
+                                }
                                 self.progress.d.next = self.acked.val() | !self.at_una.q.val();
                                 if self.acked.val() | !self.at_una.q.val() {
                                     self.dirty.d.next = true;
@@ -353,23 +392,20 @@ impl Logic for RequesterRx {
             }
             State::Entry => {
                 self.entry.d.next = self.s_track.data.val();
-                self.gap.d.next = self.line.q.val().una_psn - self.s_track.data.val().last_psn;
                 if self.s_track.valid.val() {
                     self.state.d.next = State::Retire;
+                    if !self.passed.val() {
+                        self.state.d.next = State::Finish;
+                        if !self.frame.val() | (self.ev.q.val().kind == 0) {
+                            self.state.d.next = State::Settle;
+                        }
+                    } else {
+                        self.retire.next = !self.wanted.val() | !self.reports.cqe_busy.val();
+                    }
                 }
             }
             State::Retire => {
-                if !self.passed.val() {
-                    self.state.d.next = State::Finish;
-                } else if !self.wanted.val() | !self.reports.cqe_busy.val() {
-                    self.dirty.d.next = true;
-                    self.reports.put_cqe.next = self.wanted.val();
-                    self.line.d.next.una_index = self.follower.val();
-                    self.line.d.next.una_wqe_psn = self.entry.q.val().last_psn + 1;
-                    self.pending.d.next =
-                        self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
-                    self.state.d.next = State::Oldest;
-                }
+                self.retire.next = !self.reports.cqe_busy.val();
             }
             State::Finish => {
                 self.state.d.next = State::Settle;
@@ -403,22 +439,28 @@ impl Logic for RequesterRx {
                 }
             }
             State::Settle => {
-                self.state.d.next = State::Release;
-                if !self.line.q.val().rnr_wait {
-                    if self.flight.val().get_bit(23) {
-                        // Acknowledged beyond the packet a retransmission was about to send.
-                        self.state.d.next = State::Distance;
-                    } else {
-                        if self.progress.q.val() & self.line.q.val().timer_on {
-                            self.reports.put_timer.next = true;
-                            self.reports.timer_start.next = self.flight.val().any();
-                            self.line.d.next.timer_on = self.flight.val().any();
-                        }
-                        if self.line.q.val().parked & self.room.val() {
-                            self.dirty.d.next = true;
-                            self.line.d.next.parked = false;
-                            self.reports.put_cmd.next = true;
-                        }
+                if self.line.q.val().rnr_wait {
+                    self.state.d.next = State::Release;
+                } else if self.flight.val().get_bit(23) {
+                    // Acknowledged beyond the packet a retransmission was about to send.
+                    self.state.d.next = State::Distance;
+                } else if !self.restarts.val() | !self.reports.timer_busy.val() {
+                    self.state.d.next = State::Release;
+                    if self.restarts.val() {
+                        self.reports.put_timer.next = true;
+                        self.reports.timer_start.next = self.flight.val().any();
+                        self.line.d.next.timer_on = self.flight.val().any();
+                    }
+                    if self.resumes.val() {
+                        self.dirty.d.next = true;
+                        self.line.d.next.parked = false;
+                        self.reports.put_cmd.next = true;
+                    }
+                }
+                if self.early.val() {
+                    self.offered.d.next = !self.ctx.rel_ready.val();
+                    if self.ctx.rel_ready.val() {
+                        self.state.d.next = State::Acquire;
                     }
                 }
             }
@@ -499,6 +541,19 @@ impl Logic for RequesterRx {
             }
             _ => {
                 self.state.d.next = State::Acquire;
+            }
+        }
+
+        if self.retire.val() {
+            self.dirty.d.next = true;
+            self.reports.put_cqe.next = self.wanted.val();
+            self.line.d.next.una_index = self.follower.val();
+            self.line.d.next.una_wqe_psn = self.oldest.val().last_psn + 1;
+            self.pending.d.next =
+                self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
+            self.state.d.next = State::Oldest;
+            if self.empties.val() & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
+                self.state.d.next = State::Settle;
             }
         }
 
