@@ -55,7 +55,7 @@ pub const TOPS: &[Top] = tops! {
     "dma_wr_w512" Some(512), DmaWrite::<512, 64, 6>::default();
     "req_ctx" None, CtxStore::<ReqCtx, 8, 2>::default();
     "rsp_ctx" None, CtxStore::<RspCtx, 8, 1>::default();
-    "path_ctx" None, CtxStore::<PathCtx, 8, 1>::default();
+    "path_ctx" None, CtxStore::<PathCtx, 8, 2>::default();
     "keys" None, MemoryKeys::<10>::default();
     "req_tx" None, RequesterTx::default();
     "gather" None, Gather::default();

@@ -64,7 +64,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     eq: EventWriter<LE>,
     req_ctx: CtxStore<ReqCtx, LQ, 2>,
     rsp_ctx: CtxStore<RspCtx, LQ, 1>,
-    path_ctx: CtxStore<PathCtx, LQ, 1>,
+    path_ctx: CtxStore<PathCtx, LQ, 2>,
     keys: MemoryKeys<LM>,
     req_tx: RequesterTx,
     gather: Gather,
@@ -422,7 +422,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.egress.asm_data.next = self.dma_rd.asm_data.val();
         MsgSrc::<HdrOp>::join(&mut self.gather.m_hdr, &mut self.header.s_op[0]);
         MsgSrc::<HdrOp>::join(&mut self.ackgen.m_hdr, &mut self.header.s_op[1]);
-        CtxClient::<PathCtx>::join(&mut self.header.ctx, &mut self.path_ctx.client[0]);
+        CtxClient::<PathCtx>::join(&mut self.header.ctx[0], &mut self.path_ctx.client[0]);
+        CtxClient::<PathCtx>::join(&mut self.header.ctx[1], &mut self.path_ctx.client[1]);
         self.egress.hdr_we.next = self.header.hdr_we.val();
         self.egress.hdr_addr.next = self.header.hdr_addr.val();
         self.egress.hdr_data.next = self.header.hdr_data.val();

@@ -31,7 +31,7 @@ pub struct RdState {
     /// Beats - 1.
     pub last: Bits<9>,
     /// Egress slot (payload).
-    pub slot: Bits<6>,
+    pub slot: Bits<7>,
     /// See `Quiesce`.
     pub color: Bit,
 }

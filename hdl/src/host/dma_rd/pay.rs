@@ -11,7 +11,7 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct PayFin {
     /// The command's egress slot.
-    pub slot: Bits<6>,
+    pub slot: Bits<7>,
     /// A beat came with an error.
     pub err: Bit,
     /// AXI id, free again once the `PayDone` is taken.

@@ -60,11 +60,11 @@ impl Logic for RqGranter {
         self.s_job.ready.next = self.go.val();
         self.s_buffer.ready.next = self.go.val() & self.ok.val();
         self.open_en.next = self.go.val() & self.ok.val();
-        self.handle.next = self.s_buffer.data.val().handle;
+        self.handle.next = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
         self.fetch.next = self.fetch_no.q.val();
         self.grants.s.valid.next = self.go.val();
         self.grants.s.data.next.ok = self.ok.val();
-        self.grants.s.data.next.handle = self.s_buffer.data.val().handle;
+        self.grants.s.data.next.handle = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
         self.grants.s.data.next.index = self.s_job.data.val().index;
 
         self.command_valid.d.next = self.go.val() & self.ok.val();

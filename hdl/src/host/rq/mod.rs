@@ -17,6 +17,9 @@ use table::RqTable;
 /// What bit i of `stat` counts.
 pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_no_buffer", "rq_flushed"];
 
+/// Work request buffers.
+pub const BUFFERS: usize = 64;
+
 /// An answered `RqAlloc`: the slot to fetch, or nothing (`ok` 0).
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(crate) struct RqJob {
@@ -51,7 +54,7 @@ pub struct RecvQueue<const LQ: usize> {
     pub stat: Signal<Out, Bits<7>>,
     rings: RqTable<LQ>,
     granter: RqGranter,
-    store: WqeStore,
+    store: WqeStore<64, 6, 9>,
     counts: DFF<Bits<7>>,
 }
 

@@ -5,7 +5,7 @@
 use super::RqJob;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
-use crate::host::wqe_store::BUFFERS;
+use super::BUFFERS;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RqAlloc, RqCmd, RqFlush};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;

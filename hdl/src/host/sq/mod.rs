@@ -18,6 +18,9 @@ use sched::SqSched;
 /// What bit i of `stat` counts.
 pub const STATS: &[&str] = &["sq_db_bad", "sq_db_overrun", "sq_fetches", "sq_fetch_errors", "sq_wqe_direct", "sq_flushed", "sq_offered"];
 
+/// Work request buffers.
+pub const BUFFERS: usize = 128;
+
 /// The work requests the scheduler decided on, for the fetcher. `kind`: 0 fetch, 1 flush, 2 from a WQE doorbell.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(crate) struct SqJob {
@@ -53,7 +56,7 @@ pub struct SendQueue<const LQ: usize> {
     pub stat: Signal<Out, Bits<7>>,
     sched: SqSched<LQ>,
     fetch: SqFetch,
-    store: WqeStore,
+    store: WqeStore<128, 7, 10>,
     free0: MsgSlice<WqeFree>,
     free1: MsgSlice<WqeFree>,
     turn: DFF<Bit>,

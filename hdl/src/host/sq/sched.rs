@@ -3,10 +3,9 @@
 //! Select (round robin over the sources, reads the table) - Row - Look (differences) - Act (writes the table). An operation
 //! starts only when no other one of its queue is in the later stages and everything it may lead to has room.
 
-use super::SqJob;
+use super::{SqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
-use crate::host::wqe_store::BUFFERS;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, SqCmd, WqeDoorbell};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
@@ -92,7 +91,7 @@ pub(super) struct SqSched<const LQ: usize> {
     boot: DFF<Bits<LQ>>,
     locked: DFF<Bit>,
     keep_active: DFF<Bit>,
-    buffers: DFF<Bits<7>>,
+    buffers: DFF<Bits<8>>,
     hold: DFF<Bits<512>>,
     hold_busy: DFF<Bit>,
     row_valid: DFF<Bit>,
@@ -106,7 +105,7 @@ pub(super) struct SqSched<const LQ: usize> {
     act_facts: DFF<Facts>,
     outside: Constant<Bits<24>>,
     boot_last: Constant<Bits<LQ>>,
-    all_buffers: Constant<Bits<7>>,
+    all_buffers: Constant<Bits<8>>,
     zero_row: Constant<RingCtx>,
     // Select
     op_cmd0: Signal<Local, Op>,
@@ -172,8 +171,8 @@ pub(super) struct SqSched<const LQ: usize> {
     write: Signal<Local, Bit>,
     enlist: Signal<Local, Bit>,
     issue: Signal<Local, Bit>,
-    used: Signal<Local, Bits<7>>,
-    back: Signal<Local, Bits<7>>,
+    used: Signal<Local, Bits<8>>,
+    back: Signal<Local, Bits<8>>,
     job: Signal<Local, SqJob>,
     release_hold: Signal<Local, Bit>,
     ctl_row: Signal<Local, RingCtx>,
@@ -512,7 +511,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.issue.next = false;
         self.release_hold.next = false;
         self.stat.next = bits::<2>(0);
-        self.used.next = bits::<7>(0);
+        self.used.next = bits::<8>(0);
         self.avail8.next = bits::<4>(8);
         if self.buffers.q.val() < 8 {
             self.avail8.next = self.buffers.q.val().get_bits::<4>(0);
@@ -574,7 +573,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
                         self.new_row.next.active = self.leaves_rest.val();
                         self.enlist.next = self.leaves_rest.val();
                         self.issue.next = self.take.val().any();
-                        self.used.next = bit_cast::<7, 4>(self.take.val());
+                        self.used.next = bit_cast::<8, 4>(self.take.val());
                         self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                         if self.row.val().flush {
                             self.job.next.kind = bits::<2>(1);
@@ -596,12 +595,12 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
                             self.new_row.next.fetch = self.op.val().index;
                             self.release_hold.next = false;
                             self.issue.next = true;
-                            self.used.next = bits::<7>(1);
+                            self.used.next = bits::<8>(1);
                             self.job.next.kind = bits::<2>(2);
                             self.job.next.count = bits::<4>(1);
                         } else if self.at_once.val() {
                             self.issue.next = true;
-                            self.used.next = bit_cast::<7, 4>(self.take.val());
+                            self.used.next = bit_cast::<8, 4>(self.take.val());
                             self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                             self.enlist.next = self.leaves_rest.val();
                             if self.row.val().flush {
@@ -621,9 +620,9 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.active.s.valid.next = self.enlist.val();
         self.jobs.s.data.next = self.job.val();
         self.jobs.s.valid.next = self.issue.val();
-        self.back.next = bits::<7>(0);
+        self.back.next = bits::<8>(0);
         if self.freed.val() {
-            self.back.next = bits::<7>(1);
+            self.back.next = bits::<8>(1);
         }
         self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.used.val();
         if self.release_hold.val() | self.wqe_taken.val() {

@@ -319,7 +319,7 @@ fn scenario(stall: u32, rounds: u32) {
     no_buffer_was_lost(&mut bench, &mut rings);
 }
 
-/// All 64 buffers can be out at once.
+/// All 128 buffers can be out at once.
 fn no_buffer_was_lost(bench: &mut Bench, rings: &mut HashMap<u32, RingModel>) {
     let ring = RingModel { log_size: 7, ..Default::default() };
     bench.ctl(0, 2, Some(0));
@@ -327,7 +327,7 @@ fn no_buffer_was_lost(bench: &mut Bench, rings: &mut HashMap<u32, RingModel>) {
     bench.create(0, &ring, true);
     bench.doorbell(0, 128, 0);
     bench.run(3000);
-    assert_eq!(bench.offers.len(), 64, "offers until the buffers are used up");
+    assert_eq!(bench.offers.len(), 128, "offers until the buffers are used up");
     rings.get_mut(&0).expect("it exists").producer = 128;
     bench.drain(rings);
 }

@@ -8,15 +8,12 @@ use crate::prim::ram::{Ram, RamAsync};
 use crate::stream::{MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
-/// Number of buffers.
-pub const BUFFERS: usize = 64;
-
-/// Buffers of a send or receive queue unit.
+/// `NB` = 2^`LB` buffers of a send or receive queue unit (LB up to 7), `LR` = LB + 3.
 ///
 /// `RdRow.tag` = fetch number (6 bits) | stride code << 6: row `r` of fetch `f` belongs to its request `r >> stride`,
 /// whose buffer the owner has written to the map.
-#[derive(LogicBlock, Default)]
-pub struct WqeStore {
+#[derive(LogicBlock)]
+pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all buffers become free.
     pub reset: Signal<In, Bit>,
@@ -32,36 +29,36 @@ pub struct WqeStore {
     /// Binds request `map_addr[2:0]` of fetch `map_addr[8:3]` to buffer `map_handle`.
     pub map_we: Signal<In, Bit>,
     pub map_addr: Signal<In, Bits<9>>,
-    pub map_handle: Signal<In, Bits<6>>,
+    pub map_handle: Signal<In, Bits<LB>>,
     /// Buffer `map_handle` starts a new life: without contents, or (`open_done`) with whatever it holds.
     pub open_en: Signal<In, Bit>,
     pub open_done: Signal<In, Bit>,
     /// Writes row 0 of buffer `put_handle` and marks it filled; taken when `put_ready`.
     pub put_en: Signal<In, Bit>,
-    pub put_handle: Signal<In, Bits<6>>,
+    pub put_handle: Signal<In, Bits<LB>>,
     pub put_data: Signal<In, Bits<512>>,
     pub put_ready: Signal<Out, Bit>,
     /// Buffers that are filled, and those whose fetch failed.
-    pub done: Signal<Out, Bits<64>>,
-    pub err: Signal<Out, Bits<64>>,
+    pub done: Signal<Out, Bits<NB>>,
+    pub err: Signal<Out, Bits<NB>>,
     /// One cycle per finished fetch.
     pub tag_done: Signal<Out, Bit>,
     pub tag_err: Signal<Out, Bit>,
     pub tag: Signal<Out, Bits<6>>,
     /// First 48 bytes of buffer `head_addr`, in the same cycle: the head and what follows it.
-    pub head_addr: Signal<In, Bits<6>>,
+    pub head_addr: Signal<In, Bits<LB>>,
     pub head: Signal<Out, Bits<256>>,
     pub sge: Signal<Out, Bits<128>>,
-    rows: Ram<Bits<512>, 9>,
-    heads: RamAsync<Bits<384>, 6>,
-    map: RamAsync<Bits<6>, 9>,
-    filled: DFF<Bits<64>>,
-    failed: DFF<Bits<64>>,
-    set_mask: BinToOneHot<64, 6>,
-    open_mask: BinToOneHot<64, 6>,
+    rows: Ram<Bits<512>, LR>,
+    heads: RamAsync<Bits<384>, LB>,
+    map: RamAsync<Bits<LB>, 9>,
+    filled: DFF<Bits<NB>>,
+    failed: DFF<Bits<NB>>,
+    set_mask: BinToOneHot<NB, LB>,
+    open_mask: BinToOneHot<NB, LB>,
     frees: MsgSlice<WqeFree>,
-    list: MsgFifo<WqeFree, 6>,
-    boot: DFF<Bits<7>>,
+    list: MsgFifo<WqeFree, LB>,
+    boot: DFF<Bits<8>>,
     reads: MsgSlice<WqeRead>,
     answers: MsgFifo<WqeData, 4>,
     look_valid: DFF<Bit>,
@@ -70,6 +67,7 @@ pub struct WqeStore {
     lane: IndexMux<Bits<128>, 4, 2>,
     booting: Signal<Local, Bit>,
     first: Signal<Local, Bits<384>>,
+    all: Constant<Bits<8>>,
     rd_tag: Signal<Local, Bits<8>>,
     stride: Signal<Local, Bits<2>>,
     rd_row: Signal<Local, Bits<3>>,
@@ -79,13 +77,78 @@ pub struct WqeStore {
     rd_data: Signal<Local, Bits<512>>,
     fill: Signal<Local, Bit>,
     put_go: Signal<Local, Bit>,
-    read_handle: Signal<Local, Bits<6>>,
+    read_handle: Signal<Local, Bits<LB>>,
     read_granule: Signal<Local, Bits<5>>,
     read_go: Signal<Local, Bit>,
     row_word: Signal<Local, Bits<512>>,
 }
 
-impl Logic for WqeStore {
+impl<const NB: usize, const LB: usize, const LR: usize> Default for WqeStore<NB, LB, LR> {
+    fn default() -> Self {
+        assert!(NB == 1 << LB && LR == LB + 3 && LB <= 7, "NB = 2^LB buffers, 2^LR rows");
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_rd: Default::default(),
+            s_read: Default::default(),
+            m_read: Default::default(),
+            s_free: Default::default(),
+            freed: Default::default(),
+            m_buffer: Default::default(),
+            map_we: Default::default(),
+            map_addr: Default::default(),
+            map_handle: Default::default(),
+            open_en: Default::default(),
+            open_done: Default::default(),
+            put_en: Default::default(),
+            put_handle: Default::default(),
+            put_data: Default::default(),
+            put_ready: Default::default(),
+            done: Default::default(),
+            err: Default::default(),
+            tag_done: Default::default(),
+            tag_err: Default::default(),
+            tag: Default::default(),
+            head_addr: Default::default(),
+            head: Default::default(),
+            sge: Default::default(),
+            rows: Default::default(),
+            heads: Default::default(),
+            map: Default::default(),
+            filled: Default::default(),
+            failed: Default::default(),
+            set_mask: Default::default(),
+            open_mask: Default::default(),
+            frees: Default::default(),
+            list: Default::default(),
+            boot: Default::default(),
+            reads: Default::default(),
+            answers: Default::default(),
+            look_valid: Default::default(),
+            look_err: Default::default(),
+            granule: Default::default(),
+            lane: Default::default(),
+            booting: Default::default(),
+            first: Default::default(),
+            rd_tag: Default::default(),
+            stride: Default::default(),
+            rd_row: Default::default(),
+            sub_mask: Default::default(),
+            sub: Default::default(),
+            wqe: Default::default(),
+            rd_data: Default::default(),
+            fill: Default::default(),
+            put_go: Default::default(),
+            read_handle: Default::default(),
+            read_granule: Default::default(),
+            read_go: Default::default(),
+            row_word: Default::default(),
+            all: Constant::new((NB as u64).into()),
+        }
+    }
+}
+
+impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, LB, LR> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, filled, failed, boot, look_valid, look_err, granule);
@@ -100,11 +163,11 @@ impl Logic for WqeStore {
         MsgSrc::<WqeFree>::link(&mut self.m_buffer, &mut self.list.m);
 
         // Free list: filled once with all numbers after a reset, later with what comes back.
-        self.booting.next = !self.boot.q.val().get_bit(6);
+        self.booting.next = !(self.boot.q.val() == self.all.val());
         self.list.s.valid.next = self.booting.val() | self.frees.m.valid.val();
         self.list.s.data.next.handle = self.frees.m.data.val().handle;
         if self.booting.val() {
-            self.list.s.data.next.handle = self.boot.q.val().get_bits::<6>(0);
+            self.list.s.data.next.handle = self.boot.q.val().get_bits::<7>(0);
             self.boot.d.next = self.boot.q.val() + 1;
         }
         self.frees.m.ready.next = !self.booting.val() & self.list.s.ready.val();
@@ -142,7 +205,7 @@ impl Logic for WqeStore {
         // Row memory: fetched rows first, a direct write when there is none.
         self.put_ready.next = !self.s_rd.valid.val();
         self.put_go.next = self.put_en.val() & !self.s_rd.valid.val();
-        self.rows.write_addr.next = (bit_cast::<9, 6>(self.put_handle.val())) << 3;
+        self.rows.write_addr.next = (bit_cast::<LR, LB>(self.put_handle.val())) << 3;
         self.rows.write_data.next = self.put_data.val();
         self.heads.write_addr.next = self.put_handle.val();
         self.heads.write_data.next = self.put_data.val().get_bits::<384>(0);
@@ -151,7 +214,7 @@ impl Logic for WqeStore {
         self.set_mask.x.next = self.put_handle.val();
         self.fill.next = self.put_go.val();
         if self.s_rd.valid.val() {
-            self.rows.write_addr.next = (bit_cast::<9, 6>(self.map.read_data.val()) << 3) | bit_cast::<9, 3>(self.sub.val());
+            self.rows.write_addr.next = (bit_cast::<LR, LB>(self.map.read_data.val()) << 3) | bit_cast::<LR, 3>(self.sub.val());
             self.rows.write_data.next = self.rd_data.val();
             self.heads.write_addr.next = self.map.read_data.val();
             self.heads.write_data.next = self.rd_data.val().get_bits::<384>(0);
@@ -180,14 +243,14 @@ impl Logic for WqeStore {
         self.err.next = self.failed.q.val();
 
         // Granule reads wait here until their buffer is filled; the answer FIFO has room for all that are in flight.
-        self.read_handle.next = self.reads.m.data.val().handle;
+        self.read_handle.next = bit_cast::<LB, 7>(self.reads.m.data.val().handle);
         self.read_granule.next = self.reads.m.data.val().granule;
         self.read_go.next = self.reads.m.valid.val()
             & self.filled.q.val().get_bit(self.read_handle.val().index())
             & (self.answers.level.val() < 12);
         self.reads.m.ready.next = self.read_go.val();
         self.rows.read_addr.next =
-            (bit_cast::<9, 6>(self.read_handle.val()) << 3) | bit_cast::<9, 3>(self.read_granule.val().get_bits::<3>(2));
+            (bit_cast::<LR, LB>(self.read_handle.val()) << 3) | bit_cast::<LR, 3>(self.read_granule.val().get_bits::<3>(2));
         self.look_valid.d.next = self.read_go.val();
         self.look_err.d.next = self.failed.q.val().get_bit(self.read_handle.val().index());
         self.granule.d.next = self.read_granule.val().get_bits::<2>(0);
@@ -201,7 +264,7 @@ impl Logic for WqeStore {
         self.answers.s.valid.next = self.look_valid.q.val();
 
         if self.reset.val() {
-            self.boot.d.next = bits::<7>(0);
+            self.boot.d.next = bits::<8>(0);
             self.look_valid.d.next = false;
         }
     }

@@ -23,25 +23,24 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     pub reset: Signal<In, Bit>,
     /// Start-up: `init_slot` runs through all slots.
     pub init: Signal<In, Bit>,
-    pub init_slot: Signal<In, Bits<6>>,
+    pub init_slot: Signal<In, Bits<7>>,
     pub s_slot: [MsgSink<SlotReq>; 2],
     pub m_slot: [MsgSrc<SlotGrant>; 2],
     /// Frames in grant order, data and bypass.
     pub m_data: MsgSrc<FrameRec>,
     pub m_bypass: MsgSrc<FrameRec>,
     pub granted: Signal<Out, Bit>,
-    pub granted_slot: Signal<Out, Bits<6>>,
+    pub granted_slot: Signal<Out, Bits<7>>,
     pub free_valid: Signal<In, Bit>,
-    pub free_slot: Signal<In, Bits<6>>,
+    pub free_slot: Signal<In, Bits<7>>,
     pub free_rows: Signal<In, Bits<14>>,
-    in0: MsgSlice<SlotReq>,
     in1: MsgSlice<SlotReq>,
     out0: MsgSlice<SlotGrant>,
     out1: MsgSlice<SlotGrant>,
-    free: MsgFifo<Bits<6>, 6>,
-    data: MsgFifo<FrameRec, 6>,
-    bypass: MsgFifo<FrameRec, 6>,
-    slots: DFF<Bits<7>>,
+    free: MsgFifo<Bits<7>, 7>,
+    data: MsgFifo<FrameRec, 7>,
+    bypass: MsgFifo<FrameRec, 7>,
+    slots: DFF<Bits<8>>,
     phase: DFF<Phase>,
     rec: DFF<FrameRec>,
     need: DFF<Bits<14>>,
@@ -65,7 +64,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     below_k: Constant<Bits<15>>,
     lk: Constant<Bits<4>>,
     all_rows: Constant<Bits<14>>,
-    reserve: Constant<Bits<7>>,
+    reserve: Constant<Bits<8>>,
 }
 
 /// Slots that data frames leave free.
@@ -87,7 +86,6 @@ impl<const K: usize, const LK: usize> Default for Allocator<K, LK> {
             free_valid: Default::default(),
             free_slot: Default::default(),
             free_rows: Default::default(),
-            in0: Default::default(),
             in1: Default::default(),
             out0: Default::default(),
             out1: Default::default(),
@@ -127,21 +125,19 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, slots, phase, rec, need, limit, ptr, to_end, avail);
-        clock!(self, clock, in0, in1, out0, out1, free, data, bypass);
-        self.in0.reset.next = self.reset.val();
+        clock!(self, clock, in1, out0, out1, free, data, bypass);
         self.in1.reset.next = self.reset.val();
         self.out0.reset.next = self.reset.val();
         self.out1.reset.next = self.reset.val();
         self.free.reset.next = self.reset.val();
         self.data.reset.next = self.reset.val();
         self.bypass.reset.next = self.reset.val();
-        MsgSink::<SlotReq>::link(&mut self.s_slot[0], &mut self.in0.s);
         MsgSink::<SlotReq>::link(&mut self.s_slot[1], &mut self.in1.s);
         MsgSrc::<SlotGrant>::link(&mut self.m_slot[0], &mut self.out0.m);
         MsgSrc::<SlotGrant>::link(&mut self.m_slot[1], &mut self.out1.m);
         MsgSrc::<FrameRec>::link(&mut self.m_data, &mut self.data.m);
         MsgSrc::<FrameRec>::link(&mut self.m_bypass, &mut self.bypass.m);
-        self.rounded0.next = bit_cast::<15, 14>(self.in0.m.data.val().frame_len) + self.below_k.val();
+        self.rounded0.next = bit_cast::<15, 14>(self.s_slot[0].data.val().frame_len) + self.below_k.val();
         self.rounded1.next = bit_cast::<15, 14>(self.in1.m.data.val().frame_len) + self.below_k.val();
         self.need0.next = self.rounded0.val() >> self.lk.val();
         self.need1.next = self.rounded1.val() >> self.lk.val();
@@ -214,17 +210,17 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
                 self.phase.d.next = Phase::Empty;
             }
         }
-        self.in0.m.ready.next = self.load.val();
-        if self.load.val() & self.in0.m.valid.val() {
+        self.s_slot[0].ready.next = self.load.val();
+        if self.load.val() & self.s_slot[0].valid.val() {
             self.phase.d.next = Phase::Fit;
             self.need.d.next = bit_cast::<14, 15>(self.need0.val());
-            self.rec.d.next.frame_len = self.in0.m.data.val().frame_len;
-            self.rec.d.next.hdr_len = self.in0.m.data.val().hdr_len;
-            self.rec.d.next.pay_end = bit_cast::<14, 8>(self.in0.m.data.val().hdr_len) + bit_cast::<14, 13>(self.in0.m.data.val().pay_len);
-            self.rec.d.next.raw = self.in0.m.data.val().raw;
+            self.rec.d.next.frame_len = self.s_slot[0].data.val().frame_len;
+            self.rec.d.next.hdr_len = self.s_slot[0].data.val().hdr_len;
+            self.rec.d.next.pay_end = bit_cast::<14, 8>(self.s_slot[0].data.val().hdr_len) + bit_cast::<14, 13>(self.s_slot[0].data.val().pay_len);
+            self.rec.d.next.raw = self.s_slot[0].data.val().raw;
             // A raw frame may be longer than `pay_len` can say.
-            if self.in0.m.data.val().raw {
-                self.rec.d.next.pay_end = self.in0.m.data.val().frame_len;
+            if self.s_slot[0].data.val().raw {
+                self.rec.d.next.pay_end = self.s_slot[0].data.val().frame_len;
             }
             self.rec.d.next.beats = bit_cast::<12, 15>(self.need0.val());
         }
@@ -251,7 +247,7 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             self.slots.d.next = self.slots.q.val() - 1;
         }
         if self.reset.val() {
-            self.slots.d.next = bits::<7>(0);
+            self.slots.d.next = bits::<8>(0);
             self.phase.d.next = Phase::Empty;
             self.ptr.d.next = bits::<14>(0);
             self.to_end.d.next = self.all_rows.val();

@@ -29,7 +29,7 @@ use types::FrameRec;
 /// Bytes of the assembly buffer.
 pub const ASM_BYTES: usize = 65536;
 /// Slots: frames granted and not yet gone.
-pub const SLOTS: usize = 64;
+pub const SLOTS: usize = 128;
 /// Bytes of the output FIFO: more than any frame a `SlotReq` can ask for, and three of the largest RoCE frames.
 pub const OUT_BYTES: usize = 16384;
 
@@ -40,7 +40,7 @@ pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 #[derive(LogicBlock)]
 pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous; forgets all frames. Grants begin 64 cycles later.
+    /// Synchronous; forgets all frames. Grants begin 128 cycles later.
     pub reset: Signal<In, Bit>,
     /// 0: data frames, 1: bypass frames.
     pub s_slot: [MsgSink<SlotReq>; 2],
@@ -49,7 +49,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub s_pay_done: MsgSink<PayDone>,
     pub s_hdr: MsgSink<HdrDone>,
     pub hdr_we: Signal<In, Bit>,
-    pub hdr_addr: Signal<In, Bits<10>>,
+    pub hdr_addr: Signal<In, Bits<11>>,
     pub hdr_data: Signal<In, Bits<W>>,
     pub asm_we: Signal<In, Bits<K>>,
     pub asm_row1: Signal<In, Bits<K>>,
@@ -67,13 +67,13 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     insert: IcrcInsert<W, K, LK>,
     out: OutFifo<W, K>,
     assembly: Assembly<W, K, LK>,
-    headers: SizedRam<Bits<W>, 10>,
+    headers: SizedRam<Bits<W>, 11>,
     done: MsgFifo<TxDone, 7>,
     done_room: DFF<Bit>,
     h_we: DFF<Bit>,
-    h_addr: DFF<Bits<10>>,
+    h_addr: DFF<Bits<11>>,
     h_data: DFF<Bits<W>>,
-    init: DFF<Bits<7>>,
+    init: DFF<Bits<8>>,
     starting: Signal<Local, Bit>,
 }
 
@@ -144,14 +144,14 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         AxisSrc::<W, K>::link(&mut self.m, &mut self.out.m);
         MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.done.m);
         // Start-up: every slot into the free list, every counter to zero.
-        self.starting.next = !self.init.q.val().get_bit(6);
+        self.starting.next = !self.init.q.val().get_bit(7);
         if self.starting.val() {
             self.init.d.next = self.init.q.val() + 1;
         }
         self.alloc.init.next = self.starting.val();
-        self.alloc.init_slot.next = self.init.q.val().get_bits::<6>(0);
+        self.alloc.init_slot.next = self.init.q.val().get_bits::<7>(0);
         self.slots.init.next = self.starting.val();
-        self.slots.init_slot.next = self.init.q.val().get_bits::<6>(0);
+        self.slots.init_slot.next = self.init.q.val().get_bits::<7>(0);
         self.slots.granted.next = self.alloc.granted.val();
         self.slots.granted_slot.next = self.alloc.granted_slot.val();
         self.slots.hold.next = self.assembly.pending.val();
@@ -209,7 +209,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
             self.stat.next = bits::<2>(2);
         }
         if self.reset.val() {
-            self.init.d.next = bits::<7>(0);
+            self.init.d.next = bits::<8>(0);
             self.h_we.d.next = false;
         }
     }

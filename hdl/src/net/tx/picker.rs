@@ -14,7 +14,7 @@ pub(super) struct Picker {
     /// 0: data, 1: bypass.
     pub s_rec: [MsgSink<FrameRec>; 2],
     /// Questions to and answers from the slot table about the heads.
-    pub ask: [Signal<Out, Bits<6>>; 2],
+    pub ask: [Signal<Out, Bits<7>>; 2],
     pub sealed: [Signal<In, Bit>; 2],
     pub headed: [Signal<In, Bit>; 2],
     pub failed: [Signal<In, Bit>; 2],
@@ -26,8 +26,8 @@ pub(super) struct Picker {
     pub job: Signal<Out, TxJob>,
     pub done: Signal<Out, TxDone>,
     pub take: Signal<In, Bit>,
-    seals: RamAsync<SlotSeal, 6>,
-    headers: RamAsync<HdrDone, 6>,
+    seals: RamAsync<SlotSeal, 7>,
+    headers: RamAsync<HdrDone, 7>,
     ready0: DFF<Bit>,
     ready1: DFF<Bit>,
     // The chosen frame with all that is known about it.
@@ -38,7 +38,7 @@ pub(super) struct Picker {
     p_failed: DFF<Bit>,
     p_bypass: DFF<Bit>,
     go: Signal<Local, Bit>,
-    slot: Signal<Local, Bits<6>>,
+    slot: Signal<Local, Bits<7>>,
     bad_header: Signal<Local, Bit>,
     empty: Signal<Local, Bit>,
     drop: Signal<Local, Bit>,

@@ -20,13 +20,13 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     /// A beat left the output FIFO.
     pub popped: Signal<In, Bit>,
     /// Read ports of the memories; data comes a cycle later.
-    pub hdr_addr: Signal<Out, Bits<10>>,
+    pub hdr_addr: Signal<Out, Bits<11>>,
     pub hdr_data: Signal<In, Bits<W>>,
     pub asm_addr: Signal<Out, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     /// The slot and its rows are free again.
     pub free_valid: Signal<Out, Bit>,
-    pub free_slot: Signal<Out, Bits<6>>,
+    pub free_slot: Signal<Out, Bits<7>>,
     pub free_rows: Signal<Out, Bits<14>>,
     pub report: Signal<Out, Bit>,
     pub report_data: Signal<Out, TxDone>,
@@ -38,7 +38,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     // The frame being read.
     active: DFF<Bit>,
     row: DFF<Bits<13>>,
-    hrow: DFF<Bits<10>>,
+    hrow: DFF<Bits<11>>,
     hdr_left: DFF<Bits<8>>,
     pay_left: DFF<Bits<14>>,
     body_left: DFF<Bits<14>>,
@@ -55,7 +55,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     released: Signal<Local, Bits<12>>,
     // Given back, a cycle later.
     f_valid: DFF<Bit>,
-    f_slot: DFF<Bits<6>>,
+    f_slot: DFF<Bits<7>>,
     f_rows: DFF<Bits<14>>,
     f_report: DFF<Bit>,
     f_done: DFF<TxDone>,
@@ -188,7 +188,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
             self.cur.d.next = self.job.val();
             self.cur_done.d.next = self.done.val();
             self.row.d.next = self.job.val().row;
-            self.hrow.d.next = bit_cast::<10, 6>(self.job.val().slot) << self.slot_shift.val();
+            self.hrow.d.next = bit_cast::<11, 7>(self.job.val().slot) << self.slot_shift.val();
             self.hdr_left.d.next = self.job.val().hdr_len;
             self.pay_left.d.next = self.job.val().pay_end;
             self.len_left.d.next = self.job.val().frame_len;

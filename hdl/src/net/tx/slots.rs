@@ -16,10 +16,10 @@ pub(super) struct SlotTable {
     pub reset: Signal<In, Bit>,
     /// Start-up: the counter of `init_slot` is cleared.
     pub init: Signal<In, Bit>,
-    pub init_slot: Signal<In, Bits<6>>,
+    pub init_slot: Signal<In, Bits<7>>,
     /// A new owner of `granted_slot`.
     pub granted: Signal<In, Bit>,
-    pub granted_slot: Signal<In, Bits<6>>,
+    pub granted_slot: Signal<In, Bits<7>>,
     pub s_seal: [MsgSink<SlotSeal>; 2],
     pub s_pay_done: MsgSink<PayDone>,
     pub s_hdr: MsgSink<HdrDone>,
@@ -30,33 +30,33 @@ pub(super) struct SlotTable {
     pub hdr_we: Signal<Out, Bit>,
     pub hdr: Signal<Out, HdrDone>,
     /// Two slots asked about. `sealed`: and no reads outstanding. `headed`: header there.
-    pub ask: [Signal<In, Bits<6>>; 2],
+    pub ask: [Signal<In, Bits<7>>; 2],
     pub sealed: [Signal<Out, Bit>; 2],
     pub headed: [Signal<Out, Bit>; 2],
     pub failed: [Signal<Out, Bit>; 2],
     seal0: MsgSlice<SlotSeal>,
     seal1: MsgSlice<SlotSeal>,
-    count: RamAsync<Bits<10>, 6>,
+    count: RamAsync<Bits<10>, 7>,
     ev_valid: DFF<Bit>,
-    ev_slot: DFF<Bits<6>>,
+    ev_slot: DFF<Bits<7>>,
     ev_delta: DFF<Bits<10>>,
     ev_seal: DFF<Bit>,
     ev_err: DFF<Bit>,
-    is_sealed: DFF<Bits<64>>,
-    is_busy: DFF<Bits<64>>,
-    is_headed: DFF<Bits<64>>,
-    is_failed: DFF<Bits<64>>,
-    ev_hot: BinToOneHot<64, 6>,
-    hdr_hot: BinToOneHot<64, 6>,
-    new_hot: BinToOneHot<64, 6>,
+    is_sealed: DFF<Bits<128>>,
+    is_busy: DFF<Bits<128>>,
+    is_headed: DFF<Bits<128>>,
+    is_failed: DFF<Bits<128>>,
+    ev_hot: BinToOneHot<128, 7>,
+    hdr_hot: BinToOneHot<128, 7>,
+    new_hot: BinToOneHot<128, 7>,
     take0: Signal<Local, Bit>,
     take1: Signal<Local, Bit>,
     sum: Signal<Local, Bits<10>>,
-    set_sealed: Signal<Local, Bits<64>>,
-    set_busy: Signal<Local, Bits<64>>,
-    set_failed: Signal<Local, Bits<64>>,
-    complete: Signal<Local, Bits<64>>,
-    shifted: Signal<Local, Bits<64>>,
+    set_sealed: Signal<Local, Bits<128>>,
+    set_busy: Signal<Local, Bits<128>>,
+    set_failed: Signal<Local, Bits<128>>,
+    complete: Signal<Local, Bits<128>>,
+    shifted: Signal<Local, Bits<128>>,
 }
 
 impl Logic for SlotTable {
@@ -108,9 +108,9 @@ impl Logic for SlotTable {
         self.hdr_hot.x.next = self.s_hdr.data.val().slot;
         self.new_hot.en.next = self.granted.val();
         self.new_hot.x.next = self.granted_slot.val();
-        self.set_sealed.next = bits::<64>(0);
-        self.set_failed.next = bits::<64>(0);
-        self.set_busy.next = bits::<64>(0);
+        self.set_sealed.next = bits::<128>(0);
+        self.set_failed.next = bits::<128>(0);
+        self.set_busy.next = bits::<128>(0);
         if self.ev_seal.q.val() {
             self.set_sealed.next = self.ev_hot.y.val();
         }
@@ -135,10 +135,10 @@ impl Logic for SlotTable {
         }
         if self.reset.val() {
             self.ev_valid.d.next = false;
-            self.is_sealed.d.next = bits::<64>(0);
-            self.is_busy.d.next = bits::<64>(0);
-            self.is_headed.d.next = bits::<64>(0);
-            self.is_failed.d.next = bits::<64>(0);
+            self.is_sealed.d.next = bits::<128>(0);
+            self.is_busy.d.next = bits::<128>(0);
+            self.is_headed.d.next = bits::<128>(0);
+            self.is_failed.d.next = bits::<128>(0);
         }
     }
 }

@@ -113,13 +113,13 @@ impl Logic for Walk {
         if self.m_mr.ready.val() {
             self.mr_busy.d.next = false;
         }
-        self.m_wqe.data.next.handle = self.op.q.val().rq_handle;
+        self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
         self.m_wqe.valid.next = self.wqe_busy.q.val();
         if self.m_wqe.ready.val() {
             self.wqe_busy.d.next = false;
         }
-        self.m_free.data.next.handle = self.freed.q.val();
+        self.m_free.data.next.handle = bit_cast::<7, 6>(self.freed.q.val());
         self.m_free.valid.next = self.free_busy.q.val();
         if self.m_free.ready.val() {
             self.free_busy.d.next = false;

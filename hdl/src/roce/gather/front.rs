@@ -123,7 +123,7 @@ impl Logic for Front {
         self.slots.s.data.next.bypass = false;
         self.slots.s.data.next.raw = self.raw.q.val();
         self.hdr.next.kind = false;
-        self.hdr.next.slot = bits::<6>(0);
+        self.hdr.next.slot = bits::<7>(0);
         self.hdr.next.qpn = self.first.q.val().qpn;
         self.hdr.next.opcode = self.first.q.val().opcode;
         self.hdr.next.dest_qpn = self.first.q.val().dest_qpn;

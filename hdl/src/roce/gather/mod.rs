@@ -22,7 +22,7 @@ pub struct GatherJob {
     pub pd: Bits<24>,
     pub pay_off: Bits<32>,
     pub pay_len: Bits<14>,
-    pub handle: Bits<6>,
+    pub handle: Bits<7>,
     pub num_sge: Bits<8>,
     pub inline_data: Bit,
     pub free: Bit,
@@ -38,7 +38,7 @@ pub struct GatherJob {
 /// A granted slot: `dst` is the first payload byte in the assembly buffer. Front to issuer, one per packet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Place {
-    pub slot: Bits<6>,
+    pub slot: Bits<7>,
     pub dst: Bits<18>,
 }
 

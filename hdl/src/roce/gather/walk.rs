@@ -55,7 +55,7 @@ pub struct Walk {
     job: DFF<GatherJob>,
     /// Where the walk stands: byte `place` of the message in `handle` is at `va`, `rem` bytes before the entry's end.
     known: DFF<Bit>,
-    handle: DFF<Bits<6>>,
+    handle: DFF<Bits<7>>,
     place: DFF<Bits<32>>,
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,

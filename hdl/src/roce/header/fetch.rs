@@ -1,4 +1,4 @@
-//! Takes header ops from two ports in turn and gets each its path.
+//! Gets each header op its path, and adds up what the IPv4 checksum covers.
 
 use crate::bus::MsgSink;
 use crate::context::bus::CtxClient;
@@ -15,12 +15,12 @@ enum State {
     Release,
 }
 
-/// Ops with their paths: `op`, `path`, `udp_len` and `abort` hold from `valid` to `take`.
+/// Ops of one port with their paths: `op`, `path`, `udp_len`, `abort` and `total` hold from `valid` to `take`. One in three cycles.
 #[derive(LogicBlock, Default)]
 pub(super) struct PathFetch {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub s_op: [MsgSink<HdrOp>; 2],
+    pub s_op: MsgSink<HdrOp>,
     pub ctx: CtxClient<PathCtx>,
     pub valid: Signal<Out, Bit>,
     pub op: Signal<Out, HdrOp>,
@@ -29,35 +29,49 @@ pub(super) struct PathFetch {
     pub udp_len: Signal<Out, Bits<16>>,
     /// No usable path.
     pub abort: Signal<Out, Bit>,
+    /// Sum of the words of the IPv4 header without its checksum.
+    pub total: Signal<Out, Bits<20>>,
     pub take: Signal<In, Bit>,
-    in0: MsgSlice<HdrOp>,
-    in1: MsgSlice<HdrOp>,
+    inp: MsgSlice<HdrOp>,
     state: DFF<State>,
-    /// Port served last.
-    turn: DFF<Bit>,
     next_op: DFF<HdrOp>,
     next_len: DFF<Bits<16>>,
     full: DFF<Bit>,
+    /// `sum` belongs to the op.
+    summed: DFF<Bit>,
+    sum_src: DFF<Bits<20>>,
+    sum_dst: DFF<Bits<20>>,
+    sum_rest: DFF<Bits<20>>,
+    sum: DFF<Bits<20>>,
     cur_op: DFF<HdrOp>,
     cur_path: DFF<PathCtx>,
     cur_len: DFF<Bits<16>>,
     cur_abort: DFF<Bit>,
     room: Signal<Local, Bit>,
     grab: Signal<Local, Bit>,
-    pick1: Signal<Local, Bit>,
+    src: Signal<Local, Bits<128>>,
+    dst: Signal<Local, Bits<128>>,
+    class_ttl: Signal<Local, Bits<20>>,
+    rest: Signal<Local, Bits<20>>,
     fixed: Signal<Local, Bits<16>>,
 }
 
 impl Logic for PathFetch {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, turn, next_op, next_len, full, cur_op, cur_path, cur_len, cur_abort);
-        clock!(self, clock, in0, in1);
-        self.in0.reset.next = self.reset.val();
-        self.in1.reset.next = self.reset.val();
-        MsgSink::<HdrOp>::link(&mut self.s_op[0], &mut self.in0.s);
-        MsgSink::<HdrOp>::link(&mut self.s_op[1], &mut self.in1.s);
-        self.valid.next = self.full.q.val();
+        dff_setup!(self, clock, state, next_op, next_len, full, summed, sum_src, sum_dst, sum_rest, sum, cur_op, cur_path, cur_len, cur_abort);
+        clock!(self, clock, inp);
+        self.inp.reset.next = self.reset.val();
+        MsgSink::<HdrOp>::link(&mut self.s_op, &mut self.inp.s);
+        self.valid.next = self.full.q.val() & self.summed.q.val();
+        self.total.next = self.sum.q.val();
+        self.summed.d.next = self.full.q.val() & !self.take.val();
+        self.sum.d.next = self.sum_src.q.val() + self.sum_dst.q.val() + self.sum_rest.q.val();
+        self.src.next = self.ctx.line_data.val().sip;
+        self.dst.next = self.ctx.line_data.val().dip;
+        self.rest.next = bit_cast::<20, 16>(self.next_len.q.val()) + 0x8525;
+        self.class_ttl.next = bit_cast::<20, 8>(self.ctx.line_data.val().tclass)
+            | (bit_cast::<20, 8>(self.ctx.line_data.val().hop_limit) << 8);
         self.op.next = self.cur_op.q.val();
         self.path.next = self.cur_path.q.val();
         self.udp_len.next = self.cur_len.q.val();
@@ -103,6 +117,13 @@ impl Logic for PathFetch {
                 self.ctx.line_ready.next = self.room.val();
                 if self.ctx.line_valid.val() & self.room.val() {
                     self.full.d.next = true;
+                    self.summed.d.next = false;
+                    self.sum_src.d.next = bit_cast::<20, 16>(self.src.val().get_bits::<16>(0))
+                        + bit_cast::<20, 16>(self.src.val().get_bits::<16>(16));
+                    self.sum_dst.d.next = bit_cast::<20, 16>(self.dst.val().get_bits::<16>(0))
+                        + bit_cast::<20, 16>(self.dst.val().get_bits::<16>(16));
+                    // Header length 20; version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
+                    self.sum_rest.d.next = self.rest.val() + self.class_ttl.val();
                     self.cur_op.d.next = self.next_op.q.val();
                     self.cur_path.d.next = self.ctx.line_data.val();
                     self.cur_len.d.next = self.next_len.q.val();
@@ -124,17 +145,10 @@ impl Logic for PathFetch {
                 self.state.d.next = State::Idle;
             }
         }
-        // Arbitration: the port not served last goes first.
-        self.pick1.next = self.in1.m.valid.val() & (!self.in0.m.valid.val() | !self.turn.q.val());
-        self.in0.m.ready.next = self.grab.val() & !self.pick1.val();
-        self.in1.m.ready.next = self.grab.val() & self.pick1.val();
-        if self.grab.val() & (self.in0.m.valid.val() | self.in1.m.valid.val()) {
+        self.inp.m.ready.next = self.grab.val();
+        if self.grab.val() & self.inp.m.valid.val() {
             self.state.d.next = State::Acquire;
-            self.turn.d.next = self.pick1.val();
-            self.next_op.d.next = self.in0.m.data.val();
-            if self.pick1.val() {
-                self.next_op.d.next = self.in1.m.data.val();
-            }
+            self.next_op.d.next = self.inp.m.data.val();
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;

@@ -28,7 +28,7 @@ pub const fn header_len(ipv6: bool, vlan: bool, ext: usize) -> usize {
     14 + 4 * vlan as usize + if ipv6 { 40 } else { 20 } + 8 + 12 + ext
 }
 
-/// Builds headers; two request ports, one path lookup at a time, one row per cycle.
+/// Builds headers; two request ports with a path lookup each, one row per cycle.
 #[derive(LogicBlock)]
 pub struct HeaderBuilder<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
@@ -36,33 +36,32 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     pub reset: Signal<In, Bit>,
     /// 0: requests, 1: acknowledges.
     pub s_op: [MsgSink<HdrOp>; 2],
-    pub ctx: CtxClient<PathCtx>,
+    pub ctx: [CtxClient<PathCtx>; 2],
     pub hdr_we: Signal<Out, Bit>,
     /// slot * (128 / K) + row.
-    pub hdr_addr: Signal<Out, Bits<10>>,
+    pub hdr_addr: Signal<Out, Bits<11>>,
     pub hdr_data: Signal<Out, Bits<W>>,
     pub m_ready: MsgSrc<HdrDone>,
-    fetch: PathFetch,
+    fetch: [PathFetch; 2],
     image: HeaderImage,
     out: MsgSlice<HdrDone>,
-    // Summing: `step` counts the cycles the op has been there.
-    step: DFF<Bits<2>>,
-    sum_src: DFF<Bits<20>>,
-    sum_dst: DFF<Bits<20>>,
-    sum_rest: DFF<Bits<20>>,
-    total: DFF<Bits<20>>,
-    fold: DFF<Bits<17>>,
-    src: Signal<Local, Bits<128>>,
-    dst: Signal<Local, Bits<128>>,
+    /// Port served last.
+    turn: DFF<Bit>,
+    second: Signal<Local, Bit>,
+    op: Signal<Local, HdrOp>,
+    path: Signal<Local, PathCtx>,
+    udp_len: Signal<Local, Bits<16>>,
+    abort: Signal<Local, Bit>,
+    total: Signal<Local, Bits<20>>,
+    fold: Signal<Local, Bits<17>>,
     total_length: Signal<Local, Bits<16>>,
-    sum: Signal<Local, Bits<20>>,
     folded: Signal<Local, Bits<17>>,
     checksum: Signal<Local, Bits<16>>,
     // Row writer.
     busy: DFF<Bit>,
     rows: DFF<Bits<1024>>,
     left: DFF<Bits<8>>,
-    addr: DFF<Bits<10>>,
+    addr: DFF<Bits<11>>,
     done: DFF<HdrDone>,
     last: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
@@ -85,18 +84,17 @@ impl<const W: usize, const K: usize> Default for HeaderBuilder<W, K> {
             hdr_data: Default::default(),
             m_ready: Default::default(),
             fetch: Default::default(),
-            image: Default::default(),
-            out: Default::default(),
-            step: Default::default(),
-            sum_src: Default::default(),
-            sum_dst: Default::default(),
-            sum_rest: Default::default(),
+            turn: Default::default(),
+            second: Default::default(),
+            op: Default::default(),
+            path: Default::default(),
+            udp_len: Default::default(),
+            abort: Default::default(),
             total: Default::default(),
             fold: Default::default(),
-            src: Default::default(),
-            dst: Default::default(),
+            image: Default::default(),
+            out: Default::default(),
             total_length: Default::default(),
-            sum: Default::default(),
             folded: Default::default(),
             checksum: Default::default(),
             busy: Default::default(),
@@ -117,32 +115,38 @@ impl<const W: usize, const K: usize> Default for HeaderBuilder<W, K> {
 impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, step, sum_src, sum_dst, sum_rest, total, fold, busy, rows, left, addr, done);
-        clock!(self, clock, fetch, out);
-        self.fetch.reset.next = self.reset.val();
+        dff_setup!(self, clock, turn, busy, rows, left, addr, done);
+        clock!(self, clock, out);
         self.out.reset.next = self.reset.val();
-        MsgSink::<HdrOp>::link(&mut self.s_op[0], &mut self.fetch.s_op[0]);
-        MsgSink::<HdrOp>::link(&mut self.s_op[1], &mut self.fetch.s_op[1]);
-        CtxClient::<PathCtx>::link(&mut self.ctx, &mut self.fetch.ctx);
+        for i in 0..2 {
+            self.fetch[i].clock.next = self.clock.val();
+            self.fetch[i].reset.next = self.reset.val();
+            MsgSink::<HdrOp>::link(&mut self.s_op[i], &mut self.fetch[i].s_op);
+            CtxClient::<PathCtx>::link(&mut self.ctx[i], &mut self.fetch[i].ctx);
+        }
         MsgSrc::<HdrDone>::link(&mut self.m_ready, &mut self.out.m);
-        // IPv4 checksum. The registers follow the op; `step` tells when they have caught up.
-        self.src.next = self.fetch.path.val().sip;
-        self.dst.next = self.fetch.path.val().dip;
-        self.sum_src.d.next = bit_cast::<20, 16>(self.src.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.src.val().get_bits::<16>(16));
-        self.sum_dst.d.next = bit_cast::<20, 16>(self.dst.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.dst.val().get_bits::<16>(16));
-        self.total_length.next = self.fetch.udp_len.val() + 20;
-        // Version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
-        self.sum.next = bit_cast::<20, 16>(self.total_length.val()) + 0x8511;
-        self.sum_rest.d.next = self.sum.val()
-            + bit_cast::<20, 8>(self.fetch.path.val().tclass)
-            + (bit_cast::<20, 8>(self.fetch.path.val().hop_limit) << 8);
-        self.total.d.next = self.sum_src.q.val() + self.sum_dst.q.val() + self.sum_rest.q.val();
-        self.fold.d.next = bit_cast::<17, 16>(self.total.q.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.total.q.val().get_bits::<4>(16));
-        self.folded.next = self.fold.q.val();
+        // The port not served last goes first.
+        self.second.next = self.fetch[1].valid.val() & (!self.fetch[0].valid.val() | !self.turn.q.val());
+        self.op.next = self.fetch[0].op.val();
+        self.path.next = self.fetch[0].path.val();
+        self.udp_len.next = self.fetch[0].udp_len.val();
+        self.abort.next = self.fetch[0].abort.val();
+        self.total.next = self.fetch[0].total.val();
+        if self.second.val() {
+            self.op.next = self.fetch[1].op.val();
+            self.path.next = self.fetch[1].path.val();
+            self.udp_len.next = self.fetch[1].udp_len.val();
+            self.abort.next = self.fetch[1].abort.val();
+            self.total.next = self.fetch[1].total.val();
+        }
+        // IPv4 checksum
+        self.total_length.next = self.udp_len.val() + 20;
+        self.fold.next = bit_cast::<17, 16>(self.total.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.total.val().get_bits::<4>(16));
+        self.folded.next = self.fold.val();
         self.checksum.next = !(self.folded.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.folded.val().get_bits::<1>(16)));
-        self.image.op.next = self.fetch.op.val();
-        self.image.path.next = self.fetch.path.val();
-        self.image.udp_len.next = self.fetch.udp_len.val();
+        self.image.op.next = self.op.val();
+        self.image.path.next = self.path.val();
+        self.image.udp_len.next = self.udp_len.val();
         self.image.total_length.next = self.total_length.val();
         self.image.checksum.next = self.checksum.val();
         // Row writer
@@ -153,11 +157,9 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
         self.out.s.data.next = self.done.q.val();
         self.out.s.valid.next = self.busy.q.val() & self.last.val();
         self.finish.next = self.busy.q.val() & self.last.val() & self.out.s.ready.val();
-        self.load.next = self.fetch.valid.val() & self.step.q.val().all() & (self.finish.val() | !self.busy.q.val());
-        self.fetch.take.next = self.load.val();
-        if self.fetch.valid.val() & !self.step.q.val().all() {
-            self.step.d.next = self.step.q.val() + 1;
-        }
+        self.load.next = (self.fetch[0].valid.val() | self.fetch[1].valid.val()) & (self.finish.val() | !self.busy.q.val());
+        self.fetch[0].take.next = self.load.val() & !self.second.val();
+        self.fetch[1].take.next = self.load.val() & self.second.val();
         if self.busy.q.val() & !self.last.val() {
             self.rows.d.next = self.rows.q.val() >> self.row_bits.val();
             self.left.d.next = self.left.q.val() - self.row_bytes.val();
@@ -168,19 +170,18 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
         }
         if self.load.val() {
             self.busy.d.next = true;
-            self.step.d.next = bits::<2>(0);
+            self.turn.d.next = self.second.val();
             self.rows.d.next = self.image.image.val();
             self.left.d.next = self.image.len.val();
-            self.addr.d.next = bit_cast::<10, 6>(self.fetch.op.val().slot) << self.slot_shift.val();
-            self.done.d.next.slot = self.fetch.op.val().slot;
+            self.addr.d.next = bit_cast::<11, 7>(self.op.val().slot) << self.slot_shift.val();
+            self.done.d.next.slot = self.op.val().slot;
             self.done.d.next.len = self.image.len.val();
-            self.done.d.next.ipv6 = self.fetch.path.val().ipv6;
-            self.done.d.next.vlan = self.fetch.path.val().vlan;
-            self.done.d.next.abort = self.fetch.abort.val();
+            self.done.d.next.ipv6 = self.path.val().ipv6;
+            self.done.d.next.vlan = self.path.val().vlan;
+            self.done.d.next.abort = self.abort.val();
         }
         if self.reset.val() {
             self.busy.d.next = false;
-            self.step.d.next = bits::<2>(0);
         }
     }
 }

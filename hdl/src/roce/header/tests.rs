@@ -75,11 +75,11 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub fn new(tb: &mut Tb, latency: (u64, u64), stall: u32) -> Store {
+    pub fn new(tb: &mut Tb, port: usize, latency: (u64, u64), stall: u32) -> Store {
         Store {
-            acq: tb.sink_of("ctx$acq_", &["id", "tag"], stall),
-            line: tb.source_of("ctx$line_", &["data", "tag", "fault"], stall),
-            rel: tb.sink_of("ctx$rel_", &["id", "dirty"], stall),
+            acq: tb.sink_of(&format!("ctx${port}$acq_"), &["id", "tag"], stall),
+            line: tb.source_of(&format!("ctx${port}$line_"), &["data", "tag", "fault"], stall),
+            rel: tb.sink_of(&format!("ctx${port}$rel_"), &["id", "dirty"], stall),
             paths: HashMap::new(),
             latency,
             due: VecDeque::new(),
@@ -137,14 +137,14 @@ fn carrying(rng: &mut Rng) -> PathCtx {
 
 fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u64), count: usize) -> u64 {
     let mut tb = Tb::new(name, HeaderBuilder::<W, K>::default());
-    let mut store = Store::new(&mut tb, latency, stall);
+    let mut stores = [0, 1].map(|port| Store::new(&mut tb, port, latency, stall));
     let sources = [tb.source("s_op$0", stall), tb.source("s_op$1", stall)];
     let done = tb.sink("m_ready", stall);
     for id in 0..14 {
         let mut path = if id < 4 { carrying(tb.rng()) } else { random_path(tb.rng()) };
         // One of the paths is there but may not be used; ids 14 and 15 are not there at all.
         path.set_valid(stall == 0 || id != 13);
-        store.paths.insert(id, path);
+        stores.iter_mut().for_each(|store| _ = store.paths.insert(id, path.clone()));
     }
     let layout = Fields::of::<HdrDone>();
     let rows = SLOT_BYTES / K;
@@ -181,11 +181,11 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
             waiting.get_mut(&(slot as u8)).expect("a row for a slot without op").1.push(row as u32);
         }
         tb.end();
-        store.step(&mut tb);
+        stores.iter_mut().for_each(|store| store.step(&mut tb));
         while let Some(message) = done.pop() {
             let slot = layout.get(&message, "slot") as u8;
             let (op, mut written) = waiting.remove(&slot).expect("an answer without op");
-            let path = store.paths.get(&op.qpn).filter(|p| p.valid());
+            let path = stores[0].paths.get(&op.qpn).filter(|p| p.valid());
             assert_eq!(layout.get(&message, "abort") == 1, path.is_none(), "{op:?}");
             // A stalled last row may be written again.
             written.dedup();
@@ -204,8 +204,8 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
     }
     let cycles = tb.cycles() - start;
     tb.run(100);
-    store.step(&mut tb);
-    assert!(store.idle() && waiting.is_empty() && done.is_empty());
+    stores.iter_mut().for_each(|store| store.step(&mut tb));
+    assert!(stores.iter().all(Store::idle) && waiting.is_empty() && done.is_empty());
     cycles
 }
 
@@ -219,9 +219,10 @@ fn headers_match_the_model_under_stalls() {
 }
 
 #[test]
-fn four_cycles_a_header_when_the_store_is_fast() {
-    let cycles = run::<512, 64>("hdr_builder512", 0, (2, 2), 1000);
-    assert!(cycles <= 4 * 1000 + 30, "{cycles} cycles for 1000 headers");
+fn headers_are_fast_when_the_store_is() {
+    let cycles = run::<512, 64>("hdr_builder512", 0, (1, 1), 1000);
+    println!("header: {cycles} cycles for 1000");
+    assert!(cycles <= 2_500, "{cycles} cycles for 1000 headers");
 }
 
 /// An independent reader agrees with the model, checksum included.

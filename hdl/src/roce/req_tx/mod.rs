@@ -66,7 +66,7 @@ pub struct RequesterTx {
     pub m_track: MsgSrc<TrackWrite>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
-    waiting: MsgFifo<SqWqe, 6>,
+    waiting: MsgFifo<SqWqe, 7>,
     /// Twice the packets of a turn: a turn begins only while all of its orders have a place.
     ops: MsgFifo<TxOp, 5>,
     plan: Plan,

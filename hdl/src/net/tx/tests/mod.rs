@@ -77,7 +77,7 @@ fn an_idle_egress_loses_no_time() {
         bench.prompt = true;
         bench.hold_reads = true;
         bench.request(Plan { kind: Kind::Data, pay_len: 64, reth: true, ..Plan::default() });
-        (0..100).for_each(|_| bench.step());
+        (0..200).for_each(|_| bench.step());
         bench.hold_reads = false;
         (bench.first_beat, bench.beats) = (0, 0);
         bench.step();
