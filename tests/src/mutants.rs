@@ -115,9 +115,9 @@ pub fn report(verdicts: &[Verdict]) -> (String, bool) {
     (text, killed == verdicts.len())
 }
 
-/// Where the report goes.
-pub fn report_path() -> PathBuf {
-    target().join("report.md")
+/// Where the report goes; that of a choice of mutants does not take the place of the whole.
+pub fn report_path(plan: &Plan) -> PathBuf {
+    target().join(if plan.only.is_empty() { "report.md" } else { "report-part.md" })
 }
 
 fn target() -> PathBuf {
@@ -187,7 +187,7 @@ impl Bench {
         let mut command = Command::new(&self.binary);
         // The only test of a process, yet not on the main thread, whose stack is small.
         command.args(["--exact", name, "--nocapture", "--test-threads=2"]).current_dir(root().join("hdl"));
-        command.env("CARGO_MANIFEST_DIR", root().join("hdl")).env("RUST_MIN_STACK", "268435456").env_remove("FERRIC_SEED").env_remove(VARIABLE);
+        command.env("CARGO_MANIFEST_DIR", root().join("hdl")).env("RUST_MIN_STACK", "268435456").env("RUST_BACKTRACE", "0").env_remove("FERRIC_SEED").env_remove(VARIABLE);
         if let Some(mutant) = mutant {
             // A cache of their own, which can be thrown away.
             command.env(VARIABLE, &mutant.name).env("FERRIC_VERILATED_DIR", target().join("verilated"));
@@ -272,7 +272,7 @@ fn short(text: &str, limit: usize) -> String {
 }
 
 /// Writes the report to [`report_path`]. Errors: the file system's.
-pub fn save(text: &str) -> std::io::Result<()> {
+pub fn save(plan: &Plan, text: &str) -> std::io::Result<()> {
     fs::create_dir_all(target())?;
-    fs::write(report_path(), text)
+    fs::write(report_path(plan), text)
 }

@@ -121,10 +121,10 @@ fn mutate(plan: &mutants::Plan) -> ExitCode {
         Ok(verdicts) => mutants::report(&verdicts),
         Err(e) => return failure(&e),
     };
-    if let Err(e) = mutants::save(&text) {
-        return failure(&format!("{}: {e}", mutants::report_path().display()));
+    if let Err(e) = mutants::save(plan, &text) {
+        return failure(&format!("{}: {e}", mutants::report_path(plan).display()));
     }
-    println!("{text}report: {}", mutants::report_path().display());
+    println!("{text}report: {}", mutants::report_path(plan).display());
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
