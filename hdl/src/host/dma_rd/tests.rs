@@ -229,6 +229,20 @@ fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W
     }
     bench.settle(60_000);
     bench.quiesce();
+    // Nothing in flight before: commands accepted just now have to be waited for.
+    for _ in 0..20 {
+        let commands = bench.tb.rng().range(1, 5) as usize;
+        for port in 0..commands {
+            let iova = bench.tb.rng().next_u64() >> 1 & !63;
+            bench.read_small(port, iova, 1);
+        }
+        bench.read(bench.temper.latency.0 << 12, 64, 0, 0);
+        while bench.pay.pending() > 0 || bench.small.iter().any(|(source, _)| source.pending() > 0) {
+            bench.cycle();
+        }
+        bench.quiesce();
+        bench.settle(20_000);
+    }
 }
 
 #[test]

@@ -59,6 +59,34 @@ fn timers_fire_once_and_in_time() {
     }
 }
 
+/// A timer set anew, however close to its expiry, fires at its new deadline.
+#[test]
+fn a_restart_is_never_lost() {
+    let mut tb = Tb::new("timers4", Timers::<4>::default());
+    let fc = Fields::of::<TimerCmd>();
+    let (cmd, events) = (tb.source("s_cmd$0", 0), tb.sink("m_event", 0));
+    let mut now = 0;
+    tb.set("now", now);
+    tb.run(40);
+    for delay in 0..80 {
+        let start = |ticks: u128| cmd.push(fc.pack(&[("qpn", 3), ("start", 1), ("kind", 0), ("ticks", ticks)]));
+        start(1);
+        tb.run(20);
+        now += 2;
+        tb.set("now", now);
+        tb.run(delay);
+        start(50);
+        tb.run(60);
+        let early = events.len();
+        assert!(early <= 1, "the first deadline");
+        now += 60;
+        tb.set("now", now);
+        tb.run(60);
+        assert_eq!(events.len(), early + 1, "the second deadline, {delay} cycles after the first");
+        while events.pop().is_some() {}
+    }
+}
+
 /// Commands get through while an event waits for its consumer: req_rx may be waiting for the command port itself.
 #[test]
 fn an_event_nobody_takes_does_not_block_commands() {

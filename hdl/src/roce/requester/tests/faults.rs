@@ -60,6 +60,30 @@ fn gathering_fails() {
     ends_with(12, Trouble { local: Some(VICTIM), loss: 3, ..Trouble::default() }, &[], 4);
 }
 
+/// While the error waits for older requests, nothing behind it is sent.
+#[test]
+fn a_failed_request_stops_those_behind_it() {
+    let mut world = World::new(19, 0);
+    world.silent = true;
+    let qp = world.add_qp(QpType::Rc, 1, Trouble { local: Some(VICTIM), ..Trouble::default() }, &[("timeout", 0)]);
+    for _ in 0..REQUESTS {
+        let wr = WorkRequest { signaled: true, opcode: WrOpcode::Write, length: 256 * 16, ..world.random(qp, 1) };
+        world.post(qp, wr);
+    }
+    world.run_until(50_000, |w| w.field(qp, "error_pending") == 1);
+    // What was on its way to the gatherer.
+    (0..600).for_each(|_| world.step());
+    let sent = world.sent;
+    assert!(sent < 16 * 28, "too late to see");
+    (0..5000).for_each(|_| world.step());
+    assert_eq!((world.sent, world.qps[qp].cqes.len()), (sent, 0), "behind the error");
+    world.silent = false;
+    finish(&mut world, qp);
+    let statuses: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| cqe.1).collect();
+    let expected: Vec<_> = (0..REQUESTS).map(|n| if n < VICTIM { 0 } else if n == VICTIM { 4 } else { 5 }).collect();
+    assert_eq!(statuses, expected);
+}
+
 #[test]
 fn nobody_answers() {
     let mut world = ends_with(13, Trouble { cut: Some(VICTIM), ..Trouble::default() }, &[("retry_cnt", 2), ("retries_left", 2)], 12);

@@ -154,6 +154,15 @@ fn the_wait_is_what_the_receiver_asked_for() {
             world.tb.cycles()
         };
         let first = sent(&mut world, 1);
+        if code == 16 {
+            // A sequence NAK from before the wait does not end it.
+            while world.qps[qp].rnr_naks == 0 || world.acks_under_way() > 0 {
+                world.step();
+            }
+            (0..100).for_each(|_| world.step());
+            let psn = world.field(qp, "una_psn") as u32;
+            world.receive(qp, psn, 0x11, 0x60);
+        }
         let between = sent(&mut world, 2) - first;
         // Ticks of 1.024 us; the way there and back takes up to 240 cycles and some handling.
         let least = wait * TICK / 1024;

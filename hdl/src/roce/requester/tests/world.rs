@@ -378,7 +378,7 @@ impl World {
                 }
             } else if ahead < 1 << 23 {
                 // A gap: acknowledge before it, once. The loss of this NAK is made up for by the timer.
-                if !q.nak_sent {
+                if !q.nak_sent && !self.silent {
                     q.nak_sent = true;
                     self.answer(qp, epsn, 0x60);
                 }
@@ -397,6 +397,11 @@ impl World {
             let (_, qp, psn, syndrome) = self.acks.pop_front().expect("looked at");
             self.receive(qp, psn, 0x11, syndrome);
         }
+    }
+
+    /// Acknowledges and NAKs that have not reached the requester.
+    pub fn acks_under_way(&self) -> usize {
+        self.acks.len()
     }
 
     /// A response frame for the requester.
