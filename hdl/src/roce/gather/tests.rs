@@ -282,6 +282,26 @@ fn payload_arrives_where_it_belongs() {
     random_traffic(3, 20, 60);
 }
 
+/// Packets of two messages take turns: each resumes where the other stopped, but in its own list.
+#[test]
+fn messages_that_take_turns_keep_their_lists() {
+    let mut world = World::new(7, 10, 5);
+    let messages: Vec<_> = (0..2usize).map(|handle| {
+        let (addr, key) = (0x5_0000 + 0x123 * handle as u64, 8 + 8 * handle as u32);
+        entries(&mut world, handle, &[(addr, 700, key), (addr << 8, 4000, key)])
+    }).collect();
+    for at in (0..4700usize).step_by(512) {
+        for (handle, message) in messages.iter().enumerate() {
+            let end = message.len().min(at + 512);
+            let fields = [("pd", 77u128), ("function", 99), ("handle", handle as u128), ("num_sge", 2), ("dma_len", 4700), ("pay_off", at as u128),
+                ("pay_len", (end - at) as u128), ("free", (end == message.len()).into())];
+            world.send(&fields, message[at..end].to_vec(), 0);
+        }
+    }
+    world.finish();
+    assert_eq!(world.frees, [0, 1]);
+}
+
 #[test]
 fn errors_abort_the_packet_and_nothing_else() {
     for stall in [0, 30] {
