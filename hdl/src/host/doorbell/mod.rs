@@ -67,10 +67,12 @@ pub struct Doorbell<const W: usize, const K: usize> {
     answers: DFF<Bits<4>>,
     counts: DFF<Bits<3>>,
     lane_mask: Constant<Bits<3>>,
+    /// Beats of a line less one.
     line_beats: Constant<Bits<4>>,
     db_page: Constant<Bits<11>>,
     wqe_page: Constant<Bits<4>>,
-    room: Signal<Local, Bit>,
+    /// Every queue had room for one more than this in the last cycle.
+    room: DFF<Bit>,
     take: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     head: Signal<Local, Address>,
@@ -134,7 +136,7 @@ impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
             answers: Default::default(),
             counts: Default::default(),
             lane_mask: Constant::new((K / 8 - 1).to_bits()),
-            line_beats: Constant::new((512 / W).to_bits()),
+            line_beats: Constant::new((512 / W - 1).to_bits()),
             db_page: Constant::new(u64::from(csr::DB_SQ >> 5).to_bits()),
             wqe_page: Constant::new(u64::from(csr::DB_WQE >> 12).to_bits()),
             room: Default::default(),
@@ -157,7 +159,7 @@ impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
 impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, beats, line, strobes, answers, counts);
+        dff_setup!(self, clock, beats, line, strobes, answers, counts, room);
         clock!(self, clock, aw, w, sq, rq, cq, eq, wqes);
         self.aw.reset.next = self.reset.val();
         self.w.reset.next = self.reset.val();
@@ -182,13 +184,13 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.w_ready.next = self.w.s.ready.val();
 
         // Collect: beats into a line. A beat is taken only when any message it may become has room.
-        self.room.next = (self.sq.level.val() < 12)
+        self.room.d.next = (self.sq.level.val() < 12)
             & (self.rq.level.val() < 12)
             & (self.cq.level.val() < 12)
             & (self.eq.level.val() < 12)
             & (self.wqes.level.val() < 5)
             & (self.answers.q.val() < 12);
-        self.take.next = self.aw.m.valid.val() & self.w.m.valid.val() & self.room.val();
+        self.take.next = self.aw.m.valid.val() & self.w.m.valid.val() & self.room.q.val();
         self.finish.next = self.take.val() & self.w.m.last.val();
         self.aw.m.ready.next = self.finish.val();
         self.w.m.ready.next = self.take.val();
@@ -224,12 +226,12 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.is_db.next = (self.addr.val().get_bits::<11>(5) == self.db_page.val())
             & !self.addr.val().get_bits::<3>(0).any()
             & !self.function_high.val().any()
-            & (self.beats_next.val() == 1)
+            & (self.beats.q.val() == 0)
             & (self.strb.val() == self.wanted.val());
         self.is_wqe.next = (self.addr.val().get_bits::<4>(12) == self.wqe_page.val())
             & !self.addr.val().get_bits::<6>(0).any()
             & !self.function_high.val().any()
-            & (self.beats_next.val() == self.line_beats.val())
+            & (self.beats.q.val() == self.line_beats.val())
             & self.strb.val().all();
         for i in 0..8 {
             self.lanes.x[i].next = self.data.val().get_bits::<64>(64 * i);

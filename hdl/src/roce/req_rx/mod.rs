@@ -86,6 +86,12 @@ pub struct RequesterRx {
     reliable: DFF<Bit>,
     inside: DFF<Bit>,
     old: DFF<Bit>,
+    /// Packets are in flight: before the event, and after it (`behind`: acknowledged beyond what was sent again; `near`: less
+    /// than 256). The latter follow the line a cycle later.
+    moving: DFF<Bit>,
+    flying: DFF<Bit>,
+    behind: DFF<Bit>,
+    near: DFF<Bit>,
     at_una: DFF<Bit>,
     pending: DFF<Bit>,
     earlier: DFF<Bit>,
@@ -137,7 +143,7 @@ impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, at_una, pending, earlier, park,
+            self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
             offered, entry, offset, ticks, status, blame, stats
         );
         clock!(self, clock, intake, reports, errors);
@@ -199,7 +205,10 @@ impl Logic for RequesterRx {
         self.m_track.data.next.index = self.line.q.val().una_index;
         self.s_track.ready.next = self.state.q.val() == State::Entry;
         // Half of the window and half of the tracker.
-        self.room.next = !self.flight.val().get_bits::<16>(8).any() & !self.tracked.val().get_bits::<10>(6).any();
+        self.flying.d.next = self.flight.val().any();
+        self.behind.d.next = self.flight.val().get_bit(23);
+        self.near.d.next = !self.flight.val().get_bits::<16>(8).any();
+        self.room.next = self.near.q.val() & !self.tracked.val().get_bits::<10>(6).any();
         self.acked.next = (self.ev.q.val().kind == 0) | (self.ev.q.val().kind == 4);
         self.oldest.next = self.entry.q.val();
         if self.state.q.val() == State::Entry {
@@ -217,9 +226,9 @@ impl Logic for RequesterRx {
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.q.val() == State::Settle)
             & (self.line.q.val().rnr_wait
-                | (!self.flight.val().get_bit(23)
+                | (!self.behind.q.val()
                     & !self.resumes.val()
-                    & (!self.restarts.val() | (self.flight.val().any() & !self.reports.timer_busy.val()))));
+                    & (!self.restarts.val() | (self.flying.q.val() & !self.reports.timer_busy.val()))));
         self.ctx.rel_valid.next = self.give.val() | self.early.val();
         self.after.next = self.line.q.val().epoch + 1;
         self.exponent.next = self.seen.val().timeout;
@@ -281,6 +290,7 @@ impl Logic for RequesterRx {
             State::Line => {
                 self.line.d.next = self.ctx.line_data.val();
                 self.live.d.next = self.seen.val().state == 3;
+                self.moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
                 self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
                 self.reliable.d.next = self.seen.val().qp_type == 0;
                 self.at_una.d.next = self.from_una.val() == 0;
@@ -338,7 +348,7 @@ impl Logic for RequesterRx {
                             if !self.line.q.val().rnr_wait & self.line.q.val().timer_on {
                                 self.dirty.d.next = true;
                                 self.line.d.next.timer_on = false;
-                                if self.flight.val().any() {
+                                if self.moving.q.val() {
                                     self.stats.d.next = bits::<12>(2);
                                     self.line.d.next.retries_left = self.line.q.val().retries_left - 1;
                                     self.state.d.next = State::Distance;
@@ -441,15 +451,15 @@ impl Logic for RequesterRx {
             State::Settle => {
                 if self.line.q.val().rnr_wait {
                     self.state.d.next = State::Release;
-                } else if self.flight.val().get_bit(23) {
+                } else if self.behind.q.val() {
                     // Acknowledged beyond the packet a retransmission was about to send.
                     self.state.d.next = State::Distance;
                 } else if !self.restarts.val() | !self.reports.timer_busy.val() {
                     self.state.d.next = State::Release;
                     if self.restarts.val() {
                         self.reports.put_timer.next = true;
-                        self.reports.timer_start.next = self.flight.val().any();
-                        self.line.d.next.timer_on = self.flight.val().any();
+                        self.reports.timer_start.next = self.flying.q.val();
+                        self.line.d.next.timer_on = self.flying.q.val();
                     }
                     if self.resumes.val() {
                         self.dirty.d.next = true;

@@ -4,6 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::msg::{CqeReq, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
+use crate::prim::sum::Diff;
 use crate::records::{ReqCtx, WqeHead};
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
@@ -93,6 +94,9 @@ pub struct RequesterTx {
     left: DFF<Bits<32>>,
     /// The release was offered together with the last packet and not taken then.
     offered: DFF<Bit>,
+    /// The line is looked at again, not as it comes.
+    again: DFF<Bit>,
+    remains: Diff<32>,
     count: DFF<Bits<4>>,
     cmd: DFF<SqCmd>,
     cmd_valid: DFF<Bit>,
@@ -133,7 +137,7 @@ impl Logic for RequesterTx {
     fn update(&mut self) {
         dff_setup!(
             self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first,
-            out, left, offered, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
+            out, left, offered, again, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
             free, free_valid, track, track_valid, stats
         );
         clock!(self, clock, waiting, ops, plan);
@@ -221,10 +225,13 @@ impl Logic for RequesterTx {
         self.after.next = self.line.q.val().epoch + 1;
         self.last_psn.next = self.line.q.val().next_psn + self.plan.more.val();
         self.status.next = self.plan.status.val();
-        self.seen.next = self.line.q.val();
-        if self.state.q.val() == State::Line {
-            self.seen.next = self.ctx.line_data.val();
+        self.seen.next = self.ctx.line_data.val();
+        if self.again.q.val() {
+            self.seen.next = self.line.q.val();
         }
+        self.again.d.next = false;
+        self.remains.a.next = self.head.y.val().length;
+        self.remains.b.next = self.seen.val().msg_offset;
         self.plan.en.next = (self.state.q.val() == State::Check) | (self.state.q.val() == State::Line);
         self.plan.line.next = self.seen.val();
         self.plan.wqe.next = self.wqe.q.val();
@@ -380,6 +387,7 @@ impl Logic for RequesterTx {
                     self.fresh.d.next = self.ahead_fresh.q.val();
                     self.sent.d.next = false;
                     self.ahead_valid.d.next = false;
+                    self.again.d.next = true;
                     self.state.d.next = State::Check;
                 } else if self.at_once.val() {
                     self.ctx.rel_valid.next = true;
@@ -399,7 +407,7 @@ impl Logic for RequesterTx {
             self.unsent.d.next = self.wqe.q.val().index == self.seen.val().sent_index;
             self.first.d.next = self.seen.val().msg_offset == 0;
             self.out.d.next = self.seen.val().next_psn - self.seen.val().una_psn;
-            self.left.d.next = self.head.y.val().length - self.seen.val().msg_offset;
+            self.left.d.next = self.remains.y.val();
         }
         self.ctx.rel_dirty.next = self.dirty.q.val() | self.emit.val();
         self.ctx.rel_data.next = self.new.val();
