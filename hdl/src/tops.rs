@@ -74,7 +74,6 @@ pub const TOPS: &[Top] = tops! {
     "cells_w64" Some(64), CellBuffer::<64, 8>::default();
     "cells_w512" Some(512), CellBuffer::<512, 64>::default();
     "dispatch" None, Dispatch::default();
-    "descriptors" None, MsgFifo::<RxDesc, 9>::default();
     "resp" None, Responder::<8>::default();
     "place" None, Place::<8>::default();
     "mover_w64" Some(64), Mover::<64, 8, 3>::default();
@@ -101,7 +100,6 @@ pub fn find(name: &str) -> Option<&'static Top> {
 /// the wide card in both.
 pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
     let block = match instance {
-        "requests" | "responses" => "descriptors",
         "error_to_req" | "error_to_resp" | "error_from_complete" => "errors",
         "req_errors" | "resp_errors" => "error_arb",
         other => other,

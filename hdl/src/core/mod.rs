@@ -78,8 +78,6 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     cells: CellBuffer<W, K>,
     dispatch: Dispatch,
     /// As many descriptors as the cell buffer has cells, so that the receive front never waits.
-    requests: MsgFifo<RxDesc, 9>,
-    responses: MsgFifo<RxDesc, 9>,
     resp: Responder<LQ>,
     place: Place<LQ>,
     mover: Mover<W, K, LK>,
@@ -187,8 +185,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
             front: Default::default(),
             cells: Default::default(),
             dispatch: Default::default(),
-            requests: Default::default(),
-            responses: Default::default(),
             resp: Default::default(),
             place: Default::default(),
             mover: Default::default(),
@@ -215,7 +211,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, req_tx, gather, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch, requests, responses);
+        clock!(self, clock, req_tx, gather, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, req_errors, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
@@ -243,8 +239,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.front.reset.next = self.reset_q.q.val();
         self.cells.reset.next = self.reset_q.q.val();
         self.dispatch.reset.next = self.reset_q.q.val();
-        self.requests.reset.next = self.reset_q.q.val();
-        self.responses.reset.next = self.reset_q.q.val();
         self.resp.reset.next = self.reset_q.q.val();
         self.place.reset.next = self.reset_q.q.val();
         self.mover.reset.next = self.reset_q.q.val();
@@ -435,10 +429,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.front.s_err.next = self.rx_err.val();
         CellWriter::<W>::join(&mut self.front.m_cell, &mut self.cells.s_write);
         MsgSrc::<RxDesc>::join(&mut self.front.m_desc, &mut self.dispatch.s);
-        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.requests.s);
-        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.responses.s);
-        MsgSrc::<RxDesc>::join(&mut self.requests.m, &mut self.resp.s_rx);
-        MsgSrc::<RxDesc>::join(&mut self.responses.m, &mut self.req_rx.s_rx);
+        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.resp.s_rx);
+        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.req_rx.s_rx);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
         MsgSrc::<CellRead>::join(&mut self.req_rx.m_cell, &mut self.cells.s_read[1]);
         AxisSrc::<W, K>::join(&mut self.cells.m_data, &mut self.mover.s_cell);

@@ -13,5 +13,5 @@ pub mod wide;
 pub use arb::{AxisArb, MsgArb};
 pub use fifo::{AxisFifo, MsgFifo};
 pub use fork::MsgFork;
-pub use slice::{AxisSlice, MsgSlice};
+pub use slice::{AxisSlice, MsgSkid, MsgSlice};
 pub use wide::{BeatsToWide, WideToBeats};

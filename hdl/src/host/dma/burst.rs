@@ -95,20 +95,6 @@ pub struct BurstSend<const LK: usize> {
     open: Signal<Local, Bit>,
 }
 
-/// A register in front of [`BurstCut`] and [`BurstSend`].
-#[derive(LogicBlock, Default)]
-pub struct BurstSplit<const LK: usize> {
-    pub clock: Signal<In, Clock>,
-    pub reset: Signal<In, Bit>,
-    pub s: MsgSink<BurstCmd>,
-    pub m: MsgSrc<Burst>,
-    cut: BurstCut<LK>,
-    send: BurstSend<LK>,
-    v1: DFF<Bit>,
-    c1: DFF<BurstCmd>,
-    open: Signal<Local, Bit>,
-}
-
 impl<const LK: usize> Default for BurstCut<LK> {
     fn default() -> Self {
         assert!((3..=6).contains(&LK), "beats of 8 to 64 bytes");
@@ -204,28 +190,6 @@ impl<const LK: usize> Logic for BurstSend<LK> {
         }
         if self.reset.val() {
             self.second.d.next = false;
-        }
-    }
-}
-
-impl<const LK: usize> Logic for BurstSplit<LK> {
-    #[hdl_gen]
-    fn update(&mut self) {
-        dff_setup!(self, clock, v1, c1);
-        clock!(self, clock, send);
-        self.send.reset.next = self.reset.val();
-        MsgSrc::<Burst>::link(&mut self.m, &mut self.send.m);
-        self.cut.x.next = self.c1.q.val();
-        self.send.s.data.next = self.cut.y.val();
-        self.send.s.valid.next = self.v1.q.val();
-        self.open.next = !self.v1.q.val() | self.send.s.ready.val();
-        self.s.ready.next = self.open.val();
-        if self.open.val() {
-            self.v1.d.next = self.s.valid.val();
-            self.c1.d.next = self.s.data.val();
-        }
-        if self.reset.val() {
-            self.v1.d.next = false;
         }
     }
 }

@@ -6,5 +6,5 @@ mod drain;
 #[cfg(test)]
 pub(crate) mod host_model;
 
-pub use burst::{border, Burst, BurstCmd, BurstCut, BurstSend, BurstSplit, Cut};
+pub use burst::{border, Burst, BurstCmd, BurstCut, BurstSend, Cut};
 pub use drain::{FrontMark, Quiesce};

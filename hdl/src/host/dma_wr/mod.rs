@@ -8,7 +8,7 @@ mod resp;
 mod tests;
 
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
-use crate::host::dma::{BurstSplit, FrontMark, Quiesce};
+use crate::host::dma::{BurstSend, FrontMark, Quiesce};
 use crate::msg::{WrCmd, WrDone, WrSmall};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
@@ -81,7 +81,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pick_small: OneHotMux<WrSmall, 3>,
     turn: ByteRotate<512, 64, 6>,
     beats: Beats<W, K, LK>,
-    split: BurstSplit<LK>,
+    split: BurstSend<LK>,
     gate: WGate<W, K>,
     resp: Responses,
     drain: Quiesce,
@@ -107,6 +107,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     last: Signal<Local, Bits<7>>,
     span: Signal<Local, Bits<K>>,
     job: Signal<Local, WrJob>,
+    beyond: Signal<Local, Bits<9>>,
     clear: Signal<Local, Bit>,
 }
 
@@ -171,6 +172,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for DmaWrite<W, K,
             last: Default::default(),
             span: Default::default(),
             job: Default::default(),
+            beyond: Default::default(),
             clear: Default::default(),
         }
     }
@@ -198,7 +200,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         MsgSink::<WrCmd>::link(&mut self.s_cmd, &mut self.front.s);
         AxisSink::<W, K>::link(&mut self.s_data, &mut self.payload.s);
 
-        // Who is next: a payload command only once its first beat is here, so that small writes do not wait for it.
+        // Who is next. A payload command does not wait for its first beat, which follows within some cycles: its address may go.
         self.wanted.next = bits::<4>(0);
         for i in 0..3 {
             self.pick_small.x[i].next = self.smalls[i].m.data.val();
@@ -206,7 +208,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
                 self.wanted.next = self.wanted.val() | self.hot[i].val();
             }
         }
-        if self.front.m.valid.val() & self.payload.m.valid.val() {
+        if self.front.m.valid.val() {
             self.wanted.next = self.wanted.val() | self.hot[3].val();
         }
         self.pick.req.next = self.wanted.val();
@@ -259,7 +261,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         // The same command to the address channel and to the responses.
         self.split.s.valid.next = self.start.val();
         self.split.s.data.next.addr = self.job.val().addr;
-        self.split.s.data.next.last = self.job.val().last;
+        self.split.s.data.next.len = self.job.val().last.get_bits::<8>(0);
+        if self.job.val().cross {
+            self.split.s.data.next.len = self.job.val().room.get_bits::<8>(0);
+        }
+        self.beyond.next = self.job.val().last - self.job.val().room - 1;
+        self.split.s.data.next.cross = self.job.val().cross;
+        self.split.s.data.next.rest = self.beyond.val().get_bits::<8>(0);
         self.split.s.data.next.function = self.job.val().function;
         self.split.s.data.next.id = bits::<8>(0);
         self.resp.s.valid.next = self.start.val();

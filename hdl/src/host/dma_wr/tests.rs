@@ -262,16 +262,16 @@ fn short_writes_flow_at_one_per_cycle() {
     assert!(cycles <= 1600 * 105 / 100 + 20, "{cycles} cycles");
 }
 
-/// A payload command whose data are late does not hold up the small writes.
+/// A payload command's address is on AW two cycles after the command, its data come when they come; so do writes behind it.
 #[test]
-fn late_payload_does_not_block_small_writes() {
+fn an_address_does_not_wait_for_its_data() {
     let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 9, LATE, 0);
     let late = bench.write(3, 0x1000, 100);
-    for i in 0..100 {
-        bench.write(1, 0x8000 + 16 * i, 16);
-    }
+    (0..3).for_each(|_| bench.cycle());
+    assert_eq!((bench.addresses, bench.bursts), (1, 0), "command, choice, address");
+    bench.write(1, 0x8000, 16);
     (0..600).for_each(|_| bench.cycle());
-    assert_eq!((bench.flying[1].len(), bench.flying[3].len()), (0, 1));
+    assert_eq!((bench.flying[1].len(), bench.flying[3].len()), (1, 1));
     bench.feed(late);
     bench.settle(1000);
 }

@@ -5,11 +5,14 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::RxDesc;
-use crate::stream::MsgSlice;
+use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
+/// log2 of the descriptors each way. Each stands for a frame with at least one cell: as many as cells never overflow.
+const LG_DESCS: usize = 9;
+
 /// Acknowledges and responses to the requester, everything else (requests, raw frames) to the responder, each in order.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock)]
 pub struct Dispatch {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -17,33 +20,46 @@ pub struct Dispatch {
     pub s: MsgSink<RxDesc>,
     pub m_resp: MsgSrc<RxDesc>,
     pub m_req: MsgSrc<RxDesc>,
-    /// The switch's place: one register, nothing is looked up yet.
-    switch_slot: MsgSlice<RxDesc>,
-    resp: MsgSlice<RxDesc>,
-    req: MsgSlice<RxDesc>,
+    resp: MsgFifo<RxDesc, LG_DESCS>,
+    req: MsgFifo<RxDesc, LG_DESCS>,
     opcode: Signal<Local, Bits<8>>,
     answers: Signal<Local, Bit>,
+}
+
+impl Default for Dispatch {
+    fn default() -> Self {
+        assert_eq!(1 << LG_DESCS, crate::net::cells::CELLS);
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            m_resp: Default::default(),
+            m_req: Default::default(),
+            resp: Default::default(),
+            req: Default::default(),
+            opcode: Default::default(),
+            answers: Default::default(),
+        }
+    }
 }
 
 impl Logic for Dispatch {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, switch_slot, resp, req);
-        self.switch_slot.reset.next = self.reset.val();
+        clock!(self, clock, resp, req);
         self.resp.reset.next = self.reset.val();
         self.req.reset.next = self.reset.val();
-        MsgSink::<RxDesc>::link(&mut self.s, &mut self.switch_slot.s);
         MsgSrc::<RxDesc>::link(&mut self.m_resp, &mut self.resp.m);
         MsgSrc::<RxDesc>::link(&mut self.m_req, &mut self.req.m);
         // IBTA table 38: 0x0d..0x10 READ response, 0x11 acknowledge, 0x12 ATOMIC acknowledge
-        self.opcode.next = self.switch_slot.m.data.val().opcode;
+        self.opcode.next = self.s.data.val().opcode;
         self.answers.next =
-            !self.switch_slot.m.data.val().raw & (self.opcode.val() >= 0x0d) & (self.opcode.val() <= 0x12);
-        self.resp.s.data.next = self.switch_slot.m.data.val();
-        self.req.s.data.next = self.switch_slot.m.data.val();
-        self.resp.s.valid.next = self.switch_slot.m.valid.val() & !self.answers.val();
-        self.req.s.valid.next = self.switch_slot.m.valid.val() & self.answers.val();
-        self.switch_slot.m.ready.next =
-            (self.answers.val() & self.req.s.ready.val()) | (!self.answers.val() & self.resp.s.ready.val());
+            !self.s.data.val().raw & (self.opcode.val() >= 0x0d) & (self.opcode.val() <= 0x12);
+        // Room on both sides, whichever it goes to: ready does not look at the descriptor.
+        self.s.ready.next = self.resp.s.ready.val() & self.req.s.ready.val();
+        self.resp.s.data.next = self.s.data.val();
+        self.req.s.data.next = self.s.data.val();
+        self.resp.s.valid.next = self.s.valid.val() & !self.answers.val() & self.req.s.ready.val();
+        self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.resp.s.ready.val();
     }
 }

@@ -26,3 +26,16 @@ fn every_descriptor_goes_its_way_in_order() {
         assert_eq!(std::iter::from_fn(|| req.pop()).collect::<Vec<_>>(), to_req);
     }
 }
+
+/// A descriptor is shown in the cycle after it was offered.
+#[test]
+fn one_cycle() {
+    let mut tb = Tb::new("dispatch", Dispatch::default());
+    let (s, resp, req) = (tb.source("s", 0), tb.sink("m_resp", 0), tb.sink("m_req", 0));
+    let layout = Fields::of::<RxDesc>();
+    for (opcode, [first, second]) in [(0x0a, [1, 0]), (0x11, [1, 1])] {
+        s.push(layout.pack(&[("opcode", opcode)]));
+        tb.run(2);
+        assert_eq!([resp.len(), req.len()], [first, second]);
+    }
+}

@@ -13,6 +13,9 @@ use rust_hdl::prelude::*;
 /// Cycles from the cycle in which the last beat is on the inputs to the one in which `crc` shows its result.
 pub const LATENCY: usize = 5;
 
+/// The same for `right`.
+pub const CHECK: usize = 3;
+
 /// The 512-to-32 network is cut into this many parts, whose sums are registered.
 const PARTS: usize = 8;
 
@@ -43,6 +46,9 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     pub drop4: Signal<In, Bit>,
     pub crc: Signal<Out, Bits<32>>,
     pub crc_valid: Signal<Out, Bit>,
+    /// With `right_valid`, [`CHECK`] cycles after the frame's last beat: `crc` is going to be [`model::RESIDUE`].
+    pub right: Signal<Out, Bit>,
+    pub right_valid: Signal<Out, Bit>,
     // Stage 1: header fields and bytes beyond the end masked.
     keep_mask: KeepMask<W, K>,
     keep_len: KeepLen<K, 8>,
@@ -74,6 +80,9 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     sum_high: Signal<Local, Bits<32>>,
     state: DFF<Bits<32>>,
     excess3: DFF<Bits<8>>,
+    /// What the shift register holds behind a frame with its right ICRC, by zero bytes too many.
+    wanted: Lookup<7, 32>,
+    wanted3: DFF<Bits<32>>,
     done3: DFF<Bit>,
     // Stages 4 and 5: zero bytes that were not part of the frame are taken back, two radix-4 digits a stage.
     undo: [XorMatrix<32, 32>; 10],
@@ -126,6 +135,8 @@ impl<const W: usize, const K: usize, const LK: usize> Default for IcrcPipe<W, K,
             drop4: Default::default(),
             crc: Default::default(),
             crc_valid: Default::default(),
+            right: Default::default(),
+            right_valid: Default::default(),
             keep_mask: Default::default(),
             keep_len: Default::default(),
             zeros: Lookup::new(|s| beat_mask(W, s, |(zeros, _)| zeros)),
@@ -154,6 +165,8 @@ impl<const W: usize, const K: usize, const LK: usize> Default for IcrcPipe<W, K,
             sum_high: Default::default(),
             state: Default::default(),
             excess3: Default::default(),
+            wanted: Lookup::of(|zeros| model::crc(!model::RESIDUE, &vec![0; zeros]).into()),
+            wanted3: Default::default(),
             done3: Default::default(),
             undo: std::array::from_fn(|u| XorMatrix::of(move |j| model::undo(1 << j, UNDO[u]).into())),
             digit0: Default::default(),
@@ -182,7 +195,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcPipe<W, K, L
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, index, masked, bytes, strip, first1, vlan1, last1, valid1, excess, first2, vlan2, last2, valid2);
-        dff_setup!(self, clock, state, excess3, done3, back, excess4, done4, result, done5);
+        dff_setup!(self, clock, state, excess3, wanted3, done3, back, excess4, done4, result, done5);
         for i in 0..8 {
             self.sums[i].clock.next = self.clock.val();
         }
@@ -242,6 +255,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcPipe<W, K, L
         }
         self.excess3.d.next = self.excess.q.val();
         self.done3.d.next = self.valid2.q.val() & self.last2.q.val();
+        self.wanted.x.next = self.excess.q.val().get_bits::<7>(0);
+        self.wanted3.d.next = self.wanted.y.val();
+        self.right.next = self.state.q.val() == self.wanted3.q.val();
+        self.right_valid.next = self.done3.q.val();
         // Stage 4
         for i in 0..3 {
             self.undo[i].x.next = self.state.q.val();

@@ -2,12 +2,12 @@
 
 use super::feed::Ending;
 use crate::msg::RxDesc;
-use crate::net::icrc::{model::RESIDUE, LATENCY};
+use crate::net::icrc::CHECK;
 use crate::prim::ram::RamAsync;
 use rust_hdl::prelude::*;
 
-/// [`Ending`] comes one cycle after the last beat; the ICRC's result is there [`LATENCY`] after it.
-const WAIT: usize = LATENCY - 1;
+/// [`Ending`] comes one cycle after the last beat; the ICRC's verdict is there [`CHECK`] after it.
+const WAIT: usize = CHECK - 1;
 
 /// log2 of the frames between the parser and the verdict: the feed's backlog (32) and some 20 pipeline stages.
 const LG: usize = 6;
@@ -30,7 +30,7 @@ pub struct Judge {
     /// Synchronous.
     pub reset: Signal<In, Bit>,
     pub ending: Signal<In, Ending>,
-    pub crc: Signal<In, Bits<32>>,
+    pub crc_right: Signal<In, Bit>,
     pub crc_valid: Signal<In, Bit>,
     /// From the parser, always before the frame's `ending`.
     pub parsed: Signal<In, RxDesc>,
@@ -61,11 +61,8 @@ pub struct Judge {
     raw: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
     causes1: DFF<Causes>,
-    desc3: DFF<RxDesc>,
-    valid3: DFF<Bit>,
     events: Signal<Local, Bits<8>>,
     stat3: DFF<Bits<8>>,
-    residue: Constant<Bits<32>>,
 }
 
 impl Default for Judge {
@@ -74,7 +71,7 @@ impl Default for Judge {
             clock: Default::default(),
             reset: Default::default(),
             ending: Default::default(),
-            crc: Default::default(),
+            crc_right: Default::default(),
             crc_valid: Default::default(),
             parsed: Default::default(),
             malformed: Default::default(),
@@ -101,11 +98,8 @@ impl Default for Judge {
             raw: Default::default(),
             bad: Default::default(),
             causes1: Default::default(),
-            desc3: Default::default(),
-            valid3: Default::default(),
             events: Default::default(),
             stat3: Default::default(),
-            residue: Constant::new(u64::from(RESIDUE).to_bits()),
         }
     }
 }
@@ -113,9 +107,9 @@ impl Default for Judge {
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, desc3, valid3, stat3);
+        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3);
         clock!(self, clock, descs, raws, bads);
-        for i in 0..4 {
+        for i in 0..2 {
             self.delay[i].clock.next = self.clock.val();
         }
         // Parsed headers wait for their frame's end
@@ -135,17 +129,17 @@ impl Logic for Judge {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
         self.delay[0].d.next = self.ending.val();
-        for i in 1..4 {
+        for i in 1..2 {
             self.delay[i].d.next = self.delay[i - 1].q.val();
         }
         // The ICRC's result comes at the end of the IP packet, at the latest in this cycle; a frame that is too short for its
         // packet has none and is malformed anyway.
         self.right.next = self.held.q.val();
         if self.crc_valid.val() {
-            self.right.next = self.crc.val() == self.residue.val();
+            self.right.next = self.crc_right.val();
         }
         self.held.d.next = self.right.val();
-        self.now.next = self.delay[3].q.val();
+        self.now.next = self.delay[1].q.val();
         self.raw.next = self.raws.read_data.val();
         self.bad.next = self.now.val().runt | (!self.raw.val() & (self.bads.read_data.val() | self.now.val().short));
         self.causes1.d.next.mac_error = self.now.val().mac_error;
@@ -162,18 +156,16 @@ impl Logic for Judge {
             self.vptr.d.next = self.vptr.q.val() + 1;
         }
         // The cell buffer's answer, one cycle later
-        self.desc3.d.next = self.descs.read_data.val();
-        self.desc3.d.next.handle = self.done_handle.val();
-        self.desc3.d.next.frame_len = self.causes1.q.val().len.get_bits::<14>(0);
+        self.desc.next = self.descs.read_data.val();
+        self.desc.next.handle = self.done_handle.val();
+        self.desc.next.frame_len = self.causes1.q.val().len.get_bits::<14>(0);
         if self.causes1.q.val().raw {
-            self.desc3.d.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
+            self.desc.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
         }
-        self.valid3.d.next = self.done.val() & self.done_ok.val();
+        self.desc_valid.next = self.done.val() & self.done_ok.val();
         if self.done.val() {
             self.dptr.d.next = self.dptr.q.val() + 1;
         }
-        self.desc.next = self.desc3.q.val();
-        self.desc_valid.next = self.valid3.q.val();
         self.events.next = bits::<8>(0);
         if self.done.val() {
             self.events.next = bits::<8>(1);
@@ -208,9 +200,6 @@ impl Logic for Judge {
             self.dptr.d.next = bits::<LG>(0);
             self.delay[0].d.next.valid = false;
             self.delay[1].d.next.valid = false;
-            self.delay[2].d.next.valid = false;
-            self.delay[3].d.next.valid = false;
-            self.valid3.d.next = false;
             self.stat3.d.next = bits::<8>(0);
         }
     }

@@ -14,7 +14,7 @@ use crate::bus::{AxisSink, MsgSrc};
 use crate::msg::RxDesc;
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 /// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others.
@@ -52,8 +52,6 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     icrc: IcrcPipe<W, K, LK>,
     judge: judge::Judge,
     descs: MsgFifo<RxDesc, LG_DESCS>,
-    out: MsgSlice<RxDesc>,
-    empty: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, LK> {
@@ -73,8 +71,6 @@ impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, 
             icrc: Default::default(),
             judge: Default::default(),
             descs: Default::default(),
-            out: Default::default(),
-            empty: Default::default(),
         }
     }
 }
@@ -82,14 +78,13 @@ impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, 
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, window, parser, feed, icrc, judge, descs, out);
+        clock!(self, clock, window, parser, feed, icrc, judge, descs);
         self.window.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
         self.feed.reset.next = self.reset.val();
         self.icrc.reset.next = self.reset.val();
         self.judge.reset.next = self.reset.val();
         self.descs.reset.next = self.reset.val();
-        self.out.reset.next = self.reset.val();
         self.s.ready.next = true;
         self.window.data.next = self.s.data.val();
         self.window.keep.next = self.s.keep.val();
@@ -98,13 +93,14 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.window.valid.next = self.s.valid.val();
         self.parser.window.next = self.window.window.val();
         self.parser.window_valid.next = self.window.window_valid.val();
+        self.parser.types.next = self.window.types.val();
         self.feed.b_data.next = self.window.b_data.val();
         self.feed.b_keep.next = self.window.b_keep.val();
         self.feed.b_last.next = self.window.b_last.val();
         self.feed.b_err.next = self.window.b_err.val();
         self.feed.b_valid.next = self.window.b_valid.val();
         self.feed.flags.next = self.parser.flags.val();
-        self.feed.flags_valid.next = self.parser.flags_valid.val();
+        self.feed.flags_valid.next = self.window.early.val();
         self.icrc.data.next = self.feed.data.val();
         self.icrc.keep.next = self.feed.icrc_keep.val();
         self.icrc.first.next = self.feed.first.val();
@@ -118,8 +114,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.m_cell.last.next = self.feed.cell_last.val();
         self.m_cell.valid.next = self.feed.cell_valid.val();
         self.judge.ending.next = self.feed.ending.val();
-        self.judge.crc.next = self.icrc.crc.val();
-        self.judge.crc_valid.next = self.icrc.crc_valid.val();
+        self.judge.crc_right.next = self.icrc.right.val();
+        self.judge.crc_valid.next = self.icrc.right_valid.val();
         self.judge.parsed.next = self.parser.desc.val();
         self.judge.malformed.next = self.parser.malformed.val();
         self.judge.parsed_valid.next = self.parser.desc_valid.val();
@@ -129,18 +125,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.done_ok.next = self.m_cell.done_ok.val();
         self.judge.done_no_room.next = self.m_cell.done_no_room.val();
         self.judge.done_handle.next = self.m_cell.done_handle.val();
-        // An empty queue is passed by.
-        self.empty.next = !self.descs.level.val().any();
         self.descs.s.data.next = self.judge.desc.val();
-        self.descs.s.valid.next = self.judge.desc_valid.val() & (!self.empty.val() | !self.out.s.ready.val());
-        self.descs.m.ready.next = self.out.s.ready.val();
-        self.out.s.data.next = self.descs.m.data.val();
-        self.out.s.valid.next = self.descs.m.valid.val();
-        if self.empty.val() {
-            self.out.s.data.next = self.judge.desc.val();
-            self.out.s.valid.next = self.judge.desc_valid.val();
-        }
-        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.out.m);
+        self.descs.s.valid.next = self.judge.desc_valid.val();
+        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.descs.m);
         self.stat.next = self.judge.stat.val();
     }
 }

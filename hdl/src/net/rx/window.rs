@@ -7,6 +7,19 @@ use rust_hdl::prelude::*;
 /// Bits of the header window.
 pub const WINDOW_BITS: usize = 8 * super::model::WINDOW;
 
+/// First byte behind the length field of a tagged IPv6 packet.
+const LENGTH_END: usize = 18 + 6;
+
+/// Ethernet types: of the frame, and behind a tag.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Types {
+    pub tagged: Bit,
+    pub plain4: Bit,
+    pub plain6: Bit,
+    pub tag4: Bit,
+    pub tag6: Bit,
+}
+
 /// Collects header windows at one beat per cycle. Bytes beyond the end of a short frame are zero.
 #[derive(LogicBlock)]
 pub struct Window<const W: usize, const K: usize> {
@@ -27,6 +40,10 @@ pub struct Window<const W: usize, const K: usize> {
     /// For one cycle per frame `window_valid`; in the cycle after `b` showed the beat that completes it.
     pub window: Signal<Out, Bits<WINDOW_BITS>>,
     pub window_valid: Signal<Out, Bit>,
+    /// For one cycle per frame: the bytes up to the IP length are in `window`, or all there are.
+    pub early: Signal<Out, Bit>,
+    /// With `early` and `window_valid`.
+    pub types: Signal<Out, Types>,
     mask: KeepMask<W, K>,
     merge: SlotMerge<WINDOW_BITS, W>,
     data1: DFF<Bits<W>>,
@@ -39,7 +56,11 @@ pub struct Window<const W: usize, const K: usize> {
     seen: DFF<Bit>,
     acc: DFF<Bits<WINDOW_BITS>>,
     complete: DFF<Bit>,
+    early1: DFF<Bit>,
+    types1: DFF<Types>,
+    next: Signal<Local, Bits<WINDOW_BITS>>,
     final_slot: Constant<Bits<5>>,
+    early_slot: Constant<Bits<5>>,
 }
 
 impl<const W: usize, const K: usize> Default for Window<W, K> {
@@ -59,6 +80,8 @@ impl<const W: usize, const K: usize> Default for Window<W, K> {
             b_valid: Default::default(),
             window: Default::default(),
             window_valid: Default::default(),
+            early: Default::default(),
+            types: Default::default(),
             mask: Default::default(),
             merge: Default::default(),
             data1: Default::default(),
@@ -71,7 +94,11 @@ impl<const W: usize, const K: usize> Default for Window<W, K> {
             seen: Default::default(),
             acc: Default::default(),
             complete: Default::default(),
+            early1: Default::default(),
+            types1: Default::default(),
+            next: Default::default(),
             final_slot: Constant::new((super::model::WINDOW as u64 / K as u64 - 1).to_bits()),
+            early_slot: Constant::new(((LENGTH_END as u64 - 1) / K as u64).to_bits()),
         }
     }
 }
@@ -79,7 +106,7 @@ impl<const W: usize, const K: usize> Default for Window<W, K> {
 impl<const W: usize, const K: usize> Logic for Window<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, data1, masked1, keep1, last1, err1, valid1, slot, seen, acc, complete);
+        dff_setup!(self, clock, data1, masked1, keep1, last1, err1, valid1, slot, seen, acc, complete, early1, types1);
         self.mask.keep.next = self.keep.val();
         self.data1.d.next = self.data.val();
         self.masked1.d.next = self.data.val() & self.mask.mask.val();
@@ -98,9 +125,20 @@ impl<const W: usize, const K: usize> Logic for Window<W, K> {
         self.merge.slot.next = bit_cast::<8, 5>(self.slot.q.val());
         self.merge.fresh.next = !self.slot.q.val().any();
         self.complete.d.next = false;
+        self.early1.d.next = self.valid1.q.val()
+            & !self.seen.q.val()
+            & ((self.slot.q.val() == self.early_slot.val())
+                | (self.last1.q.val() & (self.slot.q.val() < self.early_slot.val())));
+        // Constants are the network words as they lie on the bus, low byte first.
+        self.next.next = self.merge.y.val();
         if self.valid1.q.val() {
             if !self.seen.q.val() {
-                self.acc.d.next = self.merge.y.val();
+                self.acc.d.next = self.next.val();
+                self.types1.d.next.tagged = self.next.val().get_bits::<16>(96) == 0x0081;
+                self.types1.d.next.plain4 = self.next.val().get_bits::<16>(96) == 0x0008;
+                self.types1.d.next.plain6 = self.next.val().get_bits::<16>(96) == 0xdd86;
+                self.types1.d.next.tag4 = self.next.val().get_bits::<16>(128) == 0x0008;
+                self.types1.d.next.tag6 = self.next.val().get_bits::<16>(128) == 0xdd86;
                 self.slot.d.next = self.slot.q.val() + 1;
                 if self.last1.q.val() | (self.slot.q.val() == self.final_slot.val()) {
                     self.complete.d.next = true;
@@ -114,9 +152,12 @@ impl<const W: usize, const K: usize> Logic for Window<W, K> {
         }
         self.window.next = self.acc.q.val();
         self.window_valid.next = self.complete.q.val();
+        self.early.next = self.early1.q.val();
+        self.types.next = self.types1.q.val();
         if self.reset.val() {
             self.valid1.d.next = false;
             self.complete.d.next = false;
+            self.early1.d.next = false;
             self.seen.d.next = false;
             self.slot.d.next = bits::<5>(0);
         }

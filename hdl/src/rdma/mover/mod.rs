@@ -23,14 +23,6 @@ pub struct Job {
     pub extra: Bit,
 }
 
-/// Preparation of a move.
-#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
-pub enum State {
-    Take,
-    Round,
-    Issue,
-}
-
 /// The mover.
 #[derive(LogicBlock)]
 pub struct Mover<const W: usize, const K: usize, const LK: usize> {
@@ -42,22 +34,12 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     pub m_cmd: MsgSrc<WrCmd>,
     /// Beats aligned to the destination, `keep` = byte strobes.
     pub m_data: AxisSrc<W, K>,
-    state: DFF<State>,
-    job: DFF<MoveOp>,
-    ends_in: DFF<Bits<15>>,
-    ends_out: DFF<Bits<15>>,
-    beats_in: DFF<Bits<15>>,
-    beats_out: DFF<Bits<15>>,
-    shift: DFF<Bits<LK>>,
-    start: DFF<Bits<LK>>,
-    early: DFF<Bit>,
     cell_busy: DFF<Bit>,
     cmd_busy: DFF<Bit>,
     reading: DFF<CellRead>,
     writing: DFF<WrCmd>,
     jobs: MsgFifo<Job, 2>,
     // Data
-    beat: AxisSlice<W, K>,
     out: AxisSlice<W, K>,
     rotate: ByteRotate<W, K, LK>,
     wrapped: LenMask<K, 7>,
@@ -76,21 +58,24 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     high: DFF<Bits<7>>,
     before: DFF<Bits<W>>,
     full: Constant<Bits<7>>,
-    round_up: Constant<Bits<15>>,
-    whole: Constant<Bits<15>>,
+    lanes: Constant<Bits<7>>,
     in_lane: Signal<Local, Bits<LK>>,
     out_lane: Signal<Local, Bits<LK>>,
     iova: Signal<Local, Bits<64>>,
     off: Signal<Local, Bits<14>>,
-    count: Signal<Local, Bits<15>>,
+    less: Signal<Local, Bits<13>>,
+    in_end: Signal<Local, Bits<7>>,
+    out_end: Signal<Local, Bits<7>>,
+    take: Signal<Local, Bit>,
+    moves: Signal<Local, Bit>,
+    early: Signal<Local, Bit>,
+    shift: Signal<Local, Bits<LK>>,
     same_beats: Signal<Local, Bit>,
-    end_lane: Signal<Local, Bits<LK>>,
     advance: Signal<Local, Bit>,
     step: Signal<Local, Bit>,
     emit: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
-    moves: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK> {
@@ -104,21 +89,11 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK
             s_cell: Default::default(),
             m_cmd: Default::default(),
             m_data: Default::default(),
-            state: Default::default(),
-            job: Default::default(),
-            ends_in: Default::default(),
-            ends_out: Default::default(),
-            beats_in: Default::default(),
-            beats_out: Default::default(),
-            shift: Default::default(),
-            start: Default::default(),
-            early: Default::default(),
             cell_busy: Default::default(),
             cmd_busy: Default::default(),
             reading: Default::default(),
             writing: Default::default(),
             jobs: Default::default(),
-            beat: Default::default(),
             out: Default::default(),
             rotate: Default::default(),
             wrapped: Default::default(),
@@ -136,21 +111,24 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK
             high: Default::default(),
             before: Default::default(),
             full: Constant::new((K as u64).into()),
-            round_up: Constant::new((K as u64 - 1).into()),
-            whole: Constant::new((0x8000 - K as u64).into()),
+            lanes: Constant::new((K as u64 - 1).into()),
             in_lane: Default::default(),
             out_lane: Default::default(),
             iova: Default::default(),
             off: Default::default(),
-            count: Default::default(),
+            less: Default::default(),
+            in_end: Default::default(),
+            out_end: Default::default(),
+            take: Default::default(),
+            moves: Default::default(),
+            early: Default::default(),
+            shift: Default::default(),
             same_beats: Default::default(),
-            end_lane: Default::default(),
             advance: Default::default(),
             step: Default::default(),
             emit: Default::default(),
             ended: Default::default(),
             free: Default::default(),
-            moves: Default::default(),
         }
     }
 }
@@ -158,14 +136,11 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK
 impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, ends_in, ends_out, beats_in, beats_out, shift, start, early, cell_busy);
-        dff_setup!(self, clock, cmd_busy, reading, writing, fresh, unsent, extra, turned, turned_valid, turned_emit);
+        dff_setup!(self, clock, cell_busy, cmd_busy, reading, writing, fresh, unsent, extra, turned, turned_valid, turned_emit);
         dff_setup!(self, clock, turned_last, turned_shift, low, high, before);
-        clock!(self, clock, jobs, beat, out);
+        clock!(self, clock, jobs, out);
         self.jobs.reset.next = self.reset.val();
-        self.beat.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
-        AxisSink::<W, K>::link(&mut self.s_cell, &mut self.beat.s);
         AxisSrc::<W, K>::link(&mut self.m_data, &mut self.out.m);
         self.m_cell.data.next = self.reading.q.val();
         self.m_cell.valid.next = self.cell_busy.q.val();
@@ -178,76 +153,51 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
             self.cmd_busy.d.next = false;
         }
 
-        // Preparation: lanes and beat counts of a move, three cycles, overlapping the data of the moves before it.
-        self.s_move.ready.next = self.state.q.val() == State::Take;
+        // A move's lanes and borders are known in the cycle in which it comes; command, read and job leave in the next one.
+        self.free.next = !self.cell_busy.q.val() & !self.cmd_busy.q.val() & self.jobs.s.ready.val();
+        self.s_move.ready.next = self.free.val();
+        self.take.next = self.free.val() & self.s_move.valid.val();
+        self.moves.next = self.s_move.data.val().len.any();
         self.off.next = self.s_move.data.val().off;
         self.iova.next = self.s_move.data.val().iova;
         self.in_lane.next = self.off.val().get_bits::<LK>(0);
         self.out_lane.next = self.iova.val().get_bits::<LK>(0);
-        self.count.next = bit_cast::<15, 13>(self.s_move.data.val().len);
-        self.free.next = !self.cell_busy.q.val() & !self.cmd_busy.q.val() & self.jobs.s.ready.val();
-        self.moves.next = self.job.q.val().len != 0;
-        self.same_beats.next = (self.beats_in.q.val() & self.whole.val()) == (self.beats_out.q.val() & self.whole.val());
-        self.end_lane.next = self.ends_out.q.val().get_bits::<LK>(0);
-        self.jobs.s.data.next.shift = bit_cast::<6, LK>(self.shift.q.val());
-        self.jobs.s.data.next.start = bit_cast::<7, LK>(self.start.q.val());
-        self.jobs.s.data.next.end = bit_cast::<7, LK>(self.end_lane.val());
-        if !self.end_lane.val().any() {
-            self.jobs.s.data.next.end = self.full.val();
-        }
-        self.jobs.s.data.next.early = self.early.q.val();
-        self.jobs.s.data.next.extra = self.early.q.val() == self.same_beats.val();
-        if !self.cell_busy.q.val() {
-            self.reading.d.next.handle = self.job.q.val().handle;
-            self.reading.d.next.off = self.job.q.val().off;
-            self.reading.d.next.len = bit_cast::<14, 13>(self.job.q.val().len);
-            self.reading.d.next.free = self.job.q.val().free;
-        }
-        if !self.cmd_busy.q.val() {
-            self.writing.d.next.iova = self.job.q.val().iova;
-            self.writing.d.next.function = self.job.q.val().function;
-            self.writing.d.next.len = self.job.q.val().len;
+        self.shift.next = self.out_lane.val() - self.in_lane.val();
+        self.early.next = self.out_lane.val() < self.in_lane.val();
+        // As many beats out as in: the last byte's lane, counted from the first, wraps on both sides or on neither.
+        self.less.next = self.s_move.data.val().len - 1;
+        self.in_end.next = bit_cast::<7, LK>(self.in_lane.val()) + bit_cast::<7, LK>(self.less.val().get_bits::<LK>(0));
+        self.out_end.next = bit_cast::<7, LK>(self.out_lane.val()) + bit_cast::<7, LK>(self.less.val().get_bits::<LK>(0));
+        self.same_beats.next = (self.in_end.val() & self.full.val()) == (self.out_end.val() & self.full.val());
+        self.jobs.s.data.next.shift = bit_cast::<6, LK>(self.shift.val());
+        self.jobs.s.data.next.start = bit_cast::<7, LK>(self.out_lane.val());
+        self.jobs.s.data.next.end = (self.out_end.val() & self.lanes.val()) + 1;
+        self.jobs.s.data.next.early = self.early.val();
+        self.jobs.s.data.next.extra = self.early.val() == self.same_beats.val();
+        self.jobs.s.valid.next = self.take.val() & self.moves.val();
+        if self.free.val() {
+            self.reading.d.next.handle = self.s_move.data.val().handle;
+            self.reading.d.next.off = self.s_move.data.val().off;
+            self.reading.d.next.len = bit_cast::<14, 13>(self.s_move.data.val().len);
+            self.reading.d.next.free = self.s_move.data.val().free;
+            self.writing.d.next.iova = self.s_move.data.val().iova;
+            self.writing.d.next.function = self.s_move.data.val().function;
+            self.writing.d.next.len = self.s_move.data.val().len;
             self.writing.d.next.tag = bits::<8>(0);
         }
-        self.jobs.s.valid.next = false;
-        match self.state.q.val() {
-            State::Take => {
-                self.job.d.next = self.s_move.data.val();
-                self.shift.d.next = self.out_lane.val() - self.in_lane.val();
-                self.start.d.next = self.out_lane.val();
-                self.early.d.next = self.out_lane.val() < self.in_lane.val();
-                self.ends_in.d.next = bit_cast::<15, LK>(self.in_lane.val()) + self.count.val();
-                self.ends_out.d.next = bit_cast::<15, LK>(self.out_lane.val()) + self.count.val();
-                if self.s_move.valid.val() {
-                    self.state.d.next = State::Round;
-                }
-            }
-            State::Round => {
-                self.beats_in.d.next = self.ends_in.q.val() + self.round_up.val();
-                self.beats_out.d.next = self.ends_out.q.val() + self.round_up.val();
-                self.state.d.next = State::Issue;
-            }
-            State::Issue => {
-                if self.free.val() {
-                    self.jobs.s.valid.next = self.moves.val();
-                    self.cmd_busy.d.next = self.moves.val();
-                    self.cell_busy.d.next = self.moves.val() | self.job.q.val().free;
-                    self.state.d.next = State::Take;
-                }
-            }
-            _ => {
-                self.state.d.next = State::Take;
-            }
+        if self.take.val() {
+            self.cmd_busy.d.next = self.moves.val();
+            self.cell_busy.d.next = self.moves.val() | self.s_move.data.val().free;
         }
 
         // Data, first stage: each step rotates one beat in, or makes room for the extra beat out.
         self.advance.next = !self.turned_valid.q.val() | !self.turned_emit.q.val() | self.out.s.ready.val();
         self.step.next =
-            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.beat.m.valid.val());
-        self.beat.m.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val();
-        self.rotate.x.next = self.beat.m.data.val();
+            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.s_cell.valid.val());
+        self.s_cell.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val();
+        self.rotate.x.next = self.s_cell.data.val();
         self.rotate.n.next = bit_cast::<LK, 6>(self.jobs.m.data.val().shift);
-        self.ended.next = self.extra.q.val() | (self.beat.m.last.val() & !self.jobs.m.data.val().extra);
+        self.ended.next = self.extra.q.val() | (self.s_cell.last.val() & !self.jobs.m.data.val().extra);
         self.emit.next = self.extra.q.val() | !(self.fresh.q.val() & self.jobs.m.data.val().early);
         self.jobs.m.ready.next = self.step.val() & self.ended.val();
         if self.advance.val() {
@@ -268,7 +218,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         if self.step.val() {
             self.fresh.d.next = self.ended.val();
             self.unsent.d.next = self.ended.val() | (self.unsent.q.val() & !self.emit.val());
-            self.extra.d.next = self.beat.m.last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
+            self.extra.d.next = self.s_cell.last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
         }
 
         // Second stage: lanes below the shift come from the beat before.
@@ -285,7 +235,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
             self.before.d.next = self.turned.q.val();
         }
         if self.reset.val() {
-            self.state.d.next = State::Take;
             self.cell_busy.d.next = false;
             self.cmd_busy.d.next = false;
             self.fresh.d.next = true;

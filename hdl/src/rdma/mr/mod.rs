@@ -11,7 +11,7 @@ use crate::msg::{CtlReq, CtlResp, MrReq, MrResp, RdCmd, RdRow};
 use crate::prim::ram::RamHold;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
 use rust_hdl::prelude::*;
 
@@ -71,7 +71,7 @@ pub struct MemoryKeys<const LM: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub stat: Signal<Out, Bits<3>>,
-    input: [MsgSlice<MrReq>; 2],
+    input: [MsgSkid<MrReq>; 2],
     output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
     line: CtlLine<MrCtx, LM>,
@@ -246,16 +246,18 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         }
         self.rem_high.next = self.rem64.val().get_bits::<32>(32);
 
-        // Stage D: verdict; the cache looks the page up and answers in order.
+        // The cache reads the slot of this page meanwhile.
+        self.cache.look_page.next = self.c.q.val().page;
+        self.cache.look_index.next = self.c.q.val().index.get_bits::<16>(0);
+
+        // Stage D: verdict; the slot is there, the cache answers.
         self.bound_bad.next =
             self.d.q.val().out_of_bounds | (self.d.q.val().short & (self.d.q.val().rem < self.d.q.val().chk_len));
         self.sum.a.next = self.d.q.val().table;
         self.sum.b.next = self.d.q.val().add;
         self.cache.query.next.port = self.d.q.val().port;
         self.cache.query.next.status = self.d.q.val().status;
-        if (self.d.q.val().status == bits::<3>(0)) & self.bound_bad.val() {
-            self.cache.query.next.status = bits::<3>(3);
-        }
+        self.cache.query.next.out_of_bounds = self.bound_bad.val();
         self.cache.query.next.direct = self.d.q.val().direct;
         self.cache.query.next.function = self.d.q.val().function;
         self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
@@ -312,6 +314,8 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.d.d.next.page = self.c.q.val().page;
             self.d.d.next.table = self.c.q.val().table;
             self.d.d.next.add = self.line_off.val();
+        } else if self.cache.answer_valid.val() & self.cache.answer_ready.val() {
+            self.d_valid.d.next = false;
         }
 
         // Answers. The cache holds its answer until the port's queue takes it.

@@ -6,7 +6,7 @@ mod walk;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{DoneOp, MoveOp, MrReq, MrResp, PlaceOp, WqeData, WqeFree, WqeRead};
 use crate::prim::ram::Ram;
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
 
@@ -23,10 +23,9 @@ pub struct Mark {
 /// What the back half does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum State {
+    /// The mark of the order at the head is read.
     Idle,
-    Begin,
     Segments,
-    Done,
 }
 
 /// Placement. `LQ`: log2 of the number of queue pairs.
@@ -47,10 +46,8 @@ pub struct Place<const LQ: usize> {
     walk: Walk,
     orders: MsgFifo<PlaceOp, 4>,
     segments: MsgFifo<Segment, 4>,
-    found: MsgSlice<MrResp>,
     marks: Ram<Mark, LQ>,
     state: DFF<State>,
-    poisoned: DFF<Bit>,
     failed: DFF<Bit>,
     status: DFF<Bits<8>>,
     writes: DFF<Bits<8>>,
@@ -66,23 +63,28 @@ pub struct Place<const LQ: usize> {
     bad_status: Signal<Local, Bits<8>>,
     placing: Signal<Local, Bit>,
     data_op: Signal<Local, Bit>,
+    poisoned: Signal<Local, Bit>,
+    open: Signal<Local, Bit>,
+    fails: Signal<Local, Bit>,
+    failing: Signal<Local, Bit>,
+    finish: Signal<Local, Bit>,
+    writes_now: Signal<Local, Bits<8>>,
+    status_now: Signal<Local, Bits<8>>,
 }
 
 impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, poisoned, failed, status, writes, mover, mover_busy, done, done_busy, events);
-        clock!(self, clock, walk, orders, segments, found, marks);
+        dff_setup!(self, clock, state, failed, status, writes, mover, mover_busy, done, done_busy, events);
+        clock!(self, clock, walk, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
-        self.found.reset.next = self.reset.val();
         MsgSink::<PlaceOp>::link(&mut self.s_op, &mut self.walk.s_op);
         MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
-        MsgSink::<MrResp>::link(&mut self.s_mr, &mut self.found.s);
         MsgSrc::<PlaceOp>::join(&mut self.walk.m_op, &mut self.orders.s);
         MsgSrc::<Segment>::join(&mut self.walk.m_seg, &mut self.segments.s);
         self.m_move.data.next = self.mover.q.val();
@@ -103,89 +105,83 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
-        self.marks.write_data.next.set = self.failed.q.val();
-        self.marks.write_en.next = false;
-        self.orders.m.ready.next = false;
-        self.segments.m.ready.next = false;
-        self.found.m.ready.next = false;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
         self.data_op.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2);
+        // Flushes and barriers are not stopped by a mark.
+        self.poisoned.next = self.marks.read_data.val().set
+            & self.same.val()
+            & (self.data_op.val() | (self.orders.m.data.val().kind == 0));
 
-        self.ready.next =
-            self.segments.m.valid.val() & (self.found.m.valid.val() | !self.segments.m.data.val().lookup) & !self.mover_busy.q.val();
+        // The segment at the head, once there is a place for what it leads to.
+        self.open.next = (self.state.q.val() == State::Segments)
+            & self.segments.m.valid.val()
+            & !self.mover_busy.q.val()
+            & !self.done_busy.q.val();
+        self.s_mr.ready.next = self.open.val() & self.segments.m.data.val().lookup;
+        self.ready.next = self.open.val() & (self.s_mr.valid.val() | !self.segments.m.data.val().lookup);
+        self.segments.m.ready.next = self.ready.val();
         self.bad.next = self.segments.m.data.val().status != 0;
         self.bad_status.next = self.segments.m.data.val().status;
         if self.segments.m.data.val().lookup {
-            self.bad.next = self.found.m.data.val().status != 0;
-            self.bad_status.next = bit_cast::<8, 3>(self.found.m.data.val().status) | 8;
-            if self.found.m.data.val().status == 0 {
+            self.bad.next = self.s_mr.data.val().status != 0;
+            self.bad_status.next = bit_cast::<8, 3>(self.s_mr.data.val().status) | 8;
+            if self.s_mr.data.val().status == 0 {
                 self.bad_status.next = bits::<8>(0);
             }
         }
         self.placing.next =
-            self.segments.m.data.val().lookup & !self.bad.val() & !self.failed.q.val() & !self.poisoned.q.val();
+            self.segments.m.data.val().lookup & !self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
+        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
+        self.failing.next = self.failed.q.val() | self.fails.val();
+        self.status_now.next = self.status.q.val();
+        if self.fails.val() {
+            self.status_now.next = self.bad_status.val();
+        }
+        self.writes_now.next = self.writes.q.val();
+        if self.placing.val() {
+            self.writes_now.next = self.writes.q.val() + 1;
+        }
+        self.finish.next = self.ready.val() & self.segments.m.data.val().last;
+        self.orders.m.ready.next = self.finish.val();
+        // A failure sets the mark; a new life of the queue pair wipes that of an earlier one.
+        self.marks.write_data.next.set = self.failing.val();
+        self.marks.write_en.next = self.finish.val()
+            & (self.failing.val() | (self.marks.read_data.val().set & !self.same.val() & self.data_op.val()));
 
-        match self.state.q.val() {
-            State::Idle => {
-                self.failed.d.next = false;
-                self.status.d.next = bits::<8>(0);
-                self.writes.d.next = bits::<8>(0);
-                if self.orders.m.valid.val() {
-                    self.state.d.next = State::Begin;
-                }
-            }
-            State::Begin => {
-                // Flushes and barriers are not stopped by a mark.
-                self.poisoned.d.next = self.marks.read_data.val().set
-                    & self.same.val()
-                    & (self.data_op.val() | (self.orders.m.data.val().kind == 0));
-                // A new life of the queue pair wipes the mark of an earlier one.
-                self.marks.write_en.next = self.marks.read_data.val().set & !self.same.val() & self.data_op.val();
+        if self.state.q.val() == State::Idle {
+            self.failed.d.next = false;
+            self.status.d.next = bits::<8>(0);
+            self.writes.d.next = bits::<8>(0);
+            if self.orders.m.valid.val() {
                 self.state.d.next = State::Segments;
             }
-            State::Segments => {
-                if !self.mover_busy.q.val() {
-                    self.mover.d.next.handle = self.orders.m.data.val().handle;
-                    self.mover.d.next.off = self.segments.m.data.val().off;
-                    self.mover.d.next.len = bits::<13>(0);
-                    self.mover.d.next.iova = self.found.m.data.val().iova;
-                    self.mover.d.next.function = self.orders.m.data.val().function;
-                    self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
-                }
-                if self.ready.val() {
-                    self.segments.m.ready.next = true;
-                    self.found.m.ready.next = self.segments.m.data.val().lookup;
-                    if self.placing.val() {
-                        self.mover.d.next.len = self.segments.m.data.val().len;
-                        self.writes.d.next = self.writes.q.val() + 1;
-                    }
-                    self.mover_busy.d.next = self.placing.val()
-                        | (self.orders.m.data.val().has_frame & self.segments.m.data.val().last);
-                    if self.bad.val() & !self.failed.q.val() & !self.poisoned.q.val() {
-                        self.failed.d.next = true;
-                        self.status.d.next = self.bad_status.val();
-                    }
-                    if self.segments.m.data.val().last {
-                        self.state.d.next = State::Done;
-                    }
-                }
+        }
+        if !self.mover_busy.q.val() {
+            self.mover.d.next.handle = self.orders.m.data.val().handle;
+            self.mover.d.next.off = self.segments.m.data.val().off;
+            self.mover.d.next.len = bits::<13>(0);
+            if self.placing.val() {
+                self.mover.d.next.len = self.segments.m.data.val().len;
             }
-            State::Done => {
-                if !self.mover_busy.q.val() & !self.done_busy.q.val() {
-                    self.done_busy.d.next = true;
-                    self.orders.m.ready.next = true;
-                    self.marks.write_en.next = self.failed.q.val();
-                    if self.failed.q.val() {
-                        self.events.d.next = bits::<2>(2);
-                    }
-                    if self.poisoned.q.val() {
-                        self.events.d.next = bits::<2>(1);
-                    }
-                    self.state.d.next = State::Idle;
-                }
+            self.mover.d.next.iova = self.s_mr.data.val().iova;
+            self.mover.d.next.function = self.orders.m.data.val().function;
+            self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
+        }
+        if self.ready.val() {
+            self.mover_busy.d.next =
+                self.placing.val() | (self.orders.m.data.val().has_frame & self.segments.m.data.val().last);
+            self.writes.d.next = self.writes_now.val();
+            self.status.d.next = self.status_now.val();
+            self.failed.d.next = self.failing.val();
+        }
+        if self.finish.val() {
+            self.done_busy.d.next = true;
+            self.state.d.next = State::Idle;
+            if self.failing.val() {
+                self.events.d.next = bits::<2>(2);
             }
-            _ => {
-                self.state.d.next = State::Idle;
+            if self.poisoned.val() {
+                self.events.d.next = bits::<2>(1);
             }
         }
 
@@ -194,8 +190,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.epoch = self.orders.m.data.val().epoch;
             self.done.d.next.function = self.orders.m.data.val().function;
             self.done.d.next.kind = self.orders.m.data.val().kind;
-            self.done.d.next.writes = self.writes.q.val();
-            self.done.d.next.status = self.status.q.val();
+            self.done.d.next.writes = self.writes_now.val();
+            self.done.d.next.status = self.status_now.val();
             self.done.d.next.access_local = self.orders.m.data.val().kind == 2;
             self.done.d.next.done = self.orders.m.data.val().done;
             self.done.d.next.cqe = self.orders.m.data.val().cqe;
@@ -211,11 +207,11 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.syndrome = self.orders.m.data.val().syndrome;
             self.done.d.next.psn = self.orders.m.data.val().psn;
             self.done.d.next.msn = self.orders.m.data.val().msn;
-            self.done.d.next.fatal = self.orders.m.data.val().fatal | self.failed.q.val();
+            self.done.d.next.fatal = self.orders.m.data.val().fatal | self.failing.val();
             self.done.d.next.dest_qpn = self.orders.m.data.val().dest_qpn;
             self.done.d.next.ipv6 = self.orders.m.data.val().ipv6;
             self.done.d.next.vlan = self.orders.m.data.val().vlan;
-            if self.poisoned.q.val() {
+            if self.poisoned.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;
             }

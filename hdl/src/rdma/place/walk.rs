@@ -22,6 +22,7 @@ pub struct Segment {
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum State {
     Idle,
+    Page,
     Start,
     Head,
     Entry,
@@ -35,7 +36,7 @@ pub enum State {
 }
 
 /// Walks one order at a time. Every order yields at least one segment, the last one marked.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock)]
 pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -75,7 +76,6 @@ pub struct Walk {
     rem: DFF<Bits<13>>,
     room: DFF<Bits<13>>,
     len: DFF<Bits<13>>,
-    first: DFF<Bit>,
     send: Signal<Local, Bit>,
     page_off: Signal<Local, Bits<12>>,
     data: Signal<Local, Bits<128>>,
@@ -85,11 +85,81 @@ pub struct Walk {
     len32: Signal<Local, Bits<32>>,
     advance: Sum<64>,
     passed: Sum<64>,
+    on: Sum<64>,
+    in_page: Constant<Bits<64>>,
+    one: Constant<Bits<64>>,
     len14: Signal<Local, Bits<14>>,
     room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
+    take: Signal<Local, Bit>,
+    straight: Signal<Local, Bit>,
+    new_va: Signal<Local, Bits<64>>,
+    new_room: Signal<Local, Bits<13>>,
+    new_fits: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
-    write: Signal<Local, Bit>,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s_op: Default::default(),
+            m_op: Default::default(),
+            m_seg: Default::default(),
+            m_mr: Default::default(),
+            m_wqe: Default::default(),
+            s_wqe: Default::default(),
+            m_free: Default::default(),
+            state: Default::default(),
+            op: Default::default(),
+            op_busy: Default::default(),
+            seg: Default::default(),
+            seg_busy: Default::default(),
+            mr: Default::default(),
+            mr_busy: Default::default(),
+            wqe_busy: Default::default(),
+            granule: Default::default(),
+            free_busy: Default::default(),
+            status: Default::default(),
+            freed: Default::default(),
+            known: Default::default(),
+            known_qpn: Default::default(),
+            known_handle: Default::default(),
+            known_off: Default::default(),
+            entries: Default::default(),
+            entry: Default::default(),
+            key: Default::default(),
+            va: Default::default(),
+            left: Default::default(),
+            skip: Default::default(),
+            off: Default::default(),
+            rem: Default::default(),
+            room: Default::default(),
+            len: Default::default(),
+            send: Default::default(),
+            page_off: Default::default(),
+            data: Default::default(),
+            entry_len: Default::default(),
+            next_entry: Default::default(),
+            left_short: Default::default(),
+            len32: Default::default(),
+            advance: Default::default(),
+            passed: Default::default(),
+            on: Default::default(),
+            in_page: Constant::new(0xfffu64.to_bits()),
+            one: Constant::new(1u64.to_bits()),
+            len14: Default::default(),
+            room_now: Default::default(),
+            go: Default::default(),
+            take: Default::default(),
+            straight: Default::default(),
+            new_va: Default::default(),
+            new_room: Default::default(),
+            new_fits: Default::default(),
+            last: Default::default(),
+        }
+    }
 }
 
 impl Logic for Walk {
@@ -97,7 +167,7 @@ impl Logic for Walk {
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
-        dff_setup!(self, clock, off, rem, room, len, first);
+        dff_setup!(self, clock, off, rem, room, len);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -125,7 +195,8 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
         }
         self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
-        self.s_op.ready.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val();
+        self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val();
+        self.s_op.ready.next = self.take.val();
         self.s_wqe.ready.next = (self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry);
 
         self.send.next = self.op.q.val().kind == 2;
@@ -140,10 +211,32 @@ impl Logic for Walk {
         self.advance.b.next = bit_cast::<64, 13>(self.len.q.val());
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
+        self.on.a.next = self.op.q.val().va | self.in_page.val();
+        self.on.b.next = self.one.val();
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
-        self.write.next = !self.send.val() & self.first.q.val();
-        if self.go.val() {
+        // A WRITE's first segment is cut in the cycle in which its order comes.
+        self.new_va.next = self.s_op.data.val().va;
+        self.new_room.next = bits::<13>(4096) - bit_cast::<13, 12>(self.new_va.val().get_bits::<12>(0));
+        self.new_fits.next = self.s_op.data.val().pay_len <= self.new_room.val();
+        self.straight.next = (self.s_op.data.val().kind == 1) & self.s_op.data.val().pay_len.any();
+        if self.take.val() {
+            self.seg.d.next.off = bit_cast::<14, 8>(self.s_op.data.val().pay_off);
+            self.seg.d.next.len = self.new_room.val();
+            if self.new_fits.val() {
+                self.seg.d.next.len = self.s_op.data.val().pay_len;
+            }
+            self.seg.d.next.lookup = true;
+            self.seg.d.next.last = self.new_fits.val();
+            self.seg.d.next.status = bits::<8>(0);
+            self.mr.d.next.key = self.s_op.data.val().key;
+            self.mr.d.next.pd = self.s_op.data.val().pd;
+            self.mr.d.next.function = self.s_op.data.val().function;
+            self.mr.d.next.va = self.new_va.val();
+            // The whole rest of the message must lie inside the region before its first byte is written.
+            self.mr.d.next.chk_len = self.s_op.data.val().chk_len;
+            self.mr.d.next.access = bits::<5>(4);
+        } else if self.go.val() {
             self.seg.d.next.off = self.off.q.val();
             self.seg.d.next.len = self.len.q.val();
             self.seg.d.next.lookup = true;
@@ -164,35 +257,46 @@ impl Logic for Walk {
             if !self.send.val() {
                 self.mr.d.next.access = bits::<5>(4);
             }
-            if self.write.val() {
-                // The whole rest of the message must lie inside the region before its first byte is written.
-                self.mr.d.next.chk_len = self.op.q.val().chk_len;
-            }
         }
 
         match self.state.q.val() {
             State::Idle => {
-                if self.s_op.valid.val() & !self.op_busy.q.val() {
+                if self.take.val() {
                     self.op.d.next = self.s_op.data.val();
+                    // Behind the first segment, should the order be a WRITE of several.
+                    self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.new_room.val());
+                    self.rem.d.next = self.s_op.data.val().pay_len - self.new_room.val();
+                }
+                if self.take.val() & self.s_op.valid.val() {
                     self.op_busy.d.next = true;
                     self.state.d.next = State::Start;
+                    if self.straight.val() {
+                        self.seg_busy.d.next = true;
+                        self.mr_busy.d.next = true;
+                        self.known.d.next = false;
+                        self.key.d.next = self.s_op.data.val().key;
+                        self.state.d.next = State::Page;
+                        if self.new_fits.val() {
+                            self.free_busy.d.next = self.s_op.data.val().free_rq;
+                            self.freed.d.next = self.s_op.data.val().rq_handle;
+                            self.state.d.next = State::Idle;
+                        }
+                    }
                 }
             }
+            State::Page => {
+                // The rest of a WRITE begins with the next page.
+                self.va.d.next = self.on.y.val();
+                self.state.d.next = State::Room;
+            }
             State::Start => {
-                self.first.d.next = true;
                 self.off.d.next = bit_cast::<14, 8>(self.op.q.val().pay_off);
                 self.rem.d.next = self.op.q.val().pay_len;
                 self.skip.d.next = self.op.q.val().msg_off;
                 self.status.d.next = bits::<8>(0);
                 self.state.d.next = State::Finish;
                 if self.op.q.val().pay_len != 0 {
-                    if self.op.q.val().kind == 1 {
-                        self.va.d.next = self.op.q.val().va;
-                        self.key.d.next = self.op.q.val().key;
-                        self.left.d.next = self.op.q.val().chk_len;
-                        self.known.d.next = false;
-                        self.state.d.next = State::Room;
-                    } else if self.send.val() {
+                    if self.send.val() {
                         self.state.d.next = State::Head;
                         self.granule.d.next = bits::<5>(0);
                         self.wqe_busy.d.next = true;
@@ -280,7 +384,6 @@ impl Logic for Walk {
                 if self.go.val() {
                     self.seg_busy.d.next = true;
                     self.mr_busy.d.next = true;
-                    self.first.d.next = false;
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
                     self.off.d.next = self.off.q.val() + self.len14.val();
                     self.va.d.next = self.advance.y.val();
@@ -291,7 +394,7 @@ impl Logic for Walk {
                     if self.last.val() {
                         self.known.d.next = self.send.val();
                         self.free_busy.d.next = self.op.q.val().free_rq;
-                    self.freed.d.next = self.op.q.val().rq_handle;
+                        self.freed.d.next = self.op.q.val().rq_handle;
                         self.state.d.next = State::Idle;
                     } else if self.send.val() {
                         self.state.d.next = State::Check;

@@ -1,4 +1,4 @@
-//! The checks of one request against its queue pair, spread over three cycles.
+//! The checks of one request against its queue pair, spread over two cycles.
 use super::decode::OpKind;
 use crate::msg::RxDesc;
 use crate::prim::sum::Sum;
@@ -52,7 +52,7 @@ pub struct Sums {
     pub bytes: Bits<32>,
 }
 
-/// `rx` and `kind` must be stable from one cycle before `ctx` and stay; the result belongs to them three cycles later.
+/// `rx` and `kind` must be stable from one cycle before `ctx` and stay; the result belongs to them two cycles later.
 #[derive(LogicBlock, Default)]
 pub struct RequestCheck {
     pub clock: Signal<In, Clock>,
@@ -68,18 +68,19 @@ pub struct RequestCheck {
     rc: DFF<Bit>,
     transport_ok: DFF<Bit>,
     pkey_ok: DFF<Bit>,
-    distance: DFF<Bits<24>>,
+    expected: DFF<Bit>,
+    behind: DFF<Bit>,
+    sum_bad: DFF<Bit>,
     whole: DFF<Bit>,
     over: DFF<Bit>,
     pad_bad: DFF<Bit>,
     order_bad: DFF<Bit>,
-    // second cycle
-    expected: DFF<Bit>,
-    behind: DFF<Bit>,
-    bad: DFF<Bit>,
     denied: DFF<Bit>,
     wants: DFF<Bit>,
     mtu: Signal<Local, Bits<13>>,
+    distance: Signal<Local, Bits<24>>,
+    bad: Signal<Local, Bit>,
+    before: Signal<Local, Bits<32>>,
     pay: Signal<Local, Bits<32>>,
     pay_low: Signal<Local, Bits<2>>,
     pay_pad: Signal<Local, Bits<2>>,
@@ -90,6 +91,7 @@ pub struct RequestCheck {
     held: Signal<Local, Bit>,
     over_2g: Signal<Local, Bit>,
     chk: Signal<Local, Bits<32>>,
+    total: Signal<Local, Bits<32>>,
     rest: Signal<Local, Bits<31>>,
     endless: Signal<Local, Bit>,
     len_bad: Signal<Local, Bit>,
@@ -99,8 +101,8 @@ pub struct RequestCheck {
 impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, decision, sum, alive, rc, transport_ok, pkey_ok, distance, whole, over, pad_bad);
-        dff_setup!(self, clock, order_bad, expected, behind, bad, denied, wants);
+        dff_setup!(self, clock, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
+        dff_setup!(self, clock, order_bad, sum_bad, expected, behind, denied, wants);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
 
@@ -124,7 +126,9 @@ impl Logic for RequestCheck {
         // Two limited members do not talk to each other (IBTA 10.9.3).
         self.keys.next = self.ctx.val().pkey | self.rx.val().pkey;
         self.pkey_ok.d.next = !self.key_diff.val().any() & self.keys.val().get_bit(15);
-        self.distance.d.next = self.rx.val().psn - self.ctx.val().epsn;
+        self.distance.next = self.rx.val().psn - self.ctx.val().epsn;
+        self.expected.d.next = self.rx.val().psn == self.ctx.val().epsn;
+        self.behind.d.next = self.distance.val().get_bit(23);
         self.whole.d.next = self.rx.val().pay_len == self.mtu.val();
         self.over.d.next = self.rx.val().pay_len > self.mtu.val();
         self.pay.next = bit_cast::<32, 13>(self.rx.val().pay_len);
@@ -136,44 +140,43 @@ impl Logic for RequestCheck {
             | (!self.kind.val().start & self.kind.val().write & (self.ctx.val().in_msg != 2));
         self.sum.d.next.va = self.ctx.val().va;
         self.sum.d.next.key = self.ctx.val().rkey;
-        self.sum.d.next.chk_len = self.ctx.val().remaining;
-        self.sum.d.next.offset = self.ctx.val().msg_bytes;
+        self.chk.next = self.ctx.val().remaining;
+        self.before.next = self.ctx.val().msg_bytes;
         if self.kind.val().start {
             self.sum.d.next.va = self.rx.val().va;
             self.sum.d.next.key = self.rx.val().rkey;
-            self.sum.d.next.chk_len = self.rx.val().dma_len;
-            self.sum.d.next.offset = bits::<32>(0);
+            self.chk.next = self.rx.val().dma_len;
+            self.before.next = bits::<32>(0);
         }
-
-        // Second cycle: sums, and the verdicts on order and length.
-        self.advance.a.next = self.sum.q.val().va;
-        self.advance.b.next = bit_cast::<64, 32>(self.pay.val());
-        self.sum.d.next.left = self.sum.q.val().chk_len - self.pay.val();
-        self.sum.d.next.va_next = self.advance.y.val();
-        self.sum.d.next.bytes = self.sum.q.val().offset + self.pay.val();
-        self.expected.d.next = !self.distance.q.val().any();
-        self.behind.d.next = self.distance.q.val().get_bit(23);
-        self.chk.next = self.sum.q.val().chk_len;
+        self.sum.d.next.chk_len = self.chk.val();
+        self.sum.d.next.offset = self.before.val();
+        self.sum.d.next.left = self.chk.val() - self.pay.val();
+        self.sum.d.next.bytes = self.before.val() + self.pay.val();
         self.rest.next = self.chk.val().get_bits::<31>(0);
         self.over_2g.next = self.chk.val().get_bit(31) & self.rest.val().any();
-        self.len_bad.next = self.over.q.val()
-            | self.pad_bad.q.val()
-            | (!self.kind.val().end & !self.whole.q.val())
-            | (self.kind.val().end & !self.kind.val().start & (self.rx.val().pay_len == 0))
-            | (self.kind.val().write
-                & (self.over_2g.val()
-                    | (self.kind.val().end & (self.sum.q.val().chk_len != self.pay.val()))
-                    | (!self.kind.val().end & (self.sum.q.val().chk_len <= self.pay.val()))));
-        self.bad.d.next = !(self.kind.val().send | self.kind.val().write) | self.order_bad.q.val() | self.len_bad.val();
+        self.sum_bad.d.next = self.over_2g.val()
+            | (self.kind.val().end & (self.chk.val() != self.pay.val()))
+            | (!self.kind.val().end & (self.chk.val() <= self.pay.val()));
         self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
         self.handle.next = self.ctx.val().rq_handle;
         self.held.next = self.handle.val().get_bit(7);
         self.wants.d.next = !self.held.val()
             & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
 
-        // Third cycle: the verdict, in the order of IBTA 9.7.4.1.
-        self.chk.next = self.sum.q.val().bytes;
-        self.endless.next = self.kind.val().send & self.chk.val().get_bit(31);
+        // Second cycle: the address behind, and the verdict.
+        self.advance.a.next = self.sum.q.val().va;
+        self.advance.b.next = bit_cast::<64, 32>(self.pay.val());
+        self.sum.d.next.va_next = self.advance.y.val();
+        self.len_bad.next = self.over.q.val()
+            | self.pad_bad.q.val()
+            | (!self.kind.val().end & !self.whole.q.val())
+            | (self.kind.val().end & !self.kind.val().start & (self.rx.val().pay_len == 0))
+            | (self.kind.val().write & self.sum_bad.q.val());
+        self.bad.next = !(self.kind.val().send | self.kind.val().write) | self.order_bad.q.val() | self.len_bad.val();
+
+        // In the order of IBTA 9.7.4.1.
+        self.total.next = self.sum.q.val().bytes;
+        self.endless.next = self.kind.val().send & self.total.val().get_bit(31);
         self.lost.next = !self.expected.q.val() & !self.kind.val().start;
         self.decision.d.next = Verdict::Accept;
         if self.rx.val().raw {
@@ -194,7 +197,7 @@ impl Logic for RequestCheck {
             if self.ctx.val().nak_sent | self.ctx.val().rnr_sent {
                 self.decision.d.next = Verdict::Silent;
             }
-        } else if self.bad.q.val() | self.endless.val() {
+        } else if self.bad.val() | self.endless.val() {
             self.decision.d.next = Verdict::Invalid;
             if !self.rc.q.val() {
                 self.decision.d.next = Verdict::Broken;

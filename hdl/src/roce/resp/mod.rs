@@ -29,9 +29,7 @@ pub enum State {
     Idle,
     Line,
     Check,
-    Weigh,
     Decide,
-    Judge,
     Grant,
     Commit,
     Fall,
@@ -75,7 +73,6 @@ pub struct Responder<const LQ: usize> {
     pub raw_qpn: Signal<In, Bits<32>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<13>>,
-    rx: MsgSlice<RxDesc>,
     flush: MsgSlice<RqFlush>,
     place_error: MsgFifo<QpError, LQ>,
     peer_error: MsgFifo<QpError, LQ>,
@@ -87,12 +84,15 @@ pub struct Responder<const LQ: usize> {
     id: DFF<Bits<24>>,
     acquiring: DFF<Bit>,
     line: DFF<RspCtx>,
+    /// The verdict, if it does not come from the check.
     verdict: DFF<Verdict>,
+    fixed: DFF<Bit>,
     locked: DFF<Bit>,
     dirty: DFF<Bit>,
     cause: DFF<Bits<8>>,
     allocating: DFF<Bit>,
     releasing: DFF<Bit>,
+    rel_id: DFF<Bits<24>>,
     rq_busy: DFF<Bit>,
     error_busy: DFF<Bit>,
     error: DFF<QpError>,
@@ -106,19 +106,19 @@ pub struct Responder<const LQ: usize> {
     pop: Signal<Local, Bit>,
     handle: Signal<Local, Bits<8>>,
     held: Signal<Local, Bit>,
+    judged: Signal<Local, Verdict>,
+    asks: Signal<Local, Bit>,
 }
 
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, acquiring, line, verdict, locked, dirty, cause, allocating);
-        dff_setup!(self, clock, releasing, rq_busy, error_busy, error, op, op_busy, barrier_due, events);
-        clock!(self, clock, rx, flush, place_error, peer_error, decode, check);
-        self.rx.reset.next = self.reset.val();
+        dff_setup!(self, clock, state, job, id, acquiring, line, verdict, fixed, locked, dirty, cause, allocating);
+        dff_setup!(self, clock, releasing, rel_id, rq_busy, error_busy, error, op, op_busy, barrier_due, events);
+        clock!(self, clock, flush, place_error, peer_error, decode, check);
         self.flush.reset.next = self.reset.val();
         self.place_error.reset.next = self.reset.val();
         self.peer_error.reset.next = self.reset.val();
-        MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.rx.s);
         MsgSink::<RqFlush>::link(&mut self.s_flush, &mut self.flush.s);
         self.place_error.s.data.next = self.s_error[0].data.val();
         self.place_error.s.valid.next = self.s_error[0].valid.val();
@@ -149,20 +149,23 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.allocating.d.next = false;
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
-        self.ctx.acq_valid.next = self.acquiring.q.val();
+        // One line at a time: the one before goes back first.
+        self.ctx.acq_valid.next = self.acquiring.q.val() & !self.releasing.q.val();
         self.ctx.acq_id.next = self.id.q.val();
         self.ctx.acq_tag.next = bits::<4>(0);
-        if self.ctx.acq_ready.val() {
+        if self.ctx.acq_ready.val() & !self.releasing.q.val() {
             self.acquiring.d.next = false;
         }
         self.ctx.line_ready.next = self.state.q.val() == State::Line;
         self.ctx.rel_valid.next = self.releasing.q.val();
-        self.ctx.rel_id.next = self.id.q.val();
+        if self.ctx.rel_ready.val() {
+            self.releasing.d.next = false;
+        }
+        self.ctx.rel_id.next = self.rel_id.q.val();
         self.ctx.rel_dirty.next = self.dirty.q.val();
         self.ctx.rel_data.next = self.line.q.val();
         self.stat.next = self.events.q.val();
         self.events.d.next = bits::<13>(0);
-        self.rx.m.ready.next = false;
         self.flush.m.ready.next = false;
         self.place_error.m.ready.next = false;
         self.peer_error.m.ready.next = false;
@@ -171,17 +174,25 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         }
 
         // The packet under judgement.
-        self.decode.opcode.next = self.rx.m.data.val().opcode;
+        self.decode.opcode.next = self.s_rx.data.val().opcode;
         self.check.kind.next = self.decode.kind.val();
-        self.check.rx.next = self.rx.m.data.val();
+        self.check.rx.next = self.s_rx.data.val();
         self.check.ctx.next = self.line.q.val();
-        self.raw.next = self.rx.m.data.val().raw;
+        self.raw.next = self.s_rx.data.val().raw;
         self.raw_ok.next = self.raw_qpn.val().get_bit(31);
         self.stale.next = (self.line.q.val().epoch != self.place_error.m.data.val().epoch)
             & (self.job.q.val() == Job::PlaceError);
-        self.compose.verdict.next = self.verdict.q.val();
+        self.judged.next = self.check.verdict.val();
+        if self.fixed.q.val() {
+            self.judged.next = self.verdict.q.val();
+        }
+        self.asks.next = (self.judged.val() == Verdict::Receive) & (self.job.q.val() == Job::Packet);
+        // A packet leaves its queue with the order that it becomes.
+        self.s_rx.ready.next =
+            (self.state.q.val() == State::Commit) & (self.job.q.val() == Job::Packet) & !self.op_busy.q.val() & !self.asks.val();
+        self.compose.verdict.next = self.judged.val();
         self.compose.id.next = self.id.q.val();
-        self.compose.rx.next = self.rx.m.data.val();
+        self.compose.rx.next = self.s_rx.data.val();
         self.compose.kind.next = self.decode.kind.val();
         self.compose.sums.next = self.check.sums.val();
         self.compose.flush.next = self.flush.m.data.val();
@@ -203,8 +214,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
 
         match self.state.q.val() {
             State::Idle => {
-                self.locked.d.next = false;
-                self.dirty.d.next = false;
+                self.fixed.d.next = false;
                 if self.barrier_due.q.val() {
                     self.job.d.next = Job::Barrier;
                     self.state.d.next = State::Commit;
@@ -224,27 +234,31 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.id.d.next = self.flush.m.data.val().qpn;
                     self.acquiring.d.next = true;
                     self.state.d.next = State::Line;
-                } else if self.rx.m.valid.val() {
+                } else if self.s_rx.valid.val() {
                     self.job.d.next = Job::Packet;
-                    self.id.d.next = self.rx.m.data.val().dest_qpn;
+                    self.id.d.next = self.s_rx.data.val().dest_qpn;
                     self.acquiring.d.next = !self.raw.val() | self.raw_ok.val();
                     self.state.d.next = State::Line;
                     if self.raw.val() {
                         self.id.d.next = self.raw_qpn.val().get_bits::<24>(0);
                         if !self.raw_ok.val() {
                             self.verdict.d.next = Verdict::NoRaw;
+                            self.fixed.d.next = true;
                             self.state.d.next = State::Commit;
                         }
                     }
                 }
             }
             State::Line => {
-                self.line.d.next = self.ctx.line_data.val();
-                self.locked.d.next = !self.ctx.line_fault.val();
                 if self.ctx.line_valid.val() {
+                    // Not before: the line of the job before may still be on its way back.
+                    self.line.d.next = self.ctx.line_data.val();
+                    self.locked.d.next = !self.ctx.line_fault.val();
+                    self.dirty.d.next = false;
                     self.state.d.next = State::Check;
                     if self.ctx.line_fault.val() {
                         self.verdict.d.next = Verdict::NoQp;
+                        self.fixed.d.next = true;
                         self.state.d.next = State::Release;
                         if self.job.q.val() == Job::Packet {
                             self.state.d.next = State::Commit;
@@ -256,7 +270,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Check => {
-                self.state.d.next = State::Weigh;
+                self.state.d.next = State::Decide;
                 if self.job.q.val() == Job::Flush {
                     self.state.d.next = State::Release;
                     if self.line.q.val().state == 6 {
@@ -269,23 +283,13 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     }
                 }
             }
-            State::Weigh => {
-                self.state.d.next = State::Decide;
-            }
             State::Decide => {
-                self.state.d.next = State::Judge;
-            }
-            State::Judge => {
-                self.verdict.d.next = self.check.verdict.val();
                 self.state.d.next = State::Commit;
-                if self.check.verdict.val() == Verdict::Receive {
-                    self.verdict.d.next = Verdict::Accept;
-                    self.allocating.d.next = true;
-                    self.state.d.next = State::Grant;
-                }
             }
             State::Grant => {
                 if self.s_grant.valid.val() {
+                    self.verdict.d.next = Verdict::Accept;
+                    self.fixed.d.next = true;
                     self.line.d.next.rq_handle = bit_cast::<8, 6>(self.s_grant.data.val().handle) | 0x80;
                     self.line.d.next.rq_index = self.s_grant.data.val().index;
                     if !self.s_grant.data.val().ok {
@@ -296,7 +300,11 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Commit => {
-                if !self.op_busy.q.val() {
+                self.rel_id.d.next = self.id.q.val();
+                if self.asks.val() {
+                    self.allocating.d.next = true;
+                    self.state.d.next = State::Grant;
+                } else if !self.op_busy.q.val() {
                     self.op_busy.d.next = true;
                     self.events.d.next = self.compose.events.val();
                     self.line.d.next = self.compose.after.val();
@@ -305,8 +313,13 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     if (self.job.q.val() == Job::Packet) & self.compose.fatal.val() {
                         self.cause.d.next = self.compose.cause.val();
                         self.state.d.next = State::Fall;
-                    } else {
-                        self.releasing.d.next = self.locked.q.val();
+                    } else if self.locked.q.val() {
+                        self.releasing.d.next = true;
+                    }
+                    if (self.job.q.val() == Job::Packet) & !self.compose.fatal.val() {
+                        // The line goes back while the next packet asks for its own.
+                        self.locked.d.next = false;
+                        self.state.d.next = State::Idle;
                     }
                 }
             }
@@ -336,7 +349,10 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             }
             State::Release => {
                 // m_rq shows the id: it must have gone before the next job changes it.
-                self.releasing.d.next = self.locked.q.val();
+                self.rel_id.d.next = self.id.q.val();
+                if self.locked.q.val() {
+                    self.releasing.d.next = true;
+                }
                 if (!self.locked.q.val() | (self.releasing.q.val() & self.ctx.rel_ready.val())) & !self.rq_busy.q.val() {
                     self.pop.next = true;
                     self.state.d.next = State::Idle;
@@ -354,7 +370,6 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         // A finished job leaves its queue.
         if self.pop.val() {
             match self.job.q.val() {
-                Job::Packet => self.rx.m.ready.next = true,
                 Job::PlaceError => self.place_error.m.ready.next = true,
                 Job::PeerError => self.peer_error.m.ready.next = true,
                 Job::Flush => self.flush.m.ready.next = true,
@@ -371,6 +386,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.error_busy.d.next = false;
             self.op_busy.d.next = false;
             self.barrier_due.d.next = false;
+            self.locked.d.next = false;
         }
     }
 }

@@ -74,6 +74,57 @@ impl<T: Synth> Logic for MsgSlice<T> {
     }
 }
 
+/// One place that is filled only when the consumer waits: data pass through in the same cycle, ready is a register.
+///
+/// For the inside of a block, in front of its registers: `m.valid` follows `s.valid` within the cycle.
+#[derive(LogicBlock)]
+pub struct MsgSkid<T: Synth> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; drops the entry.
+    pub reset: Signal<In, Bit>,
+    pub s: MsgSink<T>,
+    pub m: MsgSrc<T>,
+    d: DFF<T>,
+    v: DFF<Bit>,
+    gate: ChaosGate,
+    any: Signal<Local, Bit>,
+}
+
+impl<T: Synth> Default for MsgSkid<T> {
+    fn default() -> Self {
+        Self {
+            clock: Default::default(),
+            reset: Default::default(),
+            s: Default::default(),
+            m: Default::default(),
+            d: Default::default(),
+            v: Default::default(),
+            gate: ChaosGate::new(chaos::next_seed()),
+            any: Default::default(),
+        }
+    }
+}
+
+impl<T: Synth> Logic for MsgSkid<T> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, d, v);
+        clock!(self, clock, gate);
+        self.any.next = self.v.q.val() | self.s.valid.val();
+        self.gate.valid.next = self.any.val();
+        self.gate.ready.next = self.m.ready.val();
+        self.m.data.next = self.s.data.val();
+        if self.v.q.val() {
+            self.m.data.next = self.d.q.val();
+        } else {
+            self.d.d.next = self.s.data.val();
+        }
+        self.m.valid.next = self.any.val() & self.gate.go.val();
+        self.s.ready.next = !self.v.q.val();
+        self.v.d.next = self.any.val() & !(self.m.ready.val() & self.gate.go.val()) & !self.reset.val();
+    }
+}
+
 /// Register slice of a packet stream.
 #[derive(LogicBlock)]
 pub struct AxisSlice<const W: usize, const K: usize> {

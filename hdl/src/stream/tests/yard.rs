@@ -31,6 +31,11 @@ pub struct Yard<const W: usize, const K: usize, const L: usize> {
     pub mfifo7_m: MsgSrc<Bits<48>>,
     mfifo7: MsgFifo<Bits<48>, 7>,
     pub mfifo7_level: Signal<Out, Bits<16>>,
+    /// A skid with a slice behind it, which makes its output a register.
+    pub mskid_s: MsgSink<Bits<48>>,
+    pub mskid_m: MsgSrc<Bits<48>>,
+    mskid: MsgSkid<Bits<48>>,
+    mskid_out: MsgSlice<Bits<48>>,
     pub afifo4_s: AxisSink<W, K>,
     pub afifo4_m: AxisSrc<W, K>,
     afifo4: AxisFifo<W, K, 4>,
@@ -66,12 +71,17 @@ pub struct Yard<const W: usize, const K: usize, const L: usize> {
 impl<const W: usize, const K: usize, const L: usize> Logic for Yard<W, K, L> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, mslice, aslice, mfifo1, mfifo4, mfifo7, afifo4, afifo7, marb, aarb, twin, to, nar, from, few);
+        clock!(self, clock, mslice, aslice, mfifo1, mfifo4, mfifo7, mskid, mskid_out, afifo4, afifo7, marb, aarb, twin, to, nar, from, few);
         self.mslice.reset.next = self.reset.val();
         self.aslice.reset.next = self.reset.val();
         self.mfifo1.reset.next = self.reset.val();
         self.mfifo4.reset.next = self.reset.val();
         self.mfifo7.reset.next = self.reset.val();
+        self.mskid.reset.next = self.reset.val();
+        self.mskid_out.reset.next = self.reset.val();
+        MsgSink::<Bits<48>>::link(&mut self.mskid_s, &mut self.mskid.s);
+        MsgSrc::<Bits<48>>::join(&mut self.mskid.m, &mut self.mskid_out.s);
+        MsgSrc::<Bits<48>>::link(&mut self.mskid_m, &mut self.mskid_out.m);
         self.afifo4.reset.next = self.reset.val();
         self.afifo7.reset.next = self.reset.val();
         self.marb.reset.next = self.reset.val();
