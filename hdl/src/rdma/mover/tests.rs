@@ -123,3 +123,15 @@ fn full_packets_take_seventeen_cycles() {
     println!("mover: {cycles} cycles for 50 packets of 1024 bytes");
     assert!(cycles <= 50 * 17, "{cycles} cycles for 50 packets");
 }
+
+/// A move in cycle 0: its command and its read are shown in cycle 1; one move every second cycle.
+#[test]
+fn command_and_read_leave_in_the_next_cycle() {
+    let mut tb = Tb::new("mover512", Mover::<512, 64, 6>::default());
+    let (s_move, m_cell, m_cmd) = (tb.source("s_move", 0), tb.sink("m_cell", 0), tb.sink("m_cmd", 0));
+    (0..2).for_each(|n| s_move.push(Fields::of::<MoveOp>().pack(&[("handle", n), ("off", 70), ("len", 64), ("iova", 0x1000), ("free", 1)])));
+    tb.run(2);
+    assert_eq!((s_move.taken(), m_cell.taken(), m_cmd.taken()), (1, 1, 1));
+    tb.run(2);
+    assert_eq!((s_move.taken(), m_cell.taken(), m_cmd.taken()), (2, 2, 2));
+}

@@ -154,3 +154,41 @@ fn matches_the_model() {
         assert!(*n > 0, "status {status} never seen: {seen:?}");
     }
 }
+
+/// A request in cycle 0, its answer shown in cycle 4, also where the page table is looked up and its line is there; one a cycle.
+#[test]
+fn an_answer_takes_four_cycles() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, row, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let (s, m) = (tb.source("s_req$1", 0), tb.sink("m_resp$1", 0));
+    let (rd, rows) = (tb.sink("m_rd", 0), tb.source("s_rd", 0));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let mr = MrCtx::default().with_valid(true).with_remote_write(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
+    for (word, bytes) in mr.0.chunks_exact(4).enumerate() {
+        let data = u32::from_le_bytes(bytes.try_into().unwrap());
+        ctl_req.push(ctl.pack(&[("line", 2), ("word", word as u128), ("write", 1), ("data", data.into())]));
+    }
+    tb.run_until(5000, |_| ctl_resp.len() == mr.0.len() / 4);
+    tb.run(1100);
+    let ask = |page: u128| req.pack(&[("key", 2 << 8), ("va", 0x10_0000 + page * 4096 + 5), ("chk_len", 64), ("access", 4)]);
+    s.push(ask(0));
+    tb.run_until(50, |_| !rd.is_empty());
+    let entries: Vec<u32> = (0..8).flat_map(|n| [0xa000_0001 + (n << 12), 0]).collect();
+    let mut answer = row.pack(&[("last", 1)]);
+    row.set_words(&mut answer, "data", &entries);
+    rows.push(answer);
+    tb.run_until(50, |_| m.taken() == 1);
+    tb.run(10);
+    (1..4).for_each(|page| s.push(ask(page)));
+    tb.run(4);
+    assert_eq!((s.taken(), m.taken()), (4, 1));
+    for n in 2..=4 {
+        tb.run(1);
+        assert_eq!(m.taken(), n, "one a cycle");
+    }
+    m.pop();
+    for page in 1..4 {
+        let got = m.pop().expect("counted");
+        assert_eq!((resp.get(&got, "status"), resp.get(&got, "iova")), (0, 0xa000_0005 + (page << 12)));
+    }
+}

@@ -314,11 +314,25 @@ fn plain_write(qpn: u128, epoch: u128) -> Msg {
     ])
 }
 
+/// Exact cycles of the idle path: order in cycle 0, key request shown in 1; answer in n, move and outcome shown in n + 1.
+#[test]
+fn a_small_write_when_idle() {
+    let mut bench = Bench::new(0, 0);
+    let layout = Fields::of::<PlaceOp>();
+    let write: Vec<_> = plain_write(3, 7).into_iter().collect();
+    bench.op.push(layout.pack(&write));
+    bench.tb.run(2);
+    assert_eq!((bench.op.taken(), bench.mr.taken()), (1, 1), "order, then the key request");
+    bench.tb.run(3);
+    bench.mr_answer.push(Fields::of::<MrResp>().pack(&[("iova", 0x5000)]));
+    bench.tb.run(2);
+    assert_eq!((bench.mr_answer.taken(), bench.moves.taken(), bench.done.taken()), (1, 1, 1), "answer, then the move");
+}
+
 #[test]
 fn a_small_write_takes_few_cycles() {
     let mut bench = Bench::new(0, 8);
     let orders: Vec<Msg> = (0..100).map(|n| plain_write(n % 16, 3)).collect();
     let cycles = check(&mut bench, &orders, &mut golden());
-    println!("place: {cycles} cycles for 100 small writes");
-    assert!(cycles <= 700, "{cycles} cycles for 100 small writes");
+    assert!(cycles <= 220, "{cycles} cycles for 100 small writes");
 }
