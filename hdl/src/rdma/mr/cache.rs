@@ -203,8 +203,9 @@ impl Logic for PteCache {
                 self.fill_err.d.next = self.s_rd.data.val().err;
                 if self.s_rd.valid.val() {
                     self.filled.d.next = true;
+                    // A failed fetch leaves the slot alone: its tag still speaks of what is in it.
                     self.tags.write_en.next = !self.s_rd.data.val().err;
-                    self.lines.write_en.next = true;
+                    self.lines.write_en.next = !self.s_rd.data.val().err;
                     self.state.d.next = State::Run;
                 }
             }
