@@ -36,7 +36,7 @@ pub enum State {
 }
 
 /// Walks one order at a time. Every order yields at least one segment, the last one marked.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Default)]
 pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -86,8 +86,6 @@ pub struct Walk {
     advance: Sum<64>,
     passed: Sum<64>,
     on: Sum<64>,
-    in_page: Constant<Bits<64>>,
-    one: Constant<Bits<64>>,
     len14: Signal<Local, Bits<14>>,
     room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
@@ -97,69 +95,6 @@ pub struct Walk {
     new_room: Signal<Local, Bits<13>>,
     new_fits: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
-}
-
-impl Default for Walk {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_op: Default::default(),
-            m_op: Default::default(),
-            m_seg: Default::default(),
-            m_mr: Default::default(),
-            m_wqe: Default::default(),
-            s_wqe: Default::default(),
-            m_free: Default::default(),
-            state: Default::default(),
-            op: Default::default(),
-            op_busy: Default::default(),
-            seg: Default::default(),
-            seg_busy: Default::default(),
-            mr: Default::default(),
-            mr_busy: Default::default(),
-            wqe_busy: Default::default(),
-            granule: Default::default(),
-            free_busy: Default::default(),
-            status: Default::default(),
-            freed: Default::default(),
-            known: Default::default(),
-            known_qpn: Default::default(),
-            known_handle: Default::default(),
-            known_off: Default::default(),
-            entries: Default::default(),
-            entry: Default::default(),
-            key: Default::default(),
-            va: Default::default(),
-            left: Default::default(),
-            skip: Default::default(),
-            off: Default::default(),
-            rem: Default::default(),
-            room: Default::default(),
-            len: Default::default(),
-            send: Default::default(),
-            page_off: Default::default(),
-            data: Default::default(),
-            entry_len: Default::default(),
-            next_entry: Default::default(),
-            left_short: Default::default(),
-            len32: Default::default(),
-            advance: Default::default(),
-            passed: Default::default(),
-            on: Default::default(),
-            in_page: Constant::new(0xfffu64.to_bits()),
-            one: Constant::new(1u64.to_bits()),
-            len14: Default::default(),
-            room_now: Default::default(),
-            go: Default::default(),
-            take: Default::default(),
-            straight: Default::default(),
-            new_va: Default::default(),
-            new_room: Default::default(),
-            new_fits: Default::default(),
-            last: Default::default(),
-        }
-    }
 }
 
 impl Logic for Walk {
@@ -211,8 +146,8 @@ impl Logic for Walk {
         self.advance.b.next = bit_cast::<64, 13>(self.len.q.val());
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
-        self.on.a.next = self.op.q.val().va | self.in_page.val();
-        self.on.b.next = self.one.val();
+        self.on.a.next = self.op.q.val().va | bits::<64>(0xfff);
+        self.on.b.next = bits::<64>(1);
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         // A WRITE's first segment is cut in the cycle in which its order comes.
