@@ -22,8 +22,21 @@ pub struct AdminQueue {
 }
 
 impl AdminQueue {
-    /// Allocates the rings, tells the card and enables the function.
+    /// Allocates the rings, tells the card and enables the function. What an earlier driver left behind (it may have been killed) goes first.
     pub fn new(device: &Arc<dyn Device>) -> Result<Self> {
+        const ENABLED: u32 = 1;
+        const RESETTING: u32 = 2;
+        if device.read32(csr::STATUS) & ENABLED != 0 {
+            log::info!("the function is in use: soft reset");
+            device.write32(csr::CONTROL, 2);
+            let start = device.now();
+            while device.read32(csr::STATUS) & RESETTING != 0 {
+                if device.now() - start > TIMEOUT {
+                    return Err(Error::AdminTimeout("soft reset"));
+                }
+                device.relax();
+            }
+        }
         let commands = DmaBuffer::new(device, SLOTS as usize * AdminCommand::BYTES)?;
         let completions = DmaBuffer::new(device, SLOTS as usize * AdminCompletion::BYTES)?;
         for (lo, hi, iova) in [

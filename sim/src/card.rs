@@ -254,6 +254,7 @@ impl Card {
             self.interrupts.push_back(((data & 0xfff) as u16, (data >> 12) as u16));
             log(Kind::Interrupt, 0, true, data >> 12);
         }
+        let mut moved = !self.mmio.is_empty() || self.rx_show;
         if self.rx_show {
             if let Some(frame) = self.receive.front() {
                 let n = (frame.len() - self.receive_at).min(self.bytes);
@@ -268,6 +269,7 @@ impl Card {
             }
         }
         if both(p.tx_valid, p.tx_ready) {
+            moved = true;
             let n = m.get(p.tx_keep).count_ones() as usize;
             let last = m.get(p.tx_last) == 1;
             self.transmit.extend_from_slice(&m.bytes(p.tx_data)[..n]);
@@ -309,7 +311,8 @@ impl Card {
             }
             None => {}
         }
-        if !self.idle() {
+        // A beat or an access counts even when it is the only one and nothing waits behind it.
+        if moved || !self.idle() {
             self.last_activity = cycle;
         }
     }

@@ -32,6 +32,13 @@ pub struct Host {
 }
 
 impl Host {
+    /// Opens function 0 of a card.
+    fn open(world: &Arc<Mutex<World>>, index: u8) -> Result<Self, Error> {
+        let ctx = Context::open(SimDevice::new(world, index as usize, 0), Config::default())?;
+        let pd = ctx.alloc_pd()?;
+        let eq = ctx.create_eq(8, 0)?;
+        Ok(Self { ctx, pd, eq, index })
+    }
     /// MAC address.
     pub fn mac(&self) -> Mac {
         Mac([2, 0, 0, 0, 0, self.index + 1])
@@ -94,14 +101,15 @@ impl Pair {
     /// Builds the cards (cached) and opens both.
     pub fn new(config: &WorldConfig) -> Result<Self, Error> {
         let world = Arc::new(Mutex::new(World::new(config)?));
-        let open = |index: u8| -> Result<Host, Error> {
-            let ctx = Context::open(SimDevice::new(&world, index as usize, 0), Config::default())?;
-            let pd = ctx.alloc_pd()?;
-            let eq = ctx.create_eq(8, 0)?;
-            Ok(Host { ctx, pd, eq, index })
-        };
-        let hosts = [open(0)?, open(1)?];
+        let hosts = [Host::open(&world, 0)?, Host::open(&world, 1)?];
         Ok(Self { world, hosts })
+    }
+
+    /// New drivers on cards that old ones have left without a word, as after a `kill -9`. Everything made with the old ones is void.
+    pub fn take_over(&mut self) -> Result<(), Error> {
+        let hosts = [Host::open(&self.world, 0)?, Host::open(&self.world, 1)?];
+        std::mem::forget(std::mem::replace(&mut self.hosts, hosts));
+        Ok(())
     }
 
     /// The simulation.

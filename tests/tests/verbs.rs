@@ -162,6 +162,19 @@ fn reset_and_use_again() {
 }
 
 #[test]
+fn a_new_driver_takes_over_a_card_in_use() {
+    let mut b = bench(&Wire::default());
+    b.send(1, WrOpcode::Write, 16_000, b.src.lkey(), b.dst.rkey());
+    b.pair.world().run(400);
+    b.pair.take_over().unwrap();
+    // What the old driver had is not touched any more; its memory stays, for it was never told that the card is done with it.
+    let Bench { pair, cqs, qps, src, dst } = b;
+    std::mem::forget((cqs, qps, src, dst));
+    Flow::new(&pair, &Wire::default(), 5000, 4, false).unwrap().run(&pair, WrOpcode::Send, 6, PATIENCE).unwrap();
+    Flow::new(&pair, &Wire::default(), 5000, 4, true).unwrap().run(&pair, WrOpcode::Write, 6, PATIENCE).unwrap();
+}
+
+#[test]
 fn raw_frames_pass_both_rings() {
     let mut b = bench(&Wire::default());
     let config = QpConfig { qp_type: QpType::Raw, ..Default::default() };
