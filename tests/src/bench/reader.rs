@@ -92,11 +92,11 @@ pub fn efficiency(trace: &[Line], card: u16, mtu: u64, beat: u64) -> Option<f64>
     Some(100.0 * best as f64 / (last.last - first.first + 1) as f64)
 }
 
-/// Cycles per data frame `card` sent, first to last.
-pub fn cycles_per_frame(trace: &[Line], card: u16) -> Option<f64> {
+/// Cycles from the first data frame `card` sent to the last, per message: a frame that is sent again makes the figure worse, not better.
+pub fn cycles_per_message(trace: &[Line], card: u16, messages: u64) -> Option<f64> {
     let data: Vec<Frame> = frames(trace, card).into_iter().filter(|f| f.bytes >= DATA).collect();
     let (first, last) = (data.first()?, data.last()?);
-    (data.len() > 1).then(|| (last.first - first.first) as f64 / (data.len() - 1) as f64)
+    (messages > 1 && data.len() as u64 >= messages).then(|| (last.first - first.first) as f64 / (messages - 1) as f64)
 }
 
 /// Doorbell to first beat on the wire, less the time the card waited for its serial host reads (address to last beat of each).
@@ -176,5 +176,10 @@ mod tests {
         assert_eq!(doorbell_to_wire(&t, 0), Some(30.0));
         assert_eq!(wire_to_dma(&t, 1), Some(18.0));
         assert!(line("1,2,TxBeat").is_none());
+        let t = trace("0,0,TxBeat,64,false,0\n1,0,TxBeat,64,true,0\n4,0,TxBeat,64,false,0\n5,0,TxBeat,64,true,0\n8,0,TxBeat,64,false,0\n9,0,TxBeat,64,true,0");
+        assert_eq!(cycles_per_message(&t, 0, 3), Some(4.0));
+        // The third was the second once more.
+        assert_eq!(cycles_per_message(&t, 0, 2), Some(8.0));
+        assert_eq!(cycles_per_message(&t, 0, 4), None);
     }
 }

@@ -39,8 +39,8 @@ pub fn bulk(pair: &Pair, mtu: Mtu, path: &Path) -> Result<(), Error> {
     traced(pair, path, || run_all(pair, &mut flows, 32, 400_000))
 }
 
-/// 64-byte WRITEs on `qps` queue pairs, one direction or both.
-pub fn small(pair: &Pair, qps: usize, both: bool, path: &Path) -> Result<(), Error> {
+/// 64-byte WRITEs on `qps` queue pairs, one direction or both. Returns how many messages each direction carried while traced.
+pub fn small(pair: &Pair, qps: usize, both: bool, path: &Path) -> Result<u64, Error> {
     let wire = Wire { timeout: 14, ..Default::default() };
     let mut flows = Vec::new();
     for i in 0..qps * (1 + both as usize) {
@@ -49,7 +49,8 @@ pub fn small(pair: &Pair, qps: usize, both: bool, path: &Path) -> Result<(), Err
     let (warm, count) = if qps == 1 { (128, 1024) } else { (32, 128) };
     let mut refs: Vec<_> = flows.iter_mut().map(|f| (f, WrOpcode::Write)).collect();
     run_all(pair, &mut refs, warm, 200_000)?;
-    traced(pair, path, || run_all(pair, &mut refs, count, 200_000))
+    traced(pair, path, || run_all(pair, &mut refs, count, 200_000))?;
+    Ok(qps as u64 * (count - warm))
 }
 
 /// Single 64-byte WRITEs, one at a time.

@@ -32,11 +32,11 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     }
     for (key, qps, both) in [("msg64_cycles_per_packet_many_qp", 32, false), ("msg64_cycles_per_packet_both_ways", 16, true), ("msg64_cycles_per_packet_one_qp", 1, false)] {
         let pair = scenario::pair(512)?;
-        scenario::small(&pair, qps, both, &file(key))?;
+        let messages = scenario::small(&pair, qps, both, &file(key))?;
         cycles += pair.world().cycle();
         let trace = reader::read(&file(key))?;
-        let here = reader::cycles_per_frame(&trace, 0).ok_or(missing)?;
-        let there = if both { reader::cycles_per_frame(&trace, 1).ok_or(missing)? } else { 0.0 };
+        let here = reader::cycles_per_message(&trace, 0, messages).ok_or(missing)?;
+        let there = if both { reader::cycles_per_message(&trace, 1, messages).ok_or(missing)? } else { 0.0 };
         report.insert(key, here.max(there));
     }
     let pair = scenario::pair(512)?;
