@@ -278,7 +278,17 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
     } else if rng.percent(20) {
         p.psn = p.psn.wrapping_sub(rng.range(1, 1 << 20) as u32) & 0xff_ffff;
     }
-    if rng.percent(5) {
+    if last && write && pay_len > 4 && rng.percent(2) {
+        // A message that ends before what its RETH announced, and nothing else wrong.
+        p.pay_len -= 4;
+    } else if last && mtu < 4096 && rng.percent(2) {
+        // Too long for one packet, and nothing else wrong.
+        p.pay_len = mtu + 4 * rng.range(1, 16) as u32;
+        p.pad = 0;
+        if start && write {
+            p.dma_len = p.pay_len;
+        }
+    } else if rng.percent(5) {
         match rng.below(8) {
             0 => p.opcode = rng.next_u32() as u8,
             1 => p.opcode = class | rng.below(24) as u8,
