@@ -32,6 +32,9 @@ enum What {
         /// Data path width in bits.
         #[arg(long, default_value_t = 512)]
         width: usize,
+        /// Pairs of queue pairs that fail on purpose, over and over.
+        #[arg(long, default_value_t = 2)]
+        doomed: usize,
     },
     /// Mutated frames, work requests, admin commands and doorbells.
     Hostile {
@@ -98,7 +101,7 @@ fn main() -> ExitCode {
     fix_addresses();
     env_logger::init();
     match Options::parse().what {
-        What::Random { seed, seeds, qps, messages, max_bytes, width } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width }),
+        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width, doomed }),
         What::Hostile { seed, frames, requests } => attack(hostile::Plan { seed, frames, requests }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {

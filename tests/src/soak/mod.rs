@@ -26,6 +26,8 @@ pub struct Plan {
     pub max_bytes: usize,
     /// Data path width.
     pub width: usize,
+    /// Pairs of queue pairs that fail on purpose.
+    pub doomed: usize,
 }
 
 /// Queue pairs that share a completion queue.
@@ -126,7 +128,7 @@ impl Soak {
         }
         let coverage = Coverage::from([("psn_wrap_queues".to_string(), wraps)]);
         let wire = Wire { timeout: 7, retry_cnt: 4, ..Default::default() };
-        let doomed = (0..2).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
+        let doomed = (0..plan.doomed).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
         let neglected = [vec![0; n_cqs], vec![0; n_cqs]];
         Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, coverage, left: plan.messages, completions: 0 })
     }
