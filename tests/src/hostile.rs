@@ -134,7 +134,7 @@ impl Victim {
 pub fn run(plan: Plan) -> Result<BTreeMap<String, u64>, Error> {
     let mut rng = Rng::seed_from_u64(plan.seed);
     let pair = Pair::new(&WorldConfig { seed: plan.seed, ..Default::default() })?;
-    let fail = |what: String| Error::Stuck(format!("seed {}: {what}; replay with ./scripts/soak hostile --seed {}", plan.seed, plan.seed));
+    let fail = |what: String| Error::Stuck(format!("seed {}: {what}; replay with ./scripts/soak hostile --seed {} --frames {} --requests {}", plan.seed, plan.seed, plan.frames, plan.requests));
     let guards = [Guard::new(&pair, 0, &mut rng)?, Guard::new(&pair, 1, &mut rng)?];
     let mut good = Flow::new(&pair, &Wire::default(), 3000, 4, false)?;
     good.run(&pair, WrOpcode::Write, 4, 400_000)?;

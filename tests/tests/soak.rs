@@ -10,7 +10,7 @@ fn random_traffic_under_faults() {
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success(), "./scripts/soak {}\n{text}", plan.join(" "));
     // Something was lost, found out and repaired.
-    for name in ["req_rx.timeouts", "resp.dup_requests", "rx.rx_bad_icrc"] {
+    for name in ["req_rx.timeouts", "resp.dup_requests", "rx.rx_bad_icrc", "psn_wraps"] {
         assert!(text.contains(name), "{name} was never counted:\n{text}");
     }
 }

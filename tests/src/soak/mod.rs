@@ -36,6 +36,8 @@ const PER_CQ: usize = 8;
 const WINDOW: usize = 3;
 /// Cycles without a completion after which a run counts as hung: several retransmission time-outs.
 const PATIENCE: u64 = 1_000_000;
+/// Slots of each work request ring.
+const RING: usize = 4;
 /// Bytes around every buffer that nothing may touch.
 const GUARD: usize = 64;
 
@@ -77,6 +79,8 @@ pub struct Soak {
     qps: Vec<[QueuePair; 2]>,
     streams: Vec<[Stream; 2]>,
     cqs: [Vec<CompletionQueue>; 2],
+    /// First PSN each end of each queue pair sends.
+    first_psn: Vec<[u32; 2]>,
     /// Queue pairs that fail on purpose, beside those of the plan.
     doomed: Vec<Doomed>,
     /// Completion queues that nobody polls before that cycle.
@@ -106,14 +110,14 @@ impl Soak {
         let [c0, c1] = cqs;
         let cqs = [c0?, c1?];
         let (mut qps, mut streams) = (Vec::new(), Vec::new());
-        let mut wraps = 0;
+        let mut first_psn = Vec::new();
         for i in 0..plan.qps {
             let mtus = [Mtu::M256, Mtu::M512, Mtu::M1024, Mtu::M2048, Mtu::M4096];
             let near = i % 4 == 0;
             let psn = [0, 1].map(|_| if near { 0xff_fff0 + rng.gen_range(0..16) } else { rng.gen_range(0..1 << 24) });
-            wraps += near as u64;
+            first_psn.push(psn);
             let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 7, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
-            let config = QpConfig { max_send: 4, max_recv: 4, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
+            let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
             qps.push(pair.connected(&config, &wire, [&cqs[0][i / PER_CQ], &cqs[1][i / PER_CQ]])?);
             let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
                 let slot_bytes = plan.max_bytes + 2 * GUARD;
@@ -126,11 +130,10 @@ impl Soak {
             };
             streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
         }
-        let coverage = Coverage::from([("psn_wrap_queues".to_string(), wraps)]);
         let wire = Wire { timeout: 7, retry_cnt: 4, ..Default::default() };
         let doomed = (0..plan.doomed).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
         let neglected = [vec![0; n_cqs], vec![0; n_cqs]];
-        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, coverage, left: plan.messages, completions: 0 })
+        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, first_psn, coverage: Coverage::new(), left: plan.messages, completions: 0 })
     }
 
     fn count(&mut self, what: &str, n: u64) {
@@ -225,7 +228,10 @@ impl Soak {
     }
 
     fn bad(&self, text: String) -> Error {
-        Error::Stuck(format!("seed {}: {text}; replay with ./scripts/soak random --seed {}", self.plan.seed, self.plan.seed))
+        let Plan { seed, qps, messages, max_bytes, width, doomed } = self.plan;
+        Error::Stuck(format!(
+            "seed {seed}: {text}; replay with ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed}"
+        ))
     }
 
     fn poll(&mut self, host: usize, c: usize) -> Result<(), Error> {
@@ -374,7 +380,14 @@ impl Soak {
         let rounds = self.doomed.iter().map(Doomed::rounds).sum();
         self.count("failed_on_purpose", rounds);
         self.count("cycles", cycles);
-        let ring_wraps = self.streams.iter().flatten().map(|s| s.next / 4).sum();
+        let mut wraps = 0;
+        for (qps, first) in self.qps.iter().zip(&self.first_psn) {
+            for (qp, first) in qps.iter().zip(first) {
+                wraps += (qp.query()?.next_psn < *first) as u64;
+            }
+        }
+        self.count("psn_wraps", wraps);
+        let ring_wraps = self.streams.iter().flatten().map(|s| s.next / RING as u64).sum();
         self.count("ring_wraps", ring_wraps);
         Ok(self.coverage)
     }
