@@ -18,7 +18,7 @@ use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::records::{CqCtx, Cqe};
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::{MsgArb, MsgFifo, MsgSlice};
 use report::{Report, Reporter};
 use rust_hdl::prelude::*;
 
@@ -67,6 +67,9 @@ struct Entry {
 }
 
 /// Completion-queue unit for `2^LQ` queues. Ports of `s_req`: req_tx, req_rx, complete.
+///
+/// Ports 0 and 1 share one slice: what is taken first is written first. The flush completions of a failed queue pair
+/// (req_tx) follow the completion of the failed request (req_rx), which req_rx sees taken before it orders the flush.
 #[derive(LogicBlock)]
 pub struct CompletionWriter<const LQ: usize> {
     pub clock: Signal<In, Clock>,
@@ -83,7 +86,8 @@ pub struct CompletionWriter<const LQ: usize> {
     pub m_ctl: MsgSrc<CtlResp>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
-    reqs: [MsgSlice<CqeReq>; 3],
+    sends: MsgArb<CqeReq, 2>,
+    recvs: MsgSlice<CqeReq>,
     db: MsgSlice<DoorbellMsg>,
     line: CtlLine<CqCtx, LQ>,
     table_ram: Ram<CqCtx, LQ>,
@@ -92,7 +96,7 @@ pub struct CompletionWriter<const LQ: usize> {
     reporter: Reporter,
     entry: DFF<Entry>,
     cqe: DFF<Cqe>,
-    req_mux: OneHotMux<CqeReq, 3>,
+    req_mux: OneHotMux<CqeReq, 2>,
     row_req: DFF<CqeReq>,
     look_req: DFF<CqeReq>,
     act_req: DFF<CqeReq>,
@@ -101,9 +105,9 @@ pub struct CompletionWriter<const LQ: usize> {
     entry_valid: DFF<Bit>,
     stamp: DFF<Bits<32>>,
     counts: DFF<Bits<7>>,
-    pick: RrPick<5>,
-    ops: OneHotMux<Op, 5>,
-    last: DFF<Bits<5>>,
+    pick: RrPick<4>,
+    ops: OneHotMux<Op, 4>,
+    last: DFF<Bits<4>>,
     booting: DFF<Bit>,
     boot: DFF<Bits<LQ>>,
     locked: DFF<Bit>,
@@ -120,12 +124,11 @@ pub struct CompletionWriter<const LQ: usize> {
     boot_last: Constant<Bits<LQ>>,
     zero_row: Constant<CqCtx>,
     // Select
-    op_req0: Signal<Local, Op>,
-    op_req1: Signal<Local, Op>,
-    op_req2: Signal<Local, Op>,
+    op_send: Signal<Local, Op>,
+    op_recv: Signal<Local, Op>,
     op_db: Signal<Local, Op>,
     op_ctl: Signal<Local, Op>,
-    ids: [Signal<Local, Bits<24>>; 5],
+    ids: [Signal<Local, Bits<24>>; 4],
     row_id: Signal<Local, Bits<24>>,
     look_id: Signal<Local, Bits<24>>,
     act_id: Signal<Local, Bits<24>>,
@@ -133,14 +136,13 @@ pub struct CompletionWriter<const LQ: usize> {
     row_queue: Signal<Local, Bits<LQ>>,
     look_queue: Signal<Local, Bits<LQ>>,
     act_queue: Signal<Local, Bits<LQ>>,
-    free_of_hazard: [Signal<Local, Bit>; 5],
+    free_of_hazard: [Signal<Local, Bit>; 4],
     room: Signal<Local, Bit>,
-    can_req0: Signal<Local, Bit>,
-    can_req1: Signal<Local, Bit>,
-    can_req2: Signal<Local, Bit>,
+    can_send: Signal<Local, Bit>,
+    can_recv: Signal<Local, Bit>,
     can_db: Signal<Local, Bit>,
     can_ctl: Signal<Local, Bit>,
-    req: Signal<Local, Bits<5>>,
+    req: Signal<Local, Bits<4>>,
     picked: Signal<Local, Op>,
     picked_id: Signal<Local, Bits<24>>,
     // Look
@@ -187,7 +189,8 @@ impl<const LQ: usize> Default for CompletionWriter<LQ> {
             s_ctl: Default::default(),
             m_ctl: Default::default(),
             stat: Default::default(),
-            reqs: Default::default(),
+            sends: Default::default(),
+            recvs: Default::default(),
             db: Default::default(),
             line: Default::default(),
             table_ram: Default::default(),
@@ -223,9 +226,8 @@ impl<const LQ: usize> Default for CompletionWriter<LQ> {
             outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
             boot_last: Constant::new(((1u64 << LQ) - 1).to_bits()),
             zero_row: Constant::new(CqCtx::default()),
-            op_req0: Default::default(),
-            op_req1: Default::default(),
-            op_req2: Default::default(),
+            op_send: Default::default(),
+            op_recv: Default::default(),
             op_db: Default::default(),
             op_ctl: Default::default(),
             ids: Default::default(),
@@ -238,9 +240,8 @@ impl<const LQ: usize> Default for CompletionWriter<LQ> {
             act_queue: Default::default(),
             free_of_hazard: Default::default(),
             room: Default::default(),
-            can_req0: Default::default(),
-            can_req1: Default::default(),
-            can_req2: Default::default(),
+            can_send: Default::default(),
+            can_recv: Default::default(),
             can_db: Default::default(),
             can_ctl: Default::default(),
             req: Default::default(),
@@ -282,16 +283,17 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         dff_setup!(self, clock, last, booting, boot, locked, entry, cqe, entry_offset, entry_valid, stamp, counts);
         dff_setup!(self, clock, row_req, look_req, act_req);
         dff_setup!(self, clock, row_valid, row_op, look_valid, look_op, look_row, act_valid, act_op, act_row, act_facts);
-        clock!(self, clock, db, line, table_ram, entries, reporter);
+        clock!(self, clock, sends, recvs, db, line, table_ram, entries, reporter);
+        self.sends.reset.next = self.reset.val();
+        self.recvs.reset.next = self.reset.val();
         self.db.reset.next = self.reset.val();
         self.line.reset.next = self.reset.val();
         self.entries.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
-        for i in 0..3 {
-            self.reqs[i].clock.next = self.clock.val();
-            self.reqs[i].reset.next = self.reset.val();
-            MsgSink::<CqeReq>::link(&mut self.s_req[i], &mut self.reqs[i].s);
+        for i in 0..2 {
+            MsgSink::<CqeReq>::link(&mut self.s_req[i], &mut self.sends.s[i]);
         }
+        MsgSink::<CqeReq>::link(&mut self.s_req[2], &mut self.recvs.s);
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
@@ -300,51 +302,43 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.stamp.d.next = self.now.val();
 
         // ---- Select ----
-        self.op_req0.next.kind = Kind::Cqe;
-        self.op_req0.next.id = self.reqs[0].m.data.val().cqn;
-        self.op_req0.next.function = self.reqs[0].m.data.val().function;
-        self.op_req0.next.index = bits::<16>(0);
-        self.op_req0.next.arm = false;
-        self.op_req0.next.arm_solicited = false;
-        self.op_req1.next.kind = Kind::Cqe;
-        self.op_req1.next.id = self.reqs[1].m.data.val().cqn;
-        self.op_req1.next.function = self.reqs[1].m.data.val().function;
-        self.op_req1.next.index = bits::<16>(0);
-        self.op_req1.next.arm = false;
-        self.op_req1.next.arm_solicited = false;
-        self.op_req2.next.kind = Kind::Cqe;
-        self.op_req2.next.id = self.reqs[2].m.data.val().cqn;
-        self.op_req2.next.function = self.reqs[2].m.data.val().function;
-        self.op_req2.next.index = bits::<16>(0);
-        self.op_req2.next.arm = false;
-        self.op_req2.next.arm_solicited = false;
-        self.op_db.next = self.op_req0.val();
+        self.op_send.next.kind = Kind::Cqe;
+        self.op_send.next.id = self.sends.m.data.val().cqn;
+        self.op_send.next.function = self.sends.m.data.val().function;
+        self.op_send.next.index = bits::<16>(0);
+        self.op_send.next.arm = false;
+        self.op_send.next.arm_solicited = false;
+        self.op_recv.next.kind = Kind::Cqe;
+        self.op_recv.next.id = self.recvs.m.data.val().cqn;
+        self.op_recv.next.function = self.recvs.m.data.val().function;
+        self.op_recv.next.index = bits::<16>(0);
+        self.op_recv.next.arm = false;
+        self.op_recv.next.arm_solicited = false;
+        self.op_db.next = self.op_send.val();
         self.op_db.next.kind = Kind::Doorbell;
         self.op_db.next.id = self.db.m.data.val().id;
         self.op_db.next.function = self.db.m.data.val().function;
         self.op_db.next.index = self.db.m.data.val().index;
         self.op_db.next.arm = self.db.m.data.val().arm;
         self.op_db.next.arm_solicited = self.db.m.data.val().arm_solicited;
-        self.op_ctl.next = self.op_req0.val();
+        self.op_ctl.next = self.op_send.val();
         self.op_ctl.next.kind = Kind::Ctl;
         self.op_ctl.next.id = bit_cast::<24, LQ>(self.line.addr.val());
-        self.ops.x[0].next = self.op_req0.val();
-        self.ops.x[1].next = self.op_req1.val();
-        self.ops.x[2].next = self.op_req2.val();
-        self.ops.x[3].next = self.op_db.val();
-        self.ops.x[4].next = self.op_ctl.val();
-        self.ids[0].next = self.op_req0.val().id;
-        self.ids[1].next = self.op_req1.val().id;
-        self.ids[2].next = self.op_req2.val().id;
-        self.ids[3].next = self.op_db.val().id;
-        self.ids[4].next = self.op_ctl.val().id;
+        self.ops.x[0].next = self.op_send.val();
+        self.ops.x[1].next = self.op_recv.val();
+        self.ops.x[2].next = self.op_db.val();
+        self.ops.x[3].next = self.op_ctl.val();
+        self.ids[0].next = self.op_send.val().id;
+        self.ids[1].next = self.op_recv.val().id;
+        self.ids[2].next = self.op_db.val().id;
+        self.ids[3].next = self.op_ctl.val().id;
         self.row_id.next = self.row_op.q.val().id;
         self.look_id.next = self.look_op.q.val().id;
         self.act_id.next = self.act_op.q.val().id;
         self.row_queue.next = self.row_id.val().get_bits::<LQ>(0);
         self.look_queue.next = self.look_id.val().get_bits::<LQ>(0);
         self.act_queue.next = self.act_id.val().get_bits::<LQ>(0);
-        for i in 0..5 {
+        for i in 0..4 {
             self.queue.next = self.ids[i].val().get_bits::<LQ>(0);
             self.free_of_hazard[i].next = !((self.row_valid.q.val() & (self.queue.val() == self.row_queue.val()))
                 | (self.look_valid.q.val() & (self.queue.val() == self.look_queue.val()))
@@ -352,29 +346,26 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         }
         // Up to four operations may be on their way to the FIFOs.
         self.room.next = (self.entries.level.val() < 10) & self.reporter.room.val();
-        self.can_req0.next = self.reqs[0].m.valid.val() & self.room.val() & self.free_of_hazard[0].val();
-        self.can_req1.next = self.reqs[1].m.valid.val() & self.room.val() & self.free_of_hazard[1].val();
-        self.can_req2.next = self.reqs[2].m.valid.val() & self.room.val() & self.free_of_hazard[2].val();
-        self.can_db.next = self.db.m.valid.val() & self.reporter.room.val() & self.free_of_hazard[3].val();
-        self.can_ctl.next = self.line.req.val() & self.free_of_hazard[4].val();
-        self.req.next = bits::<5>(0);
+        self.can_send.next = self.sends.m.valid.val() & self.room.val() & self.free_of_hazard[0].val();
+        self.can_recv.next = self.recvs.m.valid.val() & self.room.val() & self.free_of_hazard[1].val();
+        self.can_db.next = self.db.m.valid.val() & self.reporter.room.val() & self.free_of_hazard[2].val();
+        self.can_ctl.next = self.line.req.val() & self.free_of_hazard[3].val();
+        self.req.next = bits::<4>(0);
         if !self.locked.q.val() & !self.booting.q.val() {
-            self.req.next = bit_cast::<5, 1>(self.can_req0.val().into())
-                | (bit_cast::<5, 1>(self.can_req1.val().into()) << 1)
-                | (bit_cast::<5, 1>(self.can_req2.val().into()) << 2)
-                | (bit_cast::<5, 1>(self.can_db.val().into()) << 3)
-                | (bit_cast::<5, 1>(self.can_ctl.val().into()) << 4);
+            self.req.next = bit_cast::<4, 1>(self.can_send.val().into())
+                | (bit_cast::<4, 1>(self.can_recv.val().into()) << 1)
+                | (bit_cast::<4, 1>(self.can_db.val().into()) << 2)
+                | (bit_cast::<4, 1>(self.can_ctl.val().into()) << 3);
         }
         self.pick.req.next = self.req.val();
         self.pick.last.next = self.last.q.val();
         if self.req.val().any() {
             self.last.d.next = self.pick.grant.val();
         }
-        self.reqs[0].m.ready.next = self.pick.grant.val().get_bit(0);
-        self.reqs[1].m.ready.next = self.pick.grant.val().get_bit(1);
-        self.reqs[2].m.ready.next = self.pick.grant.val().get_bit(2);
-        self.db.m.ready.next = self.pick.grant.val().get_bit(3);
-        if self.pick.grant.val().get_bit(4) {
+        self.sends.m.ready.next = self.pick.grant.val().get_bit(0);
+        self.recvs.m.ready.next = self.pick.grant.val().get_bit(1);
+        self.db.m.ready.next = self.pick.grant.val().get_bit(2);
+        if self.pick.grant.val().get_bit(3) {
             self.locked.d.next = true;
         }
         self.ops.sel.next = self.pick.grant.val();
@@ -384,10 +375,9 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.row_op.d.next = self.picked.val();
         self.row_valid.d.next = self.req.val().any();
 
-        for i in 0..3 {
-            self.req_mux.x[i].next = self.reqs[i].m.data.val();
-        }
-        self.req_mux.sel.next = self.pick.grant.val().get_bits::<3>(0);
+        self.req_mux.x[0].next = self.sends.m.data.val();
+        self.req_mux.x[1].next = self.recvs.m.data.val();
+        self.req_mux.sel.next = self.pick.grant.val().get_bits::<2>(0);
         self.row_req.d.next = self.req_mux.y.val();
         self.look_req.d.next = self.row_req.q.val();
         self.act_req.d.next = self.look_req.q.val();
@@ -563,7 +553,7 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
             self.row_valid.d.next = false;
             self.look_valid.d.next = false;
             self.act_valid.d.next = false;
-            self.last.d.next = bits::<5>(0);
+            self.last.d.next = bits::<4>(0);
             self.entry_valid.d.next = false;
         }
     }

@@ -32,6 +32,8 @@ struct Bench {
     overflows: Vec<u32>,
     failures: u32,
     stamp: u32,
+    /// Port of each entry, in the order they were written.
+    order: Vec<usize>,
 }
 
 impl Bench {
@@ -54,6 +56,7 @@ impl Bench {
             overflows: Vec::new(),
             failures: 0,
             stamp: 0,
+            order: Vec::new(),
         }
     }
 
@@ -105,6 +108,7 @@ impl Bench {
             let passed = self.asked[port].iter().take(at).filter(|(q, _)| *q == cqn);
             assert!(passed.into_iter().all(|(_, r)| req.get(r, "function") as u16 != function), "order within port {port}");
             let (_, r) = self.asked[port].remove(at).expect("position");
+            self.order.push(port);
             let get = |name| req.get(&r, name);
             let expected = (
                 (get("status") as u8, get("opcode") as u8, get("qpn") as u32, get("is_recv") == 1, get("imm_valid") == 1),
@@ -282,6 +286,35 @@ fn scenario(stall: u32, rounds: u32) {
 fn completions_follow_the_model() {
     scenario(0, 60);
     scenario(40, 60);
+}
+
+/// Flush completions (port 0) begin when the failed request's (port 1) has been taken, and must not overtake it, however
+/// busy the queue is and whatever waits at port 2.
+#[test]
+fn what_req_rx_gave_first_is_written_first() {
+    let mut bench = Bench::new(0);
+    bench.run(40);
+    bench.create(3, CqModel { valid: true, log_size: 15, ..Default::default() });
+    for round in 0..300 {
+        let (receives, failed, flushed) = {
+            let rng = bench.tb.rng();
+            (rng.below(4), rng.range(1, 3), rng.range(1, 3))
+        };
+        (0..receives).for_each(|_| bench.complete(2, 3, 0));
+        (0..failed).for_each(|_| bench.complete(1, 3, 0));
+        while bench.reqs[1].pending() > 0 {
+            bench.cycle();
+        }
+        (0..flushed).for_each(|_| bench.complete(0, 3, 0));
+        bench.settle();
+        let sends: Vec<usize> = bench.order.drain(..).filter(|port| *port != 2).collect();
+        let expected: Vec<usize> = [vec![1; failed as usize], vec![0; flushed as usize]].concat();
+        assert_eq!(sends, expected, "round {round}");
+        let index = bench.queues[&3].producer;
+        bench.doorbell(3, 0, index, [false; 2]);
+        bench.queues.get_mut(&3).expect("it exists").consumer = index;
+        bench.settle();
+    }
 }
 
 #[test]
