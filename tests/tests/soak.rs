@@ -3,8 +3,6 @@ use std::process::Command;
 
 #[test]
 fn random_traffic_under_faults() {
-    // No queue pairs that fail on purpose: under chaos a flush completion now and then overtakes the one of the request that failed
-    // (README, "Known defects"). `./scripts/soak random` has them and does fail for it; tests/verbs.rs checks the statuses.
     let plan = ["random", "--seed", "1", "--qps", "16", "--messages", "200", "--max-bytes", "65536", "--width", "64"];
     let out = Command::new(env!("CARGO_BIN_EXE_soak")).args(plan).output().expect("the soak starts");
     let text = String::from_utf8_lossy(&out.stdout);
