@@ -140,7 +140,8 @@ messages! {
     /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.
     TrackWrite { qpn: 24, index: 16, last_psn: 24, signaled: 1, opcode: 4, }
     TrackRead { qpn: 24, index: 16, }
-    TrackEntry { last_psn: 24, signaled: 1, opcode: 4, }
+    /// `next_psn`: last PSN of the work request behind, if there is one.
+    TrackEntry { last_psn: 24, signaled: 1, opcode: 4, next_psn: 24, }
 
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.

@@ -2,7 +2,7 @@
 //! count is not expressible as a const generic). Contents start as zeros. One write port, one synchronous read port; a
 //! read in the cycle of a write to the same row returns the OLD row.
 
-use super::ram::style;
+use super::ram::{style, zeros};
 use rust_hdl::prelude::*;
 
 fn check(rows_log2: usize, port: usize) -> usize {
@@ -45,13 +45,12 @@ impl<T: Synth, const L: usize> Logic for SizedRam<T, L> {
     fn hdl(&self) -> Verilog {
         Verilog::Custom(format!(
             "{style}reg [{d}:0] cells [0:{n}];\n\
-             integer init_i;\n\
-             initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = {bits}'d0;\n\
+             {zero}\
              always @(posedge clock) begin\n\
              \x20 if (write_en) cells[write_addr[{a}:0]] <= write_data;\n\
              \x20 read_data <= cells[read_addr[{a}:0]];\nend\n",
             style = style(self._a, T::BITS),
-            bits = T::BITS,
+            zero = zeros(self._a, T::BITS),
             d = T::BITS - 1,
             n = (1usize << self._a) - 1,
             a = self._a - 1,

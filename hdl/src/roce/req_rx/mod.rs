@@ -124,8 +124,11 @@ pub struct RequesterRx {
     /// The event acknowledges or names packets in flight.
     counts: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
-    /// Nothing is left behind the request that is being retired.
+    /// A local failure stands behind the request that is being retired; nothing is left there; what is there is not acknowledged.
+    fails_next: Signal<Local, Bit>,
     empties: Signal<Local, Bit>,
+    stops: Signal<Local, Bit>,
+    next_gap: Signal<Local, Bits<24>>,
     restarts: Signal<Local, Bit>,
     resumes: Signal<Local, Bit>,
     early: Signal<Local, Bit>,
@@ -218,8 +221,11 @@ impl Logic for RequesterRx {
         self.gap.next = self.line.q.val().una_psn - self.oldest.val().last_psn;
         self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
         self.retire.next = false;
-        self.empties.next = (self.follower.val() == self.line.q.val().sent_index)
-            & !(self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index));
+        self.fails_next.next =
+            self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
+        self.empties.next = (self.follower.val() == self.line.q.val().sent_index) & !self.fails_next.val();
+        self.next_gap.next = self.line.q.val().una_psn - self.oldest.val().next_psn;
+        self.stops.next = (!self.next_gap.val().any() | self.next_gap.val().get_bit(23)) & !self.fails_next.val();
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
         self.resumes.next = self.line.q.val().parked & self.room.val();
@@ -559,10 +565,9 @@ impl Logic for RequesterRx {
             self.reports.put_cqe.next = self.wanted.val();
             self.line.d.next.una_index = self.follower.val();
             self.line.d.next.una_wqe_psn = self.oldest.val().last_psn + 1;
-            self.pending.d.next =
-                self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
+            self.pending.d.next = self.fails_next.val();
             self.state.d.next = State::Oldest;
-            if self.empties.val() & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
+            if (self.empties.val() | self.stops.val()) & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
                 self.state.d.next = State::Settle;
             }
         }

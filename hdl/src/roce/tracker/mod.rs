@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead, TrackWrite};
-use crate::prim::ram::RamHold;
+use crate::prim::sized::SizedRam;
 use rust_hdl::prelude::*;
 
 #[cfg(test)]
@@ -10,6 +10,14 @@ mod tests;
 
 /// Work requests that one queue pair may have outstanding; the low 7 bits of the index address them.
 pub const OUTSTANDING: u32 = 128;
+
+/// What is kept of a work request.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Kept {
+    last_psn: Bits<24>,
+    signaled: Bit,
+    opcode: Bits<4>,
+}
 
 /// Ring of 128 entries for each of `2^LQ` queue pairs. `LA` is `LQ` + 7.
 #[derive(LogicBlock)]
@@ -22,10 +30,24 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     pub s_read: MsgSink<TrackRead>,
     /// The entry, one cycle after its read was accepted.
     pub m_entry: MsgSrc<TrackEntry>,
-    mem: RamHold<TrackEntry, LA>,
+    /// Even and odd indices, so that an entry and the one behind are read together.
+    even: SizedRam<Kept, LA>,
+    odd: SizedRam<Kept, LA>,
+    even_addr: DFF<Bits<LA>>,
+    odd_addr: DFF<Bits<LA>>,
+    from_odd: DFF<Bit>,
     full: DFF<Bit>,
     write_slot: Signal<Local, Bits<7>>,
     read_slot: Signal<Local, Bits<7>>,
+    read_queue: Signal<Local, Bits<LA>>,
+    pair: Signal<Local, Bits<6>>,
+    pair_on: Signal<Local, Bits<6>>,
+    accept: Signal<Local, Bit>,
+    kept: Signal<Local, Kept>,
+    entry: Signal<Local, Kept>,
+    behind: Signal<Local, Kept>,
+    even_at: Signal<Local, Bits<LA>>,
+    odd_at: Signal<Local, Bits<LA>>,
 }
 
 impl<const LQ: usize, const LA: usize> Default for Tracker<LQ, LA> {
@@ -37,10 +59,23 @@ impl<const LQ: usize, const LA: usize> Default for Tracker<LQ, LA> {
             s_write: Default::default(),
             s_read: Default::default(),
             m_entry: Default::default(),
-            mem: Default::default(),
+            even: SizedRam::new(LA - 1),
+            odd: SizedRam::new(LA - 1),
+            even_addr: Default::default(),
+            odd_addr: Default::default(),
+            from_odd: Default::default(),
             full: Default::default(),
             write_slot: Default::default(),
             read_slot: Default::default(),
+            read_queue: Default::default(),
+            pair: Default::default(),
+            pair_on: Default::default(),
+            accept: Default::default(),
+            kept: Default::default(),
+            entry: Default::default(),
+            behind: Default::default(),
+            even_at: Default::default(),
+            odd_at: Default::default(),
         }
     }
 }
@@ -48,22 +83,53 @@ impl<const LQ: usize, const LA: usize> Default for Tracker<LQ, LA> {
 impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, full);
-        clock!(self, clock, mem);
+        dff_setup!(self, clock, full, even_addr, odd_addr, from_odd);
+        clock!(self, clock, even, odd);
         self.write_slot.next = self.s_write.data.val().index.get_bits::<7>(0);
         self.read_slot.next = self.s_read.data.val().index.get_bits::<7>(0);
         self.s_write.ready.next = true;
-        self.mem.write_en.next = self.s_write.valid.val();
-        self.mem.write_addr.next =
-            (bit_cast::<LA, 24>(self.s_write.data.val().qpn) << 7) | bit_cast::<LA, 7>(self.write_slot.val());
-        self.mem.write_data.next.last_psn = self.s_write.data.val().last_psn;
-        self.mem.write_data.next.signaled = self.s_write.data.val().signaled;
-        self.mem.write_data.next.opcode = self.s_write.data.val().opcode;
+        self.kept.next.last_psn = self.s_write.data.val().last_psn;
+        self.kept.next.signaled = self.s_write.data.val().signaled;
+        self.kept.next.opcode = self.s_write.data.val().opcode;
+        self.even.write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0);
+        self.odd.write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0);
+        self.even.write_addr.next = (bit_cast::<LA, 24>(self.s_write.data.val().qpn) << 6)
+            | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
+        self.odd.write_addr.next = (bit_cast::<LA, 24>(self.s_write.data.val().qpn) << 6)
+            | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
+        self.even.write_data.next = self.kept.val();
+        self.odd.write_data.next = self.kept.val();
         self.s_read.ready.next = !self.full.q.val();
-        self.mem.read_en.next = self.s_read.valid.val() & !self.full.q.val();
-        self.mem.read_addr.next =
-            (bit_cast::<LA, 24>(self.s_read.data.val().qpn) << 7) | bit_cast::<LA, 7>(self.read_slot.val());
-        self.m_entry.data.next = self.mem.read_data.val();
+        self.accept.next = self.s_read.valid.val() & !self.full.q.val();
+        // Behind an odd index comes the even one of the next pair.
+        self.read_queue.next = bit_cast::<LA, 24>(self.s_read.data.val().qpn) << 6;
+        self.pair.next = self.read_slot.val().get_bits::<6>(1);
+        self.pair_on.next = self.pair.val();
+        if self.read_slot.val().get_bit(0) {
+            self.pair_on.next = self.pair.val() + 1;
+        }
+        // The memories read in every cycle: what was asked for last, until it has been taken.
+        self.even_at.next = self.even_addr.q.val();
+        self.odd_at.next = self.odd_addr.q.val();
+        if self.accept.val() {
+            self.even_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair_on.val());
+            self.odd_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair.val());
+            self.from_odd.d.next = self.read_slot.val().get_bit(0);
+        }
+        self.even_addr.d.next = self.even_at.val();
+        self.odd_addr.d.next = self.odd_at.val();
+        self.even.read_addr.next = self.even_at.val();
+        self.odd.read_addr.next = self.odd_at.val();
+        self.entry.next = self.even.read_data.val();
+        self.behind.next = self.odd.read_data.val();
+        if self.from_odd.q.val() {
+            self.entry.next = self.odd.read_data.val();
+            self.behind.next = self.even.read_data.val();
+        }
+        self.m_entry.data.next.last_psn = self.entry.val().last_psn;
+        self.m_entry.data.next.signaled = self.entry.val().signaled;
+        self.m_entry.data.next.opcode = self.entry.val().opcode;
+        self.m_entry.data.next.next_psn = self.behind.val().last_psn;
         self.m_entry.valid.next = self.full.q.val();
         if self.full.q.val() {
             self.full.d.next = !self.m_entry.ready.val();
