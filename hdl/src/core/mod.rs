@@ -16,11 +16,12 @@ use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx:
 use crate::stats::Stats;
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_abi::csr::space;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LC` completion queues,
 /// `LM` memory regions, `LE` event queues.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous, active high. Registered once inside: buses stay idle for the first two cycles after it falls.
@@ -51,9 +52,11 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     /// MAC, transmit side.
     pub tx: AxisSrc<W, K>,
 
+    #[init(Csr::new(capabilities(K, [LQ, LC, LM, LE]), crate::stream::chaos::on()))]
     csr: Csr,
     doorbell: Doorbell<W, K>,
     admin: Admin,
+    #[init(CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]))]
     switch: CtlSwitch<9>,
     stats: Stats<128>,
     dma_rd: DmaRead<W, K, LK>,
@@ -91,115 +94,9 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     /// Registered here: one fan-out tree for the whole core, and inputs that a simulator need not follow through every block.
     reset_q: DFF<Bit>,
     now_q: DFF<Bits<32>>,
+    #[init(Constant::new(false))]
     nothing: Constant<Bit>,
     counted: Signal<Local, Bits<128>>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Default for Core<W, K, LK, LQ, LA, LC, LM, LE> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            now: Default::default(),
-            csr_aw_valid: Default::default(),
-            csr_aw_ready: Default::default(),
-            csr_aw_addr: Default::default(),
-            csr_w_valid: Default::default(),
-            csr_w_ready: Default::default(),
-            csr_w_data: Default::default(),
-            csr_w_strb: Default::default(),
-            csr_b_valid: Default::default(),
-            csr_b_ready: Default::default(),
-            csr_b_resp: Default::default(),
-            csr_ar_valid: Default::default(),
-            csr_ar_ready: Default::default(),
-            csr_ar_addr: Default::default(),
-            csr_r_valid: Default::default(),
-            csr_r_ready: Default::default(),
-            csr_r_data: Default::default(),
-            csr_r_resp: Default::default(),
-            db_aw_valid: Default::default(),
-            db_aw_ready: Default::default(),
-            db_aw_addr: Default::default(),
-            db_aw_len: Default::default(),
-            db_w_valid: Default::default(),
-            db_w_ready: Default::default(),
-            db_w_data: Default::default(),
-            db_w_strb: Default::default(),
-            db_w_last: Default::default(),
-            db_b_valid: Default::default(),
-            db_b_ready: Default::default(),
-            db_b_resp: Default::default(),
-            ar_valid: Default::default(),
-            ar_ready: Default::default(),
-            ar_id: Default::default(),
-            ar_addr: Default::default(),
-            ar_len: Default::default(),
-            ar_user: Default::default(),
-            r_valid: Default::default(),
-            r_ready: Default::default(),
-            r_id: Default::default(),
-            r_data: Default::default(),
-            r_resp: Default::default(),
-            r_last: Default::default(),
-            aw_valid: Default::default(),
-            aw_ready: Default::default(),
-            aw_addr: Default::default(),
-            aw_len: Default::default(),
-            aw_user: Default::default(),
-            w_valid: Default::default(),
-            w_ready: Default::default(),
-            w_data: Default::default(),
-            w_strb: Default::default(),
-            w_last: Default::default(),
-            b_valid: Default::default(),
-            b_ready: Default::default(),
-            b_resp: Default::default(),
-            msix: Default::default(),
-            rx: Default::default(),
-            rx_err: Default::default(),
-            tx: Default::default(),
-            csr: Csr::new(capabilities(K, [LQ, LC, LM, LE]), crate::stream::chaos::on()),
-            doorbell: Default::default(),
-            admin: Default::default(),
-            switch: CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]),
-            stats: Default::default(),
-            dma_rd: Default::default(),
-            dma_wr: Default::default(),
-            sq: Default::default(),
-            rq: Default::default(),
-            cq: Default::default(),
-            eq: Default::default(),
-            req_ctx: Default::default(),
-            rsp_ctx: Default::default(),
-            path_ctx: Default::default(),
-            keys: Default::default(),
-            req_tx: Default::default(),
-            gather: Default::default(),
-            header: Default::default(),
-            ackgen: Default::default(),
-            egress: Default::default(),
-            tracker: Default::default(),
-            timers: Default::default(),
-            req_rx: Default::default(),
-            front: Default::default(),
-            cells: Default::default(),
-            dispatch: Default::default(),
-            resp: Default::default(),
-            place: Default::default(),
-            mover: Default::default(),
-            complete: Default::default(),
-            error_to_req: Default::default(),
-            error_to_resp: Default::default(),
-            error_from_complete: Default::default(),
-            req_errors: Default::default(),
-            resp_errors: Default::default(),
-            reset_q: Default::default(),
-            now_q: Default::default(),
-            nothing: Constant::new(false),
-            counted: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Logic

@@ -1,20 +1,15 @@
 //! Comparison of everybody's number with everybody else's: who stands in whose way.
 
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Bit `i` of `y`: some other `j` with `held[j]` has the same `id` as `i`.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N > 1, "one alone does not clash")]
 pub struct Clash<const A: usize, const N: usize> {
     pub id: [Signal<In, Bits<A>>; N],
     pub held: Signal<In, Bits<N>>,
     pub y: Signal<Out, Bits<N>>,
-}
-
-impl<const A: usize, const N: usize> Default for Clash<A, N> {
-    fn default() -> Self {
-        assert!(N > 1, "one alone does not clash");
-        Self { id: std::array::from_fn(|_| Default::default()), held: Default::default(), y: Default::default() }
-    }
 }
 
 impl<const A: usize, const N: usize> Logic for Clash<A, N> {

@@ -1,5 +1,6 @@
 //! Byte-lane RAM: the write side places a row of bytes at any byte offset, the read side sees aligned rows.
 
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// `K` one-byte lanes of `2^A` rows. Lane `l` with `we[l]` writes its byte to row `waddr`, or `waddr + 1` (modulo the
@@ -7,7 +8,8 @@ use rust_hdl::prelude::*;
 /// The read port returns a whole row in the cycle after the address; OLD bytes in the cycle of a write to that row.
 ///
 /// Each lane is a memory of its own, hence at least K half block RAMs (8 bits by 2048): A = 11 fills them.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K > 1 && A > 1, "K must be W / 8")]
 pub struct LaneRam<const W: usize, const K: usize, const A: usize> {
     pub clock: Signal<In, Clock>,
     pub we: Signal<In, Bits<K>>,
@@ -16,21 +18,6 @@ pub struct LaneRam<const W: usize, const K: usize, const A: usize> {
     pub wdata: Signal<In, Bits<W>>,
     pub raddr: Signal<In, Bits<A>>,
     pub rdata: Signal<Out, Bits<W>>,
-}
-
-impl<const W: usize, const K: usize, const A: usize> Default for LaneRam<W, K, A> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K > 1 && A > 1, "K must be W / 8");
-        Self {
-            clock: Default::default(),
-            we: Default::default(),
-            row1: Default::default(),
-            waddr: Default::default(),
-            wdata: Default::default(),
-            raddr: Default::default(),
-            rdata: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const A: usize> Logic for LaneRam<W, K, A> {

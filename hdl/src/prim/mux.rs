@@ -1,20 +1,15 @@
 //! Multiplexers over an array of inputs.
 
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// AND-OR multiplexer: OR of the inputs whose `sel` bit is set; zero when none is.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct OneHotMux<T: Synth, const N: usize> {
     pub x: [Signal<In, T>; N],
     /// One-hot (or zero).
     pub sel: Signal<In, Bits<N>>,
     pub y: Signal<Out, T>,
-}
-
-impl<T: Synth, const N: usize> Default for OneHotMux<T, N> {
-    fn default() -> Self {
-        Self { x: std::array::from_fn(|_| Default::default()), sel: Default::default(), y: Default::default() }
-    }
 }
 
 impl<T: Synth, const N: usize> Logic for OneHotMux<T, N> {
@@ -29,18 +24,12 @@ impl<T: Synth, const N: usize> Logic for OneHotMux<T, N> {
 }
 
 /// Indexed multiplexer: `y` = `x[sel]`, zero when `sel` is N or more.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N <= 1 << LN, "{LN} bits cannot select among {N}")]
 pub struct IndexMux<T: Synth, const N: usize, const LN: usize> {
     pub x: [Signal<In, T>; N],
     pub sel: Signal<In, Bits<LN>>,
     pub y: Signal<Out, T>,
-}
-
-impl<T: Synth, const N: usize, const LN: usize> Default for IndexMux<T, N, LN> {
-    fn default() -> Self {
-        assert!(N <= 1 << LN, "{LN} bits cannot select among {N}");
-        Self { x: std::array::from_fn(|_| Default::default()), sel: Default::default(), y: Default::default() }
-    }
 }
 
 impl<T: Synth, const N: usize, const LN: usize> Logic for IndexMux<T, N, LN> {

@@ -1,6 +1,7 @@
 //! Wiring the language cannot say: reinterpretation, concatenation, fixed slices and bit permutations. No gates.
 
 use ferric_abi::layout::Layout;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Same bits, other type: `y` = `x`.
@@ -69,16 +70,10 @@ impl<const N: usize> Logic for ShiftDown<N> {
 
 /// Single bits to a vector: bit `i` of `y` is `x[i]`. (`replace_bit` in a kernel shifts a one-bit value, which the lint
 /// gate refuses.)
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Gather<const N: usize> {
     pub x: [Signal<In, Bit>; N],
     pub y: Signal<Out, Bits<N>>,
-}
-
-impl<const N: usize> Default for Gather<N> {
-    fn default() -> Self {
-        Self { x: std::array::from_fn(|_| Default::default()), y: Default::default() }
-    }
 }
 
 impl<const N: usize> Logic for Gather<N> {

@@ -1,5 +1,6 @@
 //! Byte barrel rotator: byte `i` of `x` becomes byte `(i + n) mod K` of `y`.
 
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// One two-bit (or, for the last odd bit, one-bit) stage from vector `x` to `y`, rotating by `n[lo..] << lo` bytes.
@@ -20,24 +21,14 @@ fn stage(w: usize, lk: usize, lo: usize, x: &str, n: &str, y: &str) -> String {
     }
 }
 
-fn check(w: usize, k: usize, lk: usize) {
-    assert!(w == 8 * k && k == 1 << lk && lk >= 1, "K must be W / 8 and a power of two, LK its logarithm");
-}
-
 /// Combinational rotator, ceil(LK / 2) LUT levels (4:1 multiplexers).
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK && LK >= 1, "K must be W / 8 and a power of two, LK its logarithm")]
 pub struct ByteRotate<const W: usize, const K: usize, const LK: usize> {
     pub x: Signal<In, Bits<W>>,
     /// Bytes to rotate left (towards higher byte numbers).
     pub n: Signal<In, Bits<LK>>,
     pub y: Signal<Out, Bits<W>>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for ByteRotate<W, K, LK> {
-    fn default() -> Self {
-        check(W, K, LK);
-        Self { x: Default::default(), n: Default::default(), y: Default::default() }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for ByteRotate<W, K, LK> {
@@ -61,7 +52,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for ByteRotate<W, K,
 }
 
 /// Rotator with a register after each half: `y` belongs to the `x` and `n` of two enabled cycles before.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK && LK >= 1, "K must be W / 8 and a power of two, LK its logarithm")]
 pub struct ByteRotatePipe<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Both registers advance; low: both hold.
@@ -74,19 +66,6 @@ pub struct ByteRotatePipe<const W: usize, const K: usize, const LK: usize> {
 
 /// Enabled cycles from `x` to `y` of [`ByteRotatePipe`].
 pub const ROTATE_PIPE_LATENCY: usize = 2;
-
-impl<const W: usize, const K: usize, const LK: usize> Default for ByteRotatePipe<W, K, LK> {
-    fn default() -> Self {
-        check(W, K, LK);
-        Self {
-            clock: Default::default(),
-            en: Default::default(),
-            x: Default::default(),
-            n: Default::default(),
-            y: Default::default(),
-        }
-    }
-}
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for ByteRotatePipe<W, K, LK> {
     fn update(&mut self) {}

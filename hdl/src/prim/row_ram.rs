@@ -1,10 +1,12 @@
 //! Narrow writes, wide reads: a row of `N` bits is written in pieces of `W` bits and read whole.
 
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// `2^A` rows of `N` bits in `N / W` banks. The write port takes piece `write_sub` (0 is the lowest) of row
 /// `write_addr`; the read port gives the whole row in the cycle after the address, OLD bits in the cycle of a write.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N.is_multiple_of(W) && N / W <= 8, "a row is 1 to 8 pieces")]
 pub struct RowRam<const W: usize, const N: usize, const A: usize> {
     pub clock: Signal<In, Clock>,
     pub write_en: Signal<In, Bit>,
@@ -13,21 +15,6 @@ pub struct RowRam<const W: usize, const N: usize, const A: usize> {
     pub write_data: Signal<In, Bits<W>>,
     pub read_addr: Signal<In, Bits<A>>,
     pub read_data: Signal<Out, Bits<N>>,
-}
-
-impl<const W: usize, const N: usize, const A: usize> Default for RowRam<W, N, A> {
-    fn default() -> Self {
-        assert!(N.is_multiple_of(W) && N / W <= 8, "a row is 1 to 8 pieces");
-        Self {
-            clock: Default::default(),
-            write_en: Default::default(),
-            write_addr: Default::default(),
-            write_sub: Default::default(),
-            write_data: Default::default(),
-            read_addr: Default::default(),
-            read_data: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const N: usize, const A: usize> Logic for RowRam<W, N, A> {

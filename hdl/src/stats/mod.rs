@@ -7,6 +7,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::ram::Ram;
 use crate::prim::tally::Tally;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -23,7 +24,8 @@ enum State {
 }
 
 /// `N` 64-bit counters, 2 to 128.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((2..=128).contains(&N), "2 to 128 counters")]
 pub struct Stats<const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the control-bus access in progress, keeps the counts.
@@ -48,41 +50,11 @@ pub struct Stats<const N: usize> {
     line: DFF<Bits<24>>,
     answer: DFF<CtlResp>,
     high: DFF<Bits<32>>,
+    #[init(Constant::new((N as u64).to_bits()))]
     limit: Constant<Bits<24>>,
     pick: Signal<Local, Bits<7>>,
     on: Signal<Local, Bit>,
     wanted: Signal<Local, Bits<24>>,
-}
-
-impl<const N: usize> Default for Stats<N> {
-    fn default() -> Self {
-        assert!((2..=128).contains(&N), "2 to 128 counters");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            inc: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            events: Default::default(),
-            tally: Default::default(),
-            sums: Default::default(),
-            scan: Default::default(),
-            add: Default::default(),
-            add_on: Default::default(),
-            part: Default::default(),
-            put: Default::default(),
-            put_on: Default::default(),
-            sum: Default::default(),
-            state: Default::default(),
-            line: Default::default(),
-            answer: Default::default(),
-            high: Default::default(),
-            limit: Constant::new((N as u64).to_bits()),
-            pick: Default::default(),
-            on: Default::default(),
-            wanted: Default::default(),
-        }
-    }
 }
 
 impl<const N: usize> Logic for Stats<N> {

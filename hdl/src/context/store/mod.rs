@@ -14,10 +14,12 @@ use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::prim::ram::Ram;
 use port::Port;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// `2^LQ` lines of type `T` for `NC` (1 to 3) clients and the control bus.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((1..=3).contains(&NC), "the store has 1 to 3 clients")]
 pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops all locks. The lines keep their contents.
@@ -43,36 +45,6 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     put_row: OneHotMux<T, 4>,
     puts: Signal<Local, Bits<4>>,
     writer: Signal<Local, Bits<4>>,
-}
-
-impl<T: Synth, const LQ: usize, const NC: usize> Default for CtxStore<T, LQ, NC> {
-    fn default() -> Self {
-        assert!((1..=3).contains(&NC), "the store has 1 to 3 clients");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            client: std::array::from_fn(|_| Default::default()),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            port: std::array::from_fn(|_| Default::default()),
-            line: Default::default(),
-            ctl_read: Default::default(),
-            ctl_held: Default::default(),
-            ram: Default::default(),
-            want: Default::default(),
-            held: Default::default(),
-            put: Default::default(),
-            clash: Default::default(),
-            pick: Default::default(),
-            last: Default::default(),
-            read_mux: Default::default(),
-            put_pick: Default::default(),
-            put_addr: Default::default(),
-            put_row: Default::default(),
-            puts: Default::default(),
-            writer: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {

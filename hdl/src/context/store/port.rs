@@ -3,6 +3,7 @@
 use crate::context::bus::CtxServer;
 use crate::prim::chaos::ChaosDelay;
 use crate::stream::chaos;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -23,7 +24,8 @@ enum State {
 }
 
 /// Speaks the acquire/release protocol; the store grants the memory's ports.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((1..=23).contains(&LQ), "a line number has 24 bits")]
 pub(super) struct Port<T: Synth, const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -45,37 +47,12 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     wanted: DFF<Bits<24>>,
     tag: DFF<Bits<4>>,
     hold: DFF<T>,
+    #[init(ChaosDelay::new(chaos::next_seed()))]
     delay: ChaosDelay,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
     outside: Constant<Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     number: Signal<Local, Bits<24>>,
-}
-
-impl<T: Synth, const LQ: usize> Default for Port<T, LQ> {
-    fn default() -> Self {
-        assert!((1..=23).contains(&LQ), "a line number has 24 bits");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            client: Default::default(),
-            id: Default::default(),
-            want: Default::default(),
-            grant: Default::default(),
-            held: Default::default(),
-            row: Default::default(),
-            put: Default::default(),
-            put_grant: Default::default(),
-            put_row: Default::default(),
-            state: Default::default(),
-            wanted: Default::default(),
-            tag: Default::default(),
-            hold: Default::default(),
-            delay: ChaosDelay::new(chaos::next_seed()),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
-            excess: Default::default(),
-            number: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {

@@ -20,6 +20,7 @@ use crate::prim::sum::Sum;
 use crate::records::{CqCtx, Cqe};
 use crate::stream::{MsgArb, MsgFifo, MsgSlice};
 use report::{Report, Reporter};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What bit i of `stat` counts. `cq_bad`: no such queue, or another function's.
@@ -70,7 +71,7 @@ struct Entry {
 ///
 /// Ports 0 and 1 share one slice: what is taken first is written first. The flush completions of a failed queue pair
 /// (req_tx) follow the completion of the failed request (req_rx), which req_rx sees taken before it orders the flush.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct CompletionWriter<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the table (`2^LQ` cycles).
@@ -120,8 +121,11 @@ pub struct CompletionWriter<const LQ: usize> {
     act_op: DFF<Op>,
     act_row: DFF<CqCtx>,
     act_facts: DFF<Facts>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
     outside: Constant<Bits<24>>,
+    #[init(Constant::new(((1u64 << LQ) - 1).to_bits()))]
     boot_last: Constant<Bits<LQ>>,
+    #[init(Constant::new(CqCtx::default()))]
     zero_row: Constant<CqCtx>,
     // Select
     op_send: Signal<Local, Op>,
@@ -173,108 +177,6 @@ pub struct CompletionWriter<const LQ: usize> {
     counted: Signal<Local, Bits<7>>,
     placed: Signal<Local, Entry>,
     leaving: Signal<Local, Entry>,
-}
-
-impl<const LQ: usize> Default for CompletionWriter<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_req: Default::default(),
-            s_db: Default::default(),
-            m_wr: Default::default(),
-            s_done: Default::default(),
-            m_event: Default::default(),
-            now: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            stat: Default::default(),
-            sends: Default::default(),
-            recvs: Default::default(),
-            db: Default::default(),
-            line: Default::default(),
-            table_ram: Default::default(),
-            entries: Default::default(),
-            entry_bits: Default::default(),
-            reporter: Default::default(),
-            entry: Default::default(),
-            cqe: Default::default(),
-            req_mux: Default::default(),
-            row_req: Default::default(),
-            look_req: Default::default(),
-            act_req: Default::default(),
-            entry_offset: Default::default(),
-            place: Default::default(),
-            entry_valid: Default::default(),
-            stamp: Default::default(),
-            counts: Default::default(),
-            pick: Default::default(),
-            ops: Default::default(),
-            last: Default::default(),
-            booting: Default::default(),
-            boot: Default::default(),
-            locked: Default::default(),
-            row_valid: Default::default(),
-            row_op: Default::default(),
-            look_valid: Default::default(),
-            look_op: Default::default(),
-            look_row: Default::default(),
-            act_valid: Default::default(),
-            act_op: Default::default(),
-            act_row: Default::default(),
-            act_facts: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
-            boot_last: Constant::new(((1u64 << LQ) - 1).to_bits()),
-            zero_row: Constant::new(CqCtx::default()),
-            op_send: Default::default(),
-            op_recv: Default::default(),
-            op_db: Default::default(),
-            op_ctl: Default::default(),
-            ids: Default::default(),
-            row_id: Default::default(),
-            look_id: Default::default(),
-            act_id: Default::default(),
-            queue: Default::default(),
-            row_queue: Default::default(),
-            look_queue: Default::default(),
-            act_queue: Default::default(),
-            free_of_hazard: Default::default(),
-            room: Default::default(),
-            can_send: Default::default(),
-            can_recv: Default::default(),
-            can_db: Default::default(),
-            can_ctl: Default::default(),
-            req: Default::default(),
-            picked: Default::default(),
-            picked_id: Default::default(),
-            facts: Default::default(),
-            lrow: Default::default(),
-            excess: Default::default(),
-            producer: Default::default(),
-            slot_mask: Default::default(),
-            slot: Default::default(),
-            wraps: Default::default(),
-            op: Default::default(),
-            kind: Default::default(),
-            row: Default::default(),
-            new_row: Default::default(),
-            fact: Default::default(),
-            size: Default::default(),
-            full: Default::default(),
-            producer_old: Default::default(),
-            producer_next: Default::default(),
-            write: Default::default(),
-            issue: Default::default(),
-            cqe_req: Default::default(),
-            report: Default::default(),
-            report_out: Default::default(),
-            wants: Default::default(),
-            arms: Default::default(),
-            counted: Default::default(),
-            placed: Default::default(),
-            leaving: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for CompletionWriter<LQ> {

@@ -5,6 +5,7 @@ mod tests;
 
 use crate::stream::MsgSlice;
 use ferric_abi::csr;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
 /// Functions with a window.
@@ -18,7 +19,10 @@ struct WriteData {
 }
 
 /// AXI4-Lite slave of 32 data bits; address = function << 16 | offset.
-#[derive(LogicBlock)]
+///
+/// `caps`: the capability words CAPS0 to CAPS3. `chaos`: the CHAOS register exists (set bit 17 of CAPS3, too).
+#[derive(LogicBlock, BlockNew)]
+#[given(caps: [u32; 4], chaos: bool)]
 pub struct Csr {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all registers to zero.
@@ -92,10 +96,15 @@ pub struct Csr {
     p_log_size: DFF<Bits<4>>,
     p_on: DFF<Bit>,
     p_busy: DFF<Bit>,
+    #[init(Constant::new(u64::from(csr::MAGIC_VALUE).to_bits()))]
     magic: Constant<Bits<32>>,
+    #[init(Constant::new(u64::from(csr::VERSION_VALUE).to_bits()))]
     version: Constant<Bits<32>>,
+    #[init(caps.map(|word| Constant::new(u64::from(word).to_bits())))]
     caps: [Constant<Bits<32>>; 4],
+    #[init(Constant::new(chaos))]
     has_chaos: Constant<Bit>,
+    #[init(OFFSETS.map(|offset| Constant::new(u64::from(offset).to_bits())))]
     at: [Constant<Bits<16>>; 16],
     aw_top: Signal<Local, Bits<14>>,
     ar_top: Signal<Local, Bits<14>>,
@@ -131,91 +140,6 @@ const OFFSETS: [u32; 16] = [
     csr::CHAOS,
 ];
 const _: () = assert!(OFFSETS.len() == csr::REGISTERS.len(), "a register of the abi has no place here");
-
-impl Csr {
-    /// `caps`: the capability words CAPS0 to CAPS3. `chaos`: the CHAOS register exists (set bit 17 of CAPS3, too).
-    pub fn new(caps: [u32; 4], chaos: bool) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            aw_valid: Default::default(),
-            aw_ready: Default::default(),
-            aw_addr: Default::default(),
-            w_valid: Default::default(),
-            w_ready: Default::default(),
-            w_data: Default::default(),
-            w_strb: Default::default(),
-            b_valid: Default::default(),
-            b_ready: Default::default(),
-            b_resp: Default::default(),
-            ar_valid: Default::default(),
-            ar_ready: Default::default(),
-            ar_addr: Default::default(),
-            r_valid: Default::default(),
-            r_ready: Default::default(),
-            r_data: Default::default(),
-            r_resp: Default::default(),
-            tick: Default::default(),
-            reset_busy: Default::default(),
-            fatal: Default::default(),
-            admin_sq: Default::default(),
-            admin_cq: Default::default(),
-            admin_log_size: Default::default(),
-            admin_producer: Default::default(),
-            enable: Default::default(),
-            reset_req: Default::default(),
-            chaos: Default::default(),
-            aw: Default::default(),
-            w: Default::default(),
-            ar: Default::default(),
-            sq_lo: Default::default(),
-            sq_hi: Default::default(),
-            cq_lo: Default::default(),
-            cq_hi: Default::default(),
-            log_size: Default::default(),
-            producer: Default::default(),
-            on: Default::default(),
-            pulse: Default::default(),
-            chaos_word: Default::default(),
-            wr_go: Default::default(),
-            wr_offset: Default::default(),
-            wr_function: Default::default(),
-            wr_data: Default::default(),
-            b_pending: Default::default(),
-            rd_pick: Default::default(),
-            rd_choose: Default::default(),
-            rd_valid: Default::default(),
-            rd_offset: Default::default(),
-            rd_function: Default::default(),
-            rd_known: Default::default(),
-            rd_data: Default::default(),
-            p_sq_lo: Default::default(),
-            p_sq_hi: Default::default(),
-            p_cq_lo: Default::default(),
-            p_cq_hi: Default::default(),
-            p_log_size: Default::default(),
-            p_on: Default::default(),
-            p_busy: Default::default(),
-            magic: Constant::new(u64::from(csr::MAGIC_VALUE).to_bits()),
-            version: Constant::new(u64::from(csr::VERSION_VALUE).to_bits()),
-            caps: caps.map(|word| Constant::new(u64::from(word).to_bits())),
-            has_chaos: Constant::new(chaos),
-            at: OFFSETS.map(|offset| Constant::new(u64::from(offset).to_bits())),
-            aw_top: Default::default(),
-            ar_top: Default::default(),
-            aw_function: Default::default(),
-            ar_function: Default::default(),
-            w_word: Default::default(),
-            accept: Default::default(),
-            hit: Default::default(),
-            low: Default::default(),
-            high: Default::default(),
-            low16: Default::default(),
-            rd_idle: Default::default(),
-            state_bits: Default::default(),
-        }
-    }
-}
 
 impl Logic for Csr {
     #[hdl_gen]

@@ -3,6 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::stream::MsgSlice;
 use crate::prim::sum::Sum;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// A command: `last` + 1 beats of the full width from `addr` (aligned to a beat) on. At most two bursts.
@@ -58,12 +59,15 @@ pub struct Cut {
 }
 
 /// Finds the border in a command. Combinational.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((3..=6).contains(&LK), "beats of 8 to 64 bytes")]
 pub struct BurstCut<const LK: usize> {
     pub x: Signal<In, BurstCmd>,
     pub y: Signal<Out, Cut>,
+    #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
     /// Beats between two borders, less one.
+    #[init(Constant::new(((1u64 << (border(LK) - LK as u64)) - 1).into()))]
     limit: Constant<Bits<8>>,
     addr1: Signal<Local, Bits<64>>,
     beat1: Signal<Local, Bits<12>>,
@@ -76,7 +80,7 @@ pub struct BurstCut<const LK: usize> {
 }
 
 /// Sends one or two bursts per command through an output slice: one burst per cycle.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct BurstSend<const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -86,33 +90,15 @@ pub struct BurstSend<const LK: usize> {
     /// A second burst is due: behind the border above `first`.
     second: DFF<Bit>,
     first: DFF<Cut>,
+    #[init(Constant::new(border(LK).into()))]
     border: Constant<Bits<4>>,
     page: Signal<Local, Bits<64>>,
     /// The page behind.
     page_on: Sum<64>,
+    #[init(Constant::new(1u64.into()))]
     one: Constant<Bits<64>>,
     bumped: Signal<Local, Bits<64>>,
     open: Signal<Local, Bit>,
-}
-
-impl<const LK: usize> Default for BurstCut<LK> {
-    fn default() -> Self {
-        assert!((3..=6).contains(&LK), "beats of 8 to 64 bytes");
-        Self {
-            x: Default::default(),
-            y: Default::default(),
-            lk: Constant::new((LK as u64).into()),
-            limit: Constant::new(((1u64 << (border(LK) - LK as u64)) - 1).into()),
-            addr1: Default::default(),
-            beat1: Default::default(),
-            index1: Default::default(),
-            room1: Default::default(),
-            room9: Default::default(),
-            last1: Default::default(),
-            rest1: Default::default(),
-            cross1: Default::default(),
-        }
-    }
 }
 
 impl<const LK: usize> Logic for BurstCut<LK> {
@@ -135,26 +121,6 @@ impl<const LK: usize> Logic for BurstCut<LK> {
         self.y.next.rest = self.rest1.val().get_bits::<8>(0);
         self.y.next.function = self.x.val().function;
         self.y.next.id = self.x.val().id;
-    }
-}
-
-impl<const LK: usize> Default for BurstSend<LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            out: Default::default(),
-            second: Default::default(),
-            first: Default::default(),
-            border: Constant::new(border(LK).into()),
-            page: Default::default(),
-            page_on: Default::default(),
-            one: Constant::new(1u64.into()),
-            bumped: Default::default(),
-            open: Default::default(),
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::pay::PayFin;
 use super::RdState;
 use crate::prim::ram::{Ram, RamAsync};
 use crate::prim::rotate::ByteRotatePipe;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Progress of an id: zero whenever no beat of its command has come yet.
@@ -24,7 +25,7 @@ pub struct Progress {
 }
 
 /// The R channel's pipeline. It never stalls; after reset it clears its tables for 256 cycles first.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -87,11 +88,16 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     we4: DFF<Bits<K>>,
     row1_4: DFF<Bits<K>>,
     row4: DFF<Bits<13>>,
+    #[init(Constant::new((!0u64 >> (64 - K)).into()))]
     ones: Constant<Bits<K>>,
+    #[init(Constant::new(0u64.into()))]
     zero: Constant<Bits<LK>>,
+    #[init(Constant::new(0u64.into()))]
     zeros: Constant<Bits<K>>,
     /// log2 of the beats per row, and the beats per row less one.
+    #[init(Constant::new((6 - LK as u64).into()))]
     beats: Constant<Bits<3>>,
+    #[init(Constant::new(((1u64 << (6 - LK)) - 1).into()))]
     subs: Constant<Bits<9>>,
     ready: Signal<Local, Bit>,
     known: Signal<Local, Progress>,
@@ -113,94 +119,6 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     back: Signal<Local, Bits<LK>>,
     turned: Signal<Local, Bits<K>>,
     small3: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Landing<W, K, LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            r_valid: Default::default(),
-            r_ready: Default::default(),
-            r_id: Default::default(),
-            r_data: Default::default(),
-            r_resp: Default::default(),
-            open: Default::default(),
-            open_id: Default::default(),
-            open_state: Default::default(),
-            asm_we: Default::default(),
-            asm_row1: Default::default(),
-            asm_addr: Default::default(),
-            asm_data: Default::default(),
-            row_en: Default::default(),
-            row_addr: Default::default(),
-            row_sub: Default::default(),
-            row_data: Default::default(),
-            small_fin: Default::default(),
-            small_tag: Default::default(),
-            small_err: Default::default(),
-            pay_fin: Default::default(),
-            pay: Default::default(),
-            finish: Default::default(),
-            finish_color: Default::default(),
-            finish_err: Default::default(),
-            states: Default::default(),
-            counts: Default::default(),
-            rotate: Default::default(),
-            cleared: Default::default(),
-            v0: Default::default(),
-            id0: Default::default(),
-            data0: Default::default(),
-            err0: Default::default(),
-            v1: Default::default(),
-            id1: Default::default(),
-            data1: Default::default(),
-            err1: Default::default(),
-            v2: Default::default(),
-            id2: Default::default(),
-            data2: Default::default(),
-            state2: Default::default(),
-            count2: Default::default(),
-            last2: Default::default(),
-            err2: Default::default(),
-            v3: Default::default(),
-            id3: Default::default(),
-            mask3: Default::default(),
-            shift3: Default::default(),
-            row3: Default::default(),
-            color3: Default::default(),
-            last3: Default::default(),
-            err3: Default::default(),
-            we4: Default::default(),
-            row1_4: Default::default(),
-            row4: Default::default(),
-            ones: Constant::new((!0u64 >> (64 - K)).into()),
-            zero: Constant::new(0u64.into()),
-            zeros: Constant::new(0u64.into()),
-            beats: Constant::new((6 - LK as u64).into()),
-            subs: Constant::new(((1u64 << (6 - LK)) - 1).into()),
-            ready: Default::default(),
-            known: Default::default(),
-            step: Default::default(),
-            last: Default::default(),
-            lo: Default::default(),
-            nhi: Default::default(),
-            first2: Default::default(),
-            small2: Default::default(),
-            shift2: Default::default(),
-            lo2: Default::default(),
-            nhi2: Default::default(),
-            tag2: Default::default(),
-            ring: Default::default(),
-            start: Default::default(),
-            row: Default::default(),
-            start13: Default::default(),
-            sub: Default::default(),
-            back: Default::default(),
-            turned: Default::default(),
-            small3: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK> {

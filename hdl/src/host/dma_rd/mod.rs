@@ -14,6 +14,7 @@ use crate::prim::mux::OneHotMux;
 use crate::prim::row_ram::RowRam;
 use landing::Landing;
 use pay::PayPort;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 use small::SmallPort;
 
@@ -44,7 +45,8 @@ pub const SMALL_TAGS: [(u64, u64); 5] = [(112, 8), (0, 64), (64, 32), (96, 16), 
 pub const STATS: &[&str] = &["reads", "read_errors"];
 
 /// `W` bits and `K` = 2^`LK` bytes per beat.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while reads are in flight: their beats would land in the next life (quiesce first).
@@ -80,6 +82,7 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     /// All reads accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
     pub quiesced: Signal<Out, Bit>,
     pub stat: Signal<Out, Bits<2>>,
+    #[init(SMALL_TAGS.map(|(base, tags)| SmallPort::new(base, tags, LK)))]
     small: [SmallPort; 5],
     pay: PayPort<LK>,
     landing: Landing<W, K, LK>,
@@ -97,68 +100,15 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     get_last: DFF<Bits<5>>,
     get_row: OneHotMux<Bits<9>, 5>,
     bad: DFF<Bit>,
+    #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
     hot: [Constant<Bits<6>>; 6],
+    #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
     hot5: [Constant<Bits<5>>; 5],
     wanted: Signal<Local, Bits<6>>,
     start: Signal<Local, Bit>,
     getting: Signal<Local, Bits<5>>,
     clear: Signal<Local, Bit>,
     state: Signal<Local, RdState>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for DmaRead<W, K, LK> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            ar_valid: Default::default(),
-            ar_ready: Default::default(),
-            ar_id: Default::default(),
-            ar_addr: Default::default(),
-            ar_len: Default::default(),
-            ar_user: Default::default(),
-            r_valid: Default::default(),
-            r_ready: Default::default(),
-            r_id: Default::default(),
-            r_data: Default::default(),
-            r_resp: Default::default(),
-            r_last: Default::default(),
-            s_small: Default::default(),
-            m_small: Default::default(),
-            s_pay: Default::default(),
-            m_pay_done: Default::default(),
-            asm_we: Default::default(),
-            asm_row1: Default::default(),
-            asm_addr: Default::default(),
-            asm_data: Default::default(),
-            quiesce: Default::default(),
-            quiesced: Default::default(),
-            stat: Default::default(),
-            small: SMALL_TAGS.map(|(base, tags)| SmallPort::new(base, tags, LK)),
-            pay: Default::default(),
-            landing: Default::default(),
-            drain: Default::default(),
-            cut: Default::default(),
-            split: Default::default(),
-            rows: Default::default(),
-            pick: Default::default(),
-            pick_last: Default::default(),
-            pick_cmd: Default::default(),
-            pick_state: Default::default(),
-            get: Default::default(),
-            get_last: Default::default(),
-            get_row: Default::default(),
-            bad: Default::default(),
-            hot: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
-            hot5: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
-            wanted: Default::default(),
-            start: Default::default(),
-            getting: Default::default(),
-            clear: Default::default(),
-            state: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK> {

@@ -5,6 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{PayCmd, PayDone};
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// A payload read whose last beat has come.
@@ -20,7 +21,7 @@ pub struct PayFin {
 
 /// AXI ids 0 to 127 belong to payload reads. An id stays taken until its `PayDone` has left, so the FIFO of those
 /// always has room.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct PayPort<const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -44,7 +45,9 @@ pub struct PayPort<const LK: usize> {
     rq_valid: DFF<Bit>,
     rq: DFF<BurstCmd>,
     rq_state: DFF<RdState>,
+    #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
+    #[init(Constant::new((!0u64 << LK).into()))]
     aligned: Constant<Bits<64>>,
     open: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
@@ -61,49 +64,6 @@ pub struct PayPort<const LK: usize> {
     row: Signal<Local, Bits<18>>,
     full: Signal<Local, Bit>,
     back: Signal<Local, Bit>,
-}
-
-impl<const LK: usize> Default for PayPort<LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            req_valid: Default::default(),
-            req: Default::default(),
-            req_state: Default::default(),
-            req_take: Default::default(),
-            fin_valid: Default::default(),
-            fin: Default::default(),
-            mark: Default::default(),
-            clear: Default::default(),
-            free: Default::default(),
-            done: Default::default(),
-            front: Default::default(),
-            filled: Default::default(),
-            rq_valid: Default::default(),
-            rq: Default::default(),
-            rq_state: Default::default(),
-            lk: Constant::new((LK as u64).into()),
-            aligned: Constant::new((!0u64 << LK).into()),
-            open: Default::default(),
-            take: Default::default(),
-            iova: Default::default(),
-            len: Default::default(),
-            dst: Default::default(),
-            off: Default::default(),
-            less: Default::default(),
-            tail: Default::default(),
-            last: Default::default(),
-            hi: Default::default(),
-            nhi: Default::default(),
-            base: Default::default(),
-            row: Default::default(),
-            full: Default::default(),
-            back: Default::default(),
-        }
-    }
 }
 
 impl<const LK: usize> Logic for PayPort<LK> {

@@ -7,6 +7,7 @@ use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{RdCmd, RdRow};
 use crate::prim::ram::RamAsync;
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
 /// What a tag stands for.
@@ -34,7 +35,11 @@ pub struct RowMeta {
 }
 
 /// Tags `base` to `base + tags - 1` (a power of two, aligned); four rows of the shared row buffer per tag.
-#[derive(LogicBlock)]
+///
+/// `base`, `tags`: AXI ids from 128 + `base` on; `lk`: log2 of the bytes per beat.
+#[derive(LogicBlock, BlockNew)]
+#[given(base: u64, tags: u64, lk: usize)]
+#[demand(tags.is_power_of_two() && (2..=64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= 128)]
 pub struct SmallPort {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -79,14 +84,23 @@ pub struct SmallPort {
     sent_valid: DFF<Bit>,
     sent: DFF<RowMeta>,
     credit: DFF<Bits<4>>,
+    #[init(Constant::new(base.into()))]
     tag_base: Constant<Bits<7>>,
+    #[init(Constant::new((tags - 1).into()))]
     tag_mask: Constant<Bits<6>>,
+    #[init(Constant::new((127 & !(tags - 1)).into()))]
     tag_upper: Constant<Bits<7>>,
+    #[init(Constant::new((4 * base).into()))]
     row_base: Constant<Bits<9>>,
+    #[init(Constant::new((4 * tags - 1).into()))]
     row_mask: Constant<Bits<9>>,
+    #[init(Constant::new(tags.into()))]
     tags: Constant<Bits<7>>,
+    #[init(Constant::new((4 * tags).into()))]
     rows: Constant<Bits<10>>,
+    #[init(Constant::new((6 - lk as u64).into()))]
     beats: Constant<Bits<4>>,
+    #[init(Constant::new(1u64.into()))]
     one: Constant<Bits<64>>,
     take: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
@@ -106,79 +120,6 @@ pub struct SmallPort {
     unset: Signal<Local, Bits<64>>,
     is_last: Signal<Local, Bit>,
     left: Signal<Local, Bit>,
-}
-
-impl SmallPort {
-    /// `tags` AXI ids from 128 + `base` on; `lk`: log2 of the bytes per beat.
-    pub fn new(base: u64, tags: u64, lk: usize) -> Self {
-        assert!(tags.is_power_of_two() && (2..=64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= 128);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            req_valid: Default::default(),
-            req: Default::default(),
-            req_state: Default::default(),
-            req_take: Default::default(),
-            fin_valid: Default::default(),
-            fin_tag: Default::default(),
-            fin_err: Default::default(),
-            get_valid: Default::default(),
-            get_row: Default::default(),
-            get_take: Default::default(),
-            row_data: Default::default(),
-            mark: Default::default(),
-            clear: Default::default(),
-            outlet: Default::default(),
-            front: Default::default(),
-            metas: Default::default(),
-            errs: Default::default(),
-            rq_valid: Default::default(),
-            rq: Default::default(),
-            rq_state: Default::default(),
-            tail: Default::default(),
-            row_tail: Default::default(),
-            tags_free: Default::default(),
-            rows_free: Default::default(),
-            done: Default::default(),
-            head: Default::default(),
-            cur_valid: Default::default(),
-            cur: Default::default(),
-            cur_row: Default::default(),
-            cur_left: Default::default(),
-            sent_valid: Default::default(),
-            sent: Default::default(),
-            credit: Default::default(),
-            tag_base: Constant::new(base.into()),
-            tag_mask: Constant::new((tags - 1).into()),
-            tag_upper: Constant::new((127 & !(tags - 1)).into()),
-            row_base: Constant::new((4 * base).into()),
-            row_mask: Constant::new((4 * tags - 1).into()),
-            tags: Constant::new(tags.into()),
-            rows: Constant::new((4 * tags).into()),
-            beats: Constant::new((6 - lk as u64).into()),
-            one: Constant::new(1u64.into()),
-            take: Default::default(),
-            load: Default::default(),
-            tail_on: Default::default(),
-            head_on: Default::default(),
-            row_on: Default::default(),
-            want: Default::default(),
-            want10: Default::default(),
-            open: Default::default(),
-            fin_here: Default::default(),
-            at_head: Default::default(),
-            start: Default::default(),
-            last: Default::default(),
-            fin_index: Default::default(),
-            fin_upper: Default::default(),
-            set: Default::default(),
-            unset: Default::default(),
-            is_last: Default::default(),
-            left: Default::default(),
-        }
-    }
 }
 
 impl Logic for SmallPort {

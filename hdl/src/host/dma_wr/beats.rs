@@ -2,11 +2,12 @@
 
 use super::WrJob;
 use crate::bus::{AxisSink, AxisSrc};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// The command in hand. `load` brings the next one in the cycle in which `free` is high: with the last beat of the one
 /// before, so that beats follow each other without gaps.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Beats<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -27,41 +28,13 @@ pub struct Beats<const W: usize, const K: usize, const LK: usize> {
     data: DFF<Bits<512>>,
     strobe: DFF<Bits<K>>,
     count: DFF<Bits<9>>,
+    #[init(Constant::new((W as u64).into()))]
     width: Constant<Bits<10>>,
     go: Signal<Local, Bit>,
     end_of_job: Signal<Local, Bit>,
     end_of_burst: Signal<Local, Bit>,
     valid: Signal<Local, Bit>,
     finished: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Beats<W, K, LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            load: Default::default(),
-            job: Default::default(),
-            short: Default::default(),
-            row: Default::default(),
-            strobes: Default::default(),
-            free: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            busy: Default::default(),
-            now: Default::default(),
-            is_small: Default::default(),
-            data: Default::default(),
-            strobe: Default::default(),
-            count: Default::default(),
-            width: Constant::new((W as u64).into()),
-            go: Default::default(),
-            end_of_job: Default::default(),
-            end_of_burst: Default::default(),
-            valid: Default::default(),
-            finished: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Beats<W, K, LK> {

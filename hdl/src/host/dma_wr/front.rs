@@ -5,10 +5,11 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::border;
 use crate::msg::WrCmd;
 use crate::stream::MsgSkid;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// One command per cycle, one cycle of latency.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct PayFront<const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -17,8 +18,11 @@ pub struct PayFront<const LK: usize> {
     inlet: MsgSkid<WrCmd>,
     v1: DFF<Bit>,
     job1: DFF<WrJob>,
+    #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
+    #[init(Constant::new((!0u64 << LK).into()))]
     aligned: Constant<Bits<64>>,
+    #[init(Constant::new(((1u64 << (border(LK) - LK as u64)) - 1).into()))]
     limit: Constant<Bits<8>>,
     iova: Signal<Local, Bits<64>>,
     len: Signal<Local, Bits<13>>,
@@ -30,33 +34,6 @@ pub struct PayFront<const LK: usize> {
     go1: Signal<Local, Bit>,
     last9: Signal<Local, Bits<9>>,
     room9: Signal<Local, Bits<9>>,
-}
-
-impl<const LK: usize> Default for PayFront<LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            inlet: Default::default(),
-            v1: Default::default(),
-            job1: Default::default(),
-            lk: Constant::new((LK as u64).into()),
-            aligned: Constant::new((!0u64 << LK).into()),
-            limit: Constant::new(((1u64 << (border(LK) - LK as u64)) - 1).into()),
-            iova: Default::default(),
-            len: Default::default(),
-            less: Default::default(),
-            top: Default::default(),
-            beats: Default::default(),
-            beat: Default::default(),
-            room: Default::default(),
-            go1: Default::default(),
-            last9: Default::default(),
-            room9: Default::default(),
-        }
-    }
 }
 
 impl<const LK: usize> Logic for PayFront<LK> {

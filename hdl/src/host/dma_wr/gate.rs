@@ -3,10 +3,11 @@
 
 use crate::bus::AxisSink;
 use crate::stream::AxisFifo;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Keeps the beats while the address is on its way, and registers the port.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct WGate<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -30,33 +31,6 @@ pub struct WGate<const W: usize, const K: usize> {
     load: Signal<Local, Bit>,
     addressed: Signal<Local, Bit>,
     out: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize> Default for WGate<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            aw_valid: Default::default(),
-            aw_ready: Default::default(),
-            w_valid: Default::default(),
-            w_ready: Default::default(),
-            w_data: Default::default(),
-            w_strb: Default::default(),
-            w_last: Default::default(),
-            queue: Default::default(),
-            valid: Default::default(),
-            data: Default::default(),
-            strb: Default::default(),
-            last: Default::default(),
-            ahead: Default::default(),
-            allowed: Default::default(),
-            load: Default::default(),
-            addressed: Default::default(),
-            out: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for WGate<W, K> {

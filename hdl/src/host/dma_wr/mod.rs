@@ -18,6 +18,7 @@ use beats::Beats;
 use front::PayFront;
 use gate::WGate;
 use resp::Responses;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// A write command ready for the arbiter.
@@ -41,7 +42,8 @@ pub struct WrJob {
 pub const STATS: &[&str] = &["writes", "write_errors"];
 
 /// `W` bits and `K` = 2^`LK` bytes per beat.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while writes are in flight (quiesce first).
@@ -86,14 +88,21 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     resp: Responses,
     drain: Quiesce,
     bad: DFF<Bit>,
+    #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
     hot: [Constant<Bits<4>>; 4],
+    #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
+    #[init(Constant::new((!0u64 << LK).into()))]
     aligned: Constant<Bits<64>>,
     /// Offsets of 16 bytes inside a beat.
+    #[init(Constant::new((0x30 & (K as u64 - 1)).into()))]
     granule: Constant<Bits<6>>,
     /// Strobes of the first 16, 32, 64 bytes, as far as a beat reaches.
+    #[init(strobes::<K>(16))]
     strobes16: Constant<Bits<K>>,
+    #[init(strobes::<K>(32))]
     strobes32: Constant<Bits<K>>,
+    #[init(strobes::<K>(64))]
     strobes64: Constant<Bits<K>>,
     wanted: Signal<Local, Bits<4>>,
     grant: Signal<Local, Bits<4>>,
@@ -111,71 +120,9 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     clear: Signal<Local, Bit>,
 }
 
-impl<const W: usize, const K: usize, const LK: usize> Default for DmaWrite<W, K, LK> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm");
-        let strobes = |bytes: usize| Constant::new((!0u64 >> (64 - bytes.min(K))).into());
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            aw_valid: Default::default(),
-            aw_ready: Default::default(),
-            aw_addr: Default::default(),
-            aw_len: Default::default(),
-            aw_user: Default::default(),
-            w_valid: Default::default(),
-            w_ready: Default::default(),
-            w_data: Default::default(),
-            w_strb: Default::default(),
-            w_last: Default::default(),
-            b_valid: Default::default(),
-            b_ready: Default::default(),
-            b_resp: Default::default(),
-            s_cmd: Default::default(),
-            s_data: Default::default(),
-            m_cmd_done: Default::default(),
-            s_small: Default::default(),
-            m_small_done: Default::default(),
-            quiesce: Default::default(),
-            quiesced: Default::default(),
-            stat: Default::default(),
-            front: Default::default(),
-            payload: Default::default(),
-            smalls: Default::default(),
-            marks: Default::default(),
-            pick: Default::default(),
-            pick_last: Default::default(),
-            pick_small: Default::default(),
-            turn: Default::default(),
-            beats: Default::default(),
-            split: Default::default(),
-            gate: Default::default(),
-            resp: Default::default(),
-            drain: Default::default(),
-            bad: Default::default(),
-            hot: std::array::from_fn(|i| Constant::new((1u64 << i).into())),
-            lk: Constant::new((LK as u64).into()),
-            aligned: Constant::new((!0u64 << LK).into()),
-            granule: Constant::new((0x30 & (K as u64 - 1)).into()),
-            strobes16: strobes(16),
-            strobes32: strobes(32),
-            strobes64: strobes(64),
-            wanted: Default::default(),
-            grant: Default::default(),
-            start: Default::default(),
-            is_pay: Default::default(),
-            row: Default::default(),
-            iova: Default::default(),
-            off: Default::default(),
-            len: Default::default(),
-            less: Default::default(),
-            last: Default::default(),
-            span: Default::default(),
-            job: Default::default(),
-            beyond: Default::default(),
-            clear: Default::default(),
-        }
-    }
+/// Enables of the first `bytes` bytes, or of the whole beat of `K`.
+fn strobes<const K: usize>(bytes: usize) -> Constant<Bits<K>> {
+    Constant::new((!0u64 >> (64 - bytes.min(K))).into())
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, LK> {

@@ -11,6 +11,7 @@ use crate::prim::slot::SlotMerge;
 use crate::records;
 use crate::stream::{AxisSlice, MsgFifo, MsgSlice};
 use ferric_abi::csr;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What bit i of `stat` counts.
@@ -24,7 +25,10 @@ struct Address {
 }
 
 /// AXI4 write-only slave of `W` data bits, `K` = W / 8. Responses are always OKAY: writes are posted.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && 512 % W == 0 && W >= 64, "W is 64 to 512, K is W / 8")]
+#[demand((csr::DB_SQ % 32, csr::DB_RQ, csr::DB_CQ, csr::DB_EQ) == (0, csr::DB_SQ + 8, csr::DB_SQ + 16, csr::DB_SQ + 24))]
+#[demand((csr::DB_WQE % csr::DB_WQE_SIZE, csr::DB_WQE_SIZE) == (0, 0x1000))]
 pub struct Doorbell<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -66,10 +70,14 @@ pub struct Doorbell<const W: usize, const K: usize> {
     strobes: DFF<Bits<64>>,
     answers: DFF<Bits<4>>,
     counts: DFF<Bits<3>>,
+    #[init(Constant::new((K / 8 - 1).to_bits()))]
     lane_mask: Constant<Bits<3>>,
     /// Beats of a line less one.
+    #[init(Constant::new((512 / W - 1).to_bits()))]
     line_beats: Constant<Bits<4>>,
+    #[init(Constant::new(u64::from(csr::DB_SQ >> 5).to_bits()))]
     db_page: Constant<Bits<11>>,
+    #[init(Constant::new(u64::from(csr::DB_WQE >> 12).to_bits()))]
     wqe_page: Constant<Bits<4>>,
     /// Every queue had room for one more than this in the last cycle.
     room: DFF<Bit>,
@@ -88,72 +96,6 @@ pub struct Doorbell<const W: usize, const K: usize> {
     kind: Signal<Local, Bits<2>>,
     message: Signal<Local, DoorbellMsg>,
     wqe: Signal<Local, WqeDoorbell>,
-}
-
-impl<const W: usize, const K: usize> Default for Doorbell<W, K> {
-    fn default() -> Self {
-        assert!(W == 8 * K && 512 % W == 0 && W >= 64, "W is 64 to 512, K is W / 8");
-        assert_eq!((csr::DB_SQ % 32, csr::DB_RQ, csr::DB_CQ, csr::DB_EQ), (0, csr::DB_SQ + 8, csr::DB_SQ + 16, csr::DB_SQ + 24));
-        assert_eq!((csr::DB_WQE % csr::DB_WQE_SIZE, csr::DB_WQE_SIZE), (0, 0x1000));
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            aw_valid: Default::default(),
-            aw_ready: Default::default(),
-            aw_addr: Default::default(),
-            aw_len: Default::default(),
-            w_valid: Default::default(),
-            w_ready: Default::default(),
-            w_data: Default::default(),
-            w_strb: Default::default(),
-            w_last: Default::default(),
-            b_valid: Default::default(),
-            b_ready: Default::default(),
-            b_resp: Default::default(),
-            m_sq: Default::default(),
-            m_rq: Default::default(),
-            m_cq: Default::default(),
-            m_eq: Default::default(),
-            m_wqe: Default::default(),
-            stat: Default::default(),
-            aw: Default::default(),
-            w: Default::default(),
-            sq: Default::default(),
-            rq: Default::default(),
-            cq: Default::default(),
-            eq: Default::default(),
-            wqes: Default::default(),
-            merge_data: Default::default(),
-            merge_strb: Default::default(),
-            lanes: Default::default(),
-            record: Default::default(),
-            beats: Default::default(),
-            line: Default::default(),
-            strobes: Default::default(),
-            addr: Default::default(),
-            data: Default::default(),
-            strb: Default::default(),
-            answers: Default::default(),
-            counts: Default::default(),
-            lane_mask: Constant::new((K / 8 - 1).to_bits()),
-            line_beats: Constant::new((512 / W - 1).to_bits()),
-            db_page: Constant::new(u64::from(csr::DB_SQ >> 5).to_bits()),
-            wqe_page: Constant::new(u64::from(csr::DB_WQE >> 12).to_bits()),
-            room: Default::default(),
-            take: Default::default(),
-            finish: Default::default(),
-            head: Default::default(),
-            beats_next: Default::default(),
-            function_high: Default::default(),
-            lane: Default::default(),
-            wanted: Default::default(),
-            is_db: Default::default(),
-            is_wqe: Default::default(),
-            kind: Default::default(),
-            message: Default::default(),
-            wqe: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {

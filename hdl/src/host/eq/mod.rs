@@ -17,6 +17,7 @@ use crate::prim::sum::Sum;
 use crate::records::{EqCtx, Eqe};
 use crate::stream::{MsgFifo, MsgSlice};
 use report::EventReporter;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What bit i of `stat` counts. `eq_bad`: event for a queue that does not exist.
@@ -66,7 +67,7 @@ struct Entry {
 }
 
 /// Event-queue unit for `2^LQ` queues. Ports of `s_req`: completions, asynchronous events.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct EventWriter<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the table (`2^LQ` cycles).
@@ -108,8 +109,11 @@ pub struct EventWriter<const LQ: usize> {
     act_op: DFF<Op>,
     act_row: DFF<EqCtx>,
     act_facts: DFF<Facts>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
     outside: Constant<Bits<24>>,
+    #[init(Constant::new(((1u64 << LQ) - 1).to_bits()))]
     boot_last: Constant<Bits<LQ>>,
+    #[init(Constant::new(EqCtx::default()))]
     zero_row: Constant<EqCtx>,
     // Select
     op_req0: Signal<Local, Op>,
@@ -157,97 +161,6 @@ pub struct EventWriter<const LQ: usize> {
     counted: Signal<Local, Bits<7>>,
     placed: Signal<Local, Entry>,
     leaving: Signal<Local, Entry>,
-}
-
-impl<const LQ: usize> Default for EventWriter<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_req: Default::default(),
-            s_db: Default::default(),
-            m_wr: Default::default(),
-            s_done: Default::default(),
-            m_msix: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            stat: Default::default(),
-            reqs: Default::default(),
-            db: Default::default(),
-            line: Default::default(),
-            table_ram: Default::default(),
-            entries: Default::default(),
-            entry_bits: Default::default(),
-            reporter: Default::default(),
-            entry: Default::default(),
-            eqe: Default::default(),
-            entry_offset: Default::default(),
-            place: Default::default(),
-            entry_valid: Default::default(),
-            counts: Default::default(),
-            pick: Default::default(),
-            ops: Default::default(),
-            last: Default::default(),
-            booting: Default::default(),
-            boot: Default::default(),
-            locked: Default::default(),
-            row_valid: Default::default(),
-            row_op: Default::default(),
-            look_valid: Default::default(),
-            look_op: Default::default(),
-            look_row: Default::default(),
-            act_valid: Default::default(),
-            act_op: Default::default(),
-            act_row: Default::default(),
-            act_facts: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
-            boot_last: Constant::new(((1u64 << LQ) - 1).to_bits()),
-            zero_row: Constant::new(EqCtx::default()),
-            op_req0: Default::default(),
-            op_req1: Default::default(),
-            op_db: Default::default(),
-            op_ctl: Default::default(),
-            ids: Default::default(),
-            row_id: Default::default(),
-            look_id: Default::default(),
-            act_id: Default::default(),
-            queue: Default::default(),
-            row_queue: Default::default(),
-            look_queue: Default::default(),
-            act_queue: Default::default(),
-            free_of_hazard: Default::default(),
-            room: Default::default(),
-            can_req0: Default::default(),
-            can_req1: Default::default(),
-            can_db: Default::default(),
-            can_ctl: Default::default(),
-            req: Default::default(),
-            picked: Default::default(),
-            picked_id: Default::default(),
-            facts: Default::default(),
-            lrow: Default::default(),
-            excess: Default::default(),
-            producer: Default::default(),
-            slot_mask: Default::default(),
-            slot: Default::default(),
-            wraps: Default::default(),
-            op: Default::default(),
-            kind: Default::default(),
-            row: Default::default(),
-            new_row: Default::default(),
-            fact: Default::default(),
-            size: Default::default(),
-            full: Default::default(),
-            producer_old: Default::default(),
-            producer_next: Default::default(),
-            write: Default::default(),
-            issue: Default::default(),
-            interrupt: Default::default(),
-            counted: Default::default(),
-            placed: Default::default(),
-            leaving: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for EventWriter<LQ> {

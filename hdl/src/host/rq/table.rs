@@ -12,6 +12,7 @@ use crate::prim::mux::OneHotMux;
 use crate::prim::ram::Ram;
 use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -49,7 +50,7 @@ struct Facts {
     offset: Bits<24>,
 }
 
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct RqTable<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -90,9 +91,13 @@ pub(super) struct RqTable<const LQ: usize> {
     act_op: DFF<Op>,
     act_row: DFF<RingCtx>,
     act_facts: DFF<Facts>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
     outside: Constant<Bits<24>>,
+    #[init(Constant::new(((1u64 << LQ) - 1).to_bits()))]
     boot_last: Constant<Bits<LQ>>,
+    #[init(Constant::new(BUFFERS.to_bits()))]
     all_buffers: Constant<Bits<7>>,
+    #[init(Constant::new(RingCtx::default()))]
     zero_row: Constant<RingCtx>,
     // Select
     op_db: Signal<Local, Op>,
@@ -148,105 +153,6 @@ pub(super) struct RqTable<const LQ: usize> {
     job: Signal<Local, RqJob>,
     flush_out: Signal<Local, RqFlush>,
     ctl_row: Signal<Local, RingCtx>,
-}
-
-impl<const LQ: usize> Default for RqTable<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_db: Default::default(),
-            s_alloc: Default::default(),
-            s_cmd: Default::default(),
-            m_flush: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            m_job: Default::default(),
-            freed: Default::default(),
-            stat: Default::default(),
-            db: Default::default(),
-            alloc: Default::default(),
-            cmd: Default::default(),
-            active: Default::default(),
-            flushes: Default::default(),
-            line: Default::default(),
-            jobs: Default::default(),
-            table_ram: Default::default(),
-            pick: Default::default(),
-            ops: Default::default(),
-            last: Default::default(),
-            booting: Default::default(),
-            boot: Default::default(),
-            locked: Default::default(),
-            keep_active: Default::default(),
-            buffers: Default::default(),
-            patience: Default::default(),
-            row_valid: Default::default(),
-            row_op: Default::default(),
-            look_valid: Default::default(),
-            look_op: Default::default(),
-            look_row: Default::default(),
-            act_valid: Default::default(),
-            act_op: Default::default(),
-            act_row: Default::default(),
-            act_facts: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
-            boot_last: Constant::new(((1u64 << LQ) - 1).to_bits()),
-            all_buffers: Constant::new(BUFFERS.to_bits()),
-            zero_row: Constant::new(RingCtx::default()),
-            op_db: Default::default(),
-            op_alloc: Default::default(),
-            op_cmd: Default::default(),
-            op_turn: Default::default(),
-            op_ctl: Default::default(),
-            ids: Default::default(),
-            row_id: Default::default(),
-            look_id: Default::default(),
-            act_id: Default::default(),
-            queue: Default::default(),
-            row_queue: Default::default(),
-            look_queue: Default::default(),
-            act_queue: Default::default(),
-            free_of_hazard: Default::default(),
-            room: Default::default(),
-            can_ctl: Default::default(),
-            can_db: Default::default(),
-            can_cmd: Default::default(),
-            can_alloc: Default::default(),
-            can_turn: Default::default(),
-            flush_room: Default::default(),
-            allocs_ahead: Default::default(),
-            buffer_ok: Default::default(),
-            req: Default::default(),
-            picked: Default::default(),
-            picked_id: Default::default(),
-            facts: Default::default(),
-            lrow: Default::default(),
-            excess: Default::default(),
-            slot_mask: Default::default(),
-            slot: Default::default(),
-            fetch_now: Default::default(),
-            row: Default::default(),
-            new_row: Default::default(),
-            fact: Default::default(),
-            op: Default::default(),
-            fetch_next: Default::default(),
-            fetch_old: Default::default(),
-            kind: Default::default(),
-            size: Default::default(),
-            within: Default::default(),
-            posted: Default::default(),
-            write: Default::default(),
-            enlist: Default::default(),
-            issue: Default::default(),
-            flush: Default::default(),
-            used: Default::default(),
-            back: Default::default(),
-            job: Default::default(),
-            flush_out: Default::default(),
-            ctl_row: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for RqTable<LQ> {

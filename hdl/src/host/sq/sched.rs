@@ -13,6 +13,7 @@ use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
 use crate::records::{RingCtx, WqeHead};
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What an operation does. Cmd: `SqCmd`. Direct: WQE-carrying doorbell. Turn: head of the active list.
@@ -59,7 +60,7 @@ struct Facts {
     offset: Bits<24>,
 }
 
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct SqSched<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -103,9 +104,13 @@ pub(super) struct SqSched<const LQ: usize> {
     act_op: DFF<Op>,
     act_row: DFF<RingCtx>,
     act_facts: DFF<Facts>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
     outside: Constant<Bits<24>>,
+    #[init(Constant::new(((1u64 << LQ) - 1).to_bits()))]
     boot_last: Constant<Bits<LQ>>,
+    #[init(Constant::new(BUFFERS.to_bits()))]
     all_buffers: Constant<Bits<8>>,
+    #[init(Constant::new(RingCtx::default()))]
     zero_row: Constant<RingCtx>,
     // Select
     op_cmd0: Signal<Local, Op>,
@@ -176,122 +181,6 @@ pub(super) struct SqSched<const LQ: usize> {
     job: Signal<Local, SqJob>,
     release_hold: Signal<Local, Bit>,
     ctl_row: Signal<Local, RingCtx>,
-}
-
-impl<const LQ: usize> Default for SqSched<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_db: Default::default(),
-            s_wqe: Default::default(),
-            s_cmd: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            m_job: Default::default(),
-            freed: Default::default(),
-            wqe_data: Default::default(),
-            wqe_taken: Default::default(),
-            stat: Default::default(),
-            cmds: Default::default(),
-            db: Default::default(),
-            wqe: Default::default(),
-            head: Default::default(),
-            active: Default::default(),
-            line: Default::default(),
-            jobs: Default::default(),
-            table_ram: Default::default(),
-            pick: Default::default(),
-            ops: Default::default(),
-            last: Default::default(),
-            booting: Default::default(),
-            boot: Default::default(),
-            locked: Default::default(),
-            keep_active: Default::default(),
-            buffers: Default::default(),
-            hold: Default::default(),
-            hold_busy: Default::default(),
-            row_valid: Default::default(),
-            row_op: Default::default(),
-            look_valid: Default::default(),
-            look_op: Default::default(),
-            look_row: Default::default(),
-            act_valid: Default::default(),
-            act_op: Default::default(),
-            act_row: Default::default(),
-            act_facts: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()),
-            boot_last: Constant::new(((1u64 << LQ) - 1).to_bits()),
-            all_buffers: Constant::new(BUFFERS.to_bits()),
-            zero_row: Constant::new(RingCtx::default()),
-            op_cmd0: Default::default(),
-            op_cmd1: Default::default(),
-            op_db: Default::default(),
-            op_direct: Default::default(),
-            op_turn: Default::default(),
-            op_ctl: Default::default(),
-            ids: Default::default(),
-            row_id: Default::default(),
-            look_id: Default::default(),
-            act_id: Default::default(),
-            queue: Default::default(),
-            row_queue: Default::default(),
-            look_queue: Default::default(),
-            act_queue: Default::default(),
-            free_of_hazard: Default::default(),
-            room: Default::default(),
-            can_ctl: Default::default(),
-            can_db: Default::default(),
-            can_cmd1: Default::default(),
-            can_cmd0: Default::default(),
-            can_direct: Default::default(),
-            can_turn: Default::default(),
-            req: Default::default(),
-            picked: Default::default(),
-            picked_id: Default::default(),
-            wqe_data_in: Default::default(),
-            next_index: Default::default(),
-            head_index: Default::default(),
-            facts: Default::default(),
-            lrow: Default::default(),
-            excess: Default::default(),
-            pending: Default::default(),
-            ahead: Default::default(),
-            wanted: Default::default(),
-            pend_over: Default::default(),
-            pend_low: Default::default(),
-            pend8: Default::default(),
-            fits8: Default::default(),
-            block_log: Default::default(),
-            block_mask: Default::default(),
-            in_block: Default::default(),
-            block_left: Default::default(),
-            block_rest: Default::default(),
-            slot_mask: Default::default(),
-            slot: Default::default(),
-            fetch_now: Default::default(),
-            row: Default::default(),
-            new_row: Default::default(),
-            fact: Default::default(),
-            op: Default::default(),
-            kind: Default::default(),
-            avail8: Default::default(),
-            take: Default::default(),
-            leaves_rest: Default::default(),
-            size: Default::default(),
-            within: Default::default(),
-            direct_ok: Default::default(),
-            at_once: Default::default(),
-            write: Default::default(),
-            enlist: Default::default(),
-            issue: Default::default(),
-            used: Default::default(),
-            back: Default::default(),
-            job: Default::default(),
-            release_hold: Default::default(),
-            ctl_row: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for SqSched<LQ> {

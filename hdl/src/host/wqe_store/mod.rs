@@ -6,13 +6,15 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::mux::IndexMux;
 use crate::prim::ram::{Ram, RamAsync};
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// `NB` = 2^`LB` buffers of a send or receive queue unit (LB up to 7), `LR` = LB + 3.
 ///
 /// `RdRow.tag` = fetch number (6 bits) | stride code << 6: row `r` of fetch `f` belongs to its request `r >> stride`,
 /// whose buffer the owner has written to the map.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(NB == 1 << LB && LR == LB + 3 && LB <= 7, "NB = 2^LB buffers, 2^LR rows")]
 pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all buffers become free.
@@ -67,6 +69,7 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     lane: IndexMux<Bits<128>, 4, 2>,
     booting: Signal<Local, Bit>,
     first: Signal<Local, Bits<384>>,
+    #[init(Constant::new((NB as u64).into()))]
     all: Constant<Bits<8>>,
     rd_tag: Signal<Local, Bits<8>>,
     stride: Signal<Local, Bits<2>>,
@@ -81,71 +84,6 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     read_granule: Signal<Local, Bits<5>>,
     read_go: Signal<Local, Bit>,
     row_word: Signal<Local, Bits<512>>,
-}
-
-impl<const NB: usize, const LB: usize, const LR: usize> Default for WqeStore<NB, LB, LR> {
-    fn default() -> Self {
-        assert!(NB == 1 << LB && LR == LB + 3 && LB <= 7, "NB = 2^LB buffers, 2^LR rows");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_rd: Default::default(),
-            s_read: Default::default(),
-            m_read: Default::default(),
-            s_free: Default::default(),
-            freed: Default::default(),
-            m_buffer: Default::default(),
-            map_we: Default::default(),
-            map_addr: Default::default(),
-            map_handle: Default::default(),
-            open_en: Default::default(),
-            open_done: Default::default(),
-            put_en: Default::default(),
-            put_handle: Default::default(),
-            put_data: Default::default(),
-            put_ready: Default::default(),
-            done: Default::default(),
-            err: Default::default(),
-            tag_done: Default::default(),
-            tag_err: Default::default(),
-            tag: Default::default(),
-            head_addr: Default::default(),
-            head: Default::default(),
-            sge: Default::default(),
-            rows: Default::default(),
-            heads: Default::default(),
-            map: Default::default(),
-            filled: Default::default(),
-            failed: Default::default(),
-            set_mask: Default::default(),
-            open_mask: Default::default(),
-            frees: Default::default(),
-            list: Default::default(),
-            boot: Default::default(),
-            reads: Default::default(),
-            answers: Default::default(),
-            look_valid: Default::default(),
-            look_err: Default::default(),
-            granule: Default::default(),
-            lane: Default::default(),
-            booting: Default::default(),
-            first: Default::default(),
-            rd_tag: Default::default(),
-            stride: Default::default(),
-            rd_row: Default::default(),
-            sub_mask: Default::default(),
-            sub: Default::default(),
-            wqe: Default::default(),
-            rd_data: Default::default(),
-            fill: Default::default(),
-            put_go: Default::default(),
-            read_handle: Default::default(),
-            read_granule: Default::default(),
-            read_go: Default::default(),
-            row_word: Default::default(),
-            all: Constant::new((NB as u64).into()),
-        }
-    }
 }
 
 impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, LB, LR> {

@@ -1,6 +1,7 @@
 //! The chain of free cells. One memory of successors serves the free list and the chains of all frames.
 
 use crate::prim::ram::RamAsync2;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Cells in the buffer.
@@ -11,7 +12,7 @@ pub const CELLS: usize = 512;
 /// Cells that leave one after the other stay linked, so a frame's chain needs no write at all: the successor of its cell i is
 /// its cell i+1. That also holds across an empty list, because the tail stays the cell that left last and the next
 /// chain is linked behind it. There must be one taker only, and it must finish a chain before it starts another.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct FreeList {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all cells are free again [`CELLS`] cycles later.
@@ -46,40 +47,8 @@ pub struct FreeList {
     left: Signal<Local, Bits<10>>,
     after: Signal<Local, Bits<10>>,
     empties: Signal<Local, Bit>,
+    #[init(Constant::new((CELLS as u64).to_bits()))]
     all: Constant<Bits<10>>,
-}
-
-impl Default for FreeList {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            available: Default::default(),
-            head: Default::default(),
-            pop: Default::default(),
-            splice: Default::default(),
-            splice_head: Default::default(),
-            splice_tail: Default::default(),
-            splice_count: Default::default(),
-            walk: Default::default(),
-            walk_next: Default::default(),
-            count: Default::default(),
-            init: Default::default(),
-            init_cell: Default::default(),
-            successors: Default::default(),
-            first: Default::default(),
-            tail: Default::default(),
-            free: Default::default(),
-            some: Default::default(),
-            ready: Default::default(),
-            step: Default::default(),
-            added: Default::default(),
-            left: Default::default(),
-            after: Default::default(),
-            empties: Default::default(),
-            all: Constant::new((CELLS as u64).to_bits()),
-        }
-    }
 }
 
 impl Logic for FreeList {

@@ -4,6 +4,7 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::CellRead;
 use crate::prim::keep_mask::RangeMask;
 use crate::stream::{AxisFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -18,7 +19,7 @@ pub enum State {
 
 /// Serves `CellRead` in order. The position after a read is kept, so that the next piece of the same frame starts there
 /// and not at the frame's head.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Reader<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -90,85 +91,16 @@ pub struct Reader<const W: usize, const K: usize> {
     last2: DFF<Bit>,
     lo2: DFF<Bits<8>>,
     hi2: DFF<Bits<8>>,
+    #[init(Constant::new(u64::from(K.trailing_zeros()).to_bits()))]
     lk: Constant<Bits<4>>,
+    #[init(Constant::new((K as u64 - 1).to_bits()))]
     lane_mask: Constant<Bits<15>>,
+    #[init(Constant::new((super::rows(K) as u64 - 1).to_bits()))]
     row_mask: Constant<Bits<14>>,
+    #[init(Constant::new((super::rows(K) as u64 - 1).to_bits()))]
     last_row: Constant<Bits<5>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     all_lanes: Constant<Bits<8>>,
-}
-
-impl<const W: usize, const K: usize> Default for Reader<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            m_free: Default::default(),
-            gone: Default::default(),
-            gone_handle: Default::default(),
-            walk: Default::default(),
-            walk_next: Default::default(),
-            read_cell: Default::default(),
-            read_row: Default::default(),
-            read_data: Default::default(),
-            queue: Default::default(),
-            free: Default::default(),
-            out: Default::default(),
-            range: Default::default(),
-            d_valid: Default::default(),
-            d_empty: Default::default(),
-            d_free: Default::default(),
-            d_handle: Default::default(),
-            d_index: Default::default(),
-            d_row: Default::default(),
-            d_lo: Default::default(),
-            d_hi: Default::default(),
-            d_left: Default::default(),
-            lane: Default::default(),
-            past: Default::default(),
-            stop: Default::default(),
-            end_lane: Default::default(),
-            end_row: Default::default(),
-            row_of: Default::default(),
-            row_in: Default::default(),
-            off: Default::default(),
-            d_go: Default::default(),
-            state: Default::default(),
-            known: Default::default(),
-            handle: Default::default(),
-            at: Default::default(),
-            index: Default::default(),
-            steps: Default::default(),
-            row: Default::default(),
-            left: Default::default(),
-            lo: Default::default(),
-            hi: Default::default(),
-            frees: Default::default(),
-            hit: Default::default(),
-            distance: Default::default(),
-            final_row: Default::default(),
-            issue: Default::default(),
-            finish: Default::default(),
-            used: Default::default(),
-            used_after: Default::default(),
-            room: Default::default(),
-            popped: Default::default(),
-            v1: Default::default(),
-            last1: Default::default(),
-            lo1: Default::default(),
-            hi1: Default::default(),
-            v2: Default::default(),
-            last2: Default::default(),
-            lo2: Default::default(),
-            hi2: Default::default(),
-            lk: Constant::new(u64::from(K.trailing_zeros()).to_bits()),
-            lane_mask: Constant::new((K as u64 - 1).to_bits()),
-            row_mask: Constant::new((super::rows(K) as u64 - 1).to_bits()),
-            last_row: Constant::new((super::rows(K) as u64 - 1).to_bits()),
-            all_lanes: Constant::new((K as u64).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for Reader<W, K> {

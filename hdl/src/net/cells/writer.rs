@@ -2,6 +2,7 @@
 
 use super::CellStore;
 use crate::prim::ram::RamAsync;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// A frame's cells: the chain from `head` to `tail`, `count` long. `overflow`: cells ran out under it.
@@ -18,7 +19,7 @@ const LG_WAITING: usize = 5;
 
 /// Takes a cell per 256 bytes while they last. Good frames become `commit`, all others give their cells back by `splice`,
 /// which nothing may delay.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Writer<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -57,46 +58,8 @@ pub struct Writer<const W: usize, const K: usize> {
     accept: DFF<Bit>,
     done: DFF<Bit>,
     no_room: DFF<Bit>,
+    #[init(Constant::new((super::rows(K) as u64 - 1).to_bits()))]
     last_row: Constant<Bits<5>>,
-}
-
-impl<const W: usize, const K: usize> Default for Writer<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            available: Default::default(),
-            head: Default::default(),
-            pop: Default::default(),
-            write_en: Default::default(),
-            write_cell: Default::default(),
-            write_row: Default::default(),
-            write_data: Default::default(),
-            chain: Default::default(),
-            splice: Default::default(),
-            commit: Default::default(),
-            waiting: Default::default(),
-            wptr: Default::default(),
-            rptr: Default::default(),
-            row: Default::default(),
-            cur: Default::default(),
-            closed: Default::default(),
-            fresh: Default::default(),
-            row_now: Default::default(),
-            now: Default::default(),
-            we: Default::default(),
-            we_cell: Default::default(),
-            we_row: Default::default(),
-            we_data: Default::default(),
-            judged: Default::default(),
-            give_back: Default::default(),
-            accept: Default::default(),
-            done: Default::default(),
-            no_room: Default::default(),
-            last_row: Constant::new((super::rows(K) as u64 - 1).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for Writer<W, K> {

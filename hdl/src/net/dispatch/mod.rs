@@ -6,13 +6,15 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::RxDesc;
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// log2 of the descriptors each way. Each stands for a frame with at least one cell: as many as cells never overflow.
 const LG_DESCS: usize = 9;
 
 /// Acknowledges and responses to the requester, everything else (requests, raw frames) to the responder, each in order.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(1 << LG_DESCS == crate::net::cells::CELLS)]
 pub struct Dispatch {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -24,23 +26,6 @@ pub struct Dispatch {
     req: MsgFifo<RxDesc, LG_DESCS>,
     opcode: Signal<Local, Bits<8>>,
     answers: Signal<Local, Bit>,
-}
-
-impl Default for Dispatch {
-    fn default() -> Self {
-        assert_eq!(1 << LG_DESCS, crate::net::cells::CELLS);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m_resp: Default::default(),
-            m_req: Default::default(),
-            resp: Default::default(),
-            req: Default::default(),
-            opcode: Default::default(),
-            answers: Default::default(),
-        }
-    }
 }
 
 impl Logic for Dispatch {

@@ -8,6 +8,7 @@ use crate::prim::keep_mask::{KeepLen, KeepMask};
 use crate::prim::lookup::Lookup;
 use crate::prim::pack::Slice;
 use crate::prim::xor_matrix::XorMatrix;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Cycles from the cycle in which the last beat is on the inputs to the one in which `crc` shows its result.
@@ -26,7 +27,9 @@ const UNDO: [usize; 10] = [1, 2, 3, 4, 8, 12, 16, 32, 48, 64];
 ///
 /// The frame starts with the Ethernet header. `keep` counts on the last beat (contiguous from bit 0) and must be all ones
 /// before. `crc` is complemented as sent, least significant byte first.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+// 15 beats must cover every masked byte (the last is BTH byte 4 of tagged IPv6), and `excess` is 7 bits.
+#[demand(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64")]
 pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the beats inside.
@@ -52,7 +55,9 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     // Stage 1: header fields and bytes beyond the end masked.
     keep_mask: KeepMask<W, K>,
     keep_len: KeepLen<K, 8>,
+    #[init(Lookup::new(|s| beat_mask(W, s, |(zeros, _)| zeros)))]
     zeros: Lookup<6, W>,
+    #[init(Lookup::new(|s| beat_mask(W, s, |(_, ones)| ones)))]
     ones: Lookup<6, W>,
     index: DFF<Bits<4>>,
     at: Signal<Local, Bits<4>>,
@@ -65,7 +70,9 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     last1: DFF<Bit>,
     valid1: DFF<Bit>,
     // Stage 2: partial sums.
+    #[init(std::array::from_fn(|p| Slice::new(p * K)))]
     slices: [Slice<W, K>; PARTS],
+    #[init(std::array::from_fn(partial::<K>))]
     matrices: [XorMatrix<K, 32>; PARTS],
     sums: [DFF<Bits<32>>; PARTS],
     excess: DFF<Bits<8>>,
@@ -74,6 +81,7 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     last2: DFF<Bit>,
     valid2: DFF<Bit>,
     // Stage 3: the shift register.
+    #[init(XorMatrix::of(|j| model::crc(1 << j, &vec![0; K]).into()))]
     advance: XorMatrix<32, 32>,
     base: Signal<Local, Bits<32>>,
     sum_low: Signal<Local, Bits<32>>,
@@ -81,10 +89,12 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     state: DFF<Bits<32>>,
     excess3: DFF<Bits<8>>,
     /// What the shift register holds behind a frame with its right ICRC, by zero bytes too many.
+    #[init(Lookup::of(|zeros| model::crc(!model::RESIDUE, &vec![0; zeros]).into()))]
     wanted: Lookup<7, 32>,
     wanted3: DFF<Bits<32>>,
     done3: DFF<Bit>,
     // Stages 4 and 5: zero bytes that were not part of the frame are taken back, two radix-4 digits a stage.
+    #[init(std::array::from_fn(|u| XorMatrix::of(move |j| model::undo(1 << j, UNDO[u]).into())))]
     undo: [XorMatrix<32, 32>; 10],
     digit0: Signal<Local, Bits<2>>,
     digit1: Signal<Local, Bits<2>>,
@@ -98,8 +108,14 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
     done4: DFF<Bit>,
     result: DFF<Bits<32>>,
     done5: DFF<Bit>,
+    #[init(Constant::new((K as u64).to_bits()))]
     width: Constant<Bits<8>>,
+    #[init(Constant::new((K as u64 + 4).to_bits()))]
     width4: Constant<Bits<8>>,
+    // The state is not advanced on a first beat, so the constant is the start state advanced by one beat.
+    #[init(std::array::from_fn(|vlan| {
+        Constant::new(u64::from(model::crc(model::start(vlan == 1), &vec![0; K])).to_bits())
+    }))]
     starts: [Constant<Bits<32>>; 2],
 }
 
@@ -111,84 +127,14 @@ fn beat_mask(width: usize, select: usize, pick: impl Fn((u8, u8)) -> u8) -> Vec<
         .collect()
 }
 
-impl<const W: usize, const K: usize, const LK: usize> Default for IcrcPipe<W, K, LK> {
-    fn default() -> Self {
-        // 15 beats must cover every masked byte (the last is BTH byte 4 of tagged IPv6), and `excess` is 7 bits.
-        assert!(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64");
-        // Part p covers bits p K .. (p + 1) K of the beat; its contribution is followed by the rest of the beat.
-        let part = |p: usize| XorMatrix::of(|j| {
-            let mut beat = vec![0u8; K];
-            let bit = p * K + j;
-            beat[bit / 8] = 1 << (bit % 8);
-            model::crc(0, &beat).into()
-        });
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            data: Default::default(),
-            keep: Default::default(),
-            first: Default::default(),
-            last: Default::default(),
-            valid: Default::default(),
-            vlan: Default::default(),
-            ipv6: Default::default(),
-            drop4: Default::default(),
-            crc: Default::default(),
-            crc_valid: Default::default(),
-            right: Default::default(),
-            right_valid: Default::default(),
-            keep_mask: Default::default(),
-            keep_len: Default::default(),
-            zeros: Lookup::new(|s| beat_mask(W, s, |(zeros, _)| zeros)),
-            ones: Lookup::new(|s| beat_mask(W, s, |(_, ones)| ones)),
-            index: Default::default(),
-            at: Default::default(),
-            select: Default::default(),
-            masked: Default::default(),
-            bytes: Default::default(),
-            strip: Default::default(),
-            first1: Default::default(),
-            vlan1: Default::default(),
-            last1: Default::default(),
-            valid1: Default::default(),
-            slices: std::array::from_fn(|p| Slice::new(p * K)),
-            matrices: std::array::from_fn(part),
-            sums: Default::default(),
-            excess: Default::default(),
-            first2: Default::default(),
-            vlan2: Default::default(),
-            last2: Default::default(),
-            valid2: Default::default(),
-            advance: XorMatrix::of(|j| model::crc(1 << j, &vec![0; K]).into()),
-            base: Default::default(),
-            sum_low: Default::default(),
-            sum_high: Default::default(),
-            state: Default::default(),
-            excess3: Default::default(),
-            wanted: Lookup::of(|zeros| model::crc(!model::RESIDUE, &vec![0; zeros]).into()),
-            wanted3: Default::default(),
-            done3: Default::default(),
-            undo: std::array::from_fn(|u| XorMatrix::of(move |j| model::undo(1 << j, UNDO[u]).into())),
-            digit0: Default::default(),
-            digit1: Default::default(),
-            digit2: Default::default(),
-            y0: Default::default(),
-            y1: Default::default(),
-            y2: Default::default(),
-            y3: Default::default(),
-            back: Default::default(),
-            excess4: Default::default(),
-            done4: Default::default(),
-            result: Default::default(),
-            done5: Default::default(),
-            width: Constant::new((K as u64).to_bits()),
-            width4: Constant::new((K as u64 + 4).to_bits()),
-            // The state is not advanced on a first beat, so the constant is the start state advanced by one beat.
-            starts: std::array::from_fn(|vlan| {
-                Constant::new(u64::from(model::crc(model::start(vlan == 1), &vec![0; K])).to_bits())
-            }),
-        }
-    }
+/// Part `p` covers bits p K .. (p + 1) K of the beat; its contribution is followed by the rest of the beat.
+fn partial<const K: usize>(p: usize) -> XorMatrix<K, 32> {
+    XorMatrix::of(|j| {
+        let mut beat = vec![0u8; K];
+        let bit = p * K + j;
+        beat[bit / 8] = 1 << (bit % 8);
+        model::crc(0, &beat).into()
+    })
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcPipe<W, K, LK> {

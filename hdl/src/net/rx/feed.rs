@@ -2,6 +2,7 @@
 
 use crate::prim::keep_mask::{KeepLen, LenMask};
 use crate::prim::ram::RamAsync;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What the ICRC must know of a frame. `stop`: first byte behind the IP packet, by the IP header's own length.
@@ -28,7 +29,7 @@ pub struct Ending {
 const LG: usize = 5;
 
 /// Beats leave one per cycle, never stalled; the ICRC's `last` is at `stop`, not at the frame's end.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Feed<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -99,85 +100,16 @@ pub struct Feed<const W: usize, const K: usize> {
     stop2: DFF<Bits<17>>,
     // Stage 3
     ending3: DFF<Ending>,
+    #[init(Constant::new((K as u64).to_bits()))]
     beat: Constant<Bits<17>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     beat15: Constant<Bits<15>>,
+    #[init(Constant::new(14u64.to_bits()))]
     least: Constant<Bits<15>>,
+    #[init(Constant::new((super::model::MAX_FRAME as u64).to_bits()))]
     most: Constant<Bits<15>>,
+    #[init(Constant::new(Bits::mask()))]
     full: Constant<Bits<K>>,
-}
-
-impl<const W: usize, const K: usize> Default for Feed<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            b_data: Default::default(),
-            b_keep: Default::default(),
-            b_last: Default::default(),
-            b_err: Default::default(),
-            b_valid: Default::default(),
-            flags: Default::default(),
-            flags_valid: Default::default(),
-            data: Default::default(),
-            first: Default::default(),
-            cell_last: Default::default(),
-            cell_valid: Default::default(),
-            icrc_keep: Default::default(),
-            icrc_last: Default::default(),
-            icrc_valid: Default::default(),
-            vlan: Default::default(),
-            ipv6: Default::default(),
-            ending: Default::default(),
-            mem_data: Default::default(),
-            mem_keep: Default::default(),
-            mem_last: Default::default(),
-            mem_err: Default::default(),
-            mem_flags: Default::default(),
-            wptr: Default::default(),
-            rptr: Default::default(),
-            fwptr: Default::default(),
-            frptr: Default::default(),
-            midway: Default::default(),
-            have: Default::default(),
-            next_flags: Default::default(),
-            go: Default::default(),
-            data1: Default::default(),
-            keep1: Default::default(),
-            last1: Default::default(),
-            err1: Default::default(),
-            first1: Default::default(),
-            valid1: Default::default(),
-            flags1: Default::default(),
-            rest1: Default::default(),
-            over1: Default::default(),
-            before1: Default::default(),
-            big1: Default::default(),
-            cut: Default::default(),
-            rest: Default::default(),
-            lanes: Default::default(),
-            count: Default::default(),
-            data2: Default::default(),
-            first2: Default::default(),
-            last2: Default::default(),
-            valid2: Default::default(),
-            ikeep2: Default::default(),
-            ilast2: Default::default(),
-            ivalid2: Default::default(),
-            vlan2: Default::default(),
-            ipv62: Default::default(),
-            end2: Default::default(),
-            err2: Default::default(),
-            big2: Default::default(),
-            len2: Default::default(),
-            stop2: Default::default(),
-            ending3: Default::default(),
-            beat: Constant::new((K as u64).to_bits()),
-            beat15: Constant::new((K as u64).to_bits()),
-            least: Constant::new(14u64.to_bits()),
-            most: Constant::new((super::model::MAX_FRAME as u64).to_bits()),
-            full: Constant::new(Bits::mask()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for Feed<W, K> {

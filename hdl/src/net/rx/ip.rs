@@ -5,6 +5,7 @@ use super::window::{Types, WINDOW_BITS};
 use crate::prim::pack::{BePick, Slice};
 use crate::records::{Ipv4, Ipv6};
 use ferric_abi::wire;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// From Ethernet to the last byte any field is taken from: 18 + 40 + 8 + 12 + 20.
@@ -39,7 +40,7 @@ pub struct IpFacts {
 }
 
 /// Window in; in the same cycle the flags, one cycle later everything below UDP.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct IpLayer {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -63,16 +64,25 @@ pub struct IpLayer {
     v4: Signal<Local, Bit>,
     v6: Signal<Local, Bit>,
     front: Signal<Local, Bits<FRONT>>,
+    #[init(Slice::new(14 * 8))]
     l3_plain: Slice<FRONT, L3>,
+    #[init(Slice::new(18 * 8))]
     l3_tagged: Slice<FRONT, L3>,
     l3: Signal<Local, Bits<L3>>,
     // IP fields, UDP header in place
+    #[init(BePick::of(&wire::Ipv4::LAYOUT, 0))]
     ip4: BePick<L3, Ipv4>,
+    #[init(BePick::of(&wire::Ipv6::LAYOUT, 0))]
     ip6: BePick<L3, Ipv6>,
+    #[init(Slice::new(20 * 8))]
     l4_v4: Slice<L3, L4>,
+    #[init(Slice::new(40 * 8))]
     l4_v6: Slice<L3, L4>,
+    #[init(Slice::new(8 * 8))]
     addr_v6: Slice<L3, 256>,
+    #[init(Slice::new(12 * 8))]
     src4: Slice<L3, 32>,
+    #[init(Slice::new(16 * 8))]
     dst4: Slice<L3, 32>,
     stop_base: Signal<Local, Bits<17>>,
     stop_ip: Signal<Local, Bits<17>>,
@@ -82,47 +92,6 @@ pub struct IpLayer {
     pairs1: [DFF<Bits<17>>; 5],
     words: [Signal<Local, Bits<16>>; 10],
     addr1: DFF<Bits<256>>,
-}
-
-impl Default for IpLayer {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            window: Default::default(),
-            window_valid: Default::default(),
-            types: Default::default(),
-            valid: Default::default(),
-            flags: Default::default(),
-            link: Default::default(),
-            facts: Default::default(),
-            l4: Default::default(),
-            addr: Default::default(),
-            pairs: Default::default(),
-            stage: Default::default(),
-            v4: Default::default(),
-            v6: Default::default(),
-            front: Default::default(),
-            l3_plain: Slice::new(14 * 8),
-            l3_tagged: Slice::new(18 * 8),
-            l3: Default::default(),
-            ip4: BePick::of(&wire::Ipv4::LAYOUT, 0),
-            ip6: BePick::of(&wire::Ipv6::LAYOUT, 0),
-            l4_v4: Slice::new(20 * 8),
-            l4_v6: Slice::new(40 * 8),
-            addr_v6: Slice::new(8 * 8),
-            src4: Slice::new(12 * 8),
-            dst4: Slice::new(16 * 8),
-            stop_base: Default::default(),
-            stop_ip: Default::default(),
-            facts1: Default::default(),
-            l4_1: Default::default(),
-            link1: Default::default(),
-            pairs1: Default::default(),
-            words: Default::default(),
-            addr1: Default::default(),
-        }
-    }
 }
 
 impl Logic for IpLayer {

@@ -4,6 +4,7 @@ use super::feed::Ending;
 use crate::msg::RxDesc;
 use crate::net::icrc::CHECK;
 use crate::prim::ram::RamAsync;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// [`Ending`] comes one cycle after the last beat; the ICRC's verdict is there [`CHECK`] after it.
@@ -24,7 +25,7 @@ pub struct Causes {
 }
 
 /// Joins the three in frame order; asks the cell buffer to keep or drop; makes the descriptor.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Judge {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -63,45 +64,6 @@ pub struct Judge {
     causes1: DFF<Causes>,
     events: Signal<Local, Bits<8>>,
     stat3: DFF<Bits<8>>,
-}
-
-impl Default for Judge {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            ending: Default::default(),
-            crc_right: Default::default(),
-            crc_valid: Default::default(),
-            parsed: Default::default(),
-            malformed: Default::default(),
-            parsed_valid: Default::default(),
-            verdict: Default::default(),
-            keep: Default::default(),
-            done: Default::default(),
-            done_ok: Default::default(),
-            done_no_room: Default::default(),
-            done_handle: Default::default(),
-            desc: Default::default(),
-            desc_valid: Default::default(),
-            stat: Default::default(),
-            descs: Default::default(),
-            raws: Default::default(),
-            bads: Default::default(),
-            wptr: Default::default(),
-            vptr: Default::default(),
-            dptr: Default::default(),
-            delay: Default::default(),
-            now: Default::default(),
-            right: Default::default(),
-            held: Default::default(),
-            raw: Default::default(),
-            bad: Default::default(),
-            causes1: Default::default(),
-            events: Default::default(),
-            stat3: Default::default(),
-        }
-    }
 }
 
 impl Logic for Judge {

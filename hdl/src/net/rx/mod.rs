@@ -15,6 +15,7 @@ use crate::msg::RxDesc;
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others.
@@ -33,7 +34,8 @@ pub const STATS: &[&str] = &[
 const LG_DESCS: usize = 9;
 
 /// Parses and checks at one beat per cycle; the MAC never waits.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(1 << LG_DESCS == crate::net::cells::CELLS)]
 pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -52,27 +54,6 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     icrc: IcrcPipe<W, K, LK>,
     judge: judge::Judge,
     descs: MsgFifo<RxDesc, LG_DESCS>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for RxFront<W, K, LK> {
-    fn default() -> Self {
-        assert_eq!(1 << LG_DESCS, crate::net::cells::CELLS);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            s_err: Default::default(),
-            m_cell: Default::default(),
-            m_desc: Default::default(),
-            stat: Default::default(),
-            window: Default::default(),
-            parser: Default::default(),
-            feed: Default::default(),
-            icrc: Default::default(),
-            judge: Default::default(),
-            descs: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {

@@ -11,6 +11,7 @@ use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::xor_matrix::XorMatrix;
 use crate::records::{Bth, Deth, Reth, Udp};
 use ferric_abi::wire;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Extended headers: RETH and immediate data at most.
@@ -30,7 +31,7 @@ pub struct Exts {
 }
 
 /// Window in, with it [`Flags`], after four cycles the descriptor. See `model.rs` for the meaning of each field.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Parser {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -47,13 +48,20 @@ pub struct Parser {
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
     // Stage 2: UDP and BTH, opcode
+    #[init(BePick::of(&wire::Udp::LAYOUT, 0))]
     udp: BePick<L4, Udp>,
+    #[init(BePick::of(&wire::Bth::LAYOUT, 8))]
     bth: BePick<L4, Bth>,
+    #[init(Slice::new(20 * 8))]
     ext: Slice<L4, EXT>,
+    #[init(Slice::new(0))]
     ports: Slice<L4, 32>,
+    #[init(Lookup::of(|opcode| Headers::of(opcode as u8).entry()))]
     by_opcode: Lookup<8, 13>,
     exts: Cast<Bits<13>, Exts>,
+    #[init(XorMatrix::of(|j| hash_column(0, j)))]
     hash_addr: XorMatrix<256, 32>,
+    #[init(XorMatrix::of(|j| hash_column(32, j)))]
     hash_ports: XorMatrix<32, 32>,
     link2: DFF<Link>,
     is_udp2: DFF<Bit>,
@@ -84,17 +92,24 @@ pub struct Parser {
     ext3: DFF<Bits<EXT>>,
     exts3: DFF<Exts>,
     // Stage 4
+    #[init(BePick::of(&wire::Reth::LAYOUT, 0))]
     reth: BePick<EXT, Reth>,
+    #[init(BePick::of(&wire::Deth::LAYOUT, 0))]
     deth: BePick<EXT, Deth>,
+    #[init(word(0))]
     word0: BePick<EXT, Bits<32>>,
+    #[init(word(8))]
     word8: BePick<EXT, Bits<32>>,
+    #[init(word(16))]
     word16: BePick<EXT, Bits<32>>,
     desc4: DFF<RxDesc>,
     bad4: DFF<Bit>,
     fold_high: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     sum_wrong: Signal<Local, Bit>,
+    #[init(Constant::new(20u64.to_bits()))]
     twenty: Constant<Bits<17>>,
+    #[init(Constant::new(RxDesc::default()))]
     blank: Constant<RxDesc>,
 }
 
@@ -108,71 +123,6 @@ fn hash_column(from: usize, j: usize) -> u128 {
     let mut bytes = [0; 36];
     bytes[from + j / 8] = 1 << (j % 8);
     crc(0, &bytes).into()
-}
-
-impl Default for Parser {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            window: Default::default(),
-            window_valid: Default::default(),
-            flags: Default::default(),
-            types: Default::default(),
-            desc: Default::default(),
-            malformed: Default::default(),
-            desc_valid: Default::default(),
-            ip: Default::default(),
-            valid: Default::default(),
-            udp: BePick::of(&wire::Udp::LAYOUT, 0),
-            bth: BePick::of(&wire::Bth::LAYOUT, 8),
-            ext: Slice::new(20 * 8),
-            ports: Slice::new(0),
-            by_opcode: Lookup::of(|opcode| Headers::of(opcode as u8).entry()),
-            exts: Default::default(),
-            hash_addr: XorMatrix::of(|j| hash_column(0, j)),
-            hash_ports: XorMatrix::of(|j| hash_column(32, j)),
-            link2: Default::default(),
-            is_udp2: Default::default(),
-            has_ports2: Default::default(),
-            roce_port2: Default::default(),
-            ip_payload2: Default::default(),
-            udp_len2: Default::default(),
-            bth2: Default::default(),
-            ext2: Default::default(),
-            exts2: Default::default(),
-            sum_a2: Default::default(),
-            sum_b2: Default::default(),
-            sum_c2: Default::default(),
-            hash_a2: Default::default(),
-            hash_p2: Default::default(),
-            link3: Default::default(),
-            roce3: Default::default(),
-            bad3: Default::default(),
-            pay3: Default::default(),
-            off3: Default::default(),
-            off_base: Default::default(),
-            sum3: Default::default(),
-            hash3: Default::default(),
-            hash_a: Default::default(),
-            hash_p: Default::default(),
-            bth3: Default::default(),
-            ext3: Default::default(),
-            exts3: Default::default(),
-            reth: BePick::of(&wire::Reth::LAYOUT, 0),
-            deth: BePick::of(&wire::Deth::LAYOUT, 0),
-            word0: word(0),
-            word8: word(8),
-            word16: word(16),
-            desc4: Default::default(),
-            bad4: Default::default(),
-            fold_high: Default::default(),
-            folded: Default::default(),
-            sum_wrong: Default::default(),
-            twenty: Constant::new(20u64.to_bits()),
-            blank: Constant::new(RxDesc::default()),
-        }
-    }
 }
 
 impl Logic for Parser {

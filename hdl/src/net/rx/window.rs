@@ -2,6 +2,7 @@
 
 use crate::prim::keep_mask::KeepMask;
 use crate::prim::slot::SlotMerge;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Bits of the header window.
@@ -21,7 +22,7 @@ pub struct Types {
 }
 
 /// Collects header windows at one beat per cycle. Bytes beyond the end of a short frame are zero.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Window<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
@@ -59,48 +60,10 @@ pub struct Window<const W: usize, const K: usize> {
     early1: DFF<Bit>,
     types1: DFF<Types>,
     next: Signal<Local, Bits<WINDOW_BITS>>,
+    #[init(Constant::new((super::model::WINDOW as u64 / K as u64 - 1).to_bits()))]
     final_slot: Constant<Bits<5>>,
+    #[init(Constant::new(((LENGTH_END as u64 - 1) / K as u64).to_bits()))]
     early_slot: Constant<Bits<5>>,
-}
-
-impl<const W: usize, const K: usize> Default for Window<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            data: Default::default(),
-            keep: Default::default(),
-            last: Default::default(),
-            err: Default::default(),
-            valid: Default::default(),
-            b_data: Default::default(),
-            b_keep: Default::default(),
-            b_last: Default::default(),
-            b_err: Default::default(),
-            b_valid: Default::default(),
-            window: Default::default(),
-            window_valid: Default::default(),
-            early: Default::default(),
-            types: Default::default(),
-            mask: Default::default(),
-            merge: Default::default(),
-            data1: Default::default(),
-            masked1: Default::default(),
-            keep1: Default::default(),
-            last1: Default::default(),
-            err1: Default::default(),
-            valid1: Default::default(),
-            slot: Default::default(),
-            seen: Default::default(),
-            acc: Default::default(),
-            complete: Default::default(),
-            early1: Default::default(),
-            types1: Default::default(),
-            next: Default::default(),
-            final_slot: Constant::new((super::model::WINDOW as u64 / K as u64 - 1).to_bits()),
-            early_slot: Constant::new(((LENGTH_END as u64 - 1) / K as u64).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for Window<W, K> {

@@ -7,6 +7,7 @@ use crate::msg::{CellRead, MoveOp, WrCmd};
 use crate::prim::keep_mask::{KeepMask, LenMask, RangeMask};
 use crate::prim::rotate::ByteRotate;
 use crate::stream::{AxisSlice, MsgFifo};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// How the beats of one move are realigned. Lane numbers, so K is at most 64.
@@ -24,7 +25,8 @@ pub struct Job {
 }
 
 /// The mover.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK && LK <= 6, "K is W / 8, a power of two, at most 64")]
 pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -57,7 +59,9 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     low: DFF<Bits<7>>,
     high: DFF<Bits<7>>,
     before: DFF<Bits<W>>,
+    #[init(Constant::new((K as u64).into()))]
     full: Constant<Bits<7>>,
+    #[init(Constant::new((K as u64 - 1).into()))]
     lanes: Constant<Bits<7>>,
     in_lane: Signal<Local, Bits<LK>>,
     out_lane: Signal<Local, Bits<LK>>,
@@ -76,61 +80,6 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     emit: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Mover<W, K, LK> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K == 1 << LK && LK <= 6, "K is W / 8, a power of two, at most 64");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_move: Default::default(),
-            m_cell: Default::default(),
-            s_cell: Default::default(),
-            m_cmd: Default::default(),
-            m_data: Default::default(),
-            cell_busy: Default::default(),
-            cmd_busy: Default::default(),
-            reading: Default::default(),
-            writing: Default::default(),
-            jobs: Default::default(),
-            out: Default::default(),
-            rotate: Default::default(),
-            wrapped: Default::default(),
-            wrapped_bits: Default::default(),
-            strobes: Default::default(),
-            fresh: Default::default(),
-            unsent: Default::default(),
-            extra: Default::default(),
-            turned: Default::default(),
-            turned_valid: Default::default(),
-            turned_emit: Default::default(),
-            turned_last: Default::default(),
-            turned_shift: Default::default(),
-            low: Default::default(),
-            high: Default::default(),
-            before: Default::default(),
-            full: Constant::new((K as u64).into()),
-            lanes: Constant::new((K as u64 - 1).into()),
-            in_lane: Default::default(),
-            out_lane: Default::default(),
-            iova: Default::default(),
-            off: Default::default(),
-            less: Default::default(),
-            in_end: Default::default(),
-            out_end: Default::default(),
-            take: Default::default(),
-            moves: Default::default(),
-            early: Default::default(),
-            shift: Default::default(),
-            same_beats: Default::default(),
-            advance: Default::default(),
-            step: Default::default(),
-            emit: Default::default(),
-            ended: Default::default(),
-            free: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {

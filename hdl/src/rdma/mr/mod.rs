@@ -13,6 +13,7 @@ use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
 use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Counters of the block, in `stat` bit order.
@@ -56,7 +57,8 @@ struct Bounded {
 }
 
 /// Key table of `2^LM` regions with a page-table cache; two requesters, answers in order per port.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((1..=16).contains(&LM), "the cache tag holds 16 bits of the region's number")]
 pub struct MemoryKeys<const LM: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -107,61 +109,8 @@ pub struct MemoryKeys<const LM: usize> {
     page_line: Signal<Local, Bits<49>>,
     sum: Sum<64>,
     bound_bad: Signal<Local, Bit>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()))]
     outside: Constant<Bits<24>>,
-}
-
-impl<const LM: usize> Default for MemoryKeys<LM> {
-    fn default() -> Self {
-        assert!((1..=16).contains(&LM), "the cache tag holds 16 bits of the region's number");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_req: Default::default(),
-            m_resp: Default::default(),
-            m_rd: Default::default(),
-            s_rd: Default::default(),
-            invalidate: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            stat: Default::default(),
-            input: Default::default(),
-            output: Default::default(),
-            regions: Default::default(),
-            line: Default::default(),
-            cache: Default::default(),
-            last: Default::default(),
-            b: Default::default(),
-            b_port: Default::default(),
-            b_valid: Default::default(),
-            c: Default::default(),
-            c_valid: Default::default(),
-            d: Default::default(),
-            d_valid: Default::default(),
-            ctl_read: Default::default(),
-            go: Default::default(),
-            take: Default::default(),
-            pick: Default::default(),
-            chosen: Default::default(),
-            excess: Default::default(),
-            allowed: Default::default(),
-            refused: Default::default(),
-            diff: Default::default(),
-            page: Default::default(),
-            rem: Default::default(),
-            rem64: Default::default(),
-            rem_high: Default::default(),
-            start: Default::default(),
-            va: Default::default(),
-            key_index: Default::default(),
-            b_index: Default::default(),
-            key_variant: Default::default(),
-            line_off: Default::default(),
-            page_line: Default::default(),
-            sum: Default::default(),
-            bound_bad: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()),
-        }
-    }
 }
 
 impl<const LM: usize> Logic for MemoryKeys<LM> {

@@ -4,14 +4,16 @@ use crate::msg::HdrOp;
 use crate::prim::pack::BePack;
 use crate::records::{Aeth, Bth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
 use ferric_abi::wire;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// Where the IP header is packed (untagged frame), and the transport header behind IPv4.
+/// Where the IP header is packed (untagged frame), the transport header behind IPv4, and what follows its BTH.
 const L3: usize = 14;
 const L4: usize = L3 + 20;
+const EXT: usize = L4 + 8 + 12;
 
 /// Header bytes of one op, byte 0 in the low bits, zeros behind `len`.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct HeaderImage {
     pub op: Signal<In, HdrOp>,
     pub path: Signal<In, PathCtx>,
@@ -21,15 +23,25 @@ pub(super) struct HeaderImage {
     pub checksum: Signal<In, Bits<16>>,
     pub image: Signal<Out, Bits<1024>>,
     pub len: Signal<Out, Bits<8>>,
+    #[init(BePack::of(&wire::Eth::LAYOUT, 0))]
     eth: BePack<1024, Eth>,
+    #[init(BePack::of(&wire::Vlan::LAYOUT, 14))]
     vlan: BePack<1024, Vlan>,
+    #[init(BePack::of(&wire::Ipv4::LAYOUT, L3))]
     ip4: BePack<1024, Ipv4>,
+    #[init(BePack::of(&wire::Ipv6::LAYOUT, L3))]
     ip6: BePack<1024, Ipv6>,
+    #[init(BePack::of(&wire::Udp::LAYOUT, L4))]
     udp: BePack<1024, Udp>,
+    #[init(BePack::of(&wire::Bth::LAYOUT, L4 + 8))]
     bth: BePack<1024, Bth>,
+    #[init(BePack::of(&wire::Reth::LAYOUT, EXT))]
     reth: BePack<1024, Reth>,
+    #[init(BePack::of(&wire::Aeth::LAYOUT, EXT))]
     aeth: BePack<1024, Aeth>,
+    #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT))]
     imm: BePack<1024, ImmDt>,
+    #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT + 16))]
     imm_reth: BePack<1024, ImmDt>,
     ethertype: Signal<Local, Bits<16>>,
     aeth_word: Signal<Local, Bits<32>>,
@@ -40,40 +52,6 @@ pub(super) struct HeaderImage {
     packet: Signal<Local, Bits<1024>>,
     base: Signal<Local, Bits<8>>,
     ext_len: Signal<Local, Bits<8>>,
-}
-
-impl Default for HeaderImage {
-    fn default() -> Self {
-        let ext = L4 + 8 + 12;
-        Self {
-            op: Default::default(),
-            path: Default::default(),
-            udp_len: Default::default(),
-            total_length: Default::default(),
-            checksum: Default::default(),
-            image: Default::default(),
-            len: Default::default(),
-            eth: BePack::of(&wire::Eth::LAYOUT, 0),
-            vlan: BePack::of(&wire::Vlan::LAYOUT, 14),
-            ip4: BePack::of(&wire::Ipv4::LAYOUT, L3),
-            ip6: BePack::of(&wire::Ipv6::LAYOUT, L3),
-            udp: BePack::of(&wire::Udp::LAYOUT, L4),
-            bth: BePack::of(&wire::Bth::LAYOUT, L4 + 8),
-            reth: BePack::of(&wire::Reth::LAYOUT, ext),
-            aeth: BePack::of(&wire::Aeth::LAYOUT, ext),
-            imm: BePack::of(&wire::ImmDt::LAYOUT, ext),
-            imm_reth: BePack::of(&wire::ImmDt::LAYOUT, ext + 16),
-            ethertype: Default::default(),
-            aeth_word: Default::default(),
-            tci: Default::default(),
-            class: Default::default(),
-            ext: Default::default(),
-            tail: Default::default(),
-            packet: Default::default(),
-            base: Default::default(),
-            ext_len: Default::default(),
-        }
-    }
 }
 
 impl Logic for HeaderImage {

@@ -13,6 +13,7 @@ use crate::records::PathCtx;
 use crate::stream::MsgSlice;
 use fetch::PathFetch;
 use image::HeaderImage;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Bytes of header RAM per slot.
@@ -29,7 +30,8 @@ pub const fn header_len(ipv6: bool, vlan: bool, ext: usize) -> usize {
 }
 
 /// Builds headers; two request ports with a path lookup each, one row per cycle.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K.is_power_of_two() && (8..=64).contains(&K), "K must be W / 8, 8 to 64")]
 pub struct HeaderBuilder<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all ops.
@@ -66,50 +68,12 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     last: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     load: Signal<Local, Bit>,
+    #[init(Constant::new((W as u64).to_bits()))]
     row_bits: Constant<Bits<10>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     row_bytes: Constant<Bits<8>>,
+    #[init(Constant::new(u64::from((SLOT_BYTES / K).trailing_zeros()).to_bits()))]
     slot_shift: Constant<Bits<3>>,
-}
-
-impl<const W: usize, const K: usize> Default for HeaderBuilder<W, K> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K.is_power_of_two() && (8..=64).contains(&K), "K must be W / 8, 8 to 64");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_op: Default::default(),
-            ctx: Default::default(),
-            hdr_we: Default::default(),
-            hdr_addr: Default::default(),
-            hdr_data: Default::default(),
-            m_ready: Default::default(),
-            fetch: Default::default(),
-            turn: Default::default(),
-            second: Default::default(),
-            op: Default::default(),
-            path: Default::default(),
-            udp_len: Default::default(),
-            abort: Default::default(),
-            total: Default::default(),
-            fold: Default::default(),
-            image: Default::default(),
-            out: Default::default(),
-            total_length: Default::default(),
-            folded: Default::default(),
-            checksum: Default::default(),
-            busy: Default::default(),
-            rows: Default::default(),
-            left: Default::default(),
-            addr: Default::default(),
-            done: Default::default(),
-            last: Default::default(),
-            finish: Default::default(),
-            load: Default::default(),
-            row_bits: Constant::new((W as u64).to_bits()),
-            row_bytes: Constant::new((K as u64).to_bits()),
-            slot_shift: Constant::new(u64::from((SLOT_BYTES / K).trailing_zeros()).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {

@@ -3,6 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TimerCmd, TimerEvent};
 use crate::prim::ram::Ram;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[cfg(test)]
@@ -17,7 +18,7 @@ pub struct TimerEntry {
 }
 
 /// Timers of `2^LQ` queue pairs, one looked at per cycle.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Timers<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous. The table is cleared in the `2^LQ` cycles after it.
@@ -45,34 +46,6 @@ pub struct Timers<const LQ: usize> {
     target: Signal<Local, Bits<LQ>>,
     late: Signal<Local, Bits<32>>,
     fire: Signal<Local, Bit>,
-}
-
-impl<const LQ: usize> Default for Timers<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            now: Default::default(),
-            s_cmd: Default::default(),
-            m_event: Default::default(),
-            mem: Default::default(),
-            clearing: Default::default(),
-            turn: Default::default(),
-            cmd: Default::default(),
-            cmd_valid: Default::default(),
-            scan: Default::default(),
-            addr1: Default::default(),
-            valid1: Default::default(),
-            addr2: Default::default(),
-            kind2: Default::default(),
-            hit2: Default::default(),
-            ev: Default::default(),
-            ev_valid: Default::default(),
-            target: Default::default(),
-            late: Default::default(),
-            fire: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for Timers<LQ> {

@@ -3,6 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead, TrackWrite};
 use crate::prim::sized::SizedRam;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[cfg(test)]
@@ -20,7 +21,8 @@ struct Kept {
 }
 
 /// Ring of 128 entries for each of `2^LQ` queue pairs. `LA` is `LQ` + 7.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(LA == LQ + 7, "LA must be LQ + 7")]
 pub struct Tracker<const LQ: usize, const LA: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -31,7 +33,9 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     /// The entry, one cycle after its read was accepted.
     pub m_entry: MsgSrc<TrackEntry>,
     /// Even and odd indices, so that an entry and the one behind are read together.
+    #[init(SizedRam::new(LA - 1))]
     even: SizedRam<Kept, LA>,
+    #[init(SizedRam::new(LA - 1))]
     odd: SizedRam<Kept, LA>,
     even_addr: DFF<Bits<LA>>,
     odd_addr: DFF<Bits<LA>>,
@@ -48,36 +52,6 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     behind: Signal<Local, Kept>,
     even_at: Signal<Local, Bits<LA>>,
     odd_at: Signal<Local, Bits<LA>>,
-}
-
-impl<const LQ: usize, const LA: usize> Default for Tracker<LQ, LA> {
-    fn default() -> Self {
-        assert_eq!(LA, LQ + 7, "LA must be LQ + 7");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_write: Default::default(),
-            s_read: Default::default(),
-            m_entry: Default::default(),
-            even: SizedRam::new(LA - 1),
-            odd: SizedRam::new(LA - 1),
-            even_addr: Default::default(),
-            odd_addr: Default::default(),
-            from_odd: Default::default(),
-            full: Default::default(),
-            write_slot: Default::default(),
-            read_slot: Default::default(),
-            read_queue: Default::default(),
-            pair: Default::default(),
-            pair_on: Default::default(),
-            accept: Default::default(),
-            kept: Default::default(),
-            entry: Default::default(),
-            behind: Default::default(),
-            even_at: Default::default(),
-            odd_at: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {

@@ -5,10 +5,12 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::stream::AxisSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// N packet streams into one, round robin per packet, one beat per cycle. `N` is 2 or more.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N >= 2, "an arbiter needs two inputs")]
 pub struct AxisArb<const W: usize, const K: usize, const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets a packet under way and drops what the output slice holds.
@@ -28,30 +30,6 @@ pub struct AxisArb<const W: usize, const K: usize, const N: usize> {
     offered: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const N: usize> Default for AxisArb<W, K, N> {
-    fn default() -> Self {
-        assert!(N >= 2, "an arbiter needs two inputs");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: std::array::from_fn(|_| Default::default()),
-            m: Default::default(),
-            grant: Default::default(),
-            inside: Default::default(),
-            pick: Default::default(),
-            data: Default::default(),
-            keep: Default::default(),
-            last: Default::default(),
-            out: Default::default(),
-            reqs: Default::default(),
-            hit: Default::default(),
-            offered: Default::default(),
-            moves: Default::default(),
-            ends: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const N: usize> Logic for AxisArb<W, K, N> {

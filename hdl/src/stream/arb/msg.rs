@@ -5,10 +5,12 @@ use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// N record streams into one, round robin, one record per cycle. `N` is 2 or more.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N >= 2, "an arbiter needs two inputs")]
 pub struct MsgArb<T: Synth, const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops what the output slice holds.
@@ -22,25 +24,6 @@ pub struct MsgArb<T: Synth, const N: usize> {
     out: MsgSlice<T>,
     hit: Signal<Local, Bits<N>>,
     offered: Signal<Local, Bit>,
-}
-
-impl<T: Synth, const N: usize> Default for MsgArb<T, N> {
-    fn default() -> Self {
-        assert!(N >= 2, "an arbiter needs two inputs");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: std::array::from_fn(|_| Default::default()),
-            m: Default::default(),
-            grant: Default::default(),
-            pick: Default::default(),
-            mux: Default::default(),
-            out: Default::default(),
-            reqs: Default::default(),
-            hit: Default::default(),
-            offered: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth, const N: usize> Logic for MsgArb<T, N> {

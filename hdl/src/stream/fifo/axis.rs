@@ -4,10 +4,13 @@ use crate::bus::{AxisSink, AxisSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::prim::ram::{AxisRam, LUT_RAM_MAX_A};
 use crate::stream::chaos;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// FIFO of `2^LG` packet beats (plus the output stages) with a fill level. `LG` is 1 to 15.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K, "K must be W / 8")]
+#[demand((1..=15).contains(&LG), "LG must be 1 to 15")]
 pub struct AxisFifo<const W: usize, const K: usize, const LG: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; empties the FIFO.
@@ -27,7 +30,9 @@ pub struct AxisFifo<const W: usize, const K: usize, const LG: usize> {
     b_data: DFF<Bits<W>>,
     b_keep: DFF<Bits<K>>,
     b_last: DFF<Bit>,
+    #[init(ChaosGate::new(chaos::next_seed()))]
     gate: ChaosGate,
+    #[init(Constant::new(LG > LUT_RAM_MAX_A))]
     deep: Constant<Bit>,
     wnext: Signal<Local, Bits<LG>>,
     rnext: Signal<Local, Bits<LG>>,
@@ -38,42 +43,6 @@ pub struct AxisFifo<const W: usize, const K: usize, const LG: usize> {
     pop: Signal<Local, Bit>,
     shown: Signal<Local, Bit>,
     a_leaves: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LG: usize> Default for AxisFifo<W, K, LG> {
-    fn default() -> Self {
-        assert_eq!(W, 8 * K, "K must be W / 8");
-        assert!((1..=15).contains(&LG), "LG must be 1 to 15");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            level: Default::default(),
-            mem: Default::default(),
-            wptr: Default::default(),
-            rptr: Default::default(),
-            full: Default::default(),
-            nonempty: Default::default(),
-            count: Default::default(),
-            a_valid: Default::default(),
-            b_valid: Default::default(),
-            b_data: Default::default(),
-            b_keep: Default::default(),
-            b_last: Default::default(),
-            gate: ChaosGate::new(chaos::next_seed()),
-            deep: Constant::new(LG > LUT_RAM_MAX_A),
-            wnext: Default::default(),
-            rnext: Default::default(),
-            wmeets: Default::default(),
-            rmeets: Default::default(),
-            push: Default::default(),
-            fetch: Default::default(),
-            pop: Default::default(),
-            shown: Default::default(),
-            a_leaves: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LG: usize> Logic for AxisFifo<W, K, LG> {

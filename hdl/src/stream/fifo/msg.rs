@@ -4,10 +4,12 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::prim::ram::{RamPass, LUT_RAM_MAX_A};
 use crate::stream::chaos;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// FIFO of `2^LG` records (plus the output stages) with a fill level. `LG` is 1 to 15.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((1..=15).contains(&LG), "LG must be 1 to 15")]
 pub struct MsgFifo<T: Synth, const LG: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; empties the FIFO.
@@ -25,7 +27,9 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     a_valid: DFF<Bit>,
     b_valid: DFF<Bit>,
     b_data: DFF<T>,
+    #[init(ChaosGate::new(chaos::next_seed()))]
     gate: ChaosGate,
+    #[init(Constant::new(LG > LUT_RAM_MAX_A))]
     deep: Constant<Bit>,
     wnext: Signal<Local, Bits<LG>>,
     rnext: Signal<Local, Bits<LG>>,
@@ -39,41 +43,6 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     pop: Signal<Local, Bit>,
     shown: Signal<Local, Bit>,
     a_leaves: Signal<Local, Bit>,
-}
-
-impl<T: Synth, const LG: usize> Default for MsgFifo<T, LG> {
-    fn default() -> Self {
-        assert!((1..=15).contains(&LG), "LG must be 1 to 15");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            level: Default::default(),
-            mem: Default::default(),
-            wptr: Default::default(),
-            rptr: Default::default(),
-            full: Default::default(),
-            nonempty: Default::default(),
-            count: Default::default(),
-            a_valid: Default::default(),
-            b_valid: Default::default(),
-            b_data: Default::default(),
-            gate: ChaosGate::new(chaos::next_seed()),
-            deep: Constant::new(LG > LUT_RAM_MAX_A),
-            wnext: Default::default(),
-            rnext: Default::default(),
-            wmeets: Default::default(),
-            rmeets: Default::default(),
-            push: Default::default(),
-            direct: Default::default(),
-            store: Default::default(),
-            fetch: Default::default(),
-            pop: Default::default(),
-            shown: Default::default(),
-            a_leaves: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {

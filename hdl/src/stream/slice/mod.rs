@@ -3,10 +3,11 @@
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::prim::chaos::ChaosGate;
 use crate::stream::chaos;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Register slice of a record stream.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct MsgSlice<T: Synth> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops both entries.
@@ -17,27 +18,10 @@ pub struct MsgSlice<T: Synth> {
     v0: DFF<Bit>,
     d1: DFF<T>,
     v1: DFF<Bit>,
+    #[init(ChaosGate::new(chaos::next_seed()))]
     gate: ChaosGate,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
-}
-
-impl<T: Synth> Default for MsgSlice<T> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            d0: Default::default(),
-            v0: Default::default(),
-            d1: Default::default(),
-            v1: Default::default(),
-            gate: ChaosGate::new(chaos::next_seed()),
-            go: Default::default(),
-            take: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth> Logic for MsgSlice<T> {
@@ -77,7 +61,7 @@ impl<T: Synth> Logic for MsgSlice<T> {
 /// One place that is filled only when the consumer waits: data pass through in the same cycle, ready is a register.
 ///
 /// For the inside of a block, in front of its registers: `m.valid` follows `s.valid` within the cycle.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct MsgSkid<T: Synth> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops the entry.
@@ -86,23 +70,9 @@ pub struct MsgSkid<T: Synth> {
     pub m: MsgSrc<T>,
     d: DFF<T>,
     v: DFF<Bit>,
+    #[init(ChaosGate::new(chaos::next_seed()))]
     gate: ChaosGate,
     any: Signal<Local, Bit>,
-}
-
-impl<T: Synth> Default for MsgSkid<T> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            d: Default::default(),
-            v: Default::default(),
-            gate: ChaosGate::new(chaos::next_seed()),
-            any: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth> Logic for MsgSkid<T> {
@@ -126,7 +96,8 @@ impl<T: Synth> Logic for MsgSkid<T> {
 }
 
 /// Register slice of a packet stream.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K, "K must be W / 8")]
 pub struct AxisSlice<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops both entries.
@@ -141,32 +112,10 @@ pub struct AxisSlice<const W: usize, const K: usize> {
     k1: DFF<Bits<K>>,
     l1: DFF<Bit>,
     v1: DFF<Bit>,
+    #[init(ChaosGate::new(chaos::next_seed()))]
     gate: ChaosGate,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize> Default for AxisSlice<W, K> {
-    fn default() -> Self {
-        assert_eq!(W, 8 * K, "K must be W / 8");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            d0: Default::default(),
-            k0: Default::default(),
-            l0: Default::default(),
-            v0: Default::default(),
-            d1: Default::default(),
-            k1: Default::default(),
-            l1: Default::default(),
-            v1: Default::default(),
-            gate: ChaosGate::new(chaos::next_seed()),
-            go: Default::default(),
-            take: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for AxisSlice<W, K> {

@@ -4,13 +4,15 @@ use crate::bus::{AxisSink, WideSrc};
 use crate::prim::keep_mask::{KeepLen, KeepMask};
 use crate::prim::slot::SlotMerge;
 use crate::stream::AxisSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Gathers each packet into one record, zero beyond its bytes, without gaps between packets.
 ///
 /// `len` is the packet's true length in bytes (below 2^16). What exceeds N/8 bytes is taken and forgotten: the consumer
 /// sees `len` > N/8.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N % 8 == 0 && K == 1 << (L - 1), "N must be whole bytes, L = log2(K) + 1")]
 pub struct BeatsToWide<const N: usize, const W: usize, const K: usize, const L: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops the packet under way.
@@ -28,29 +30,6 @@ pub struct BeatsToWide<const N: usize, const W: usize, const K: usize, const L: 
     first: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     before: Signal<Local, Bits<16>>,
-}
-
-impl<const N: usize, const W: usize, const K: usize, const L: usize> Default for BeatsToWide<N, W, K, L> {
-    fn default() -> Self {
-        assert!(N % 8 == 0 && K == 1 << (L - 1), "N must be whole bytes, L = log2(K) + 1");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            inp: Default::default(),
-            count: Default::default(),
-            mask: Default::default(),
-            merge: Default::default(),
-            record: Default::default(),
-            len: Default::default(),
-            slot: Default::default(),
-            done: Default::default(),
-            first: Default::default(),
-            open: Default::default(),
-            before: Default::default(),
-        }
-    }
 }
 
 impl<const N: usize, const W: usize, const K: usize, const L: usize> Logic for BeatsToWide<N, W, K, L> {

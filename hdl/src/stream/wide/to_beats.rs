@@ -4,12 +4,14 @@ use crate::bus::{AxisSrc, WideSink};
 use crate::prim::keep_mask::LenMask;
 use crate::prim::pack::{Resize, ShiftDown};
 use crate::stream::AxisSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Sends the first `len` bytes (1 to N/8) of each record as one packet, without gaps between packets.
 ///
 /// Bytes of the last beat beyond its `keep` are those of the record.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(N % 8 == 0 && K == 1 << (L - 1), "N must be whole bytes, L = log2(K) + 1")]
 pub struct WideToBeats<const N: usize, const W: usize, const K: usize, const L: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops the record under way.
@@ -21,36 +23,16 @@ pub struct WideToBeats<const N: usize, const W: usize, const K: usize, const L: 
     rest: DFF<Bits<16>>,
     busy: DFF<Bit>,
     low: Resize<N, W>,
+    #[init(ShiftDown::new(W))]
     shift: ShiftDown<N>,
     mask: LenMask<K, L>,
     out: AxisSlice<W, K>,
+    #[init(Constant::new(bits(K as u64)))]
     beat: Constant<Bits<16>>,
+    #[init(Constant::new(Bits::<K>::mask()))]
     all: Constant<Bits<K>>,
     last: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
-}
-
-impl<const N: usize, const W: usize, const K: usize, const L: usize> Default for WideToBeats<N, W, K, L> {
-    fn default() -> Self {
-        assert!(N % 8 == 0 && K == 1 << (L - 1), "N must be whole bytes, L = log2(K) + 1");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            m: Default::default(),
-            record: Default::default(),
-            rest: Default::default(),
-            busy: Default::default(),
-            low: Default::default(),
-            shift: ShiftDown::new(W),
-            mask: Default::default(),
-            out: Default::default(),
-            beat: Constant::new(bits(K as u64)),
-            all: Constant::new(Bits::<K>::mask()),
-            last: Default::default(),
-            free: Default::default(),
-        }
-    }
 }
 
 impl<const N: usize, const W: usize, const K: usize, const L: usize> Logic for WideToBeats<N, W, K, L> {

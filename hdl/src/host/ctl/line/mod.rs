@@ -3,6 +3,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::{WordPick, WordPut};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -18,7 +19,8 @@ enum State {
 ///
 /// The owner of the table sees `req` with `addr`, locks the row, answers once with `row_valid` and `row`, and keeps the
 /// row to itself until `done`, when it stores `new_row` if `we`. Any number of cycles may pass before `row_valid`.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand((1..=24).contains(&A), "a line number has 24 bits")]
 pub struct CtlLine<T: Synth, const A: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; drops the access in progress.
@@ -43,39 +45,11 @@ pub struct CtlLine<T: Synth, const A: usize> {
     answer: DFF<CtlResp>,
     pick: WordPick<T>,
     put: WordPut<T>,
+    #[init(Constant::new(((1u64 << 24) - (1u64 << A)).to_bits()))]
     outside: Constant<Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     bad: Signal<Local, Bit>,
     line: Signal<Local, Bits<24>>,
-}
-
-impl<T: Synth, const A: usize> Default for CtlLine<T, A> {
-    fn default() -> Self {
-        assert!((1..=24).contains(&A), "a line number has 24 bits");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_ctl: Default::default(),
-            m_ctl: Default::default(),
-            req: Default::default(),
-            addr: Default::default(),
-            row_valid: Default::default(),
-            row: Default::default(),
-            done: Default::default(),
-            we: Default::default(),
-            new_row: Default::default(),
-            state: Default::default(),
-            access: Default::default(),
-            hold: Default::default(),
-            answer: Default::default(),
-            pick: Default::default(),
-            put: Default::default(),
-            outside: Constant::new(((1u64 << 24) - (1u64 << A)).to_bits()),
-            excess: Default::default(),
-            bad: Default::default(),
-            line: Default::default(),
-        }
-    }
 }
 
 impl<T: Synth, const A: usize> Logic for CtlLine<T, A> {
