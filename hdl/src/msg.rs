@@ -67,20 +67,25 @@ messages! {
     // ---- requester -------------------------------------------------------------------------------------------------
     /// One packet to send. `ext`: 0 none, 1 RETH. `pay_off`: first payload byte inside the message.
     /// `free`: last user of `handle`. `sge`: first entry of the list. `notify`: report departure with `TxDone` (transports without ACK).
+    /// `has_atomic`: AtomicETH from `raddr`, `rkey`, `operand` (swap or addend) and `compare`. `has_atomic_ack`: AtomicAckETH, its original value
+    /// in `operand`, behind the AETH. `reply`: of the responder: no work request buffer, the payload is one piece of memory in `sge`, read with
+    /// the peer's right to READ.
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
-        handle: 7, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128, }
-    /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`).
-    TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, }
+        handle: 7, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
+        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, }
+    /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`). `reply`: one of the responder's. `notify`: as in its order.
+    TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, notify: 1, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
     HdrOp { kind: 1, slot: 7, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
-        has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32, }
+        has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32,
+        has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, }
     /// Egress slot request: `rows_bytes` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK).
     SlotReq { frame_len: 14, hdr_len: 8, pay_len: 13, bypass: 1, raw: 1, }
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
     SlotGrant { slot: 7, base: 18, }
     /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`.
-    SlotSeal { slot: 7, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, }
+    SlotSeal { slot: 7, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, }
 
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
@@ -92,9 +97,11 @@ messages! {
     // ---- receive ---------------------------------------------------------------------------------------------------
     /// A received frame that passed `net`: frame metadata (contract: metadata bus) and the parsed transport header.
     /// `handle`: first cell. `raw`: not RoCE, for the raw queue. `pay_off`/`pay_len`: payload without pad inside the frame.
+    /// `operand`, `compare`: of an AtomicETH (swap or addend, compare); the original value of an AtomicAckETH in `operand`.
     RxDesc { handle: 12, frame_len: 14, port: 2, class: 3, ecn: 2, ipv6: 1, has_vlan: 1, vlan_tci: 16, raw: 1,
         pay_off: 8, pay_len: 13, pad: 2, opcode: 8, solicited: 1, ack_req: 1, becn: 1, fecn: 1, pkey: 16, dest_qpn: 24, psn: 24,
-        va: 64, rkey: 32, dma_len: 32, imm: 32, aeth: 32, qkey: 32, src_qpn: 24, flow_hash: 32, }
+        va: 64, rkey: 32, dma_len: 32, imm: 32, aeth: 32, qkey: 32, src_qpn: 24, flow_hash: 32,
+        operand: 64, compare: 64, }
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
     /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
     CellRead { handle: 12, off: 14, len: 14, free: 1, }
@@ -107,17 +114,23 @@ messages! {
     /// Command to the receive-queue unit: start flushing queue `qpn`.
     RqCmd { qpn: 24, }
 
-    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion, 4 barrier.
+    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion, 4 barrier,
+    /// 5 READ request, 6 atomic request, 7 response to be placed by a send work request's list. 5 and 6: one key check of `chk_len` bytes (none if 0),
+    /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
     /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, }
+        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, }
     /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request.
+    /// `va`: of a READ as in its order; of an atomic the IOVA.
     DoneOp { qpn: 24, epoch: 8, function: 12, kind: 3, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
-        byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, }
-    /// Acknowledge to be sent (coalesced per QP unless a NAK).
-    AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, }
+        byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1,
+        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, }
+    /// Reply to be sent. `kind`: 0 acknowledge with `syndrome` (coalesced per QP unless a NAK), 1 READ of `len` bytes at `va` with `key`, 2 atomic on the
+    /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate.
+    AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
+        va: 64, key: 32, len: 32, operand: 64, compare: 64, }
     /// A queue pair must go to error. `cause`: `CqeStatus` of the failure. `side`: 0 requester noticed, 1 responder noticed.
     QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }
 

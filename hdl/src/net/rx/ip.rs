@@ -8,12 +8,12 @@ use ferric_abi::wire;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// From Ethernet to the last byte any field is taken from: 18 + 40 + 8 + 12 + 20.
-const FRONT: usize = 98 * 8;
+/// From Ethernet to the last byte any field is taken from: 18 + 40 + 8 + 12 + 28.
+const FRONT: usize = 106 * 8;
 /// IP to extended headers.
-const L3: usize = 80 * 8;
-/// UDP, BTH and 20 bytes of extended headers.
-pub const L4: usize = 40 * 8;
+const L3: usize = 88 * 8;
+/// UDP, BTH and 28 bytes of extended headers.
+pub const L4: usize = 48 * 8;
 
 /// Link layer and IP facts.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]

@@ -2,7 +2,7 @@
 
 use super::opcode::Headers;
 use crate::net::icrc::model::{crc, icrc};
-use ferric_abi::wire::{Aeth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
 /// UDP destination port of RoCEv2.
 pub const ROCE_PORT: u16 = 4791;
@@ -49,6 +49,8 @@ pub struct Parsed {
     pub qkey: u32,
     pub src_qpn: u32,
     pub flow_hash: u32,
+    pub operand: u64,
+    pub compare: u64,
 }
 
 fn at<const N: usize>(window: &[u8; WINDOW], offset: usize) -> [u8; N] {
@@ -174,6 +176,13 @@ pub fn receive(frame: &[u8], mac_error: bool) -> Result<Parsed, Drop> {
     if headers.aeth {
         let aeth = Aeth(at(&window, ext));
         p.aeth = u32::from(aeth.syndrome()) << 24 | aeth.msn();
+    }
+    if headers.atomic {
+        let atomic = AtomicEth(at(&window, ext));
+        (p.operand, p.compare) = (atomic.swap_add(), atomic.compare());
+    }
+    if headers.atomic_ack {
+        p.operand = AtomicAckEth(at(&window, ext + Aeth::BYTES)).original();
     }
     if let Some(offset) = headers.imm {
         p.imm = ImmDt(at(&window, ext + offset)).imm();

@@ -13,6 +13,10 @@ pub struct Headers {
     pub deth: bool,
     /// AETH first.
     pub aeth: bool,
+    /// AtomicETH: swap or addend, then compare, follow address and key.
+    pub atomic: bool,
+    /// AtomicAckETH behind the AETH.
+    pub atomic_ack: bool,
     /// Where the immediate data (or the key to invalidate, IETH) is, bytes behind the BTH.
     pub imm: Option<usize>,
 }
@@ -37,8 +41,8 @@ impl Headers {
             // RC: READ, acknowledge, atomics, SEND with invalidate
             0x0c => reth,
             0x0d | 0x0f..=0x11 => aeth,
-            0x12 => Self { len: AETH + 8, ..aeth },
-            0x13 | 0x14 => Self { len: 28, address: true, ..none },
+            0x12 => Self { len: AETH + 8, atomic_ack: true, ..aeth },
+            0x13 | 0x14 => Self { len: 28, address: true, atomic: true, ..none },
             0x16 | 0x17 => imm,
             // UD
             0x64 => Self { len: DETH, deth: true, ..none },
@@ -48,9 +52,11 @@ impl Headers {
     }
 
     /// The entry of the hardware table: bits 0 to 5 the UDP payload's least size less pad (BTH, these headers, UDP header,
-    /// ICRC), then address, length, deth, aeth, immediate at 0, at 8, at 16.
+    /// ICRC), then address, length, deth, aeth, immediate at 0, at 8, at 16, atomic, its
+    /// acknowledge.
     pub(super) fn entry(self) -> u128 {
-        let flags = [self.address, self.length, self.deth, self.aeth, self.imm == Some(0), self.imm == Some(DETH), self.imm == Some(RETH)];
+        let imm = [0, DETH, RETH].map(|at| self.imm == Some(at));
+        let flags = [self.address, self.length, self.deth, self.aeth, imm[0], imm[1], imm[2], self.atomic, self.atomic_ack];
         let flags: u128 = flags.iter().enumerate().map(|(i, &on)| u128::from(on) << (6 + i)).sum();
         (8 + 12 + 4 + self.len) as u128 | flags
     }

@@ -9,13 +9,13 @@ use crate::net::icrc::model::crc;
 use crate::prim::lookup::Lookup;
 use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::xor_matrix::XorMatrix;
-use crate::records::{Bth, Deth, Reth, Udp};
+use crate::records::{AtomicAckEth, AtomicEth, Bth, Deth, Reth, Udp};
 use ferric_abi::wire;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// Extended headers: RETH and immediate data at most.
-const EXT: usize = 20 * 8;
+/// Extended headers: AtomicETH at most.
+const EXT: usize = 28 * 8;
 
 /// The entry of [`Headers::entry`], named.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -28,6 +28,8 @@ pub struct Exts {
     pub imm0: Bit,
     pub imm8: Bit,
     pub imm16: Bit,
+    pub atomic: Bit,
+    pub atomic_ack: Bit,
 }
 
 /// Window in, with it [`Flags`], after four cycles the descriptor. See `model.rs` for the meaning of each field.
@@ -57,8 +59,8 @@ pub struct Parser {
     #[init(Slice::new(0))]
     ports: Slice<L4, 32>,
     #[init(Lookup::of(|opcode| Headers::of(opcode as u8).entry()))]
-    by_opcode: Lookup<8, 13>,
-    exts: Cast<Bits<13>, Exts>,
+    by_opcode: Lookup<8, 15>,
+    exts: Cast<Bits<15>, Exts>,
     #[init(XorMatrix::of(|j| hash_column(0, j)))]
     hash_addr: XorMatrix<256, 32>,
     #[init(XorMatrix::of(|j| hash_column(32, j)))]
@@ -96,6 +98,10 @@ pub struct Parser {
     reth: BePick<EXT, Reth>,
     #[init(BePick::of(&wire::Deth::LAYOUT, 0))]
     deth: BePick<EXT, Deth>,
+    #[init(BePick::of(&wire::AtomicEth::LAYOUT, 0))]
+    atomic: BePick<EXT, AtomicEth>,
+    #[init(BePick::of(&wire::AtomicAckEth::LAYOUT, 4))]
+    atomic_ack: BePick<EXT, AtomicAckEth>,
     #[init(word(0))]
     word0: BePick<EXT, Bits<32>>,
     #[init(word(8))]
@@ -206,6 +212,8 @@ impl Logic for Parser {
         // Stage 4
         self.reth.x.next = self.ext3.q.val();
         self.deth.x.next = self.ext3.q.val();
+        self.atomic.x.next = self.ext3.q.val();
+        self.atomic_ack.x.next = self.ext3.q.val();
         self.word0.x.next = self.ext3.q.val();
         self.word8.x.next = self.ext3.q.val();
         self.word16.x.next = self.ext3.q.val();
@@ -250,6 +258,13 @@ impl Logic for Parser {
             }
             if self.exts3.q.val().aeth {
                 self.desc4.d.next.aeth = self.word0.y.val();
+            }
+            if self.exts3.q.val().atomic {
+                self.desc4.d.next.operand = self.atomic.y.val().swap_add;
+                self.desc4.d.next.compare = self.atomic.y.val().compare;
+            }
+            if self.exts3.q.val().atomic_ack {
+                self.desc4.d.next.operand = self.atomic_ack.y.val().original;
             }
             if self.exts3.q.val().imm0 {
                 self.desc4.d.next.imm = self.word0.y.val();

@@ -126,6 +126,8 @@ impl Logic for Picker {
         self.done.next.psn = self.p_seal.q.val().psn;
         self.done.next.wqe_index = self.p_seal.q.val().wqe_index;
         self.done.next.status = self.status.val();
+        self.done.next.reply = self.p_seal.q.val().reply;
+        self.done.next.notify = self.p_seal.q.val().notify;
         if self.reset.val() {
             self.ready0.d.next = false;
             self.ready1.d.next = false;

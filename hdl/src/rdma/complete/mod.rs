@@ -60,6 +60,7 @@ pub struct Complete<const LQ: usize> {
     barrier: DFF<Bit>,
     events: DFF<Bits<5>>,
     qpn: Signal<Local, Bits<24>>,
+    reads: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
     same: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
@@ -117,7 +118,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_en.next = false;
         self.same.next =
             self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
-        self.poisoned.next = self.same.val() & (self.dones.m.data.val().kind < 3);
+        self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
+        self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
         self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val());
         self.told.next = self.same.val()
@@ -173,8 +175,27 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack.d.next.syndrome = self.dones.m.data.val().syndrome;
             self.ack.d.next.ipv6 = self.dones.m.data.val().ipv6;
             self.ack.d.next.vlan = self.dones.m.data.val().vlan;
+            self.ack.d.next.kind = bits::<2>(0);
+            if self.dones.m.data.val().kind == 5 {
+                self.ack.d.next.kind = bits::<2>(1);
+            }
+            if self.dones.m.data.val().kind == 6 {
+                self.ack.d.next.kind = bits::<2>(2);
+            }
+            self.ack.d.next.again = self.dones.m.data.val().again;
+            self.ack.d.next.add = self.dones.m.data.val().opcode == 6;
+            self.ack.d.next.epoch = self.dones.m.data.val().epoch;
+            self.ack.d.next.function = self.dones.m.data.val().function;
+            self.ack.d.next.pd = self.dones.m.data.val().pd;
+            self.ack.d.next.pmtu = self.dones.m.data.val().pmtu;
+            self.ack.d.next.va = self.dones.m.data.val().va;
+            self.ack.d.next.key = self.dones.m.data.val().key;
+            self.ack.d.next.len = self.dones.m.data.val().byte_len;
+            self.ack.d.next.operand = self.dones.m.data.val().operand;
+            self.ack.d.next.compare = self.dones.m.data.val().compare;
             if self.failing.val() {
                 self.ack.d.next.syndrome = self.nak.val();
+                self.ack.d.next.kind = bits::<2>(0);
                 if self.dones.m.data.val().done {
                     // The order counted its message as complete; it is not.
                     self.ack.d.next.msn = self.dones.m.data.val().msn - 1;
@@ -230,7 +251,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     } else if self.poisoned.val() {
                         self.events.d.next = bits::<5>(8);
                     } else if !self.same.val()
-                        & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2))
+                        & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2) | self.reads.val())
                     {
                         // First data of a new life: wipe what an earlier one left.
                         self.marks.write_en.next = self.marks.read_data.val().set;

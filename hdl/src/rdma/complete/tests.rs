@@ -36,8 +36,9 @@ impl Golden {
             self.barriers += 1;
             return;
         }
-        let poisoned = mark.is_some() && kind < 3;
-        if mark.is_none() && (kind == 1 || kind == 2) {
+        let reads = kind == 5 || kind == 6;
+        let poisoned = mark.is_some() && (kind < 3 || reads);
+        if mark.is_none() && (kind == 1 || kind == 2 || reads) {
             self.marks.remove(&op["qpn"]);
         }
         let told = mark.is_some_and(|(_, told)| told == Some(op["rq_index"]));
@@ -56,10 +57,13 @@ impl Golden {
             cqe.insert("imm_valid", if status == 0 { op["has_imm"] } else { 0 });
             self.cqes.push(cqe);
         }
-        let mut ack: Msg = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan"].map(|name| (name, op[name])).into();
+        let names = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan", "again", "epoch", "function", "pd", "pmtu", "va", "key", "operand", "compare"];
+        let mut ack: Msg = names.map(|name| (name, op[name])).into();
+        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2, 0][kind as usize])]);
         if failing {
             ack.insert("msn", op["msn"].wrapping_sub(op["done"]) & 0xff_ffff);
             ack.insert("syndrome", 0x60 | code);
+            ack.insert("kind", 0);
             if op["syndrome"] != 0 {
                 self.acks.push(ack);
             }
@@ -83,8 +87,9 @@ fn same(what: &str, layout: &Fields, got: &Sink, want: &[Msg]) {
 
 fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
     let mut words = rng.words(layout.width());
-    let kind = [0, 1, 1, 2, 2, 2, 3, 4][rng.below(8) as usize];
-    let data = kind == 1 || kind == 2;
+    let kind = [0, 1, 1, 2, 2, 2, 3, 4, 5, 6][rng.below(10) as usize];
+    let reads = kind == 5 || kind == 6;
+    let data = kind == 1 || kind == 2 || reads;
     let failed = data && rng.percent(5);
     let local = kind == 2;
     let status = match (failed, local) {
@@ -96,15 +101,16 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("kind", kind),
         ("qpn", rng.below(16)),
         ("epoch", n / 50 & 0xff),
-        ("writes", if data && !rng.percent(20) { rng.below(5) } else { 0 }),
+        ("writes", if data && !reads && !rng.percent(20) { rng.below(5) } else { 0 }),
         ("status", status),
         ("access_local", local.into()),
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
-        ("cqe", u64::from(kind > 1)),
+        ("cqe", u64::from(kind > 1 && !reads)),
+        ("opcode", rng.range(5, 6)),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
         ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),
-        ("ack", u64::from(kind < 3 && rng.percent(50))),
+        ("ack", u64::from(reads || kind < 3 && rng.percent(50))),
     ];
     for (name, value) in fields {
         layout.set(&mut words, name, value.into());

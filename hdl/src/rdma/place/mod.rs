@@ -62,7 +62,11 @@ pub struct Place<const LQ: usize> {
     bad: Signal<Local, Bit>,
     bad_status: Signal<Local, Bits<8>>,
     placing: Signal<Local, Bit>,
+    /// Orders that move payload, orders that only want a key check, both.
+    moves: Signal<Local, Bit>,
+    reads: Signal<Local, Bit>,
     data_op: Signal<Local, Bit>,
+    hushed: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     fails: Signal<Local, Bit>,
@@ -106,7 +110,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
-        self.data_op.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2);
+        self.moves.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2);
+        self.reads.next = (self.orders.m.data.val().kind == 5) | (self.orders.m.data.val().kind == 6);
+        self.data_op.next = self.moves.val() | self.reads.val();
         // Flushes and barriers are not stopped by a mark.
         self.poisoned.next = self.marks.read_data.val().set
             & self.same.val()
@@ -130,8 +136,10 @@ impl<const LQ: usize> Logic for Place<LQ> {
             }
         }
         self.placing.next =
-            self.segments.m.data.val().lookup & !self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
-        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
+            self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
+        // A duplicate whose key has gone meanwhile is no error of the queue pair.
+        self.hushed.next = self.bad.val() & self.reads.val() & self.orders.m.data.val().again;
+        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val() & !self.hushed.val();
         self.failing.next = self.failed.q.val() | self.fails.val();
         self.status_now.next = self.status.q.val();
         if self.fails.val() {
@@ -211,7 +219,17 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.dest_qpn = self.orders.m.data.val().dest_qpn;
             self.done.d.next.ipv6 = self.orders.m.data.val().ipv6;
             self.done.d.next.vlan = self.orders.m.data.val().vlan;
-            if self.poisoned.val() {
+            self.done.d.next.pmtu = self.orders.m.data.val().pmtu;
+            self.done.d.next.again = self.orders.m.data.val().again;
+            self.done.d.next.pd = self.orders.m.data.val().pd;
+            self.done.d.next.va = self.orders.m.data.val().va;
+            if self.orders.m.data.val().kind == 6 {
+                self.done.d.next.va = self.s_mr.data.val().iova;
+            }
+            self.done.d.next.key = self.orders.m.data.val().key;
+            self.done.d.next.operand = self.orders.m.data.val().operand;
+            self.done.d.next.compare = self.orders.m.data.val().compare;
+            if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;
             }

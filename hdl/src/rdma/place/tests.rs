@@ -116,12 +116,14 @@ struct Golden {
 impl Golden {
     fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>) {
         let kind = op["kind"];
-        let poisoned = kind < 3 && self.marks.get(&op["qpn"]) == Some(&op["epoch"]);
-        if !poisoned && (kind == 1 || kind == 2) {
+        let reads = kind == 5 || kind == 6;
+        let poisoned = (kind < 3 || reads) && self.marks.get(&op["qpn"]) == Some(&op["epoch"]);
+        if !poisoned && (kind == 1 || kind == 2 || reads) {
             self.marks.remove(&op["qpn"]);
         }
         let len = op["pay_len"] as u64;
         let (segments, mut failure) = match (kind, len) {
+            (5 | 6, _) if op["chk_len"] != 0 => (vec![(op["key"] as u32, op["va"] as u64, 0)], 0),
             (_, 0) | (0, _) | (3.., _) => (Vec::new(), 0),
             (1, _) => (scatter(&[Sge { addr: op["va"] as u64, length: len as u32, lkey: op["key"] as u32 }], 0, len).0, 0),
             _ => match &buffers[&(op["rq_handle"] as u32)] {
@@ -134,21 +136,21 @@ impl Golden {
         };
         let (mut off, mut writes, mut status) = (op["pay_off"], 0, 0);
         for (n, (key, va, size)) in segments.iter().enumerate() {
-            let chk_len = if kind == 1 && n == 0 { op["chk_len"] } else { (*size).into() };
+            let chk_len = if reads || kind == 1 && n == 0 { op["chk_len"] } else { (*size).into() };
             self.requests.push(BTreeMap::from([
                 ("key", (*key).into()),
                 ("va", (*va).into()),
                 ("chk_len", chk_len),
                 ("pd", op["pd"]),
                 ("function", op["function"]),
-                ("access", if kind == 1 { 4 } else { 2 }),
+                ("access", [0, 4, 2, 0, 0, 8, 16, 0][kind as usize]),
             ]));
             let (iova, bad) = translate(*key, *va);
             if bad != 0 && status == 0 {
                 status = u128::from(bad) + 8;
             }
             let last = n + 1 == segments.len() && failure == 0;
-            if status == 0 && !poisoned {
+            if status == 0 && !poisoned && !reads {
                 writes += 1;
                 self.moves.push(BTreeMap::from([
                     ("handle", op["handle"]),
@@ -158,7 +160,7 @@ impl Golden {
                     ("function", op["function"]),
                     ("free", u128::from(last && op["has_frame"] == 1)),
                 ]));
-            } else if last {
+            } else if last && op["has_frame"] == 1 {
                 self.moves.push(BTreeMap::from([("handle", op["handle"]), ("len", 0), ("free", 1)]));
             }
             off += u128::from(*size);
@@ -172,6 +174,10 @@ impl Golden {
         if op["free_rq"] == 1 {
             self.frees.push(op["rq_handle"]);
         }
+        let hushed = reads && op["again"] == 1 && failure != 0;
+        if hushed {
+            failure = 0;
+        }
         let failed = failure != 0 && !poisoned;
         if failed {
             self.marks.insert(op["qpn"], op["epoch"]);
@@ -182,7 +188,13 @@ impl Golden {
         done.insert("status", if poisoned { 0 } else { failure });
         done.insert("fatal", op["fatal"] | u128::from(failed));
         done.insert("access_local", u128::from(kind == 2));
-        if poisoned {
+        if let (6, [(key, va, _)]) = (kind, &segments[..]) {
+            done.insert("va", translate(*key, *va).0.into());
+        } else if kind == 6 {
+            // Nothing was translated: the address means nothing.
+            done.remove("va");
+        }
+        if poisoned || hushed {
             done.insert("kind", 0);
             done.insert("ack", 0);
         }
@@ -258,9 +270,10 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
     let mut orders = Vec::new();
     for _ in 0..count {
         let rng = bench.tb.rng();
-        let kind = [1, 1, 1, 2, 2, 2, 0, 3, 4][rng.below(9) as usize];
+        let kind = [1, 1, 1, 2, 2, 2, 0, 3, 4, 5, 6][rng.below(11) as usize];
+        let reads = kind == 5 || kind == 6;
         let handle = rng.below(8) as u32;
-        let pay_len = [0, 1, 64, 256, 1024, 4096][rng.below(6) as usize];
+        let pay_len = if reads { 0 } else { [0, 1, 64, 256, 1024, 4096][rng.below(6) as usize] };
         let offset = offsets.entry(handle).or_default();
         let fresh = rng.percent(30);
         let end = rng.percent(30);
@@ -277,11 +290,12 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
             // A new life now and then, so that marks come and go.
             ("epoch", (orders.len() / 60) as u128),
             ("qpn", handle.into()),
-            ("has_frame", u128::from(kind < 3)),
+            ("has_frame", u128::from(kind < 3 || reads)),
             ("pay_len", pay_len.into()),
             ("va", (rng.next_u64() >> rng.below(50)).into()),
             ("key", key.into()),
-            ("chk_len", u128::from(pay_len) + u128::from(rng.below(1 << 20))),
+            ("chk_len", u128::from(pay_len) + u128::from(if rng.percent(10) { 0 } else { rng.below(1 << 20) })),
+            ("again", u128::from(rng.percent(30))),
             ("rq_handle", handle.into()),
             ("msg_off", msg_off.into()),
             ("free_rq", u128::from(end)),

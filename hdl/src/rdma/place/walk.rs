@@ -91,6 +91,7 @@ pub struct Walk {
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
     straight: Signal<Local, Bit>,
+    check: Signal<Local, Bit>,
     new_va: Signal<Local, Bits<64>>,
     new_room: Signal<Local, Bits<13>>,
     new_fits: Signal<Local, Bit>,
@@ -154,7 +155,9 @@ impl Logic for Walk {
         self.new_va.next = self.s_op.data.val().va;
         self.new_room.next = bits::<13>(4096) - bit_cast::<13, 12>(self.new_va.val().get_bits::<12>(0));
         self.new_fits.next = self.s_op.data.val().pay_len <= self.new_room.val();
-        self.straight.next = (self.s_op.data.val().kind == 1) & self.s_op.data.val().pay_len.any();
+        // One check of a READ or atomic request, too.
+        self.check.next = ((self.s_op.data.val().kind == 5) | (self.s_op.data.val().kind == 6)) & self.s_op.data.val().chk_len.any();
+        self.straight.next = ((self.s_op.data.val().kind == 1) & self.s_op.data.val().pay_len.any()) | self.check.val();
         if self.take.val() {
             self.seg.d.next.off = bit_cast::<14, 8>(self.s_op.data.val().pay_off);
             self.seg.d.next.len = self.new_room.val();
@@ -171,6 +174,12 @@ impl Logic for Walk {
             // The whole rest of the message must lie inside the region before its first byte is written.
             self.mr.d.next.chk_len = self.s_op.data.val().chk_len;
             self.mr.d.next.access = bits::<5>(4);
+            if self.s_op.data.val().kind == 5 {
+                self.mr.d.next.access = bits::<5>(8);
+            }
+            if self.s_op.data.val().kind == 6 {
+                self.mr.d.next.access = bits::<5>(16);
+            }
         } else if self.go.val() {
             self.seg.d.next.off = self.off.q.val();
             self.seg.d.next.len = self.len.q.val();

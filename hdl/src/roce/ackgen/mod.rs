@@ -224,6 +224,10 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.header.s.data.next.imm = bits::<32>(0);
         self.header.s.data.next.has_aeth = true;
         self.header.s.data.next.aeth = (bit_cast::<32, 8>(self.out_syndrome.val()) << 24) | bit_cast::<32, 24>(self.pending.m.data.val().msn);
+        self.header.s.data.next.has_atomic = false;
+        self.header.s.data.next.has_atomic_ack = false;
+        self.header.s.data.next.operand = bits::<64>(0);
+        self.header.s.data.next.compare = bits::<64>(0);
         self.seal.s.valid.next = self.emit.val();
         self.seal.s.data.next.slot = self.grant.m.data.val().slot;
         self.seal.s.data.next.reads = bits::<9>(0);
@@ -234,6 +238,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.seal.s.data.next.psn = self.pending.m.data.val().psn;
         self.seal.s.data.next.wqe_index = bits::<16>(0);
         self.seal.s.data.next.status = bits::<8>(0);
+        self.seal.s.data.next.reply = false;
         if self.reset.val() {
             self.init.d.next = bits::<LQ>(0);
             self.ready.d.next = false;

@@ -54,6 +54,7 @@ pub struct Front {
     tag: Signal<Local, Bits<8>>,
     reth: Signal<Local, Bits<8>>,
     imm: Signal<Local, Bits<8>>,
+    other: Signal<Local, Bits<8>>,
     first_go: Signal<Local, Bit>,
     second_go: Signal<Local, Bit>,
     grant: Signal<Local, Bit>,
@@ -98,8 +99,17 @@ impl Logic for Front {
         self.tag.next = bit_cast::<8, 1>(self.first.q.val().vlan.into()) << 2;
         self.reth.next = bit_cast::<8, 1>(self.first.q.val().has_reth.into()) << 4;
         self.imm.next = bit_cast::<8, 1>(self.first.q.val().has_imm.into()) << 2;
+        // At most one of these, and none of the others with it.
+        self.other.next = bits::<8>(0);
+        if self.first.q.val().has_atomic {
+            self.other.next = bits::<8>(28);
+        } else if self.first.q.val().has_atomic_ack {
+            self.other.next = bits::<8>(12);
+        } else if self.first.q.val().has_aeth {
+            self.other.next = bits::<8>(4);
+        }
         self.is_raw.next = self.first.q.val().qp_type == 3;
-        self.len.next = self.ip.val() + self.tag.val() + self.reth.val() + self.imm.val();
+        self.len.next = self.ip.val() + self.tag.val() + self.reth.val() + (self.imm.val() | self.other.val());
         if self.is_raw.val() {
             self.len.next = bits::<8>(0);
         }
@@ -138,8 +148,12 @@ impl Logic for Front {
         self.hdr.next.dma_len = self.first.q.val().dma_len;
         self.hdr.next.has_imm = self.first.q.val().has_imm;
         self.hdr.next.imm = self.first.q.val().imm;
-        self.hdr.next.has_aeth = false;
-        self.hdr.next.aeth = bits::<32>(0);
+        self.hdr.next.has_aeth = self.first.q.val().has_aeth;
+        self.hdr.next.aeth = self.first.q.val().aeth;
+        self.hdr.next.has_atomic = self.first.q.val().has_atomic;
+        self.hdr.next.has_atomic_ack = self.first.q.val().has_atomic_ack;
+        self.hdr.next.operand = self.first.q.val().operand;
+        self.hdr.next.compare = self.first.q.val().compare;
         self.asked.s.valid.next = self.first_go.val();
         self.asked.s.data.next.hdr = self.hdr.val();
         self.asked.s.data.next.hdr_len = self.len.val();

@@ -94,6 +94,7 @@ impl Logic for Issue {
         self.seal.s.data.next.psn = self.s_owner.data.val().psn;
         self.seal.s.data.next.wqe_index = self.s_owner.data.val().wqe_index;
         self.seal.s.data.next.status = self.outcome.val();
+        self.seal.s.data.next.reply = self.s_owner.data.val().reply;
         if self.reset.val() {
             self.reads.d.next = bits::<9>(0);
             self.status.d.next = bits::<8>(0);

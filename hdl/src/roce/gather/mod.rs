@@ -32,6 +32,7 @@ pub struct GatherJob {
     pub epoch: Bits<8>,
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
+    pub reply: Bit,
     pub sge: Bits<128>,
 }
 
@@ -51,6 +52,7 @@ pub struct Owner {
     pub epoch: Bits<8>,
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
+    pub reply: Bit,
 }
 
 /// A piece of payload within one page and one entry, from byte `at` of the packet's payload on, walker to issuer. `keyed`: a key answer belongs to it; without one
@@ -123,6 +125,7 @@ impl Logic for Gather {
         self.walk.s_job.data.next.epoch = self.op.val().epoch;
         self.walk.s_job.data.next.psn = self.op.val().psn;
         self.walk.s_job.data.next.wqe_index = self.op.val().wqe_index;
+        self.walk.s_job.data.next.reply = self.op.val().reply;
         self.walk.s_job.data.next.sge = self.op.val().sge;
         self.walk.granted.next = self.front.granted.val();
         self.walk.granted_dst.next = self.front.granted_dst.val();

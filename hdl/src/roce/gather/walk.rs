@@ -161,6 +161,7 @@ impl Logic for Walk {
         self.m_owner.data.next.epoch = self.job.q.val().epoch;
         self.m_owner.data.next.psn = self.job.q.val().psn;
         self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
+        self.m_owner.data.next.reply = self.job.q.val().reply;
         self.m_segment.valid.next =
             ((self.state.q.val() == State::Push) & self.asks.val())
             | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val())
@@ -247,7 +248,7 @@ impl Logic for Walk {
                     self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
                     self.place.d.next = self.reach.q.val();
                     self.handle.d.next = self.job.q.val().handle;
-                    self.known.d.next = !self.job.q.val().free;
+                    self.known.d.next = !self.job.q.val().free & !self.job.q.val().reply;
                     self.done.next = true;
                 }
             }
@@ -348,7 +349,7 @@ impl Logic for Walk {
                     self.state.d.next = State::Compare;
                     if self.ends.q.val() {
                         self.done.next = true;
-                        self.known.d.next = !self.job.q.val().free;
+                        self.known.d.next = !self.job.q.val().free & !self.job.q.val().reply;
                     }
                 }
             }
@@ -422,6 +423,10 @@ impl Logic for Walk {
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
             self.mr.d.next.access = bits::<5>(1);
+            if self.job.q.val().reply {
+                // The peer's right to READ.
+                self.mr.d.next.access = bits::<5>(8);
+            }
         }
         self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();
         self.out_of_slice.next = self.m_inline.valid.val() & self.m_inline.ready.val();

@@ -83,6 +83,10 @@ impl Logic for PathFetch {
             if self.next_op.q.val().has_imm {
                 self.fixed.next = bits::<16>(44);
             }
+        } else if self.next_op.q.val().has_atomic {
+            self.fixed.next = bits::<16>(52);
+        } else if self.next_op.q.val().has_atomic_ack {
+            self.fixed.next = bits::<16>(36);
         } else if self.next_op.q.val().has_imm | self.next_op.q.val().has_aeth {
             self.fixed.next = bits::<16>(28);
         }

@@ -2,7 +2,7 @@
 
 use crate::msg::HdrOp;
 use crate::prim::pack::BePack;
-use crate::records::{Aeth, Bth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
+use crate::records::{Aeth, AtomicAckEth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
 use ferric_abi::wire;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -39,6 +39,10 @@ pub(super) struct HeaderImage {
     reth: BePack<1024, Reth>,
     #[init(BePack::of(&wire::Aeth::LAYOUT, EXT))]
     aeth: BePack<1024, Aeth>,
+    #[init(BePack::of(&wire::AtomicEth::LAYOUT, EXT))]
+    atomic: BePack<1024, AtomicEth>,
+    #[init(BePack::of(&wire::AtomicAckEth::LAYOUT, EXT + 4))]
+    atomic_ack: BePack<1024, AtomicAckEth>,
     #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT))]
     imm: BePack<1024, ImmDt>,
     #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT + 16))]
@@ -121,6 +125,11 @@ impl Logic for HeaderImage {
         self.aeth_word.next = self.op.val().aeth;
         self.aeth.x.next.syndrome = self.aeth_word.val().get_bits::<8>(24);
         self.aeth.x.next.msn = self.aeth_word.val().get_bits::<24>(0);
+        self.atomic.x.next.va = self.op.val().raddr;
+        self.atomic.x.next.rkey = self.op.val().rkey;
+        self.atomic.x.next.swap_add = self.op.val().operand;
+        self.atomic.x.next.compare = self.op.val().compare;
+        self.atomic_ack.x.next.original = self.op.val().operand;
         self.imm.x.next.imm = self.op.val().imm;
         self.imm_reth.x.next.imm = self.op.val().imm;
         // Extension headers
@@ -139,6 +148,13 @@ impl Logic for HeaderImage {
         } else if self.op.val().has_aeth {
             self.ext.next = self.aeth.y.val();
             self.ext_len.next = bits::<8>(4);
+            if self.op.val().has_atomic_ack {
+                self.ext.next = self.aeth.y.val() | self.atomic_ack.y.val();
+                self.ext_len.next = bits::<8>(12);
+            }
+        } else if self.op.val().has_atomic {
+            self.ext.next = self.atomic.y.val();
+            self.ext_len.next = bits::<8>(28);
         }
         self.len.next = self.base.val() + self.ext_len.val();
         // Everything from the IP header on, then the tag: 20 and 4 bytes of displacement.

@@ -2,7 +2,7 @@
 
 use super::{ext_len, header_len};
 use ferric_abi::context::PathCtx;
-use ferric_abi::wire::{Aeth, Bth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
 /// What a `HdrOp` says, in software types.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,12 +21,18 @@ pub struct Op {
     pub imm: Option<u32>,
     /// Syndrome in the top byte, MSN below.
     pub aeth: Option<u32>,
+    /// Address, key, swap or addend, compare.
+    pub atomic: Option<(u64, u32, u64, u64)>,
+    /// Original value, behind the AETH.
+    pub atomic_ack: Option<u64>,
 }
 
 impl Op {
     /// Bytes of extension headers.
     pub fn ext(&self) -> usize {
         ext_len(self.reth.is_some(), self.imm.is_some(), self.aeth.is_some())
+            + 28 * usize::from(self.atomic.is_some())
+            + 8 * usize::from(self.atomic_ack.is_some())
     }
 }
 
@@ -73,6 +79,12 @@ pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
     }
     if let Some(aeth) = op.aeth {
         out.extend(Aeth::default().with_syndrome((aeth >> 24) as u8).with_msn(aeth & 0xff_ffff).0);
+    }
+    if let Some(original) = op.atomic_ack {
+        out.extend(AtomicAckEth::default().with_original(original).0);
+    }
+    if let Some((va, rkey, operand, compare)) = op.atomic {
+        out.extend(AtomicEth::default().with_va(va).with_rkey(rkey).with_swap_add(operand).with_compare(compare).0);
     }
     debug_assert_eq!(out.len(), header_len(path.ipv6(), path.vlan(), op.ext()));
     out

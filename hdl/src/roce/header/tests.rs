@@ -25,7 +25,7 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
         pad: ((4 - pay_len % 4) % 4) as u8,
         ..Op::default()
     };
-    match rng.below(5) {
+    match rng.below(7) {
         0 => op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32())),
         1 => {
             op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32()));
@@ -33,6 +33,11 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
         }
         2 => op.imm = Some(rng.next_u32()),
         3 => op.aeth = Some(rng.next_u32()),
+        4 => {
+            op.aeth = Some(rng.next_u32());
+            op.atomic_ack = Some(rng.next_u64());
+        }
+        5 => op.atomic = Some((rng.next_u64(), rng.next_u32(), rng.next_u64(), rng.next_u64())),
         _ => {}
     }
     op
@@ -40,7 +45,8 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
 
 /// `op` as the message.
 pub(crate) fn message(op: &Op) -> Vec<u32> {
-    let (raddr, rkey, dma_len) = op.reth.unwrap_or_default();
+    let (raddr, rkey, dma_len) = op.reth.or(op.atomic.map(|(va, rkey, ..)| (va, rkey, 0))).unwrap_or_default();
+    let operand = op.atomic.map(|atomic| atomic.2).or(op.atomic_ack).unwrap_or_default();
     Fields::of::<HdrOp>().pack(&[
         ("slot", op.slot.into()),
         ("qpn", op.qpn.into()),
@@ -59,6 +65,10 @@ pub(crate) fn message(op: &Op) -> Vec<u32> {
         ("imm", op.imm.unwrap_or_default().into()),
         ("has_aeth", op.aeth.is_some().into()),
         ("aeth", op.aeth.unwrap_or_default().into()),
+        ("has_atomic", op.atomic.is_some().into()),
+        ("has_atomic_ack", op.atomic_ack.is_some().into()),
+        ("operand", operand.into()),
+        ("compare", op.atomic.map_or(0, |atomic| atomic.3).into()),
     ])
 }
 

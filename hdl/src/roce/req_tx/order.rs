@@ -98,5 +98,12 @@ impl Logic for Order {
         self.op.next.free = self.last.val() | self.filling.val() | self.only_free.val();
         self.op.next.wqe_index = self.wqe.val().index;
         self.op.next.sge = self.wqe.val().sge;
+        self.op.next.has_aeth = false;
+        self.op.next.aeth = bits::<32>(0);
+        self.op.next.has_atomic = false;
+        self.op.next.has_atomic_ack = false;
+        self.op.next.operand = bits::<64>(0);
+        self.op.next.compare = bits::<64>(0);
+        self.op.next.reply = false;
     }
 }

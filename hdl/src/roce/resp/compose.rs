@@ -102,6 +102,10 @@ impl Logic for Compose {
         self.op.next.dest_qpn = self.ctx.val().dest_qpn;
         self.op.next.ipv6 = self.ctx.val().ipv6;
         self.op.next.vlan = self.ctx.val().vlan;
+        self.op.next.pmtu = self.ctx.val().pmtu;
+        self.op.next.again = false;
+        self.op.next.operand = self.rx.val().operand;
+        self.op.next.compare = self.rx.val().compare;
 
         if self.order.val() == Order::Barrier {
             self.op.next.kind = bits::<3>(4);
