@@ -18,6 +18,7 @@ pub mod error;
 pub mod mr;
 pub mod qp;
 pub mod types;
+pub mod window;
 
 pub use context::{Config, Context, Pd};
 pub use cq::{Completion, CompletionQueue};
