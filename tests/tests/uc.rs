@@ -1,0 +1,128 @@
+//! Unreliable connections on whole cards (IBTA volume 1, 9.8.2): nothing is acknowledged, a damaged message is dropped as a whole.
+use ferric_abi::codes::WrOpcode;
+use ferric_driver::qp::{sge, Payload};
+use ferric_driver::types::{Mtu, QpType};
+use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_sim::fabric::Fate;
+use ferric_sim::WorldConfig;
+use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::traffic::pattern;
+
+const PATIENCE: u64 = 400_000;
+const SLOT: usize = 8192;
+
+struct Bench {
+    pair: Pair,
+    cqs: [CompletionQueue; 2],
+    qps: [QueuePair; 2],
+    src: MemoryRegion,
+    dst: MemoryRegion,
+}
+
+impl Bench {
+    fn new(wire: &Wire) -> Self {
+        let pair = Pair::new(&WorldConfig::default()).unwrap();
+        let cqs = [pair.hosts[0].cq(64).unwrap(), pair.hosts[1].cq(64).unwrap()];
+        let config = QpConfig { qp_type: QpType::Uc, ..Default::default() };
+        let qps = pair.connected(&config, wire, [&cqs[0], &cqs[1]]).unwrap();
+        let src = pair.hosts[0].region(8 * SLOT, Access::ALL).unwrap();
+        let dst = pair.hosts[1].region(8 * SLOT, Access::ALL).unwrap();
+        for n in 0..8 {
+            let bytes: Vec<u8> = (0..SLOT).map(|i| pattern(n, i)).collect();
+            src.write(n as usize * SLOT, &bytes);
+        }
+        Self { pair, cqs, qps, src, dst }
+    }
+
+    /// Message `n` from slot `n` to slot `to` of the other side.
+    fn send(&mut self, n: usize, to: usize, opcode: WrOpcode, len: usize) {
+        let from = [sge(self.src.addr() + (n * SLOT) as u64, len as u32, self.src.lkey())];
+        let request = SendRequest {
+            wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: self.dst.addr() + (to * SLOT) as u64, rkey: self.dst.rkey(),
+            imm: 0x100 + n as u32, signaled: true, solicited: false,
+        };
+        self.qps[0].post_send(&request).unwrap();
+    }
+
+    fn receive(&mut self, slot: usize) {
+        let into = [sge(self.dst.addr() + (slot * SLOT) as u64, SLOT as u32, self.dst.lkey())];
+        self.qps[1].post_recv(&RecvRequest { wr_id: slot as u64, sges: &into }).unwrap();
+    }
+
+    fn completion(&mut self, host: usize) -> Completion {
+        let Bench { pair, cqs, .. } = self;
+        pair.wait(&mut cqs[host], PATIENCE).unwrap()
+    }
+
+    fn sent(&mut self, n: usize) {
+        let c = self.completion(0);
+        assert_eq!((c.wr_id, c.status), (n as u64, CqeStatus::Success));
+    }
+
+    /// Slot `slot` holds the first `len` bytes of message `n` and zeroes behind them.
+    fn holds(&self, slot: usize, n: u64, len: usize) -> bool {
+        let bytes = self.dst.to_vec(slot * SLOT, SLOT);
+        bytes.iter().enumerate().all(|(i, b)| *b == if i < len { pattern(n, i) } else { 0 })
+    }
+}
+
+#[test]
+fn every_operation_and_length() {
+    for (mtu, psn) in [(Mtu::M1024, 0x10), (Mtu::M256, 0xff_fffe)] {
+        let mut b = Bench::new(&Wire { mtu, psn: [psn, 5], ..Default::default() });
+        let messages = [(WrOpcode::Send, 5000), (WrOpcode::SendImm, 0), (WrOpcode::Write, 4099), (WrOpcode::WriteImm, 1), (WrOpcode::Send, 256)];
+        (0..5).for_each(|slot| b.receive(slot));
+        for (n, (opcode, len)) in messages.into_iter().enumerate() {
+            b.send(n, n, opcode, len);
+        }
+        (0..5).for_each(|n| b.sent(n));
+        // A WRITE takes no receive, with immediate it takes one and leaves its buffer alone.
+        let expected = [(0, 5000, false), (1, 0, true), (2, 1, true), (3, 256, false)];
+        for (wr_id, len, imm) in expected {
+            let c = b.completion(1);
+            assert_eq!((c.wr_id, c.status, c.byte_len, c.imm.is_some()), (wr_id, CqeStatus::Success, len, imm), "{c:?}");
+        }
+        assert!(b.holds(0, 0, 5000) && b.holds(1, 1, 0) && b.holds(2, 2, 4099));
+        // The last SEND took the receive of slot 3, which WRITE with immediate number 3 wrote one byte of.
+        assert!(b.holds(3, 4, 256) && b.holds(4, 4, 0));
+        // Nothing came back.
+        assert_eq!(b.pair.world().links[1].counters.sent, 0);
+        assert_eq!(b.pair.iommu_faults(), 0);
+    }
+}
+
+#[test]
+fn a_message_that_loses_a_packet_is_dropped_and_the_next_one_takes_its_receive() {
+    let mut b = Bench::new(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let mut frames = 0;
+    // Messages of 4 packets: the third packet of the second message, the first of the fourth, the last of the sixth.
+    b.pair.world().links[0].set_hook(Some(Box::new(move |_, _| {
+        frames += 1;
+        [7, 13, 24].contains(&frames).then_some(Fate::Dropped)
+    })));
+    (0..4).for_each(|slot| b.receive(slot));
+    (0..8).for_each(|n| b.send(n, n, if n == 6 { WrOpcode::Write } else { WrOpcode::Send }, 4000));
+    (0..8).for_each(|n| b.sent(n));
+    for (slot, n) in [0, 2, 4, 7].into_iter().enumerate() {
+        let c = b.completion(1);
+        assert_eq!((c.wr_id, c.status, c.byte_len), (slot as u64, CqeStatus::Success, 4000));
+        assert!(b.holds(slot, n, 4000), "slot {slot}");
+    }
+    assert!(b.holds(6, 6, 4000));
+    let world = b.pair.world();
+    assert_eq!((world.links[0].counters.dropped, world.links[1].counters.sent), (3, 0));
+}
+
+#[test]
+fn without_a_receive_the_message_is_lost_and_nobody_told() {
+    let mut b = Bench::new(&Wire::default());
+    b.send(0, 0, WrOpcode::Send, 64);
+    b.sent(0);
+    b.pair.world().run(5000);
+    b.receive(3);
+    b.send(1, 1, WrOpcode::Send, 64);
+    b.sent(1);
+    let c = b.completion(1);
+    assert_eq!((c.wr_id, c.status, c.byte_len), (3, CqeStatus::Success, 64));
+    assert!(b.holds(3, 1, 64) && b.pair.world().links[1].counters.sent == 0);
+}
