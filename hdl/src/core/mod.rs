@@ -417,7 +417,7 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 3 | 1 << 16 | chaos << 17]
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 3 | 1 << 16 | chaos << 17]
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
