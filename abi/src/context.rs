@@ -6,7 +6,7 @@
 macro_rules! context_records {
     ($callback:ident) => { $callback! { Little;
         #[doc = "Requester half of a queue pair. Words 0-3 are attributes, the rest is state of the requester."]
-        ReqCtx [48] {
+        ReqCtx [52] {
             state: u8[3] "QP state, see `QpState`.";
             qp_type: u8[3] "Transport, see `QpType`.";
             pmtu: u8[3] "Path MTU: 1 = 256 .. 5 = 4096 (IBTA encoding).";
@@ -19,7 +19,8 @@ macro_rules! context_records {
             rsvd0: bool[1] "Zero.";
             epoch: u8[8] "Bumped on every rewind or reset; work requests of an older epoch are stale.";
             scqn: u32[24] "Send completion queue.";
-            rsvd1: u8[8] "Zero.";
+            max_rd_atomic: u8[5] "READs and atomics that may be outstanding, at most 16.";
+            rsvd1: u8[3] "Zero.";
             pd: u32[24] "Protection domain.";
             rsvd2: u8[8] "Zero.";
             function: u16[12] "Owning PCI function.";
@@ -36,16 +37,21 @@ macro_rules! context_records {
             timer_on: bool[1] "Retransmission timer is running.";
             in_msg: bool[1] "The current work request has been sent in part.";
             error_pending: bool[1] "A local error waits for older work requests to complete.";
-            rsvd5: u8[5] "Zero.";
+            read_gap: bool[1] "A READ is asked for again from a hole; further answers behind the hole say nothing new.";
+            fenced: bool[1] "Parked until no READ or atomic is outstanding.";
+            rsvd5: u8[3] "Zero.";
             max_psn: u32[24] "One past the highest PSN ever sent.";
             error_status: u8[8] "CQE status of the pending local error.";
-            una_index: u16[16] "Oldest unretired work request.";
+            una_index: u16[16] "Oldest work request that is not wholly acknowledged.";
             next_index: u16[16] "Work request that is sent next.";
             una_wqe_psn: u32[24] "First PSN of work request `una_index`.";
-            rsvd6: u8[8] "Zero.";
+            rd_out: u8[5] "READs and atomics sent and not completed.";
+            rsvd6: u8[3] "Zero.";
             msg_offset: u32[32] "Bytes of work request `next_index` already sent.";
             sent_index: u16[16] "One past the newest work request with a tracker entry.";
             error_index: u16[16] "Work request of the pending local error.";
+            done_index: u16[16] "Oldest work request without completion: behind `una_index` while READ data is on its way to host memory.";
+            rsvd7: u16[16] "Zero.";
         }
         #[doc = "Responder half of a queue pair. Words 0-3 are attributes, the rest is state of the responder."]
         RspCtx [64] {
@@ -64,7 +70,8 @@ macro_rules! context_records {
             rsvd0: bool[1] "Zero.";
             epoch: u8[8] "Bumped on reset.";
             rcqn: u32[24] "Receive completion queue.";
-            rsvd1: u8[8] "Zero.";
+            max_dest_rd_atomic: u8[5] "READs and atomics of the peer that are remembered, at most 16.";
+            rsvd1: u8[3] "Zero.";
             pd: u32[24] "Protection domain.";
             rsvd2: u8[8] "Zero.";
             function: u16[12] "Owning PCI function.";

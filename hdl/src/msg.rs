@@ -61,6 +61,10 @@ messages! {
     /// A 16-byte granule (`Sge`, or 16 bytes of inline data) of a work request buffer: read request and answer.
     WqeRead { handle: 7, granule: 5, }
     WqeData { data: 128, err: 1, }
+    /// A send work request wanted once more: entries for the answer to a READ or an atomic. The answer names its buffer, which is
+    /// being filled (`WqeRead` waits); free it with `WqeFree`.
+    WqeAgain { qpn: 24, index: 16, }
+    WqeHandle { handle: 7, }
     /// Gives a work request buffer back.
     WqeFree { handle: 7, }
 
@@ -131,6 +135,8 @@ messages! {
     /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate.
     AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
         va: 64, key: 32, len: 32, operand: 64, compare: 64, }
+    /// The answer packet `psn` of a READ or an atomic has been placed (`status` 0: the last of its request) or could not be (`CqeStatus`: any packet).
+    ReadDone { qpn: 24, psn: 24, status: 8, }
     /// A queue pair must go to error. `cause`: `CqeStatus` of the failure. `side`: 0 requester noticed, 1 responder noticed.
     QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }
 
@@ -144,8 +150,8 @@ messages! {
 
     // ---- small helpers between neighbours --------------------------------------------------------------------------
     /// Move `len` bytes (1..4096, not crossing 4 KiB at `iova`) from byte `off` of frame `handle` to the host. `free`: free the
-    /// frame afterwards. `len` 0: only free. `write`: counts as one DMA write for `DoneOp.writes` (always when len > 0).
-    MoveOp { handle: 12, off: 14, len: 13, iova: 64, function: 12, free: 1, }
+    /// frame afterwards. `len` 0: only free. `write`: counts as one DMA write for `DoneOp.writes` (always when len > 0). `direct`: the bytes are those of `data`, not of a frame; `off` is 0.
+    MoveOp { handle: 12, off: 14, len: 13, iova: 64, function: 12, free: 1, direct: 1, data: 64, }
     /// 16 bytes of inline data into the assembly buffer: `len` bytes (1..16) to byte `dst`.
     InlineWrite { dst: 18, len: 5, data: 128, }
     /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path.

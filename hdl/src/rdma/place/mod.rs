@@ -173,6 +173,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
             }
             self.mover.d.next.iova = self.s_mr.data.val().iova;
             self.mover.d.next.function = self.orders.m.data.val().function;
+            self.mover.d.next.direct = false;
+            self.mover.d.next.data = bits::<64>(0);
             self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
         }
         if self.ready.val() {

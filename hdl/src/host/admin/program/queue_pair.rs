@@ -98,7 +98,7 @@ impl Program {
 
     /// Zeroes the state words of line ID; its path is void.
     fn clear_state(&mut self) {
-        for word in 5..12 {
+        for word in 5..13 {
             self.write(REQ, word, ZERO);
         }
         for word in 5..13 {
@@ -316,7 +316,7 @@ impl Program {
         for word in [6, 7, 9] {
             self.write(REQ, word, T);
         }
-        for word in [8, 10, 11] {
+        for word in [8, 10, 11, 12] {
             self.write(REQ, word, ZERO);
         }
         for (from, to) in [(TIMEOUT, "timeout"), (RETRY, "retry_cnt"), (RNR_RETRY, "rnr_retry")] {
