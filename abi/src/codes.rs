@@ -41,7 +41,7 @@ codes! {
         CreateEq = 3 "Make event queue `id`."; DestroyEq = 4 "Remove event queue `id`."; CreateCq = 5 "Make completion queue `id`."; DestroyCq = 6 "Remove completion queue `id`.";
         CreateMr = 7 "Register memory region `id`."; DestroyMr = 8 "Invalidate memory region `id` and wait for its DMA."; CreateQp = 9 "Make queue pair `id` (state RESET).";
         ModifyQp = 10 "Change state and attributes."; QueryQp = 11 "Read both context halves."; DestroyQp = 12 "Remove queue pair `id` and wait for its DMA.";
-        QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair, MTU."; QueryObject = 15 "Read words of any table line of this function."; }
+        QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair."; QueryObject = 15 "Read words of any table line of this function."; }
     #[doc = "Admin completion status."]
     AdminStatus { Ok = 0 "Done."; BadOpcode = 1 "Unknown opcode."; BadId = 2 "Object number out of range or not this function's."; BadState = 3 "Object exists, does not exist, or transition not allowed.";
         BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; }

@@ -37,7 +37,7 @@ macro_rules! registers {
         CAPS2 0x010 ReadOnly "Largest SGE count [7:0], largest inline bytes [23:8], largest slot stride code [31:24].";
         CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build.";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
-        STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress; bit 2: a fatal internal error was seen.";
+        STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
         ADMIN_SQ_HI 0x044 ReadWrite "IOVA of the admin ring, high word.";
         ADMIN_CQ_LO 0x048 ReadWrite "IOVA of the admin completion ring, low word (64-byte aligned).";
@@ -45,7 +45,6 @@ macro_rules! registers {
         ADMIN_SIZE 0x050 ReadWrite "log2 of the slots of both admin rings, 1 to 10.";
         ADMIN_DOORBELL 0x054 WriteOnly "Producer index of the admin ring.";
         TICK 0x060 ReadOnly "Low 32 bits of the card's tick counter (1.024 us).";
-        CHAOS 0x070 ReadWrite "Chaos builds only: stall probability and context latency, see docs/testing.md.";
     } };
 }
 
@@ -101,18 +100,4 @@ pub mod space {
     pub const STATS: u8 = 9;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
-}
-
-/// Card-wide registers of control space [`space::GLOBAL`], line 0.
-pub mod global {
-    /// Queue pair that receives frames no block wants; bit 31 set when there is one.
-    pub const RAW_QPN: u8 = 0;
-    /// Partition key accepted besides the default one.
-    pub const PKEY: u8 = 1;
-    /// Write 1: ask the receive pipeline for a drain barrier; reads 1 until it has passed.
-    pub const BARRIER: u8 = 2;
-    /// Write 1: wait for all DMA reads and writes in flight; reads 1 until they are done.
-    pub const QUIESCE: u8 = 3;
-    /// Write (key index): drop the translation cache.
-    pub const MTT_INVALIDATE: u8 = 4;
 }

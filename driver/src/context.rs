@@ -148,7 +148,7 @@ impl Context {
     /// Frames that no block of the card wants go to this raw queue pair's receives (`None`: dropped and counted).
     pub fn set_raw_queue(&self, qp: Option<&QueuePair>) -> Result<()> {
         let word = qp.map_or(0, |q| q.qpn() | 1 << 31);
-        self.inner.admin("set port", AdminOpcode::SetPort, 0, &[word, 0xffff]).map(drop)
+        self.inner.admin("set port", AdminOpcode::SetPort, 0, &[word]).map(drop)
     }
 
     /// Reads `count` 64-bit counters from number `first` on (see the gateware's counter table for their names).

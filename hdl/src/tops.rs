@@ -39,7 +39,7 @@ macro_rules! tops {
 
 /// All tops: blocks in the order of the life of a packet, then the whole core.
 pub const TOPS: &[Top] = tops! {
-    "csr" None, Csr::new(capabilities(64, [8, 8, 10, 5]), false);
+    "csr" None, Csr::new(capabilities(64, [8, 8, 10, 5]));
     "doorbell_w64" Some(64), Doorbell::<64, 8>::default();
     "doorbell_w512" Some(512), Doorbell::<512, 64>::default();
     "admin" None, Admin::default();

@@ -52,7 +52,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     /// MAC, transmit side.
     pub tx: AxisSrc<W, K>,
 
-    #[init(Csr::new(capabilities(K, [LQ, LC, LM, LE]), crate::stream::chaos::on()))]
+    #[init(Csr::new(capabilities(K, [LQ, LC, LM, LE])))]
     csr: Csr,
     doorbell: Doorbell<W, K>,
     admin: Admin,
@@ -165,7 +165,6 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.csr_r_data.next = self.csr.r_data.val();
         self.csr_r_resp.next = self.csr.r_resp.val();
         self.csr.tick.next = self.now_q.q.val();
-        self.csr.fatal.next = self.nothing.val();
         for i in 0..4 {
             self.admin.admin_sq[i].next = self.csr.admin_sq[i].val();
             self.admin.admin_cq[i].next = self.csr.admin_cq[i].val();

@@ -70,7 +70,7 @@ pub enum Op {
     Push = 23,
     /// 64 bytes to `b`:`a`, and wait
     Write = 24,
-    /// Output `imm = a`: 0 raw queue, 1 pkey, 2 drop translations, 3 soft reset done
+    /// Output `imm = a`: 0 raw queue, 2 drop translations, 3 soft reset done
     Out = 25,
     /// Queue pair `a`, epoch `b`, into error, at port `imm`
     Error = 26,

@@ -81,7 +81,6 @@ pub struct Admin {
     pub mtt_invalidate: Signal<Out, Bit>,
     /// Bit 31: there is a raw queue pair, with the number in the bits below.
     pub raw_qpn: Signal<Out, Bits<32>>,
-    pub pkey: Signal<Out, Bits<16>>,
     state: DFF<State>,
     pc: DFF<Bits<10>>,
     next_pc: DFF<Bits<10>>,
@@ -102,7 +101,6 @@ pub struct Admin {
     invalidate_now: DFF<Bit>,
     resets: DFF<Bits<4>>,
     raw: DFF<Bits<32>>,
-    key: DFF<Bits<16>>,
     rom: Rom<Inst, 10>,
     regs: RamAsync2<Bits<32>, 6>,
     scratch: Ram<Bits<32>, 12>,
@@ -144,14 +142,13 @@ impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, pc, next_pc, inst, a, b, c, result, line, serving, failed, count, shift);
-        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, resets, raw, key);
+        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, resets, raw);
         clock!(self, clock, rom, regs, scratch, registers);
         // Outputs from registers
         self.barrier.next = self.barrier_now.q.val();
         self.mtt_invalidate.next = self.invalidate_now.q.val();
         self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
-        self.pkey.next = self.key.q.val();
         self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
         self.quiesce_wr.next = self.state.q.val() == State::WritesRise;
         self.barrier_now.d.next = false;
@@ -311,9 +308,6 @@ impl Logic for Admin {
                         match self.choice.val().index() {
                         0 => {
                             self.raw.d.next = self.a.q.val();
-                        }
-                        1 => {
-                            self.key.d.next = self.register.val().get_bits::<16>(0);
                         }
                         2 => {
                             self.invalidate_now.d.next = true;

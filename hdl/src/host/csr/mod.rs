@@ -20,9 +20,9 @@ struct WriteData {
 
 /// AXI4-Lite slave of 32 data bits; address = function << 16 | offset.
 ///
-/// `caps`: the capability words CAPS0 to CAPS3. `chaos`: the CHAOS register exists (set bit 17 of CAPS3, too).
+/// `caps`: the capability words CAPS0 to CAPS3.
 #[derive(LogicBlock, BlockNew)]
-#[given(caps: [u32; 4], chaos: bool)]
+#[given(caps: [u32; 4])]
 pub struct Csr {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all registers to zero.
@@ -48,8 +48,6 @@ pub struct Csr {
     pub tick: Signal<In, Bits<32>>,
     /// Functions whose soft reset is in progress (from the admin engine, at most 2 cycles after `reset_req`).
     pub reset_busy: Signal<In, Bits<4>>,
-    /// A fatal internal error was seen.
-    pub fatal: Signal<In, Bit>,
     /// IOVA of the admin ring, per function.
     pub admin_sq: [Signal<Out, Bits<64>>; 4],
     /// IOVA of the admin completion ring.
@@ -61,8 +59,6 @@ pub struct Csr {
     pub enable: Signal<Out, Bits<4>>,
     /// Pulse: soft reset of that function. Clears its `enable` and `admin_producer` here.
     pub reset_req: Signal<Out, Bits<4>>,
-    /// Chaos control word; zero unless built for chaos.
-    pub chaos: Signal<Out, Bits<32>>,
     aw: MsgSlice<Bits<32>>,
     w: MsgSlice<WriteData>,
     ar: MsgSlice<Bits<32>>,
@@ -74,7 +70,6 @@ pub struct Csr {
     producer: [DFF<Bits<16>>; 4],
     on: DFF<Bits<4>>,
     pulse: DFF<Bits<4>>,
-    chaos_word: DFF<Bits<32>>,
     // A write between its decode and its effect.
     wr_go: DFF<Bit>,
     wr_offset: DFF<Bits<16>>,
@@ -102,10 +97,8 @@ pub struct Csr {
     version: Constant<Bits<32>>,
     #[init(caps.map(|word| Constant::new(u64::from(word).to_bits())))]
     caps: [Constant<Bits<32>>; 4],
-    #[init(Constant::new(chaos))]
-    has_chaos: Constant<Bit>,
     #[init(OFFSETS.map(|offset| Constant::new(u64::from(offset).to_bits())))]
-    at: [Constant<Bits<16>>; 16],
+    at: [Constant<Bits<16>>; 15],
     aw_top: Signal<Local, Bits<14>>,
     ar_top: Signal<Local, Bits<14>>,
     aw_function: Signal<Local, Bits<2>>,
@@ -121,7 +114,7 @@ pub struct Csr {
 }
 
 /// Registers in the order of `Csr::at`.
-const OFFSETS: [u32; 16] = [
+const OFFSETS: [u32; 15] = [
     csr::MAGIC,
     csr::VERSION,
     csr::CAPS0,
@@ -137,14 +130,13 @@ const OFFSETS: [u32; 16] = [
     csr::ADMIN_SIZE,
     csr::ADMIN_DOORBELL,
     csr::TICK,
-    csr::CHAOS,
 ];
 const _: () = assert!(OFFSETS.len() == csr::REGISTERS.len(), "a register of the abi has no place here");
 
 impl Logic for Csr {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, on, pulse, chaos_word, wr_go, wr_offset, wr_function, wr_data, b_pending);
+        dff_setup!(self, clock, on, pulse, wr_go, wr_offset, wr_function, wr_data, b_pending);
         dff_setup!(self, clock, rd_pick, rd_choose, rd_valid, rd_offset, rd_function, rd_known, rd_data);
         dff_setup!(self, clock, p_sq_lo, p_sq_hi, p_cq_lo, p_cq_hi, p_log_size, p_on, p_busy);
         clock!(self, clock, aw, w, ar);
@@ -236,15 +228,6 @@ impl Logic for Csr {
             self.admin_log_size[i].next = self.log_size[i].q.val();
             self.admin_producer[i].next = self.producer[i].q.val();
         }
-        // Stall patterns are the card's, hence function 0's.
-        if self.has_chaos.val()
-            & self.wr_go.q.val()
-            & self.wr_function.q.val().get_bit(0)
-            & (self.wr_offset.q.val() == self.at[15].val())
-        {
-            self.chaos_word.d.next = self.wr_data.q.val();
-        }
-        self.chaos.next = self.chaos_word.q.val();
         self.pulse.d.next = bits::<4>(0);
         if self.wr_go.q.val() & (self.wr_offset.q.val() == self.at[6].val()) {
             self.on.d.next = self.on.q.val() & !self.wr_function.q.val();
@@ -296,11 +279,8 @@ impl Logic for Csr {
                     self.rd_data.d.next = self.caps[i].val();
                 }
             }
-            if self.rd_offset.q.val() == self.at[6].val() {
+            if (self.rd_offset.q.val() == self.at[6].val()) | (self.rd_offset.q.val() == self.at[7].val()) {
                 self.rd_data.d.next = self.state_bits.val();
-            }
-            if self.rd_offset.q.val() == self.at[7].val() {
-                self.rd_data.d.next = self.state_bits.val() | (bit_cast::<32, 1>(self.fatal.val().into()) << 2);
             }
             if self.rd_offset.q.val() == self.at[8].val() {
                 self.rd_data.d.next = self.p_sq_lo.q.val();
@@ -320,9 +300,6 @@ impl Logic for Csr {
             if self.rd_offset.q.val() == self.at[14].val() {
                 self.rd_data.d.next = self.tick.val();
             }
-            if self.rd_offset.q.val() == self.at[15].val() {
-                self.rd_data.d.next = self.chaos_word.q.val();
-            }
             if !self.rd_known.q.val() {
                 self.rd_data.d.next = bits::<32>(0);
             }
@@ -336,7 +313,6 @@ impl Logic for Csr {
         if self.reset.val() {
             self.on.d.next = bits::<4>(0);
             self.pulse.d.next = bits::<4>(0);
-            self.chaos_word.d.next = bits::<32>(0);
             self.wr_go.d.next = false;
             self.b_pending.d.next = false;
             self.rd_pick.d.next = false;

@@ -17,8 +17,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(name: &str, chaos: bool, stall: u32) -> Bench {
-        let mut tb = Tb::new(name, Csr::new(CAPS, chaos));
+    fn new(stall: u32) -> Bench {
+        let mut tb = Tb::new("csr", Csr::new(CAPS));
         tb.set("tick", 0x7171_0001);
         Bench {
             aw: tb.source_of("aw_", &["addr"], stall),
@@ -74,7 +74,7 @@ fn constant(offset: u32) -> Option<u32> {
 #[test]
 fn every_register_behaves_as_the_abi_says() {
     for stall in [0, 50] {
-        let mut bench = Bench::new("csr", true, stall);
+        let mut bench = Bench::new(stall);
         let mut model: HashMap<(u32, u32), u32> = HashMap::new();
         for round in 0..6 {
             for function in 0..FUNCTIONS as u32 {
@@ -82,19 +82,17 @@ fn every_register_behaves_as_the_abi_says() {
                     // CONTROL without its reset bit here.
                     let value = bench.tb.rng().next_u32() & if register.offset == csr::CONTROL { !2 } else { !0 };
                     bench.write(function << 16 | register.offset, value, 0xf);
-                    let shared = register.offset == csr::CHAOS;
-                    if register.access == Access::ReadWrite && (!shared || function == 0) {
-                        model.insert((if shared { 0 } else { function }, register.offset), value & mask(register.offset));
+                    if register.access == Access::ReadWrite {
+                        model.insert((function, register.offset), value & mask(register.offset));
                     }
                 }
             }
             for function in 0..FUNCTIONS as u32 {
                 for register in REGISTERS {
                     let got = bench.read(function << 16 | register.offset);
-                    let owner = if register.offset == csr::CHAOS { 0 } else { function };
                     let expected = match register.access {
                         Access::WriteOnly => 0,
-                        Access::ReadWrite => model[&(owner, register.offset)],
+                        Access::ReadWrite => model[&(function, register.offset)],
                         Access::ReadOnly if register.offset == csr::STATUS => model[&(function, csr::CONTROL)],
                         Access::ReadOnly => constant(register.offset).expect("every read-only register is known"),
                     };
@@ -107,7 +105,6 @@ fn every_register_behaves_as_the_abi_says() {
                 assert_eq!(out(&bench, "admin_log_size"), get(csr::ADMIN_SIZE));
                 assert_eq!(bench.tb.get("enable") >> function & 1, get(csr::CONTROL));
             }
-            assert_eq!(bench.tb.get("chaos"), u64::from(model[&(0, csr::CHAOS)]));
         }
         // What is no register reads as zero and changes nothing.
         let kept = bench.read(csr::ADMIN_SQ_LO);
@@ -126,7 +123,7 @@ fn every_register_behaves_as_the_abi_says() {
 
 #[test]
 fn doorbell_and_soft_reset() {
-    let mut bench = Bench::new("csr", true, 0);
+    let mut bench = Bench::new(0);
     bench.write(2 << 16 | csr::ADMIN_DOORBELL, 0x1_2345, 0xf);
     bench.write(2 << 16 | csr::CONTROL, 1, 0xf);
     assert_eq!((bench.tb.get("admin_producer$2"), bench.tb.get("admin_producer$1")), (0x2345, 0));
@@ -142,14 +139,13 @@ fn doorbell_and_soft_reset() {
     assert_eq!(pulses, 4, "one pulse for function 2");
     assert_eq!((bench.tb.get("enable"), bench.tb.get("admin_producer$2")), (0, 0));
     bench.tb.set("reset_busy", 4);
-    bench.tb.set("fatal", 1);
-    assert_eq!((bench.read(2 << 16 | csr::STATUS), bench.read(1 << 16 | csr::STATUS)), (6, 4));
+    assert_eq!((bench.read(2 << 16 | csr::STATUS), bench.read(1 << 16 | csr::STATUS)), (2, 0));
     assert_eq!(bench.read(2 << 16 | csr::CONTROL), 2);
 }
 
 #[test]
-fn writes_never_stall_and_chaos_is_optional() {
-    let mut bench = Bench::new("csr_plain", false, 0);
+fn writes_never_stall() {
+    let mut bench = Bench::new(0);
     let start = bench.tb.cycles();
     for i in 0..100 {
         bench.aw.push_fields(&[&[csr::ADMIN_DOORBELL]]);
@@ -158,7 +154,4 @@ fn writes_never_stall_and_chaos_is_optional() {
     let b = bench.b.clone();
     bench.tb.run_until(120, |_| b.taken() == 100);
     assert!(bench.tb.cycles() - start < 110, "100 writes in {} cycles", bench.tb.cycles() - start);
-    while b.pop().is_some() {}
-    bench.write(csr::CHAOS, !0, 0xf);
-    assert_eq!((bench.read(csr::CHAOS), bench.tb.get("chaos")), (0, 0));
 }

@@ -235,9 +235,7 @@ impl Program {
 
     fn main(&mut self) {
         self.asm.li(RAW, 0);
-        self.asm.li(T, 0xffff);
         self.asm.act(Op::Out, RAW, ZERO, 0);
-        self.asm.act(Op::Out, T, ZERO, 1);
         self.asm.li(FN, 0);
         let soft_reset = self.asm.label();
         // Round robin over the functions; scratch words 0 to 3 are the consumer indices.

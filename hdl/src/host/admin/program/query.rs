@@ -75,8 +75,6 @@ impl Program {
         self.asm.bind(none);
         self.asm.mov(RAW, W);
         self.asm.act(Op::Out, RAW, ZERO, 0);
-        self.asm.ext(T, p(1), 0, 0xffff);
-        self.asm.act(Op::Out, T, ZERO, 1);
         self.done();
     }
 

@@ -32,7 +32,6 @@ pub struct Card {
     pub log_size: [u32; 4],
     pub producer: [u32; 4],
     pub raw_qpn: u32,
-    pub pkey: u32,
 }
 
 pub const COUNTERS: u32 = 24;
@@ -69,7 +68,6 @@ impl Card {
             log_size: [0; 4],
             producer: [0; 4],
             raw_qpn: 0,
-            pkey: 0,
         }
     }
 
@@ -136,7 +134,6 @@ impl World for Card {
     fn output(&mut self, function: u32, port: u32, value: u32) {
         match port {
             0 => self.raw_qpn = value,
-            1 => self.pkey = value & 0xffff,
             2 => self.log.push(Event::Invalidate),
             _ => self.soft_reset[function as usize] = false,
         }

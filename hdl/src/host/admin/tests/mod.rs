@@ -173,7 +173,7 @@ impl Rtl {
             card.soft_reset[f] = false;
         }
         self.resetting = busy;
-        (card.raw_qpn, card.pkey) = (tb.get("raw_qpn") as u32, tb.get("pkey") as u32);
+        card.raw_qpn = tb.get("raw_qpn") as u32;
         self.serve(card);
     }
 
