@@ -78,7 +78,7 @@ pub const DB_WQE_SIZE: u32 = 0x1000;
 
 /// Control-bus address: `space << 28 | line << 8 | word << 2` (admin and firmware side, not visible in the BAR).
 pub mod space {
-    /// Card-wide registers.
+    /// Kept for the admin engine; no table answers.
     pub const GLOBAL: u8 = 0;
     /// Send rings (`RingCtx`).
     pub const SQ: u8 = 1;

@@ -1,5 +1,5 @@
 //! Everything that two sides of Ferric must agree on, declared once: the BAR and its registers, work requests,
-//! completions, events, admin commands, context lines and wire headers. Software gets typed codecs from it, the
+//! completions, events, admin commands, context lines, frame metadata and wire headers. Software gets typed codecs from it, the
 //! gateware gets its structs and decoders, `docs/reference.md` is generated from it.
 #![no_std]
 #![warn(missing_docs)]
@@ -11,5 +11,6 @@ pub mod context;
 pub mod csr;
 pub mod host;
 pub mod layout;
+pub mod meta;
 pub mod codes;
 pub mod wire;

@@ -22,6 +22,16 @@ macro_rules! messages {
     )* };
 }
 
+macro_rules! rx_desc {
+    ($( $field:ident : $width:tt $doc:literal; )*) => {
+        messages! {
+            /// A received frame that passed `net`: its metadata as `ferric_abi::meta` lists them.
+            RxDesc { $( $field: $width, )* }
+        }
+    };
+}
+ferric_abi::frame_metadata!(rx_desc);
+
 messages! {
     // ---- host side -------------------------------------------------------------------------------------------------
     /// A doorbell after address decode. kind: 0 SQ, 1 RQ, 2 CQ, 3 EQ. `arm` bits only for CQ.
@@ -99,13 +109,6 @@ messages! {
     MrResp { iova: 64, status: 3, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
-    /// A received frame that passed `net`: frame metadata (contract: metadata bus) and the parsed transport header.
-    /// `handle`: first cell. `raw`: not RoCE, for the raw queue. `pay_off`/`pay_len`: payload without pad inside the frame.
-    /// `operand`, `compare`: of an AtomicETH (swap or addend, compare); the original value of an AtomicAckETH in `operand`.
-    RxDesc { handle: 12, frame_len: 14, port: 2, class: 3, ecn: 2, ipv6: 1, has_vlan: 1, vlan_tci: 16, raw: 1,
-        pay_off: 8, pay_len: 13, pad: 2, opcode: 8, solicited: 1, ack_req: 1, becn: 1, fecn: 1, pkey: 16, dest_qpn: 24, psn: 24,
-        va: 64, rkey: 32, dma_len: 32, imm: 32, aeth: 32, qkey: 32, src_qpn: 24, flow_hash: 32,
-        operand: 64, compare: 64, }
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
     /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
     CellRead { handle: 12, off: 14, len: 14, free: 1, }

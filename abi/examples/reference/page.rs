@@ -3,6 +3,7 @@
 use ferric_abi::codes;
 use ferric_abi::csr::REGISTERS;
 use ferric_abi::layout::{Field, Layout, Order};
+use ferric_abi::meta::FRAME_METADATA;
 use std::fmt::Write;
 
 /// Where the page lies.
@@ -89,7 +90,7 @@ pub fn render() -> String {
 fn write_page(p: &mut String) -> std::fmt::Result {
     writeln!(p, "# Register, descriptor and header reference\n")?;
     writeln!(p, "Generated from the crate `ferric-abi` by `cargo run -p ferric-abi --example reference`; do not edit. The test `reference` of that crate fails when this page and the code differ.\n")?;
-    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Wire headers](#wire-headers)\n- [Codes](#codes)\n")?;
+    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Codes](#codes)\n")?;
 
     writeln!(p, "## Registers\n")?;
     writeln!(p, "32-bit registers in the BAR window of a function (64 KiB each: `address = function << 16 | offset`).\n")?;
@@ -106,13 +107,11 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         writeln!(p, "| {} | `{}` | {} |", c.name, c.value, cell(&c.doc))?;
     }
     writeln!(p, "\n## Control bus\n\nTables behind the admin engine; the host does not see these addresses. Address: `space << 28 | line << 8 | word << 2`.\n")?;
-    for (module, title) in [("space", "space"), ("global", "word of space GLOBAL, line 0")] {
-        writeln!(p, "| {title} | number | meaning |\n|---|---|---|")?;
-        for c in constants.iter().filter(|c| c.module == module) {
-            writeln!(p, "| {} | {} | {} |", c.name, c.value, cell(&c.doc))?;
-        }
-        writeln!(p)?;
+    writeln!(p, "| space | number | meaning |\n|---|---|---|")?;
+    for c in constants.iter().filter(|c| c.module == "space") {
+        writeln!(p, "| {} | {} | {} |", c.name, c.value, cell(&c.doc))?;
     }
+    writeln!(p)?;
 
     let sections = [
         ("Host records", "Little-endian. `bits` counts from bit 0 of byte 0; `word` is the 32-bit word and the bits inside it.", HOST),
@@ -126,7 +125,13 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         }
     }
 
-    writeln!(p, "## Codes\n")?;
+    writeln!(p, "## Frame metadata\n\nWhat travels with every received frame inside the card, lowest bits first.\n")?;
+    writeln!(p, "| field | bits | meaning |\n|---|---|---|")?;
+    for (name, width, doc) in FRAME_METADATA {
+        writeln!(p, "| `{name}` | {width} | {} |", cell(doc))?;
+    }
+
+    writeln!(p, "\n## Codes\n")?;
     for list in code_lists() {
         writeln!(p, "### {}\n\n| number | name | meaning |\n|---|---|---|", list.name)?;
         for (name, n, doc) in list.entries {
