@@ -10,6 +10,7 @@ pub mod doorbell;
 pub mod eq;
 pub mod rq;
 pub mod sq;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod wqe_store;

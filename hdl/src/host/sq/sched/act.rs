@@ -1,0 +1,156 @@
+//! Act: the new row of an operation's queue, and what follows from it. No state.
+
+use super::{Facts, Kind, Op};
+use crate::host::sq::SqJob;
+use crate::records::RingCtx;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub(super) struct SqAct {
+    /// The operation in Act.
+    pub valid: Signal<In, Bit>,
+    pub op: Signal<In, Op>,
+    pub id: Signal<In, Bits<24>>,
+    pub row: Signal<In, RingCtx>,
+    pub facts: Signal<In, Facts>,
+    /// Free buffers.
+    pub buffers: Signal<In, Bits<8>>,
+    /// The active list is empty and a job fits.
+    pub may_issue: Signal<In, Bit>,
+    pub write: Signal<Out, Bit>,
+    pub new_row: Signal<Out, RingCtx>,
+    /// The queue joins the tail of the active list.
+    pub enlist: Signal<Out, Bit>,
+    pub issue: Signal<Out, Bit>,
+    pub job: Signal<Out, SqJob>,
+    /// Buffers that the job takes.
+    pub used: Signal<Out, Bits<8>>,
+    /// The held request of a WQE doorbell is not needed.
+    pub release_hold: Signal<Out, Bit>,
+    /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
+    pub stat: Signal<Out, Bits<2>>,
+    kind: Signal<Local, Kind>,
+    avail8: Signal<Local, Bits<4>>,
+    take: Signal<Local, Bits<4>>,
+    leaves_rest: Signal<Local, Bit>,
+    size: Signal<Local, Bits<17>>,
+    within: Signal<Local, Bit>,
+    direct_ok: Signal<Local, Bit>,
+    at_once: Signal<Local, Bit>,
+}
+
+impl Logic for SqAct {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.kind.next = self.op.val().kind;
+        self.new_row.next = self.row.val();
+        self.write.next = false;
+        self.enlist.next = false;
+        self.issue.next = false;
+        self.release_hold.next = false;
+        self.stat.next = bits::<2>(0);
+        self.used.next = bits::<8>(0);
+        self.avail8.next = bits::<4>(8);
+        if self.buffers.val() < 8 {
+            self.avail8.next = self.buffers.val().get_bits::<4>(0);
+        }
+        self.take.next = self.facts.val().burst;
+        self.leaves_rest.next = !self.facts.val().whole;
+        if self.avail8.val() < self.facts.val().burst {
+            self.take.next = self.avail8.val();
+            self.leaves_rest.next = true;
+        }
+        self.size.next = bits::<17>(1) << self.row.val().log_size;
+        self.within.next = (self.facts.val().ahead > self.facts.val().pending)
+            & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
+        self.direct_ok.next = !self.facts.val().more
+            & (self.facts.val().ahead == 1)
+            & (self.row.val().stride == 0)
+            & !self.row.val().parked
+            & !self.row.val().flush
+            & self.buffers.val().any();
+        // With nobody in the list a doorbell is its queue's turn.
+        self.at_once.next = (self.kind.val() == Kind::Doorbell)
+            & self.may_issue.val()
+            & !self.row.val().active
+            & !self.row.val().parked
+            & self.take.val().any();
+        self.job.next.kind = bits::<2>(0);
+        self.job.next.qpn = self.id.val();
+        self.job.next.index = self.row.val().fetch;
+        self.job.next.epoch = self.row.val().epoch;
+        self.job.next.function = self.row.val().function;
+        self.job.next.count = self.take.val();
+        self.job.next.base = self.row.val().base;
+        self.job.next.offset = self.facts.val().offset;
+        self.job.next.stride = self.row.val().stride;
+        if self.valid.val() {
+            match self.kind.val() {
+                Kind::Cmd => {
+                    self.write.next = self.facts.val().exists;
+                    self.new_row.next.parked = self.op.val().command == 1;
+                    if self.op.val().command != 2 {
+                        self.new_row.next.fetch = self.op.val().index;
+                        self.new_row.next.epoch = self.op.val().epoch;
+                    }
+                    if self.op.val().command == 3 {
+                        self.new_row.next.flush = true;
+                    }
+                    self.enlist.next = self.facts.val().exists
+                        & !self.row.val().active
+                        & (self.op.val().command != 1)
+                        & ((self.facts.val().index_differs & (self.op.val().command != 2))
+                            | (self.facts.val().more & (self.op.val().command == 2)));
+                }
+                Kind::Turn => {
+                    self.write.next = true;
+                    if !self.facts.val().exists | self.row.val().parked | !self.facts.val().more {
+                        self.new_row.next.active = false;
+                    } else {
+                        self.new_row.next.active = self.leaves_rest.val();
+                        self.enlist.next = self.leaves_rest.val();
+                        self.issue.next = self.take.val().any();
+                        self.used.next = bit_cast::<8, 4>(self.take.val());
+                        self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
+                        if self.row.val().flush {
+                            self.job.next.kind = bits::<2>(1);
+                        }
+                    }
+                }
+                _ => {
+                    // A doorbell, with or without its request.
+                    self.release_hold.next = self.kind.val() == Kind::Direct;
+                    if !self.facts.val().exists | !self.facts.val().mine {
+                        self.stat.next = bits::<2>(1);
+                    } else if !self.within.val() {
+                        self.stat.next = bits::<2>(2);
+                    } else {
+                        self.write.next = true;
+                        self.new_row.next.producer = self.op.val().index;
+                        if (self.kind.val() == Kind::Direct) & self.direct_ok.val() {
+                            self.new_row.next.fetch = self.op.val().index;
+                            self.release_hold.next = false;
+                            self.issue.next = true;
+                            self.used.next = bits::<8>(1);
+                            self.job.next.kind = bits::<2>(2);
+                            self.job.next.count = bits::<4>(1);
+                        } else if self.at_once.val() {
+                            self.issue.next = true;
+                            self.used.next = bit_cast::<8, 4>(self.take.val());
+                            self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
+                            self.enlist.next = self.leaves_rest.val();
+                            if self.row.val().flush {
+                                self.job.next.kind = bits::<2>(1);
+                            }
+                        } else {
+                            self.enlist.next = !self.row.val().active & !self.row.val().parked;
+                        }
+                    }
+                }
+            }
+        }
+        if self.enlist.val() {
+            self.new_row.next.active = true;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Look: what Act wants to know about the operation and its row.
+
+use super::{Facts, Kind, Op};
+use crate::records::RingCtx;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub(super) struct SqLook {
+    pub clock: Signal<In, Clock>,
+    /// In Look. `inside`: the queue's number has no bits beyond the table.
+    pub op: Signal<In, Op>,
+    pub row: Signal<In, RingCtx>,
+    pub inside: Signal<In, Bit>,
+    /// Registered: of the operation in Act.
+    pub facts: Signal<Out, Facts>,
+    known: DFF<Facts>,
+    found: Signal<Local, Facts>,
+    pending: Signal<Local, Bits<16>>,
+    ahead: Signal<Local, Bits<16>>,
+    wanted: Signal<Local, Bits<16>>,
+    pend_over: Signal<Local, Bits<12>>,
+    pend_low: Signal<Local, Bits<4>>,
+    pend8: Signal<Local, Bits<4>>,
+    fits8: Signal<Local, Bit>,
+    block_log: Signal<Local, Bits<2>>,
+    block_mask: Signal<Local, Bits<4>>,
+    in_block: Signal<Local, Bits<4>>,
+    block_left: Signal<Local, Bits<4>>,
+    block_rest: Signal<Local, Bits<4>>,
+    slot_mask: Signal<Local, Bits<16>>,
+    slot: Signal<Local, Bits<16>>,
+    fetch_now: Signal<Local, Bits<16>>,
+}
+
+impl Logic for SqLook {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, known);
+        self.fetch_now.next = self.row.val().fetch;
+        self.pending.next = self.row.val().producer - self.fetch_now.val();
+        self.ahead.next = self.op.val().index - self.fetch_now.val();
+        // What there is to fetch, once a plain doorbell has moved the producer.
+        self.wanted.next = self.pending.val();
+        if self.op.val().kind == Kind::Doorbell {
+            self.wanted.next = self.ahead.val();
+        }
+        self.pend_over.next = self.wanted.val().get_bits::<12>(4);
+        self.pend_low.next = self.wanted.val().get_bits::<4>(0);
+        self.fits8.next = !self.pend_over.val().any() & (self.pend_low.val() <= 8);
+        self.pend8.next = bits::<4>(8);
+        if self.fits8.val() {
+            self.pend8.next = self.pend_low.val();
+        }
+        // A fetch stays inside an aligned block of min(ring size, 512 bytes): it ends neither beyond the ring nor the read limit.
+        // 3 - stride: the complement of two bits.
+        self.block_log.next = !self.row.val().stride;
+        if self.row.val().log_size < bit_cast::<4, 2>(self.block_log.val()) {
+            self.block_log.next = bit_cast::<2, 4>(self.row.val().log_size);
+        }
+        self.block_mask.next = bits::<4>(7);
+        match self.block_log.val().index() {
+            0 => {
+                self.block_mask.next = bits::<4>(0);
+            }
+            1 => {
+                self.block_mask.next = bits::<4>(1);
+            }
+            2 => {
+                self.block_mask.next = bits::<4>(3);
+            }
+            _ => {}
+        }
+        self.in_block.next = self.fetch_now.val().get_bits::<4>(0) & self.block_mask.val();
+        self.block_rest.next = self.block_mask.val() - self.in_block.val();
+        self.block_left.next = self.block_rest.val() + 1;
+        if self.row.val().flush {
+            self.block_left.next = bits::<4>(8);
+        }
+        self.slot_mask.next = bits::<16>(0xFFFF) << self.row.val().log_size;
+        self.slot.next = self.fetch_now.val() & !self.slot_mask.val();
+        self.found.next.exists = self.row.val().valid & self.inside.val();
+        self.found.next.mine = self.row.val().function == self.op.val().function;
+        self.found.next.more = self.row.val().producer != self.fetch_now.val();
+        self.found.next.index_differs = self.row.val().producer != self.op.val().index;
+        self.found.next.pending = self.pending.val();
+        self.found.next.ahead = self.ahead.val();
+        self.found.next.burst = self.pend8.val();
+        self.found.next.whole = self.fits8.val();
+        if self.block_left.val() < self.pend8.val() {
+            self.found.next.burst = self.block_left.val();
+            self.found.next.whole = false;
+        }
+        self.found.next.offset = (bit_cast::<24, 16>(self.slot.val()) << 6) << self.row.val().stride;
+        self.known.d.next = self.found.val();
+        self.facts.next = self.known.q.val();
+    }
+}

@@ -1,0 +1,225 @@
+//! Ring table and scheduler: what goes into the pipeline over the table and what comes out of it. See README.md.
+//!
+//! An operation starts only when everything it may lead to has room.
+
+mod act;
+mod look;
+
+use super::{SqJob, BUFFERS};
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::TablePipe;
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, SqCmd, WqeDoorbell};
+use crate::prim::pack::{Cast, Gather};
+use crate::records::{RingCtx, WqeHead};
+use crate::stream::{MsgFifo, MsgSlice};
+use act::SqAct;
+use ferric_hdl_derive::BlockDefault;
+use look::SqLook;
+use rust_hdl::prelude::*;
+
+/// What an operation does. Cmd: `SqCmd`. Direct: WQE-carrying doorbell. Turn: head of the active list.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Kind {
+    Cmd,
+    Doorbell,
+    Direct,
+    Turn,
+}
+
+/// One operation in the pipeline. `index`: new producer of a doorbell, new fetch index of a command.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Op {
+    kind: Kind,
+    function: Bits<12>,
+    index: Bits<16>,
+    epoch: Bits<8>,
+    command: Bits<2>,
+}
+
+/// What Look finds out for Act.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Facts {
+    /// The queue exists and the number has no bits beyond the table.
+    exists: Bit,
+    /// It is the function's own.
+    mine: Bit,
+    /// producer != fetch.
+    more: Bit,
+    /// producer != index of the operation.
+    index_differs: Bit,
+    /// producer - fetch.
+    pending: Bits<16>,
+    /// index of the operation - fetch.
+    ahead: Bits<16>,
+    /// Most requests one fetch may take now (a doorbell's own included), buffers aside.
+    burst: Bits<4>,
+    /// `burst` requests empty the queue.
+    whole: Bit,
+    /// Bytes from `base` to slot `fetch`.
+    offset: Bits<24>,
+}
+
+#[derive(LogicBlock, BlockDefault)]
+pub(super) struct SqSched<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_db: MsgSink<DoorbellMsg>,
+    pub s_wqe: MsgSink<WqeDoorbell>,
+    pub s_cmd: [MsgSink<SqCmd>; 2],
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    pub m_job: MsgSrc<SqJob>,
+    /// A buffer came back.
+    pub freed: Signal<In, Bit>,
+    /// The request of the WQE doorbell in progress, until `wqe_taken`.
+    pub wqe_data: Signal<Out, Bits<512>>,
+    pub wqe_taken: Signal<In, Bit>,
+    /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
+    pub stat: Signal<Out, Bits<2>>,
+    cmds: [MsgSlice<SqCmd>; 2],
+    db: MsgSlice<DoorbellMsg>,
+    wqe: MsgSlice<WqeDoorbell>,
+    head: Cast<Bits<256>, WqeHead>,
+    active: MsgFifo<Bits<LQ>, LQ>,
+    jobs: MsgFifo<SqJob, 4>,
+    ready: Gather<5>,
+    pipe: TablePipe<Op, RingCtx, LQ, 5, 6>,
+    look: SqLook,
+    act: SqAct,
+    keep_active: DFF<Bit>,
+    buffers: DFF<Bits<8>>,
+    hold: DFF<Bits<512>>,
+    hold_busy: DFF<Bit>,
+    #[init(Constant::new(BUFFERS.to_bits()))]
+    all_buffers: Constant<Bits<8>>,
+    cmd: Signal<Local, SqCmd>,
+    cmd_op: Signal<Local, Op>,
+    room: Signal<Local, Bit>,
+    wqe_data_in: Signal<Local, Bits<512>>,
+    next_index: Signal<Local, Bits<16>>,
+    head_index: Signal<Local, Bits<16>>,
+    act_id: Signal<Local, Bits<24>>,
+    back: Signal<Local, Bits<8>>,
+    ctl_row: Signal<Local, RingCtx>,
+}
+
+impl<const LQ: usize> Logic for SqSched<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, keep_active, buffers, hold, hold_busy);
+        clock!(self, clock, db, wqe, active, jobs, pipe, look);
+        self.db.reset.next = self.reset.val();
+        self.wqe.reset.next = self.reset.val();
+        self.active.reset.next = self.reset.val();
+        self.jobs.reset.next = self.reset.val();
+        self.pipe.reset.next = self.reset.val();
+        for i in 0..2 {
+            self.cmds[i].clock.next = self.clock.val();
+            self.cmds[i].reset.next = self.reset.val();
+            MsgSink::<SqCmd>::link(&mut self.s_cmd[i], &mut self.cmds[i].s);
+        }
+        MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
+        MsgSink::<WqeDoorbell>::link(&mut self.s_wqe, &mut self.wqe.s);
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
+        MsgSrc::<SqJob>::link(&mut self.m_job, &mut self.jobs.m);
+
+        // ---- The sources: commands (0, 1), doorbells (2), WQE doorbells (3), the head of the active list (4) ----
+        for i in 0..2 {
+            self.cmd.next = self.cmds[i].m.data.val();
+            self.cmd_op.next.kind = Kind::Cmd;
+            self.cmd_op.next.function = bits::<12>(0);
+            self.cmd_op.next.index = self.cmd.val().index;
+            self.cmd_op.next.epoch = self.cmd.val().epoch;
+            self.cmd_op.next.command = self.cmd.val().op;
+            self.pipe.id[i].next = self.cmd.val().qpn;
+            self.pipe.op[i].next = self.cmd_op.val();
+            self.ready.x[i].next = self.cmds[i].m.valid.val();
+            self.cmds[i].m.ready.next = self.pipe.grant.val().get_bit(i);
+        }
+        self.pipe.id[2].next = self.db.m.data.val().id;
+        self.pipe.op[2].next.kind = Kind::Doorbell;
+        self.pipe.op[2].next.function = self.db.m.data.val().function;
+        self.pipe.op[2].next.index = self.db.m.data.val().index;
+        self.pipe.op[2].next.epoch = bits::<8>(0);
+        self.pipe.op[2].next.command = bits::<2>(0);
+        self.ready.x[2].next = self.db.m.valid.val();
+        self.db.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.wqe_data_in.next = self.wqe.m.data.val().data;
+        self.head.x.next = self.wqe_data_in.val().get_bits::<256>(0);
+        self.head_index.next = self.head.y.val().index;
+        self.next_index.next = self.head_index.val() + 1;
+        self.pipe.id[3].next = self.head.y.val().qpn;
+        self.pipe.op[3].next.kind = Kind::Direct;
+        self.pipe.op[3].next.function = self.wqe.m.data.val().function;
+        self.pipe.op[3].next.index = self.next_index.val();
+        self.pipe.op[3].next.epoch = bits::<8>(0);
+        self.pipe.op[3].next.command = bits::<2>(0);
+        // Up to four operations may be on their way to the job FIFO of 16.
+        self.room.next = self.jobs.level.val() < 10;
+        self.ready.x[3].next = self.wqe.m.valid.val() & !self.hold_busy.q.val() & self.room.val();
+        self.wqe.m.ready.next = self.pipe.grant.val().get_bit(3);
+        self.pipe.id[4].next = bit_cast::<24, LQ>(self.active.m.data.val());
+        self.pipe.op[4].next.kind = Kind::Turn;
+        self.pipe.op[4].next.function = bits::<12>(0);
+        self.pipe.op[4].next.index = bits::<16>(0);
+        self.pipe.op[4].next.epoch = bits::<8>(0);
+        self.pipe.op[4].next.command = bits::<2>(0);
+        self.ready.x[4].next = self.active.m.valid.val() & self.buffers.q.val().any() & self.room.val();
+        self.active.m.ready.next = self.pipe.grant.val().get_bit(4);
+        self.pipe.req.next = self.ready.y.val();
+
+        // The request of a WQE doorbell waits here until the fetcher takes it or Act has no use for it.
+        if self.pipe.grant.val().get_bit(3) {
+            self.hold_busy.d.next = true;
+        }
+        if !self.hold_busy.q.val() {
+            self.hold.d.next = self.wqe_data_in.val();
+        }
+        if self.act.release_hold.val() | self.wqe_taken.val() {
+            self.hold_busy.d.next = false;
+        }
+        self.wqe_data.next = self.hold.q.val();
+
+        // ---- Look ----
+        self.look.op.next = self.pipe.look_op.val();
+        self.look.row.next = self.pipe.look_row.val();
+        self.look.inside.next = self.pipe.look_inside.val();
+
+        // ---- Act ----
+        self.act_id.next = self.pipe.act_id.val();
+        self.act.valid.next = self.pipe.act_valid.val();
+        self.act.op.next = self.pipe.act_op.val();
+        self.act.id.next = self.act_id.val();
+        self.act.row.next = self.pipe.act_row.val();
+        self.act.facts.next = self.look.facts.val();
+        self.act.buffers.next = self.buffers.q.val();
+        // The jobs promised at Select have their room all the same.
+        self.act.may_issue.next = !self.active.m.valid.val() & self.room.val();
+        self.pipe.write.next = self.act.write.val();
+        self.pipe.new_row.next = self.act.new_row.val();
+        self.active.s.data.next = self.act_id.val().get_bits::<LQ>(0);
+        self.active.s.valid.next = self.act.enlist.val();
+        self.jobs.s.data.next = self.act.job.val();
+        self.jobs.s.valid.next = self.act.issue.val();
+        self.stat.next = self.act.stat.val();
+        self.back.next = bits::<8>(0);
+        if self.freed.val() {
+            self.back.next = bits::<8>(1);
+        }
+        self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.act.used.val();
+
+        // A control write keeps `active`, which belongs to the list.
+        if self.pipe.ctl_look.val() {
+            self.keep_active.d.next = self.pipe.look_row.val().active;
+        }
+        self.ctl_row.next = self.pipe.ctl_row.val();
+        self.ctl_row.next.active = self.keep_active.q.val();
+        self.pipe.ctl_new_row.next = self.ctl_row.val();
+
+        if self.reset.val() {
+            self.hold_busy.d.next = false;
+            self.buffers.d.next = self.all_buffers.val();
+        }
+    }
+}
