@@ -6,9 +6,12 @@ use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion};
 use std::sync::Arc;
+use std::time::Duration;
 
 const LOG_SIZE: u32 = 5;
 const SLOTS: u32 = 1 << LOG_SIZE;
+/// Far longer than any command takes, even while the card drains a full pipeline.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One function's admin queue. One command is in flight at a time.
 pub struct AdminQueue {
@@ -28,7 +31,7 @@ impl AdminQueue {
             device.write32(csr::CONTROL, 2);
             let start = device.now();
             while device.read32(csr::STATUS) & RESETTING != 0 {
-                if device.now() - start > device.patience() {
+                if device.now() - start > TIMEOUT {
                     return Err(Error::AdminTimeout("soft reset"));
                 }
                 device.relax();
@@ -66,7 +69,7 @@ impl AdminQueue {
         let start = self.device.now();
         let at = slot * AdminCompletion::BYTES;
         while (self.completions.read_flag(at + AdminCompletion::BYTES - 1) >> 7 == 1) != phase {
-            if self.device.now() - start > self.device.patience() {
+            if self.device.now() - start > TIMEOUT {
                 return Err(Error::AdminTimeout(what));
             }
             self.device.relax();

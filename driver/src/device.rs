@@ -37,8 +37,4 @@ pub trait Device: Send + Sync {
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool>;
     /// Time on the device's clock, for time-outs in busy-wait loops.
     fn now(&self) -> Duration;
-    /// How long, on the device's clock, an admin command or a soft reset may take before the card counts as dead.
-    fn patience(&self) -> Duration {
-        Duration::from_secs(2)
-    }
 }

@@ -130,9 +130,4 @@ impl Device for SimDevice {
     fn now(&self) -> Duration {
         Duration::from_nanos(self.world().nanos())
     }
-
-    /// Two million cycles: a card that is dead in a test should not take hours to say so.
-    fn patience(&self) -> Duration {
-        Duration::from_millis(8)
-    }
 }
