@@ -48,6 +48,8 @@ pub struct World {
     pub trace: Option<Vec<Event>>,
     /// Frames a lone card sent (no peer): taken by the test.
     pub outbox: Vec<Vec<u8>>,
+    /// Cycle at which [`World::step`] panics: for tests of what might never end, where a driver's own time-out is hours of simulation.
+    pub deadline: Option<u64>,
 }
 
 impl World {
@@ -60,7 +62,7 @@ impl World {
             cards.push(Card::new(&library, &c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
-        Ok(Self { cards, links, cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new() })
+        Ok(Self { cards, links, cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
     }
 
     /// Cycles simulated so far.
@@ -122,6 +124,7 @@ impl World {
             }
         }
         self.cycle += 1;
+        assert!(self.deadline.is_none_or(|end| self.cycle < end), "not done in cycle {}, the test's deadline", self.cycle);
         if self.cycle % self.tick_cycles == 0 {
             self.ticks += 1;
         }

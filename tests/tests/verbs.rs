@@ -166,6 +166,8 @@ fn a_new_driver_takes_over_a_card_in_use() {
     let mut b = bench(&Wire::default());
     b.send(1, WrOpcode::Write, 16_000, b.src.lkey(), b.dst.rkey());
     b.pair.world().run(400);
+    let now = b.pair.world().cycle();
+    b.pair.world().deadline = Some(now + 2_000_000);
     b.pair.take_over().unwrap();
     // What the old driver had is not touched any more; its memory stays, for it was never told that the card is done with it.
     let Bench { pair, cqs, qps, src, dst } = b;
