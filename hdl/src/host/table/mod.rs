@@ -1,5 +1,6 @@
 //! A table of queues and the four-stage pipeline over it: Select - Row - Look - Act. See README.md.
 
+pub mod ring;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,111 @@
+//! Act: the new row of an operation's queue, and what follows from it. No state.
+
+use super::{Facts, Kind, Op};
+use crate::host::rq::RqJob;
+use crate::msg::RqFlush;
+use crate::records::RingCtx;
+use rust_hdl::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub(super) struct RqAct {
+    /// The operation in Act.
+    pub valid: Signal<In, Bit>,
+    pub op: Signal<In, Op>,
+    pub id: Signal<In, Bits<24>>,
+    pub row: Signal<In, RingCtx>,
+    pub facts: Signal<In, Facts>,
+    /// A buffer is free.
+    pub buffer: Signal<In, Bit>,
+    pub write: Signal<Out, Bit>,
+    pub new_row: Signal<Out, RingCtx>,
+    /// The queue joins the tail of the active list.
+    pub enlist: Signal<Out, Bit>,
+    pub issue: Signal<Out, Bit>,
+    pub job: Signal<Out, RqJob>,
+    /// Buffers that the job takes.
+    pub used: Signal<Out, Bits<7>>,
+    pub flushes: Signal<Out, Bit>,
+    /// The slot passed over.
+    pub flush: Signal<Out, RqFlush>,
+    /// As [`RqTable::stat`](super::RqTable::stat).
+    pub stat: Signal<Out, Bits<5>>,
+    kind: Signal<Local, Kind>,
+    fetch_next: Signal<Local, Bits<16>>,
+    fetch_old: Signal<Local, Bits<16>>,
+    size: Signal<Local, Bits<17>>,
+    within: Signal<Local, Bit>,
+    posted: Signal<Local, Bit>,
+}
+
+impl Logic for RqAct {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.kind.next = self.op.val().kind;
+        self.new_row.next = self.row.val();
+        self.fetch_old.next = self.row.val().fetch;
+        self.fetch_next.next = self.fetch_old.val() + 1;
+        self.write.next = false;
+        self.enlist.next = false;
+        self.issue.next = false;
+        self.flushes.next = false;
+        self.stat.next = bits::<5>(0);
+        self.used.next = bits::<7>(0);
+        self.size.next = bits::<17>(1) << self.row.val().log_size;
+        self.within.next = (self.facts.val().ahead > self.facts.val().pending)
+            & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
+        self.posted.next = self.facts.val().exists & self.facts.val().more & !self.row.val().flush;
+        self.job.next.ok = self.posted.val() & self.buffer.val();
+        self.job.next.index = self.row.val().fetch;
+        self.job.next.function = self.row.val().function;
+        self.job.next.base = self.row.val().base;
+        self.job.next.offset = self.facts.val().offset;
+        self.job.next.stride = self.row.val().stride;
+        self.flush.next.qpn = self.id.val();
+        self.flush.next.index = self.row.val().fetch;
+        if self.valid.val() {
+            match self.kind.val() {
+                Kind::Doorbell => {
+                    if !self.facts.val().exists | !self.facts.val().mine {
+                        self.stat.next = bits::<5>(1);
+                    } else if !self.within.val() {
+                        self.stat.next = bits::<5>(2);
+                    } else {
+                        self.write.next = true;
+                        self.new_row.next.producer = self.op.val().index;
+                        self.enlist.next = self.row.val().flush & !self.row.val().active;
+                    }
+                }
+                Kind::Alloc => {
+                    self.issue.next = true;
+                    if !self.posted.val() {
+                        self.stat.next = bits::<5>(4);
+                    } else if !self.buffer.val() {
+                        self.stat.next = bits::<5>(8);
+                    } else {
+                        self.write.next = true;
+                        self.new_row.next.fetch = self.fetch_next.val();
+                        self.used.next = bits::<7>(1);
+                    }
+                }
+                Kind::Cmd => {
+                    self.write.next = self.facts.val().exists;
+                    self.new_row.next.flush = true;
+                    self.enlist.next = self.facts.val().exists & self.facts.val().more & !self.row.val().active;
+                }
+                _ => {
+                    self.write.next = true;
+                    self.new_row.next.active = false;
+                    if self.facts.val().exists & self.facts.val().more & self.row.val().flush {
+                        self.flushes.next = true;
+                        self.stat.next = bits::<5>(16);
+                        self.new_row.next.fetch = self.fetch_next.val();
+                        self.enlist.next = self.facts.val().pending != 1;
+                    }
+                }
+            }
+        }
+        if self.enlist.val() {
+            self.new_row.next.active = true;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Ring table of the receive queues: what goes into the pipeline over the table and what comes out of it. See README.md.
+
+mod act;
+mod look;
+
+use super::{RqJob, BUFFERS};
+use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::TablePipe;
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RqAlloc, RqCmd, RqFlush};
+use crate::prim::pack::Gather;
+use crate::records::RingCtx;
+use crate::stream::{MsgFifo, MsgSlice};
+use act::RqAct;
+use ferric_hdl_derive::BlockDefault;
+use look::RqLook;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum Kind {
+    Doorbell,
+    Alloc,
+    Cmd,
+    Turn,
+}
+
+/// One operation in the pipeline. `index`: new producer of a doorbell.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Op {
+    kind: Kind,
+    function: Bits<12>,
+    index: Bits<16>,
+}
+
+/// What Look finds out for Act.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Facts {
+    /// The queue exists and the number has no bits beyond the table.
+    exists: Bit,
+    /// It is the function's own.
+    mine: Bit,
+    /// producer != fetch.
+    more: Bit,
+    /// producer - fetch.
+    pending: Bits<16>,
+    /// index of the operation - fetch.
+    ahead: Bits<16>,
+    /// Bytes from `base` to slot `fetch`.
+    offset: Bits<24>,
+}
+
+#[derive(LogicBlock, BlockDefault)]
+pub(super) struct RqTable<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_db: MsgSink<DoorbellMsg>,
+    pub s_alloc: MsgSink<RqAlloc>,
+    pub s_cmd: MsgSink<RqCmd>,
+    pub m_flush: MsgSrc<RqFlush>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    pub m_job: MsgSrc<RqJob>,
+    /// A buffer came back.
+    pub freed: Signal<In, Bit>,
+    /// Bad doorbell, doorbell beyond the ring, nothing posted, no buffer, slot flushed.
+    pub stat: Signal<Out, Bits<5>>,
+    db: MsgSlice<DoorbellMsg>,
+    alloc: MsgSlice<RqAlloc>,
+    cmd: MsgSlice<RqCmd>,
+    active: MsgFifo<Bits<LQ>, LQ>,
+    flushes: MsgFifo<RqFlush, 4>,
+    jobs: MsgFifo<RqJob, 4>,
+    ready: Gather<4>,
+    pipe: TablePipe<Op, RingCtx, LQ, 4, 5>,
+    look: RqLook,
+    act: RqAct,
+    keep_active: DFF<Bit>,
+    buffers: DFF<Bits<7>>,
+    patience: DFF<Bits<11>>,
+    #[init(Constant::new(BUFFERS.to_bits()))]
+    all_buffers: Constant<Bits<7>>,
+    source: Signal<Local, Op>,
+    act_id: Signal<Local, Bits<24>>,
+    room: Signal<Local, Bit>,
+    flush_room: Signal<Local, Bit>,
+    allocs_ahead: Signal<Local, Bit>,
+    buffer_ok: Signal<Local, Bit>,
+    back: Signal<Local, Bits<7>>,
+    ctl_row: Signal<Local, RingCtx>,
+}
+
+impl<const LQ: usize> Logic for RqTable<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, keep_active, buffers, patience);
+        clock!(self, clock, db, alloc, cmd, active, flushes, jobs, pipe, look);
+        self.db.reset.next = self.reset.val();
+        self.alloc.reset.next = self.reset.val();
+        self.cmd.reset.next = self.reset.val();
+        self.active.reset.next = self.reset.val();
+        self.flushes.reset.next = self.reset.val();
+        self.pipe.reset.next = self.reset.val();
+        self.jobs.reset.next = self.reset.val();
+        MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
+        MsgSink::<RqAlloc>::link(&mut self.s_alloc, &mut self.alloc.s);
+        MsgSink::<RqCmd>::link(&mut self.s_cmd, &mut self.cmd.s);
+        MsgSrc::<RqFlush>::link(&mut self.m_flush, &mut self.flushes.m);
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
+        MsgSrc::<RqJob>::link(&mut self.m_job, &mut self.jobs.m);
+
+        // ---- The sources: doorbells (0), allocations (1), flush commands (2), the head of the active list (3) ----
+        self.source.next.kind = Kind::Doorbell;
+        self.source.next.function = self.db.m.data.val().function;
+        self.source.next.index = self.db.m.data.val().index;
+        self.pipe.op[0].next = self.source.val();
+        self.pipe.id[0].next = self.db.m.data.val().id;
+        self.source.next.function = bits::<12>(0);
+        self.source.next.index = bits::<16>(0);
+        self.source.next.kind = Kind::Alloc;
+        self.pipe.op[1].next = self.source.val();
+        self.pipe.id[1].next = self.alloc.m.data.val().qpn;
+        self.source.next.kind = Kind::Cmd;
+        self.pipe.op[2].next = self.source.val();
+        self.pipe.id[2].next = self.cmd.m.data.val().qpn;
+        self.source.next.kind = Kind::Turn;
+        self.pipe.op[3].next = self.source.val();
+        self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
+        // Up to four operations may be on their way to a FIFO of 16.
+        self.room.next = self.jobs.level.val() < 10;
+        self.flush_room.next = self.flushes.level.val() < 10;
+        // An allocation waits up to 1024 cycles for a buffer: messages in progress may hold all of them, and only packets
+        // behind the refused one can finish those, so the wait must end. The last buffer must not be promised twice: with few left, one allocation at a time.
+        self.allocs_ahead.next = (self.pipe.row_valid.val() & (self.pipe.row_op.val().kind == Kind::Alloc))
+            | (self.pipe.look_valid.val() & (self.pipe.look_op.val().kind == Kind::Alloc))
+            | (self.pipe.act_valid.val() & (self.pipe.act_op.val().kind == Kind::Alloc));
+        self.buffer_ok.next = self.patience.q.val().get_bit(10)
+            | (self.buffers.q.val() > 3)
+            | (self.buffers.q.val().any() & !self.allocs_ahead.val());
+        if self.buffers.q.val().any() {
+            self.patience.d.next = bits::<11>(0);
+        } else if self.alloc.m.valid.val() & !self.patience.q.val().get_bit(10) {
+            self.patience.d.next = self.patience.q.val() + 1;
+        }
+        self.ready.x[0].next = self.db.m.valid.val();
+        self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.buffer_ok.val();
+        self.ready.x[2].next = self.cmd.m.valid.val();
+        self.ready.x[3].next = self.active.m.valid.val() & self.flush_room.val();
+        self.pipe.req.next = self.ready.y.val();
+        self.db.m.ready.next = self.pipe.grant.val().get_bit(0);
+        self.alloc.m.ready.next = self.pipe.grant.val().get_bit(1);
+        self.cmd.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
+
+        // ---- Look ----
+        self.look.op.next = self.pipe.look_op.val();
+        self.look.row.next = self.pipe.look_row.val();
+        self.look.inside.next = self.pipe.look_inside.val();
+
+        // ---- Act ----
+        self.act_id.next = self.pipe.act_id.val();
+        self.act.valid.next = self.pipe.act_valid.val();
+        self.act.op.next = self.pipe.act_op.val();
+        self.act.id.next = self.act_id.val();
+        self.act.row.next = self.pipe.act_row.val();
+        self.act.facts.next = self.look.facts.val();
+        self.act.buffer.next = self.buffers.q.val().any();
+        self.pipe.write.next = self.act.write.val();
+        self.pipe.new_row.next = self.act.new_row.val();
+        self.active.s.data.next = self.act_id.val().get_bits::<LQ>(0);
+        self.active.s.valid.next = self.act.enlist.val();
+        self.flushes.s.data.next = self.act.flush.val();
+        self.flushes.s.valid.next = self.act.flushes.val();
+        self.jobs.s.data.next = self.act.job.val();
+        self.jobs.s.valid.next = self.act.issue.val();
+        self.stat.next = self.act.stat.val();
+        self.back.next = bits::<7>(0);
+        if self.freed.val() {
+            self.back.next = bits::<7>(1);
+        }
+        self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.act.used.val();
+
+        // A control write keeps `active`, which belongs to the list.
+        if self.pipe.ctl_look.val() {
+            self.keep_active.d.next = self.pipe.look_row.val().active;
+        }
+        self.ctl_row.next = self.pipe.ctl_row.val();
+        self.ctl_row.next.active = self.keep_active.q.val();
+        self.pipe.ctl_new_row.next = self.ctl_row.val();
+
+        if self.reset.val() {
+            self.patience.d.next = bits::<11>(0);
+            self.buffers.d.next = self.all_buffers.val();
+        }
+    }
+}
