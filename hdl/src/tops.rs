@@ -3,7 +3,7 @@
 
 use crate::context::store::CtxStore;
 use crate::core::{capabilities, Card512, Card64};
-use crate::emit::emit;
+use crate::emit::{emit, leaves};
 use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
 use crate::msg::*;
 use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFront, tx::Egress};
@@ -21,20 +21,30 @@ pub struct Top {
     /// Data path bits; `None` where the block has no such parameter.
     pub width: Option<usize>,
     build: fn(&str) -> Result<String, crate::emit::EmitError>,
+    leaves: fn(&str) -> Vec<String>,
 }
 
 impl Top {
     /// The block's Verilog. Errors: what the emitter found.
     pub fn emit(&self) -> Result<String, String> {
-        let (name, build) = (self.name, self.build);
-        // A card is larger than an ordinary thread's stack.
-        let thread = std::thread::Builder::new().stack_size(512 << 20).spawn(move || build(name)).map_err(|e| e.to_string())?;
-        thread.join().map_err(|_| format!("{name}: the generator panicked"))?.map_err(|e| e.to_string())
+        self.with_stack(self.build)?.map_err(|e| e.to_string())
+    }
+
+    /// Names of the modules in it that are leaves of [`crate::prim`].
+    pub fn leaves(&self) -> Result<Vec<String>, String> {
+        self.with_stack(self.leaves)
+    }
+
+    /// A card is larger than an ordinary thread's stack.
+    fn with_stack<R: Send + 'static>(&self, f: fn(&str) -> R) -> Result<R, String> {
+        let name = self.name;
+        let thread = std::thread::Builder::new().stack_size(512 << 20).spawn(move || f(name)).map_err(|e| e.to_string())?;
+        thread.join().map_err(|_| format!("{name}: the generator panicked"))
     }
 }
 
 macro_rules! tops {
-    ($($name:literal $width:expr, $block:expr;)*) => { &[$(Top { name: $name, width: $width, build: |name| emit(name, $block) }),*] };
+    ($($name:literal $width:expr, $block:expr;)*) => { &[$(Top { name: $name, width: $width, build: |name| emit(name, $block), leaves: |name| leaves(name, &$block) }),*] };
 }
 
 /// All tops: blocks in the order of the life of a packet, then the whole core.
@@ -122,6 +132,20 @@ mod tests {
             }
         }
         assert!(faults.is_empty(), "{faults:#?}");
+    }
+
+    /// Memories and sums are leaves; registers and kernels are none.
+    #[test]
+    fn leaves_are_modules_of_the_text() {
+        let top = find("tracker").unwrap_or_else(|| panic!("no tracker"));
+        let (verilog, leaves) = (top.emit().unwrap_or_default(), top.leaves().unwrap_or_default());
+        assert!(!leaves.is_empty());
+        for leaf in &leaves {
+            let at = verilog.find(&format!("module {leaf}(")).unwrap_or_else(|| panic!("no module {leaf}"));
+            let body = verilog[at..].split("endmodule").next().unwrap_or_default();
+            assert!(!body.contains("q <= d;") && !body.contains(&format!("{leaf}$")), "{leaf}: {body}");
+        }
+        assert!(verilog.matches("endmodule").count() > leaves.len());
     }
 
     #[test]

@@ -30,8 +30,7 @@ impl<const W: usize, const K: usize> Logic for CellRam<W, K> {
         let row = (CELL_BYTES / K).trailing_zeros() - 1;
         Verilog::Custom(format!(
             "(* ram_style = \"block\" *) reg [{w}:0] cells [0:{n}];\n\
-             integer init_i;\n\
-             initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = {W}'d0;\n\
+             {zero}\
              reg [{w}:0] word;\n\
              always @(posedge clock) begin\n\
              \x20 if (write_en) cells[{{write_cell, write_row[{row}:0]}}] <= write_data;\n\
@@ -40,6 +39,7 @@ impl<const W: usize, const K: usize> Logic for CellRam<W, K> {
              end\n",
             w = W - 1,
             n = 512 * CELL_BYTES / K - 1,
+            zero = super::ram::zeros_of("cells", "init_i", 512 * CELL_BYTES / K, W),
         ))
     }
 }

@@ -27,13 +27,13 @@ impl<const W: usize, const N: usize, const A: usize> Logic for RowRam<W, N, A> {
             .map(|bank| {
                 format!(
                     "{style}reg [{w}:0] bank{bank} [0:{n}];\n\
-                     integer init{bank};\n\
-                     initial for (init{bank} = 0; init{bank} <= {n}; init{bank} = init{bank} + 1) bank{bank}[init{bank}] = {W}'d0;\n\
+                     {zero}\
                      always @(posedge clock) begin\n\
                      \x20 if (write_en && write_sub == 3'd{bank}) bank{bank}[write_addr] <= write_data;\n\
                      \x20 read_data[{hi}:{lo}] <= bank{bank}[read_addr];\n\
                      end\n",
                     style = super::ram::style(A, N),
+                    zero = super::ram::zeros_of(&format!("bank{bank}"), &format!("init{bank}"), 1 << A, W),
                     w = W - 1,
                     n = (1usize << A) - 1,
                     hi = (bank + 1) * W - 1,

@@ -106,13 +106,13 @@ impl<const W: usize, const L: usize> Logic for SizedBeatRam<W, L> {
         let bits = W + 9;
         Verilog::Custom(format!(
             "{style}reg [{d}:0] cells [0:{n}];\nreg [{d}:0] word;\n\
-             integer init_i;\n\
-             initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = {bits}'d0;\n\
+             {zero}\
              always @(posedge clock) begin\n\
              \x20 if (write_en) cells[write_addr[{a}:0]] <= {{write_last, write_len, write_data}};\n\
              \x20 if (read_en) word <= cells[read_addr[{a}:0]];\nend\n\
              always @(*) begin\n  read_data = word[{w}:0];\n  read_len = word[{k}:{W}];\n  read_last = word[{d}];\nend\n",
             style = style(self._a, bits),
+            zero = zeros(self._a, bits),
             d = bits - 1,
             n = (1usize << self._a) - 1,
             a = self._a - 1,
@@ -165,8 +165,7 @@ impl<const W: usize, const K: usize, const L: usize> Logic for SizedLaneRam<W, K
              genvar lane;\n\
              generate for (lane = 0; lane < {K}; lane = lane + 1) begin : lanes\n\
              \x20 {style}reg [7:0] cells [0:{n}];\n\
-             \x20 integer init_i;\n\
-             \x20 initial for (init_i = 0; init_i <= {n}; init_i = init_i + 1) cells[init_i] = 8'd0;\n\
+             {zero}\
              \x20 wire [{a}:0] row = row1[lane] ? wnext : wthis;\n\
              \x20 always @(posedge clock) begin\n\
              \x20   if (we[lane]) cells[row] <= wdata[8*lane +: 8];\n\
@@ -174,6 +173,7 @@ impl<const W: usize, const K: usize, const L: usize> Logic for SizedLaneRam<W, K
              \x20 end\n\
              end endgenerate\n",
             style = style(self._a, 8 * K),
+            zero = zeros(self._a, 8),
             bits = self._a,
             n = (1usize << self._a) - 1,
             a = self._a - 1,

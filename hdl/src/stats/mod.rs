@@ -6,6 +6,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::ram::Ram;
+use crate::prim::sum::Sum;
 use crate::prim::tally::Tally;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -45,6 +46,7 @@ pub struct Stats<const N: usize> {
     /// Counter in the write stage.
     put: DFF<Bits<7>>,
     put_on: DFF<Bit>,
+    adder: Sum<64>,
     sum: DFF<Bits<64>>,
     state: DFF<State>,
     line: DFF<Bits<24>>,
@@ -131,7 +133,9 @@ impl<const N: usize> Logic for Stats<N> {
         self.part.d.next = self.tally.y.val();
         self.put.d.next = self.add.q.val();
         self.put_on.d.next = self.add_on.q.val();
-        self.sum.d.next = self.sums.read_data.val() + bit_cast::<64, 9>(self.part.q.val());
+        self.adder.a.next = self.sums.read_data.val();
+        self.adder.b.next = bit_cast::<64, 9>(self.part.q.val());
+        self.sum.d.next = self.adder.y.val();
         self.sums.write_addr.next = self.put.q.val();
         self.sums.write_data.next = self.sum.q.val();
         self.sums.write_en.next = self.put_on.q.val();

@@ -1,10 +1,13 @@
 //! `./scripts/synth [BLOCK...]`: area and depth of the gateware, to target/synth/report.json and report.md.
 use clap::Parser;
 use ferric_hdl::tops::TOPS;
-use ferric_tests::synth::{report, Flows, Outcome};
+use ferric_tests::synth::{docs, report, Flows, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
+
+/// What a run of everything took when it was last measured, without a cache.
+const MINUTES: u32 = 90;
 
 /// Maps blocks to UltraScale+ and ECP5, counts cells, walks the longest paths. Results are kept by content, so a second run is short.
 #[derive(Parser)]
@@ -14,9 +17,15 @@ struct Options {
     /// UltraScale+ only.
     #[arg(long)]
     no_ecp5: bool,
+    /// Leave out the mapping that tells the share of `prim`.
+    #[arg(long)]
+    no_share: bool,
     /// Try to map the core in one piece before mapping it block by block.
     #[arg(long)]
     flat_core: bool,
+    /// Put the figures into docs/resources.md and README.md; for a run of all tops.
+    #[arg(long, conflicts_with_all = ["blocks", "no_ecp5", "no_share"])]
+    write_docs: bool,
 }
 
 fn main() -> ExitCode {
@@ -34,6 +43,7 @@ fn run(options: &Options) -> Result<bool, String> {
     let out = Path::new("target/synth");
     let mut flows = Flows::new(out)?;
     flows.ecp5 = !options.no_ecp5;
+    flows.share = !options.no_share;
     flows.flat_core = options.flat_core;
     let named = |name: &str, block: &str| name == block || name.strip_prefix(block).is_some_and(|rest| rest.starts_with("_w"));
     if let Some(unknown) = options.blocks.iter().find(|b| !TOPS.iter().any(|t| named(t.name, b))) {
@@ -42,7 +52,8 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     let chosen: Vec<_> = TOPS.iter().filter(|t| options.blocks.is_empty() || options.blocks.iter().any(|b| named(t.name, b))).collect();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut failures = Vec::new();
+    let (mut failures, mut missing) = (Vec::new(), Vec::new());
+    println!("{} tops; all of them take about {MINUTES} minutes of one idle core when nothing is cached", chosen.len());
     for (n, top) in chosen.iter().enumerate() {
         let started = Instant::now();
         match flows.run(top) {
@@ -54,9 +65,15 @@ fn run(options: &Options) -> Result<bool, String> {
                 );
                 let faults = x.faults.iter().chain(outcome.ecp5.iter().flat_map(|e| &e.faults));
                 failures.extend(faults.map(|f| format!("{}: {f}", top.name)));
+                if report::limited(&outcome) && x.walk.levels() > report::LIMIT {
+                    failures.push(format!("{}: {} levels, {} allowed", top.name, x.walk.levels(), report::LIMIT));
+                }
                 outcomes.push(outcome);
             }
-            Err(e) => failures.push(e),
+            Err(e) => {
+                println!("[{}/{}] {}: no figures, {e}", n + 1, chosen.len(), top.name);
+                missing.push(format!("{}: {e}", top.name));
+            }
         }
         // Written after each top: a run that is stopped leaves what it has.
         let text = serde_json::to_string_pretty(&report::json(&outcomes)).map_err(|e| e.to_string())?;
@@ -64,10 +81,13 @@ fn run(options: &Options) -> Result<bool, String> {
         std::fs::write(out.join("report.md"), report::markdown(&outcomes)).map_err(|e| e.to_string())?;
     }
     println!("\n{}", report::markdown(&outcomes));
+    if options.write_docs {
+        docs::write(Path::new("."), &outcomes, &missing)?;
+    }
+    failures.append(&mut missing);
     for failure in &failures {
         println!("FAULT {failure}");
     }
-    let deep = outcomes.iter().filter(|o| o.top.width == Some(512) || o.top.width.is_none()).filter(|o| o.xcup.walk.levels() > report::LIMIT).count();
-    println!("{} tops, {} faults, {deep} of more than {} levels; target/synth/report.json, target/synth/report.md", outcomes.len(), failures.len(), report::LIMIT);
+    println!("{} of {} tops mapped, {} faults; target/synth/report.json, target/synth/report.md", outcomes.len(), chosen.len(), failures.len());
     Ok(failures.is_empty())
 }

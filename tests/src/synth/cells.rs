@@ -86,6 +86,19 @@ pub struct Area {
     pub latches: u64,
 }
 
+impl std::ops::AddAssign for Area {
+    fn add_assign(&mut self, other: Self) {
+        self.lut += other.lut;
+        self.ff += other.ff;
+        self.lutram += other.lutram;
+        self.bram += other.bram;
+        self.uram += other.uram;
+        self.carry += other.carry;
+        self.mux += other.mux;
+        self.latches += other.latches;
+    }
+}
+
 /// Counts cells by type name.
 pub fn area<'a>(cells: impl Iterator<Item = &'a str>) -> Result<Area, String> {
     let mut sum = Area::default();

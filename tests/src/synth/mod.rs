@@ -1,8 +1,10 @@
 //! Area and depth of the gateware: every block top mapped by yosys, counted, and walked.
 
 pub mod cells;
+pub mod docs;
 pub mod netlist;
 pub mod report;
+pub mod share;
 #[cfg(test)]
 mod tests;
 pub mod walk;
@@ -11,10 +13,15 @@ pub mod yosys;
 use cells::{area, Area};
 use ferric_hdl::tops::{self, Top};
 use netlist::Module;
-use std::collections::BTreeMap;
+use share::Share;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use walk::{walk, Count, Walk};
-use yosys::{Family, Yosys};
+use yosys::{Family, Job, Yosys};
+
+/// Blocks of the core that hand each other combinational signals in one cycle: mapped together with the core's own gates, because a
+/// path over their borders is only shortened by a tool that sees all of it.
+const TOGETHER: [&str; 3] = ["req_ctx", "req_tx", "req_rx"];
 
 /// How a netlist came about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +40,8 @@ pub struct Mapping {
     /// Depth with a carry chain as one and hard multiplexers as none.
     pub levels_chain: u32,
     pub flow: Flow,
+    /// Seconds of yosys; without the blocks' for a core.
+    pub seconds: f32,
     /// Why the netlist is not acceptable: latches, open nets, several drivers, loops.
     pub faults: Vec<String>,
 }
@@ -42,7 +51,12 @@ pub struct Outcome {
     pub top: &'static Top,
     pub xcup: Mapping,
     pub ecp5: Option<Mapping>,
+    /// What stands in leaves of `prim`, xcup.
+    pub prim: Option<Share>,
 }
+
+/// A netlist, the faults found in it, and the seconds it took.
+type Netlist = (Module, Vec<String>, f32);
 
 /// The flow's settings.
 pub struct Flows {
@@ -51,6 +65,8 @@ pub struct Flows {
     /// Map the core flat too, as long as it takes (half an hour at most).
     pub flat_core: bool,
     pub ecp5: bool,
+    /// Map once more to see the share of `prim`.
+    pub share: bool,
 }
 
 impl Flows {
@@ -58,66 +74,98 @@ impl Flows {
     pub fn new(out: &Path) -> Result<Self, String> {
         let verilog = out.join("verilog").join(ferric_hdl::core::SOURCE_HASH);
         std::fs::create_dir_all(&verilog).map_err(|e| format!("{}: {e}", verilog.display()))?;
-        Ok(Self { yosys: Yosys::new(out.join("cache"))?, verilog, flat_core: false, ecp5: true })
+        Ok(Self { yosys: Yosys::new(out.join("cache"))?, verilog, flat_core: false, ecp5: true, share: true })
     }
 
-    /// The Verilog of a top, generated once per state of the sources.
-    fn verilog(&self, top: &Top) -> Result<String, String> {
-        let file = self.verilog.join(format!("{}.v", top.name));
+    /// What `make` says of a top, kept in a file until the sources change.
+    fn kept(&self, top: &Top, extension: &str, make: impl Fn() -> Result<String, String>) -> Result<String, String> {
+        let file = self.verilog.join(format!("{}.{extension}", top.name));
         if let Ok(text) = std::fs::read_to_string(&file) {
             return Ok(text);
         }
-        let text = top.emit()?;
+        let text = make()?;
         std::fs::write(&file, &text).map_err(|e| format!("{}: {e}", file.display()))?;
         Ok(text)
+    }
+
+    fn verilog(&self, top: &Top) -> Result<String, String> {
+        self.kept(top, "v", || top.emit())
     }
 
     /// Maps and measures one top.
     pub fn run(&self, top: &'static Top) -> Result<Outcome, String> {
         let xcup = self.family(top, Family::Xcup)?;
         let ecp5 = if self.ecp5 { Some(self.family(top, Family::Ecp5)?) } else { None };
-        Ok(Outcome { top, xcup, ecp5 })
+        let prim = if self.share { Some(self.prim(top)?) } else { None };
+        Ok(Outcome { top, xcup, ecp5, prim })
+    }
+
+    /// The share of `prim`; of a core the sum over its blocks.
+    fn prim(&self, top: &Top) -> Result<Share, String> {
+        let verilog = self.verilog(top)?;
+        if !is_core(top) {
+            let leaves = self.kept(top, "leaves", || Ok(top.leaves()?.join("\n")))?;
+            let leaves: Vec<String> = leaves.lines().map(String::from).collect();
+            let job = Job { top: top.name, verilog: &verilog, family: Family::Xcup };
+            let stat = self.yosys.count(&job, &leaves).map_err(|e| format!("{}, share of prim: {e}", top.name))?;
+            return share::read(&stat, &BTreeSet::from_iter(leaves));
+        }
+        let mut sum = Share::default();
+        for instance in instances(&verilog, top.name) {
+            sum += self.prim(block_of(&instance, top)?)?;
+        }
+        Ok(sum)
     }
 
     fn family(&self, top: &Top, family: Family) -> Result<Mapping, String> {
-        let core = top.name.starts_with("core_");
-        if !core || self.flat_core {
+        if !is_core(top) || self.flat_core {
             match self.flat(top, family) {
-                Ok((module, faults)) => return measure(&module, Flow::Flat, faults),
-                Err(e) if !core => return Err(e),
-                Err(e) => eprintln!("{} on {}: {e}; mapping its blocks instead", top.name, family.name()),
+                Ok(netlist) => return measure(netlist, Flow::Flat),
+                Err(e) if !is_core(top) => return Err(e),
+                Err(e) => eprintln!("{e}; mapping its blocks instead"),
             }
         }
-        let (module, faults) = self.joined(top, family)?;
-        measure(&module, Flow::Hierarchical, faults)
+        measure(self.joined(top, family)?, Flow::Hierarchical)
     }
 
-    fn flat(&self, top: &Top, family: Family) -> Result<(Module, Vec<String>), String> {
-        let mapped = self.yosys.map(top.name, &self.verilog(top)?, &[], family).map_err(|e| format!("{}: {e}", top.name))?;
-        Ok((netlist::read(&mapped.json, top.name)?, mapped.faults))
+    fn flat(&self, top: &Top, family: Family) -> Result<Netlist, String> {
+        self.mapped(top, &self.verilog(top)?, &[], family)
     }
 
-    /// The core: its own few gates with the blocks as boxes, then the blocks' netlists in the boxes' place.
-    fn joined(&self, top: &Top, family: Family) -> Result<(Module, Vec<String>), String> {
+    fn mapped(&self, top: &Top, verilog: &str, boxes: &[String], family: Family) -> Result<Netlist, String> {
+        let mapped = self.yosys.map(&Job { top: top.name, verilog, family }, boxes).map_err(|e| format!("{} on {}: {e}", top.name, family.name()))?;
+        Ok((netlist::read(&mapped.json, top.name)?, mapped.faults, mapped.seconds))
+    }
+
+    /// The core: its own few gates and [`TOGETHER`] with the other blocks as boxes, then those blocks' netlists in the boxes' place.
+    fn joined(&self, top: &Top, family: Family) -> Result<Netlist, String> {
         let verilog = self.verilog(top)?;
-        let instances = instances(&verilog, top.name);
+        let mut instances = instances(&verilog, top.name);
+        instances.retain(|i| !TOGETHER.contains(&i.as_str()));
         let boxes: Vec<String> = instances.iter().map(|i| format!("{}${i}", top.name)).collect();
-        let glue = self.yosys.map(top.name, &verilog, &boxes, family)?;
-        let mut faults = glue.faults;
+        let (glue, mut faults, seconds) = self.mapped(top, &verilog, &boxes, family)?;
         let mut blocks: BTreeMap<&str, Module> = BTreeMap::new();
         let mut places: BTreeMap<String, &str> = BTreeMap::new();
         for instance in &instances {
-            let block = tops::in_core(instance, top.width.unwrap_or(0)).ok_or_else(|| format!("no top stands for the core's {instance}"))?;
+            let block = block_of(instance, top)?;
             if !blocks.contains_key(block.name) {
-                let (module, found) = self.flat(block, family)?;
+                let (module, found, _) = self.flat(block, family)?;
                 faults.extend(found.into_iter().map(|f| format!("{}: {f}", block.name)));
                 blocks.insert(block.name, module);
             }
             places.insert(instance.clone(), block.name);
         }
         let places = places.into_iter().map(|(i, b)| (i, &blocks[b])).collect();
-        Ok((netlist::read(&glue.json, top.name)?.inline(&places)?, faults))
+        Ok((glue.inline(&places)?, faults, seconds))
     }
+}
+
+fn is_core(top: &Top) -> bool {
+    top.name.starts_with("core_")
+}
+
+fn block_of(instance: &str, core: &Top) -> Result<&'static Top, String> {
+    tops::in_core(instance, core.width.unwrap_or(0)).ok_or_else(|| format!("no top stands for the core's {instance}"))
 }
 
 /// Names of the blocks right below `top`: modules are called by their path, parts joined by `$`.
@@ -130,12 +178,12 @@ fn instances(verilog: &str, top: &str) -> Vec<String> {
     direct
 }
 
-fn measure(module: &Module, flow: Flow, mut faults: Vec<String>) -> Result<Mapping, String> {
+fn measure((module, mut faults, seconds): Netlist, flow: Flow) -> Result<Mapping, String> {
     let area = area(module.cells.values().map(|c| c.kind.as_str()))?;
     if area.latches > 0 {
         faults.push(format!("{} latches after mapping", area.latches));
     }
-    let mut walk = walk(module, Count::Cells);
+    let mut walk = walk(&module, Count::Cells);
     faults.append(&mut walk.faults);
-    Ok(Mapping { area, walk, levels_chain: self::walk::walk(module, Count::Chains).levels(), flow, faults })
+    Ok(Mapping { area, walk, levels_chain: self::walk::walk(&module, Count::Chains).levels(), flow, seconds, faults })
 }

@@ -16,10 +16,14 @@ pub fn json(outcomes: &[Outcome]) -> Value {
             "lut": x.area.lut, "lutram": x.area.lutram, "ff": x.area.ff, "bram": x.area.bram, "uram": x.area.uram,
             "carry": x.area.carry, "muxf": x.area.mux,
             "levels": x.walk.levels(), "levels_chain": x.levels_chain,
-            "critical_path": critical(x), "faults": x.faults,
+            "critical_path": critical(x), "faults": x.faults, "seconds": x.seconds,
+            "prim": o.prim.as_ref().map(|p| json!({
+                "lut": p.leaves.lut, "lutram": p.leaves.lutram, "ff": p.leaves.ff, "share": p.part(),
+                "of_lut": p.all.lut, "of_lutram": p.all.lutram, "of_ff": p.all.ff,
+            })),
             "ecp5": o.ecp5.as_ref().map(|e| json!({
                 "lut": e.area.lut, "lutram": e.area.lutram, "ff": e.area.ff, "bram": e.area.bram,
-                "levels": e.walk.levels(), "levels_chain": e.levels_chain, "flow": flow(e), "faults": e.faults,
+                "levels": e.walk.levels(), "levels_chain": e.levels_chain, "flow": flow(e), "critical_path": critical(e), "faults": e.faults, "seconds": e.seconds,
             })),
         })
     }).collect()
@@ -39,14 +43,15 @@ fn critical(r: &Mapping) -> Value {
 /// The table, and below it the paths of the tops above [`LIMIT`].
 pub fn markdown(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
-        "| top | LUT | LUTRAM | FF | RAMB36 | levels | chain levels | ECP5 LUT4 / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|\n",
+        "| top | LUT | LUTRAM | FF | RAMB36 | levels | chain levels | prim | ECP5 LUT4 / LUTRAM / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for o in outcomes {
         let (x, a) = (&o.xcup, &o.xcup.area);
         let ends = x.walk.paths.first().map_or(String::new(), |p| format!("`{}` to `{}`", p.start, p.end));
-        let ecp5 = o.ecp5.as_ref().map_or("-".into(), |e| format!("{} / {} / {} / {}", e.area.lut, e.area.ff, e.area.bram, e.walk.levels()));
+        let ecp5 = o.ecp5.as_ref().map_or("-".into(), |e| format!("{} / {} / {} / {} / {}", e.area.lut, e.area.lutram, e.area.ff, e.area.bram, e.walk.levels()));
+        let prim = o.prim.as_ref().map_or("-".into(), |p| format!("{:.0} %", 100.0 * p.part()));
         let mark = if x.flow == Flow::Hierarchical { " (by blocks)" } else { "" };
-        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, x.walk.levels(), x.levels_chain);
+        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {prim} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, x.walk.levels(), x.levels_chain);
     }
     let deep: Vec<&Outcome> = outcomes.iter().filter(|o| o.xcup.walk.levels() > LIMIT).collect();
     if !deep.is_empty() {
@@ -58,5 +63,45 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
             let _ = writeln!(text, "- {}: `{}` to `{}` through {}", p.levels, p.start, p.end, p.cells.join(" "));
         }
     }
+    text
+}
+
+/// Whether the limit on levels holds for a top: at 64 bits it is shown and not asked for.
+pub fn limited(o: &Outcome) -> bool {
+    o.top.width != Some(64)
+}
+
+/// What docs/resources.md shows between its marks. `missing`: tops without figures, with the reason.
+pub fn document(outcomes: &[Outcome], missing: &[String], state: &str) -> String {
+    let seconds: f32 = outcomes.iter().flat_map(|o| [Some(&o.xcup), o.ecp5.as_ref()]).flatten().map(|m| m.seconds).sum();
+    let mut text = format!(
+        "`./scripts/synth --write-docs`, {state}; {} tops, {:.0} minutes of yosys for the flat mappings.\n\n{}",
+        outcomes.len(),
+        seconds / 60.0,
+        markdown(outcomes)
+    );
+    if !missing.is_empty() {
+        let _ = write!(text, "\nWithout figures:\n\n");
+        for m in missing {
+            let _ = writeln!(text, "- {m}");
+        }
+    }
+    text
+}
+
+/// What README.md shows: the cores.
+pub fn summary(outcomes: &[Outcome], state: &str) -> String {
+    let mut text = String::new();
+    for o in outcomes.iter().filter(|o| o.top.name.starts_with("core_")) {
+        let (x, a) = (&o.xcup, &o.xcup.area);
+        let prim = o.prim.as_ref().map_or(String::new(), |p| format!(", {:.0} % of LUTs and FFs in hand-written leaves (`prim`)", 100.0 * p.part()));
+        let ecp5 = o.ecp5.as_ref().map_or(String::new(), |e| format!("; on ECP5 {} LUT4, {} FF, {} EBR, {} levels", e.area.lut, e.area.ff, e.area.bram, e.walk.levels()));
+        let _ = writeln!(
+            text,
+            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} logic levels between registers{prim}{ecp5}.  ",
+            o.top.width.unwrap_or(0), a.lut, a.lutram, a.ff, a.bram, x.walk.levels()
+        );
+    }
+    let _ = write!(text, "256 QPs, 256 CQs, 1024 memory regions, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed), {state}. By block: [docs/resources.md](docs/resources.md).");
     text
 }

@@ -1,7 +1,8 @@
 use super::cells::{area, Area};
+use super::{docs, share};
 use super::netlist::{read, Module};
 use super::walk::{walk, Count};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn cell(name: &str, kind: &str, pins: &[(&str, bool, &[u32])]) -> String {
     let directions: Vec<String> = pins.iter().map(|(p, out, _)| format!("\"{p}\": \"{}\"", if *out { "output" } else { "input" })).collect();
@@ -111,4 +112,23 @@ fn blocks_join() {
     let found = walk(&joined, Count::Cells);
     assert_eq!(found.faults, Vec::<String>::new());
     assert_eq!((found.levels(), found.paths[0].start.as_str(), found.paths[0].end.as_str()), (2, "one.a", "b[0].D"));
+}
+
+/// Leaves count once, whoever holds them, and instances are no cells.
+#[test]
+fn share_of_leaves() {
+    let stat = r#"{"modules": {"\\top": {"num_cells_by_type": {"LUT2": 3, "FDRE": 5, "top$ram": 1, "$scopeinfo": 2}},
+                  "\\top$ram": {"num_cells_by_type": {"RAM64M8": 1, "LUT6": 2, "FDRE": 6}}}, "design": {"num_cells_by_type": {"LUT2": 9}}}"#;
+    let found = share::read(stat, &BTreeSet::from(["top$ram".to_string()])).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((found.leaves.lut, found.leaves.lutram, found.leaves.ff), (2, 8, 6));
+    assert_eq!((found.all.lut, found.all.lutram, found.all.ff), (5, 8, 11));
+    assert!((found.part() - 16.0 / 24.0).abs() < 1e-9);
+    assert!(share::read(r#"{"modules": {"t": {"num_cells_by_type": {"MAGIC": 1}}}}"#, &BTreeSet::new()).is_err());
+}
+
+#[test]
+fn documents_change_between_the_marks_only() {
+    let text = "a\n<!-- synth:begin -->\nold\n<!-- synth:end -->\nb\n";
+    assert_eq!(docs::between(text, "new\n").as_deref(), Some("a\n<!-- synth:begin -->\nnew\n<!-- synth:end -->\nb\n"));
+    assert_eq!(docs::between("a", "new"), None);
 }

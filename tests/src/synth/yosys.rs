@@ -31,12 +31,21 @@ impl Family {
     }
 }
 
+/// What is to be mapped.
+pub struct Job<'a> {
+    pub top: &'a str,
+    pub verilog: &'a str,
+    pub family: Family,
+}
+
 /// The outcome of a mapping.
 pub struct Mapped {
     /// The flat netlist, as JSON.
     pub json: String,
     /// Latches, undriven nets, multiple drivers and loops of the design before mapping.
     pub faults: Vec<String>,
+    /// Seconds the tool took, when it ran.
+    pub seconds: f32,
 }
 
 /// A run of yosys: its cache and its limit.
@@ -59,38 +68,58 @@ impl Yosys {
         Ok(Self { cache, version, limit: Duration::from_secs(30 * 60) })
     }
 
-    /// Maps `top` of `verilog`; modules named in `boxes` stay instances. `Err` holds the reason; one that a repetition would not
+    /// Maps a top flat; modules named in `boxes` stay instances. `Err` holds the reason; one that a repetition would not
     /// change (time or memory ran out) is remembered too.
-    pub fn map(&self, top: &str, verilog: &str, boxes: &[String], family: Family) -> Result<Mapped, String> {
+    pub fn map(&self, job: &Job, boxes: &[String]) -> Result<Mapped, String> {
+        let Job { top, family, .. } = job;
         let keep: String = boxes.iter().map(|b| format!("blackbox {b}\n")).collect();
-        let script = format!(
-            "read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}proc\ntee -q -o check.txt check\n\
-             tee -q -o latch.txt select -list t:$dlatch t:$adlatch t:$dlatchsr\n{}\nselect {top}\nwrite_json -selected netlist.json\n",
-            family.synth(top)
-        );
-        let dir = self.cache.join(verilator_sys::content_hash(&[verilog, &self.version, &script]));
-        let text = |file: &str| fs::read_to_string(dir.join(file));
-        if let Ok(reason) = text("failed.txt") {
+        let dir = self.done(
+            job,
+            &format!(
+                "read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}proc\ntee -q -o check.txt check\n\
+                 tee -q -o latch.txt select -list t:$dlatch t:$adlatch t:$dlatchsr\n{}\nselect {top}\nwrite_json -selected netlist.json\n",
+                family.synth(top)
+            ),
+            &format!("{top} to {}", family.name()),
+        )?;
+        let check = text(&dir, "check.txt")?;
+        let latches = text(&dir, "latch.txt")?;
+        let warnings = check.lines().filter_map(|l| l.strip_prefix("Warning: ")).map(String::from);
+        let latches = latches.lines().filter(|l| !l.trim().is_empty()).map(|l| format!("latch {l}"));
+        let seconds = text(&dir, "done")?.trim().parse().unwrap_or(0.0);
+        Ok(Mapped { json: text(&dir, "netlist.json")?, faults: warnings.chain(latches).collect(), seconds })
+    }
+
+    /// Maps a top with the modules `kept` as borders that nothing is optimised across, and says what cells each module holds
+    /// (`stat -json`).
+    pub fn count(&self, job: &Job, kept: &[String]) -> Result<String, String> {
+        let Job { top, family, .. } = job;
+        let keep: String = kept.iter().map(|m| format!("setattr -mod -set keep_hierarchy 1 {m}\n")).collect();
+        let script = format!("read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}{}\ntee -q -o stat.json stat -json\n", family.synth(top));
+        let dir = self.done(job, &script, &format!("{top} to {} with its leaves apart", family.name()))?;
+        text(&dir, "stat.json")
+    }
+
+    /// The folder in which `script` has run, now or before.
+    fn done(&self, job: &Job, script: &str, what: &str) -> Result<PathBuf, String> {
+        let dir = self.cache.join(verilator_sys::content_hash(&[job.verilog, &self.version, script]));
+        if let Ok(reason) = text(&dir, "failed.txt") {
             return Err(reason);
         }
         if !dir.join("done").is_file() {
-            self.run(&dir, verilog, &script)?;
+            self.run(&dir, job.verilog, script, what)?;
         }
-        let missing = |e: std::io::Error| format!("{}: {e}", dir.display());
-        let check = text("check.txt").map_err(missing)?;
-        let latches = text("latch.txt").map_err(missing)?;
-        let warnings = check.lines().filter_map(|l| l.strip_prefix("Warning: ")).map(String::from);
-        let latches = latches.lines().filter(|l| !l.trim().is_empty()).map(|l| format!("latch {l}"));
-        Ok(Mapped { json: text("netlist.json").map_err(missing)?, faults: warnings.chain(latches).collect() })
+        Ok(dir)
     }
 
-    fn run(&self, dir: &Path, verilog: &str, script: &str) -> Result<(), String> {
+    fn run(&self, dir: &Path, verilog: &str, script: &str, what: &str) -> Result<(), String> {
         let io = |e: std::io::Error| format!("{}: {e}", dir.display());
         fs::create_dir_all(dir).map_err(io)?;
         fs::write(dir.join("top.v"), verilog).map_err(io)?;
         fs::write(dir.join("run.ys"), script).map_err(io)?;
         let log = fs::File::create(dir.join("log.txt")).map_err(io)?;
         let errors = log.try_clone().map_err(io)?;
+        eprintln!("  yosys: {what}");
         let started = Instant::now();
         let mut child = Command::new("nice")
             .args(["-n", "19", TOOL, "-q", "-s", "run.ys"])
@@ -114,7 +143,7 @@ impl Yosys {
             std::thread::sleep(Duration::from_millis(200));
         };
         if status.success() {
-            return fs::write(dir.join("done"), "").map_err(io);
+            return fs::write(dir.join("done"), format!("{:.0}\n", started.elapsed().as_secs_f32())).map_err(io);
         }
         let log = fs::read_to_string(dir.join("log.txt")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(3).collect();
@@ -124,4 +153,8 @@ impl Yosys {
         }
         Err(reason)
     }
+}
+
+fn text(dir: &Path, file: &str) -> Result<String, String> {
+    fs::read_to_string(dir.join(file)).map_err(|e| format!("{}/{file}: {e}", dir.display()))
 }

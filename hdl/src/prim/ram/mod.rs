@@ -41,13 +41,16 @@ fn array(a: usize, bits: usize, style: &str, word: &str) -> String {
     )
 }
 
-/// Zero contents for simulators. FPGA memories power up as zeros without being told, and a synthesis tool that unrolls
-/// the loop spends minutes on it.
+/// Zero contents of the array `cells`, for simulators. FPGA memories power up as zeros without being told, and a synthesis
+/// tool that unrolls the loop spends minutes on it.
 pub(super) fn zeros(a: usize, bits: usize) -> String {
-    format!(
-        "`ifndef SYNTHESIS\ninteger init_i;\ninitial for (init_i = 0; init_i <= {}; init_i = init_i + 1) cells[init_i] = {bits}'d0;\n`endif\n",
-        (1usize << a) - 1
-    )
+    zeros_of("cells", "init_i", 1 << a, bits)
+}
+
+/// As [`zeros`], for an array of any name and depth, with a loop variable called `i`.
+pub(super) fn zeros_of(array: &str, i: &str, words: usize, bits: usize) -> String {
+    let last = words - 1;
+    format!("`ifndef SYNTHESIS\ninteger {i};\ninitial for ({i} = 0; {i} <= {last}; {i} = {i} + 1) {array}[{i}] = {bits}'d0;\n`endif\n")
 }
 
 /// Simple dual-port RAM, synchronous read: address in cycle n, data in cycle n+1.
