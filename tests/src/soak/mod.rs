@@ -41,6 +41,20 @@ const RING: usize = 4;
 /// Bytes around every buffer that nothing may touch.
 const GUARD: usize = 64;
 
+/// This queue pair has small completion queues of its own, wants an entry for everything, and its completions lie there for long:
+/// the queue fills up.
+const FILLS_UP: usize = 0;
+
+/// Completion queue of queue pair `q`, the same number on both hosts.
+fn cq_of(q: usize) -> usize {
+    if q == FILLS_UP { 0 } else { 1 + (q - 1) / PER_CQ }
+}
+
+/// As many entries as can be outstanding on completion queue `c`: a slow poller may fill it, but never beyond.
+fn entries(c: usize) -> usize {
+    2 * WINDOW * if c == cq_of(FILLS_UP) { 1 } else { PER_CQ }
+}
+
 /// A message under way.
 struct Message {
     number: u64,
@@ -103,10 +117,8 @@ impl Soak {
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
         let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
         let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: 64, ..Default::default() })?;
-        let n_cqs = plan.qps.div_ceil(PER_CQ);
-        // Exactly as many entries as can be outstanding: a slow poller fills it to the brim, but never beyond.
-        let entries = PER_CQ * WINDOW * 2;
-        let cqs = [0, 1].map(|h| (0..n_cqs).map(|_| pair.hosts[h].cq(entries)).collect::<Result<Vec<_>, _>>());
+        let n_cqs = cq_of(plan.qps - 1) + 1;
+        let cqs = [0, 1].map(|h| (0..n_cqs).map(|c| pair.hosts[h].cq(entries(c))).collect::<Result<Vec<_>, _>>());
         let [c0, c1] = cqs;
         let cqs = [c0?, c1?];
         let (mut qps, mut streams) = (Vec::new(), Vec::new());
@@ -118,7 +130,7 @@ impl Soak {
             first_psn.push(psn);
             let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 7, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
             let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
-            qps.push(pair.connected(&config, &wire, [&cqs[0][i / PER_CQ], &cqs[1][i / PER_CQ]])?);
+            qps.push(pair.connected(&config, &wire, [&cqs[0][cq_of(i)], &cqs[1][cq_of(i)]])?);
             let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
                 let slot_bytes = plan.max_bytes + 2 * GUARD;
                 let mut shadow = vec![0u8; slot_bytes * WINDOW];
@@ -153,11 +165,6 @@ impl Soak {
         (log.exp2() as usize).min(max)
     }
 
-    /// The queue pairs of the first completion queue use an entry for everything, so that it fills up when it is neglected.
-    fn fills_up(q: usize) -> bool {
-        q < PER_CQ
-    }
-
     fn post(&mut self, q: usize, d: usize) -> Result<(), Error> {
         // A stream that ends unsignalled gets a signalled, empty WRITE behind it, so that its end shows.
         let closing = self.left == 0 && self.streams[q][d].sends.back().is_some_and(|m| !m.signaled);
@@ -166,12 +173,16 @@ impl Soak {
         }
         let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::WriteImm, WrOpcode::Write, WrOpcode::Write][match closing {
             true => 4,
-            false => self.rng.gen_range(0..if Self::fills_up(q) { 3 } else { 5 }),
+            false => self.rng.gen_range(0..if q == FILLS_UP { 3 } else { 5 }),
         }];
-        let size = if closing { 0 } else { self.size() };
+        let size = match closing {
+            true => 0,
+            false if q == FILLS_UP => self.size().min(2048),
+            false => self.size(),
+        };
         let mut bytes = vec![0; size];
         self.rng.fill(&mut bytes[..]);
-        let (imm, signaled, solicited) = (self.rng.gen(), closing || Self::fills_up(q) || self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
+        let (imm, signaled, solicited) = (self.rng.gen(), closing || (q == FILLS_UP) || self.rng.gen_bool(0.8), self.rng.gen_bool(0.2));
         let inline = size <= 32 && self.rng.gen_bool(0.5);
         let cuts = self.rng.gen_range(1..=3usize);
         let s = &mut self.streams[q][d];
@@ -248,11 +259,12 @@ impl Soak {
                 return Err(self.bad(format!("queue {q} host {host}: {what}: {e:?}")));
             }
         }
-        if burst >= PER_CQ * WINDOW * 2 * 3 / 4 {
+        if 4 * burst >= 3 * entries(c) {
             self.count("cq_nearly_full", 1);
         }
         if self.rng.gen_bool(0.2) {
-            self.neglected[host][c] = self.pair.world().cycle() + 30_000;
+            let long = if c == cq_of(FILLS_UP) { 300_000 } else { 30_000 };
+            self.neglected[host][c] = self.pair.world().cycle() + long;
         }
         Ok(())
     }
