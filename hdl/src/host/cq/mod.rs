@@ -11,14 +11,14 @@ mod model;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::entry::EntryOut;
 use crate::host::table::ring::{RingFacts, RingLook};
 use crate::host::table::TablePipe;
 use crate::msg::{CqeReq, CtlReq, CtlResp, DoorbellMsg, EqeReq, WrDone, WrSmall};
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::{Cast, Gather};
-use crate::prim::sum::Sum;
 use crate::records::{CqCtx, Cqe};
-use crate::stream::{MsgArb, MsgFifo, MsgSlice};
+use crate::stream::{MsgArb, MsgSlice};
 use act::CqAct;
 use report::Reporter;
 use rust_hdl::prelude::*;
@@ -41,14 +41,6 @@ struct Op {
     index: Bits<16>,
     arm: Bit,
     arm_solicited: Bit,
-}
-
-/// An entry to be written.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-struct Entry {
-    iova: Bits<64>,
-    function: Bits<12>,
-    data: Bits<256>,
 }
 
 /// Completion-queue unit for `2^LQ` queues. Ports of `s_req`: req_tx, req_rx, complete.
@@ -74,44 +66,38 @@ pub struct CompletionWriter<const LQ: usize> {
     sends: MsgArb<CqeReq, 2>,
     recvs: MsgSlice<CqeReq>,
     db: MsgSlice<DoorbellMsg>,
-    entries: MsgFifo<Entry, 4>,
-    entry_bits: Cast<Cqe, Bits<256>>,
+    cqe: Cast<Cqe, Bits<256>>,
+    out: EntryOut<256, 332>,
     reporter: Reporter,
     ready: Gather<3>,
     pipe: TablePipe<Op, CqCtx, LQ, 3, 4>,
     look: RingLook,
     act: CqAct,
     mine: DFF<Bit>,
-    entry: DFF<Entry>,
-    cqe: DFF<Cqe>,
     req_mux: OneHotMux<CqeReq, 2>,
     row_req: DFF<CqeReq>,
     look_req: DFF<CqeReq>,
     act_req: DFF<CqeReq>,
-    entry_offset: DFF<Bits<24>>,
-    place: Sum<64>,
-    entry_valid: DFF<Bit>,
     stamp: DFF<Bits<32>>,
     counts: DFF<Bits<7>>,
     request: Signal<Local, CqeReq>,
     op: Signal<Local, Op>,
     row: Signal<Local, CqCtx>,
     ring: Signal<Local, RingFacts>,
+    entry: Signal<Local, Cqe>,
     room: Signal<Local, Bit>,
-    placed: Signal<Local, Entry>,
-    leaving: Signal<Local, Entry>,
 }
 
 impl<const LQ: usize> Logic for CompletionWriter<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, mine, entry, cqe, entry_offset, entry_valid, stamp, counts, row_req, look_req, act_req);
-        clock!(self, clock, sends, recvs, db, pipe, look, entries, reporter);
+        dff_setup!(self, clock, mine, stamp, counts, row_req, look_req, act_req);
+        clock!(self, clock, sends, recvs, db, pipe, look, out, reporter);
         self.sends.reset.next = self.reset.val();
         self.recvs.reset.next = self.reset.val();
         self.db.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
-        self.entries.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
         for i in 0..2 {
             MsgSink::<CqeReq>::link(&mut self.s_req[i], &mut self.sends.s[i]);
@@ -120,6 +106,7 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
+        MsgSrc::<WrSmall>::link(&mut self.m_wr, &mut self.out.m_wr);
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.reporter.s_done);
         MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.reporter.m_event);
         self.stamp.d.next = self.now.val();
@@ -145,7 +132,7 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.pipe.id[2].next = self.db.m.data.val().id;
         self.pipe.op[2].next = self.op.val();
         // Up to four operations may be on their way to the FIFOs.
-        self.room.next = (self.entries.level.val() < 10) & self.reporter.room.val();
+        self.room.next = self.out.room.val() & self.reporter.room.val();
         self.ready.x[0].next = self.sends.m.valid.val() & self.room.val();
         self.ready.x[1].next = self.recvs.m.valid.val() & self.room.val();
         self.ready.x[2].next = self.db.m.valid.val() & self.reporter.room.val();
@@ -182,55 +169,36 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.reporter.s_report.data.next = self.act.report.val();
         self.reporter.s_report.valid.next = self.act.reports.val();
 
-        // ---- Out: the address, then the FIFO to the DMA writer ----
-        self.entry_valid.d.next = self.act.issue.val();
+        // ---- Out ----
         self.ring.next = self.look.facts.val();
-        self.entry_offset.d.next = bit_cast::<24, 16>(self.ring.val().slot) << 5;
-        self.entry.d.next.iova = self.pipe.act_row.val().base;
-        self.entry.d.next.function = self.pipe.act_row.val().function;
         self.request.next = self.act_req.q.val();
-        self.entry.d.next.data = self.entry_bits.y.val();
-        self.cqe.d.next.wqe_index = self.request.val().wqe_index;
-        self.cqe.d.next.status = self.request.val().status;
-        self.cqe.d.next.opcode = self.request.val().opcode;
-        self.cqe.d.next.qpn = self.request.val().qpn;
-        self.cqe.d.next.is_recv = self.request.val().is_recv;
-        self.cqe.d.next.imm_valid = self.request.val().imm_valid;
-        self.cqe.d.next.solicited = self.request.val().solicited;
-        self.cqe.d.next.grh = false;
-        self.cqe.d.next.rsvd0 = bits::<4>(0);
-        self.cqe.d.next.byte_len = self.request.val().byte_len;
-        self.cqe.d.next.imm = self.request.val().imm;
-        self.cqe.d.next.src_qp = self.request.val().src_qp;
-        self.cqe.d.next.rsvd1 = bits::<8>(0);
-        self.cqe.d.next.timestamp = bit_cast::<64, 32>(self.stamp.q.val());
-        self.cqe.d.next.syndrome = self.request.val().syndrome;
-        self.cqe.d.next.rsvd2 = bits::<16>(0);
-        self.cqe.d.next.rsvd3 = bits::<7>(0);
-        self.cqe.d.next.phase = self.ring.val().phase;
-        self.entry_bits.x.next = self.cqe.q.val();
-        self.place.a.next = self.entry.q.val().iova;
-        self.place.b.next = bit_cast::<64, 24>(self.entry_offset.q.val());
-        self.placed.next.iova = self.place.y.val();
-        self.placed.next.function = self.entry.q.val().function;
-        self.placed.next.data = self.entry_bits.y.val();
-        self.entries.s.data.next = self.placed.val();
-        self.entries.s.valid.next = self.entry_valid.q.val();
-        self.leaving.next = self.entries.m.data.val();
-        self.m_wr.data.next.iova = self.leaving.val().iova;
-        self.m_wr.data.next.function = self.leaving.val().function;
-        self.m_wr.data.next.len = bits::<7>(32);
-        self.m_wr.data.next.tag = bits::<8>(0);
-        self.m_wr.data.next.data = bit_cast::<512, 256>(self.leaving.val().data);
-        self.m_wr.valid.next = self.entries.m.valid.val();
-        self.entries.m.ready.next = self.m_wr.ready.val();
+        self.entry.next.wqe_index = self.request.val().wqe_index;
+        self.entry.next.status = self.request.val().status;
+        self.entry.next.opcode = self.request.val().opcode;
+        self.entry.next.qpn = self.request.val().qpn;
+        self.entry.next.is_recv = self.request.val().is_recv;
+        self.entry.next.imm_valid = self.request.val().imm_valid;
+        self.entry.next.solicited = self.request.val().solicited;
+        self.entry.next.grh = false;
+        self.entry.next.rsvd0 = bits::<4>(0);
+        self.entry.next.byte_len = self.request.val().byte_len;
+        self.entry.next.imm = self.request.val().imm;
+        self.entry.next.src_qp = self.request.val().src_qp;
+        self.entry.next.rsvd1 = bits::<8>(0);
+        self.entry.next.timestamp = bit_cast::<64, 32>(self.stamp.q.val());
+        self.entry.next.syndrome = self.request.val().syndrome;
+        self.entry.next.rsvd2 = bits::<16>(0);
+        self.entry.next.rsvd3 = bits::<7>(0);
+        self.entry.next.phase = self.ring.val().phase;
+        self.cqe.x.next = self.entry.val();
+        self.out.valid.next = self.act.issue.val();
+        self.out.base.next = self.pipe.act_row.val().base;
+        self.out.slot.next = self.ring.val().slot;
+        self.out.owner.next = self.pipe.act_row.val().function;
+        self.out.data.next = self.cqe.y.val();
         self.counts.d.next = self.act.counted.val()
             | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5)
             | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
         self.stat.next = self.counts.q.val();
-
-        if self.reset.val() {
-            self.entry_valid.d.next = false;
-        }
     }
 }

@@ -7,13 +7,13 @@ mod report;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::entry::EntryOut;
 use crate::host::table::ring::{RingFacts, RingLook};
 use crate::host::table::TablePipe;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, MsixReq, WrDone, WrSmall};
 use crate::prim::pack::{Cast, Gather};
-use crate::prim::sum::Sum;
 use crate::records::{EqCtx, Eqe};
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::MsgSlice;
 use report::EventReporter;
 use rust_hdl::prelude::*;
 
@@ -37,14 +37,6 @@ struct Op {
     cause: Bits<16>,
 }
 
-/// An entry to be written.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-struct Entry {
-    iova: Bits<64>,
-    function: Bits<12>,
-    data: Bits<128>,
-}
-
 /// Event-queue unit for `2^LQ` queues. Ports of `s_req`: completions, asynchronous events.
 #[derive(LogicBlock, Default)]
 pub struct EventWriter<const LQ: usize> {
@@ -62,24 +54,20 @@ pub struct EventWriter<const LQ: usize> {
     pub stat: Signal<Out, Bits<7>>,
     reqs: [MsgSlice<EqeReq>; 2],
     db: MsgSlice<DoorbellMsg>,
-    entries: MsgFifo<Entry, 4>,
-    entry_bits: Cast<Eqe, Bits<128>>,
+    eqe: Cast<Eqe, Bits<128>>,
+    out: EntryOut<128, 204>,
     reporter: EventReporter,
     ready: Gather<3>,
     pipe: TablePipe<Op, EqCtx, LQ, 3, 4>,
     look: RingLook,
     exists: DFF<Bit>,
     mine: DFF<Bit>,
-    entry: DFF<Entry>,
-    eqe: DFF<Eqe>,
-    entry_offset: DFF<Bits<24>>,
-    place: Sum<64>,
-    entry_valid: DFF<Bit>,
     counts: DFF<Bits<7>>,
     request: Signal<Local, EqeReq>,
     source: Signal<Local, Op>,
     looked: Signal<Local, EqCtx>,
     ring: Signal<Local, RingFacts>,
+    entry: Signal<Local, Eqe>,
     room: Signal<Local, Bit>,
     op: Signal<Local, Op>,
     kind: Signal<Local, Kind>,
@@ -93,18 +81,16 @@ pub struct EventWriter<const LQ: usize> {
     issue: Signal<Local, Bit>,
     interrupt: Signal<Local, MsixReq>,
     counted: Signal<Local, Bits<7>>,
-    placed: Signal<Local, Entry>,
-    leaving: Signal<Local, Entry>,
 }
 
 impl<const LQ: usize> Logic for EventWriter<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, exists, mine, entry, eqe, entry_offset, entry_valid, counts);
-        clock!(self, clock, db, pipe, look, entries, reporter);
+        dff_setup!(self, clock, exists, mine, counts);
+        clock!(self, clock, db, pipe, look, out, reporter);
         self.db.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
-        self.entries.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
         for i in 0..2 {
             self.reqs[i].clock.next = self.clock.val();
@@ -114,12 +100,13 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
+        MsgSrc::<WrSmall>::link(&mut self.m_wr, &mut self.out.m_wr);
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.reporter.s_done);
         MsgSrc::<MsixReq>::link(&mut self.m_msix, &mut self.reporter.m_msix);
 
         // ---- The sources: events (0, 1), doorbells (2) ----
         // Up to four operations may be on their way to the FIFOs.
-        self.room.next = (self.entries.level.val() < 10) & self.reporter.room.val();
+        self.room.next = self.out.room.val() & self.reporter.room.val();
         for i in 0..2 {
             self.request.next = self.reqs[i].m.data.val();
             self.source.next.kind = Kind::Eqe;
@@ -203,43 +190,24 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.reporter.s_report.data.next = self.interrupt.val();
         self.reporter.s_report.valid.next = self.issue.val();
 
-        // ---- Out: the address, then the FIFO to the DMA writer ----
-        self.entry_valid.d.next = self.issue.val();
-        self.entry_offset.d.next = bit_cast::<24, 16>(self.ring.val().slot) << 4;
-        self.entry.d.next.iova = self.row.val().base;
-        self.entry.d.next.function = self.row.val().function;
-        self.entry.d.next.data = self.entry_bits.y.val();
-        self.eqe.d.next.kind = self.op.val().event;
-        self.eqe.d.next.rsvd0 = bits::<8>(0);
-        self.eqe.d.next.cause = self.op.val().cause;
-        self.eqe.d.next.id = self.op.val().about;
-        self.eqe.d.next.rsvd1 = bits::<8>(0);
-        self.eqe.d.next.rsvd2 = bits::<32>(0);
-        self.eqe.d.next.rsvd3 = bits::<31>(0);
-        self.eqe.d.next.phase = self.ring.val().phase;
-        self.entry_bits.x.next = self.eqe.q.val();
-        self.place.a.next = self.entry.q.val().iova;
-        self.place.b.next = bit_cast::<64, 24>(self.entry_offset.q.val());
-        self.placed.next.iova = self.place.y.val();
-        self.placed.next.function = self.entry.q.val().function;
-        self.placed.next.data = self.entry_bits.y.val();
-        self.entries.s.data.next = self.placed.val();
-        self.entries.s.valid.next = self.entry_valid.q.val();
-        self.leaving.next = self.entries.m.data.val();
-        self.m_wr.data.next.iova = self.leaving.val().iova;
-        self.m_wr.data.next.function = self.leaving.val().function;
-        self.m_wr.data.next.len = bits::<7>(16);
-        self.m_wr.data.next.tag = bits::<8>(0);
-        self.m_wr.data.next.data = bit_cast::<512, 128>(self.leaving.val().data);
-        self.m_wr.valid.next = self.entries.m.valid.val();
-        self.entries.m.ready.next = self.m_wr.ready.val();
+        // ---- Out ----
+        self.entry.next.kind = self.op.val().event;
+        self.entry.next.rsvd0 = bits::<8>(0);
+        self.entry.next.cause = self.op.val().cause;
+        self.entry.next.id = self.op.val().about;
+        self.entry.next.rsvd1 = bits::<8>(0);
+        self.entry.next.rsvd2 = bits::<32>(0);
+        self.entry.next.rsvd3 = bits::<31>(0);
+        self.entry.next.phase = self.ring.val().phase;
+        self.eqe.x.next = self.entry.val();
+        self.out.valid.next = self.issue.val();
+        self.out.base.next = self.row.val().base;
+        self.out.slot.next = self.ring.val().slot;
+        self.out.owner.next = self.row.val().function;
+        self.out.data.next = self.eqe.y.val();
         self.counts.d.next = self.counted.val()
             | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5)
             | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
         self.stat.next = self.counts.q.val();
-
-        if self.reset.val() {
-            self.entry_valid.d.next = false;
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! A table of queues and the four-stage pipeline over it: Select - Row - Look - Act. See README.md.
 
+pub mod entry;
+pub mod posted;
 pub mod ring;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
-use super::{Facts, Kind, Op};
+use super::{Kind, Op};
 use crate::host::rq::RqJob;
+use crate::host::table::posted::PostedFacts;
 use crate::msg::RqFlush;
 use crate::records::RingCtx;
 use rust_hdl::prelude::*;
@@ -13,7 +14,7 @@ pub(super) struct RqAct {
     pub op: Signal<In, Op>,
     pub id: Signal<In, Bits<24>>,
     pub row: Signal<In, RingCtx>,
-    pub facts: Signal<In, Facts>,
+    pub facts: Signal<In, PostedFacts>,
     /// A buffer is free.
     pub buffer: Signal<In, Bit>,
     pub write: Signal<Out, Bit>,

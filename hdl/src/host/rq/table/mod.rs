@@ -1,10 +1,10 @@
 //! Ring table of the receive queues: what goes into the pipeline over the table and what comes out of it. See README.md.
 
 mod act;
-mod look;
 
 use super::{RqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::posted::PostedLook;
 use crate::host::table::TablePipe;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RqAlloc, RqCmd, RqFlush};
 use crate::prim::pack::Gather;
@@ -12,7 +12,6 @@ use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use act::RqAct;
 use ferric_hdl_derive::BlockDefault;
-use look::RqLook;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -29,23 +28,6 @@ struct Op {
     kind: Kind,
     function: Bits<12>,
     index: Bits<16>,
-}
-
-/// What Look finds out for Act.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-struct Facts {
-    /// The queue exists and the number has no bits beyond the table.
-    exists: Bit,
-    /// It is the function's own.
-    mine: Bit,
-    /// producer != fetch.
-    more: Bit,
-    /// producer - fetch.
-    pending: Bits<16>,
-    /// index of the operation - fetch.
-    ahead: Bits<16>,
-    /// Bytes from `base` to slot `fetch`.
-    offset: Bits<24>,
 }
 
 #[derive(LogicBlock, BlockDefault)]
@@ -71,7 +53,7 @@ pub(super) struct RqTable<const LQ: usize> {
     jobs: MsgFifo<RqJob, 4>,
     ready: Gather<4>,
     pipe: TablePipe<Op, RingCtx, LQ, 4, 5>,
-    look: RqLook,
+    look: PostedLook,
     act: RqAct,
     keep_active: DFF<Bit>,
     buffers: DFF<Bits<7>>,
@@ -152,7 +134,8 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
 
         // ---- Look ----
-        self.look.op.next = self.pipe.look_op.val();
+        self.look.asker.next = self.pipe.look_op.val().function;
+        self.look.index.next = self.pipe.look_op.val().index;
         self.look.row.next = self.pipe.look_row.val();
         self.look.inside.next = self.pipe.look_inside.val();
 

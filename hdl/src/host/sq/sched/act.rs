@@ -2,6 +2,7 @@
 
 use super::{Facts, Kind, Op};
 use crate::host::sq::SqJob;
+use crate::host::table::posted::PostedFacts;
 use crate::records::RingCtx;
 use rust_hdl::prelude::*;
 
@@ -12,6 +13,7 @@ pub(super) struct SqAct {
     pub op: Signal<In, Op>,
     pub id: Signal<In, Bits<24>>,
     pub row: Signal<In, RingCtx>,
+    pub posted: Signal<In, PostedFacts>,
     pub facts: Signal<In, Facts>,
     /// Free buffers.
     pub buffers: Signal<In, Bits<8>>,
@@ -61,10 +63,10 @@ impl Logic for SqAct {
             self.leaves_rest.next = true;
         }
         self.size.next = bits::<17>(1) << self.row.val().log_size;
-        self.within.next = (self.facts.val().ahead > self.facts.val().pending)
-            & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
-        self.direct_ok.next = !self.facts.val().more
-            & (self.facts.val().ahead == 1)
+        self.within.next = (self.posted.val().ahead > self.posted.val().pending)
+            & (bit_cast::<17, 16>(self.posted.val().ahead) <= self.size.val());
+        self.direct_ok.next = !self.posted.val().more
+            & (self.posted.val().ahead == 1)
             & (self.row.val().stride == 0)
             & !self.row.val().parked
             & !self.row.val().flush
@@ -82,12 +84,12 @@ impl Logic for SqAct {
         self.job.next.function = self.row.val().function;
         self.job.next.count = self.take.val();
         self.job.next.base = self.row.val().base;
-        self.job.next.offset = self.facts.val().offset;
+        self.job.next.offset = self.posted.val().offset;
         self.job.next.stride = self.row.val().stride;
         if self.valid.val() {
             match self.kind.val() {
                 Kind::Cmd => {
-                    self.write.next = self.facts.val().exists;
+                    self.write.next = self.posted.val().exists;
                     self.new_row.next.parked = self.op.val().command == 1;
                     if self.op.val().command != 2 {
                         self.new_row.next.fetch = self.op.val().index;
@@ -96,15 +98,15 @@ impl Logic for SqAct {
                     if self.op.val().command == 3 {
                         self.new_row.next.flush = true;
                     }
-                    self.enlist.next = self.facts.val().exists
+                    self.enlist.next = self.posted.val().exists
                         & !self.row.val().active
                         & (self.op.val().command != 1)
                         & ((self.facts.val().index_differs & (self.op.val().command != 2))
-                            | (self.facts.val().more & (self.op.val().command == 2)));
+                            | (self.posted.val().more & (self.op.val().command == 2)));
                 }
                 Kind::Turn => {
                     self.write.next = true;
-                    if !self.facts.val().exists | self.row.val().parked | !self.facts.val().more {
+                    if !self.posted.val().exists | self.row.val().parked | !self.posted.val().more {
                         self.new_row.next.active = false;
                     } else {
                         self.new_row.next.active = self.leaves_rest.val();
@@ -120,7 +122,7 @@ impl Logic for SqAct {
                 _ => {
                     // A doorbell, with or without its request.
                     self.release_hold.next = self.kind.val() == Kind::Direct;
-                    if !self.facts.val().exists | !self.facts.val().mine {
+                    if !self.posted.val().exists | !self.posted.val().mine {
                         self.stat.next = bits::<2>(1);
                     } else if !self.within.val() {
                         self.stat.next = bits::<2>(2);

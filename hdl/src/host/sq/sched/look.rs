@@ -1,22 +1,21 @@
-//! Look: what Act wants to know about the operation and its row.
+//! Look: how much of the ring one fetch may take.
 
 use super::{Facts, Kind, Op};
+use crate::host::table::posted::PostedFacts;
 use crate::records::RingCtx;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
 pub(super) struct SqLook {
     pub clock: Signal<In, Clock>,
-    /// In Look. `inside`: the queue's number has no bits beyond the table.
+    /// In Look.
     pub op: Signal<In, Op>,
     pub row: Signal<In, RingCtx>,
-    pub inside: Signal<In, Bit>,
+    pub posted: Signal<In, PostedFacts>,
     /// Registered: of the operation in Act.
     pub facts: Signal<Out, Facts>,
     known: DFF<Facts>,
     found: Signal<Local, Facts>,
-    pending: Signal<Local, Bits<16>>,
-    ahead: Signal<Local, Bits<16>>,
     wanted: Signal<Local, Bits<16>>,
     pend_over: Signal<Local, Bits<12>>,
     pend_low: Signal<Local, Bits<4>>,
@@ -27,8 +26,6 @@ pub(super) struct SqLook {
     in_block: Signal<Local, Bits<4>>,
     block_left: Signal<Local, Bits<4>>,
     block_rest: Signal<Local, Bits<4>>,
-    slot_mask: Signal<Local, Bits<16>>,
-    slot: Signal<Local, Bits<16>>,
     fetch_now: Signal<Local, Bits<16>>,
 }
 
@@ -37,12 +34,10 @@ impl Logic for SqLook {
     fn update(&mut self) {
         dff_setup!(self, clock, known);
         self.fetch_now.next = self.row.val().fetch;
-        self.pending.next = self.row.val().producer - self.fetch_now.val();
-        self.ahead.next = self.op.val().index - self.fetch_now.val();
         // What there is to fetch, once a plain doorbell has moved the producer.
-        self.wanted.next = self.pending.val();
+        self.wanted.next = self.posted.val().pending;
         if self.op.val().kind == Kind::Doorbell {
-            self.wanted.next = self.ahead.val();
+            self.wanted.next = self.posted.val().ahead;
         }
         self.pend_over.next = self.wanted.val().get_bits::<12>(4);
         self.pend_low.next = self.wanted.val().get_bits::<4>(0);
@@ -76,21 +71,13 @@ impl Logic for SqLook {
         if self.row.val().flush {
             self.block_left.next = bits::<4>(8);
         }
-        self.slot_mask.next = bits::<16>(0xFFFF) << self.row.val().log_size;
-        self.slot.next = self.fetch_now.val() & !self.slot_mask.val();
-        self.found.next.exists = self.row.val().valid & self.inside.val();
-        self.found.next.mine = self.row.val().function == self.op.val().function;
-        self.found.next.more = self.row.val().producer != self.fetch_now.val();
         self.found.next.index_differs = self.row.val().producer != self.op.val().index;
-        self.found.next.pending = self.pending.val();
-        self.found.next.ahead = self.ahead.val();
         self.found.next.burst = self.pend8.val();
         self.found.next.whole = self.fits8.val();
         if self.block_left.val() < self.pend8.val() {
             self.found.next.burst = self.block_left.val();
             self.found.next.whole = false;
         }
-        self.found.next.offset = (bit_cast::<24, 16>(self.slot.val()) << 6) << self.row.val().stride;
         self.known.d.next = self.found.val();
         self.facts.next = self.known.q.val();
     }

@@ -7,6 +7,7 @@ mod look;
 
 use super::{SqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::posted::PostedLook;
 use crate::host::table::TablePipe;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, SqCmd, WqeDoorbell};
 use crate::prim::pack::{Cast, Gather};
@@ -36,27 +37,15 @@ struct Op {
     command: Bits<2>,
 }
 
-/// What Look finds out for Act.
+/// What Look finds out for Act beside [`PostedFacts`](crate::host::table::posted::PostedFacts).
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Facts {
-    /// The queue exists and the number has no bits beyond the table.
-    exists: Bit,
-    /// It is the function's own.
-    mine: Bit,
-    /// producer != fetch.
-    more: Bit,
     /// producer != index of the operation.
     index_differs: Bit,
-    /// producer - fetch.
-    pending: Bits<16>,
-    /// index of the operation - fetch.
-    ahead: Bits<16>,
     /// Most requests one fetch may take now (a doorbell's own included), buffers aside.
     burst: Bits<4>,
     /// `burst` requests empty the queue.
     whole: Bit,
-    /// Bytes from `base` to slot `fetch`.
-    offset: Bits<24>,
 }
 
 #[derive(LogicBlock, BlockDefault)]
@@ -84,6 +73,7 @@ pub(super) struct SqSched<const LQ: usize> {
     jobs: MsgFifo<SqJob, 4>,
     ready: Gather<5>,
     pipe: TablePipe<Op, RingCtx, LQ, 5, 6>,
+    posted: PostedLook,
     look: SqLook,
     act: SqAct,
     keep_active: DFF<Bit>,
@@ -107,7 +97,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, keep_active, buffers, hold, hold_busy);
-        clock!(self, clock, db, wqe, active, jobs, pipe, look);
+        clock!(self, clock, db, wqe, active, jobs, pipe, posted, look);
         self.db.reset.next = self.reset.val();
         self.wqe.reset.next = self.reset.val();
         self.active.reset.next = self.reset.val();
@@ -182,9 +172,13 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.wqe_data.next = self.hold.q.val();
 
         // ---- Look ----
+        self.posted.row.next = self.pipe.look_row.val();
+        self.posted.asker.next = self.pipe.look_op.val().function;
+        self.posted.index.next = self.pipe.look_op.val().index;
+        self.posted.inside.next = self.pipe.look_inside.val();
         self.look.op.next = self.pipe.look_op.val();
         self.look.row.next = self.pipe.look_row.val();
-        self.look.inside.next = self.pipe.look_inside.val();
+        self.look.posted.next = self.posted.found.val();
 
         // ---- Act ----
         self.act_id.next = self.pipe.act_id.val();
@@ -192,6 +186,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.act.op.next = self.pipe.act_op.val();
         self.act.id.next = self.act_id.val();
         self.act.row.next = self.pipe.act_row.val();
+        self.act.posted.next = self.posted.facts.val();
         self.act.facts.next = self.look.facts.val();
         self.act.buffers.next = self.buffers.q.val();
         // The jobs promised at Select have their room all the same.
