@@ -128,6 +128,9 @@ pub struct RequesterRx {
     fails_next: Signal<Local, Bit>,
     empties: Signal<Local, Bit>,
     stops: Signal<Local, Bit>,
+    /// The acknowledge does not reach the end of the request behind the one at hand: now, and of the one in `entry`.
+    ends: Signal<Local, Bit>,
+    short: DFF<Bit>,
     next_gap: Signal<Local, Bits<24>>,
     restarts: Signal<Local, Bit>,
     resumes: Signal<Local, Bit>,
@@ -147,7 +150,7 @@ impl Logic for RequesterRx {
     fn update(&mut self) {
         dff_setup!(
             self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
-            offered, entry, offset, ticks, status, blame, stats
+            offered, entry, offset, ticks, status, blame, stats, short
         );
         clock!(self, clock, intake, reports, errors);
         self.intake.reset.next = self.reset.val();
@@ -218,14 +221,20 @@ impl Logic for RequesterRx {
             self.oldest.next = self.s_track.data.val();
         }
         self.wanted.next = self.oldest.val().signaled;
-        self.gap.next = self.line.q.val().una_psn - self.oldest.val().last_psn;
+        // Judged as it comes: while it waits the outcome does.
+        self.gap.next = self.line.q.val().una_psn - self.s_track.data.val().last_psn;
         self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
         self.retire.next = false;
         self.fails_next.next =
             self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
         self.empties.next = (self.follower.val() == self.line.q.val().sent_index) & !self.fails_next.val();
-        self.next_gap.next = self.line.q.val().una_psn - self.oldest.val().next_psn;
-        self.stops.next = (!self.next_gap.val().any() | self.next_gap.val().get_bit(23)) & !self.fails_next.val();
+        self.next_gap.next = self.line.q.val().una_psn - self.s_track.data.val().next_psn;
+        self.ends.next = self.short.q.val();
+        if self.state.q.val() == State::Entry {
+            self.ends.next = !self.next_gap.val().any() | self.next_gap.val().get_bit(23);
+        }
+        self.short.d.next = self.ends.val();
+        self.stops.next = self.ends.val() & !self.fails_next.val();
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
         self.resumes.next = self.line.q.val().parked & self.room.val();
