@@ -42,7 +42,7 @@ impl Card {
         let tables = [
             (space::SQ, 1 << sizes.qp, 8),
             (space::RQ, 1 << sizes.qp, 8),
-            (space::REQ, 1 << sizes.qp, 12),
+            (space::REQ, 1 << sizes.qp, 13),
             (space::RSP, 1 << sizes.qp, 16),
             (space::PATH, 1 << sizes.qp, 16),
             (space::CQ, 1 << sizes.cq, 8),
