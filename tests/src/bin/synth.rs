@@ -23,6 +23,9 @@ struct Options {
     /// Try to map the core in one piece before mapping it block by block.
     #[arg(long)]
     flat_core: bool,
+    /// Map nothing: report what is in the cache, the rest as faults.
+    #[arg(long)]
+    known_only: bool,
     /// Put the figures into docs/resources.md and README.md; for a run of all tops.
     #[arg(long, conflicts_with_all = ["blocks", "no_ecp5", "no_share"])]
     write_docs: bool,
@@ -45,6 +48,9 @@ fn run(options: &Options) -> Result<bool, String> {
     flows.ecp5 = !options.no_ecp5;
     flows.share = !options.no_share;
     flows.flat_core = options.flat_core;
+    if options.known_only {
+        flows.known_only();
+    }
     let named = |name: &str, block: &str| name == block || name.strip_prefix(block).is_some_and(|rest| rest.starts_with("_w"));
     if let Some(unknown) = options.blocks.iter().find(|b| !TOPS.iter().any(|t| named(t.name, b))) {
         let names: Vec<&str> = TOPS.iter().map(|t| t.name).collect();

@@ -95,9 +95,21 @@ impl Flows {
     /// Maps and measures one top.
     pub fn run(&self, top: &'static Top) -> Result<Outcome, String> {
         let xcup = self.family(top, Family::Xcup)?;
-        let ecp5 = if self.ecp5 { Some(self.family(top, Family::Ecp5)?) } else { None };
-        let prim = if self.share { Some(self.prim(top)?) } else { None };
+        let ecp5 = if self.ecp5 { self.wanted(self.family(top, Family::Ecp5))? } else { None };
+        let prim = if self.share { self.wanted(self.prim(top))? } else { None };
         Ok(Outcome { top, xcup, ecp5, prim })
+    }
+
+    /// Only what is known: the rest of a top's figures may be missing.
+    pub fn known_only(&mut self) {
+        self.yosys.known_only = true;
+    }
+
+    fn wanted<R>(&self, found: Result<R, String>) -> Result<Option<R>, String> {
+        match found {
+            Err(_) if self.yosys.known_only => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// The share of `prim`; of a core the sum over its blocks.
@@ -111,7 +123,7 @@ impl Flows {
             return share::read(&stat, &BTreeSet::from_iter(leaves));
         }
         let mut sum = Share::default();
-        for instance in instances(&verilog, top.name) {
+        for instance in blocks(&verilog, top) {
             sum += self.prim(block_of(&instance, top)?)?;
         }
         Ok(sum)
@@ -140,7 +152,7 @@ impl Flows {
     /// The core: its own few gates and [`TOGETHER`] with the other blocks as boxes, then those blocks' netlists in the boxes' place.
     fn joined(&self, top: &Top, family: Family) -> Result<Netlist, String> {
         let verilog = self.verilog(top)?;
-        let mut instances = instances(&verilog, top.name);
+        let mut instances = blocks(&verilog, top);
         instances.retain(|i| !TOGETHER.contains(&i.as_str()));
         let boxes: Vec<String> = instances.iter().map(|i| format!("{}${i}", top.name)).collect();
         let (glue, mut faults, seconds) = self.mapped(top, &verilog, &boxes, family)?;
@@ -162,6 +174,13 @@ impl Flows {
 
 fn is_core(top: &Top) -> bool {
     top.name.starts_with("core_")
+}
+
+/// Instances in a core that a top stands for; the others are its own registers.
+fn blocks(verilog: &str, core: &Top) -> Vec<String> {
+    let mut found = instances(verilog, core.name);
+    found.retain(|i| block_of(i, core).is_ok());
+    found
 }
 
 fn block_of(instance: &str, core: &Top) -> Result<&'static Top, String> {

@@ -52,7 +52,10 @@ pub struct Mapped {
 pub struct Yosys {
     cache: PathBuf,
     version: String,
+    /// Processor time of one run.
     pub limit: Duration,
+    /// Nothing is run: what is not known from before is an error.
+    pub known_only: bool,
 }
 
 impl Yosys {
@@ -65,7 +68,7 @@ impl Yosys {
         }
         let cache = std::path::absolute(cache).map_err(|e| e.to_string())?;
         fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
-        Ok(Self { cache, version, limit: Duration::from_secs(30 * 60) })
+        Ok(Self { cache, version, limit: Duration::from_secs(30 * 60), known_only: false })
     }
 
     /// Maps a top flat; modules named in `boxes` stay instances. `Err` holds the reason; one that a repetition would not
@@ -107,6 +110,9 @@ impl Yosys {
             return Err(reason);
         }
         if !dir.join("done").is_file() {
+            if self.known_only {
+                return Err("not mapped since it last changed".into());
+            }
             self.run(&dir, job.verilog, script, what)?;
         }
         Ok(dir)
@@ -133,10 +139,10 @@ impl Yosys {
             if let Some(status) = child.try_wait().map_err(io)? {
                 break status;
             }
-            if started.elapsed() > self.limit {
+            if cpu_time(child.id()).unwrap_or(started.elapsed()) > self.limit {
                 child.kill().map_err(io)?;
                 child.wait().map_err(io)?;
-                let reason = format!("stopped after {} s", self.limit.as_secs());
+                let reason = format!("stopped after {} s of processor time", self.limit.as_secs());
                 fs::write(dir.join("failed.txt"), &reason).map_err(io)?;
                 return Err(reason);
             }
@@ -153,6 +159,14 @@ impl Yosys {
         }
         Err(reason)
     }
+}
+
+/// Processor time a process has used (`/proc/PID/stat`: fields 14 and 15, in ticks of 10 ms), so that a busy machine is no reason to stop.
+fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (ticks(14)? + ticks(15)?)))
 }
 
 fn text(dir: &Path, file: &str) -> Result<String, String> {
