@@ -30,7 +30,7 @@ enum What {
         #[arg(long, default_value_t = 262_144)]
         max_bytes: usize,
         /// Data path width in bits.
-        #[arg(long, default_value_t = 512)]
+        #[arg(long, default_value_t = 64)]
         width: usize,
         /// Pairs of queue pairs that fail on purpose, over and over.
         #[arg(long, default_value_t = 2)]
