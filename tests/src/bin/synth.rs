@@ -9,6 +9,9 @@ use std::time::Instant;
 /// What a run of everything took when it was last measured, without a cache.
 const MINUTES: u32 = 90;
 
+/// Faults of one top that are shown; report.json has all.
+const SHOWN: usize = 10;
+
 /// Maps blocks to UltraScale+ and ECP5, counts cells, walks the longest paths. Results are kept by content, so a second run is short.
 #[derive(Parser)]
 struct Options {
@@ -69,8 +72,11 @@ fn run(options: &Options) -> Result<bool, String> {
                     "[{}/{}] {}: {} LUT, {} FF, {} RAMB36, {} levels ({:.0} s)",
                     n + 1, chosen.len(), top.name, x.area.lut, x.area.ff, x.area.bram, x.walk.levels(), started.elapsed().as_secs_f32()
                 );
-                let faults = x.faults.iter().chain(outcome.ecp5.iter().flat_map(|e| &e.faults));
-                failures.extend(faults.map(|f| format!("{}: {f}", top.name)));
+                for (family, faults) in [("xcup", Some(&x.faults)), ("ecp5", outcome.ecp5.as_ref().map(|e| &e.faults))] {
+                    let faults = faults.into_iter().flatten();
+                    failures.extend(faults.clone().take(SHOWN).map(|f| format!("{} on {family}: {f}", top.name)));
+                    failures.extend(faults.count().checked_sub(SHOWN + 1).map(|n| format!("{} on {family}: and {} more", top.name, n + 1)));
+                }
                 if report::limited(&outcome) && x.walk.levels() > report::LIMIT {
                     failures.push(format!("{}: {} levels, {} allowed", top.name, x.walk.levels(), report::LIMIT));
                 }

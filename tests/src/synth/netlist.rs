@@ -83,20 +83,25 @@ impl Module {
     /// block's ports are not propagated into it, hence the result is an upper bound.
     pub fn inline(mut self, blocks: &BTreeMap<String, &Module>) -> Result<Module, String> {
         let mut base = self.nets();
-        // Nets of the outer module that are another name of a block's output, in both directions of the search below.
-        let mut same: HashMap<u32, u32> = HashMap::new();
+        // Nets of the outer module that are another name of a block's output, or constant there.
+        let mut same: HashMap<u32, Bit> = HashMap::new();
         for (instance, block) in blocks {
             let outer = self.cells.remove(instance).ok_or_else(|| format!("no instance is called {instance}"))?;
             let mut map: HashMap<u32, Bit> = HashMap::new();
             for (name, port) in &block.ports {
                 let Some(pins) = outer.connections.get(name) else { continue };
                 for (inner, outer) in port.bits.iter().zip(pins) {
-                    let Bit::Net(inner) = *inner else { continue };
+                    let Bit::Net(inner) = *inner else {
+                        if let (Bit::Net(other), "output") = (outer, port.direction.as_str()) {
+                            same.insert(*other, Bit::Const);
+                        }
+                        continue;
+                    };
                     match map.get(&inner) {
                         // A block's net on two ports: both outer nets are one.
                         Some(Bit::Net(first)) => {
                             if let Bit::Net(other) = outer {
-                                same.insert(*other, *first);
+                                same.insert(*other, Bit::Net(*first));
                             }
                         }
                         _ => {
@@ -124,7 +129,7 @@ impl Module {
         let resolve = |b: &mut Bit| {
             while let Bit::Net(n) = *b {
                 match same.get(&n) {
-                    Some(first) if *first != n => *b = Bit::Net(*first),
+                    Some(first) if *first != *b => *b = *first,
                     _ => break,
                 }
             }

@@ -114,6 +114,19 @@ fn blocks_join() {
     assert_eq!((found.levels(), found.paths[0].start.as_str(), found.paths[0].end.as_str()), (2, "one.a", "b[0].D"));
 }
 
+/// A block's output that is constant is no open net outside.
+#[test]
+fn constant_outputs_join() {
+    let block = r#"{"modules": {"t": {"ports": {"clock": {"direction": "input", "bits": [1]}, "out": {"direction": "output", "bits": ["0"]}}, "cells": {}, "netnames": {}}}}"#;
+    let block = read(block, "t").unwrap_or_else(|e| panic!("{e}"));
+    let pins: &[(&str, bool, &[u32])] = &[("clock", false, &[1]), ("out", true, &[10])];
+    let glue = module(&[cell("one", "box", pins), lut("g", &[10, 2], 30), flop("f", 30, 11)], 11);
+    let joined = glue.inline(&BTreeMap::from([("one".to_string(), &block)])).unwrap_or_else(|e| panic!("{e}"));
+    let found = walk(&joined, Count::Cells);
+    assert_eq!(found.faults, Vec::<String>::new());
+    assert_eq!(found.paths[0].start, "net 2");
+}
+
 /// Leaves count once, whoever holds them, and instances are no cells.
 #[test]
 fn share_of_leaves() {
