@@ -117,6 +117,7 @@ pub fn walk(module: &Module, count: Count) -> Walk {
     for (n, _) in drivers.iter().filter(|(_, times)| **times > 1) {
         result.faults.push(format!("{} has several drivers", shown(*n)));
     }
+    result.faults.sort();
     let mut open: Vec<u32> = edges.iter().map(|e| e.from).chain(ends.iter().map(|e| e.0)).filter(|n| !drivers.contains_key(n)).collect();
     open.sort_unstable();
     open.dedup();
@@ -131,6 +132,8 @@ pub fn walk(module: &Module, count: Count) -> Walk {
     }
     let mut arrival: HashMap<u32, (u32, Option<usize>)> = HashMap::new();
     let mut ready: Vec<u32> = leaving.keys().copied().filter(|n| !waiting.contains_key(n)).collect();
+    // Of paths of one length the same is named every time.
+    ready.sort_unstable();
     while let Some(net) = ready.pop() {
         let level = arrival.get(&net).map_or(0, |a| a.0);
         for &e in leaving.get(&net).into_iter().flatten() {
