@@ -1,13 +1,24 @@
 //! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
+use clap::Parser;
 use ferric_driver::types::Mtu;
 use ferric_tests::bench::{reader, scenario};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Cycle-exact figures of two simulated cards of 512 bits, at a host read latency of 250 cycles
+#[derive(Parser)]
+#[command(name = "bench")]
+struct Options {
+    /// Where report and traces go.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+}
+
 fn main() {
     env_logger::init();
-    if let Err(e) = run(Path::new("target/bench")) {
+    let options = Options::parse();
+    if let Err(e) = run(&options.out) {
         eprintln!("bench: {e}");
         std::process::exit(1);
     }

@@ -21,7 +21,7 @@ enum What {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
         /// Queue pairs per card.
-        #[arg(long, default_value_t = 64)]
+        #[arg(long, default_value_t = 64, value_parser = queue_pairs)]
         qps: usize,
         /// Messages per seed.
         #[arg(long, default_value_t = 2000)]
@@ -30,7 +30,7 @@ enum What {
         #[arg(long, default_value_t = 262_144)]
         max_bytes: usize,
         /// Data path width in bits.
-        #[arg(long, default_value_t = 64)]
+        #[arg(long, default_value_t = 64, value_parser = width)]
         width: usize,
         /// Pairs of queue pairs that fail on purpose, over and over.
         #[arg(long, default_value_t = 2)]
@@ -77,6 +77,20 @@ const WANTED: &[&str] = &[
     "req_rx.timeouts", "resp.dup_requests", "psn_wraps", "ring_wraps", "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced",
     "status RemoteAccess", "status RemoteInvalidRequest", "status RemoteOperation", "status LocalProtection", "failed_on_purpose",
 ];
+
+/// A card has 256 queue pairs, of which some fail on purpose.
+fn queue_pairs(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| (1..=200).contains(n)).ok_or("1 to 200 queue pairs".into())
+}
+
+/// A width there is a card of.
+fn width(text: &str) -> Result<usize, String> {
+    match text {
+        "64" => Ok(64),
+        "512" => Ok(512),
+        _ => Err("there are cards of 64 and of 512 bits".into()),
+    }
+}
 
 /// Starts this program again without address randomisation: buffers are the process's own memory, so where they lie decides how
 /// messages are cut, and a seed must mean the same run every time.
