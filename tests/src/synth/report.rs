@@ -73,11 +73,9 @@ pub fn limited(o: &Outcome) -> bool {
 
 /// What docs/resources.md shows between its marks. `missing`: tops without figures, with the reason.
 pub fn document(outcomes: &[Outcome], missing: &[String], state: &str) -> String {
-    let seconds: f32 = outcomes.iter().flat_map(|o| [Some(&o.xcup), o.ecp5.as_ref()]).flatten().map(|m| m.seconds).sum();
     let mut text = format!(
-        "`./scripts/synth --write-docs`, {state}; {} tops, {:.0} minutes of yosys for the flat mappings.\n\n{}",
+        "`./scripts/synth --write-docs`, {state}; {} tops.\n\n{}",
         outcomes.len(),
-        seconds / 60.0,
         markdown(outcomes)
     );
     if !missing.is_empty() {
