@@ -3,10 +3,11 @@
 
 use crate::context::store::CtxStore;
 use crate::core::{capabilities, Card512, Card64};
-use crate::emit::{emit, leaves};
+use crate::emit::emit;
 use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
 use crate::msg::*;
 use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFront, tx::Egress};
+use crate::prim::leaves::leaves;
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};

@@ -47,34 +47,6 @@ pub fn emit<B: Block>(name: &str, mut block: B) -> Result<String, EmitError> {
     Ok(modules.defines())
 }
 
-/// Modules of `block`, emitted as `name`, whose Verilog was written by hand in [`crate::prim`]: everything that is neither a
-/// kernel nor a register of RustHDL's.
-pub fn leaves<B: Block>(name: &str, block: &B) -> Vec<String> {
-    let mut found = Leaves::default();
-    block.accept(name, &mut found);
-    found.names
-}
-
-/// Collects the module names of leaf primitives.
-#[derive(Default)]
-struct Leaves {
-    scopes: Vec<String>,
-    names: Vec<String>,
-}
-
-impl Probe for Leaves {
-    fn visit_start_scope(&mut self, name: &str, node: &dyn Block) {
-        self.scopes.push(name.into());
-        // RustHDL's `DFF` is the one other block with text of its own.
-        if matches!(node.hdl(), Verilog::Custom(text) if !text.contains("q <= d;")) {
-            self.names.push(self.scopes.join("$"));
-        }
-    }
-    fn visit_end_scope(&mut self, _: &str, _: &dyn Block) {
-        self.scopes.pop();
-    }
-}
-
 /// Finds signals without a driver, except the top's own inputs.
 #[derive(Default)]
 struct OpenSignals {

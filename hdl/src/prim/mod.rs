@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod clash;
 pub mod keep_mask;
 pub mod lane_ram;
+pub mod leaves;
 pub mod lookup;
 pub mod model;
 pub mod mux;
