@@ -47,7 +47,7 @@ messages! {
     PayCmd { iova: 64, function: 12, len: 13, dst: 18, slot: 7, }
     /// One `PayCmd` finished.
     PayDone { slot: 7, err: 1, }
-    /// Small write: `len` (16, 32, 64) bytes to an IOVA aligned to `len`. Ordered with all other writes of the card.
+    /// Small write: `len` (8, 16, 32, 64) bytes to an IOVA aligned to `len`. Ordered with all other writes of the card.
     WrSmall { iova: 64, function: 12, len: 7, tag: 8, data: 512, }
     /// Payload write command: up to 4096 bytes not crossing 4 KiB; its data follow on the AXI-Stream port, lane `l` of the
     /// first beat going to `iova & ~(K-1) + l` (already aligned by the sender, keep = strobes).

@@ -10,7 +10,7 @@ use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFr
 use crate::prim::leaves::leaves;
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice, MsgArb, MsgFifo};
 use ferric_abi::csr::space;
@@ -73,6 +73,7 @@ pub const TOPS: &[Top] = tops! {
     "header_w64" Some(64), HeaderBuilder::<64, 8>::default();
     "header_w512" Some(512), HeaderBuilder::<512, 64>::default();
     "ackgen" None, AckGen::<8>::default();
+    "reply" None, Reply::<8, 13>::default();
     "egress_w64" Some(64), Egress::<64, 8, 3>::default();
     "egress_w512" Some(512), Egress::<512, 64, 6>::default();
     "icrc_w64" Some(64), IcrcPipe::<64, 8, 3>::default();
@@ -92,6 +93,7 @@ pub const TOPS: &[Top] = tops! {
     "complete" None, Complete::<8>::default();
     "errors" None, MsgFifo::<QpError, 8>::default();
     "error_arb" None, MsgArb::<QpError, 2>::default();
+    "error_arb3" None, MsgArb::<QpError, 3>::default();
     "axis_slice_w64" Some(64), AxisSlice::<64, 8>::default();
     "axis_slice_w512" Some(512), AxisSlice::<512, 64>::default();
     "axis_fifo_w64" Some(64), AxisFifo::<64, 8, 9>::default();
@@ -111,8 +113,9 @@ pub fn find(name: &str) -> Option<&'static Top> {
 /// the wide card in both.
 pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
     let block = match instance {
-        "error_to_req" | "error_to_resp" | "error_from_complete" => "errors",
-        "req_errors" | "resp_errors" => "error_arb",
+        "error_to_req" | "error_to_resp" | "error_from_complete" | "error_from_reply" => "errors",
+        "req_errors" => "error_arb",
+        "resp_errors" => "error_arb3",
         other => other,
     };
     find(block).or_else(|| find(&format!("{block}_w{width}")))

@@ -8,10 +8,19 @@ use ferric_tests::replay::{replay, Role};
 use std::path::PathBuf;
 
 fn captures() -> Vec<(String, Vec<u8>)> {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures");
+    captures_in("captures")
+}
+
+/// READs and atomics, in the responder's role only.
+fn answered() -> Vec<(String, Vec<u8>)> {
+    captures_in("captures/answered")
+}
+
+fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(dir);
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
     files.sort();
-    assert!(files.len() >= 30);
+    assert!(files.len() >= 16);
     files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
@@ -24,6 +33,17 @@ fn passes(name: &str, bytes: &[u8]) {
 fn every_recorded_capture_passes() {
     for (name, bytes) in captures() {
         passes(&name, &bytes);
+    }
+}
+
+#[test]
+fn reads_and_atomics_are_answered() {
+    for (n, (name, bytes)) in answered().iter().enumerate() {
+        let other = write(&transcode(&packets(bytes).unwrap(), true, (n % 2 == 1).then_some(0x6123)).unwrap()).unwrap();
+        for bytes in [bytes, &other] {
+            let outcome = replay(bytes, Role::Responder, &CardFactory::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
+        }
     }
 }
 

@@ -11,10 +11,19 @@ use ferric_driver::types::Mtu;
 use std::path::PathBuf;
 
 fn captures() -> Vec<(String, Vec<u8>)> {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures");
+    captures_in("captures")
+}
+
+/// READs and atomics, in the responder's role only.
+fn answered() -> Vec<(String, Vec<u8>)> {
+    captures_in("captures/answered")
+}
+
+fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(dir);
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
     files.sort();
-    assert!(files.len() >= 30);
+    assert!(files.len() >= 16);
     files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
@@ -27,6 +36,17 @@ fn every_capture_passes_over_the_golden_model() {
     for (name, bytes) in captures() {
         let outcome = replay(&bytes, Role::Both, &good()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn reads_and_atomics_are_answered() {
+    for (name, bytes) in answered() {
+        let outcome = replay(&bytes, Role::Responder, &good()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}: {outcome:?}");
+        // An atomic that is executed twice shows.
+        let twice = GoldenFactory { defect: Some(Defect::DuplicateExecuted) };
+        assert_eq!(replay(&bytes, Role::Responder, &twice).is_err(), name.contains("drop_atomic_ack"), "{name}");
     }
 }
 

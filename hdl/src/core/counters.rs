@@ -18,6 +18,7 @@ pub const BLOCKS: &[(&str, &[&str])] = &[
     ("ackgen", crate::roce::ackgen::STATS),
     ("egress", crate::net::tx::STATS),
     ("rx", crate::net::rx::STATS),
+    ("reply", crate::roce::reply::STATS),
 ];
 
 /// Inputs of the statistics block.

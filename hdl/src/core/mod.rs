@@ -12,17 +12,17 @@ use crate::msg::*;
 use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_abi::csr::space;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LC` completion queues,
+/// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5, `LC` completion queues,
 /// `LM` memory regions, `LE` event queues.
 #[derive(LogicBlock, BlockDefault)]
-pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> {
+pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LC: usize, const LM: usize, const LE: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous, active high. Registered once inside: buses stay idle for the first two cycles after it falls.
     pub reset: Signal<In, Bit>,
@@ -73,6 +73,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     gather: Gather,
     header: HeaderBuilder<W, K>,
     ackgen: AckGen<LQ>,
+    reply: Reply<LQ, LR>,
     egress: Egress<W, K, LK>,
     tracker: Tracker<LQ, LA>,
     timers: Timers<LQ>,
@@ -89,8 +90,9 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     error_to_req: MsgFifo<QpError, LQ>,
     error_to_resp: MsgFifo<QpError, LQ>,
     error_from_complete: MsgFifo<QpError, LQ>,
+    error_from_reply: MsgFifo<QpError, LQ>,
     req_errors: MsgArb<QpError, 2>,
-    resp_errors: MsgArb<QpError, 2>,
+    resp_errors: MsgArb<QpError, 3>,
     /// Registered here: one fan-out tree for the whole core, and inputs that a simulator need not follow through every block.
     reset_q: DFF<Bit>,
     now_q: DFF<Bits<32>>,
@@ -99,8 +101,8 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     counted: Signal<Local, Bits<128>>,
 }
 
-impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LC: usize, const LM: usize, const LE: usize> Logic
-    for Core<W, K, LK, LQ, LA, LC, LM, LE>
+impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LC: usize, const LM: usize, const LE: usize> Logic
+    for Core<W, K, LK, LQ, LA, LR, LC, LM, LE>
 {
     #[hdl_gen]
     fn update(&mut self) {
@@ -108,8 +110,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, req_tx, gather, header, ackgen, egress, tracker, timers, req_rx, front, cells, dispatch);
-        clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, req_errors, resp_errors);
+        clock!(self, clock, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
+        clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
         self.admin.reset.next = self.reset_q.q.val();
@@ -129,6 +131,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.gather.reset.next = self.reset_q.q.val();
         self.header.reset.next = self.reset_q.q.val();
         self.ackgen.reset.next = self.reset_q.q.val();
+        self.reply.reset.next = self.reset_q.q.val();
         self.egress.reset.next = self.reset_q.q.val();
         self.tracker.reset.next = self.reset_q.q.val();
         self.timers.reset.next = self.reset_q.q.val();
@@ -143,6 +146,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.error_to_req.reset.next = self.reset_q.q.val();
         self.error_to_resp.reset.next = self.reset_q.q.val();
         self.error_from_complete.reset.next = self.reset_q.q.val();
+        self.error_from_reply.reset.next = self.reset_q.q.val();
         self.req_errors.reset.next = self.reset_q.q.val();
         self.resp_errors.reset.next = self.reset_q.q.val();
 
@@ -230,15 +234,16 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[2], &mut self.rq.s_rd);
         MsgSrc::<RdCmd>::join(&mut self.keys.m_rd, &mut self.dma_rd.s_small[3]);
         MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[3], &mut self.keys.s_rd);
-        self.dma_rd.s_small[4].valid.next = self.nothing.val();
-        self.dma_rd.s_small[4].data.next = self.keys.m_rd.data.val();
-        self.dma_rd.m_small[4].ready.next = !self.nothing.val();
+        MsgSrc::<RdCmd>::join(&mut self.reply.m_rd, &mut self.dma_rd.s_small[4]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[4], &mut self.reply.s_rd);
         MsgSrc::<WrSmall>::join(&mut self.admin.m_wr, &mut self.dma_wr.s_small[0]);
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[0], &mut self.admin.s_done);
         MsgSrc::<WrSmall>::join(&mut self.cq.m_wr, &mut self.dma_wr.s_small[1]);
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[1], &mut self.cq.s_done);
         MsgSrc::<WrSmall>::join(&mut self.eq.m_wr, &mut self.dma_wr.s_small[2]);
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[2], &mut self.eq.s_done);
+        MsgSrc::<WrSmall>::join(&mut self.reply.m_wr, &mut self.dma_wr.s_small[3]);
+        MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[3], &mut self.reply.s_wr);
 
         // Control bus
         MsgSrc::<CtlReq>::join(&mut self.admin.m_ctl, &mut self.switch.s_req);
@@ -262,7 +267,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[8], &mut self.stats.s_ctl);
         MsgSrc::<CtlResp>::join(&mut self.stats.m_ctl, &mut self.switch.s_resp[8]);
         self.resp.barrier.next = self.admin.barrier.val();
-        self.admin.barrier_done.next = self.complete.barrier_done.val();
+        self.reply.barrier.next = self.complete.barrier_done.val();
+        self.admin.barrier_done.next = self.reply.barrier_done.val();
         self.dma_rd.quiesce.next = self.admin.quiesce_rd.val();
         self.admin.quiesced_rd.next = self.dma_rd.quiesced.val();
         self.dma_wr.quiesce.next = self.admin.quiesce_wr.val();
@@ -281,8 +287,10 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<WqeRead>::join(&mut self.gather.m_wqe, &mut self.sq.s_read);
         MsgSrc::<WqeData>::join(&mut self.sq.m_read, &mut self.gather.s_wqe);
         MsgSrc::<TxOp>::join(&mut self.req_tx.m_op, &mut self.gather.s_op);
+        MsgSrc::<TxOp>::join(&mut self.reply.m_op, &mut self.gather.s_reply);
         MsgSrc::<TxDone>::join(&mut self.req_tx.m_done, &mut self.req_rx.s_tx_done[0]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_done, &mut self.req_rx.s_tx_done[1]);
+        MsgSrc::<TxDone>::join(&mut self.egress.m_reply_done, &mut self.reply.s_tx_done);
         MsgSrc::<CqeReq>::join(&mut self.req_tx.m_cqe, &mut self.cq.s_req[0]);
         MsgSrc::<CqeReq>::join(&mut self.req_rx.m_cqe, &mut self.cq.s_req[1]);
         MsgSrc::<TimerCmd>::join(&mut self.req_tx.m_timer, &mut self.timers.s_cmd[0]);
@@ -351,7 +359,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         AxisSrc::<W, K>::join(&mut self.mover.m_data, &mut self.dma_wr.s_data);
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_cmd_done, &mut self.complete.s_wr);
         MsgSrc::<CqeReq>::join(&mut self.complete.m_cqe, &mut self.cq.s_req[2]);
-        MsgSrc::<AckOp>::join(&mut self.complete.m_ack, &mut self.ackgen.s_ack);
+        MsgSrc::<AckOp>::join(&mut self.complete.m_ack, &mut self.reply.s_ack);
+        MsgSrc::<AckOp>::join(&mut self.reply.m_ack, &mut self.ackgen.s_ack);
 
         // Errors
         MsgSrc::<QpError>::join(&mut self.resp.m_error, &mut self.error_to_req.s);
@@ -361,6 +370,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<QpError>::join(&mut self.complete.m_error, &mut self.error_from_complete.s);
         MsgSrc::<QpError>::join(&mut self.error_from_complete.m, &mut self.resp_errors.s[0]);
         MsgSrc::<QpError>::join(&mut self.admin.m_error[1], &mut self.resp_errors.s[1]);
+        MsgSrc::<QpError>::join(&mut self.reply.m_error, &mut self.error_from_reply.s);
+        MsgSrc::<QpError>::join(&mut self.error_from_reply.m, &mut self.resp_errors.s[2]);
         MsgSrc::<QpError>::join(&mut self.resp_errors.m, &mut self.resp.s_error[0]);
         MsgSrc::<QpError>::join(&mut self.req_rx.m_error, &mut self.error_to_resp.s);
         MsgSrc::<QpError>::join(&mut self.error_to_resp.m, &mut self.resp.s_error[1]);
@@ -404,6 +415,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 77);
         // rx: 8 at 79
         self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 79);
+        // reply: 5 at 87
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 87);
         self.stats.inc.next = self.counted.val();
     }
 }
@@ -420,8 +433,8 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
-pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 8, 10, 5>;
-pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 8, 10, 5>;
+pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 13, 8, 10, 5>;
+pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 13, 8, 10, 5>;
 
 /// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
 /// Errors: an unknown width, or what the emitter and the lint gate found.

@@ -9,3 +9,4 @@ pub mod requester;
 pub mod timer;
 pub mod tracker;
 pub mod ackgen;
+pub mod reply;

@@ -36,7 +36,7 @@ pub struct Host {
 /// A message, as its sender sent it.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// SEND, WRITE or READ request (others keep their kind and are not replayed).
+    /// SEND, WRITE, READ request or atomic (others keep their kind and are not replayed).
     pub kind: Kind,
     /// Immediate data.
     pub imm: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Message {
     pub remote: Option<(u64, u32)>,
     /// Bytes; of a SEND whose tail was not seen, what was seen and one more.
     pub len: usize,
-    /// The bytes seen (READ: of the response).
+    /// The bytes seen (READ: of the response; atomic: the value found, as it lies in memory).
     pub data: Vec<u8>,
     /// First PSN, counted from the stream's first.
     pub first: u32,
@@ -283,6 +283,10 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
         m.solicited = head.bth.solicited();
         return Ok(m);
     }
+    if let Some(atomic) = head.atomic {
+        (m.remote, m.len, m.psns) = (Some((atomic.va(), atomic.rkey())), 8, 1);
+        return Ok(m);
+    }
     let mut complete = false;
     while let Some(p) = packets.get(&(first + m.psns)) {
         if p.op.kind != m.kind || (p.op.first && m.psns > 0) {
@@ -315,6 +319,9 @@ fn answers(items: &[Item], side: usize, out: &mut Stream) {
         if i.frame.op.kind == Kind::ReadResponse {
             read.entry(at).or_insert_with(|| i.frame.payload.clone());
         }
+        if let Some(a) = i.frame.atomic_ack {
+            read.entry(at).or_insert_with(|| a.original().to_le_bytes().to_vec());
+        }
         match i.frame.aeth.map(|a| Syndrome::of(a.syndrome())) {
             Some(Syndrome::Rnr(timer)) => {
                 *out.rnr.entry(at).or_default() += 1;
@@ -329,7 +336,7 @@ fn answers(items: &[Item], side: usize, out: &mut Stream) {
             _ => {}
         }
     }
-    for m in out.messages.iter_mut().filter(|m| m.kind == Kind::ReadRequest) {
+    for m in out.messages.iter_mut().filter(|m| m.kind.has_response()) {
         for p in m.first..m.first + m.psns {
             let Some(bytes) = read.get(&p) else { break };
             m.data.extend_from_slice(bytes);

@@ -10,7 +10,7 @@ use super::memory::{Cause, Plan};
 use super::run::{Expected, Stage};
 use ferric_abi::wire::Aeth;
 use ferric_driver::{Access, CqeStatus};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// State of the half.
 pub struct Answering<'a> {
@@ -43,6 +43,8 @@ pub struct Answering<'a> {
     answered: Option<u32>,
     /// The RNR NAK of the endpoint that a captured one was matched with last.
     last_rnr: Option<Frame>,
+    /// Where the rest of a READ was asked for again.
+    rests: HashSet<i64>,
     completions: Vec<Done>,
     due: Vec<Done>,
 }
@@ -58,7 +60,7 @@ impl<'a> Answering<'a> {
         }
         Self {
             stream, messages, plan, accepted: 0, msn: 0, mtu: c.mtu.bytes(), rnr_left: stream.rnr.clone(), ended: false, ready: None, receives: None, offsets,
-            sent: Vec::new(), implied: Vec::new(), taken: 0, mark: 0, enabling: 0, acknowledged: 0, asked: None, answered: None, last_rnr: None, completions: Vec::new(), due: Vec::new(),
+            sent: Vec::new(), implied: Vec::new(), taken: 0, mark: 0, enabling: 0, acknowledged: 0, asked: None, answered: None, last_rnr: None, rests: HashSet::new(), completions: Vec::new(), due: Vec::new(),
         }
     }
 
@@ -75,7 +77,7 @@ impl<'a> Answering<'a> {
     pub fn before(&mut self, stage: &mut Stage, f: &Frame) -> Result<()> {
         self.mark = self.sent.len();
         let Some((n, m)) = self.current(f).filter(|_| self.is_next(f) && f.icrc_error == 0) else { return Ok(()) };
-        if f.op.kind == Kind::ReadRequest {
+        if f.op.kind.has_response() {
             if let (Some(remote), None) = (m.remote, m.nak) {
                 self.plan.before_read(stage.endpoint.as_mut(), remote, &m.data, m.len);
             }
@@ -135,9 +137,12 @@ impl<'a> Answering<'a> {
             return self.unchanged(stage);
         }
         if position < self.accepted as i64 {
-            self.enabling += usize::from(f.op.kind != Kind::ReadRequest);
+            if f.op.kind == Kind::ReadRequest && self.stream.at(position.max(0) as u32).is_some_and(|(_, m)| i64::from(m.first) < position) {
+                self.rests.insert(position);
+            }
+            self.enabling += usize::from(!f.op.kind.has_response());
             self.check_acks(responses)?;
-            if self.sent.len() == responses && f.op.kind != Kind::ReadRequest {
+            if self.sent.len() == responses && !f.op.kind.has_response() {
                 // Nobody asked: a responder may leave this acknowledge to the next one (rule 3).
                 if f.bth.ack_req() {
                     return Err(Error::Differs(format!("duplicate {} asked for an acknowledge and got none", f.brief())));
@@ -167,7 +172,7 @@ impl<'a> Answering<'a> {
         }
         self.accept(stage, f, n, m)?;
         self.check_acks(responses)?;
-        if f.bth.ack_req() && m.kind != Kind::ReadRequest {
+        if f.bth.ack_req() && !m.kind.has_response() {
             let last = self.sent.iter().zip(&self.implied).rev().find(|(r, implied)| compare::is_ack(r) && !**implied);
             if last.map(|(r, _)| self.stream.position(r.psn())) != Some(self.accepted as i64 - 1) {
                 return Err(Error::Differs(format!("{} asked for an acknowledge and got none", f.brief())));
@@ -179,7 +184,7 @@ impl<'a> Answering<'a> {
     fn accept(&mut self, stage: &mut Stage, f: &Frame, n: usize, m: &Message) -> Result<()> {
         let offset = (self.accepted - m.first) as usize * self.mtu;
         self.accepted = if m.kind == Kind::ReadRequest { m.end() } else { self.accepted + 1 };
-        if f.bth.ack_req() && m.kind != Kind::ReadRequest {
+        if f.bth.ack_req() && !m.kind.has_response() {
             self.enabling += 1;
             self.asked = Some(self.accepted - 1);
         }
@@ -188,6 +193,17 @@ impl<'a> Answering<'a> {
         }
         match m.kind {
             Kind::Write => self.plan.written(stage.endpoint.as_mut(), m.remote.unwrap_or_default(), offset, &f.payload)?,
+            Kind::CompareSwap | Kind::FetchAdd => {
+                let remote = m.remote.unwrap_or_default();
+                let (old, Some(atomic)) = (self.plan.value(remote), f.atomic) else { return Ok(()) };
+                let new = match m.kind {
+                    Kind::FetchAdd => old.wrapping_add(atomic.swap_add()),
+                    _ if old == atomic.compare() => atomic.swap_add(),
+                    _ => old,
+                };
+                // The value in between is compared, too; then overwritten, so that executing it again would show.
+                self.plan.written(stage.endpoint.as_mut(), remote, 0, &new.to_le_bytes())?;
+            }
             Kind::Send => {
                 if let Some((_, image)) = &mut self.receives {
                     let at = self.offsets[n] + offset;
@@ -290,6 +306,16 @@ impl<'a> Answering<'a> {
                 stage.deviations.insert(Deviation::ReceiveTooSmall);
             }
         }
+        if let Some(own) = next.map(|i| &self.sent[i]) {
+            // The request was for the rest of a READ; all else must be the same.
+            let rest = self.rests.contains(&position) && own.op == Op { first: true, ..f.op };
+            if f.op.kind == Kind::ReadResponse && !f.op.first && rest {
+                wanted.op = own.op;
+                wanted.bth.set_opcode(own.bth.opcode());
+                wanted.aeth = wanted.aeth.or(own.aeth);
+                stage.deviations.insert(Deviation::MiddleOfRead);
+            }
+        }
         let matched = match next {
             Some(i) => compare::same(&self.sent[i], &wanted).map(|()| i),
             None => Err(format!("captured {}, which was not sent", f.brief())),
@@ -305,7 +331,7 @@ impl<'a> Answering<'a> {
             }
             Err(e) => return Err(Error::Differs(e)),
         }
-        if f.op.kind == Kind::ReadResponse {
+        if matches!(f.op.kind, Kind::ReadResponse | Kind::AtomicAck) {
             self.answered = self.answered.max(u32::try_from(position).ok());
         }
         Ok(())

@@ -7,6 +7,8 @@ pub enum Deviation {
     SequenceNakAfterRnr,
     /// Linux rxe answers a SEND that does not fit its receive with remote operational error.
     ReceiveTooSmall,
+    /// Linux rxe answers the repeated rest of a READ with the opcodes of the whole.
+    MiddleOfRead,
 }
 
 /// The table: name, what is different, what is done about it.
@@ -20,6 +22,11 @@ pub const TABLE: &[(Deviation, &str, &str)] = &[
         Deviation::ReceiveTooSmall,
         "Linux rxe: NAK remote operational error (3) for a SEND longer than its receive",
         "as responder, NAK invalid request (1), as IBTA 9.7.4.1.6 has it, is accepted too",
+    ),
+    (
+        Deviation::MiddleOfRead,
+        "Linux rxe: a READ asked for again from its middle on is answered with Middle packets from the start",
+        "as responder, a response that begins with First or Only, as that of every request (IBTA 9.7.5.1.1), is accepted too",
     ),
 ];
 

@@ -133,8 +133,12 @@ pub struct Done {
 pub trait Endpoint {
     /// Its queue pair number.
     fn qpn(&self) -> u32;
-    /// Whether it implements requests of this kind.
+    /// Whether it sends requests of this kind.
     fn can(&self, kind: Kind) -> bool;
+    /// Whether it executes requests of this kind when a peer sends them.
+    fn answers(&self, kind: Kind) -> bool {
+        kind.is_request() && kind != Kind::SendInvalidate
+    }
     /// Registers memory.
     fn register(&mut self, spec: &RegionSpec) -> Result<Region>;
     /// Puts bytes into a region.

@@ -62,6 +62,10 @@ impl Kind {
     pub fn is_request(self) -> bool {
         !matches!(self, Kind::ReadResponse | Kind::Ack | Kind::AtomicAck)
     }
+    /// Answered by a frame that is more than an acknowledge.
+    pub fn has_response(self) -> bool {
+        matches!(self, Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd)
+    }
     /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {

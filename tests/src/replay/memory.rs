@@ -34,7 +34,8 @@ impl Cause {
         use Cause::*;
         match (message.kind, code) {
             (Kind::Write | Kind::ReadRequest, 2) if message.len > 0 => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
-            (Kind::Write | Kind::ReadRequest, 1) => &[QueuePairRight],
+            (Kind::CompareSwap | Kind::FetchAdd, 2) => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
+            (Kind::Write | Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd, 1) => &[QueuePairRight],
             (Kind::Send, 1 | 3) if message.len > 0 => &[ReceiveTooSmall],
             _ => &[],
         }
@@ -118,9 +119,11 @@ impl Plan {
                     Cause::UnknownKey => r.key ^ 0x2a8 << 8,
                     _ => r.key,
                 };
+                // An atomic that is not aligned is refused for that.
+                let step = if m.kind.has_response() && m.kind != Kind::ReadRequest { 8 } else { 1 };
                 let va = match cause {
-                    Cause::BehindEnd => r.addr + 1,
-                    Cause::BeforeStart => r.addr - 1,
+                    Cause::BehindEnd => r.addr + step,
+                    Cause::BeforeStart => r.addr - step,
                     _ => r.addr,
                 };
                 refused = Some(Refused { first: m.first, end: m.end(), va, key });
@@ -132,6 +135,14 @@ impl Plan {
 
     /// Replaces captured address and key by the endpoint's; `position` is the packet's place in the stream.
     pub fn translate(&self, frame: &mut Frame, position: i64) {
+        if let Some(atomic) = &mut frame.atomic {
+            if let Some(r) = self.refused.as_ref().filter(|r| (r.first as i64..r.end as i64).contains(&position)) {
+                atomic.set_va(r.va).set_rkey(r.key);
+            } else if let Some(image) = self.regions.get(&atomic.rkey()) {
+                let va = atomic.va().wrapping_sub(image.base).wrapping_add(image.region.addr);
+                atomic.set_va(va).set_rkey(image.region.key);
+            }
+        }
         let Some(reth) = &mut frame.reth else { return };
         if let Some(r) = self.refused.as_ref().filter(|r| (r.first as i64..r.end as i64).contains(&position)) {
             reth.set_va(r.va).set_rkey(r.key);
@@ -172,7 +183,13 @@ impl Plan {
         Ok(())
     }
 
-    /// A READ is about to come: bytes the exchange has written are put back, the others are what the first response says.
+    /// The 8 bytes that an atomic is about to change, after [`Self::before_read`] or an earlier change.
+    pub fn value(&mut self, remote: (u64, u32)) -> u64 {
+        let Some((image, at)) = self.find(remote, 0, 8) else { return 0 };
+        u64::from_le_bytes(std::array::from_fn(|i| image.bytes[at + i]))
+    }
+
+    /// A READ or atomic is about to come: bytes the exchange has written are put back, the others are what the first response says.
     pub fn before_read(&mut self, endpoint: &mut dyn Endpoint, remote: (u64, u32), seen: &[u8], len: usize) {
         let Some((image, at)) = self.find(remote, 0, len) else { return };
         for i in 0..len {

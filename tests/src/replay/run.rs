@@ -55,11 +55,16 @@ pub fn run(c: &Connection, side: usize, factory: &dyn Factory, expected: &[Expec
     let learned = learn(c, side)?;
     let mut setup = learned.setup.clone();
     if cause == Some(Cause::QueuePairRight) {
-        setup.access.remote_write = false;
+        match c.requests[1 - side].messages.iter().find(|m| m.nak.is_some()).map(|m| m.kind) {
+            Some(Kind::ReadRequest) => setup.access.remote_read = false,
+            Some(Kind::CompareSwap | Kind::FetchAdd) => setup.access.remote_atomic = false,
+            _ => setup.access.remote_write = false,
+        }
     }
     let endpoint = factory.build(&setup)?;
     // Nothing from the first operation on that one of the sides cannot do.
-    let limit = |s: usize| c.requests[s].messages.iter().position(|m| !endpoint.can(m.kind)).unwrap_or(c.requests[s].messages.len());
+    let does = |s: usize, kind: Kind| if s == side { endpoint.can(kind) } else { endpoint.answers(kind) };
+    let limit = |s: usize| c.requests[s].messages.iter().position(|m| !does(s, m.kind)).unwrap_or(c.requests[s].messages.len());
     let limits = [limit(0), limit(1)];
     let left_out = (0..2).find_map(|s| c.requests[s].messages.get(limits[s]).map(|m| (c.requests[s].messages.len() - limits[s], m.kind)));
     // A replay that leaves out more than it plays is none.

@@ -66,8 +66,8 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub s_cmd: MsgSink<WrCmd>,
     pub s_data: AxisSink<W, K>,
     pub m_cmd_done: MsgSrc<WrDone>,
-    pub s_small: [MsgSink<WrSmall>; 3],
-    pub m_small_done: [MsgSrc<WrDone>; 3],
+    pub s_small: [MsgSink<WrSmall>; 4],
+    pub m_small_done: [MsgSrc<WrDone>; 4],
     /// Level: raise, wait for `quiesced`, drop.
     pub quiesce: Signal<In, Bit>,
     /// All writes accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
@@ -75,12 +75,12 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub stat: Signal<Out, Bits<2>>,
     front: PayFront<LK>,
     payload: AxisSlice<W, K>,
-    smalls: [MsgFifo<WrSmall, 2>; 3],
-    marks: [FrontMark; 4],
-    /// Requests: small ports 0 to 2, then payload.
-    pick: RrPick<4>,
-    pick_last: DFF<Bits<4>>,
-    pick_small: OneHotMux<WrSmall, 3>,
+    smalls: [MsgFifo<WrSmall, 2>; 4],
+    marks: [FrontMark; 5],
+    /// Requests: small ports 0 to 3, then payload.
+    pick: RrPick<5>,
+    pick_last: DFF<Bits<5>>,
+    pick_small: OneHotMux<WrSmall, 4>,
     turn: ByteRotate<512, 64, 6>,
     beats: Beats<W, K, LK>,
     split: BurstSend<LK>,
@@ -89,23 +89,25 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     drain: Quiesce,
     bad: DFF<Bit>,
     #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
-    hot: [Constant<Bits<4>>; 4],
+    hot: [Constant<Bits<5>>; 5],
     #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
     #[init(Constant::new((!0u64 << LK).into()))]
     aligned: Constant<Bits<64>>,
-    /// Offsets of 16 bytes inside a beat.
-    #[init(Constant::new((0x30 & (K as u64 - 1)).into()))]
+    /// Offsets of 8 bytes inside a beat.
+    #[init(Constant::new((0x38 & (K as u64 - 1)).into()))]
     granule: Constant<Bits<6>>,
-    /// Strobes of the first 16, 32, 64 bytes, as far as a beat reaches.
+    /// Strobes of the first 8, 16, 32, 64 bytes, as far as a beat reaches.
+    #[init(strobes::<K>(8))]
+    strobes8: Constant<Bits<K>>,
     #[init(strobes::<K>(16))]
     strobes16: Constant<Bits<K>>,
     #[init(strobes::<K>(32))]
     strobes32: Constant<Bits<K>>,
     #[init(strobes::<K>(64))]
     strobes64: Constant<Bits<K>>,
-    wanted: Signal<Local, Bits<4>>,
-    grant: Signal<Local, Bits<4>>,
+    wanted: Signal<Local, Bits<5>>,
+    grant: Signal<Local, Bits<5>>,
     start: Signal<Local, Bit>,
     is_pay: Signal<Local, Bit>,
     row: Signal<Local, Bits<512>>,
@@ -137,31 +139,31 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.gate.reset.next = self.reset.val();
         self.resp.reset.next = self.reset.val();
         self.drain.reset.next = self.reset.val();
-        for i in 0..3 {
+        for i in 0..4 {
             self.smalls[i].clock.next = self.clock.val();
             self.smalls[i].reset.next = self.reset.val();
             MsgSink::<WrSmall>::link(&mut self.s_small[i], &mut self.smalls[i].s);
             MsgSrc::<WrDone>::link(&mut self.m_small_done[i], &mut self.resp.m[i]);
         }
-        MsgSrc::<WrDone>::link(&mut self.m_cmd_done, &mut self.resp.m[3]);
+        MsgSrc::<WrDone>::link(&mut self.m_cmd_done, &mut self.resp.m[4]);
         MsgSink::<WrCmd>::link(&mut self.s_cmd, &mut self.front.s);
         AxisSink::<W, K>::link(&mut self.s_data, &mut self.payload.s);
 
         // Who is next. A payload command does not wait for its first beat, which follows within some cycles: its address may go.
-        self.wanted.next = bits::<4>(0);
-        for i in 0..3 {
+        self.wanted.next = bits::<5>(0);
+        for i in 0..4 {
             self.pick_small.x[i].next = self.smalls[i].m.data.val();
             if self.smalls[i].m.valid.val() {
                 self.wanted.next = self.wanted.val() | self.hot[i].val();
             }
         }
         if self.front.m.valid.val() {
-            self.wanted.next = self.wanted.val() | self.hot[3].val();
+            self.wanted.next = self.wanted.val() | self.hot[4].val();
         }
         self.pick.req.next = self.wanted.val();
         self.pick.last.next = self.pick_last.q.val();
         self.grant.next = self.pick.grant.val();
-        self.is_pay.next = self.grant.val().get_bit(3);
+        self.is_pay.next = self.grant.val().get_bit(4);
         self.start.next = self.wanted.val().any()
             & self.beats.free.val()
             & self.split.s.ready.val()
@@ -169,13 +171,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         if self.start.val() {
             self.pick_last.d.next = self.grant.val();
         }
-        for i in 0..3 {
+        for i in 0..4 {
             self.smalls[i].m.ready.next = self.start.val() & self.grant.val().get_bit(i);
         }
         self.front.m.ready.next = self.start.val() & self.is_pay.val();
 
         // A small write's data turn to their lanes of a beat.
-        self.pick_small.sel.next = self.grant.val().get_bits::<3>(0);
+        self.pick_small.sel.next = self.grant.val().get_bits::<4>(0);
         self.iova.next = self.pick_small.y.val().iova;
         self.len.next = self.pick_small.y.val().len;
         self.off.next = self.iova.val().get_bits::<6>(0) & self.granule.val();
@@ -185,7 +187,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.turn.x.next = self.row.val();
         self.turn.n.next = self.off.val();
         self.span.next = self.strobes64.val();
-        if self.len.val().get_bit(4) {
+        if self.len.val().get_bit(3) {
+            self.span.next = self.strobes8.val();
+        } else if self.len.val().get_bit(4) {
             self.span.next = self.strobes16.val();
         } else if self.len.val().get_bit(5) {
             self.span.next = self.strobes32.val();
@@ -243,17 +247,17 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
 
         // Quiesce and statistics.
         self.clear.next = true;
-        for i in 0..4 {
+        for i in 0..5 {
             self.marks[i].clock.next = self.clock.val();
             self.marks[i].reset.next = self.reset.val();
             self.marks[i].pop.next = self.start.val() & self.grant.val().get_bit(i);
             self.marks[i].mark.next = self.drain.mark.val();
             self.clear.next = self.clear.val() & self.marks[i].clear.val();
         }
-        for i in 0..3 {
+        for i in 0..4 {
             self.marks[i].push.next = self.s_small[i].valid.val() & self.s_small[i].ready.val();
         }
-        self.marks[3].push.next = self.s_cmd.valid.val() & self.s_cmd.ready.val();
+        self.marks[4].push.next = self.s_cmd.valid.val() & self.s_cmd.ready.val();
         self.drain.quiesce.next = self.quiesce.val();
         self.drain.clear.next = self.clear.val();
         self.drain.start.next = self.start.val();
@@ -269,7 +273,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
             self.stat.next = self.stat.val() | 2;
         }
         if self.reset.val() {
-            self.pick_last.d.next = bits::<4>(0);
+            self.pick_last.d.next = bits::<5>(0);
             self.bad.d.next = false;
         }
     }

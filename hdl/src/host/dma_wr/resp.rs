@@ -8,8 +8,8 @@ use rust_hdl::prelude::*;
 /// Whom a command's responses belong to.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Route {
-    /// Small ports 0 to 2, then payload: one-hot.
-    pub port: Bits<4>,
+    /// Small ports 0 to 3, then payload: one-hot.
+    pub port: Bits<5>,
     /// The client's tag.
     pub tag: Bits<8>,
     /// Two bursts, hence two responses.
@@ -28,18 +28,18 @@ pub struct Responses {
     pub b_valid: Signal<In, Bit>,
     pub b_ready: Signal<Out, Bit>,
     pub b_resp: Signal<In, Bits<2>>,
-    pub m: [MsgSrc<WrDone>; 4],
+    pub m: [MsgSrc<WrDone>; 5],
     /// A command was answered.
     pub finish: Signal<Out, Bit>,
     pub finish_color: Signal<Out, Bit>,
     pub finish_err: Signal<Out, Bit>,
     routes: MsgFifo<Route, 8>,
     answers: MsgSlice<Bits<2>>,
-    done: [MsgFifo<WrDone, 4>; 4],
+    done: [MsgFifo<WrDone, 4>; 5],
     /// The first of two responses came, with an error.
     half: DFF<Bit>,
     half_err: DFF<Bit>,
-    port: Signal<Local, Bits<4>>,
+    port: Signal<Local, Bits<5>>,
     room: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     whole: Signal<Local, Bit>,
@@ -60,7 +60,7 @@ impl Logic for Responses {
         self.b_ready.next = self.answers.s.ready.val();
         self.port.next = self.routes.m.data.val().port;
         self.room.next = false;
-        for i in 0..4 {
+        for i in 0..5 {
             if self.port.val().get_bit(i) & self.done[i].s.ready.val() {
                 self.room.next = true;
             }
@@ -76,7 +76,7 @@ impl Logic for Responses {
         }
         self.answer.next.tag = self.routes.m.data.val().tag;
         self.answer.next.err = self.err.val();
-        for i in 0..4 {
+        for i in 0..5 {
             self.done[i].clock.next = self.clock.val();
             self.done[i].reset.next = self.reset.val();
             self.done[i].s.valid.next = self.whole.val() & self.port.val().get_bit(i);

@@ -58,6 +58,8 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub s_inline: MsgSink<InlineWrite>,
     pub m: AxisSrc<W, K>,
     pub m_done: MsgSrc<TxDone>,
+    /// The same of frames with `reply`.
+    pub m_reply_done: MsgSrc<TxDone>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     alloc: Allocator<K, LK>,
@@ -69,6 +71,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     assembly: Assembly<W, K, LK>,
     headers: SizedRam<Bits<W>, 11>,
     done: MsgFifo<TxDone, 7>,
+    reply_done: MsgFifo<TxDone, 7>,
     done_room: DFF<Bit>,
     h_we: DFF<Bit>,
     h_addr: DFF<Bits<11>>,
@@ -97,6 +100,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, L
             s_inline: Default::default(),
             m: Default::default(),
             m_done: Default::default(),
+            m_reply_done: Default::default(),
             stat: Default::default(),
             alloc: Default::default(),
             slots: Default::default(),
@@ -107,6 +111,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, L
             assembly: Default::default(),
             headers: SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize),
             done: Default::default(),
+            reply_done: Default::default(),
             done_room: Default::default(),
             h_we: Default::default(),
             h_addr: Default::default(),
@@ -121,7 +126,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, done_room, h_we, h_addr, h_data, init);
-        clock!(self, clock, alloc, slots, picker, reader, insert, out, assembly, headers, done);
+        clock!(self, clock, alloc, slots, picker, reader, insert, out, assembly, headers, done, reply_done);
         self.alloc.reset.next = self.reset.val();
         self.slots.reset.next = self.reset.val();
         self.picker.reset.next = self.reset.val();
@@ -130,6 +135,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.out.reset.next = self.reset.val();
         self.assembly.reset.next = self.reset.val();
         self.done.reset.next = self.reset.val();
+        self.reply_done.reset.next = self.reset.val();
         MsgSink::<SlotReq>::link(&mut self.s_slot[0], &mut self.alloc.s_slot[0]);
         MsgSink::<SlotReq>::link(&mut self.s_slot[1], &mut self.alloc.s_slot[1]);
         MsgSrc::<SlotGrant>::link(&mut self.m_slot[0], &mut self.alloc.m_slot[0]);
@@ -143,6 +149,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         MsgSrc::<FrameRec>::join(&mut self.alloc.m_bypass, &mut self.picker.s_rec[1]);
         AxisSrc::<W, K>::link(&mut self.m, &mut self.out.m);
         MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.done.m);
+        MsgSrc::<TxDone>::link(&mut self.m_reply_done, &mut self.reply_done.m);
         // Start-up: every slot into the free list, every counter to zero.
         self.starting.next = !self.init.q.val().get_bit(7);
         if self.starting.val() {
@@ -197,10 +204,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.out.last.next = self.insert.out_last.val();
         self.reader.popped.next = self.out.popped.val();
         // 128 places; a handful for what is decided but not yet in the count.
-        self.done_room.d.next = self.done.level.val() < 120;
+        self.done_room.d.next = (self.done.level.val() < 120) & (self.reply_done.level.val() < 120);
         self.reader.done_room.next = self.done_room.q.val();
-        self.done.s.valid.next = self.reader.report.val();
+        self.done.s.valid.next = self.reader.report.val() & !self.reader.report_data.val().reply;
         self.done.s.data.next = self.reader.report_data.val();
+        self.reply_done.s.valid.next = self.reader.report.val() & self.reader.report_data.val().reply;
+        self.reply_done.s.data.next = self.reader.report_data.val();
         self.stat.next = bits::<2>(0);
         if self.reader.sent.val() {
             self.stat.next = bits::<2>(1);

@@ -72,6 +72,8 @@ pub struct Gather {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<TxOp>,
+    /// The responder's, packet by packet in turn with the requester's.
+    pub s_reply: MsgSink<TxOp>,
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
@@ -88,13 +90,18 @@ pub struct Gather {
     issue: Issue,
     owners: MsgFifo<Owner, 4>,
     segments: MsgFifo<Segment, 5>,
+    /// The next order is a reply.
+    turn: DFF<Bit>,
     op: Signal<Local, TxOp>,
+    op_valid: Signal<Local, Bit>,
+    op_ready: Signal<Local, Bit>,
     only_free: Signal<Local, Bit>,
 }
 
 impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, turn);
         clock!(self, clock, front, walk, issue, owners, segments);
         self.front.reset.next = self.reset.val();
         self.walk.reset.next = self.reset.val();
@@ -103,11 +110,25 @@ impl Logic for Gather {
         self.segments.reset.next = self.reset.val();
         // An order goes to both at once: the front asks for a slot while the walker asks for keys.
         self.op.next = self.s_op.data.val();
+        self.op_valid.next = self.s_op.valid.val();
+        if self.turn.q.val() {
+            self.op.next = self.s_reply.data.val();
+            self.op_valid.next = self.s_reply.valid.val();
+        }
         self.only_free.next = self.op.val().opcode == 0xff;
-        self.s_op.ready.next = self.front.op_ready.val() & self.walk.s_job.ready.val();
+        self.op_ready.next = self.front.op_ready.val() & self.walk.s_job.ready.val();
+        self.s_op.ready.next = self.op_ready.val() & !self.turn.q.val();
+        self.s_reply.ready.next = self.op_ready.val() & self.turn.q.val();
+        // Chosen a cycle ahead, so that the requester's orders do not wait for a choice while there are no replies. An order that is
+        // offered stays until it is taken.
+        if self.turn.q.val() {
+            self.turn.d.next = !(self.s_reply.valid.val() & self.op_ready.val());
+        } else if !self.s_op.valid.val() | self.op_ready.val() {
+            self.turn.d.next = self.s_reply.valid.val();
+        }
         self.front.op.next = self.op.val();
-        self.front.op_valid.next = self.s_op.valid.val() & self.walk.s_job.ready.val() & !self.only_free.val();
-        self.walk.s_job.valid.next = self.s_op.valid.val() & self.front.op_ready.val();
+        self.front.op_valid.next = self.op_valid.val() & self.walk.s_job.ready.val() & !self.only_free.val();
+        self.walk.s_job.valid.next = self.op_valid.val() & self.front.op_ready.val();
         self.walk.s_job.data.next.function = self.op.val().function;
         self.walk.s_job.data.next.pd = self.op.val().pd;
         self.walk.s_job.data.next.pay_off = self.op.val().pay_off;
@@ -127,6 +148,9 @@ impl Logic for Gather {
         self.walk.s_job.data.next.wqe_index = self.op.val().wqe_index;
         self.walk.s_job.data.next.reply = self.op.val().reply;
         self.walk.s_job.data.next.sge = self.op.val().sge;
+        if self.reset.val() {
+            self.turn.d.next = false;
+        }
         self.walk.granted.next = self.front.granted.val();
         self.walk.granted_dst.next = self.front.granted_dst.val();
         self.walk.answered.next = self.issue.answered.val();

@@ -34,6 +34,7 @@ struct Packet {
 struct World {
     tb: Tb,
     op: Source,
+    reply: Source,
     wqe: (Sink, Source),
     free: Sink,
     mr: (Sink, Source),
@@ -62,7 +63,7 @@ impl World {
     fn new(seed: u64, stall: u32, mr_latency: u64) -> World {
         let mut tb = Tb::with_seed("gather", Gather::default(), seed);
         World {
-            op: tb.source("s_op", stall), wqe: (tb.sink("m_wqe", stall), tb.source("s_wqe", stall)), free: tb.sink("m_free", stall),
+            op: tb.source("s_op", stall), reply: tb.source("s_reply", stall), wqe: (tb.sink("m_wqe", stall), tb.source("s_wqe", stall)), free: tb.sink("m_free", stall),
             mr: (tb.sink("m_mr", stall), tb.source("s_mr", stall)), slot: (tb.sink("m_slot", stall), tb.source("s_slot", stall)),
             pay: tb.sink("m_pay", stall), hdr: tb.sink("m_hdr", stall), seal: tb.sink("m_seal", stall), inline: tb.sink("m_inline", stall),
             tb, buffers: vec![[0; 512]; 64], ready_mr: VecDeque::new(), mr_latency, expected: VecDeque::new(), asked: 0, memory: HashMap::new(),
@@ -79,16 +80,48 @@ impl World {
         let words: Vec<u32> = entry.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         fo.set_words(&mut op, "sge", &words);
         let get = |name: &str| fo.get(&op, name) as u64;
+        while self.reply.pending() > 0 {
+            self.step();
+        }
         self.op.push(op.clone());
         if get("opcode") == u64::from(OP_FREE) {
             return;
         }
         let raw = get("qp_type") == 3;
         let hdr_len = if raw { 0 } else { 54 + 20 * get("ipv6") + 4 * get("vlan") + 16 * get("has_reth") + 4 * get("has_imm") };
+        self.expect(op, hdr_len, payload, status, raw);
+    }
+
+    fn expect(&mut self, op: Vec<u32>, hdr_len: u64, payload: Vec<u8>, status: u8, raw: bool) {
         let n = (self.expected.len() + self.seals.len()) as u64;
-        let packet = Packet { slot: n % 64, base: self.next_base, hdr_len, payload, op: op.clone(), status, raw };
+        let packet = Packet { slot: n % 64, base: self.next_base, hdr_len, payload, op, status, raw };
         self.next_base = (self.next_base + (hdr_len + packet.payload.len() as u64 + 8).next_multiple_of(64)) % (1 << 18);
         self.expected.push_back(packet);
+    }
+
+    /// Queues a packet of the responder, behind all orders of the requester: `len` bytes at `va`. Keys of peers have bit 31 set here.
+    fn answer(&mut self, va: u64, len: u64, key: u32) {
+        while self.op.pending() > 0 {
+            self.step();
+        }
+        let fo = Fields::of::<TxOp>();
+        let rng = self.tb.rng();
+        let kind = rng.below(3) as u128;
+        let (opcode, atomic) = ([0x0e, 0x10, 0x12][kind as usize], kind == 2);
+        let len = if atomic { 0 } else { len };
+        let sge = u128::from(va) | u128::from(len) << 64 | u128::from(key) << 96;
+        let op = fo.pack(&[
+            ("pd", 77), ("function", 99), ("reply", 1), ("num_sge", 1), ("pay_len", len.into()), ("sge", sge), ("opcode", opcode),
+            ("handle", 0), ("has_aeth", (kind > 0).into()), ("aeth", rng.next_u32().into()), ("has_atomic_ack", atomic.into()),
+            ("operand", rng.next_u64().into()), ("psn", rng.below(1 << 24).into()), ("qpn", rng.below(1 << 24).into()),
+            ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("notify", rng.below(2).into()), ("epoch", rng.below(256).into()),
+        ]);
+        self.reply.push(op.clone());
+        let get = |name: &str| fo.get(&op, name) as u64;
+        let hdr_len = 54 + 20 * get("ipv6") + 4 * get("vlan") + [0, 4, 12][kind as usize];
+        let payload = (0..len).map(|at| host(translate(key, va.wrapping_add(at)))).collect();
+        let status = if key_status(key) == 0 || len == 0 { 0 } else { 4 };
+        self.expect(op.clone(), hdr_len, payload, status, false);
     }
 
     fn step(&mut self) {
@@ -104,7 +137,8 @@ impl World {
         while let Some(req) = self.mr.0.pop() {
             let (key, va, len) = (fq.get(&req, "key") as u32, fq.get(&req, "va") as u64, fq.get(&req, "chk_len") as u64);
             assert!(len >= 1 && (va & 0xfff) + len <= 4096, "{len} bytes at {va:#x} cross a page");
-            assert_eq!((fq.get(&req, "access"), fq.get(&req, "pd"), fq.get(&req, "function")), (1, 77, 99));
+            let access = if key >> 31 == 1 { 8 } else { 1 };
+            assert_eq!((fq.get(&req, "access"), fq.get(&req, "pd"), fq.get(&req, "function")), (access, 77, 99));
             let answer = fr.pack(&[("iova", translate(key, va).into()), ("status", key_status(key).into())]);
             self.ready_mr.push_back((now + self.mr_latency, answer));
         }
@@ -171,7 +205,7 @@ impl World {
         let mut headers = self.headers.drain(..);
         (self.asked, self.next_base) = (0, 0);
         for (number, (p, seal)) in self.seals.drain(..).enumerate() {
-            for name in ["qpn", "epoch", "psn", "wqe_index", "notify"] {
+            for name in ["qpn", "epoch", "psn", "wqe_index", "notify", "reply"] {
                 assert_eq!(fl.get(&seal, name), fo.get(&p.op, name), "{name}");
             }
             assert_eq!(fl.get(&seal, "abort") == 1, p.status != 0);
@@ -185,11 +219,11 @@ impl World {
                 continue;
             }
             let header = headers.next().expect("one header per packet");
-            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm"] {
+            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm", "has_aeth", "aeth", "has_atomic", "has_atomic_ack", "operand", "compare"] {
                 assert_eq!(fh.get(&header, name), fo.get(&p.op, name), "{name}");
             }
             let pad = (p.payload.len() as u64).wrapping_neg() % 4;
-            assert_eq!((fh.get(&header, "slot") as u64, fh.get(&header, "kind"), fh.get(&header, "pad") as u64, fh.get(&header, "has_aeth")), (p.slot, 0, pad, 0));
+            assert_eq!((fh.get(&header, "slot") as u64, fh.get(&header, "kind"), fh.get(&header, "pad") as u64), (p.slot, 0, pad));
         }
         self.counts.clear();
         assert!(headers.next().is_none() && self.memory.is_empty() && self.reads.is_empty(), "more than asked for");
@@ -212,7 +246,7 @@ fn random_list(rng: &mut Rng) -> Vec<(u64, u32, u32)> {
     let entry = |rng: &mut Rng| {
         let length = match rng.below(6) { 0 => 0, 1 => rng.range(1, 20), 2 if count < 5 => rng.range(1, 9000), _ => rng.range(1, 1500) };
         let addr = if rng.percent(30) { rng.next_u64() & !0xfff } else { rng.next_u64() };
-        (addr, length as u32, rng.next_u32() & !7)
+        (addr, length as u32, rng.next_u32() >> 1 & !7)
     };
     (0..count).map(|_| entry(rng)).collect()
 }
@@ -260,6 +294,13 @@ fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
                 *at += len;
                 let handle = fields[0].1;
                 world.send(&op, payload, 0);
+                if world.tb.rng().percent(20) {
+                    // A reply between two packets of a message: the message's list must be found again.
+                    let rng = world.tb.rng();
+                    let (va, len) = (rng.next_u64(), rng.range(0, 4096));
+                    let key = 1 << 31 | rng.next_u32() & if rng.percent(90) { !7 } else { !5 };
+                    world.answer(va, len, key);
+                }
                 if apart {
                     world.send(&[("handle", handle), ("opcode", OP_FREE.into()), ("free", 1)], Vec::new(), 0);
                 }

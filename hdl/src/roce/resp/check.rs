@@ -50,6 +50,10 @@ pub struct Sums {
     /// Bytes of the message before this packet, and with it.
     pub offset: Bits<32>,
     pub bytes: Bits<32>,
+    /// PSNs that the request takes (IBTA 9.7.2.1: a READ as many as its response has packets).
+    pub step: Bits<24>,
+    /// A READ or atomic that may be answered again: well formed, and all its PSNs are behind.
+    pub again: Bit,
 }
 
 /// `rx` and `kind` must be stable from one cycle before `ctx` and stay; the result belongs to them two cycles later.
@@ -76,6 +80,14 @@ pub struct RequestCheck {
     pad_bad: DFF<Bit>,
     order_bad: DFF<Bit>,
     denied: DFF<Bit>,
+    barred: DFF<Bit>,
+    stuffed: DFF<Bit>,
+    too_long: DFF<Bit>,
+    some: DFF<Bit>,
+    /// A READ's length rounded up to whole packets, but for the bits below.
+    rounded: DFF<Bits<32>>,
+    /// PSNs from the packet's to the expected one.
+    room: DFF<Bits<24>>,
     wants: DFF<Bit>,
     mtu: Signal<Local, Bits<13>>,
     distance: Signal<Local, Bits<24>>,
@@ -96,6 +108,9 @@ pub struct RequestCheck {
     endless: Signal<Local, Bit>,
     len_bad: Signal<Local, Bit>,
     lost: Signal<Local, Bit>,
+    mtu_less: Signal<Local, Bits<32>>,
+    packets: Signal<Local, Bits<24>>,
+    low_va: Signal<Local, Bits<64>>,
 }
 
 impl Logic for RequestCheck {
@@ -103,6 +118,7 @@ impl Logic for RequestCheck {
     fn update(&mut self) {
         dff_setup!(self, clock, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
         dff_setup!(self, clock, order_bad, sum_bad, expected, behind, denied, wants);
+        dff_setup!(self, clock, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
 
@@ -157,6 +173,19 @@ impl Logic for RequestCheck {
         self.sum_bad.d.next = self.over_2g.val()
             | (self.kind.val().end & (self.chk.val() != self.pay.val()))
             | (!self.kind.val().end & (self.chk.val() <= self.pay.val()));
+        self.too_long.d.next = self.over_2g.val();
+        self.some.d.next = self.rx.val().dma_len.any();
+        // No right to READ or to atomics is an invalid request (IBTA 9.7.4.1.4), as is an atomic that is not aligned (9.4.5).
+        self.low_va.next = self.rx.val().va;
+        self.barred.d.next = (self.kind.val().read & !self.ctx.val().remote_read)
+            | (self.kind.val().atomic & (!self.ctx.val().remote_atomic | self.low_va.val().get_bits::<3>(0).any()));
+        self.stuffed.d.next = (self.kind.val().read | self.kind.val().atomic) & self.pay.val().any();
+        self.mtu_less.next = bit_cast::<32, 13>(self.mtu.val()) - 1;
+        self.rounded.d.next = self.rx.val().dma_len + self.mtu_less.val();
+        self.room.d.next = self.ctx.val().epsn - self.rx.val().psn;
+        if self.kind.val().atomic {
+            self.sum.d.next.chk_len = bits::<32>(8);
+        }
         self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
         self.handle.next = self.ctx.val().rq_handle;
         self.held.next = self.handle.val().get_bit(7);
@@ -171,8 +200,30 @@ impl Logic for RequestCheck {
             | self.pad_bad.q.val()
             | (!self.kind.val().end & !self.whole.q.val())
             | (self.kind.val().end & !self.kind.val().start & (self.rx.val().pay_len == 0))
-            | (self.kind.val().write & self.sum_bad.q.val());
-        self.bad.next = !(self.kind.val().send | self.kind.val().write) | self.order_bad.q.val() | self.len_bad.val();
+            | (self.kind.val().write & self.sum_bad.q.val())
+            | (self.kind.val().read & self.too_long.q.val())
+            | self.stuffed.q.val();
+        self.bad.next = !(self.kind.val().send | self.kind.val().write | ((self.kind.val().read | self.kind.val().atomic) & self.rc.q.val()))
+            | self.order_bad.q.val()
+            | self.len_bad.val()
+            | self.barred.q.val();
+        // A duplicate may come in the middle of a later message.
+        self.packets.next = bits::<24>(1);
+        if self.kind.val().read & self.some.q.val() & self.rc.q.val() {
+            match self.ctx.val().pmtu.index() {
+                1 => self.packets.next = self.rounded.q.val().get_bits::<24>(8),
+                2 => self.packets.next = bit_cast::<24, 23>(self.rounded.q.val().get_bits::<23>(9)),
+                3 => self.packets.next = bit_cast::<24, 22>(self.rounded.q.val().get_bits::<22>(10)),
+                4 => self.packets.next = bit_cast::<24, 21>(self.rounded.q.val().get_bits::<21>(11)),
+                5 => self.packets.next = bit_cast::<24, 20>(self.rounded.q.val().get_bits::<20>(12)),
+                _ => {}
+            }
+        }
+        self.sum.d.next.step = self.packets.val();
+        self.sum.d.next.again = (self.kind.val().read | self.kind.val().atomic)
+            & !self.len_bad.val()
+            & !self.barred.q.val()
+            & (self.packets.val() <= self.room.q.val());
 
         // In the order of IBTA 9.7.4.1.
         self.total.next = self.sum.q.val().bytes;

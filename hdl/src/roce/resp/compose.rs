@@ -57,7 +57,7 @@ impl Logic for Compose {
         self.takes.next = self.kind.val().send | self.kind.val().imm | self.rx.val().raw;
         self.asked.next = self.rc.val() & self.rx.val().ack_req;
         self.timer.next = bit_cast::<8, 5>(self.ctx.val().min_rnr_timer);
-        self.psn_next.next = self.rx.val().psn + 1;
+        self.psn_next.next = self.rx.val().psn + self.sums.val().step;
         self.last_psn.next = self.ctx.val().epsn - 1;
         self.msn_next.next = self.ctx.val().msn + 1;
 
@@ -89,6 +89,9 @@ impl Logic for Compose {
         self.op.next.imm = self.rx.val().imm;
         self.op.next.solicited = self.rx.val().solicited;
         self.op.next.byte_len = self.sums.val().bytes;
+        if self.kind.val().read {
+            self.op.next.byte_len = self.sums.val().chk_len;
+        }
         self.op.next.src_qpn = bits::<24>(0);
         self.op.next.ack = false;
         // Syndrome 0 tells the chain that this transport has no acknowledges.
@@ -118,6 +121,20 @@ impl Logic for Compose {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
                     self.op.next.psn = self.last_psn.val();
                     self.events.next = bits::<13>(0x003);
+                    if self.kind.val().read | self.kind.val().atomic {
+                        // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
+                        self.op.next.psn = self.rx.val().psn;
+                        self.op.next.ack = self.sums.val().again;
+                        self.op.next.again = true;
+                        if self.sums.val().again {
+                            self.op.next.kind = bits::<3>(5);
+                            if self.kind.val().atomic {
+                                // From what is stored: nothing is touched.
+                                self.op.next.kind = bits::<3>(6);
+                                self.op.next.chk_len = bits::<32>(0);
+                            }
+                        }
+                    }
                 }
                 Verdict::Gap => {
                     self.op.next.ack = true;
@@ -175,6 +192,18 @@ impl Logic for Compose {
                         self.op.next.kind = bits::<3>(2);
                         if self.kind.val().imm {
                             self.op.next.opcode = bits::<8>(17);
+                        }
+                    }
+                    if self.kind.val().read {
+                        self.op.next.kind = bits::<3>(5);
+                        self.op.next.ack = true;
+                    }
+                    if self.kind.val().atomic {
+                        self.op.next.kind = bits::<3>(6);
+                        self.op.next.ack = true;
+                        self.op.next.opcode = bits::<8>(5);
+                        if self.kind.val().add {
+                            self.op.next.opcode = bits::<8>(6);
                         }
                     }
                     if self.closes.val() {

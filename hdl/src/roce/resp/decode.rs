@@ -10,6 +10,10 @@ pub struct OpKind {
     pub send: Bit,
     /// RDMA WRITE (with or without immediate).
     pub write: Bit,
+    /// RDMA READ request, COMPARE_SWAP or FETCH_ADD; which atomic.
+    pub read: Bit,
+    pub atomic: Bit,
+    pub add: Bit,
     /// First packet of a message: First or Only.
     pub start: Bit,
     /// Last packet of a message: Last or Only.
@@ -20,7 +24,7 @@ pub struct OpKind {
     pub reply: Bit,
 }
 
-/// Decodes `opcode`; `kind` is valid one cycle later. Neither `send` nor `write`: a request this card does not serve.
+/// Decodes `opcode`; `kind` is valid one cycle later. None of `send`, `write`, `read`, `atomic`: a request this card does not serve.
 #[derive(LogicBlock, Default)]
 pub struct OpDecode {
     pub clock: Signal<In, Clock>,
@@ -39,18 +43,26 @@ impl Logic for OpDecode {
         self.found.d.next.class = self.opcode.val().get_bits::<3>(5);
         self.found.d.next.send = self.low.val() < 6;
         self.found.d.next.write = (self.low.val() >= 6) & (self.low.val() < 12);
+        self.found.d.next.read = self.low.val() == 12;
+        self.found.d.next.atomic = (self.low.val() == 0x13) | (self.low.val() == 0x14);
+        self.found.d.next.add = self.low.val() == 0x14;
         self.found.d.next.reply = (self.low.val() >= 13) & (self.low.val() <= 18);
         self.found.d.next.start = (self.low.val() == 0)
             | (self.low.val() == 4)
             | (self.low.val() == 5)
             | (self.low.val() == 6)
             | (self.low.val() == 10)
-            | (self.low.val() == 11);
+            | (self.low.val() == 11)
+            | (self.low.val() == 12)
+            | (self.low.val() == 0x13)
+            | (self.low.val() == 0x14);
         self.found.d.next.end = (self.low.val() == 2)
             | (self.low.val() == 3)
             | (self.low.val() == 4)
             | (self.low.val() == 5)
-            | ((self.low.val() >= 8) & (self.low.val() < 12));
+            | ((self.low.val() >= 8) & (self.low.val() <= 12))
+            | (self.low.val() == 0x13)
+            | (self.low.val() == 0x14);
         self.found.d.next.imm =
             (self.low.val() == 3) | (self.low.val() == 5) | (self.low.val() == 9) | (self.low.val() == 11);
     }

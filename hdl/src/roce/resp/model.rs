@@ -21,6 +21,8 @@ pub struct Packet {
     pub rkey: u32,
     pub dma_len: u32,
     pub imm: u32,
+    pub operand: u64,
+    pub compare: u64,
 }
 
 /// A queue pair's responder half.
@@ -31,6 +33,8 @@ pub struct Qp {
     pub pmtu: u8,
     pub min_rnr_timer: u8,
     pub remote_write: bool,
+    pub remote_read: bool,
+    pub remote_atomic: bool,
     pub epoch: u8,
     pub rcqn: u32,
     pub pd: u32,
@@ -79,6 +83,15 @@ pub struct Responder {
     pub acts: Vec<Act>,
 }
 
+/// NAK code of a READ or atomic request that is wrong in itself: payload, length, alignment, right (IBTA 9.4.5, 9.7.4.1).
+fn malformed(p: &Packet, qp: &Qp) -> Option<u8> {
+    let (right, sound) = match p.opcode {
+        0x0c => (qp.remote_read, p.dma_len <= 1 << 31),
+        _ => (qp.remote_atomic, p.va % 8 == 0),
+    };
+    (p.pay_len != 0 || p.pad != 0 || !right || !sound).then_some(1)
+}
+
 const FIRST: u8 = 0;
 const MIDDLE: u8 = 1;
 const LAST: u8 = 2;
@@ -101,6 +114,16 @@ fn request(opcode: u8) -> Option<(bool, u8, bool)> {
         0x0b => (true, ONLY, true),
         _ => return None,
     })
+}
+
+/// PSNs of a READ: one per packet of its response (IBTA 9.7.2.1).
+fn packets(p: &Packet, qp: &Qp) -> u32 {
+    p.dma_len.div_ceil(128 << qp.pmtu).max(1)
+}
+
+/// READ and atomic requests of a reliable connection.
+fn reads(p: &Packet) -> bool {
+    matches!(p.opcode, 0x0c | 0x13 | 0x14)
 }
 
 impl Responder {
@@ -158,6 +181,20 @@ impl Responder {
         };
         let distance = p.psn.wrapping_sub(qp.epsn) & 0xff_ffff;
         if distance >= 1 << 23 {
+            if reads(p) {
+                let n = if p.opcode == 0x0c { packets(p, qp) } else { 1 };
+                // All of it must be behind, and nothing wrong with it but its age.
+                if malformed(p, qp).is_none() && n <= (distance.wrapping_neg() & 0xff_ffff) {
+                    answer(op, qp, 0x1f, p.psn);
+                    self.read(p, qp, op);
+                    op.insert("again", 1);
+                    if p.opcode != 0x0c {
+                        op.insert("chk_len", 0);
+                        op.remove("opcode");
+                    }
+                }
+                return;
+            }
             let last = matches!(request(p.opcode), Some((_, LAST | ONLY, _)));
             if p.ack_req || last {
                 answer(op, qp, 0x1f, qp.epsn.wrapping_sub(1) & 0xff_ffff);
@@ -173,6 +210,14 @@ impl Responder {
         }
         let fault = match self.fault(p, qp) {
             Some(code) => code,
+            None if reads(p) => {
+                qp.epsn = (p.psn + if p.opcode == 0x0c { packets(p, qp) } else { 1 }) & 0xff_ffff;
+                qp.msn = (qp.msn + 1) & 0xff_ffff;
+                (qp.nak_sent, qp.rnr_sent) = (false, false);
+                answer(op, qp, 0x1f, p.psn);
+                op.extend([("again", 0), ("done", 1)]);
+                return self.read(p, qp, op);
+            }
             None => {
                 if !self.receive(p, qp) {
                     qp.rnr_sent = true;
@@ -190,6 +235,18 @@ impl Responder {
         answer(op, qp, 0x60 | fault, p.psn);
         op.insert("fatal", 1);
         self.fall(id, qp, Some(8 + fault));
+    }
+
+    /// The order of a READ or atomic request.
+    fn read(&self, p: &Packet, qp: &Qp, op: &mut BTreeMap<&'static str, u128>) {
+        op.extend([("pd", qp.pd.into()), ("function", qp.function.into()), ("pmtu", qp.pmtu.into())]);
+        op.extend([("va", p.va.into()), ("key", p.rkey.into())]);
+        if p.opcode == 0x0c {
+            op.extend([("kind", 5), ("chk_len", p.dma_len.into()), ("byte_len", p.dma_len.into())]);
+        } else {
+            op.extend([("kind", 6), ("chk_len", 8), ("operand", p.operand.into()), ("compare", p.compare.into())]);
+            op.insert("opcode", (p.opcode - 0x13 + 5).into());
+        }
     }
 
     fn unreliable(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
@@ -211,6 +268,9 @@ impl Responder {
     /// NAK code of a request that must not be executed.
     fn fault(&self, p: &Packet, qp: &Qp) -> Option<u8> {
         let invalid = Some(1);
+        if reads(p) && qp.qp_type == 0 {
+            return if qp.message.is_some() { invalid } else { malformed(p, qp) };
+        }
         let Some((write, position, _)) = request(p.opcode) else { return invalid };
         match (&qp.message, position) {
             (None, FIRST | ONLY) => {}

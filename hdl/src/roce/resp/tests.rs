@@ -42,6 +42,8 @@ fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("pmtu", qp.pmtu.into()),
         ("min_rnr_timer", qp.min_rnr_timer.into()),
         ("remote_write", qp.remote_write.into()),
+        ("remote_read", qp.remote_read.into()),
+        ("remote_atomic", qp.remote_atomic.into()),
         ("ipv6", qp.ipv6.into()),
         ("vlan", qp.vlan.into()),
         ("nak_sent", qp.nak_sent.into()),
@@ -156,7 +158,7 @@ impl Bench {
     fn send(&mut self, p: &Packet) {
         let layout = Fields::of::<RxDesc>();
         let mut words = self.tb.rng().words(layout.width());
-        let fields: [(&str, u128); 16] = [
+        let fields: [(&str, u128); 18] = [
             ("raw", p.raw.into()),
             ("handle", p.handle.into()),
             ("frame_len", p.frame_len.into()),
@@ -173,6 +175,8 @@ impl Bench {
             ("rkey", p.rkey.into()),
             ("dma_len", p.dma_len.into()),
             ("imm", p.imm.into()),
+            ("operand", p.operand.into()),
+            ("compare", p.compare.into()),
         ];
         for (name, value) in fields {
             layout.set(&mut words, name, value);
@@ -215,6 +219,8 @@ fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         pmtu: rng.range(1, 5) as u8,
         min_rnr_timer: rng.below(32) as u8,
         remote_write: rng.percent(95),
+        remote_read: rng.percent(95),
+        remote_atomic: rng.percent(95),
         epoch: rng.next_u32() as u8,
         rcqn: rng.next_u32() >> 8,
         pd: rng.next_u32() >> 8,
@@ -272,13 +278,22 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
         rkey: rng.next_u32(),
         dma_len,
         imm: rng.next_u32(),
+        operand: rng.next_u64(),
+        compare: rng.next_u64(),
     };
+    if qp.qp_type == 0 && rng.percent(if start { 40 } else { 3 }) {
+        (p.pay_len, p.pad) = (0, 0);
+        p.opcode = [0x0c, 0x0c, 0x13, 0x14][rng.below(4) as usize];
+        p.dma_len = [0, 1, mtu, mtu + 1, 5 * mtu, rng.next_u32() >> rng.below(32), 1 << 31][rng.below(7) as usize];
+        p.va &= if rng.percent(98) { !7 } else { !0 };
+    }
     if rng.percent(20) {
         p.psn = (p.psn + rng.range(1, 8) as u32) & 0xff_ffff;
     } else if rng.percent(20) {
-        p.psn = p.psn.wrapping_sub(rng.range(1, 1 << 20) as u32) & 0xff_ffff;
+        let far = rng.range(1, 20);
+        p.psn = p.psn.wrapping_sub(rng.range(1, 1 << far) as u32) & 0xff_ffff;
     }
-    if last && write && pay_len > 4 && rng.percent(2) {
+    if last && write && p.pay_len > 4 && rng.percent(2) {
         // A message that ends before what its RETH announced, and nothing else wrong.
         p.pay_len -= 4;
     } else if last && mtu < 4096 && rng.percent(2) {

@@ -10,6 +10,8 @@ pub enum Want {
     Write,
     /// RDMA READ.
     Read,
+    /// COMPARE_SWAP, FETCH_ADD.
+    Atomic,
 }
 
 struct Entry {
@@ -62,6 +64,7 @@ impl Memory {
             let right = match want {
                 Want::Write => e.access.remote_write,
                 Want::Read => e.access.remote_read,
+                Want::Atomic => e.access.remote_atomic,
             } || has(Defect::PermissionUnchecked);
             let domain = e.domain == Domain::Own || has(Defect::DomainUnchecked);
             (key_fits && inside && right && domain).then(|| (i, (va - e.addr) as usize))

@@ -3,12 +3,14 @@ use super::memory::Want;
 use super::{Defect, Port};
 use crate::replay::endpoint::{Done, Setup, Slice};
 use crate::replay::frame::{psn_add, psn_distance, Frame, Kind, Op, Syndrome};
-use ferric_abi::wire::Aeth;
+use ferric_abi::wire::{Aeth, AtomicAckEth};
 use ferric_driver::CqeStatus;
 use std::collections::VecDeque;
 
 const INVALID_REQUEST: u8 = 1;
 const REMOTE_ACCESS: u8 = 2;
+/// Results kept for duplicates.
+const RESULTS: usize = 16;
 
 struct Receive {
     id: u64,
@@ -32,11 +34,13 @@ pub struct Responder {
     rnr: bool,
     message: InProgress,
     receives: VecDeque<Receive>,
+    /// PSN and result of the last atomics.
+    atomics: VecDeque<(u32, u64)>,
 }
 
 impl Responder {
     pub fn new(setup: &Setup) -> Self {
-        Self { expected: setup.rq_psn, msn: 0, gap_reported: false, rnr: false, message: InProgress::None, receives: VecDeque::new() }
+        Self { expected: setup.rq_psn, msn: 0, gap_reported: false, rnr: false, message: InProgress::None, receives: VecDeque::new(), atomics: VecDeque::new() }
     }
 
     pub fn post(&mut self, id: u64, place: Option<Slice>) {
@@ -89,6 +93,15 @@ impl Responder {
                 if let Some((region, offset)) = port.memory.remote(reth.va(), reth.rkey(), reth.length() as usize, Want::Read) {
                     answer_read(port, f.psn(), region, offset, reth.length() as usize, msn);
                 }
+            }
+            return;
+        }
+        if matches!(f.op.kind, Kind::CompareSwap | Kind::FetchAdd) {
+            // From what was stored (9.7.5.1.2), unless the fault is to execute it again.
+            if port.has(Defect::DuplicateExecuted) {
+                self.change(port, f);
+            } else if let Some((psn, value)) = self.atomics.iter().find(|(psn, _)| *psn == f.psn()).copied() {
+                answer_atomic(port, psn, value, self.msn);
             }
             return;
         }
@@ -146,6 +159,7 @@ impl Responder {
             Kind::Send => self.send(port, f, imm)?,
             Kind::Write => self.write(port, f, imm)?,
             Kind::ReadRequest => return self.read(port, f),
+            Kind::CompareSwap | Kind::FetchAdd => return self.atomic(port, f),
             _ => return invalid,
         }
         if !port.has(Defect::PsnNotAdvanced) {
@@ -220,6 +234,35 @@ impl Responder {
         Ok(())
     }
 
+    fn atomic(&mut self, port: &mut Port, f: &Frame) -> Result<(), Syndrome> {
+        let aligned = f.atomic.is_some_and(|a| a.va() % 8 == 0);
+        if !aligned || !port.setup.access.remote_atomic {
+            return Err(Syndrome::Fatal(INVALID_REQUEST));
+        }
+        let value = self.change(port, f).ok_or(Syndrome::Fatal(REMOTE_ACCESS))?;
+        self.msn = psn_add(self.msn, 1);
+        self.expected = psn_add(self.expected, 1);
+        self.atomics.push_front((f.psn(), value));
+        self.atomics.truncate(RESULTS);
+        answer_atomic(port, f.psn(), value, self.msn);
+        Ok(())
+    }
+
+    /// Executes an atomic and gives the value found, little-endian in memory; `None`: no such memory.
+    fn change(&self, port: &mut Port, f: &Frame) -> Option<u64> {
+        let a = f.atomic?;
+        let (region, offset) = port.memory.remote(a.va(), a.rkey(), 8, Want::Atomic)?;
+        let place = &mut port.memory.bytes_mut(region)[offset..offset + 8];
+        let old = u64::from_le_bytes(std::array::from_fn(|i| place[i]));
+        let new = match f.op.kind {
+            Kind::FetchAdd => old.wrapping_add(a.swap_add()),
+            _ if old == a.compare() => a.swap_add(),
+            _ => old,
+        };
+        place.copy_from_slice(&new.to_le_bytes());
+        Some(old)
+    }
+
     fn read(&mut self, port: &mut Port, f: &Frame) -> Result<(), Syndrome> {
         let Some(reth) = f.reth.filter(|_| port.setup.access.remote_read) else { return Err(Syndrome::Fatal(INVALID_REQUEST)) };
         let len = reth.length() as usize;
@@ -233,6 +276,14 @@ impl Responder {
         self.expected = psn_add(self.expected, packets);
         Ok(())
     }
+}
+
+/// Sends an atomic's result.
+fn answer_atomic(port: &mut Port, psn: u32, value: u64, msn: u32) {
+    let mut frame = port.frame(Op { kind: Kind::AtomicAck, first: true, last: true, imm: false }, psn);
+    frame.aeth = Some(Aeth::default().with_syndrome(Syndrome::Ack.byte()).with_msn(msn));
+    frame.atomic_ack = Some(AtomicAckEth::default().with_original(value));
+    port.send(frame);
 }
 
 /// Sends the response packets of a READ and says how many PSNs it took.

@@ -72,13 +72,15 @@ pub struct Bench {
     inline: Source,
     mac: AxisSink,
     done: Sink,
+    reply_done: Sink,
     asked: [VecDeque<Frame>; 2],
     hdr_steps: VecDeque<HdrStep>,
     reads: Vec<Read>,
     seals: [VecDeque<Seal>; 2],
     inline_pushed: u64,
     expected: [VecDeque<Vec<u8>>; 2],
-    reports: VecDeque<(u32, u32)>,
+    /// Of the requester's frames (even ids) and of replies.
+    reports: [VecDeque<(u32, u32)>; 2],
     counts: [u64; 2],
     wanted: [u64; 2],
     pub sent_data: usize,
@@ -101,6 +103,7 @@ impl Bench {
             inline: tb.source("s_inline", stall),
             mac: tb.axis_sink("m", stall),
             done: tb.sink("m_done", stall),
+            reply_done: tb.sink("m_reply_done", stall),
             tb,
             k,
             stall,
@@ -112,7 +115,7 @@ impl Bench {
             seals: Default::default(),
             inline_pushed: 0,
             expected: Default::default(),
-            reports: VecDeque::new(),
+            reports: Default::default(),
             counts: [0; 2],
             wanted: [0; 2],
             sent_data: 0,
@@ -273,6 +276,7 @@ impl Bench {
                 ("reads", reads),
                 ("abort", aborted.into()),
                 ("notify", plan.notify.into()),
+                ("reply", (frame.id & 1).into()),
                 ("qpn", 0x1234),
                 ("epoch", 0x56),
                 ("psn", frame.id.into()),
@@ -290,7 +294,7 @@ impl Bench {
         let dropped = err || aborted || bad_header;
         self.wanted[dropped as usize] += 1;
         if port == 0 && (if dropped { status != 0 } else { plan.notify }) {
-            self.reports.push_back((frame.id, status));
+            self.reports[frame.id as usize & 1].push_back((frame.id, status));
         }
         if dropped {
             // Its place in the order shows in the rows only.
@@ -411,11 +415,13 @@ impl Bench {
             }
         }
         let layout = Fields::of::<TxDone>();
-        while let Some(message) = self.done.pop() {
-            let got = (layout.get(&message, "psn") as u32, layout.get(&message, "status") as u32);
-            assert_eq!(Some(got), self.reports.pop_front());
-            assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch")), (0x1234, 0x56));
-            assert_eq!(layout.get(&message, "wqe_index") as u32, got.0 & 0xffff);
+        for (n, sink) in [&self.done, &self.reply_done].into_iter().enumerate() {
+            while let Some(message) = sink.pop() {
+                let got = (layout.get(&message, "psn") as u32, layout.get(&message, "status") as u32);
+                assert_eq!(Some(got), self.reports[n].pop_front());
+                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (0x1234, 0x56, n as u128));
+                assert_eq!(layout.get(&message, "wqe_index") as u32, got.0 & 0xffff);
+            }
         }
     }
 
@@ -423,7 +429,7 @@ impl Bench {
         self.requests_waiting() == 0
             && self.counts == self.wanted
             && self.expected.iter().all(|q| q.iter().all(Vec::is_empty))
-            && self.reports.is_empty()
+            && self.reports.iter().all(VecDeque::is_empty)
     }
 
     pub fn state(&self) -> String {
@@ -433,7 +439,7 @@ impl Bench {
             self.reads.len(),
             [self.seals[0].len(), self.seals[1].len()],
             [self.expected[0].len(), self.expected[1].len()],
-            self.reports.len(),
+            self.reports[0].len() + self.reports[1].len(),
             self.counts,
             self.wanted
         )

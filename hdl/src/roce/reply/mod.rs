@@ -1,0 +1,618 @@
+//! The responder's way back to the wire: acknowledges, READ responses, atomic results, in the order of each queue pair. See README.md.
+
+mod atomic;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{AckOp, QpError, RdCmd, RdRow, TxDone, TxOp, WrDone, WrSmall};
+use crate::prim::ram::Ram;
+use crate::stream::{MsgFifo, MsgSlice};
+use atomic::Atomics;
+use ferric_hdl_derive::BlockDefault;
+use rust_hdl::prelude::*;
+use turn::Turn;
+
+/// Events on `stat`.
+pub const STATS: &[&str] = &["reads", "atomics", "answered_again", "replies_dropped", "reply_errors"];
+
+/// What is known of a queue pair. `epoch`: the life that the rest belongs to. `head`, `count`: its READs and atomics in the ring; `off`,
+/// `psn_off`: bytes and packets already sent of the first. `slot`, `used`: next place for an atomic's result, and how many hold one.
+/// `marks`: packets with `notify` on their way out. `listed`: in the list of those with something to send; `busy`: having its turn.
+/// `ack`: an acknowledge is to go behind all that. `dead`: a READ or atomic has failed.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Seat {
+    pub epoch: Bits<8>,
+    pub function: Bits<12>,
+    pub pd: Bits<24>,
+    pub dest_qpn: Bits<24>,
+    pub pmtu: Bits<3>,
+    pub ipv6: Bit,
+    pub vlan: Bit,
+    pub head: Bits<5>,
+    pub count: Bits<6>,
+    pub off: Bits<32>,
+    pub psn_off: Bits<24>,
+    pub slot: Bits<5>,
+    pub used: Bits<6>,
+    pub marks: Bits<8>,
+    pub listed: Bit,
+    pub busy: Bit,
+    pub dead: Bit,
+    pub ack: Bit,
+    pub ack_psn: Bits<24>,
+    pub ack_msn: Bits<24>,
+    pub ack_syndrome: Bits<8>,
+}
+
+/// A READ, or an atomic whose result is in `slot`.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Item {
+    pub atomic: Bit,
+    pub slot: Bits<5>,
+    pub psn: Bits<24>,
+    pub msn: Bits<24>,
+    pub va: Bits<64>,
+    pub key: Bits<32>,
+    pub len: Bits<32>,
+}
+
+/// An atomic's outcome. `running`: not there yet; `failed`: never.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Outcome {
+    pub psn: Bits<24>,
+    pub running: Bit,
+    pub failed: Bit,
+    pub value: Bits<64>,
+}
+
+/// What the machine does.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum State {
+    Clear,
+    Idle,
+    Load,
+    Act,
+    /// Looks for the stored result of a duplicate atomic.
+    Look,
+    Seen,
+    /// Fetches the first item of the ring, then its result.
+    Item,
+    Value,
+    Start,
+    /// The queue pair's READ or atomic has failed.
+    Fail,
+}
+
+/// Why.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Job {
+    /// A reply came from completion.
+    Ack,
+    /// A packet left.
+    Left,
+    /// A turn ended.
+    Ended,
+    /// An atomic was executed.
+    Executed,
+    /// The next in the list has its turn.
+    Turn,
+}
+
+/// Replies. `LQ`: log2 of the number of queue pairs, `LR` = `LQ` + 5: 32 READs and atomics each.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Reply<const LQ: usize, const LR: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; forgets everything. Replies are taken again 2^LQ cycles later.
+    pub reset: Signal<In, Bit>,
+    pub s_ack: MsgSink<AckOp>,
+    /// Acknowledges with nothing before them, to the acknowledge generator.
+    pub m_ack: MsgSrc<AckOp>,
+    /// All others, to the gatherer.
+    pub m_op: MsgSrc<TxOp>,
+    pub s_tx_done: MsgSink<TxDone>,
+    /// To the responder.
+    pub m_error: MsgSrc<QpError>,
+    pub m_rd: MsgSrc<RdCmd>,
+    pub s_rd: MsgSink<RdRow>,
+    pub m_wr: MsgSrc<WrSmall>,
+    pub s_wr: MsgSink<WrDone>,
+    /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed.
+    pub barrier: Signal<In, Bit>,
+    pub barrier_done: Signal<Out, Bit>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<5>>,
+    acks: MsgSlice<AckOp>,
+    left: MsgFifo<TxDone, 3>,
+    out: MsgSlice<AckOp>,
+    error: MsgSlice<QpError>,
+    turn: Turn,
+    atomics: Atomics,
+    /// Queue pairs with something to send, each at most once.
+    list: MsgFifo<Bits<24>, LQ>,
+    seats: Ram<Seat, LQ>,
+    items: Ram<Item, LR>,
+    outcomes: Ram<Outcome, LR>,
+    state: DFF<State>,
+    job: DFF<Job>,
+    id: DFF<Bits<24>>,
+    /// The seat at hand and whose it is; `store`: it has to go back.
+    seat: DFF<Seat>,
+    seat_id: DFF<Bits<24>>,
+    seat_known: DFF<Bit>,
+    store: DFF<Bit>,
+    item: DFF<Item>,
+    look: DFF<Bits<5>>,
+    to_look: DFF<Bits<6>>,
+    init: DFF<Bits<LQ>>,
+    events: DFF<Bits<5>>,
+    fail_psn: DFF<Bits<24>>,
+    fail_msn: DFF<Bits<24>>,
+    /// A barrier waits: no further replies are taken.
+    hold: DFF<Bit>,
+    passed: DFF<Bit>,
+    #[init(Constant::new(Seat::default()))]
+    nothing: Constant<Seat>,
+    next_id: Signal<Local, Bits<24>>,
+    next_job: Signal<Local, Job>,
+    some: Signal<Local, Bit>,
+    loaded: Signal<Local, Seat>,
+    seat_index: Signal<Local, Bits<LQ>>,
+    base: Signal<Local, Bits<LR>>,
+    tail: Signal<Local, Bits<5>>,
+    count: Signal<Local, Bits<6>>,
+    count5: Signal<Local, Bits<5>>,
+    used: Signal<Local, Bits<6>>,
+    outcome_at: Signal<Local, Bits<5>>,
+    pending: Signal<Local, Bit>,
+    quiet: Signal<Local, Bit>,
+    absent: Signal<Local, Bit>,
+    full: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<2>>,
+    atomic: Signal<Local, Bit>,
+    push: Signal<Local, Bit>,
+    enlist: Signal<Local, Bit>,
+    leave: Signal<Local, Bit>,
+    finish: Signal<Local, Bit>,
+    stale: Signal<Local, Bit>,
+    done_slot: Signal<Local, Bits<5>>,
+}
+
+impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed);
+        clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, items, outcomes);
+        self.acks.reset.next = self.reset.val();
+        self.left.reset.next = self.reset.val();
+        self.out.reset.next = self.reset.val();
+        self.error.reset.next = self.reset.val();
+        self.turn.reset.next = self.reset.val();
+        self.atomics.reset.next = self.reset.val();
+        self.list.reset.next = self.reset.val();
+        self.acks.s.data.next = self.s_ack.data.val();
+        self.acks.s.valid.next = self.s_ack.valid.val() & !self.hold.q.val();
+        self.s_ack.ready.next = self.acks.s.ready.val() & !self.hold.q.val();
+        MsgSink::<TxDone>::link(&mut self.s_tx_done, &mut self.left.s);
+        MsgSrc::<AckOp>::link(&mut self.m_ack, &mut self.out.m);
+        MsgSrc::<QpError>::link(&mut self.m_error, &mut self.error.m);
+        MsgSrc::<TxOp>::link(&mut self.m_op, &mut self.turn.m_op);
+        MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.atomics.m_rd);
+        MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.atomics.s_rd);
+        MsgSrc::<WrSmall>::link(&mut self.m_wr, &mut self.atomics.m_wr);
+        MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.atomics.s_wr);
+        self.stat.next = self.events.q.val();
+        self.events.d.next = bits::<5>(0);
+
+        // A barrier: the replies that came before it, then the atomics among them.
+        self.barrier_done.next = self.passed.q.val();
+        self.passed.d.next = false;
+        if self.barrier.val() {
+            self.hold.d.next = true;
+        }
+        if self.hold.q.val() & !self.acks.m.valid.val() & self.atomics.idle.val() {
+            self.hold.d.next = false;
+            self.passed.d.next = true;
+        }
+
+        // What comes next. Whatever makes room goes before what wants it, which waits here for its room: a job once begun must not wait for another.
+        self.some.next = true;
+        self.next_job.next = Job::Turn;
+        self.next_id.next = self.list.m.data.val();
+        if self.left.m.valid.val() {
+            self.next_job.next = Job::Left;
+            self.next_id.next = self.left.m.data.val().qpn;
+        } else if self.turn.done.val() {
+            self.next_job.next = Job::Ended;
+            self.next_id.next = self.turn.after.val().qpn;
+        } else if self.atomics.m_done.valid.val() {
+            self.next_job.next = Job::Executed;
+            self.next_id.next = self.atomics.m_done.data.val().qpn;
+        } else if self.acks.m.valid.val() & self.out.s.ready.val() & self.atomics.s_op.ready.val() {
+            self.next_job.next = Job::Ack;
+            self.next_id.next = self.acks.m.data.val().qpn;
+        } else {
+            self.some.next = self.list.m.valid.val() & self.turn.idle.val() & self.out.s.ready.val();
+        }
+
+        // Seats: the one at hand is newer than the memory until it has gone back.
+        self.seat_index.next = self.id.q.val().get_bits::<LQ>(0);
+        self.seats.read_addr.next = self.seat_index.val();
+        self.seats.write_addr.next = self.seat_id.q.val().get_bits::<LQ>(0);
+        self.seats.write_data.next = self.seat.q.val();
+        self.seats.write_en.next = self.store.q.val();
+        self.store.d.next = false;
+        self.loaded.next = self.seats.read_data.val();
+        if self.seat_known.q.val() & (self.seat_id.q.val() == self.id.q.val()) {
+            self.loaded.next = self.seat.q.val();
+        }
+        self.pending.next = self.seat.q.val().count.any();
+        self.quiet.next = !self.pending.val() & !self.seat.q.val().marks.any() & !self.seat.q.val().ack & !self.seat.q.val().busy;
+        self.absent.next = !self.seat.q.val().listed & !self.seat.q.val().busy;
+        self.stale.next = self.turn.after.val().epoch != self.seat.q.val().epoch;
+        self.kind.next = self.acks.m.data.val().kind;
+        self.atomic.next = self.kind.val() == 2;
+        self.count.next = self.seat.q.val().count;
+        self.used.next = self.seat.q.val().used;
+        // Duplicates leave half of the places to those that are new: a peer has at most 16 of these outstanding.
+        self.full.next = self.count.val().get_bit(5) | (self.acks.m.data.val().again & self.count.val().get_bit(4));
+
+        // Ring and results
+        self.base.next = bit_cast::<LR, LQ>(self.seat_index.val()) << 5;
+        self.count5.next = self.count.val().get_bits::<5>(0);
+        self.tail.next = self.seat.q.val().head + self.count5.val();
+        self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.q.val().head);
+        self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
+        self.items.write_en.next = false;
+        self.items.write_data.next.atomic = self.atomic.val();
+        self.items.write_data.next.slot = self.seat.q.val().slot;
+        if self.state.q.val() == State::Seen {
+            self.items.write_data.next.slot = self.look.q.val();
+        }
+        self.items.write_data.next.psn = self.acks.m.data.val().psn;
+        self.items.write_data.next.msn = self.acks.m.data.val().msn;
+        self.items.write_data.next.va = self.acks.m.data.val().va;
+        self.items.write_data.next.key = self.acks.m.data.val().key;
+        self.items.write_data.next.len = self.acks.m.data.val().len;
+        self.done_slot.next = self.atomics.m_done.data.val().slot;
+        self.outcome_at.next = self.look.q.val();
+        if self.job.q.val() == Job::Turn {
+            self.outcome_at.next = self.item.q.val().slot;
+        }
+        self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.outcome_at.val());
+        self.outcomes.write_en.next = false;
+        self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.q.val().slot);
+        self.outcomes.write_data.next.psn = self.acks.m.data.val().psn;
+        self.outcomes.write_data.next.running = true;
+        self.outcomes.write_data.next.failed = false;
+        self.outcomes.write_data.next.value = bits::<64>(0);
+
+        // To the parts
+        self.acks.m.ready.next = false;
+        self.left.m.ready.next = false;
+        self.atomics.m_done.ready.next = false;
+        self.list.m.ready.next = false;
+        self.list.s.data.next = self.id.q.val();
+        self.list.s.valid.next = false;
+        self.turn.take.next = false;
+        self.turn.start.next = false;
+        self.turn.job.next.qpn = self.id.q.val();
+        self.turn.job.next.epoch = self.seat.q.val().epoch;
+        self.turn.job.next.function = self.seat.q.val().function;
+        self.turn.job.next.pd = self.seat.q.val().pd;
+        self.turn.job.next.dest_qpn = self.seat.q.val().dest_qpn;
+        self.turn.job.next.pmtu = self.seat.q.val().pmtu;
+        self.turn.job.next.ipv6 = self.seat.q.val().ipv6;
+        self.turn.job.next.vlan = self.seat.q.val().vlan;
+        self.turn.job.next.kind = bits::<2>(0);
+        self.turn.job.next.psn = self.seat.q.val().ack_psn;
+        self.turn.job.next.msn = self.seat.q.val().ack_msn;
+        self.turn.job.next.syndrome = self.seat.q.val().ack_syndrome;
+        self.turn.job.next.va = self.item.q.val().va;
+        self.turn.job.next.key = self.item.q.val().key;
+        self.turn.job.next.len = self.item.q.val().len;
+        self.turn.job.next.off = bits::<32>(0);
+        self.turn.job.next.psn_off = bits::<24>(0);
+        self.turn.job.next.value = self.outcomes.read_data.val().value;
+        if self.state.q.val() == State::Start {
+            self.turn.job.next.kind = bits::<2>(1);
+            self.turn.job.next.psn = self.item.q.val().psn;
+            self.turn.job.next.msn = self.item.q.val().msn;
+            self.turn.job.next.syndrome = bits::<8>(31);
+            self.turn.job.next.off = self.seat.q.val().off;
+            self.turn.job.next.psn_off = self.seat.q.val().psn_off;
+            if self.item.q.val().atomic {
+                self.turn.job.next.kind = bits::<2>(2);
+            }
+        }
+        self.atomics.s_op.valid.next = false;
+        self.atomics.s_op.data.next.qpn = self.id.q.val();
+        self.atomics.s_op.data.next.epoch = self.acks.m.data.val().epoch;
+        self.atomics.s_op.data.next.psn = self.acks.m.data.val().psn;
+        self.atomics.s_op.data.next.slot = self.seat.q.val().slot;
+        self.atomics.s_op.data.next.iova = self.acks.m.data.val().va;
+        self.atomics.s_op.data.next.function = self.acks.m.data.val().function;
+        self.atomics.s_op.data.next.add = self.acks.m.data.val().add;
+        self.atomics.s_op.data.next.operand = self.acks.m.data.val().operand;
+        self.atomics.s_op.data.next.compare = self.acks.m.data.val().compare;
+        self.error.s.valid.next = false;
+        self.error.s.data.next.qpn = self.id.q.val();
+        self.error.s.data.next.epoch = self.seat.q.val().epoch;
+        self.error.s.data.next.side = true;
+        // `CqeStatus` Fatal: the memory failed.
+        self.error.s.data.next.cause = bits::<8>(19);
+        // An acknowledge goes straight on, or as the seat keeps it.
+        self.out.s.valid.next = false;
+        self.out.s.data.next = self.acks.m.data.val();
+        if self.job.q.val() == Job::Turn {
+            self.out.s.data.next.qpn = self.id.q.val();
+            self.out.s.data.next.dest_qpn = self.seat.q.val().dest_qpn;
+            self.out.s.data.next.psn = self.seat.q.val().ack_psn;
+            self.out.s.data.next.msn = self.seat.q.val().ack_msn;
+            self.out.s.data.next.syndrome = self.seat.q.val().ack_syndrome;
+            self.out.s.data.next.ipv6 = self.seat.q.val().ipv6;
+            self.out.s.data.next.vlan = self.seat.q.val().vlan;
+        }
+
+        // Defaults of what the states decide.
+        self.push.next = false;
+        self.enlist.next = false;
+        self.leave.next = false;
+        self.finish.next = false;
+
+        match self.state.q.val() {
+            State::Clear => {
+                self.init.d.next = self.init.q.val() + 1;
+                self.seats.write_en.next = true;
+                self.seats.write_addr.next = self.init.q.val();
+                if self.init.q.val().all() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            State::Idle => {
+                self.id.d.next = self.next_id.val();
+                self.job.d.next = self.next_job.val();
+                self.seats.read_addr.next = self.next_id.val().get_bits::<LQ>(0);
+                if self.some.val() {
+                    self.state.d.next = State::Load;
+                }
+            }
+            State::Load => {
+                self.seat.d.next = self.loaded.val();
+                self.seat_id.d.next = self.id.q.val();
+                self.seat_known.d.next = true;
+                self.state.d.next = State::Act;
+                if (self.job.q.val() == Job::Ack) & (self.loaded.val().epoch != self.acks.m.data.val().epoch) {
+                    // A new life of the queue pair. What is on its way out, and the list, stay facts.
+                    self.seat.d.next.epoch = self.acks.m.data.val().epoch;
+                    self.seat.d.next.count = bits::<6>(0);
+                    self.seat.d.next.off = bits::<32>(0);
+                    self.seat.d.next.psn_off = bits::<24>(0);
+                    self.seat.d.next.used = bits::<6>(0);
+                    self.seat.d.next.dead = false;
+                    self.seat.d.next.ack = false;
+                }
+            }
+            State::Act => {
+                match self.job.q.val() {
+                    Job::Ack => {
+                        self.seat.d.next.function = self.acks.m.data.val().function;
+                        self.seat.d.next.pd = self.acks.m.data.val().pd;
+                        self.seat.d.next.dest_qpn = self.acks.m.data.val().dest_qpn;
+                        self.seat.d.next.pmtu = self.acks.m.data.val().pmtu;
+                        self.seat.d.next.ipv6 = self.acks.m.data.val().ipv6;
+                        self.seat.d.next.vlan = self.acks.m.data.val().vlan;
+                        if self.seat.q.val().dead {
+                            self.finish.next = true;
+                        } else if self.kind.val() == 0 {
+                            if self.quiet.val() {
+                                self.out.s.valid.next = true;
+                                self.finish.next = self.out.s.ready.val();
+                            } else if self.list.s.ready.val() {
+                                self.seat.d.next.ack = true;
+                                self.seat.d.next.ack_psn = self.acks.m.data.val().psn;
+                                self.seat.d.next.ack_msn = self.acks.m.data.val().msn;
+                                self.seat.d.next.ack_syndrome = self.acks.m.data.val().syndrome;
+                                self.enlist.next = true;
+                                self.finish.next = true;
+                            }
+                        } else if self.full.val() {
+                            self.events.d.next = bits::<5>(8);
+                            self.finish.next = true;
+                        } else if self.atomic.val() & self.acks.m.data.val().again {
+                            self.look.d.next = self.seat.q.val().slot - 1;
+                            self.to_look.d.next = self.seat.q.val().used;
+                            self.state.d.next = State::Look;
+                        } else if self.list.s.ready.val() & (!self.atomic.val() | self.atomics.s_op.ready.val()) {
+                            self.push.next = true;
+                            self.finish.next = true;
+                            self.events.d.next = bits::<5>(1);
+                            if self.acks.m.data.val().again {
+                                self.events.d.next = bits::<5>(4);
+                            }
+                            if self.atomic.val() {
+                                self.events.d.next = bits::<5>(2);
+                                self.atomics.s_op.valid.next = true;
+                                self.outcomes.write_en.next = true;
+                                self.seat.d.next.slot = self.seat.q.val().slot + 1;
+                                if !self.used.val().get_bit(5) {
+                                    self.seat.d.next.used = self.seat.q.val().used + 1;
+                                }
+                            }
+                            if !self.acks.m.data.val().again {
+                                // Says all that an acknowledge of older packets would.
+                                self.seat.d.next.ack = false;
+                            }
+                        }
+                    }
+                    Job::Left => {
+                        if self.left.m.data.val().notify {
+                            self.seat.d.next.marks = self.seat.q.val().marks - 1;
+                        }
+                        self.finish.next = true;
+                        if self.left.m.data.val().status.any()
+                            & (self.left.m.data.val().epoch == self.seat.q.val().epoch)
+                            & !self.seat.q.val().dead
+                        {
+                            self.fail_psn.d.next = self.left.m.data.val().psn;
+                            self.fail_msn.d.next = self.seat.q.val().ack_msn - 1;
+                            self.finish.next = false;
+                            self.left.m.ready.next = true;
+                            self.state.d.next = State::Fail;
+                        }
+                    }
+                    Job::Ended => {
+                        if self.list.s.ready.val() {
+                            self.finish.next = true;
+                            self.seat.d.next.busy = false;
+                            self.enlist.next = self.pending.val() | self.seat.q.val().ack;
+                            if !self.stale.val() & self.pending.val() & self.turn.after.val().kind.any() {
+                                self.seat.d.next.off = self.turn.after.val().off;
+                                self.seat.d.next.psn_off = self.turn.after.val().psn_off;
+                                self.leave.next = self.turn.all.val();
+                            }
+                        }
+                    }
+                    Job::Executed => {
+                        // The turn that waits for it.
+                        self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.done_slot.val());
+                        self.outcomes.write_data.next.psn = self.atomics.m_done.data.val().psn;
+                        self.outcomes.write_data.next.running = false;
+                        self.outcomes.write_data.next.failed = self.atomics.m_done.data.val().err;
+                        self.outcomes.write_data.next.value = self.atomics.m_done.data.val().value;
+                        if self.list.s.ready.val() {
+                            self.outcomes.write_en.next = self.atomics.m_done.data.val().epoch == self.seat.q.val().epoch;
+                            self.enlist.next = self.pending.val();
+                            self.finish.next = true;
+                        }
+                    }
+                    Job::Turn => {
+                        self.seat.d.next.listed = false;
+                        if self.pending.val() {
+                            self.state.d.next = State::Item;
+                        } else if self.seat.q.val().ack & self.seat.q.val().marks.any() {
+                            self.turn.start.next = true;
+                            self.seat.d.next.ack = false;
+                            self.seat.d.next.busy = true;
+                            self.seat.d.next.marks = self.seat.q.val().marks + 1;
+                            self.finish.next = true;
+                        } else if self.seat.q.val().ack {
+                            self.out.s.valid.next = true;
+                            if self.out.s.ready.val() {
+                                self.seat.d.next.ack = false;
+                                self.finish.next = true;
+                            }
+                        } else {
+                            self.finish.next = true;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            State::Look => {
+                self.state.d.next = State::Seen;
+                if !self.to_look.q.val().any() {
+                    self.events.d.next = bits::<5>(8);
+                    self.finish.next = true;
+                }
+            }
+            State::Seen => {
+                self.look.d.next = self.look.q.val() - 1;
+                self.to_look.d.next = self.to_look.q.val() - 1;
+                self.state.d.next = State::Look;
+                if self.outcomes.read_data.val().psn == self.acks.m.data.val().psn {
+                    self.state.d.next = State::Seen;
+                    self.look.d.next = self.look.q.val();
+                    if self.list.s.ready.val() {
+                        self.push.next = true;
+                        self.events.d.next = bits::<5>(4);
+                        self.finish.next = true;
+                    }
+                }
+            }
+            State::Item => {
+                self.item.d.next = self.items.read_data.val();
+                self.state.d.next = State::Value;
+            }
+            State::Value => {
+                self.state.d.next = State::Start;
+            }
+            State::Start => {
+                if !self.item.q.val().atomic | (!self.outcomes.read_data.val().running & !self.outcomes.read_data.val().failed) {
+                    self.turn.start.next = true;
+                    self.seat.d.next.busy = true;
+                    self.seat.d.next.marks = self.seat.q.val().marks + 1;
+                    self.finish.next = true;
+                } else if self.outcomes.read_data.val().running {
+                    // Comes into the list again when it has been executed.
+                    self.finish.next = true;
+                } else {
+                    self.fail_psn.d.next = self.item.q.val().psn;
+                    self.fail_msn.d.next = self.item.q.val().msn - 1;
+                    self.list.m.ready.next = true;
+                    self.state.d.next = State::Fail;
+                }
+            }
+            State::Fail => {
+                if self.error.s.ready.val() & self.list.s.ready.val() {
+                    self.error.s.valid.next = true;
+                    self.events.d.next = bits::<5>(16);
+                    self.seat.d.next.dead = true;
+                    self.seat.d.next.count = bits::<6>(0);
+                    // NAK remote operational error.
+                    self.seat.d.next.ack = true;
+                    self.seat.d.next.ack_syndrome = bits::<8>(0x63);
+                    self.seat.d.next.ack_psn = self.fail_psn.q.val();
+                    self.seat.d.next.ack_msn = self.fail_msn.q.val();
+                    self.enlist.next = true;
+                    self.store.d.next = true;
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Clear;
+            }
+        }
+
+        if self.push.val() {
+            self.items.write_en.next = true;
+            self.seat.d.next.count = self.seat.q.val().count + 1;
+            self.seat.d.next.ack_msn = self.acks.m.data.val().msn;
+            self.enlist.next = true;
+        }
+        if self.leave.val() {
+            self.seat.d.next.head = self.seat.q.val().head + 1;
+            self.seat.d.next.count = self.seat.q.val().count - 1;
+            self.seat.d.next.off = bits::<32>(0);
+            self.seat.d.next.psn_off = bits::<24>(0);
+        }
+        // A turn that ends makes its queue pair absent.
+        if self.enlist.val() & (self.absent.val() | (self.job.q.val() == Job::Ended)) {
+            self.list.s.valid.next = true;
+            self.seat.d.next.listed = true;
+        }
+        if self.finish.val() {
+            self.store.d.next = true;
+            self.state.d.next = State::Idle;
+            match self.job.q.val() {
+                Job::Ack => self.acks.m.ready.next = true,
+                Job::Left => self.left.m.ready.next = true,
+                Job::Ended => self.turn.take.next = true,
+                Job::Executed => self.atomics.m_done.ready.next = true,
+                _ => self.list.m.ready.next = true,
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Clear;
+            self.init.d.next = bits::<LQ>(0);
+            self.seat.d.next = self.nothing.val();
+            self.seat_known.d.next = false;
+            self.store.d.next = false;
+            self.hold.d.next = false;
+            self.passed.d.next = false;
+            self.events.d.next = bits::<5>(0);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! One turn of a queue pair: up to 16 packets of a READ response, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
+use crate::bus::MsgSrc;
+use crate::msg::TxOp;
+use crate::prim::sum::Sum;
+use rust_hdl::prelude::*;
+
+/// What is to be sent. `kind`: 0 acknowledge with `syndrome`, 1 READ response, 2 atomic acknowledge with `value`.
+/// `va`, `len`: the whole READ; `off`, `psn_off`: bytes and packets of it that earlier turns have sent.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct TurnJob {
+    pub qpn: Bits<24>,
+    pub epoch: Bits<8>,
+    pub function: Bits<12>,
+    pub pd: Bits<24>,
+    pub dest_qpn: Bits<24>,
+    pub pmtu: Bits<3>,
+    pub ipv6: Bit,
+    pub vlan: Bit,
+    pub kind: Bits<2>,
+    pub psn: Bits<24>,
+    pub msn: Bits<24>,
+    pub syndrome: Bits<8>,
+    pub va: Bits<64>,
+    pub key: Bits<32>,
+    pub len: Bits<32>,
+    pub off: Bits<32>,
+    pub psn_off: Bits<24>,
+    pub value: Bits<64>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    /// Where earlier turns ended.
+    Begin,
+    Cut,
+    Send,
+    /// The outcome waits to be taken.
+    Done,
+}
+
+/// One packet in two cycles. The last one of a turn has `notify`.
+#[derive(LogicBlock, Default)]
+pub struct Turn {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub start: Signal<In, Bit>,
+    pub job: Signal<In, TurnJob>,
+    /// Nothing under way and no outcome left to take.
+    pub idle: Signal<Out, Bit>,
+    /// The outcome: the job, with `off` and `psn_off` behind this turn, and whether it was the last.
+    pub done: Signal<Out, Bit>,
+    pub after: Signal<Out, TurnJob>,
+    pub all: Signal<Out, Bit>,
+    pub take: Signal<In, Bit>,
+    pub m_op: MsgSrc<TxOp>,
+    state: DFF<State>,
+    now: DFF<TurnJob>,
+    va: DFF<Bits<64>>,
+    left: DFF<Bits<32>>,
+    psn: DFF<Bits<24>>,
+    first: DFF<Bit>,
+    last: DFF<Bit>,
+    pay: DFF<Bits<13>>,
+    count: DFF<Bits<4>>,
+    place: Sum<64>,
+    mtu: Signal<Local, Bits<13>>,
+    wide_mtu: Signal<Local, Bits<32>>,
+    ends: Signal<Local, Bit>,
+    read: Signal<Local, Bit>,
+    credit: Signal<Local, Bits<8>>,
+}
+
+impl Logic for Turn {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count);
+        self.idle.next = self.state.q.val() == State::Idle;
+        self.done.next = self.state.q.val() == State::Done;
+        self.after.next = self.now.q.val();
+        self.all.next = self.last.q.val();
+        self.mtu.next = bits::<13>(4096);
+        match self.now.q.val().pmtu.index() {
+            1 => self.mtu.next = bits::<13>(256),
+            2 => self.mtu.next = bits::<13>(512),
+            3 => self.mtu.next = bits::<13>(1024),
+            4 => self.mtu.next = bits::<13>(2048),
+            _ => {}
+        }
+        self.wide_mtu.next = bit_cast::<32, 13>(self.mtu.val());
+        self.place.a.next = self.va.q.val();
+        self.place.b.next = bit_cast::<64, 13>(self.pay.q.val());
+        self.ends.next = self.last.q.val() | self.count.q.val().all();
+        self.read.next = self.now.q.val().kind == 1;
+        // Credit count 31: end-to-end flow control is not used.
+        self.credit.next = self.now.q.val().syndrome;
+        if self.credit.val() < 32 {
+            self.credit.next = bits::<8>(31);
+        }
+
+        self.m_op.valid.next = self.state.q.val() == State::Send;
+        self.m_op.data.next.qpn = self.now.q.val().qpn;
+        self.m_op.data.next.epoch = self.now.q.val().epoch;
+        self.m_op.data.next.function = self.now.q.val().function;
+        self.m_op.data.next.pd = self.now.q.val().pd;
+        self.m_op.data.next.qp_type = bits::<3>(0);
+        self.m_op.data.next.ipv6 = self.now.q.val().ipv6;
+        self.m_op.data.next.vlan = self.now.q.val().vlan;
+        // IBTA table 38: First 0x0d, Middle 0x0e, Last 0x0f, Only 0x10; acknowledge 0x11, of an atomic 0x12.
+        self.m_op.data.next.opcode = bits::<8>(0x0e);
+        if self.first.q.val() & self.last.q.val() {
+            self.m_op.data.next.opcode = bits::<8>(0x10);
+        } else if self.first.q.val() {
+            self.m_op.data.next.opcode = bits::<8>(0x0d);
+        } else if self.last.q.val() {
+            self.m_op.data.next.opcode = bits::<8>(0x0f);
+        }
+        if self.now.q.val().kind == 0 {
+            self.m_op.data.next.opcode = bits::<8>(0x11);
+        }
+        if self.now.q.val().kind == 2 {
+            self.m_op.data.next.opcode = bits::<8>(0x12);
+        }
+        self.m_op.data.next.dest_qpn = self.now.q.val().dest_qpn;
+        self.m_op.data.next.psn = self.psn.q.val();
+        self.m_op.data.next.ack_req = false;
+        self.m_op.data.next.solicited = false;
+        self.m_op.data.next.pay_off = bits::<32>(0);
+        self.m_op.data.next.pay_len = self.pay.q.val();
+        self.m_op.data.next.has_reth = false;
+        self.m_op.data.next.raddr = bits::<64>(0);
+        self.m_op.data.next.rkey = bits::<32>(0);
+        self.m_op.data.next.dma_len = bits::<32>(0);
+        self.m_op.data.next.has_imm = false;
+        self.m_op.data.next.imm = bits::<32>(0);
+        self.m_op.data.next.handle = bits::<7>(0);
+        self.m_op.data.next.num_sge = bits::<8>(1);
+        self.m_op.data.next.inline_data = false;
+        self.m_op.data.next.free = false;
+        self.m_op.data.next.wqe_index = bits::<16>(0);
+        self.m_op.data.next.notify = self.ends.val();
+        // An `Sge`: address, length, key.
+        self.m_op.data.next.sge = bit_cast::<128, 64>(self.va.q.val())
+            | (bit_cast::<128, 13>(self.pay.q.val()) << 64)
+            | (bit_cast::<128, 32>(self.now.q.val().key) << 96);
+        self.m_op.data.next.has_aeth = self.first.q.val() | self.last.q.val();
+        self.m_op.data.next.aeth = (bit_cast::<32, 8>(self.credit.val()) << 24) | bit_cast::<32, 24>(self.now.q.val().msn);
+        self.m_op.data.next.has_atomic = false;
+        self.m_op.data.next.has_atomic_ack = self.now.q.val().kind == 2;
+        self.m_op.data.next.operand = self.now.q.val().value;
+        self.m_op.data.next.compare = bits::<64>(0);
+        self.m_op.data.next.reply = true;
+
+        match self.state.q.val() {
+            State::Idle => {
+                self.now.d.next = self.job.val();
+                // The sum of the next state.
+                self.va.d.next = self.job.val().va;
+                self.count.d.next = bits::<4>(0);
+                if self.start.val() {
+                    self.state.d.next = State::Begin;
+                }
+            }
+            State::Begin => {
+                self.place.b.next = bit_cast::<64, 32>(self.now.q.val().off);
+                self.va.d.next = self.place.y.val();
+                self.left.d.next = self.now.q.val().len - self.now.q.val().off;
+                if !self.read.val() {
+                    self.left.d.next = bits::<32>(0);
+                }
+                self.psn.d.next = self.now.q.val().psn + self.now.q.val().psn_off;
+                self.first.d.next = !self.now.q.val().psn_off.any();
+                self.state.d.next = State::Cut;
+            }
+            State::Cut => {
+                self.last.d.next = false;
+                self.pay.d.next = self.mtu.val();
+                if self.left.q.val() <= self.wide_mtu.val() {
+                    self.last.d.next = true;
+                    self.pay.d.next = self.left.q.val().get_bits::<13>(0);
+                }
+                self.state.d.next = State::Send;
+            }
+            State::Send => {
+                if self.m_op.ready.val() {
+                    self.va.d.next = self.place.y.val();
+                    self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.pay.q.val());
+                    self.now.d.next.off = self.now.q.val().off + bit_cast::<32, 13>(self.pay.q.val());
+                    self.now.d.next.psn_off = self.now.q.val().psn_off + 1;
+                    self.psn.d.next = self.psn.q.val() + 1;
+                    self.count.d.next = self.count.q.val() + 1;
+                    self.first.d.next = false;
+                    self.state.d.next = State::Cut;
+                    if self.ends.val() {
+                        self.state.d.next = State::Done;
+                    }
+                }
+            }
+            State::Done => {
+                if self.take.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}
