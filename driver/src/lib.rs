@@ -4,7 +4,7 @@
 //! ```text
 //! Context -> Pd -> MemoryRegion
 //!         -> CompletionQueue
-//!         -> QueuePair: post_send, post_recv          CompletionQueue: poll, arm, wait
+//!         -> QueuePair: post_send, post_read, post_atomic, post_recv          CompletionQueue: poll, arm, wait
 //! ```
 #![warn(missing_docs)]
 
@@ -25,5 +25,5 @@ pub use cq::{Completion, CompletionQueue};
 pub use device::Device;
 pub use error::Error;
 pub use mr::{Access, MemoryRegion};
-pub use qp::{QueuePair, QpConfig, RecvRequest, SendRequest};
+pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
 pub use types::*;

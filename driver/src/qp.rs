@@ -76,6 +76,56 @@ pub struct SendRequest<'a> {
     pub solicited: bool,
 }
 
+/// An RDMA READ: bytes of the peer's memory into registered memory of our own (with the right to local writes).
+#[derive(Clone, Copy, Debug)]
+pub struct ReadRequest<'a> {
+    /// The program's number.
+    pub wr_id: u64,
+    /// Where the bytes go.
+    pub sges: &'a [LocalSge],
+    /// Where they are.
+    pub remote_addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
+/// What an atomic does to the 8 bytes it is aimed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicOp {
+    /// Becomes `swap` if it is `compare`.
+    CompareSwap {
+        /// Value expected.
+        compare: u64,
+        /// Value put in its place.
+        swap: u64,
+    },
+    /// Grows by this much, modulo 2^64.
+    FetchAdd(u64),
+}
+
+/// An atomic operation on 8 aligned bytes of the peer's memory; what was there before comes back.
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicRequest<'a> {
+    /// The program's number.
+    pub wr_id: u64,
+    /// What to do.
+    pub op: AtomicOp,
+    /// Where the 8 bytes found go.
+    pub sges: &'a [LocalSge],
+    /// Address of the 8 bytes.
+    pub remote_addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
 /// A receive work request.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvRequest<'a> {
@@ -278,7 +328,7 @@ impl QueuePair {
             | (line.ipv6() as u32) << 22
             | (line.vlan() as u32) << 23;
         let mut params = [0u32; 24];
-        params[..6].copy_from_slice(&[QpState::Rtr as u32, p1, attr.dest_qpn, attr.rq_psn & 0xff_ffff, 0, 0xffff]);
+        params[..7].copy_from_slice(&[QpState::Rtr as u32, p1, attr.dest_qpn, attr.rq_psn & 0xff_ffff, 0, 0xffff, (attr.max_dest_rd_atomic as u32 & 31) << 8]);
         params[8..24].copy_from_slice(&words::<16>(&line.0));
         self.modify("modify QP to RTR", QpState::Rtr, &params)
     }
@@ -286,7 +336,7 @@ impl QueuePair {
     /// RTR -> RTS: ready to send.
     pub fn to_rts(&mut self, attr: &RtsAttr) -> Result<()> {
         let p1 = (attr.timeout as u32 & 31) << 3 | (attr.retry_cnt as u32 & 7) << 8 | (attr.rnr_retry as u32 & 7) << 11;
-        self.modify("modify QP to RTS", QpState::Rts, &[QpState::Rts as u32, p1, 0, 0, attr.sq_psn & 0xff_ffff, 0xffff])
+        self.modify("modify QP to RTS", QpState::Rts, &[QpState::Rts as u32, p1, 0, 0, attr.sq_psn & 0xff_ffff, 0xffff, attr.max_rd_atomic as u32 & 31])
     }
 
     /// Any state -> ERROR: outstanding requests are flushed.
@@ -320,6 +370,38 @@ impl QueuePair {
 
     /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
     pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
+        self.post(wr, None, false)
+    }
+
+    /// The same, but the request waits until all READs and atomics posted before it are done.
+    pub fn post_send_fenced(&mut self, wr: &SendRequest) -> Result<()> {
+        self.post(wr, None, true)
+    }
+
+    /// Posts an RDMA READ.
+    pub fn post_read(&mut self, wr: &ReadRequest) -> Result<()> {
+        let request = SendRequest {
+            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
+            signaled: wr.signaled, solicited: false,
+        };
+        self.post(&request, None, wr.fence)
+    }
+
+    /// Posts an atomic operation.
+    pub fn post_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
+        let (opcode, operands) = match wr.op {
+            AtomicOp::CompareSwap { compare, swap } => (WrOpcode::CompareSwap, [compare, swap]),
+            AtomicOp::FetchAdd(addend) => (WrOpcode::FetchAdd, [addend, 0]),
+        };
+        let request = SendRequest {
+            wr_id: wr.wr_id, opcode, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
+            signaled: wr.signaled, solicited: false,
+        };
+        self.post(&request, Some(operands), wr.fence)
+    }
+
+    /// `operands`: those of an atomic, in front of the entries.
+    fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool) -> Result<()> {
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(Error::State);
         }
@@ -327,14 +409,28 @@ impl QueuePair {
         self.send.check_room(&shared.send)?;
         let mut slot = [0u8; 512];
         let slot_bytes = self.send.slot_bytes();
+        let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
+        if asks && matches!(wr.payload, Payload::Inline(_)) {
+            return Err(Error::Invalid("what is read goes to registered memory"));
+        }
+        if operands.is_none() && asks && wr.opcode != WrOpcode::Read {
+            return Err(Error::Invalid("atomics are posted with post_atomic"));
+        }
+        let mut list = WqeHead::BYTES;
+        if let Some(operands) = operands {
+            for value in operands {
+                slot[list..list + 8].copy_from_slice(&value.to_le_bytes());
+                list += 8;
+            }
+        }
         let (length, num_sge) = match wr.payload {
             Payload::Sges(sges) => {
-                if WqeHead::BYTES + sges.len() * Sge::BYTES > slot_bytes {
+                if list + sges.len() * Sge::BYTES > slot_bytes {
                     return Err(Error::Invalid("more scatter/gather entries than the queue pair was made for"));
                 }
                 let mut total = 0u64;
                 for (i, s) in sges.iter().enumerate() {
-                    let at = WqeHead::BYTES + i * Sge::BYTES;
+                    let at = list + i * Sge::BYTES;
                     slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
                     total += s.length() as u64;
                 }
@@ -352,10 +448,14 @@ impl QueuePair {
         if length > i32::MAX as u64 {
             return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
         }
+        if operands.is_some() && length != 8 {
+            return Err(Error::Invalid("an atomic gives back 8 bytes"));
+        }
         let mut head = WqeHead::default();
         head.set_opcode(wr.opcode as u8)
             .set_signaled(wr.signaled || self.config.signal_all)
             .set_solicited(wr.solicited)
+            .set_fence(fence)
             .set_inline_data(matches!(wr.payload, Payload::Inline(_)))
             .set_num_sge(num_sge)
             .set_index(self.send.producer)

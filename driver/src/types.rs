@@ -68,6 +68,8 @@ pub struct RtrAttr {
     pub rq_psn: u32,
     /// RNR NAK timer code (IBTA table 46).
     pub min_rnr_timer: u8,
+    /// READs and atomics of the peer that may be outstanding, at most 16.
+    pub max_dest_rd_atomic: u8,
     /// The path; `None` for raw queue pairs.
     pub path: Option<Path>,
 }
@@ -83,6 +85,8 @@ pub struct RtsAttr {
     pub retry_cnt: u8,
     /// RNR retries, 7 means for ever.
     pub rnr_retry: u8,
+    /// Own READs and atomics that may be outstanding, at most 16 and at most what the peer remembers; 0: none may be posted.
+    pub max_rd_atomic: u8,
 }
 
 /// What the card holds of a queue pair (QUERY_QP).

@@ -4,7 +4,7 @@
 use crate::context::store::CtxStore;
 use crate::core::{capabilities, Card512, Card64};
 use crate::emit::emit;
-use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
+use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
 use crate::msg::*;
 use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFront, tx::Egress};
 use crate::prim::leaves::leaves;
@@ -57,6 +57,8 @@ pub const TOPS: &[Top] = tops! {
     "switch" None, CtlSwitch::<9>::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]);
     "stats" None, Stats::<128>::default();
     "sq" None, SendQueue::<8>::default();
+    "again" None, WqeAgainUnit::<8>::default();
+    "row_share" None, RowShare::default();
     "rq" None, RecvQueue::<8>::default();
     "cq" None, CompletionWriter::<8>::default();
     "eq" None, EventWriter::<5>::default();

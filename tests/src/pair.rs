@@ -132,8 +132,8 @@ impl Pair {
                 dmac: peer.mac(), smac: me.mac(), dip: peer.ip(wire.v6), sip: me.ip(wire.v6), vlan: wire.vlan,
                 udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff, tclass: 0, hop_limit: 64, flow_label: 0,
             };
-            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, path: Some(path) })?;
-            qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry })?;
+            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: 16, path: Some(path) })?;
+            qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 })?;
         }
         Ok(())
     }

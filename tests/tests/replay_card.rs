@@ -11,7 +11,7 @@ fn captures() -> Vec<(String, Vec<u8>)> {
     captures_in("captures")
 }
 
-/// READs and atomics, in the responder's role only.
+/// READs and atomics.
 fn answered() -> Vec<(String, Vec<u8>)> {
     captures_in("captures/answered")
 }
@@ -33,6 +33,14 @@ fn passes(name: &str, bytes: &[u8]) {
 fn every_recorded_capture_passes() {
     for (name, bytes) in captures() {
         passes(&name, &bytes);
+    }
+}
+
+#[test]
+fn reads_and_atomics_are_asked_for() {
+    for (name, bytes) in answered() {
+        let outcome = replay(&bytes, Role::Requester, &CardFactory::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
     }
 }
 

@@ -14,7 +14,7 @@ fn captures() -> Vec<(String, Vec<u8>)> {
     captures_in("captures")
 }
 
-/// READs and atomics, in the responder's role only.
+/// READs and atomics.
 fn answered() -> Vec<(String, Vec<u8>)> {
     captures_in("captures/answered")
 }
@@ -36,6 +36,14 @@ fn every_capture_passes_over_the_golden_model() {
     for (name, bytes) in captures() {
         let outcome = replay(&bytes, Role::Both, &good()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn reads_and_atomics_are_asked_for() {
+    for (name, bytes) in answered() {
+        let outcome = replay(&bytes, Role::Requester, &good()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
     }
 }
 

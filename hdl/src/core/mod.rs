@@ -7,7 +7,7 @@ mod tests;
 use crate::bus::{AxisSink, AxisSrc, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
-use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, rq::RecvQueue, sq::SendQueue};
+use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
 use crate::msg::*;
 use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
@@ -62,6 +62,9 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     dma_rd: DmaRead<W, K, LK>,
     dma_wr: DmaWrite<W, K, LK>,
     sq: SendQueue<LQ>,
+    again: WqeAgainUnit<LQ>,
+    /// The receive queues' port of small reads, with those of `again`.
+    rows: RowShare,
     rq: RecvQueue<LQ>,
     cq: CompletionWriter<LC>,
     eq: EventWriter<LE>,
@@ -109,7 +112,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         dff_setup!(self, clock, reset_q, now_q);
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
-        clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
+        clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
         clock!(self, clock, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
@@ -120,6 +123,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.dma_rd.reset.next = self.reset_q.q.val();
         self.dma_wr.reset.next = self.reset_q.q.val();
         self.sq.reset.next = self.reset_q.q.val();
+        self.again.reset.next = self.reset_q.q.val();
+        self.rows.reset.next = self.reset_q.q.val();
         self.rq.reset.next = self.reset_q.q.val();
         self.cq.reset.next = self.reset_q.q.val();
         self.eq.reset.next = self.reset_q.q.val();
@@ -230,8 +235,12 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[0], &mut self.admin.s_rd);
         MsgSrc::<RdCmd>::join(&mut self.sq.m_rd, &mut self.dma_rd.s_small[1]);
         MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[1], &mut self.sq.s_rd);
-        MsgSrc::<RdCmd>::join(&mut self.rq.m_rd, &mut self.dma_rd.s_small[2]);
-        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[2], &mut self.rq.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.rq.m_rd, &mut self.rows.s_cmd[0]);
+        MsgSrc::<RdRow>::join(&mut self.rows.m_row[0], &mut self.rq.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.again.m_rd, &mut self.rows.s_cmd[1]);
+        MsgSrc::<RdRow>::join(&mut self.rows.m_row[1], &mut self.again.s_rd);
+        MsgSrc::<RdCmd>::join(&mut self.rows.m_cmd, &mut self.dma_rd.s_small[2]);
+        MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[2], &mut self.rows.s_row);
         MsgSrc::<RdCmd>::join(&mut self.keys.m_rd, &mut self.dma_rd.s_small[3]);
         MsgSrc::<RdRow>::join(&mut self.dma_rd.m_small[3], &mut self.keys.s_rd);
         MsgSrc::<RdCmd>::join(&mut self.reply.m_rd, &mut self.dma_rd.s_small[4]);
@@ -250,6 +259,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<CtlResp>::join(&mut self.switch.m_resp, &mut self.admin.s_ctl);
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[0], &mut self.sq.s_ctl);
         MsgSrc::<CtlResp>::join(&mut self.sq.m_ctl, &mut self.switch.s_resp[0]);
+        self.again.ctl.next = self.switch.m_req[0].data.val();
+        self.again.ctl_valid.next = self.switch.m_req[0].valid.val();
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[1], &mut self.rq.s_ctl);
         MsgSrc::<CtlResp>::join(&mut self.rq.m_ctl, &mut self.switch.s_resp[1]);
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[2], &mut self.req_ctx.s_ctl);
@@ -266,7 +277,9 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<CtlResp>::join(&mut self.keys.m_ctl, &mut self.switch.s_resp[7]);
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[8], &mut self.stats.s_ctl);
         MsgSrc::<CtlResp>::join(&mut self.stats.m_ctl, &mut self.switch.s_resp[8]);
-        self.resp.barrier.next = self.admin.barrier.val();
+        // Answers to the requester first, then what the responder has: both are in order behind the barrier.
+        self.req_rx.barrier.next = self.admin.barrier.val();
+        self.resp.barrier.next = self.req_rx.barrier_done.val();
         self.reply.barrier.next = self.complete.barrier_done.val();
         self.admin.barrier_done.next = self.reply.barrier_done.val();
         self.dma_rd.quiesce.next = self.admin.quiesce_rd.val();
@@ -301,6 +314,14 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<TrackWrite>::join(&mut self.req_tx.m_track, &mut self.tracker.s_write);
         MsgSrc::<TrackRead>::join(&mut self.req_rx.m_track, &mut self.tracker.s_read);
         MsgSrc::<TrackEntry>::join(&mut self.tracker.m_entry, &mut self.req_rx.s_track);
+
+        MsgSrc::<WqeAgain>::join(&mut self.req_rx.m_again, &mut self.again.s_want);
+        MsgSrc::<WqeHandle>::join(&mut self.again.m_handle, &mut self.req_rx.s_again);
+        MsgSrc::<PlaceOp>::join(&mut self.req_rx.m_place, &mut self.place.s_answer);
+        MsgSrc::<WqeRead>::join(&mut self.place.m_again, &mut self.again.s_read);
+        MsgSrc::<WqeData>::join(&mut self.again.m_read, &mut self.place.s_again);
+        MsgSrc::<WqeFree>::join(&mut self.place.m_again_free, &mut self.again.s_free);
+        MsgSrc::<ReadDone>::join(&mut self.complete.m_read, &mut self.req_rx.s_placed);
 
         // Packets out
         MsgSrc::<MrReq>::join(&mut self.gather.m_mr, &mut self.keys.s_req[0]);
@@ -401,22 +422,22 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.keys.stat.val()) << 35);
         // req_tx: 3 at 38
         self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 38);
-        // req_rx: 12 at 41
-        self.counted.next = self.counted.val() | (bit_cast::<128, 12>(self.req_rx.stat.val()) << 41);
-        // resp: 13 at 53
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.resp.stat.val()) << 53);
-        // place: 2 at 66
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 66);
-        // complete: 5 at 68
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.complete.stat.val()) << 68);
-        // ackgen: 4 at 73
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 73);
-        // egress: 2 at 77
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 77);
-        // rx: 8 at 79
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 79);
-        // reply: 5 at 87
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 87);
+        // req_rx: 13 at 41
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 41);
+        // resp: 13 at 54
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.resp.stat.val()) << 54);
+        // place: 2 at 67
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 67);
+        // complete: 5 at 69
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.complete.stat.val()) << 69);
+        // ackgen: 4 at 74
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 74);
+        // egress: 2 at 78
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 78);
+        // rx: 8 at 80
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 80);
+        // reply: 5 at 88
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 88);
         self.stats.inc.next = self.counted.val();
     }
 }
@@ -429,7 +450,7 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 3 | 1 << 16 | chaos << 17]
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18]
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.

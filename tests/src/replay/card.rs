@@ -6,7 +6,7 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{RtrAttr, RtsAttr};
-use ferric_driver::{CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{AtomicOp, AtomicRequest, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -55,10 +55,10 @@ impl CardEndpoint {
         let mut qp = own.create_qp(&QpConfig { max_send: setup.depth, max_recv: setup.depth, ..Default::default() }, &cq, &cq)?;
         qp.to_init(setup.access)?;
         let rtr = RtrAttr {
-            mtu: setup.mtu, dest_qpn: setup.peer_qpn, rq_psn: setup.rq_psn, min_rnr_timer: setup.min_rnr_timer, path: Some(setup.path),
+            mtu: setup.mtu, dest_qpn: setup.peer_qpn, rq_psn: setup.rq_psn, min_rnr_timer: setup.min_rnr_timer, max_dest_rd_atomic: 16, path: Some(setup.path),
         };
         qp.to_rtr(setup.access, &rtr)?;
-        qp.to_rts(&RtsAttr { sq_psn: setup.sq_psn, timeout: setup.timeout, retry_cnt: setup.retry_cnt, rnr_retry: setup.rnr_retry })?;
+        qp.to_rts(&RtsAttr { sq_psn: setup.sq_psn, timeout: setup.timeout, retry_cnt: setup.retry_cnt, rnr_retry: setup.rnr_retry, max_rd_atomic: 16 })?;
         Ok(Self { qp, regions: Vec::new(), cq, _eq: eq, own, other, frames: Vec::new(), world })
     }
 
@@ -102,7 +102,7 @@ impl Endpoint for CardEndpoint {
         self.qp.qpn()
     }
     fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write)
+        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
     }
     fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
         let pd = if spec.domain == Domain::Own { &self.own } else { &self.other };
@@ -121,6 +121,19 @@ impl Endpoint for CardEndpoint {
         mr.to_vec(slack + offset, len)
     }
     fn post_send(&mut self, post: &Post) -> Result<()> {
+        let sges = self.entries(post.id, post.local);
+        let (wr_id, (remote_addr, rkey)) = (post.id, post.remote);
+        let op = match post.kind {
+            Kind::ReadRequest => {
+                return Ok(self.qp.post_read(&ReadRequest { wr_id, sges: &sges, remote_addr, rkey, signaled: true, fence: false })?);
+            }
+            Kind::CompareSwap => Some(AtomicOp::CompareSwap { swap: post.operands.0, compare: post.operands.1 }),
+            Kind::FetchAdd => Some(AtomicOp::FetchAdd(post.operands.0)),
+            _ => None,
+        };
+        if let Some(op) = op {
+            return Ok(self.qp.post_atomic(&AtomicRequest { wr_id, op, sges: &sges, remote_addr, rkey, signaled: true, fence: false })?);
+        }
         let opcode = match (post.kind, post.imm) {
             (Kind::Send, None) => WrOpcode::Send,
             (Kind::Send, Some(_)) => WrOpcode::SendImm,
@@ -128,9 +141,8 @@ impl Endpoint for CardEndpoint {
             (Kind::Write, Some(_)) => WrOpcode::WriteImm,
             (kind, _) => return Err(Error::Endpoint(format!("{} is not implemented by the card", kind.name()))),
         };
-        let sges = self.entries(post.id, post.local);
         let request = SendRequest {
-            wr_id: post.id, opcode, payload: Payload::Sges(&sges), remote_addr: post.remote.0, rkey: post.remote.1, imm: post.imm.unwrap_or(0),
+            wr_id, opcode, payload: Payload::Sges(&sges), remote_addr, rkey, imm: post.imm.unwrap_or(0),
             signaled: true, solicited: post.solicited,
         };
         Ok(self.qp.post_send(&request)?)

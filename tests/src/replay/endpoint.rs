@@ -100,8 +100,10 @@ pub struct Slice {
 pub struct Post {
     /// Number given back in the completion.
     pub id: u64,
-    /// Operation: Send, Write or ReadRequest.
+    /// Operation: Send, Write, ReadRequest or an atomic.
     pub kind: Kind,
+    /// Of an atomic: swap value or addend, and compare value.
+    pub operands: (u64, u64),
     /// Immediate data.
     pub imm: Option<u32>,
     /// Ask for a solicited event.

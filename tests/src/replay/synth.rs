@@ -151,7 +151,7 @@ impl<'a> Play<'a> {
         let s = self.scenario.steps[n];
         let local = (s.len > 0).then_some(Slice { region: self.buffers[0], offset: n, len: s.len });
         let remote = (self.buffers[1].addr + s.offset, self.buffers[1].key ^ s.key);
-        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, imm: s.imm, solicited: s.imm.is_some(), local, remote })
+        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, operands: (0, 0), imm: s.imm, solicited: s.imm.is_some(), local, remote })
     }
 
     fn receives(&mut self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Send queues: doorbells, scheduler and burst fetch. See README.md.
 
+pub mod again;
 mod fetch;
 mod sched;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{AckOp, CqeReq, DoneOp, QpError, WrDone};
+use crate::msg::{AckOp, CqeReq, DoneOp, QpError, ReadDone, WrDone};
 use crate::prim::ram::Ram;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
@@ -39,6 +39,8 @@ pub struct Complete<const LQ: usize> {
     pub m_cqe: MsgSrc<CqeReq>,
     pub m_ack: MsgSrc<AckOp>,
     pub m_error: MsgSrc<QpError>,
+    /// To req_rx: answers to its READs and atomics.
+    pub m_read: MsgSrc<ReadDone>,
     /// Pulse: a barrier has arrived here.
     pub barrier_done: Signal<Out, Bit>,
     /// One pulse per event, see [`STATS`].
@@ -57,10 +59,13 @@ pub struct Complete<const LQ: usize> {
     ack_busy: DFF<Bit>,
     error: DFF<QpError>,
     error_busy: DFF<Bit>,
+    read: DFF<ReadDone>,
+    read_busy: DFF<Bit>,
     barrier: DFF<Bit>,
     events: DFF<Bits<5>>,
     qpn: Signal<Local, Bits<24>>,
     reads: Signal<Local, Bit>,
+    answer: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
     same: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
@@ -75,7 +80,7 @@ pub struct Complete<const LQ: usize> {
 impl<const LQ: usize> Logic for Complete<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, left, broken, cqe, cqe_busy, ack, ack_due, ack_busy, error, error_busy);
+        dff_setup!(self, clock, state, left, broken, cqe, cqe_busy, ack, ack_due, ack_busy, error, error_busy, read, read_busy);
         dff_setup!(self, clock, barrier, events);
         clock!(self, clock, dones, replies, marks);
         self.dones.reset.next = self.reset.val();
@@ -104,6 +109,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         if self.m_error.ready.val() {
             self.error_busy.d.next = false;
         }
+        self.m_read.data.next = self.read.q.val();
+        self.m_read.valid.next = self.read_busy.q.val();
+        if self.m_read.ready.val() {
+            self.read_busy.d.next = false;
+        }
         self.barrier_done.next = self.barrier.q.val();
         self.barrier.d.next = false;
         self.stat.next = self.events.q.val();
@@ -118,6 +128,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_en.next = false;
         self.same.next =
             self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
+        self.answer.next = self.dones.m.data.val().kind == 7;
         self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
@@ -135,6 +146,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         if self.status.val() == 1 {
             self.nak.next = bits::<8>(0x61);
             self.cause.next = bits::<8>(1);
+        } else if self.status.val() == 3 {
+            self.cause.next = bits::<8>(7);
         } else if (self.status.val() >= 9) & (self.status.val() != 14) {
             self.cause.next = bits::<8>(4);
             if !self.dones.m.data.val().access_local {
@@ -145,7 +158,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cause.next = bits::<8>(11);
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
-        self.go.next = !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val();
+        self.go.next =
+            !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
 
         if self.go.val() {
             self.cqe.d.next.cqn = self.dones.m.data.val().rcqn;
@@ -201,6 +215,12 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     self.ack.d.next.msn = self.dones.m.data.val().msn - 1;
                 }
             }
+            self.read.d.next.qpn = self.dones.m.data.val().qpn;
+            self.read.d.next.psn = self.dones.m.data.val().psn;
+            self.read.d.next.status = bits::<8>(0);
+            if self.failing.val() {
+                self.read.d.next.status = self.cause.val();
+            }
             self.error.d.next.qpn = self.dones.m.data.val().qpn;
             self.error.d.next.epoch = self.dones.m.data.val().epoch;
             self.error.d.next.side = true;
@@ -234,8 +254,16 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     self.barrier.d.next = self.dones.m.data.val().kind == 4;
                     self.cqe_busy.d.next = self.wanted.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
                     self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
-                    self.error_busy.d.next = self.failing.val();
-                    if self.failing.val() {
+                    self.error_busy.d.next = self.failing.val() & !self.answer.val();
+                    self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done);
+                    if self.answer.val() {
+                        // The requester tells and counts what became of its request.
+                        self.ack_due.d.next = false;
+                        self.events.d.next = bits::<5>(0);
+                        if self.broken.q.val() {
+                            self.events.d.next = bits::<5>(0x10);
+                        }
+                    } else if self.failing.val() {
                         // Syndrome 0: a transport without acknowledges.
                         self.ack_due.d.next = self.dones.m.data.val().syndrome != 0;
                         self.marks.write_en.next = true;
@@ -268,6 +296,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack_due.d.next = false;
             self.ack_busy.d.next = false;
             self.error_busy.d.next = false;
+            self.read_busy.d.next = false;
         }
     }
 }

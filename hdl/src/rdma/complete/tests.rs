@@ -13,6 +13,7 @@ struct Golden {
     cqes: Vec<Msg>,
     acks: Vec<Msg>,
     errors: Vec<Msg>,
+    reads: Vec<Msg>,
     barriers: u32,
 }
 
@@ -20,6 +21,7 @@ struct Golden {
 fn verdict(status: u128, local: bool) -> (u128, u128) {
     match (status, local) {
         (1, _) => (1, 1),
+        (3, _) => (3, 7),
         (0 | 2, _) => (3, 19),
         (14, true) => (3, 19),
         (14, false) => (3, 11),
@@ -34,6 +36,14 @@ impl Golden {
         let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).copied();
         if kind == 4 {
             self.barriers += 1;
+            return;
+        }
+        if kind == 7 {
+            let failing = op["status"] != 0 || broken;
+            if failing || op["done"] == 1 {
+                let status = if failing { verdict(op["status"], true).1 } else { 0 };
+                self.reads.push([("qpn", op["qpn"]), ("psn", op["psn"]), ("status", status)].into());
+            }
             return;
         }
         let reads = kind == 5 || kind == 6;
@@ -87,14 +97,14 @@ fn same(what: &str, layout: &Fields, got: &Sink, want: &[Msg]) {
 
 fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
     let mut words = rng.words(layout.width());
-    let kind = [0, 1, 1, 2, 2, 2, 3, 4, 5, 6][rng.below(10) as usize];
+    let kind = [0, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7, 7][rng.below(12) as usize];
     let reads = kind == 5 || kind == 6;
-    let data = kind == 1 || kind == 2 || reads;
+    let data = kind == 1 || kind == 2 || kind == 7 || reads;
     let failed = data && rng.percent(5);
-    let local = kind == 2;
+    let local = kind == 2 || kind == 7;
     let status = match (failed, local) {
         (false, _) => 0,
-        (true, true) => [1, 2, 9, 12, 14][rng.below(5) as usize],
+        (true, true) => [1, 2, if kind == 7 { 3 } else { 9 }, 12, 14][rng.below(5) as usize],
         (true, false) => rng.range(9, 14),
     };
     let fields = [
@@ -105,7 +115,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("status", status),
         ("access_local", local.into()),
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
-        ("cqe", u64::from(kind > 1 && !reads)),
+        ("cqe", u64::from(kind > 1 && kind < 5)),
         ("opcode", rng.range(5, 6)),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
@@ -121,7 +131,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
 fn stream(name: &str, stall: u32, count: u64, errors: u32) -> u64 {
     let mut tb = Tb::new(name, Complete::<4>::default());
     let (s_done, s_wr) = (tb.source("s_done", stall), tb.source("s_wr", stall));
-    let (m_cqe, m_ack, m_error) = (tb.sink("m_cqe", stall), tb.sink("m_ack", stall), tb.sink("m_error", stall));
+    let (m_cqe, m_ack, m_error, m_read) = (tb.sink("m_cqe", stall), tb.sink("m_ack", stall), tb.sink("m_error", stall), tb.sink("m_read", stall));
     let (layout, reply) = (Fields::of::<DoneOp>(), Fields::of::<WrDone>());
     let (mut golden, mut replies, mut writes) = (Golden::default(), Vec::new(), 0);
     // Messages sent so far when an acknowledge with this count may go: the order between the two ports.
@@ -142,13 +152,14 @@ fn stream(name: &str, stall: u32, count: u64, errors: u32) -> u64 {
             sent += 1;
         }
         barriers += tb.get("barrier_done") as u32;
-        m_cqe.len() == golden.cqes.len() && m_ack.len() == golden.acks.len() && barriers == golden.barriers
+        m_cqe.len() == golden.cqes.len() && m_ack.len() == golden.acks.len() && barriers == golden.barriers && m_read.len() == golden.reads.len()
     });
     let spent = tb.cycles() - start;
     tb.run(50);
     same("completion", &Fields::of::<CqeReq>(), &m_cqe, &golden.cqes);
     same("acknowledge", &Fields::of::<AckOp>(), &m_ack, &golden.acks);
     same("error", &Fields::of::<QpError>(), &m_error, &golden.errors);
+    same("placed answer", &Fields::of::<ReadDone>(), &m_read, &golden.reads);
     assert_eq!(s_wr.pending(), 0);
     spent
 }

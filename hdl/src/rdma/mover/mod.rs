@@ -22,6 +22,9 @@ pub struct Job {
     pub early: Bit,
     /// After the last beat in, bytes are left for one more beat out.
     pub extra: Bit,
+    /// The only beat in is `data`, not one of the cell buffer.
+    pub direct: Bit,
+    pub data: Bits<64>,
 }
 
 /// The mover.
@@ -80,6 +83,8 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     emit: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
+    direct: Signal<Local, Bit>,
+    in_last: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {
@@ -123,11 +128,16 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         self.jobs.s.data.next.end = (self.out_end.val() & self.lanes.val()) + 1;
         self.jobs.s.data.next.early = self.early.val();
         self.jobs.s.data.next.extra = self.early.val() == self.same_beats.val();
+        self.jobs.s.data.next.direct = self.s_move.data.val().direct;
+        self.jobs.s.data.next.data = self.s_move.data.val().data;
         self.jobs.s.valid.next = self.take.val() & self.moves.val();
         if self.free.val() {
             self.reading.d.next.handle = self.s_move.data.val().handle;
             self.reading.d.next.off = self.s_move.data.val().off;
             self.reading.d.next.len = bit_cast::<14, 13>(self.s_move.data.val().len);
+            if self.s_move.data.val().direct {
+                self.reading.d.next.len = bits::<14>(0);
+            }
             self.reading.d.next.free = self.s_move.data.val().free;
             self.writing.d.next.iova = self.s_move.data.val().iova;
             self.writing.d.next.function = self.s_move.data.val().function;
@@ -136,17 +146,22 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         }
         if self.take.val() {
             self.cmd_busy.d.next = self.moves.val();
-            self.cell_busy.d.next = self.moves.val() | self.s_move.data.val().free;
+            self.cell_busy.d.next = (self.moves.val() & !self.s_move.data.val().direct) | self.s_move.data.val().free;
         }
 
         // Data, first stage: each step rotates one beat in, or makes room for the extra beat out.
+        self.direct.next = self.jobs.m.data.val().direct;
+        self.in_last.next = self.direct.val() | self.s_cell.last.val();
         self.advance.next = !self.turned_valid.q.val() | !self.turned_emit.q.val() | self.out.s.ready.val();
         self.step.next =
-            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.s_cell.valid.val());
-        self.s_cell.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val();
+            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.direct.val() | self.s_cell.valid.val());
+        self.s_cell.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val() & !self.direct.val();
         self.rotate.x.next = self.s_cell.data.val();
+        if self.direct.val() {
+            self.rotate.x.next = bit_cast::<W, 64>(self.jobs.m.data.val().data);
+        }
         self.rotate.n.next = bit_cast::<LK, 6>(self.jobs.m.data.val().shift);
-        self.ended.next = self.extra.q.val() | (self.s_cell.last.val() & !self.jobs.m.data.val().extra);
+        self.ended.next = self.extra.q.val() | (self.in_last.val() & !self.jobs.m.data.val().extra);
         self.emit.next = self.extra.q.val() | !(self.fresh.q.val() & self.jobs.m.data.val().early);
         self.jobs.m.ready.next = self.step.val() & self.ended.val();
         if self.advance.val() {
@@ -167,7 +182,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         if self.step.val() {
             self.fresh.d.next = self.ended.val();
             self.unsent.d.next = self.ended.val() | (self.unsent.q.val() & !self.emit.val());
-            self.extra.d.next = self.s_cell.last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
+            self.extra.d.next = self.in_last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
         }
 
         // Second stage: lanes below the shift come from the beat before.

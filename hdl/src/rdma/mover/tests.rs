@@ -9,6 +9,8 @@ struct Move {
     len: usize,
     iova: u64,
     free: bool,
+    /// The bytes come with the order.
+    direct: bool,
 }
 
 /// Runs `moves`, playing the cell buffer; returns the cycles from first to last beat out.
@@ -27,21 +29,26 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, stall: u32, 
             ("iova", m.iova.into()),
             ("function", handle as u128 ^ 0x5a5),
             ("free", m.free.into()),
+            ("direct", m.direct.into()),
+            ("data", if m.direct { m.frame.iter().rev().fold(0, |a, b| a << 8 | u128::from(*b)) } else { tb.rng().next_u64().into() }),
         ]));
     }
     let (mut reads, mut first, mut last) = (0, 0, 0);
+    // What the cell buffer is asked for.
+    let asked: Vec<usize> = (0..moves.len()).filter(|n| !moves[*n].direct || moves[*n].free).collect();
     let beats: usize = moves.iter().filter(|m| m.len > 0).map(|m| (m.iova as usize % K + m.len).div_ceil(K)).sum();
     tb.run_until(200_000, |tb| {
         while let Some(words) = m_cell.pop() {
             let handle = read.get(&words, "handle") as usize;
-            assert_eq!(handle, reads, "frames are read in order");
+            assert_eq!(handle, asked[reads], "frames are read in order");
             reads += 1;
             let m = &moves[handle];
-            assert_eq!((read.get(&words, "off"), read.get(&words, "len")), (m.off as u128, m.len as u128));
+            let wanted = if m.direct { 0 } else { m.len };
+            assert_eq!((read.get(&words, "off"), read.get(&words, "len")), (m.off as u128, wanted as u128));
             assert_eq!(read.get(&words, "free") == 1, m.free);
             // Aligned beats; lanes outside the payload are noise.
             let lane = m.off % K;
-            let count = if m.len == 0 { 0 } else { (lane + m.len).div_ceil(K) };
+            let count = if wanted == 0 { 0 } else { (lane + m.len).div_ceil(K) };
             for beat in 0..count {
                 let data: Vec<u32> = (0..K / 4)
                     .map(|w| {
@@ -61,7 +68,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, stall: u32, 
             first = tb.cycles();
         }
         last = tb.cycles();
-        m_data.beats() == beats && reads == moves.len()
+        m_data.beats() == beats && reads == asked.len()
     });
     for (handle, m) in moves.iter().enumerate().filter(|(_, m)| m.len > 0) {
         let words = m_cmd.pop().expect("one command per move");
@@ -89,6 +96,11 @@ fn random_moves<const K: usize>(tb: &mut Tb) -> Vec<Move> {
     (0..150)
         .map(|_| {
             let rng = tb.rng();
+            if rng.percent(20) {
+                let len = rng.range(1, 8) as usize;
+                let at = rng.below(4096 - 8);
+                return Move { frame: rng.bytes(len), off: 0, len, iova: (rng.below(1 << 40) << 12) + at, free: rng.percent(10), direct: true };
+            }
             let off = rng.range(0, 130) as usize;
             let page = rng.below(1 << 40) << 12;
             let at = if rng.percent(30) { 0 } else { rng.below(4096) };
@@ -98,7 +110,7 @@ fn random_moves<const K: usize>(tb: &mut Tb) -> Vec<Move> {
                 _ => (4096 - at).min(600),
             };
             let len = if rng.percent(10) { 0 } else { rng.range(1, most) as usize };
-            Move { frame: rng.bytes(off + len), off, len, iova: page + at, free: len == 0 || rng.percent(50) }
+            Move { frame: rng.bytes(off + len), off, len, iova: page + at, free: len == 0 || rng.percent(50), direct: false }
         })
         .collect()
 }
@@ -116,7 +128,7 @@ fn every_byte_arrives_w512() {
 #[test]
 fn full_packets_take_seventeen_cycles() {
     let fill = |_: &mut Tb| {
-        let packet = |n: u64| Move { frame: vec![n as u8; 54 + 1024], off: 54, len: 1024, iova: n << 12, free: true };
+        let packet = |n: u64| Move { frame: vec![n as u8; 54 + 1024], off: 54, len: 1024, iova: n << 12, free: true, direct: false };
         (0..50).map(packet).collect()
     };
     let cycles = run::<512, 64, 6>("mover512", 0, fill);

@@ -40,6 +40,11 @@ pub struct Place<const LQ: usize> {
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
+    /// Answers to our READs and atomics (kind 7, or 0), and the send work requests they are placed by.
+    pub s_answer: MsgSink<PlaceOp>,
+    pub m_again: MsgSrc<WqeRead>,
+    pub s_again: MsgSink<WqeData>,
+    pub m_again_free: MsgSrc<WqeFree>,
     pub m_move: MsgSrc<MoveOp>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
@@ -65,6 +70,10 @@ pub struct Place<const LQ: usize> {
     /// Orders that move payload, orders that only want a key check, both.
     moves: Signal<Local, Bit>,
     reads: Signal<Local, Bit>,
+    answer: Signal<Local, Bit>,
+    direct: Signal<Local, Bit>,
+    off: Signal<Local, Bits<14>>,
+    turned: Signal<Local, Bits<64>>,
     data_op: Signal<Local, Bit>,
     hushed: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
@@ -89,6 +98,10 @@ impl<const LQ: usize> Logic for Place<LQ> {
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
+        MsgSink::<PlaceOp>::link(&mut self.s_answer, &mut self.walk.s_answer);
+        MsgSrc::<WqeRead>::link(&mut self.m_again, &mut self.walk.m_again);
+        MsgSink::<WqeData>::link(&mut self.s_again, &mut self.walk.s_again);
+        MsgSrc::<WqeFree>::link(&mut self.m_again_free, &mut self.walk.m_again_free);
         MsgSrc::<PlaceOp>::join(&mut self.walk.m_op, &mut self.orders.s);
         MsgSrc::<Segment>::join(&mut self.walk.m_seg, &mut self.segments.s);
         self.m_move.data.next = self.mover.q.val();
@@ -110,9 +123,11 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
-        self.moves.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2);
+        self.answer.next = self.orders.m.data.val().kind == 7;
+        self.moves.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2) | self.answer.val();
         self.reads.next = (self.orders.m.data.val().kind == 5) | (self.orders.m.data.val().kind == 6);
-        self.data_op.next = self.moves.val() | self.reads.val();
+        // Answers belong to the requester: another life, other failures.
+        self.data_op.next = (self.moves.val() & !self.answer.val()) | self.reads.val();
         // Flushes and barriers are not stopped by a mark.
         self.poisoned.next = self.marks.read_data.val().set
             & self.same.val()
@@ -154,7 +169,13 @@ impl<const LQ: usize> Logic for Place<LQ> {
         // A failure sets the mark; a new life of the queue pair wipes that of an earlier one.
         self.marks.write_data.next.set = self.failing.val();
         self.marks.write_en.next = self.finish.val()
+            & !self.answer.val()
             & (self.failing.val() | (self.marks.read_data.val().set & !self.same.val() & self.data_op.val()));
+
+        // An atomic's answer comes with its order.
+        self.direct.next = self.answer.val() & (self.orders.m.data.val().opcode == 0x12);
+        self.off.next = self.segments.m.data.val().off;
+        self.turned.next = self.orders.m.data.val().operand >> (bit_cast::<64, 3>(self.off.val().get_bits::<3>(0)) << 3);
 
         if self.state.q.val() == State::Idle {
             self.failed.d.next = false;
@@ -173,8 +194,11 @@ impl<const LQ: usize> Logic for Place<LQ> {
             }
             self.mover.d.next.iova = self.s_mr.data.val().iova;
             self.mover.d.next.function = self.orders.m.data.val().function;
-            self.mover.d.next.direct = false;
-            self.mover.d.next.data = bits::<64>(0);
+            self.mover.d.next.direct = self.direct.val();
+            self.mover.d.next.data = self.turned.val();
+            if self.direct.val() {
+                self.mover.d.next.off = bits::<14>(0);
+            }
             self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
         }
         if self.ready.val() {
@@ -202,7 +226,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.kind = self.orders.m.data.val().kind;
             self.done.d.next.writes = self.writes_now.val();
             self.done.d.next.status = self.status_now.val();
-            self.done.d.next.access_local = self.orders.m.data.val().kind == 2;
+            self.done.d.next.access_local = (self.orders.m.data.val().kind == 2) | self.answer.val();
             self.done.d.next.done = self.orders.m.data.val().done;
             self.done.d.next.cqe = self.orders.m.data.val().cqe;
             self.done.d.next.rcqn = self.orders.m.data.val().rcqn;

@@ -22,6 +22,12 @@ struct Bench {
     wqe: Sink,
     wqe_answer: Source,
     free: Sink,
+    answer: Source,
+    again: Sink,
+    again_answer: Source,
+    again_free: Sink,
+    /// Send requests by buffer: length of the message, operands in front of the entries, entries.
+    sends: BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>,
     moves: Sink,
     /// Receive requests by buffer: entries, or none when the fetch failed.
     buffers: BTreeMap<u32, Option<Vec<Sge>>>,
@@ -46,6 +52,11 @@ impl Bench {
             wqe: tb.sink("m_wqe", stall),
             wqe_answer: tb.source("s_wqe", stall),
             free: tb.sink("m_free", stall),
+            answer: tb.source("s_answer", stall),
+            again: tb.sink("m_again", stall),
+            again_answer: tb.source("s_again", stall),
+            again_free: tb.sink("m_again_free", stall),
+            sends: BTreeMap::new(),
             moves: tb.sink("m_move", stall),
             tb,
             buffers: BTreeMap::new(),
@@ -66,6 +77,21 @@ impl Bench {
         }
         while self.waiting.front().is_some_and(|(at, _)| *at <= now) {
             self.mr_answer.push(self.waiting.pop_front().expect("just seen").1);
+        }
+        if let Some(words) = self.again.pop() {
+            let read = Fields::of::<WqeRead>();
+            let (handle, granule) = (read.get(&words, "handle") as u32, read.get(&words, "granule") as usize);
+            let send = &self.sends[&handle];
+            let data = send.as_ref().map(|(length, operands, list)| match granule {
+                0 => (list.len() as u128) << 16 | 0xff00_00aa,
+                1 => u128::from(*length) << 96 | 0x1234,
+                n => {
+                    let sge = &list[n - 2 - usize::from(*operands)];
+                    u128::from(sge.lkey) << 96 | u128::from(sge.length) << 64 | u128::from(sge.addr)
+                }
+            });
+            let answer = [("data", data.unwrap_or(7)), ("err", data.is_none().into())];
+            self.again_answer.push(Fields::of::<WqeData>().pack(&answer));
         }
         if let Some(words) = self.wqe.pop() {
             let read = Fields::of::<WqeRead>();
@@ -111,10 +137,26 @@ struct Golden {
     moves: Vec<Msg>,
     dones: Vec<Msg>,
     frees: Vec<u128>,
+    again_frees: Vec<u128>,
 }
 
 impl Golden {
-    fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>) {
+    /// Where the bytes of an answer go, or why not.
+    fn list(&self, op: &Msg, sends: &BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>) -> (Vec<(u32, u64, u64)>, u128) {
+        let (len, done) = (op["pay_len"] as u64, op["done"] == 1);
+        if len == 0 && !done {
+            return (Vec::new(), 0);
+        }
+        let Some((length, _, list)) = &sends[&(op["rq_handle"] as u32)] else { return (Vec::new(), 2) };
+        let end = op["msg_off"] as u64 + len;
+        if done && end != u64::from(*length) || !done && end >= u64::from(*length) {
+            return (Vec::new(), 3);
+        }
+        let (segments, fits) = scatter(list, op["msg_off"] as u64, len);
+        (segments, u128::from(!fits))
+    }
+
+    fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>, sends: &BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>) {
         let kind = op["kind"];
         let reads = kind == 5 || kind == 6;
         let poisoned = (kind < 3 || reads) && self.marks.get(&op["qpn"]) == Some(&op["epoch"]);
@@ -124,6 +166,7 @@ impl Golden {
         let len = op["pay_len"] as u64;
         let (segments, mut failure) = match (kind, len) {
             (5 | 6, _) if op["chk_len"] != 0 => (vec![(op["key"] as u32, op["va"] as u64, 0)], 0),
+            (7, _) => self.list(op, sends),
             (_, 0) | (0, _) | (3.., _) => (Vec::new(), 0),
             (1, _) => (scatter(&[Sge { addr: op["va"] as u64, length: len as u32, lkey: op["key"] as u32 }], 0, len).0, 0),
             _ => match &buffers[&(op["rq_handle"] as u32)] {
@@ -143,7 +186,7 @@ impl Golden {
                 ("chk_len", chk_len),
                 ("pd", op["pd"]),
                 ("function", op["function"]),
-                ("access", [0, 4, 2, 0, 0, 8, 16, 0][kind as usize]),
+                ("access", [0, 4, 2, 0, 0, 8, 16, 2][kind as usize]),
             ]));
             let (iova, bad) = translate(*key, *va);
             if bad != 0 && status == 0 {
@@ -152,14 +195,20 @@ impl Golden {
             let last = n + 1 == segments.len() && failure == 0;
             if status == 0 && !poisoned && !reads {
                 writes += 1;
-                self.moves.push(BTreeMap::from([
+                let direct = kind == 7 && op["opcode"] == 0x12;
+                let mut step = BTreeMap::from([
                     ("handle", op["handle"]),
-                    ("off", off),
+                    ("direct", direct.into()),
+                    ("off", if direct { 0 } else { off }),
                     ("len", (*size).into()),
                     ("iova", iova.into()),
                     ("function", op["function"]),
                     ("free", u128::from(last && op["has_frame"] == 1)),
-                ]));
+                ]);
+                if direct {
+                    step.insert("data", op["operand"] >> (8 * off));
+                }
+                self.moves.push(step);
             } else if last && op["has_frame"] == 1 {
                 self.moves.push(BTreeMap::from([("handle", op["handle"]), ("len", 0), ("free", 1)]));
             }
@@ -172,14 +221,14 @@ impl Golden {
             failure = status;
         }
         if op["free_rq"] == 1 {
-            self.frees.push(op["rq_handle"]);
+            if kind == 7 { &mut self.again_frees } else { &mut self.frees }.push(op["rq_handle"]);
         }
         let hushed = reads && op["again"] == 1 && failure != 0;
         if hushed {
             failure = 0;
         }
         let failed = failure != 0 && !poisoned;
-        if failed {
+        if failed && kind != 7 {
             self.marks.insert(op["qpn"], op["epoch"]);
         }
         let mut done = op.clone();
@@ -187,7 +236,7 @@ impl Golden {
         done.insert("writes", writes);
         done.insert("status", if poisoned { 0 } else { failure });
         done.insert("fatal", op["fatal"] | u128::from(failed));
-        done.insert("access_local", u128::from(kind == 2));
+        done.insert("access_local", u128::from(kind == 2 || kind == 7));
         if let (6, [(key, va, _)]) = (kind, &segments[..]) {
             done.insert("va", translate(*key, *va).0.into());
         } else if kind == 6 {
@@ -221,9 +270,9 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
         for (name, value) in op {
             layout.set(&mut words, name, *value);
         }
-        bench.op.push(words.clone());
         let full: Msg = PlaceOp::FIELDS.iter().map(|(name, _)| (*name, layout.get(&words, name))).collect();
-        golden.order(&full, &bench.buffers);
+        if op["kind"] == 7 { &bench.answer } else { &bench.op }.push(words);
+        golden.order(&full, &bench.buffers, &bench.sends);
     }
     let start = bench.tb.cycles();
     let mut requests = Vec::new();
@@ -245,12 +294,14 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
     same("done", &Fields::of::<DoneOp>(), &bench.done, &golden.dones, seed);
     let frees: Vec<Msg> = golden.frees.iter().map(|handle| BTreeMap::from([("handle", *handle)])).collect();
     same("free", &Fields::of::<WqeFree>(), &bench.free, &frees, seed);
-    (golden.moves, golden.dones, golden.requests, golden.frees) = Default::default();
+    let frees: Vec<Msg> = golden.again_frees.iter().map(|handle| BTreeMap::from([("handle", *handle)])).collect();
+    same("free of a send", &Fields::of::<WqeFree>(), &bench.again_free, &frees, seed);
+    (golden.moves, golden.dones, golden.requests, golden.frees, golden.again_frees) = Default::default();
     spent
 }
 
 fn golden() -> Golden {
-    Golden { marks: BTreeMap::new(), requests: vec![], moves: vec![], dones: vec![], frees: vec![] }
+    Golden { marks: BTreeMap::new(), requests: vec![], moves: vec![], dones: vec![], frees: vec![], again_frees: vec![] }
 }
 
 fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
@@ -349,4 +400,87 @@ fn a_small_write_takes_few_cycles() {
     let orders: Vec<Msg> = (0..100).map(|n| plain_write(n % 16, 3)).collect();
     let cycles = check(&mut bench, &orders, &mut golden());
     assert!(cycles <= 220, "{cycles} cycles for 100 small writes");
+}
+
+/// Answers to READs and atomics: whole and broken ones, requests that take turns, buffers given back early.
+fn random_answers(bench: &mut Bench, count: usize) -> Vec<Msg> {
+    bench.sends.clear();
+    // Of each buffer: bytes answered so far.
+    let mut orders = Vec::new();
+    let mut at = BTreeMap::<u32, u64>::new();
+    for handle in 0..16 {
+        let rng = bench.tb.rng();
+        let atomic = rng.percent(25);
+        let entry = |rng: &mut crate::tb::Rng| {
+            let length = if atomic { rng.below(6) as u32 } else { [0, 1, 100, 4096, 9000][rng.below(5) as usize] };
+            let lkey = if rng.percent(3) { 0xf000_0000 | rng.range(1, 6) as u32 } else { rng.next_u32() >> 4 };
+            Sge { addr: rng.next_u64() >> rng.below(50), length, lkey }
+        };
+        let mut list: Vec<Sge> = (0..rng.below(8)).map(|_| entry(rng)).collect();
+        if rng.percent(10) {
+            list = (0..if atomic { 29 } else { 30 }).map(|_| entry(rng)).collect();
+        }
+        let sum: u32 = list.iter().map(|sge| sge.length).sum();
+        // Longer than its entries now and then.
+        let length = if atomic { 8 } else { sum + u32::from(rng.percent(10)) };
+        bench.sends.insert(handle, (!rng.percent(5)).then_some((length, atomic, list)));
+    }
+    while orders.len() < count {
+        let rng = bench.tb.rng();
+        let handle = rng.below(16) as u32;
+        let (length, atomic) = bench.sends[&handle].as_ref().map_or((3000, false), |s| (u64::from(s.0), s.1));
+        let offset = at.entry(handle).or_default();
+        // Several packets of one request in a row, mostly.
+        for _ in 0..rng.range(1, 4) {
+            let give = rng.percent(5);
+            let left = length - *offset;
+            let mut pay_len = if atomic { 8 } else { left.min(1024) };
+            let mut done = atomic || left <= 1024;
+            if rng.percent(3) && !atomic {
+                pay_len = (pay_len + 1).min(1024);
+            }
+            if rng.percent(3) {
+                done = !done;
+            }
+            if give {
+                (pay_len, done) = (0, false);
+            }
+            let msg_off = if atomic { 0 } else { *offset };
+            *offset = if done || msg_off + pay_len >= length { 0 } else { msg_off + pay_len };
+            orders.push(BTreeMap::from([
+                ("kind", 7), ("qpn", handle.into()), ("epoch", 3), ("has_frame", u128::from(!atomic && !give)), ("pay_len", pay_len.into()),
+                ("pay_off", if atomic { 0 } else { 58 }), ("rq_handle", handle.into()), ("msg_off", msg_off.into()), ("done", done.into()),
+                ("free_rq", u128::from(done || give)), ("opcode", if atomic { 0x12 } else { 0 }), ("fatal", 0), ("again", 0),
+            ]));
+        }
+    }
+    orders
+}
+
+#[test]
+fn answers_are_placed_by_the_list_of_their_request() {
+    let mut bench = Bench::new(30, 8);
+    let mut golden = golden();
+    for _ in 0..8 {
+        let orders = random_answers(&mut bench, 150);
+        check(&mut bench, &orders, &mut golden);
+    }
+}
+
+/// Neither the responder's orders nor the answers starve the other.
+#[test]
+fn both_ports_have_their_turn() {
+    let mut bench = Bench::new(0, 4);
+    let layout = Fields::of::<PlaceOp>();
+    let write: Vec<_> = plain_write(3, 7).into_iter().collect();
+    for _ in 0..200 {
+        bench.op.push(layout.pack(&write));
+        bench.answer.push(layout.pack(&[("kind", 0), ("has_frame", 1)]));
+    }
+    let mut requests = Vec::new();
+    for _ in 0..400 {
+        bench.cycle(&mut requests);
+    }
+    let (orders, answers) = (bench.op.taken(), bench.answer.taken());
+    assert!(orders > 50 && answers > 50 && orders.abs_diff(answers) < 4, "{orders} orders, {answers} answers");
 }

@@ -25,6 +25,9 @@ pub enum State {
     Page,
     Start,
     Head,
+    /// Answers only: the length of the message, and whether the packet fits it.
+    Length,
+    Judge,
     Entry,
     Check,
     Skip,
@@ -41,6 +44,8 @@ pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<PlaceOp>,
+    /// Answers to our READs and atomics.
+    pub s_answer: MsgSink<PlaceOp>,
     /// The same order for the back half, before its segments.
     pub m_op: MsgSrc<PlaceOp>,
     pub m_seg: MsgSrc<Segment>,
@@ -48,6 +53,10 @@ pub struct Walk {
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
+    /// Send work requests: those of answers.
+    pub m_again: MsgSrc<WqeRead>,
+    pub s_again: MsgSink<WqeData>,
+    pub m_again_free: MsgSrc<WqeFree>,
     state: DFF<State>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
@@ -62,6 +71,14 @@ pub struct Walk {
     freed: DFF<Bits<6>>,
     // Where the walk stands in the scatter list; kept between packets of one message.
     known: DFF<Bit>,
+    known_answer: DFF<Bit>,
+    total: DFF<Bits<32>>,
+    reach: DFF<Bits<32>>,
+    resumed: DFF<Bit>,
+    /// An answer is taken next.
+    turn: DFF<Bit>,
+    /// Granules in front of the entries, less one.
+    skipped: DFF<Bits<2>>,
     known_qpn: DFF<Bits<24>>,
     known_handle: DFF<Bits<6>>,
     known_off: DFF<Bits<32>>,
@@ -77,6 +94,13 @@ pub struct Walk {
     room: DFF<Bits<13>>,
     len: DFF<Bits<13>>,
     send: Signal<Local, Bit>,
+    answer: Signal<Local, Bit>,
+    granted: Signal<Local, WqeData>,
+    granted_valid: Signal<Local, Bit>,
+    length: Signal<Local, Bits<32>>,
+    deep: Signal<Local, Bits<8>>,
+    wrong: Signal<Local, Bit>,
+    missing: Signal<Local, Bit>,
     page_off: Signal<Local, Bits<12>>,
     data: Signal<Local, Bits<128>>,
     entry_len: Signal<Local, Bits<32>>,
@@ -102,6 +126,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
+        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
         dff_setup!(self, clock, off, rem, room, len);
         self.m_op.data.next = self.op.q.val();
@@ -121,24 +146,51 @@ impl Logic for Walk {
         }
         self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.m_wqe.valid.next = self.wqe_busy.q.val();
-        if self.m_wqe.ready.val() {
+        self.answer.next = self.op.q.val().kind == 7;
+        self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
+        self.m_again.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
+        self.m_again.data.next.granule = self.granule.q.val();
+        self.m_again.valid.next = self.wqe_busy.q.val() & self.answer.val();
+        if (self.m_wqe.ready.val() & !self.answer.val()) | (self.m_again.ready.val() & self.answer.val()) {
             self.wqe_busy.d.next = false;
         }
         self.m_free.data.next.handle = bit_cast::<7, 6>(self.freed.q.val());
-        self.m_free.valid.next = self.free_busy.q.val();
-        if self.m_free.ready.val() {
+        self.m_free.valid.next = self.free_busy.q.val() & !self.answer.val();
+        self.m_again_free.data.next.handle = bit_cast::<7, 6>(self.freed.q.val());
+        self.m_again_free.valid.next = self.free_busy.q.val() & self.answer.val();
+        if (self.m_free.ready.val() & !self.answer.val()) | (self.m_again_free.ready.val() & self.answer.val()) {
             self.free_busy.d.next = false;
         }
         self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
         self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val();
-        self.s_op.ready.next = self.take.val();
-        self.s_wqe.ready.next = (self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry);
+        // An answer has its turn after an order of the responder, or when there is none.
+        self.s_op.ready.next = self.take.val() & !self.turn.q.val();
+        self.s_answer.ready.next = self.take.val() & self.turn.q.val();
+        if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
+            self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
+        }
+        self.s_wqe.ready.next =
+            ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
+        self.s_again.ready.next = ((self.state.q.val() == State::Head)
+            | (self.state.q.val() == State::Length)
+            | (self.state.q.val() == State::Entry))
+            & self.answer.val();
+        self.granted.next = self.s_wqe.data.val();
+        self.granted_valid.next = self.s_wqe.valid.val();
+        if self.answer.val() {
+            self.granted.next = self.s_again.data.val();
+            self.granted_valid.next = self.s_again.valid.val();
+        }
 
-        self.send.next = self.op.q.val().kind == 2;
+        self.send.next = (self.op.q.val().kind == 2) | self.answer.val();
         self.page_off.next = self.va.q.val().get_bits::<12>(0);
         self.room_now.next = bits::<13>(4096) - bit_cast::<13, 12>(self.page_off.val());
-        self.data.next = self.s_wqe.data.val().data;
+        self.data.next = self.granted.val().data;
+        self.length.next = self.data.val().get_bits::<32>(96);
+        self.deep.next = self.entry.q.val() + bit_cast::<8, 2>(self.skipped.q.val());
+        // The last packet ends the message, the others do not reach its end.
+        self.missing.next = self.reach.q.val() < self.total.q.val();
+        self.wrong.next = (self.op.q.val().done == self.missing.val()) | (self.op.q.val().done & !(self.reach.q.val() == self.total.q.val()));
         self.entry_len.next = self.data.val().get_bits::<32>(64);
         self.next_entry.next = self.entry.q.val() + 1;
         self.left_short.next = self.left.q.val().get_bits::<13>(0);
@@ -211,7 +263,13 @@ impl Logic for Walk {
                     self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.new_room.val());
                     self.rem.d.next = self.s_op.data.val().pay_len - self.new_room.val();
                 }
-                if self.take.val() & self.s_op.valid.val() {
+                if self.take.val() & self.turn.q.val() {
+                    self.op.d.next = self.s_answer.data.val();
+                    self.op_busy.d.next = self.s_answer.valid.val();
+                    if self.s_answer.valid.val() {
+                        self.state.d.next = State::Start;
+                    }
+                } else if self.take.val() & self.s_op.valid.val() {
                     self.op_busy.d.next = true;
                     self.state.d.next = State::Start;
                     if self.straight.val() {
@@ -239,12 +297,23 @@ impl Logic for Walk {
                 self.skip.d.next = self.op.q.val().msg_off;
                 self.status.d.next = bits::<8>(0);
                 self.state.d.next = State::Finish;
-                if self.op.q.val().pay_len != 0 {
+                self.reach.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
+                self.resumed.d.next = false;
+                self.skipped.d.next = bits::<2>(0);
+                if self.answer.val() {
+                    // The head has two granules; an atomic's operands follow.
+                    self.skipped.d.next = bits::<2>(1);
+                    if self.op.q.val().opcode == 0x12 {
+                        self.skipped.d.next = bits::<2>(2);
+                    }
+                }
+                if (self.op.q.val().pay_len != 0) | (self.answer.val() & self.op.q.val().done) {
                     if self.send.val() {
                         self.state.d.next = State::Head;
                         self.granule.d.next = bits::<5>(0);
                         self.wqe_busy.d.next = true;
                         if self.known.q.val()
+                            & (self.known_answer.q.val() == self.answer.val())
                             & (self.known_qpn.q.val() == self.op.q.val().qpn)
                             & (self.known_handle.q.val() == self.op.q.val().rq_handle)
                             & (self.known_off.q.val() == self.op.q.val().msg_off)
@@ -252,7 +321,11 @@ impl Logic for Walk {
                         {
                             self.skip.d.next = bits::<32>(0);
                             self.wqe_busy.d.next = false;
+                            self.resumed.d.next = true;
                             self.state.d.next = State::Check;
+                            if self.answer.val() {
+                                self.state.d.next = State::Judge;
+                            }
                         }
                     }
                 }
@@ -261,21 +334,49 @@ impl Logic for Walk {
                 self.known.d.next = false;
                 self.entry.d.next = bits::<8>(0);
                 self.entries.d.next = self.data.val().get_bits::<8>(0);
-                if self.s_wqe.valid.val() {
+                if self.answer.val() {
+                    self.entries.d.next = self.data.val().get_bits::<8>(16);
+                }
+                if self.granted_valid.val() {
                     self.state.d.next = State::Fetch;
-                    if self.s_wqe.data.val().err {
+                    if self.answer.val() {
+                        self.granule.d.next = bits::<5>(1);
+                        self.wqe_busy.d.next = true;
+                        self.state.d.next = State::Length;
+                    }
+                    if self.granted.val().err {
+                        self.wqe_busy.d.next = false;
                         self.status.d.next = bits::<8>(2);
                         self.state.d.next = State::Finish;
                     }
+                }
+            }
+            State::Length => {
+                self.total.d.next = self.length.val();
+                if self.granted_valid.val() {
+                    self.state.d.next = State::Judge;
+                }
+            }
+            State::Judge => {
+                self.state.d.next = State::Fetch;
+                if self.resumed.q.val() {
+                    self.state.d.next = State::Check;
+                }
+                if !self.op.q.val().pay_len.any() {
+                    self.state.d.next = State::Finish;
+                }
+                if self.wrong.val() {
+                    self.status.d.next = bits::<8>(3);
+                    self.state.d.next = State::Finish;
                 }
             }
             State::Entry => {
                 self.va.d.next = self.data.val().get_bits::<64>(0);
                 self.left.d.next = self.entry_len.val();
                 self.key.d.next = self.data.val().get_bits::<32>(96);
-                if self.s_wqe.valid.val() {
+                if self.granted_valid.val() {
                     self.state.d.next = State::Check;
-                    if self.s_wqe.data.val().err {
+                    if self.granted.val().err {
                         self.status.d.next = bits::<8>(2);
                         self.state.d.next = State::Finish;
                     }
@@ -297,12 +398,12 @@ impl Logic for Walk {
                 self.state.d.next = State::Room;
             }
             State::Fetch => {
-                self.granule.d.next = self.next_entry.val().get_bits::<5>(0);
+                self.granule.d.next = self.next_entry.val().get_bits::<5>(0) + bit_cast::<5, 2>(self.skipped.q.val());
                 if self.entry.q.val() >= self.entries.q.val() {
                     self.status.d.next = bits::<8>(1);
                     self.state.d.next = State::Finish;
-                } else if self.entry.q.val() >= 31 {
-                    // 512 bytes hold the head and 31 entries.
+                } else if self.deep.val() >= 31 {
+                    // 512 bytes hold the head and 31 entries, fewer of a send.
                     self.status.d.next = bits::<8>(2);
                     self.state.d.next = State::Finish;
                 } else {
@@ -334,6 +435,7 @@ impl Logic for Walk {
                     self.left.d.next = self.left.q.val() - self.len32.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;
+                    self.known_answer.d.next = self.answer.val();
                     self.known_handle.d.next = self.op.q.val().rq_handle;
                     if self.last.val() {
                         self.known.d.next = self.send.val();
@@ -370,6 +472,7 @@ impl Logic for Walk {
             self.wqe_busy.d.next = false;
             self.free_busy.d.next = false;
             self.known.d.next = false;
+            self.turn.d.next = false;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Brings everything that can happen to a requester into one queue of decoded events.
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{CellRead, QpError, RxDesc, TimerEvent, TxDone};
+use crate::msg::{CellRead, QpError, ReadDone, RxDesc, TimerEvent, TxDone};
 use crate::prim::arb::RrPick;
 use crate::prim::pack::Gather;
 use rust_hdl::prelude::*;
@@ -15,6 +15,14 @@ pub struct Event {
     pub index: Bits<16>,
     pub status: Bits<8>,
     pub syndrome: Bits<8>,
+    // Of an answer: READ RESPONSE First or Only, Last or Only; an AETH that is no acknowledge; where its bytes are; an atomic's value.
+    pub first: Bit,
+    pub last: Bit,
+    pub bad: Bit,
+    pub handle: Bits<12>,
+    pub pay_off: Bits<8>,
+    pub pay_len: Bits<13>,
+    pub data: Bits<64>,
 }
 
 /// Event kinds. The kernels write the numbers, Rust constants being out of their reach.
@@ -39,9 +47,15 @@ pub mod kind {
     pub const RNR_TIMER: u8 = 8;
     /// The responder half failed with `status`.
     pub const PEER_HALF: u8 = 9;
+    /// READ RESPONSE `psn`.
+    pub const READ: u8 = 10;
+    /// ATOMIC ACKNOWLEDGE `psn`.
+    pub const ATOMIC: u8 = 11;
+    /// Answer `psn` is in host memory, or could not be placed (`status`).
+    pub const PLACED: u8 = 12;
 }
 
-/// Serves its five inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
+/// Serves its six inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
 /// queue pair in a row only the younger goes on, it says all the older one does.
 #[derive(LogicBlock, Default)]
 pub struct Intake {
@@ -51,14 +65,17 @@ pub struct Intake {
     pub s_tx_done: [MsgSink<TxDone>; 2],
     pub s_timer: MsgSink<TimerEvent>,
     pub s_error: MsgSink<QpError>,
+    pub s_placed: MsgSink<ReadDone>,
+    /// Frames are taken: whatever an answer leads to has a place.
+    pub room: Signal<In, Bit>,
     pub m_event: MsgSrc<Event>,
     pub m_cell: MsgSrc<CellRead>,
     /// Pulse: a response that nobody here understands was dropped.
     pub unexpected: Signal<Out, Bit>,
-    /// Whose input is open, one-hot: frames, departures, local failures and departures of the egress, timers, errors.
-    turn: DFF<Bits<5>>,
-    pick: RrPick<5>,
-    waiting: Gather<5>,
+    /// Whose input is open, one-hot: frames, departures, local failures and departures of the egress, timers, errors, placed answers.
+    turn: DFF<Bits<6>>,
+    pick: RrPick<6>,
+    waiting: Gather<6>,
     next: DFF<Event>,
     next_valid: DFF<Bit>,
     ev: DFF<Event>,
@@ -70,7 +87,7 @@ pub struct Intake {
     gone: Signal<Local, Bit>,
     later: Signal<Local, Bits<24>>,
     merge: Signal<Local, Bit>,
-    offered: Signal<Local, Bits<5>>,
+    offered: Signal<Local, Bits<6>>,
     served: Signal<Local, Bit>,
     at_rx: Signal<Local, Bit>,
     aeth: Signal<Local, Bits<32>>,
@@ -78,6 +95,9 @@ pub struct Intake {
     class: Signal<Local, Bits<2>>,
     code: Signal<Local, Bits<5>>,
     known: Signal<Local, Bit>,
+    op: Signal<Local, Bits<8>>,
+    read: Signal<Local, Bit>,
+    atomic: Signal<Local, Bit>,
     done: Signal<Local, TxDone>,
     done_valid: Signal<Local, Bit>,
 }
@@ -116,13 +136,15 @@ impl Logic for Intake {
 
         // Whose turn it is: chosen one cycle ahead; who is there stays until it is served.
         self.open.next = !self.next_valid.q.val();
-        self.at_rx.next = self.open.val() & self.turn.q.val().get_bit(0) & !self.free_valid.q.val();
+        self.at_rx.next = self.open.val() & self.turn.q.val().get_bit(0) & !self.free_valid.q.val() & self.room.val();
         self.s_rx.ready.next = self.at_rx.val();
         self.s_tx_done[0].ready.next = self.open.val() & self.turn.q.val().get_bit(1);
         self.s_tx_done[1].ready.next = self.open.val() & self.turn.q.val().get_bit(2);
         self.s_timer.ready.next = self.open.val() & self.turn.q.val().get_bit(3);
         self.s_error.ready.next = self.open.val() & self.turn.q.val().get_bit(4);
-        self.waiting.x[0].next = self.s_rx.valid.val();
+        self.s_placed.ready.next = self.open.val() & self.turn.q.val().get_bit(5);
+        self.waiting.x[0].next = self.s_rx.valid.val() & self.room.val();
+        self.waiting.x[5].next = self.s_placed.valid.val();
         self.waiting.x[1].next = self.s_tx_done[0].valid.val();
         self.waiting.x[2].next = self.s_tx_done[1].valid.val();
         self.waiting.x[3].next = self.s_timer.valid.val();
@@ -132,7 +154,7 @@ impl Logic for Intake {
         self.pick.req.next = self.waiting.y.val();
         self.pick.last.next = self.turn.q.val();
         if self.served.val() | !self.offered.val().any() {
-            self.turn.d.next = bits::<5>(1);
+            self.turn.d.next = bits::<6>(1);
             if self.waiting.y.val().any() {
                 self.turn.d.next = self.pick.grant.val();
             }
@@ -143,7 +165,11 @@ impl Logic for Intake {
         self.syndrome.next = self.aeth.val().get_bits::<8>(24);
         self.class.next = self.syndrome.val().get_bits::<2>(5);
         self.code.next = self.syndrome.val().get_bits::<5>(0);
-        self.known.next = (self.s_rx.data.val().opcode == 0x11)
+        self.op.next = self.s_rx.data.val().opcode;
+        // READ RESPONSE First 0x0d, Middle, Last, Only 0x10 (the Middle has no AETH); ATOMIC ACKNOWLEDGE 0x12.
+        self.read.next = (self.op.val() == 0x0d) | (self.op.val() == 0x0e) | (self.op.val() == 0x0f) | (self.op.val() == 0x10);
+        self.atomic.next = self.op.val() == 0x12;
+        self.known.next = (self.op.val() == 0x11)
             & !self.syndrome.val().get_bit(7)
             & !(self.class.val() == 2)
             & !((self.class.val() == 3) & (self.code.val() > 3));
@@ -156,6 +182,13 @@ impl Logic for Intake {
         if self.open.val() {
             self.next.d.next.index = self.done.val().wqe_index;
             self.next.d.next.syndrome = self.syndrome.val();
+            self.next.d.next.first = (self.op.val() == 0x0d) | (self.op.val() == 0x10);
+            self.next.d.next.last = (self.op.val() == 0x0f) | (self.op.val() == 0x10);
+            self.next.d.next.bad = !(self.op.val() == 0x0e) & (self.syndrome.val().get_bit(7) | self.class.val().any());
+            self.next.d.next.handle = self.s_rx.data.val().handle;
+            self.next.d.next.pay_off = self.s_rx.data.val().pay_off;
+            self.next.d.next.pay_len = self.s_rx.data.val().pay_len;
+            self.next.d.next.data = self.s_rx.data.val().operand;
             if self.turn.q.val().get_bit(0) {
                 self.next.d.next.qpn = self.s_rx.data.val().dest_qpn;
                 self.next.d.next.psn = self.s_rx.data.val().psn;
@@ -171,9 +204,15 @@ impl Logic for Intake {
                 }
                 // NAK codes 1 to 3 are completion statuses 9 to 11.
                 self.next.d.next.status = bit_cast::<8, 5>(self.code.val()) + 8;
+                if self.read.val() {
+                    self.next.d.next.kind = bits::<4>(10);
+                }
+                if self.atomic.val() {
+                    self.next.d.next.kind = bits::<4>(11);
+                }
                 if self.at_rx.val() & self.s_rx.valid.val() {
-                    self.next_valid.d.next = self.known.val();
-                    self.odd.d.next = !self.known.val();
+                    self.next_valid.d.next = self.known.val() | self.read.val() | self.atomic.val();
+                    self.odd.d.next = !(self.known.val() | self.read.val() | self.atomic.val());
                 }
             } else if self.turn.q.val().get_bit(3) {
                 self.next.d.next.qpn = self.s_timer.data.val().qpn;
@@ -184,6 +223,12 @@ impl Logic for Intake {
                 self.next.d.next.kind = bits::<4>(9);
                 self.next.d.next.status = self.s_error.data.val().cause;
                 self.next_valid.d.next = self.s_error.valid.val();
+            } else if self.turn.q.val().get_bit(5) {
+                self.next.d.next.qpn = self.s_placed.data.val().qpn;
+                self.next.d.next.psn = self.s_placed.data.val().psn;
+                self.next.d.next.kind = bits::<4>(12);
+                self.next.d.next.status = self.s_placed.data.val().status;
+                self.next_valid.d.next = self.s_placed.valid.val();
             } else {
                 self.next.d.next.qpn = self.done.val().qpn;
                 self.next.d.next.psn = self.done.val().psn;
@@ -198,16 +243,16 @@ impl Logic for Intake {
                 self.next_valid.d.next = self.done_valid.val();
             }
         }
-        // Whatever a received frame says, its buffer goes back.
+        // Whatever a received frame says, its buffer goes back; that of an answer to a READ when its bytes have been moved.
         if !self.free_valid.q.val() {
             self.free.d.next.handle = self.s_rx.data.val().handle;
             self.free.d.next.free = true;
         }
         if self.at_rx.val() & self.s_rx.valid.val() {
-            self.free_valid.d.next = true;
+            self.free_valid.d.next = !self.read.val();
         }
         if self.reset.val() {
-            self.turn.d.next = bits::<5>(1);
+            self.turn.d.next = bits::<6>(1);
             self.next_valid.d.next = false;
             self.ev_valid.d.next = false;
             self.free_valid.d.next = false;

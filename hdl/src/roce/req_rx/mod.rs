@@ -8,8 +8,10 @@ use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 mod intake;
+mod reads;
 mod report;
 mod rnr;
+mod scatter;
 #[cfg(test)]
 mod tests;
 
@@ -17,13 +19,15 @@ pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
 
 use intake::Intake;
+use reads::Reads;
 use report::Reports;
 use rnr::RnrTicks;
+use scatter::{Answer, Scatter};
 
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &[
     "retransmits", "timeouts", "rnr_received", "nak_seq_received", "nak_inv_received", "nak_access_received", "nak_op_received",
-    "bad_ack", "local_errors", "retry_exceeded", "rnr_exceeded", "unexpected_response",
+    "bad_ack", "local_errors", "retry_exceeded", "rnr_exceeded", "unexpected_response", "bad_response",
 ];
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -32,6 +36,8 @@ enum State {
     /// Takes the line: distances of the event from the window.
     Line,
     Decide,
+    /// READs or atomics are outstanding: see `reads.rs`.
+    Reads,
     /// Retires work requests, oldest first: asks for the tracker's entry, judges it.
     Oldest,
     Entry,
@@ -70,9 +76,20 @@ pub struct RequesterRx {
     pub m_error: MsgSrc<QpError>,
     pub m_async: MsgSrc<EqeReq>,
     pub m_cell: MsgSrc<CellRead>,
+    /// Answers to READs and atomics, to placement (kind 7, or 0 for what is dropped), and what became of them.
+    pub m_place: MsgSrc<PlaceOp>,
+    pub s_placed: MsgSink<ReadDone>,
+    /// Work requests fetched once more.
+    pub m_again: MsgSrc<WqeAgain>,
+    pub s_again: MsgSink<WqeHandle>,
+    /// Pulse in; pulse out when every answer accepted before has been taken by placement.
+    pub barrier: Signal<In, Bit>,
+    pub barrier_done: Signal<Out, Bit>,
     /// See [`STATS`].
-    pub stat: Signal<Out, Bits<12>>,
+    pub stat: Signal<Out, Bits<13>>,
     intake: Intake,
+    reads: Reads,
+    scatter: Scatter,
     reports: Reports,
     errors: MsgFifo<QpError, 8>,
     state: DFF<State>,
@@ -84,6 +101,10 @@ pub struct RequesterRx {
     live: DFF<Bit>,
     dead: DFF<Bit>,
     reliable: DFF<Bit>,
+    /// READs or atomics are outstanding.
+    asked: DFF<Bit>,
+    /// A READ or atomic may go, and whoever is fenced; they follow the line a cycle later.
+    may_ask: DFF<Bit>,
     inside: DFF<Bit>,
     old: DFF<Bit>,
     /// Packets are in flight: before the event, and after it (`behind`: acknowledged beyond what was sent again; `near`: less
@@ -105,7 +126,7 @@ pub struct RequesterRx {
     status: DFF<Bits<8>>,
     /// The oldest request gets a CQE with `status`.
     blame: DFF<Bit>,
-    stats: DFF<Bits<12>>,
+    stats: DFF<Bits<13>>,
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
     from_una: Signal<Local, Bits<24>>,
@@ -139,22 +160,36 @@ pub struct RequesterRx {
     exponent: Signal<Local, Bits<5>>,
     bytes: Signal<Local, Bits<32>>,
     after: Signal<Local, Bits<8>>,
-    /// The event came as a frame.
+    /// The event came as an acknowledge; as an answer to a READ or an atomic.
     frame: Signal<Local, Bit>,
+    answer: Signal<Local, Bit>,
+    /// Not completed, though acknowledged.
+    lag: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
     follower: Signal<Local, Bits<16>>,
+    undone: Signal<Local, Bits<16>>,
+    wish: Signal<Local, TrackRead>,
 }
 
 impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, ev, line, dirty, progress, live, dead, reliable, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
+            self, clock, state, ev, line, dirty, progress, live, dead, reliable, asked, may_ask, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
             offered, entry, offset, ticks, status, blame, stats, short
         );
-        clock!(self, clock, intake, reports, errors);
+        clock!(self, clock, intake, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.errors.reset.next = self.reset.val();
+        self.reads.reset.next = self.reset.val();
+        self.scatter.reset.next = self.reset.val();
+        MsgSink::<ReadDone>::link(&mut self.s_placed, &mut self.intake.s_placed);
+        MsgSrc::<PlaceOp>::link(&mut self.m_place, &mut self.scatter.m_op);
+        MsgSrc::<WqeAgain>::link(&mut self.m_again, &mut self.scatter.m_again);
+        MsgSink::<WqeHandle>::link(&mut self.s_again, &mut self.scatter.s_again);
+        self.scatter.barrier.next = self.barrier.val();
+        self.barrier_done.next = self.scatter.barrier_done.val();
+        self.intake.room.next = self.scatter.room.val();
         self.reports.reset.next = self.reset.val();
         MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.intake.s_rx);
         for i in 0..2 {
@@ -170,7 +205,7 @@ impl Logic for RequesterRx {
         MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.reports.m_timer);
         MsgSrc::<EqeReq>::link(&mut self.m_async, &mut self.reports.m_async);
         self.stat.next = self.stats.q.val();
-        self.stats.d.next = bits::<12>(0);
+        self.stats.d.next = bits::<13>(0);
 
         // Context port.
         self.acquire.next = (self.state.q.val() == State::Acquire) & self.intake.m_event.valid.val();
@@ -186,6 +221,8 @@ impl Logic for RequesterRx {
         self.ctx.rel_data.next = self.line.q.val();
 
         self.frame.next = self.ev.q.val().kind < 4;
+        self.answer.next = (self.ev.q.val().kind == 10) | (self.ev.q.val().kind == 11);
+        self.lag.next = !(self.line.q.val().done_index == self.line.q.val().una_index);
 
         // Distances, all modulo their width.
         self.seen.next = self.ctx.line_data.val();
@@ -195,21 +232,39 @@ impl Logic for RequesterRx {
         self.index_span.next = self.seen.val().sent_index - self.seen.val().una_index;
         self.before.next = self.ev.q.val().index - self.seen.val().error_index;
         self.flight.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
-        self.tracked.next = self.line.q.val().sent_index - self.line.q.val().una_index;
+        self.tracked.next = self.line.q.val().sent_index - self.line.q.val().done_index;
         self.follower.next = self.line.q.val().una_index + 1;
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
         // ACK and NAK belong to RC, departures to the others.
         self.counts.next = self.live.q.val()
             & self.inside.q.val()
-            & (self.frame.val() | (self.ev.q.val().kind == 4))
+            & (self.frame.val() | self.answer.val() | (self.ev.q.val().kind == 4))
             & (self.reliable.q.val() == !(self.ev.q.val().kind == 4));
         self.m_track.valid.next = ((self.state.q.val() == State::Oldest)
-            | ((self.state.q.val() == State::Decide) & self.counts.val()))
+            | ((self.state.q.val() == State::Decide) & self.counts.val() & !self.answer.val() & !self.asked.q.val()))
             & !self.pending.q.val()
             & !self.nothing.val();
-        self.m_track.data.next.qpn = self.ev.q.val().qpn;
-        self.m_track.data.next.index = self.line.q.val().una_index;
+        self.wish.next.qpn = self.ev.q.val().qpn;
+        self.wish.next.index = self.line.q.val().una_index;
+        self.m_track.data.next = self.wish.val();
         self.s_track.ready.next = self.state.q.val() == State::Entry;
+        // While the line is theirs.
+        self.reads.start.next = false;
+        self.reads.ev.next = self.ev.q.val();
+        self.reads.line.next = self.line.q.val();
+        self.reads.cqe_busy.next = self.reports.cqe_busy.val();
+        self.reads.s_track.data.next = self.s_track.data.val();
+        self.reads.s_track.valid.next = self.s_track.valid.val();
+        self.reads.m_track.ready.next = self.m_track.ready.val();
+        if self.state.q.val() == State::Reads {
+            self.m_track.valid.next = self.reads.m_track.valid.val();
+            self.m_track.data.next = self.reads.m_track.data.val();
+            self.s_track.ready.next = self.reads.s_track.ready.val();
+        }
+        // An answer that gets no further gives its frame back.
+        self.reads.m_answer.ready.next = true;
+        self.scatter.s_answer.valid.next = self.reads.m_answer.valid.val();
+        self.scatter.s_answer.data.next = self.reads.m_answer.data.val();
         // Half of the window and half of the tracker.
         self.flying.d.next = self.flight.val().any();
         self.behind.d.next = self.flight.val().get_bit(23);
@@ -219,6 +274,10 @@ impl Logic for RequesterRx {
         self.oldest.next = self.entry.q.val();
         if self.state.q.val() == State::Entry {
             self.oldest.next = self.s_track.data.val();
+        }
+        self.may_ask.d.next = (self.line.q.val().rd_out < self.line.q.val().max_rd_atomic) | !self.line.q.val().rd_out.any();
+        if self.line.q.val().fenced {
+            self.may_ask.d.next = !self.line.q.val().rd_out.any();
         }
         self.wanted.next = self.oldest.val().signaled;
         // Judged as it comes: while it waits the outcome does.
@@ -237,7 +296,7 @@ impl Logic for RequesterRx {
         self.stops.next = self.ends.val() & !self.fails_next.val();
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
-        self.resumes.next = self.line.q.val().parked & self.room.val();
+        self.resumes.next = self.line.q.val().parked & self.room.val() & self.may_ask.q.val();
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.q.val() == State::Settle)
             & (self.line.q.val().rnr_wait
@@ -277,8 +336,12 @@ impl Logic for RequesterRx {
         self.reports.line.next = self.line.q.val();
         self.reports.ev.next = self.ev.q.val();
         self.reports.entry.next = self.oldest.val();
+        if self.state.q.val() == State::Reads {
+            self.reports.entry.next = self.reads.entry.val();
+        }
         self.reports.status.next = self.status.q.val();
-        self.reports.follower.next = self.follower.val();
+        self.undone.next = self.line.q.val().done_index + 1;
+        self.reports.follower.next = self.undone.val();
         self.reports.after.next = self.after.val();
         self.reports.ticks.next = self.ticks.q.val();
         self.reports.put_cmd.next = false;
@@ -305,6 +368,7 @@ impl Logic for RequesterRx {
             State::Line => {
                 self.line.d.next = self.ctx.line_data.val();
                 self.live.d.next = self.seen.val().state == 3;
+                self.asked.d.next = self.seen.val().rd_out.any();
                 self.moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
                 self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
                 self.reliable.d.next = self.seen.val().qp_type == 0;
@@ -323,8 +387,9 @@ impl Logic for RequesterRx {
                     self.state.d.next = State::Decide;
                     if self.ctx.line_fault.val() {
                         self.state.d.next = State::Acquire;
-                        if self.frame.val() {
-                            self.stats.d.next = bits::<12>(128);
+                        self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
+                        if self.frame.val() | self.answer.val() {
+                            self.stats.d.next = bits::<13>(128);
                         }
                     }
                 }
@@ -338,17 +403,22 @@ impl Logic for RequesterRx {
                         self.state.d.next = State::Fatal;
                     }
                 } else if !self.live.q.val() {
-                    if self.frame.val() {
-                        self.stats.d.next = bits::<12>(128);
+                    self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
+                    if self.frame.val() | self.answer.val() {
+                        self.stats.d.next = bits::<13>(128);
                     }
                 } else {
                     match self.ev.q.val().kind.index() {
                         5 => {
                             self.state.d.next = State::Oldest;
+                            if self.asked.q.val() {
+                                self.reads.start.next = true;
+                                self.state.d.next = State::Reads;
+                            }
                         }
                         6 => {
                             if self.inside.q.val() {
-                                self.stats.d.next = bits::<12>(256);
+                                self.stats.d.next = bits::<13>(256);
                                 self.dirty.d.next = true;
                                 if self.earlier.q.val() {
                                     self.line.d.next.error_pending = true;
@@ -357,14 +427,19 @@ impl Logic for RequesterRx {
                                     self.pending.d.next = self.ev.q.val().index == self.line.q.val().una_index;
                                 }
                                 self.state.d.next = State::Oldest;
+                                if self.asked.q.val() {
+                                    self.reads.start.next = true;
+                                    self.state.d.next = State::Reads;
+                                }
                             }
                         }
                         7 => {
                             if !self.line.q.val().rnr_wait & self.line.q.val().timer_on {
                                 self.dirty.d.next = true;
+                                self.line.d.next.read_gap = false;
                                 self.line.d.next.timer_on = false;
                                 if self.moving.q.val() {
-                                    self.stats.d.next = bits::<12>(2);
+                                    self.stats.d.next = bits::<13>(2);
                                     self.line.d.next.retries_left = self.line.q.val().retries_left - 1;
                                     self.state.d.next = State::Distance;
                                     if self.line.q.val().retries_left == 0 {
@@ -381,8 +456,17 @@ impl Logic for RequesterRx {
                                 self.state.d.next = State::Distance;
                             }
                         }
+                        12 => {
+                            if self.asked.q.val() {
+                                self.reads.start.next = true;
+                                self.state.d.next = State::Reads;
+                            }
+                        }
                         _ => {
-                            if self.counts.val() {
+                            if self.counts.val() & (self.asked.q.val() | self.answer.val()) {
+                                self.reads.start.next = true;
+                                self.state.d.next = State::Reads;
+                            } else if self.counts.val() {
                                 self.state.d.next = State::Oldest;
                                 if self.m_track.valid.val() & self.m_track.ready.val() {
                                     self.state.d.next = State::Entry;
@@ -397,10 +481,41 @@ impl Logic for RequesterRx {
                                 if self.acked.val() {
                                     self.line.d.next.una_psn = self.ev.q.val().psn + 1;
                                 }
-                            } else if !self.old.q.val() {
-                                self.stats.d.next = bits::<12>(128);
+                            } else {
+                                self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
+                                if !self.old.q.val() {
+                                    self.stats.d.next = bits::<13>(128);
+                                }
                             }
                         }
+                    }
+                }
+            }
+            State::Reads => {
+                self.line.d.next = self.reads.new.val();
+                self.dirty.d.next = true;
+                self.reports.put_cqe.next = self.reads.put_cqe.val();
+                self.progress.d.next = self.reads.progress.val();
+                self.status.d.next = self.reads.status.val();
+                if !self.reads.status.val().any() {
+                    self.status.d.next = self.ev.q.val().status;
+                }
+                if self.reads.done.val() {
+                    self.state.d.next = State::Settle;
+                    if self.answer.val() & !self.reads.progress.val() {
+                        self.stats.d.next = bits::<13>(128);
+                    }
+                    match self.reads.outcome.val().index() {
+                        1 => {
+                            self.state.d.next = State::Finish;
+                        }
+                        2 => {
+                            self.state.d.next = State::Distance;
+                        }
+                        3 => {
+                            self.state.d.next = State::Fail;
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -437,7 +552,7 @@ impl Logic for RequesterRx {
                 match self.ev.q.val().kind.index() {
                     1 => {
                         if !self.line.q.val().rnr_wait {
-                            self.stats.d.next = bits::<12>(4);
+                            self.stats.d.next = bits::<13>(4);
                             self.dirty.d.next = true;
                             self.park.d.next = true;
                             self.line.d.next.rnr_wait = true;
@@ -452,7 +567,7 @@ impl Logic for RequesterRx {
                         }
                     }
                     2 => {
-                        self.stats.d.next = bits::<12>(8);
+                        self.stats.d.next = bits::<13>(8);
                         if !self.line.q.val().rnr_wait {
                             self.state.d.next = State::Distance;
                         }
@@ -496,7 +611,7 @@ impl Logic for RequesterRx {
             State::Rewind => {
                 // Parked for the RNR timer nothing is sent again yet.
                 if !self.park.q.val() {
-                    self.stats.d.next = bits::<12>(1);
+                    self.stats.d.next = bits::<13>(1);
                 }
                 self.dirty.d.next = true;
                 self.reports.put_cmd.next = true;
@@ -515,30 +630,42 @@ impl Logic for RequesterRx {
             }
             State::Fail => {
                 self.reports.blame.next = true;
-                if !self.reports.cqe_busy.val() {
+                if self.lag.val() & !(self.ev.q.val().kind == 12) {
+                    // Requests before it are not completed yet: its turn comes when they are.
+                    self.dirty.d.next = true;
+                    if !self.line.q.val().error_pending {
+                        self.line.d.next.error_pending = true;
+                        self.line.d.next.error_index = self.line.q.val().una_index;
+                        self.line.d.next.error_status = self.status.q.val();
+                    }
+                    self.state.d.next = State::Release;
+                } else if !self.reports.cqe_busy.val() {
                     self.reports.put_cqe.next = true;
                     self.state.d.next = State::Fatal;
                 }
                 match self.status.q.val().index() {
+                    7 => {
+                        self.stats.d.next = bits::<13>(0x1000);
+                    }
                     9 => {
-                        self.stats.d.next = bits::<12>(16);
+                        self.stats.d.next = bits::<13>(16);
                     }
                     10 => {
-                        self.stats.d.next = bits::<12>(32);
+                        self.stats.d.next = bits::<13>(32);
                     }
                     11 => {
-                        self.stats.d.next = bits::<12>(64);
+                        self.stats.d.next = bits::<13>(64);
                     }
                     12 => {
-                        self.stats.d.next = bits::<12>(512);
+                        self.stats.d.next = bits::<13>(512);
                     }
                     13 => {
-                        self.stats.d.next = bits::<12>(1024);
+                        self.stats.d.next = bits::<13>(1024);
                     }
                     _ => {}
                 }
-                if self.reports.cqe_busy.val() {
-                    self.stats.d.next = bits::<12>(0);
+                if self.reports.cqe_busy.val() | (self.lag.val() & !(self.ev.q.val().kind == 12)) {
+                    self.stats.d.next = bits::<13>(0);
                 }
             }
             State::Fatal => {
@@ -573,6 +700,7 @@ impl Logic for RequesterRx {
             self.dirty.d.next = true;
             self.reports.put_cqe.next = self.wanted.val();
             self.line.d.next.una_index = self.follower.val();
+            self.line.d.next.done_index = self.follower.val();
             self.line.d.next.una_wqe_psn = self.oldest.val().last_psn + 1;
             self.pending.d.next = self.fails_next.val();
             self.state.d.next = State::Oldest;

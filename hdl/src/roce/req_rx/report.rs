@@ -16,7 +16,7 @@ pub struct Reports {
     pub entry: Signal<In, TrackEntry>,
     /// `CqeStatus` of a failure.
     pub status: Signal<In, Bits<8>>,
-    /// Index behind the oldest work request, epoch after the present one.
+    /// Index behind the oldest work request without completion, epoch after the present one.
     pub follower: Signal<In, Bits<16>>,
     pub after: Signal<In, Bits<8>>,
     /// Retransmission time.
@@ -78,8 +78,11 @@ impl Logic for Reports {
             self.cmd.d.next.index = self.line.val().una_index;
             self.cmd.d.next.epoch = self.after.val();
             self.cmd.d.next.op = self.cmd_op.val();
-            if (self.cmd_op.val() == 3) & self.blame.val() {
-                self.cmd.d.next.index = self.follower.val();
+            if self.cmd_op.val() == 3 {
+                self.cmd.d.next.index = self.line.val().done_index;
+                if self.blame.val() {
+                    self.cmd.d.next.index = self.follower.val();
+                }
             }
         }
         self.syndrome.next = self.ev.val().syndrome;
@@ -97,7 +100,7 @@ impl Logic for Reports {
             self.cqe.d.next.cqn = self.line.val().scqn;
             self.cqe.d.next.function = self.line.val().function;
             self.cqe.d.next.qpn = self.ev.val().qpn;
-            self.cqe.d.next.wqe_index = self.line.val().una_index;
+            self.cqe.d.next.wqe_index = self.line.val().done_index;
             self.cqe.d.next.status = bits::<8>(0);
             self.cqe.d.next.opcode = bit_cast::<8, 4>(self.entry.val().opcode);
             self.cqe.d.next.syndrome = bits::<8>(0);

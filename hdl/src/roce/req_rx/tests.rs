@@ -16,10 +16,10 @@ fn cycles_per_acknowledge(qps: u32, acks: u32) -> f64 {
         tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
     let (rx, cqes) = (tb.source("s_rx", 0), tb.sink("m_cqe", 0));
     let (track, entries) = (tb.sink("m_track", 0), tb.source("s_track", 0));
-    for port in ["m_cmd", "m_timer", "m_error", "m_async", "m_cell"] {
+    for port in ["m_cmd", "m_timer", "m_error", "m_async", "m_cell", "m_place", "m_again"] {
         tb.sink(port, 0);
     }
-    for port in ["s_tx_done$0", "s_tx_done$1", "s_timer", "s_error"] {
+    for port in ["s_tx_done$0", "s_tx_done$1", "s_timer", "s_error", "s_placed", "s_again"] {
         tb.source(port, 0);
     }
     let (fr, ft, fe) = (Fields::of::<RxDesc>(), Fields::of::<TrackRead>(), Fields::of::<TrackEntry>());

@@ -116,6 +116,7 @@ pub struct RequesterTx {
     is_last: Signal<Local, Bit>,
     window_full: Signal<Local, Bit>,
     filling: Signal<Local, Bit>,
+    held_back: Signal<Local, Bit>,
     room: Signal<Local, Bit>,
     level: Signal<Local, Bits<16>>,
     emit: Signal<Local, Bit>,
@@ -129,6 +130,8 @@ pub struct RequesterTx {
     after: Signal<Local, Bits<8>>,
     status: Signal<Local, Bits<8>>,
     last_psn: Signal<Local, Bits<24>>,
+    /// First PSN behind a READ or atomic.
+    behind: Signal<Local, Bits<24>>,
     opcode: Signal<Local, Bits<8>>,
 }
 
@@ -211,7 +214,10 @@ impl Logic for RequesterTx {
         self.opcode.next = self.head.y.val().opcode;
         self.window_full.next = self.out.q.val() > 511;
         self.filling.next = self.out.q.val() == 511;
-        self.is_last.next = self.plan.single.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
+        self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
+        // What has been sent once may be sent again.
+        self.held_back.next = self.unsent.q.val()
+            & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
         self.goes_on.next = self.ahead_valid.q.val()
             & (self.ahead.q.val().qpn == self.wqe.q.val().qpn)
             & !self.count.q.val().all();
@@ -223,7 +229,8 @@ impl Logic for RequesterTx {
             & !self.track_valid.q.val()
             & !self.starts_timer.val();
         self.after.next = self.line.q.val().epoch + 1;
-        self.last_psn.next = self.line.q.val().next_psn + self.plan.more.val();
+        self.last_psn.next = self.plan.first_psn.val() + self.plan.more.val();
+        self.behind.next = self.plan.first_psn.val() + self.plan.count.val();
         self.status.next = self.plan.status.val();
         self.seen.next = self.ctx.line_data.val();
         if self.again.q.val() {
@@ -241,6 +248,10 @@ impl Logic for RequesterTx {
         self.order.last.next = self.is_last.val();
         self.order.filling.next = self.filling.val();
         self.order.only_free.next = self.state.q.val() == State::Discard;
+        self.order.left.next = self.left.q.val();
+        self.order.asks.next = self.plan.asks.val();
+        self.order.atomic.next = self.plan.atomic.val();
+        self.order.raddr.next = self.plan.raddr.val();
         self.order.pay.next = self.plan.mtu.val();
         if self.is_last.val() {
             self.order.pay.next = self.left.q.val().get_bits::<13>(0);
@@ -301,7 +312,7 @@ impl Logic for RequesterTx {
                         self.new.next.sent_index = self.line.q.val().sent_index + 1;
                     }
                     self.state.d.next = State::Discard;
-                } else if self.window_full.val() {
+                } else if self.window_full.val() | self.held_back.val() {
                     self.state.d.next = State::Park;
                 } else {
                     self.emit.next = true;
@@ -316,6 +327,7 @@ impl Logic for RequesterTx {
                 self.dirty.d.next = true;
                 self.new.next.epoch = self.after.val();
                 self.new.next.parked = true;
+                self.new.next.fenced = self.plan.fence.val() & self.unsent.q.val();
                 self.state.d.next = State::Discard;
                 if self.sent.q.val() {
                     // The packet that filled the window has taken the buffer along.
@@ -365,6 +377,15 @@ impl Logic for RequesterTx {
             self.new.next.next_psn = self.line.q.val().next_psn + 1;
             if self.line.q.val().next_psn == self.line.q.val().max_psn {
                 self.new.next.max_psn = self.line.q.val().max_psn + 1;
+            }
+            if self.plan.asks.val() {
+                self.new.next.next_psn = self.behind.val();
+                if self.line.q.val().next_psn == self.line.q.val().max_psn {
+                    self.new.next.max_psn = self.behind.val();
+                }
+                if self.unsent.q.val() {
+                    self.new.next.rd_out = self.line.q.val().rd_out + 1;
+                }
             }
             self.new.next.in_msg = !self.is_last.val();
             if self.unsent.q.val() {

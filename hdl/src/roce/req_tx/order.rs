@@ -17,6 +17,12 @@ pub struct Order {
     /// Send nothing, give the buffer back.
     pub only_free: Signal<In, Bit>,
     pub pay: Signal<In, Bits<13>>,
+    /// Bytes from this packet on.
+    pub left: Signal<In, Bits<32>>,
+    /// READ or atomic; atomic; remote address of the first byte not transferred.
+    pub asks: Signal<In, Bit>,
+    pub atomic: Signal<In, Bit>,
+    pub raddr: Signal<In, Bits<64>>,
     pub op: Signal<Out, TxOp>,
     head: Cast<Bits<256>, WqeHead>,
     opcode: Signal<Local, Bits<8>>,
@@ -25,6 +31,7 @@ pub struct Order {
     write: Signal<Local, Bit>,
     imm: Signal<Local, Bit>,
     ask: Signal<Local, Bit>,
+    operands: Signal<Local, Bits<128>>,
     position: Signal<Local, Bits<8>>,
     family: Signal<Local, Bits<8>>,
 }
@@ -36,8 +43,8 @@ impl Logic for Order {
         self.opcode.next = self.head.y.val().opcode;
         self.transport.next = self.line.val().qp_type;
         self.psn.next = self.line.val().next_psn;
-        self.write.next = self.opcode.val().get_bit(1);
-        self.imm.next = self.opcode.val().get_bit(0) & self.last.val();
+        self.write.next = self.opcode.val().get_bit(1) & !self.asks.val();
+        self.imm.next = self.opcode.val().get_bit(0) & self.last.val() & !self.asks.val();
         self.ask.next = self.last.val() | self.filling.val() | (self.psn.val().get_bits::<4>(0) == 15);
         // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on.
         self.position.next = bits::<8>(1);
@@ -68,6 +75,21 @@ impl Logic for Order {
         if self.transport.val() == 3 {
             self.op.next.opcode = bits::<8>(0);
         }
+        // Operands stand in front of the entries: compare value or addend, swap value. On the wire the addend has the place of the swap value.
+        self.operands.next = self.wqe.val().sge;
+        self.op.next.operand = self.operands.val().get_bits::<64>(0);
+        self.op.next.compare = bits::<64>(0);
+        if self.asks.val() {
+            self.op.next.opcode = bits::<8>(0x0c);
+        }
+        if self.atomic.val() {
+            self.op.next.opcode = bits::<8>(0x14);
+            if self.opcode.val().get_bit(0) {
+                self.op.next.opcode = bits::<8>(0x13);
+                self.op.next.operand = self.operands.val().get_bits::<64>(64);
+                self.op.next.compare = self.operands.val().get_bits::<64>(0);
+            }
+        }
         if self.only_free.val() {
             self.op.next.opcode = bits::<8>(0xff);
         }
@@ -83,13 +105,20 @@ impl Logic for Order {
         self.op.next.ack_req = self.ask.val() & (self.transport.val() == 0);
         self.op.next.notify = self.ask.val() & !(self.transport.val() == 0);
         // Only what consumes a receive can raise a solicited event at the peer.
-        self.op.next.solicited = self.last.val() & self.head.y.val().solicited & (!self.write.val() | self.imm.val());
+        self.op.next.solicited = self.last.val() & self.head.y.val().solicited & !self.asks.val() & (!self.write.val() | self.imm.val());
         self.op.next.pay_off = self.line.val().msg_offset;
         self.op.next.pay_len = self.pay.val();
-        self.op.next.has_reth = self.write.val() & self.first.val();
-        self.op.next.raddr = self.head.y.val().raddr;
+        if self.asks.val() {
+            self.op.next.pay_len = bits::<13>(0);
+        }
+        self.op.next.has_reth = (self.write.val() & self.first.val()) | (self.asks.val() & !self.atomic.val());
+        self.op.next.raddr = self.raddr.val();
         self.op.next.rkey = self.head.y.val().rkey;
         self.op.next.dma_len = self.head.y.val().length;
+        if self.asks.val() {
+            // From a hole on, what is missing.
+            self.op.next.dma_len = self.left.val();
+        }
         self.op.next.has_imm = self.imm.val();
         self.op.next.imm = self.head.y.val().imm;
         self.op.next.handle = self.wqe.val().handle;
@@ -100,10 +129,8 @@ impl Logic for Order {
         self.op.next.sge = self.wqe.val().sge;
         self.op.next.has_aeth = false;
         self.op.next.aeth = bits::<32>(0);
-        self.op.next.has_atomic = false;
+        self.op.next.has_atomic = self.atomic.val();
         self.op.next.has_atomic_ack = false;
-        self.op.next.operand = bits::<64>(0);
-        self.op.next.compare = bits::<64>(0);
         self.op.next.reply = false;
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::msg::SqWqe;
 use crate::prim::pack::Cast;
+use crate::prim::sum::Sum;
 use crate::records::{ReqCtx, WqeHead};
 use rust_hdl::prelude::*;
 
@@ -28,8 +29,21 @@ pub struct Plan {
     /// UD or RAW: one packet whatever the length.
     pub single: Signal<Out, Bit>,
     pub reliable: Signal<Out, Bit>,
-    /// Packets of the whole message, less one.
+    /// READ or atomic: one packet that takes the PSNs of its answer (IBTA 9.7.2). `atomic` tells them apart.
+    pub asks: Signal<Out, Bit>,
+    pub atomic: Signal<Out, Bit>,
+    /// No further READ or atomic may go now; the request is fenced and there is one on its way; a READ of so many PSNs that nothing
+    /// else may be on its way.
+    pub asks_full: Signal<Out, Bit>,
+    pub fence: Signal<Out, Bit>,
+    pub alone: Signal<Out, Bit>,
+    /// PSNs of the whole message, and less one.
+    pub count: Signal<Out, Bits<24>>,
     pub more: Signal<Out, Bits<24>>,
+    /// First PSN of the message.
+    pub first_psn: Signal<Out, Bits<24>>,
+    /// Remote address of the first byte that is not transferred yet.
+    pub raddr: Signal<Out, Bits<64>>,
     /// Payload bytes of a full packet.
     pub mtu: Signal<Out, Bits<13>>,
     /// Retransmission time, 4.096 us * 2^timeout in ticks, at most 2^30.
@@ -48,12 +62,22 @@ pub struct Plan {
     r_single: DFF<Bit>,
     r_datagram: DFF<Bit>,
     r_reliable: DFF<Bit>,
+    r_asks: DFF<Bit>,
+    r_atomic: DFF<Bit>,
+    r_asks_full: DFF<Bit>,
+    r_fence: DFF<Bit>,
+    r_first_psn: DFF<Bits<24>>,
+    r_raddr: DFF<Bits<64>>,
+    advance: Sum<64>,
     r_ragged: DFF<Bit>,
     r_whole: DFF<Bits<24>>,
     r_mtu: DFF<Bits<13>>,
     r_ticks: DFF<Bits<32>>,
     send: Signal<Local, Bit>,
     write: Signal<Local, Bit>,
+    read: Signal<Local, Bit>,
+    exchange: Signal<Local, Bit>,
+    asking: Signal<Local, Bit>,
     idle: Signal<Local, Bit>,
     imm: Signal<Local, Bit>,
     raw: Signal<Local, Bit>,
@@ -71,7 +95,7 @@ impl Logic for Plan {
     fn update(&mut self) {
         dff_setup!(
             self, clock, r_stale, r_live, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_zero, r_single,
-            r_datagram, r_reliable, r_ragged, r_whole, r_mtu, r_ticks
+            r_datagram, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_ragged, r_whole, r_mtu, r_ticks
         );
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
@@ -79,11 +103,16 @@ impl Logic for Plan {
         self.transport.next = self.line.val().qp_type;
         self.send.next = (self.opcode.val() == 0) | (self.opcode.val() == 1);
         self.write.next = (self.opcode.val() == 2) | (self.opcode.val() == 3);
+        self.read.next = self.opcode.val() == 4;
+        self.exchange.next = (self.opcode.val() == 5) | (self.opcode.val() == 6);
+        self.asking.next = self.read.val() | self.exchange.val();
+        self.advance.a.next = self.head.y.val().raddr;
+        self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
         self.idle.next = self.opcode.val() == 15;
         self.imm.next = self.opcode.val().get_bit(0);
         self.raw.next = self.transport.val() == 3;
         self.beyond.next = self.wqe.val().index - self.line.val().error_index;
-        self.tracked.next = self.line.val().sent_index - self.line.val().una_index;
+        self.tracked.next = self.line.val().sent_index - self.line.val().done_index;
         self.exponent.next = self.line.val().timeout;
         if self.line.val().timeout > 28 {
             self.exponent.next = bits::<5>(28);
@@ -96,7 +125,13 @@ impl Logic for Plan {
             self.r_full.d.next = self.tracked.val() > 127;
             self.r_nop.d.next = self.idle.val();
             self.r_err.d.next = self.wqe.val().err;
-            self.r_bad.d.next = !(self.send.val() | self.write.val() | self.idle.val())
+            // READ and atomics: reliable connections only, an atomic's answer has 8 bytes, nothing of it is inline.
+            self.r_bad.d.next = !(self.send.val() | self.write.val() | self.idle.val() | self.asking.val())
+                | (self.asking.val()
+                    & (self.transport.val().any()
+                        | !self.line.val().max_rd_atomic.any()
+                        | self.head.y.val().inline_data
+                        | (self.exchange.val() & (self.length.val() != 8))))
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());
             self.r_zero.d.next = self.length.val() == 0;
@@ -105,6 +140,16 @@ impl Logic for Plan {
             self.r_single.d.next = self.transport.val().get_bit(1);
             self.r_datagram.d.next = self.transport.val() == 2;
             self.r_reliable.d.next = self.transport.val() == 0;
+            self.r_asks.d.next = self.asking.val();
+            self.r_atomic.d.next = self.exchange.val();
+            self.r_asks_full.d.next = self.asking.val() & (self.line.val().rd_out >= self.line.val().max_rd_atomic);
+            self.r_fence.d.next = self.head.y.val().fence & self.line.val().rd_out.any();
+            // Only a READ begins in its middle, and only the oldest request does.
+            self.r_first_psn.d.next = self.line.val().next_psn;
+            if self.asking.val() & self.line.val().msg_offset.any() {
+                self.r_first_psn.d.next = self.line.val().una_wqe_psn;
+            }
+            self.r_raddr.d.next = self.advance.y.val();
             self.r_ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
             match self.line.val().pmtu.index() {
                 1 => {
@@ -153,9 +198,22 @@ impl Logic for Plan {
         } else if (self.r_long.q.val() | (self.r_datagram.q.val() & self.several.val())) & !self.r_nop.q.val() {
             self.status.next = bits::<8>(1);
         }
+        self.asks.next = self.r_asks.q.val();
+        self.atomic.next = self.r_atomic.q.val();
+        self.asks_full.next = self.r_asks_full.q.val();
+        self.fence.next = self.r_fence.q.val();
+        // The window may be exceeded by one READ; more than 2^23 PSNs may never be on their way.
+        self.alone.next = self.r_asks.q.val() & (self.r_whole.q.val().get_bit(22) | self.r_whole.q.val().get_bit(23));
+        self.first_psn.next = self.r_first_psn.q.val();
+        self.raddr.next = self.r_raddr.q.val();
         self.more.next = self.r_whole.q.val() - 1;
+        self.count.next = self.r_whole.q.val();
         if self.r_ragged.q.val() {
             self.more.next = self.r_whole.q.val();
+            self.count.next = self.r_whole.q.val() + 1;
+        }
+        if self.r_zero.q.val() {
+            self.count.next = bits::<24>(1);
         }
         if self.r_zero.q.val() | self.r_single.q.val() {
             self.more.next = bits::<24>(0);

@@ -39,8 +39,14 @@ pub struct Requester<const LQ: usize, const LA: usize> {
     pub m_error: MsgSrc<QpError>,
     pub m_async: MsgSrc<EqeReq>,
     pub m_cell: MsgSrc<CellRead>,
+    pub m_place: MsgSrc<PlaceOp>,
+    pub s_placed: MsgSink<ReadDone>,
+    pub m_again: MsgSrc<WqeAgain>,
+    pub s_again: MsgSink<WqeHandle>,
+    pub barrier: Signal<In, Bit>,
+    pub barrier_done: Signal<Out, Bit>,
     /// See `req_rx::STATS`.
-    pub rx_stat: Signal<Out, Bits<12>>,
+    pub rx_stat: Signal<Out, Bits<13>>,
     tx: RequesterTx,
     rx: RequesterRx,
     tracker: Tracker<LQ, LA>,
@@ -72,6 +78,12 @@ impl<const LQ: usize, const LA: usize> Logic for Requester<LQ, LA> {
         MsgSrc::<QpError>::link(&mut self.m_error, &mut self.rx.m_error);
         MsgSrc::<EqeReq>::link(&mut self.m_async, &mut self.rx.m_async);
         MsgSrc::<CellRead>::link(&mut self.m_cell, &mut self.rx.m_cell);
+        MsgSrc::<PlaceOp>::link(&mut self.m_place, &mut self.rx.m_place);
+        MsgSink::<ReadDone>::link(&mut self.s_placed, &mut self.rx.s_placed);
+        MsgSrc::<WqeAgain>::link(&mut self.m_again, &mut self.rx.m_again);
+        MsgSink::<WqeHandle>::link(&mut self.s_again, &mut self.rx.s_again);
+        self.rx.barrier.next = self.barrier.val();
+        self.barrier_done.next = self.rx.barrier_done.val();
         self.rx_stat.next = self.rx.stat.val();
         MsgSrc::<TxDone>::join(&mut self.tx.m_done, &mut self.rx.s_tx_done[0]);
         MsgSrc::<TrackWrite>::join(&mut self.tx.m_track, &mut self.tracker.s_write);

@@ -13,11 +13,20 @@ pub struct WorkRequest {
     pub rkey: u32,
     /// Bytes.
     pub length: u32,
+    /// Atomics: compare value or addend, swap value.
+    pub operands: (u64, u64),
+    /// Not before the READs and atomics in front of it are done.
+    pub fence: bool,
 }
 
 impl WorkRequest {
     fn is_write(&self) -> bool {
         matches!(self.opcode, WrOpcode::Write | WrOpcode::WriteImm)
+    }
+
+    /// READ or atomic.
+    pub fn asks(&self) -> bool {
+        matches!(self.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd)
     }
 
     fn has_imm(&self) -> bool {
@@ -36,6 +45,8 @@ pub struct Packet {
     /// RETH: address, key, length of the whole message.
     pub reth: Option<(u64, u32, u32)>,
     pub imm: Option<u32>,
+    /// AtomicETH: address, key, swap value or addend, compare value.
+    pub atomic: Option<(u64, u32, u64, u64)>,
     pub solicited: bool,
     pub last: bool,
 }
@@ -48,7 +59,8 @@ pub fn packet_count(qp: QpType, length: u32, mtu: u32) -> u32 {
     }
 }
 
-/// The packets of one work request, first PSN given (IBTA 9.2.1, table 38; 9.7.2 on message segmentation). A NOP has none.
+/// The packets of one work request, first PSN given (IBTA 9.2.1, table 38; 9.7.2 on message segmentation). A NOP has none. A READ takes the PSNs of
+/// its answer, and there is one request for each of them: that for the rest from there on, of which a requester sends those it needs.
 pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> Vec<Packet> {
     if request.opcode == WrOpcode::Nop {
         return Vec::new();
@@ -78,11 +90,25 @@ pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> V
             length: if last { request.length - offset } else { mtu },
             reth: (request.is_write() && first).then_some((request.raddr, request.rkey, request.length)),
             imm: imm.then_some(request.imm),
+            atomic: None,
             solicited: last && request.solicited && (!request.is_write() || imm),
             last,
         }
     };
-    (0..count).map(packet).collect()
+    if !request.asks() {
+        return (0..count).map(packet).collect();
+    }
+    let ask = |n: u32| {
+        let offset = n * mtu;
+        let (compare, swap) = request.operands;
+        let base = Packet { psn: (first_psn + n) & 0xff_ffff, opcode: 0x0c, offset, length: 0, reth: None, imm: None, atomic: None, solicited: false, last: true };
+        match request.opcode {
+            WrOpcode::CompareSwap => Packet { opcode: 0x13, atomic: Some((request.raddr, request.rkey, swap, compare)), ..base },
+            WrOpcode::FetchAdd => Packet { opcode: 0x14, atomic: Some((request.raddr, request.rkey, compare, 0)), ..base },
+            _ => Packet { reth: Some((request.raddr.wrapping_add(offset.into()), request.rkey, request.length - offset)), ..base },
+        }
+    };
+    (0..count).map(ask).collect()
 }
 
 /// `CqeStatus` with which the card must refuse a request without sending anything.
@@ -91,6 +117,8 @@ pub fn refusal(qp: QpType, opcode: u8, length: u32, mtu: u32) -> Option<u8> {
     let Some(code) = WrOpcode::from_u8(opcode) else { return malformed };
     let fits_transport = match (qp, code) {
         (_, WrOpcode::Nop) => return None,
+        (QpType::Rc, WrOpcode::CompareSwap | WrOpcode::FetchAdd) => length == 8,
+        (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd) => false,
         (QpType::Rc | QpType::Uc, _) | (_, WrOpcode::Send) => true,
         (QpType::Ud, WrOpcode::SendImm) => true,
         _ => false,

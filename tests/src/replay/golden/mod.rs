@@ -161,7 +161,7 @@ impl Endpoint for Golden {
         QPN
     }
     fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write | Kind::ReadRequest)
+        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
     }
     fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
         Ok(self.port.memory.register(spec))

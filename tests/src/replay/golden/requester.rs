@@ -2,7 +2,7 @@
 use super::{Defect, Port};
 use crate::replay::endpoint::{rnr_ticks, timeout_ticks, Done, Post, Setup};
 use crate::replay::frame::{psn_add, psn_distance, Frame, Kind, Op, Syndrome};
-use ferric_abi::wire::{ImmDt, Reth};
+use ferric_abi::wire::{AtomicEth, ImmDt, Reth};
 use ferric_driver::CqeStatus;
 use std::collections::VecDeque;
 
@@ -46,7 +46,7 @@ impl Requester {
     pub fn post(&mut self, port: &Port, post: &Post) {
         let len = post.local.map_or(0, |l| l.len);
         let data = match post.local {
-            Some(l) if post.kind != Kind::ReadRequest => port.memory.bytes(l.region.index)[l.offset..l.offset + len].to_vec(),
+            Some(l) if !post.kind.has_response() => port.memory.bytes(l.region.index)[l.offset..l.offset + len].to_vec(),
             _ => Vec::new(),
         };
         let psns = len.div_ceil(port.setup.mtu.bytes()).max(1) as u32;
@@ -137,12 +137,12 @@ impl Requester {
         if psn_distance(psn, self.una) < 0 || psn_distance(psn, self.max) >= 0 {
             return;
         }
-        if f.op.kind == Kind::ReadResponse {
-            return self.read_response(port, f);
+        if matches!(f.op.kind, Kind::ReadResponse | Kind::AtomicAck) {
+            return self.response(port, f);
         }
         let Some(aeth) = f.aeth.filter(|_| f.op.kind == Kind::Ack) else { return };
         // An acknowledge behind an unanswered READ acknowledges only what lies before it (9.7.5.1.2: implied NAK).
-        let limit = self.queue.iter().find(|r| r.post.kind == Kind::ReadRequest).map(|r| r.first_psn);
+        let limit = self.queue.iter().find(|r| r.post.kind.has_response()).map(|r| r.first_psn);
         let bounded = |to: u32| limit.filter(|l| psn_distance(to, *l) > 0).unwrap_or(to);
         match Syndrome::of(aeth.syndrome()) {
             Syndrome::Ack => {
@@ -182,8 +182,14 @@ impl Requester {
         }
     }
 
-    fn read_response(&mut self, port: &mut Port, f: &Frame) {
-        let Some(r) = self.queue.iter_mut().find(|r| r.post.kind == Kind::ReadRequest) else { return };
+    fn response(&mut self, port: &mut Port, f: &Frame) {
+        let Some(r) = self.queue.iter_mut().find(|r| r.post.kind.has_response()) else { return };
+        if (f.op.kind == Kind::AtomicAck) == (r.post.kind == Kind::ReadRequest) {
+            return;
+        }
+        // What an atomic found lies in memory as the host has it.
+        let found = f.atomic_ack.map(|a| a.original().to_le_bytes());
+        let bytes = found.as_ref().map_or(&f.payload[..], |b| &b[..]);
         let first = r.first_psn;
         // Responses come in order; a hole is recovered by time-out.
         if psn_distance(f.psn(), first) as usize * port.setup.mtu.bytes() != r.read {
@@ -191,12 +197,12 @@ impl Requester {
         }
         if let Some(l) = r.post.local {
             let at = l.offset + r.read;
-            if r.read + f.payload.len() > l.len {
+            if r.read + bytes.len() > l.len {
                 return;
             }
-            port.memory.bytes_mut(l.region.index)[at..at + f.payload.len()].copy_from_slice(&f.payload);
+            port.memory.bytes_mut(l.region.index)[at..at + bytes.len()].copy_from_slice(bytes);
         }
-        r.read += f.payload.len();
+        r.read += bytes.len();
         self.progress(port, psn_add(f.psn(), 1));
     }
 }
@@ -210,8 +216,8 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
     let mtu = port.setup.mtu.bytes();
     let i = psn_distance(psn, r.first_psn) as usize;
     let is_read = r.post.kind == Kind::ReadRequest;
-    let last = is_read || i + 1 == r.psns as usize;
-    let op = Op { kind: r.post.kind, first: is_read || i == 0, last, imm: last && r.post.imm.is_some() };
+    let last = r.post.kind.has_response() || i + 1 == r.psns as usize;
+    let op = Op { kind: r.post.kind, first: r.post.kind.has_response() || i == 0, last, imm: last && r.post.imm.is_some() };
     let mut frame = port.frame(op, psn);
     let total = r.post.local.map_or(0, |l| l.len);
     let from = i * mtu;
@@ -219,11 +225,15 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
         let (va, rkey) = r.post.remote;
         frame.reth = Some(Reth::default().with_va(va + if is_read { from as u64 } else { 0 }).with_rkey(rkey).with_length((total - if is_read { from } else { 0 }) as u32));
     }
+    if matches!(r.post.kind, Kind::CompareSwap | Kind::FetchAdd) {
+        let ((va, rkey), (swap_add, compare)) = (r.post.remote, r.post.operands);
+        frame.atomic = Some(AtomicEth::default().with_va(va).with_rkey(rkey).with_swap_add(swap_add).with_compare(compare));
+    }
     if op.imm {
         frame.imm = r.post.imm.map(|v| ImmDt::default().with_imm(v));
     }
     frame.bth.set_solicited(last && r.post.solicited).set_ack_req(last);
-    if !is_read {
+    if !r.post.kind.has_response() {
         frame.payload = r.data[from.min(r.data.len())..r.data.len().min(from + mtu)].to_vec();
     }
     frame

@@ -29,6 +29,11 @@ const MIN_RNR: F = F { word: 1, shift: 14, mask: 31 };
 const ACCESS: F = F { word: 1, shift: 19, mask: 7 };
 const IPV6: F = F { word: 1, shift: 22, mask: 1 };
 const VLAN: F = F { word: 1, shift: 23, mask: 1 };
+/// Parameter word 6: READs and atomics outstanding, own and the peer's.
+const MAX_RD: F = F { word: 6, shift: 0, mask: 31 };
+const MAX_DEST_RD: F = F { word: 6, shift: 8, mask: 31 };
+/// Most of either.
+const MOST_RD: u32 = 16;
 
 impl Program {
     /// `d` = word 2 of a ring from parameters `n`.. (base, base, word 2), not valid. The base is checked against the slot size.
@@ -265,6 +270,8 @@ impl Program {
     }
 
     fn ready_to_receive(&mut self) {
+        self.get(T, p(6), MAX_DEST_RD);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, T, MOST_RD + 1);
         let pathless = self.asm.label();
         self.get(T, W, req("qp_type"));
         self.asm.branch(Op::Beq, T, QpType::Raw as u32, pathless);
@@ -301,12 +308,21 @@ impl Program {
         }
         self.set_access(T);
         self.set_to(T, rsp("state"), QpState::Rtr as u32);
+        self.read(V, RSP, 1);
+        self.get(U, p(6), MAX_DEST_RD);
+        self.set(V, V, U, rsp("max_dest_rd_atomic"));
+        self.write(RSP, 1, V);
         self.write(RSP, 0, T);
     }
 
     /// Only the requester changes: the responder is at work in RTR already, and a word of its line cannot be replaced
     /// from here without losing what it does between the read and the write.
     fn ready_to_send(&mut self) {
+        self.get(T, p(6), MAX_RD);
+        self.refuse(AdminStatus::BadParameter, Op::Bge, T, MOST_RD + 1);
+        self.read(V, REQ, 1);
+        self.set(V, V, T, req("max_rd_atomic"));
+        self.write(REQ, 1, V);
         self.asm.op(Op::And, T, p(4), 0xff_ffff);
         self.get(U, p(1), RETRY);
         self.set(V, T, U, req("retries_left"));

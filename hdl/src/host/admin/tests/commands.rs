@@ -57,7 +57,7 @@ fn qp_params(kind: u32, pd: u32, scq: u32, rcq: u32) -> [u32; 10] {
 fn rtr_params(pmtu: u32) -> [u32; 24] {
     let path = PathCtx::default().with_dmac(0x0102_0304_0506).with_dip(0x0a00_0001).with_sip(0x0a00_0002).with_hop_limit(64).with_vlan_tci(5).with_pkey(0xffff);
     let mut p = [0; 24];
-    p[..6].copy_from_slice(&[2, pmtu | 17 << 14 | 0b101 << 19 | 1 << 23, 0xff12_3456, 0xff00_0100, 0, 0xffff]);
+    p[..7].copy_from_slice(&[2, pmtu | 17 << 14 | 0b101 << 19 | 1 << 23, 0xff12_3456, 0xff00_0100, 0, 0xffff, 4 << 8]);
     p[8..].copy_from_slice(&words::<16>(&path.0));
     p
 }
@@ -219,6 +219,9 @@ fn queue_pair_life(b: &mut Bench) {
     for pmtu in [0, 6, 7] {
         b.expect(BadParameter, 1, ModifyQp, 5, &rtr_params(pmtu));
     }
+    let mut many = rtr_params(5);
+    many[6] = 17 << 8;
+    b.expect(BadParameter, 1, ModifyQp, 5, &many);
     b.expect(Ok, 1, ModifyQp, 5, &rtr_params(5));
     let r = req(b, 5);
     assert_eq!((r.state(), r.pmtu(), r.vlan(), r.ipv6(), r.dest_qpn(), r.epoch()), (2, 5, true, false, 0x12_3456, 0x4f));
@@ -230,9 +233,11 @@ fn queue_pair_life(b: &mut Bench) {
     // The responder works already: what it does must survive.
     let busy = s.with_in_msg(2).with_nak_sent(true);
     b.card.set(space::RSP, 5, 0, words::<1>(&busy.0)[0]);
-    b.expect(Ok, 1, ModifyQp, 5, &[3, 14 << 3 | 6 << 8 | 7 << 11, 0, 0, 0xff00_0200, 0xffff]);
+    b.expect(BadParameter, 1, ModifyQp, 5, &[3, 0, 0, 0, 0, 0xffff, 17]);
+    b.expect(Ok, 1, ModifyQp, 5, &[3, 14 << 3 | 6 << 8 | 7 << 11, 0, 0, 0xff00_0200, 0xffff, 16]);
     assert_eq!(rsp(b, 5), busy);
     let r = req(b, 5);
+    assert_eq!((r.max_rd_atomic(), s.max_dest_rd_atomic(), r.scqn(), s.rcqn()), (16, 4, 3, 4));
     assert_eq!((r.state(), r.timeout(), r.retry_cnt(), r.rnr_retry(), r.pmtu()), (3, 14, 6, 7, 5));
     assert_eq!((r.next_psn(), r.una_psn(), r.max_psn(), r.una_wqe_psn(), r.retries_left(), r.rnr_left()), (0x200, 0x200, 0x200, 0x200, 6, 7));
     assert_eq!((r.parked(), r.rnr_wait(), r.timer_on(), r.una_index(), r.next_index(), r.msg_offset()), (false, false, false, 0, 0, 0));
@@ -253,7 +258,7 @@ fn queue_pair_life(b: &mut Bench) {
     // And up again with the same epochs everywhere
     b.expect(Ok, 1, ModifyQp, 5, &[1, 0, 0, 0, 0, 0xffff]);
     b.expect(Ok, 1, ModifyQp, 5, &rtr_params(1));
-    b.expect(Ok, 1, ModifyQp, 5, &[3, 0, 0, 0, 7]);
+    b.expect(Ok, 1, ModifyQp, 5, &[3, 0, 0, 0, 7, 0xffff, 0]);
     assert_eq!(req(b, 5).epoch(), sq(b, 5).epoch());
     b.expect(Ok, 1, DestroyQp, 5, &[]);
     b.expect(BadState, 1, DestroyQp, 5, &[]);
@@ -291,7 +296,7 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(Ok, 0, CreateQp, 9, &qp_params(3, 1, 0, 0));
     b.expect(Ok, 0, ModifyQp, 9, &[1, 0, 0, 0, 0, 0xffff]);
     b.expect(Ok, 0, ModifyQp, 9, &[2]);
-    b.expect(Ok, 0, ModifyQp, 9, &[3]);
+    b.expect(Ok, 0, ModifyQp, 9, &[3, 0, 0, 0, 0, 0, 4]);
     assert_eq!((req(b, 9).state(), rsp(b, 9).state(), PathCtx(line(&b.card, space::PATH, 9)).valid()), (3, 2, false));
     assert_eq!(b.card.raw_qpn, 0);
     b.expect(BadId, 1, SetPort, 0, &[0]);

@@ -129,7 +129,7 @@ fn receiver_never_ready() {
 
 #[test]
 fn malformed_requests_are_refused() {
-    let request = |opcode, length| WorkRequest { opcode, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length };
+    let request = |opcode, length| WorkRequest { opcode, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length, operands: (0, 0), fence: false };
     let cases = [(QpType::Rc, WrOpcode::Write, 0x8000_0000, 1), (QpType::Ud, WrOpcode::Write, 10, 2), (QpType::Ud, WrOpcode::Send, 257, 1),
         (QpType::Raw, WrOpcode::SendImm, 10, 2), (QpType::Raw, WrOpcode::Send, 0, 1), (QpType::Raw, WrOpcode::Send, 9217, 1)];
     for (kind, opcode, length, status) in cases {

@@ -5,7 +5,7 @@ use super::world::{Trouble, World, TICK, WINDOW};
 use ferric_abi::codes::{QpType, WrOpcode};
 
 /// All requests of all queue pairs succeed; every signalled one is reported once, in order.
-fn all_succeed(world: &mut World, limit: u64) {
+pub(super) fn all_succeed(world: &mut World, limit: u64) {
     world.run_until(limit, |w| {
         w.idle() && (0..w.qps.len()).all(|n| {
             let q = &w.qps[n];
@@ -87,7 +87,7 @@ fn many_small_requests_fill_the_tracker_and_park() {
 
 /// `length` bytes to be sent.
 fn send(length: u32) -> WorkRequest {
-    WorkRequest { opcode: WrOpcode::Send, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length }
+    WorkRequest { opcode: WrOpcode::Send, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length, operands: (0, 0), fence: false }
 }
 
 /// Packets sent when no acknowledge comes, for requests of so many whole packets; then all goes on and completes.

@@ -1,0 +1,368 @@
+//! What an event means while READs or atomics are outstanding, step by step along the work requests (IBTA 9.7.5.1).
+//!
+//! Two places in the list of work requests: `una_index`, up to where everything is acknowledged, and `done_index`, up to where everything is
+//! completed. The second stays behind at a READ whose answer is not in host memory yet.
+
+use super::{Answer, Event};
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{TrackEntry, TrackRead};
+use crate::records::ReqCtx;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    /// Asks for the oldest request not acknowledged, compares, acts.
+    Seek,
+    Entry,
+    Weigh,
+    Accept,
+    /// The same for the oldest request not completed.
+    Tell,
+    TellEntry,
+    TellWeigh,
+    End,
+    /// The line has settled for whoever looks at it through registers.
+    Done,
+}
+
+/// From `start` to `done` the owner lets `new` be its line in every cycle.
+#[derive(LogicBlock, Default)]
+pub struct Reads {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub start: Signal<In, Bit>,
+    pub ev: Signal<In, Event>,
+    pub line: Signal<In, ReqCtx>,
+    pub new: Signal<Out, ReqCtx>,
+    /// `una_psn` moved.
+    pub progress: Signal<Out, Bit>,
+    pub done: Signal<Out, Bit>,
+    /// 0: timer, resume. 1: the NAK itself. 2: go back to the hole. 3: error with `status`.
+    pub outcome: Signal<Out, Bits<2>>,
+    pub status: Signal<Out, Bits<8>>,
+    pub m_track: MsgSrc<TrackRead>,
+    pub s_track: MsgSink<TrackEntry>,
+    /// A completion, made from `line.done_index` and `entry`; never while `cqe_busy`.
+    pub put_cqe: Signal<Out, Bit>,
+    pub cqe_busy: Signal<In, Bit>,
+    pub entry: Signal<Out, TrackEntry>,
+    /// Always has a place, see `Scatter::room`.
+    pub m_answer: MsgSrc<Answer>,
+    state: DFF<State>,
+    /// Everything before this PSN is acknowledged by the event.
+    goal: DFF<Bits<24>>,
+    kept: DFF<TrackEntry>,
+    passed: DFF<Bit>,
+    ahead: DFF<Bit>,
+    at_last: DFF<Bit>,
+    at_una: DFF<Bit>,
+    at_first: DFF<Bit>,
+    whole: DFF<Bit>,
+    asks: DFF<Bit>,
+    atomic: DFF<Bit>,
+    accepted: DFF<Bit>,
+    offset: DFF<Bits<24>>,
+    moved: DFF<Bit>,
+    first: DFF<Bit>,
+    verdict: DFF<Bits<2>>,
+    cause: DFF<Bits<8>>,
+    answers: Signal<Local, Bit>,
+    placed: Signal<Local, Bit>,
+    lag: Signal<Local, Bit>,
+    nothing: Signal<Local, Bit>,
+    stopped: Signal<Local, Bit>,
+    over: Signal<Local, Bits<24>>,
+    lead: Signal<Local, Bits<24>>,
+    op: Signal<Local, Bits<4>>,
+    seen: Signal<Local, TrackEntry>,
+    after: Signal<Local, Bits<24>>,
+    told: Signal<Local, Bit>,
+    retire: Signal<Local, Bit>,
+    fits: Signal<Local, Bit>,
+    mtu: Signal<Local, Bits<13>>,
+    follower: Signal<Local, Bits<16>>,
+    done_follower: Signal<Local, Bits<16>>,
+}
+
+impl Logic for Reads {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(
+            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, accepted, offset, moved, first, verdict, cause
+        );
+        self.progress.next = self.moved.q.val();
+        self.done.next = self.state.q.val() == State::Done;
+        self.outcome.next = self.verdict.q.val();
+        self.status.next = self.cause.q.val();
+        self.entry.next = self.kept.q.val();
+        self.new.next = self.line.val();
+        self.put_cqe.next = false;
+        self.retire.next = false;
+        self.told.next = false;
+        // An answer; behind it, once accepted, only requests that take no PSN are looked for.
+        self.answers.next = ((self.ev.val().kind == 10) | (self.ev.val().kind == 11)) & !self.accepted.q.val();
+        self.placed.next = self.ev.val().kind == 12;
+        self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
+        self.nothing.next = self.line.val().una_index == self.line.val().sent_index;
+        self.stopped.next = self.line.val().error_pending & (self.line.val().error_index == self.line.val().una_index);
+        self.follower.next = self.line.val().una_index + 1;
+        self.done_follower.next = self.line.val().done_index + 1;
+        self.after.next = self.kept.q.val().last_psn + 1;
+
+        // Tracker
+        self.m_track.valid.next = ((self.state.q.val() == State::Seek) & !self.nothing.val() & !self.stopped.val())
+            | (self.state.q.val() == State::Tell);
+        self.m_track.data.next.qpn = self.ev.val().qpn;
+        self.m_track.data.next.index = self.line.val().una_index;
+        if self.state.q.val() == State::Tell {
+            self.m_track.data.next.index = self.line.val().done_index;
+        }
+        self.s_track.ready.next = (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry);
+        self.seen.next = self.s_track.data.val();
+        self.op.next = self.seen.val().opcode;
+
+        // Comparisons with the entry, for the next state.
+        self.over.next = self.goal.q.val() - self.seen.val().last_psn;
+        self.lead.next = self.goal.q.val() - self.line.val().una_psn;
+        match self.line.val().pmtu.index() {
+            1 => {
+                self.mtu.next = bits::<13>(256);
+            }
+            2 => {
+                self.mtu.next = bits::<13>(512);
+            }
+            3 => {
+                self.mtu.next = bits::<13>(1024);
+            }
+            4 => {
+                self.mtu.next = bits::<13>(2048);
+            }
+            _ => {
+                self.mtu.next = bits::<13>(4096);
+            }
+        }
+        if (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) {
+            self.kept.d.next = self.seen.val();
+            self.passed.d.next = self.over.val().any() & !self.over.val().get_bit(23);
+            self.ahead.d.next = self.lead.val().any() & !self.lead.val().get_bit(23);
+            self.at_last.d.next = self.ev.val().psn == self.seen.val().last_psn;
+            self.at_una.d.next = self.ev.val().psn == self.line.val().una_psn;
+            self.at_first.d.next = self.ev.val().psn == self.line.val().una_wqe_psn;
+            self.whole.d.next = self.ev.val().pay_len == self.mtu.val();
+            // Codes 4 to 6.
+            self.asks.d.next = self.op.val().get_bits::<2>(2) == 1;
+            self.atomic.d.next = !(self.op.val() == 4);
+            self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
+        }
+        // Whether the answer is one of the request at hand: kind, place in the sequence, length (the last one's is checked by placement).
+        self.fits.next = !self.ev.val().bad
+            & ((self.ev.val().kind == 11) == self.atomic.q.val())
+            & (self.atomic.q.val()
+                | ((self.ev.val().last == self.at_last.q.val())
+                    & (self.ev.val().first | !self.at_first.q.val())
+                    & (self.whole.q.val() | self.at_last.q.val())));
+
+        self.m_answer.valid.next = false;
+        self.m_answer.data.next.qpn = self.ev.val().qpn;
+        self.m_answer.data.next.index = self.line.val().una_index;
+        self.m_answer.data.next.function = self.line.val().function;
+        self.m_answer.data.next.pd = self.line.val().pd;
+        self.m_answer.data.next.psn = self.ev.val().psn;
+        self.m_answer.data.next.place = self.state.q.val() == State::Accept;
+        self.m_answer.data.next.last = self.at_last.q.val();
+        self.m_answer.data.next.atomic = self.atomic.q.val();
+        self.m_answer.data.next.handle = self.ev.val().handle;
+        self.m_answer.data.next.pay_off = self.ev.val().pay_off;
+        self.m_answer.data.next.pay_len = self.ev.val().pay_len;
+        self.m_answer.data.next.data = self.ev.val().data;
+        self.m_answer.data.next.buffer = bits::<7>(0);
+        self.m_answer.data.next.only_free = false;
+        self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 12;
+        match self.line.val().pmtu.index() {
+            1 => {
+                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 8;
+            }
+            2 => {
+                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 9;
+            }
+            3 => {
+                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 10;
+            }
+            4 => {
+                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 11;
+            }
+            _ => {}
+        }
+        if self.atomic.q.val() {
+            self.m_answer.data.next.pay_len = bits::<13>(8);
+            self.m_answer.data.next.pay_off = bits::<8>(0);
+        }
+
+        match self.state.q.val() {
+            State::Idle => {
+                self.moved.d.next = false;
+                self.accepted.d.next = false;
+                self.first.d.next = true;
+                self.verdict.d.next = bits::<2>(0);
+                self.cause.d.next = bits::<8>(0);
+                self.goal.d.next = self.ev.val().psn;
+                match self.ev.val().kind.index() {
+                    0 => {
+                        self.goal.d.next = self.ev.val().psn + 1;
+                    }
+                    5 => {
+                        self.goal.d.next = self.line.val().una_psn;
+                    }
+                    6 => {
+                        self.goal.d.next = self.line.val().una_psn;
+                    }
+                    _ => {}
+                }
+                if self.start.val() {
+                    self.state.d.next = State::Seek;
+                    if self.placed.val() {
+                        self.state.d.next = State::Tell;
+                    }
+                }
+            }
+            State::Seek => {
+                if self.nothing.val() | self.stopped.val() {
+                    self.state.d.next = State::End;
+                } else if self.m_track.ready.val() {
+                    self.state.d.next = State::Entry;
+                }
+            }
+            State::Entry => {
+                if self.s_track.valid.val() {
+                    self.state.d.next = State::Weigh;
+                }
+            }
+            State::Weigh => {
+                self.state.d.next = State::End;
+                if !self.asks.q.val() {
+                    if self.passed.q.val() {
+                        // Behind a READ that is not done a completion has to wait.
+                        self.retire.next = self.lag.val() | !self.kept.q.val().signaled | !self.cqe_busy.val();
+                        self.put_cqe.next = self.retire.val() & !self.lag.val() & self.kept.q.val().signaled;
+                        self.state.d.next = State::Weigh;
+                        if self.retire.val() {
+                            self.state.d.next = State::Seek;
+                        }
+                    } else if self.ahead.q.val() & !self.answers.val() {
+                        // An answer that nobody asked for says nothing.
+                        self.new.next.una_psn = self.goal.q.val();
+                        self.moved.d.next = true;
+                    }
+                } else if self.answers.val() & self.at_una.q.val() {
+                    self.state.d.next = State::Accept;
+                    if !self.fits.val() {
+                        self.state.d.next = State::End;
+                        self.verdict.d.next = bits::<2>(3);
+                        self.cause.d.next = bits::<8>(7);
+                    }
+                } else if self.ahead.q.val() & (self.answers.val() | (self.ev.val().kind == 0)) {
+                    // An answer is missing: implied NAK, told once (9.7.5.1.2).
+                    if !self.line.val().read_gap & !self.line.val().rnr_wait {
+                        self.new.next.read_gap = true;
+                        self.verdict.d.next = bits::<2>(2);
+                    }
+                }
+            }
+            State::Accept => {
+                self.m_answer.valid.next = true;
+                self.accepted.d.next = true;
+                self.moved.d.next = true;
+                self.new.next.una_psn = self.line.val().una_psn + 1;
+                self.new.next.read_gap = false;
+                if self.at_last.q.val() {
+                    self.new.next.una_index = self.follower.val();
+                    self.new.next.una_wqe_psn = self.after.val();
+                }
+                self.goal.d.next = self.ev.val().psn + 1;
+                self.state.d.next = State::End;
+                if self.at_last.q.val() {
+                    self.state.d.next = State::Seek;
+                }
+            }
+            State::Tell => {
+                if self.m_track.ready.val() {
+                    self.state.d.next = State::TellEntry;
+                }
+            }
+            State::TellEntry => {
+                if self.s_track.valid.val() {
+                    self.state.d.next = State::TellWeigh;
+                }
+            }
+            State::TellWeigh => {
+                self.state.d.next = State::End;
+                if self.first.q.val() & self.ev.val().status.any() {
+                    // Something of the oldest READ could not be placed.
+                    if self.asks.q.val() & !(self.line.val().done_index == self.line.val().sent_index) {
+                        self.verdict.d.next = bits::<2>(3);
+                        self.cause.d.next = self.ev.val().status;
+                    }
+                } else if self.lag.val()
+                    & ((self.first.q.val() & self.asks.q.val() & self.at_last.q.val()) | (!self.first.q.val() & !self.asks.q.val()))
+                {
+                    self.told.next = !self.kept.q.val().signaled | !self.cqe_busy.val();
+                    self.put_cqe.next = self.told.val() & self.kept.q.val().signaled;
+                    self.state.d.next = State::TellWeigh;
+                    if self.told.val() {
+                        self.state.d.next = State::Tell;
+                        if self.done_follower.val() == self.line.val().una_index {
+                            self.state.d.next = State::End;
+                        }
+                    }
+                }
+            }
+            State::End => {
+                self.state.d.next = State::Done;
+                if !self.verdict.q.val().any() {
+                    if (self.ev.val().kind == 1) | (self.ev.val().kind == 2) | (self.ev.val().kind == 3) {
+                        self.verdict.d.next = bits::<2>(1);
+                    }
+                    // A request that failed locally, its turn having come.
+                    if self.stopped.val() & !self.lag.val() {
+                        self.verdict.d.next = bits::<2>(3);
+                        self.cause.d.next = self.line.val().error_status;
+                    }
+                }
+                // Whatever was not accepted gives its frame back.
+                if (self.ev.val().kind == 10) & !self.accepted.q.val() {
+                    self.m_answer.valid.next = true;
+                }
+            }
+            State::Done => {
+                self.state.d.next = State::Idle;
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.retire.val() {
+            self.moved.d.next = true;
+            self.new.next.una_psn = self.after.val();
+            self.new.next.una_wqe_psn = self.after.val();
+            self.new.next.una_index = self.follower.val();
+            if !self.lag.val() {
+                self.new.next.done_index = self.follower.val();
+            }
+        }
+        if self.told.val() {
+            self.first.d.next = false;
+            self.new.next.done_index = self.done_follower.val();
+            if self.asks.q.val() {
+                self.new.next.rd_out = self.line.val().rd_out - 1;
+            }
+        }
+        if self.moved.q.val() {
+            self.new.next.retries_left = self.line.val().retry_cnt;
+            self.new.next.rnr_left = self.line.val().rnr_retry;
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Answers to READs and atomics on their way to placement: each gets the buffer of its work request, fetched once more.
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
+use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockDefault;
+use rust_hdl::prelude::*;
+
+/// An answer packet that req_rx has dealt with. `place`: it belongs to request `index` from byte `msg_off` on, else its frame is only freed.
+/// `last`: of its request. `atomic`: 8 bytes in `data`, no frame.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Answer {
+    pub qpn: Bits<24>,
+    pub index: Bits<16>,
+    pub function: Bits<12>,
+    pub pd: Bits<24>,
+    pub psn: Bits<24>,
+    pub place: Bit,
+    pub last: Bit,
+    pub atomic: Bit,
+    pub handle: Bits<12>,
+    pub pay_off: Bits<8>,
+    pub pay_len: Bits<13>,
+    pub msg_off: Bits<32>,
+    pub data: Bits<64>,
+    /// Buffer of the work request.
+    pub buffer: Bits<7>,
+    /// Gives `buffer` back, and nothing else.
+    pub only_free: Bit,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Idle,
+    Judge,
+    /// Asks for the work request, waits for its buffer.
+    Ask,
+    Await,
+    /// Hands the answer on.
+    Pass,
+    /// Gives the buffer back that another request's answers were placed by.
+    Give,
+}
+
+/// In order. A buffer is kept while the answers that follow belong to the same request. Fetches run ahead of placement by the 32 places of
+/// the queue behind.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Scatter {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_answer: MsgSink<Answer>,
+    /// Fewer than 12 answers wait: those under way between a frame's acceptance and here have a place.
+    pub room: Signal<Out, Bit>,
+    pub m_again: MsgSrc<WqeAgain>,
+    pub s_again: MsgSink<WqeHandle>,
+    pub m_op: MsgSrc<PlaceOp>,
+    /// Pulse in; pulse out when everything that came before it has been taken by placement.
+    pub barrier: Signal<In, Bit>,
+    pub barrier_done: Signal<Out, Bit>,
+    answers: MsgFifo<Answer, 4>,
+    orders: MsgFifo<Answer, 5>,
+    state: DFF<State>,
+    answer: DFF<Answer>,
+    /// The buffer at hand and whose it is.
+    kept: DFF<Bit>,
+    kept_qpn: DFF<Bits<24>>,
+    kept_index: DFF<Bits<16>>,
+    buffer: DFF<Bits<7>>,
+    same: DFF<Bit>,
+    /// The queue pair's number may have changed hands since.
+    stale: DFF<Bit>,
+    /// Answers taken in and handed on; a barrier waits until the latter reaches what the former was.
+    taken: DFF<Bits<16>>,
+    placed: DFF<Bits<16>>,
+    mark: DFF<Bits<16>>,
+    draining: DFF<Bit>,
+    passed: DFF<Bit>,
+    waiting: Signal<Local, Bits<16>>,
+    missing: Signal<Local, Bits<16>>,
+    #[init(Constant::new(PlaceOp::default()))]
+    blank: Constant<PlaceOp>,
+}
+
+impl Logic for Scatter {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, kept_index, buffer, same, stale, taken, placed, mark, draining, passed);
+        clock!(self, clock, answers, orders);
+        self.answers.reset.next = self.reset.val();
+        self.orders.reset.next = self.reset.val();
+        MsgSink::<Answer>::link(&mut self.s_answer, &mut self.answers.s);
+        self.waiting.next = self.answers.level.val();
+        self.room.next = !self.waiting.val().get_bit(4) & !(self.waiting.val().get_bit(3) & self.waiting.val().get_bit(2));
+        self.answers.m.ready.next = self.state.q.val() == State::Idle;
+        self.m_again.valid.next = self.state.q.val() == State::Ask;
+        self.m_again.data.next.qpn = self.answer.q.val().qpn;
+        self.m_again.data.next.index = self.answer.q.val().index;
+        self.s_again.ready.next = self.state.q.val() == State::Await;
+        self.orders.s.valid.next = (self.state.q.val() == State::Pass) | (self.state.q.val() == State::Give);
+        self.orders.s.data.next = self.answer.q.val();
+        self.orders.s.data.next.buffer = self.buffer.q.val();
+        self.orders.s.data.next.only_free = self.state.q.val() == State::Give;
+        self.barrier_done.next = self.passed.q.val();
+        self.missing.next = self.mark.q.val() - self.placed.q.val();
+        self.passed.d.next = self.draining.q.val() & (!self.missing.val().any() | self.missing.val().get_bit(15));
+        if !self.missing.val().any() | self.missing.val().get_bit(15) {
+            self.draining.d.next = false;
+        }
+        // There is always a place, see `room`.
+        if self.s_answer.valid.val() {
+            self.taken.d.next = self.taken.q.val() + 1;
+        }
+        if self.orders.m.valid.val() & self.orders.m.ready.val() & !self.orders.m.data.val().only_free {
+            self.placed.d.next = self.placed.q.val() + 1;
+        }
+        if self.barrier.val() {
+            self.draining.d.next = true;
+            self.mark.d.next = self.taken.q.val();
+            self.stale.d.next = true;
+        }
+
+        // To placement: mostly wires.
+        self.m_op.valid.next = self.orders.m.valid.val();
+        self.orders.m.ready.next = self.m_op.ready.val();
+        self.m_op.data.next = self.blank.val();
+        self.m_op.data.next.qpn = self.orders.m.data.val().qpn;
+        self.m_op.data.next.function = self.orders.m.data.val().function;
+        self.m_op.data.next.pd = self.orders.m.data.val().pd;
+        self.m_op.data.next.psn = self.orders.m.data.val().psn;
+        self.m_op.data.next.rq_handle = self.orders.m.data.val().buffer.get_bits::<6>(0);
+        self.m_op.data.next.free_rq = self.orders.m.data.val().only_free;
+        self.m_op.data.next.kind = bits::<3>(7);
+        if !self.orders.m.data.val().only_free {
+            // `atomic` means something of what is placed only; what is dropped always has a frame.
+            self.m_op.data.next.has_frame = !(self.orders.m.data.val().atomic & self.orders.m.data.val().place);
+            self.m_op.data.next.handle = self.orders.m.data.val().handle;
+            if self.orders.m.data.val().place {
+                self.m_op.data.next.pay_off = self.orders.m.data.val().pay_off;
+                self.m_op.data.next.pay_len = self.orders.m.data.val().pay_len;
+                self.m_op.data.next.msg_off = self.orders.m.data.val().msg_off;
+                self.m_op.data.next.operand = self.orders.m.data.val().data;
+                self.m_op.data.next.done = self.orders.m.data.val().last;
+                self.m_op.data.next.free_rq = self.orders.m.data.val().last;
+                if self.orders.m.data.val().atomic {
+                    self.m_op.data.next.opcode = bits::<8>(0x12);
+                }
+            } else {
+                self.m_op.data.next.kind = bits::<3>(0);
+            }
+        }
+
+        match self.state.q.val() {
+            State::Idle => {
+                self.answer.d.next = self.answers.m.data.val();
+                self.same.d.next = self.kept.q.val()
+                    & !self.stale.q.val()
+                    & (self.answers.m.data.val().qpn == self.kept_qpn.q.val())
+                    & (self.answers.m.data.val().index == self.kept_index.q.val());
+                if self.answers.m.valid.val() {
+                    self.state.d.next = State::Judge;
+                }
+            }
+            State::Judge => {
+                self.state.d.next = State::Pass;
+                if self.answer.q.val().place & !self.same.q.val() {
+                    self.state.d.next = State::Ask;
+                    if self.kept.q.val() {
+                        self.state.d.next = State::Give;
+                    }
+                }
+            }
+            State::Ask => {
+                if self.m_again.ready.val() {
+                    self.state.d.next = State::Await;
+                }
+            }
+            State::Await => {
+                self.buffer.d.next = self.s_again.data.val().handle;
+                if self.s_again.valid.val() {
+                    self.kept.d.next = true;
+                    self.stale.d.next = false;
+                    self.kept_qpn.d.next = self.answer.q.val().qpn;
+                    self.kept_index.d.next = self.answer.q.val().index;
+                    self.state.d.next = State::Pass;
+                }
+            }
+            State::Pass => {
+                if self.orders.s.ready.val() {
+                    if self.answer.q.val().place & self.answer.q.val().last {
+                        self.kept.d.next = false;
+                    }
+                    self.state.d.next = State::Idle;
+                }
+            }
+            State::Give => {
+                if self.orders.s.ready.val() {
+                    self.kept.d.next = false;
+                    self.state.d.next = State::Ask;
+                }
+            }
+            _ => {
+                self.state.d.next = State::Idle;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Idle;
+            self.kept.d.next = false;
+            self.stale.d.next = false;
+            self.draining.d.next = false;
+            self.taken.d.next = bits::<16>(0);
+            self.placed.d.next = bits::<16>(0);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! READs and atomics: answered once, completed when their bytes are there, in order with everything else.
+
+use super::super::model::WorkRequest;
+use super::streams::all_succeed;
+use super::world::{Trouble, World};
+use ferric_abi::codes::{QpType, WrOpcode};
+
+fn request(opcode: WrOpcode, length: u32) -> WorkRequest {
+    WorkRequest { opcode, signaled: true, solicited: false, imm: 0, raddr: 0x1234_5678_9abc, rkey: 7, length, operands: (3, 4), fence: false }
+}
+
+fn mixed(seed: u64, stall: u32, latency: u64, trouble: Trouble, requests: usize) {
+    let mut world = World::new(seed, stall);
+    world.latency = latency;
+    for (pmtu, most) in [(1, 16), (3, 1), (5, 4)] {
+        let qp = world.add_qp(QpType::Rc, pmtu, trouble, &[("max_rd_atomic", most)]);
+        for _ in 0..requests {
+            let wr = world.random_asking(qp, 20);
+            world.post(qp, wr);
+        }
+    }
+    all_succeed(&mut world, 300_000);
+    for (n, q) in world.qps.iter().enumerate() {
+        assert_eq!((world.field(n, "rd_out"), world.field(n, "done_index")), (0, world.field(n, "una_index")), "queue pair {n}");
+        assert!(q.asked > 0);
+    }
+}
+
+#[test]
+fn a_clean_wire() {
+    mixed(31, 0, 2, Trouble::default(), 30);
+    mixed(32, 30, 60, Trouble::default(), 20);
+}
+
+#[test]
+fn losses_are_repaired() {
+    mixed(33, 20, 10, Trouble { loss: 3, ..Trouble::default() }, 40);
+    mixed(34, 0, 2, Trouble { loss: 8, ..Trouble::default() }, 40);
+}
+
+#[test]
+fn acknowledges_of_long_ago_and_receivers_not_ready() {
+    mixed(35, 10, 10, Trouble { echo: 30, rnr: 4, loss: 2, ..Trouble::default() }, 30);
+}
+
+/// As many at once as the peer remembers, no more.
+#[test]
+fn so_many_are_outstanding_and_no_more() {
+    for most in [1u32, 4, 16] {
+        let mut world = World::new(36, 0);
+        let qp = world.add_qp(QpType::Rc, 3, Trouble::default(), &[("max_rd_atomic", most.into())]);
+        for n in 0..60 {
+            world.post(qp, request(if n % 3 == 0 { WrOpcode::FetchAdd } else { WrOpcode::Read }, if n % 3 == 0 { 8 } else { 64 }));
+        }
+        all_succeed(&mut world, 60_000);
+        assert_eq!(world.qps[qp].asked, most);
+    }
+}
+
+/// One READ may be longer than the window.
+#[test]
+fn long_reads_fill_the_window_and_park() {
+    let mut world = World::new(37, 10);
+    // Time enough for the answers that queue up: a thousand packets at a request.
+    let qp = world.add_qp(QpType::Rc, 1, Trouble { loss: 1, ..Trouble::default() }, &[("timeout", 11)]);
+    for n in 0..6 {
+        world.post(qp, request(if n % 2 == 0 { WrOpcode::Read } else { WrOpcode::Write }, 256 * (300 + 200 * n) + n));
+    }
+    all_succeed(&mut world, 1_500_000);
+}
+
+const REQUESTS: usize = 24;
+const VICTIM: usize = 11;
+
+/// The victim's status, success before it, flush behind it.
+fn ends_with(seed: u64, opcode: WrOpcode, length: u32, trouble: Trouble, status: u8) {
+    let mut world = World::new(seed, 10);
+    let qp = world.add_qp(QpType::Rc, 1, trouble, &[]);
+    for n in 0..REQUESTS {
+        let wr = if n == VICTIM { request(opcode, length) } else { WorkRequest { signaled: true, ..world.random_asking(qp, 6) } };
+        let wr = if wr.opcode == WrOpcode::Nop { request(WrOpcode::Write, 10) } else { wr };
+        world.post(qp, WorkRequest { fence: false, ..wr });
+    }
+    world.run_until(60_000, |w| w.idle() && w.qps[qp].cqes.len() == REQUESTS && w.qps[qp].flush);
+    (0..3000).for_each(|_| world.step());
+    let got: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| (cqe.0, cqe.1)).collect();
+    let want: Vec<_> = (0..REQUESTS).map(|n| (n, if n < VICTIM { 0 } else if n == VICTIM { status } else { 5 })).collect();
+    assert_eq!(got, want, "seed {seed}");
+    assert_eq!((world.errors.taken(), world.events.taken()), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_placed_fails() {
+    ends_with(41, WrOpcode::Read, 1000, Trouble { misplaced: Some((VICTIM, 4)), ..Trouble::default() }, 4);
+    ends_with(42, WrOpcode::FetchAdd, 8, Trouble { misplaced: Some((VICTIM, 19)), loss: 2, ..Trouble::default() }, 19);
+}
+
+#[test]
+fn answers_that_do_not_fit_fail() {
+    for (n, way) in [1, 2, 3].into_iter().enumerate() {
+        ends_with(43 + n as u64, WrOpcode::Read, 1000, Trouble { odd: Some((VICTIM, way)), ..Trouble::default() }, 7);
+    }
+    ends_with(47, WrOpcode::Read, 0, Trouble { odd: Some((VICTIM, 3)), ..Trouble::default() }, 7);
+    ends_with(48, WrOpcode::CompareSwap, 8, Trouble { odd: Some((VICTIM, 1)), ..Trouble::default() }, 7);
+    ends_with(49, WrOpcode::CompareSwap, 8, Trouble { odd: Some((VICTIM, 2)), ..Trouble::default() }, 7);
+}
+
+#[test]
+fn the_peer_refuses() {
+    for (code, status) in [(1, 9), (2, 10), (3, 11)] {
+        ends_with(50 + u64::from(code), WrOpcode::Read, 700, Trouble { refuse: Some((VICTIM, code)), loss: 2, ..Trouble::default() }, status);
+    }
+}
+
+#[test]
+fn what_may_not_be_asked_is_refused() {
+    let cases = [(QpType::Uc, WrOpcode::Read, 10, 16), (QpType::Ud, WrOpcode::Read, 10, 16), (QpType::Rc, WrOpcode::FetchAdd, 4, 16), (QpType::Rc, WrOpcode::Read, 10, 0)];
+    for (kind, opcode, length, most) in cases {
+        let mut world = World::new(60, 10);
+        let qp = world.add_qp(kind, 3, Trouble::default(), &[("max_rd_atomic", most)]);
+        world.post(qp, request(WrOpcode::Send, 100));
+        world.qps[qp].wrs.push(request(opcode, length));
+        world.run_until(100_000, |w| w.idle() && w.qps[qp].cqes.len() == 2);
+        assert_eq!(world.qps[qp].cqes.iter().map(|cqe| cqe.1).collect::<Vec<_>>(), [0, 2]);
+        assert!(most == 0 || super::super::model::refusal(kind, opcode as u8, length, 1024) == Some(2));
+    }
+}
