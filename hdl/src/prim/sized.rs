@@ -3,15 +3,13 @@
 //! read in the cycle of a write to the same row returns the OLD row.
 
 use super::ram::{style, zeros};
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
-fn check(rows_log2: usize, port: usize) -> usize {
-    assert!((1..=port).contains(&rows_log2), "2^{rows_log2} rows with {port} address bits");
-    rows_log2
-}
-
 /// RAM of `2^rows_log2` words; address bits above that are ignored.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockNew)]
+#[given(rows_log2: usize)]
+#[demand((1..=L).contains(&rows_log2), "2^{rows_log2} rows with {L} address bits")]
 pub struct SizedRam<T: Synth, const L: usize> {
     pub clock: Signal<In, Clock>,
     pub read_addr: Signal<In, Bits<L>>,
@@ -19,22 +17,8 @@ pub struct SizedRam<T: Synth, const L: usize> {
     pub write_addr: Signal<In, Bits<L>>,
     pub write_data: Signal<In, T>,
     pub write_en: Signal<In, Bit>,
+    #[init(rows_log2)]
     _a: usize,
-}
-
-impl<T: Synth, const L: usize> SizedRam<T, L> {
-    /// `2^rows_log2` words.
-    pub fn new(rows_log2: usize) -> Self {
-        Self {
-            clock: Default::default(),
-            read_addr: Default::default(),
-            read_data: Default::default(),
-            write_addr: Default::default(),
-            write_data: Default::default(),
-            write_en: Default::default(),
-            _a: check(rows_log2, L),
-        }
-    }
 }
 
 impl<T: Synth, const L: usize> Logic for SizedRam<T, L> {
@@ -59,7 +43,9 @@ impl<T: Synth, const L: usize> Logic for SizedRam<T, L> {
 }
 
 /// RAM of `2^rows_log2` stream beats (data, byte count, last) in one word; the read port holds while `read_en` is low.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockNew)]
+#[given(rows_log2: usize)]
+#[demand((1..=L).contains(&rows_log2), "2^{rows_log2} rows with {L} address bits")]
 pub struct SizedBeatRam<const W: usize, const L: usize> {
     pub clock: Signal<In, Clock>,
     pub read_en: Signal<In, Bit>,
@@ -72,27 +58,8 @@ pub struct SizedBeatRam<const W: usize, const L: usize> {
     pub write_len: Signal<In, Bits<8>>,
     pub write_last: Signal<In, Bit>,
     pub write_en: Signal<In, Bit>,
+    #[init(rows_log2)]
     _a: usize,
-}
-
-impl<const W: usize, const L: usize> SizedBeatRam<W, L> {
-    /// `2^rows_log2` beats.
-    pub fn new(rows_log2: usize) -> Self {
-        Self {
-            clock: Default::default(),
-            read_en: Default::default(),
-            read_addr: Default::default(),
-            read_data: Default::default(),
-            read_len: Default::default(),
-            read_last: Default::default(),
-            write_addr: Default::default(),
-            write_data: Default::default(),
-            write_len: Default::default(),
-            write_last: Default::default(),
-            write_en: Default::default(),
-            _a: check(rows_log2, L),
-        }
-    }
 }
 
 impl<const W: usize, const L: usize> Logic for SizedBeatRam<W, L> {
@@ -123,7 +90,10 @@ impl<const W: usize, const L: usize> Logic for SizedBeatRam<W, L> {
 }
 
 /// [`super::lane_ram::LaneRam`] of `2^rows_log2` rows; address bits above that are ignored.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockNew)]
+#[given(rows_log2: usize)]
+#[demand(W == 8 * K && K > 1, "K must be W / 8")]
+#[demand((1..=L).contains(&rows_log2), "2^{rows_log2} rows with {L} address bits")]
 pub struct SizedLaneRam<const W: usize, const K: usize, const L: usize> {
     pub clock: Signal<In, Clock>,
     /// Lane enables.
@@ -134,24 +104,8 @@ pub struct SizedLaneRam<const W: usize, const K: usize, const L: usize> {
     pub wdata: Signal<In, Bits<W>>,
     pub raddr: Signal<In, Bits<L>>,
     pub rdata: Signal<Out, Bits<W>>,
+    #[init(rows_log2)]
     _a: usize,
-}
-
-impl<const W: usize, const K: usize, const L: usize> SizedLaneRam<W, K, L> {
-    /// `2^rows_log2` rows.
-    pub fn new(rows_log2: usize) -> Self {
-        assert!(W == 8 * K && K > 1, "K must be W / 8");
-        Self {
-            clock: Default::default(),
-            we: Default::default(),
-            row1: Default::default(),
-            waddr: Default::default(),
-            wdata: Default::default(),
-            raddr: Default::default(),
-            rdata: Default::default(),
-            _a: check(rows_log2, L),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const L: usize> Logic for SizedLaneRam<W, K, L> {

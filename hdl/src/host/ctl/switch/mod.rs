@@ -8,6 +8,7 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::prim::lookup::Lookup;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -19,8 +20,11 @@ enum State {
     Answer,
 }
 
-/// One request at a time to the table of its space.
-#[derive(LogicBlock)]
+/// One request at a time to the table of its space. `spaces[i]`: the control space behind port `i` (`abi::csr::space`).
+#[derive(LogicBlock, BlockNew)]
+#[given(spaces: [u8; N])]
+#[demand(spaces.iter().all(|space| *space < 16), "a space has 4 bits")]
+#[demand(spaces.iter().enumerate().all(|(i, space)| !spaces[..i].contains(space)), "a space has one port")]
 pub struct CtlSwitch<const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the request in progress.
@@ -33,41 +37,13 @@ pub struct CtlSwitch<const N: usize> {
     request: DFF<CtlReq>,
     answer: DFF<CtlResp>,
     port: DFF<Bits<N>>,
+    #[init(Lookup::new(|space| spaces.iter().map(|at| usize::from(*at) == space).collect()))]
     route: Lookup<4, N>,
     readys: Gather<N>,
     valids: Gather<N>,
     answers: OneHotMux<CtlResp, N>,
     taken: Signal<Local, Bits<N>>,
     came: Signal<Local, Bits<N>>,
-}
-
-impl<const N: usize> CtlSwitch<N> {
-    /// `spaces[i]`: the control space behind port `i` (see `abi::csr::space`).
-    pub fn new(spaces: [u8; N]) -> Self {
-        assert!(spaces.iter().all(|s| *s < 16), "a space has 4 bits");
-        let port_of = |space: usize| spaces.iter().map(|s| usize::from(*s) == space).collect::<Vec<_>>();
-        for space in 0..16 {
-            assert!(port_of(space).iter().filter(|hit| **hit).count() <= 1, "space {space} has two ports");
-        }
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_req: Default::default(),
-            m_resp: Default::default(),
-            m_req: std::array::from_fn(|_| Default::default()),
-            s_resp: std::array::from_fn(|_| Default::default()),
-            state: Default::default(),
-            request: Default::default(),
-            answer: Default::default(),
-            port: Default::default(),
-            route: Lookup::new(port_of),
-            readys: Default::default(),
-            valids: Default::default(),
-            answers: Default::default(),
-            taken: Default::default(),
-            came: Default::default(),
-        }
-    }
 }
 
 impl<const N: usize> Logic for CtlSwitch<N> {
