@@ -4,6 +4,7 @@ use super::types::FrameRec;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{SlotGrant, SlotReq};
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Progress of the data request at hand: row arithmetic, room for it, grant.
@@ -17,7 +18,7 @@ enum Phase {
 
 /// Slots from a free list, rows from a ring in which a frame never wraps. Data requests (port 0) take rows and keep
 /// `RESERVE` slots free for bypass requests (port 1), which go first.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct Allocator<const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -61,65 +62,18 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     total: Signal<Local, Bits<14>>,
     taken: Signal<Local, Bits<14>>,
     given: Signal<Local, Bits<14>>,
+    #[init(Constant::new((K as u64 - 1).to_bits()))]
     below_k: Constant<Bits<15>>,
+    #[init(Constant::new((LK as u64).to_bits()))]
     lk: Constant<Bits<4>>,
+    #[init(Constant::new(((super::ASM_BYTES / K) as u64).to_bits()))]
     all_rows: Constant<Bits<14>>,
+    #[init(Constant::new(RESERVE.to_bits()))]
     reserve: Constant<Bits<8>>,
 }
 
 /// Slots that data frames leave free.
 const RESERVE: u64 = 2;
-
-impl<const K: usize, const LK: usize> Default for Allocator<K, LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            init: Default::default(),
-            init_slot: Default::default(),
-            s_slot: Default::default(),
-            m_slot: Default::default(),
-            m_data: Default::default(),
-            m_bypass: Default::default(),
-            granted: Default::default(),
-            granted_slot: Default::default(),
-            free_valid: Default::default(),
-            free_slot: Default::default(),
-            free_rows: Default::default(),
-            in1: Default::default(),
-            out0: Default::default(),
-            out1: Default::default(),
-            free: Default::default(),
-            data: Default::default(),
-            bypass: Default::default(),
-            slots: Default::default(),
-            phase: Default::default(),
-            rec: Default::default(),
-            need: Default::default(),
-            limit: Default::default(),
-            ptr: Default::default(),
-            to_end: Default::default(),
-            avail: Default::default(),
-            load: Default::default(),
-            grant0: Default::default(),
-            grant1: Default::default(),
-            used: Default::default(),
-            freed: Default::default(),
-            rounded0: Default::default(),
-            rounded1: Default::default(),
-            need0: Default::default(),
-            need1: Default::default(),
-            start: Default::default(),
-            total: Default::default(),
-            taken: Default::default(),
-            given: Default::default(),
-            below_k: Constant::new((K as u64 - 1).to_bits()),
-            lk: Constant::new((LK as u64).to_bits()),
-            all_rows: Constant::new(((super::ASM_BYTES / K) as u64).to_bits()),
-            reserve: Constant::new(RESERVE.to_bits()),
-        }
-    }
-}
 
 impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
     #[hdl_gen]

@@ -6,11 +6,13 @@ use crate::prim::keep_mask::{LenMask, RangeMask};
 use crate::prim::sized::SizedLaneRam;
 use crate::prim::spread::SpreadLanes;
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// The assembly buffer. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
 /// bytes, each over at most two rows.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64, LK its logarithm")]
 pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -23,6 +25,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     pub pending: Signal<Out, Bit>,
     pub raddr: Signal<In, Bits<13>>,
     pub rdata: Signal<Out, Bits<W>>,
+    #[init(SizedLaneRam::new((super::ASM_BYTES / K).trailing_zeros() as usize))]
     ram: SizedLaneRam<W, K, 13>,
     d_we: DFF<Bits<K>>,
     d_row1: DFF<Bits<K>>,
@@ -53,62 +56,14 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     at: Signal<Local, Bits<8>>,
     limit: Signal<Local, Bits<8>>,
     row: Signal<Local, Bits<18>>,
+    #[init(Constant::new(K < 16))]
     narrow: Constant<Bit>,
+    #[init(Constant::new((K as u64 - 1).to_bits()))]
     lane_bits: Constant<Bits<8>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     k: Constant<Bits<8>>,
+    #[init(Constant::new((LK as u64).to_bits()))]
     lk: Constant<Bits<4>>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Assembly<W, K, LK> {
-    fn default() -> Self {
-        assert!(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64, LK its logarithm");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            asm_we: Default::default(),
-            asm_row1: Default::default(),
-            asm_addr: Default::default(),
-            asm_data: Default::default(),
-            s_inline: Default::default(),
-            pending: Default::default(),
-            raddr: Default::default(),
-            rdata: Default::default(),
-            ram: SizedLaneRam::new((super::ASM_BYTES / K).trailing_zeros() as usize),
-            d_we: Default::default(),
-            d_row1: Default::default(),
-            d_addr: Default::default(),
-            d_data: Default::default(),
-            d_busy: Default::default(),
-            queue: Default::default(),
-            range: Default::default(),
-            wrap: Default::default(),
-            below: Default::default(),
-            spread: Default::default(),
-            count: Default::default(),
-            second: Default::default(),
-            i_valid: Default::default(),
-            i_final: Default::default(),
-            i_we: Default::default(),
-            i_row1: Default::default(),
-            i_addr: Default::default(),
-            i_data: Default::default(),
-            fire: Default::default(),
-            load: Default::default(),
-            split: Default::default(),
-            came: Default::default(),
-            went: Default::default(),
-            dst: Default::default(),
-            len: Default::default(),
-            data: Default::default(),
-            at: Default::default(),
-            limit: Default::default(),
-            row: Default::default(),
-            narrow: Constant::new(K < 16),
-            lane_bits: Constant::new((K as u64 - 1).to_bits()),
-            k: Constant::new((K as u64).to_bits()),
-            lk: Constant::new((LK as u64).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, LK> {

@@ -5,6 +5,7 @@ use crate::net::icrc::{IcrcPipe, LATENCY};
 use crate::prim::keep_mask::{KeepMask, LenMask};
 use crate::prim::sized::Delay;
 use crate::prim::spread::Repeat;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// One cycle more than the CRC needs from the last beat, so that it is there when the beat BEFORE the last leaves: the
@@ -12,7 +13,8 @@ use rust_hdl::prelude::*;
 const WAIT: usize = LATENCY + 1;
 
 /// Fixed latency, never stalls; a frame's beats must come in consecutive cycles.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
+#[demand(WAIT <= 8, "valids has eight stages")]
 pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -25,7 +27,9 @@ pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     pub out_last: Signal<Out, Bit>,
     icrc: IcrcPipe<W, K, LK>,
     in_keep: LenMask<K, 8>,
+    #[init(Delay::new(WAIT))]
     data: Delay<Bits<W>>,
+    #[init(Delay::new(WAIT))]
     tags: Delay<BeatTag>,
     valids: DFF<Bits<8>>,
     held: DFF<Bits<32>>,
@@ -35,41 +39,10 @@ pub(super) struct IcrcInsert<const W: usize, const K: usize, const LK: usize> {
     len_mask: LenMask<K, 8>,
     body_mask: LenMask<K, 8>,
     crc_bits: KeepMask<W, K>,
+    #[init(Constant::new((WAIT as u64 - 1).to_bits()))]
     last_stage: Constant<Bits<4>>,
     v: Signal<Local, Bits<8>>,
     aged: Signal<Local, Bits<8>>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for IcrcInsert<W, K, LK> {
-    fn default() -> Self {
-        assert!(WAIT <= 8, "valids has eight stages");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            beat_valid: Default::default(),
-            beat: Default::default(),
-            tag: Default::default(),
-            out_valid: Default::default(),
-            out: Default::default(),
-            out_len: Default::default(),
-            out_last: Default::default(),
-            icrc: Default::default(),
-            in_keep: Default::default(),
-            data: Delay::new(WAIT),
-            tags: Delay::new(WAIT),
-            valids: Default::default(),
-            held: Default::default(),
-            crc: Default::default(),
-            turned: Default::default(),
-            spread: Default::default(),
-            len_mask: Default::default(),
-            body_mask: Default::default(),
-            crc_bits: Default::default(),
-            last_stage: Constant::new((WAIT as u64 - 1).to_bits()),
-            v: Default::default(),
-            aged: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcInsert<W, K, LK> {

@@ -22,6 +22,7 @@ use insert::IcrcInsert;
 use outfifo::OutFifo;
 use picker::Picker;
 use reader::FrameReader;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 use slots::SlotTable;
 use types::FrameRec;
@@ -37,7 +38,7 @@ pub const OUT_BYTES: usize = 16384;
 pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 
 /// Puts outgoing frames together and sends them.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all frames. Grants begin 128 cycles later.
@@ -69,6 +70,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     insert: IcrcInsert<W, K, LK>,
     out: OutFifo<W, K>,
     assembly: Assembly<W, K, LK>,
+    #[init(SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize))]
     headers: SizedRam<Bits<W>, 11>,
     done: MsgFifo<TxDone, 7>,
     reply_done: MsgFifo<TxDone, 7>,
@@ -78,48 +80,6 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     h_data: DFF<Bits<W>>,
     init: DFF<Bits<8>>,
     starting: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_slot: Default::default(),
-            m_slot: Default::default(),
-            s_seal: Default::default(),
-            s_pay_done: Default::default(),
-            s_hdr: Default::default(),
-            hdr_we: Default::default(),
-            hdr_addr: Default::default(),
-            hdr_data: Default::default(),
-            asm_we: Default::default(),
-            asm_row1: Default::default(),
-            asm_addr: Default::default(),
-            asm_data: Default::default(),
-            s_inline: Default::default(),
-            m: Default::default(),
-            m_done: Default::default(),
-            m_reply_done: Default::default(),
-            stat: Default::default(),
-            alloc: Default::default(),
-            slots: Default::default(),
-            picker: Default::default(),
-            reader: Default::default(),
-            insert: Default::default(),
-            out: Default::default(),
-            assembly: Default::default(),
-            headers: SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize),
-            done: Default::default(),
-            reply_done: Default::default(),
-            done_room: Default::default(),
-            h_we: Default::default(),
-            h_addr: Default::default(),
-            h_data: Default::default(),
-            init: Default::default(),
-            starting: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK> {

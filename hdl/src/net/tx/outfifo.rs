@@ -4,10 +4,11 @@ use crate::bus::AxisSrc;
 use crate::prim::keep_mask::LenMask;
 use crate::prim::sized::SizedBeatRam;
 use crate::stream::AxisSlice;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// `OUT_BYTES` bytes of beats, registered output. While it is empty a beat goes straight to the output register.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct OutFifo<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -18,6 +19,7 @@ pub(super) struct OutFifo<const W: usize, const K: usize> {
     pub m: AxisSrc<W, K>,
     /// A beat left the memory: room for one more.
     pub popped: Signal<Out, Bit>,
+    #[init(SizedBeatRam::new((super::OUT_BYTES / K).trailing_zeros() as usize))]
     mem: SizedBeatRam<W, 12>,
     slice: AxisSlice<W, K>,
     keep: LenMask<K, 8>,
@@ -28,31 +30,6 @@ pub(super) struct OutFifo<const W: usize, const K: usize> {
     fetch: Signal<Local, Bit>,
     same: Signal<Local, Bit>,
     direct: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize> Default for OutFifo<W, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            valid: Default::default(),
-            data: Default::default(),
-            len: Default::default(),
-            last: Default::default(),
-            m: Default::default(),
-            popped: Default::default(),
-            mem: SizedBeatRam::new((super::OUT_BYTES / K).trailing_zeros() as usize),
-            slice: Default::default(),
-            keep: Default::default(),
-            wptr: Default::default(),
-            rptr: Default::default(),
-            loaded: Default::default(),
-            gone: Default::default(),
-            fetch: Default::default(),
-            same: Default::default(),
-            direct: Default::default(),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize> Logic for OutFifo<W, K> {

@@ -3,11 +3,12 @@
 use super::types::{BeatTag, TxJob};
 use crate::msg::TxDone;
 use crate::prim::keep_mask::{KeepMask, LenMask};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Row r of a frame: header bytes, then payload bytes, then zeros (pad and ICRC place). A frame starts only when the
 /// output FIFO has room for all of it, so nothing behind this ever waits. Frames follow each other without a gap.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -72,76 +73,14 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     hdr_bits: KeepMask<W, K>,
     pay_bits: KeepMask<W, K>,
     frame: Signal<Local, Bits<14>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     k8: Constant<Bits<8>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     k14: Constant<Bits<14>>,
+    #[init(Constant::new(u64::from((super::SLOT_BYTES / K).trailing_zeros()).to_bits()))]
     slot_shift: Constant<Bits<3>>,
+    #[init(Constant::new(((super::OUT_BYTES / K) as u64).to_bits()))]
     depth: Constant<Bits<12>>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for FrameReader<W, K, LK> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            valid: Default::default(),
-            job: Default::default(),
-            done: Default::default(),
-            take: Default::default(),
-            done_room: Default::default(),
-            popped: Default::default(),
-            hdr_addr: Default::default(),
-            hdr_data: Default::default(),
-            asm_addr: Default::default(),
-            asm_data: Default::default(),
-            free_valid: Default::default(),
-            free_slot: Default::default(),
-            free_rows: Default::default(),
-            report: Default::default(),
-            report_data: Default::default(),
-            sent: Default::default(),
-            aborted: Default::default(),
-            beat_valid: Default::default(),
-            beat: Default::default(),
-            tag: Default::default(),
-            active: Default::default(),
-            row: Default::default(),
-            hrow: Default::default(),
-            hdr_left: Default::default(),
-            pay_left: Default::default(),
-            body_left: Default::default(),
-            len_left: Default::default(),
-            first: Default::default(),
-            cur: Default::default(),
-            cur_done: Default::default(),
-            room: Default::default(),
-            last: Default::default(),
-            finish: Default::default(),
-            start: Default::default(),
-            discard: Default::default(),
-            reserved: Default::default(),
-            released: Default::default(),
-            f_valid: Default::default(),
-            f_slot: Default::default(),
-            f_rows: Default::default(),
-            f_report: Default::default(),
-            f_done: Default::default(),
-            f_sent: Default::default(),
-            f_aborted: Default::default(),
-            hdr_mask: Default::default(),
-            pay_mask: Default::default(),
-            valid1: Default::default(),
-            tag1: Default::default(),
-            hdr_lanes: Default::default(),
-            pay_lanes: Default::default(),
-            hdr_bits: Default::default(),
-            pay_bits: Default::default(),
-            frame: Default::default(),
-            k8: Constant::new((K as u64).to_bits()),
-            k14: Constant::new((K as u64).to_bits()),
-            slot_shift: Constant::new(u64::from((super::SLOT_BYTES / K).trailing_zeros()).to_bits()),
-            depth: Constant::new(((super::OUT_BYTES / K) as u64).to_bits()),
-        }
-    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K, LK> {
