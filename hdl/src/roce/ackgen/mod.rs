@@ -7,13 +7,14 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{AckOp, HdrOp, SlotGrant, SlotReq, SlotSeal};
 use crate::prim::ram::{RamAsync, RamAsync2};
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
 
 /// One acknowledge a cycle in; out as fast as slots are granted.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct AckGen<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets everything. Acknowledges are taken again 2^LQ cycles later.
@@ -58,52 +59,6 @@ pub struct AckGen<const LQ: usize> {
     hdr_len: Signal<Local, Bits<8>>,
     emit: Signal<Local, Bit>,
     out_syndrome: Signal<Local, Bits<8>>,
-}
-
-impl<const LQ: usize> Default for AckGen<LQ> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s_ack: Default::default(),
-            m_slot: Default::default(),
-            s_slot: Default::default(),
-            m_hdr: Default::default(),
-            m_seal: Default::default(),
-            stat: Default::default(),
-            queue: Default::default(),
-            pending: Default::default(),
-            request: Default::default(),
-            grant: Default::default(),
-            header: Default::default(),
-            seal: Default::default(),
-            queued: Default::default(),
-            taken: Default::default(),
-            init: Default::default(),
-            ready: Default::default(),
-            head_valid: Default::default(),
-            head: Default::default(),
-            events: Default::default(),
-            push: Default::default(),
-            push_ack: Default::default(),
-            push_qp: Default::default(),
-            push_kind: Default::default(),
-            push_syndrome: Default::default(),
-            head_qp: Default::default(),
-            head_qpn: Default::default(),
-            push_qpn: Default::default(),
-            syndrome: Default::default(),
-            kind: Default::default(),
-            is_ack: Default::default(),
-            ahead: Default::default(),
-            skip: Default::default(),
-            send: Default::default(),
-            go: Default::default(),
-            hdr_len: Default::default(),
-            emit: Default::default(),
-            out_syndrome: Default::default(),
-        }
-    }
 }
 
 impl<const LQ: usize> Logic for AckGen<LQ> {

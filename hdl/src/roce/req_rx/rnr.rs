@@ -1,6 +1,7 @@
 //! RNR NAK timer codes.
 
 use crate::prim::lookup::Lookup;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Waiting times in units of 10 us by code: IBTA volume 1, table 46.
@@ -15,21 +16,12 @@ pub fn rnr_ticks(code: usize) -> u32 {
 }
 
 /// Code to ticks, combinational.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct RnrTicks {
     pub code: Signal<In, Bits<5>>,
     pub ticks: Signal<Out, Bits<20>>,
+    #[init(Lookup::of(|code| rnr_ticks(code).into()))]
     lut: Lookup<5, 20>,
-}
-
-impl Default for RnrTicks {
-    fn default() -> Self {
-        Self {
-            code: Default::default(),
-            ticks: Default::default(),
-            lut: Lookup::of(|code| rnr_ticks(code).into()),
-        }
-    }
 }
 
 impl Logic for RnrTicks {
