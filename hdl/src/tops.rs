@@ -66,8 +66,8 @@ pub const TOPS: &[Top] = tops! {
     "dma_rd_w512" Some(512), DmaRead::<512, 64, 6>::default();
     "dma_wr_w64" Some(64), DmaWrite::<64, 8, 3>::default();
     "dma_wr_w512" Some(512), DmaWrite::<512, 64, 6>::default();
-    "req_ctx" None, CtxStore::<ReqCtx, 8, 2>::default();
-    "rsp_ctx" None, CtxStore::<RspCtx, 8, 1>::default();
+    "req_ctx" None, CtxStore::<ReqCtx, 8, 3>::default();
+    "rsp_ctx" None, CtxStore::<RspCtx, 8, 2>::default();
     "path_ctx" None, CtxStore::<PathCtx, 8, 2>::default();
     "keys" None, MemoryKeys::<10>::default();
     "req_tx" None, RequesterTx::default();

@@ -1,3 +1,4 @@
 //! See `docs/microarchitecture.md`.
 pub mod bus;
+pub mod pair;
 pub mod store;

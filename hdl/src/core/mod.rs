@@ -68,8 +68,8 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     rq: RecvQueue<LQ>,
     cq: CompletionWriter<LC>,
     eq: EventWriter<LE>,
-    req_ctx: CtxStore<ReqCtx, LQ, 2>,
-    rsp_ctx: CtxStore<RspCtx, LQ, 1>,
+    req_ctx: CtxStore<ReqCtx, LQ, 3>,
+    rsp_ctx: CtxStore<RspCtx, LQ, 2>,
     path_ctx: CtxStore<PathCtx, LQ, 2>,
     keys: MemoryKeys<LM>,
     req_tx: RequesterTx,
@@ -291,7 +291,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
 
         // Requester
         CtxClient::<ReqCtx>::join(&mut self.req_tx.ctx, &mut self.req_ctx.client[0]);
-        CtxClient::<ReqCtx>::join(&mut self.req_rx.ctx, &mut self.req_ctx.client[1]);
+        CtxClient::<ReqCtx>::join(&mut self.req_rx.ctx[0], &mut self.req_ctx.client[1]);
+        CtxClient::<ReqCtx>::join(&mut self.req_rx.ctx[1], &mut self.req_ctx.client[2]);
         MsgSrc::<SqWqe>::join(&mut self.sq.m_wqe, &mut self.req_tx.s_wqe);
         MsgSrc::<SqCmd>::join(&mut self.req_tx.m_cmd, &mut self.sq.s_cmd[0]);
         MsgSrc::<SqCmd>::join(&mut self.req_rx.m_cmd, &mut self.sq.s_cmd[1]);
@@ -363,7 +364,9 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.cells.s_retain.data.next = bits::<9>(0);
 
         // Responder
-        CtxClient::<RspCtx>::join(&mut self.resp.ctx, &mut self.rsp_ctx.client[0]);
+        for i in 0..2 {
+            CtxClient::<RspCtx>::join(&mut self.resp.ctx[i], &mut self.rsp_ctx.client[i]);
+        }
         MsgSrc::<RqAlloc>::join(&mut self.resp.m_alloc, &mut self.rq.s_alloc);
         MsgSrc::<RqGrant>::join(&mut self.rq.m_grant, &mut self.resp.s_grant);
         MsgSrc::<RqCmd>::join(&mut self.resp.m_rq, &mut self.rq.s_cmd);

@@ -1,6 +1,7 @@
 //! The responder's way back to the wire: acknowledges, READ responses, atomic results, in the order of each queue pair. See README.md.
 
 mod atomic;
+mod seat;
 mod turn;
 
 #[cfg(test)]
@@ -8,65 +9,16 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{AckOp, QpError, RdCmd, RdRow, TxDone, TxOp, WrDone, WrSmall};
-use crate::prim::ram::Ram;
+use crate::prim::ram::{Ram, RamAsync};
 use crate::stream::{MsgFifo, MsgSlice};
 use atomic::Atomics;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
+use seat::{Item, Outcome, Seat};
 use turn::Turn;
 
 /// Events on `stat`.
 pub const STATS: &[&str] = &["reads", "atomics", "answered_again", "replies_dropped", "reply_errors"];
-
-/// What is known of a queue pair. `epoch`: the life that the rest belongs to. `head`, `count`: its READs and atomics in the ring; `off`,
-/// `psn_off`: bytes and packets already sent of the first. `slot`, `used`: next place for an atomic's result, and how many hold one.
-/// `marks`: packets with `notify` on their way out. `listed`: in the list of those with something to send; `busy`: having its turn.
-/// `ack`: an acknowledge is to go behind all that. `dead`: a READ or atomic has failed.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Seat {
-    pub epoch: Bits<8>,
-    pub function: Bits<12>,
-    pub pd: Bits<24>,
-    pub dest_qpn: Bits<24>,
-    pub pmtu: Bits<3>,
-    pub ipv6: Bit,
-    pub vlan: Bit,
-    pub head: Bits<5>,
-    pub count: Bits<6>,
-    pub off: Bits<32>,
-    pub psn_off: Bits<24>,
-    pub slot: Bits<5>,
-    pub used: Bits<6>,
-    pub marks: Bits<8>,
-    pub listed: Bit,
-    pub busy: Bit,
-    pub dead: Bit,
-    pub ack: Bit,
-    pub ack_psn: Bits<24>,
-    pub ack_msn: Bits<24>,
-    pub ack_syndrome: Bits<8>,
-}
-
-/// A READ, or an atomic whose result is in `slot`.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Item {
-    pub atomic: Bit,
-    pub slot: Bits<5>,
-    pub psn: Bits<24>,
-    pub msn: Bits<24>,
-    pub va: Bits<64>,
-    pub key: Bits<32>,
-    pub len: Bits<32>,
-}
-
-/// An atomic's outcome. `running`: not there yet; `failed`: never.
-#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
-pub struct Outcome {
-    pub psn: Bits<24>,
-    pub running: Bit,
-    pub failed: Bit,
-    pub value: Bits<64>,
-}
 
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -133,6 +85,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     /// Queue pairs with something to send, each at most once.
     list: MsgFifo<Bits<24>, LQ>,
     seats: Ram<Seat, LQ>,
+    /// Something of the queue pair is in the ring, on its way out or wrong, or it is in the list: its acknowledges have to wait.
+    occupied: RamAsync<Bits<1>, LQ>,
     items: Ram<Item, LR>,
     outcomes: Ram<Outcome, LR>,
     state: DFF<State>,
@@ -158,6 +112,9 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     next_id: Signal<Local, Bits<24>>,
     next_job: Signal<Local, Job>,
     some: Signal<Local, Bit>,
+    quick: Signal<Local, Bit>,
+    resting: Signal<Local, Bit>,
+    ack_qpn: Signal<Local, Bits<24>>,
     loaded: Signal<Local, Seat>,
     seat_index: Signal<Local, Bits<LQ>>,
     base: Signal<Local, Bits<LR>>,
@@ -184,7 +141,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed);
-        clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, items, outcomes);
+        clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, items, outcomes);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -217,6 +174,16 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.passed.d.next = true;
         }
 
+        // An acknowledge with nothing of its queue pair before it passes by the machine.
+        self.ack_qpn.next = self.acks.m.data.val().qpn;
+        self.occupied.read_addr.next = self.ack_qpn.val().get_bits::<LQ>(0);
+        self.quick.next = (self.state.q.val() == State::Idle)
+            & !self.store.q.val()
+            & self.acks.m.valid.val()
+            & (self.acks.m.data.val().kind == 0)
+            & !self.occupied.read_data.val().any()
+            & self.out.s.ready.val();
+
         // What comes next. Whatever makes room goes before what wants it, which waits here for its room: a job once begun must not wait for another.
         self.some.next = true;
         self.next_job.next = Job::Turn;
@@ -243,6 +210,15 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.seats.write_addr.next = self.seat_id.q.val().get_bits::<LQ>(0);
         self.seats.write_data.next = self.seat.q.val();
         self.seats.write_en.next = self.store.q.val();
+        self.resting.next = !self.seat.q.val().count.any()
+            & !self.seat.q.val().marks.any()
+            & !self.seat.q.val().ack
+            & !self.seat.q.val().busy
+            & !self.seat.q.val().listed
+            & !self.seat.q.val().dead;
+        self.occupied.write_addr.next = self.seat_id.q.val().get_bits::<LQ>(0);
+        self.occupied.write_data.next = bit_cast::<1, 1>((!self.resting.val()).into());
+        self.occupied.write_en.next = self.store.q.val();
         self.store.d.next = false;
         self.loaded.next = self.seats.read_data.val();
         if self.seat_known.q.val() & (self.seat_id.q.val() == self.id.q.val()) {
@@ -346,7 +322,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         // An acknowledge goes straight on, or as the seat keeps it.
         self.out.s.valid.next = false;
         self.out.s.data.next = self.acks.m.data.val();
-        if self.job.q.val() == Job::Turn {
+        if (self.job.q.val() == Job::Turn) & (self.state.q.val() == State::Act) {
             self.out.s.data.next.qpn = self.id.q.val();
             self.out.s.data.next.dest_qpn = self.seat.q.val().dest_qpn;
             self.out.s.data.next.psn = self.seat.q.val().ack_psn;
@@ -367,6 +343,9 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 self.init.d.next = self.init.q.val() + 1;
                 self.seats.write_en.next = true;
                 self.seats.write_addr.next = self.init.q.val();
+                self.occupied.write_en.next = true;
+                self.occupied.write_addr.next = self.init.q.val();
+                self.occupied.write_data.next = bits::<1>(0);
                 if self.init.q.val().all() {
                     self.state.d.next = State::Idle;
                 }
@@ -375,7 +354,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 self.id.d.next = self.next_id.val();
                 self.job.d.next = self.next_job.val();
                 self.seats.read_addr.next = self.next_id.val().get_bits::<LQ>(0);
-                if self.some.val() {
+                if self.some.val() & !(self.quick.val() & (self.next_job.val() == Job::Ack)) {
                     self.state.d.next = State::Load;
                 }
             }
@@ -603,6 +582,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 Job::Executed => self.atomics.m_done.ready.next = true,
                 _ => self.list.m.ready.next = true,
             }
+        }
+        if self.quick.val() {
+            self.out.s.valid.next = true;
+            self.acks.m.ready.next = true;
         }
         if self.reset.val() {
             self.state.d.next = State::Clear;

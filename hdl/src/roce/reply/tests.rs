@@ -424,5 +424,9 @@ fn an_acknowledge_passes_quickly() {
         bench.step();
         bench.m_ack.taken() == 1
     });
-    assert_eq!(latency, Some(4));
+    assert_eq!(latency, Some(2));
+    // One a cycle.
+    (0..20).for_each(|n| bench.acknowledge(1 + n % 3, 31));
+    (0..23).for_each(|_| bench.step());
+    assert_eq!(bench.m_ack.taken(), 21);
 }

@@ -7,6 +7,7 @@ use crate::records::ReqCtx;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
+mod fetch;
 mod intake;
 mod reads;
 mod report;
@@ -18,6 +19,7 @@ mod tests;
 pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
 
+use fetch::Fetch;
 use intake::Intake;
 use reads::Reads;
 use report::Reports;
@@ -32,9 +34,8 @@ pub const STATS: &[&str] = &[
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
-    Acquire,
-    /// Takes the line: distances of the event from the window.
-    Line,
+    /// Waits for an event and its line.
+    Idle,
     Decide,
     /// READs or atomics are outstanding: see `reads.rs`.
     Reads,
@@ -66,7 +67,8 @@ pub struct RequesterRx {
     pub s_timer: MsgSink<TimerEvent>,
     /// From resp.
     pub s_error: MsgSink<QpError>,
-    pub ctx: CtxClient<ReqCtx>,
+    /// Used in turn: the next event's line is fetched while the one before is in hand.
+    pub ctx: [CtxClient<ReqCtx>; 2],
     pub m_track: MsgSrc<TrackRead>,
     pub s_track: MsgSink<TrackEntry>,
     pub m_cmd: MsgSrc<SqCmd>,
@@ -88,6 +90,7 @@ pub struct RequesterRx {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<13>>,
     intake: Intake,
+    fetch: Fetch,
     reads: Reads,
     scatter: Scatter,
     reports: Reports,
@@ -95,6 +98,8 @@ pub struct RequesterRx {
     state: DFF<State>,
     ev: DFF<Event>,
     line: DFF<ReqCtx>,
+    client: DFF<Bit>,
+    missing: DFF<Bit>,
     dirty: DFF<Bit>,
     /// `una_psn` moved.
     progress: DFF<Bit>,
@@ -127,8 +132,9 @@ pub struct RequesterRx {
     /// The oldest request gets a CQE with `status`.
     blame: DFF<Bit>,
     stats: DFF<Bits<13>>,
-    acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
+    /// The line has gone back, or there is none.
+    leave: Signal<Local, Bit>,
     from_una: Signal<Local, Bits<24>>,
     span: Signal<Local, Bits<24>>,
     index_off: Signal<Local, Bits<16>>,
@@ -175,11 +181,12 @@ impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, ev, line, dirty, progress, live, dead, reliable, asked, may_ask, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
+            self, clock, state, ev, line, client, missing, dirty, progress, live, dead, reliable, asked, may_ask, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
             offered, entry, offset, ticks, status, blame, stats, short
         );
-        clock!(self, clock, intake, reads, scatter, reports, errors);
+        clock!(self, clock, intake, fetch, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
+        self.fetch.reset.next = self.reset.val();
         self.errors.reset.next = self.reset.val();
         self.reads.reset.next = self.reset.val();
         self.scatter.reset.next = self.reset.val();
@@ -208,29 +215,28 @@ impl Logic for RequesterRx {
         self.stats.d.next = bits::<13>(0);
 
         // Context port.
-        self.acquire.next = (self.state.q.val() == State::Acquire) & self.intake.m_event.valid.val();
-        self.intake.m_event.ready.next = self.acquire.val() & self.ctx.acq_ready.val();
+        MsgSrc::<Event>::join(&mut self.intake.m_event, &mut self.fetch.s_event);
+        for i in 0..2 {
+            CtxClient::<ReqCtx>::link(&mut self.ctx[i], &mut self.fetch.ctx[i]);
+        }
         self.give.next = (self.state.q.val() == State::Release)
             & (self.offered.q.val() | (!self.reports.cmd_busy.val() & !self.reports.timer_busy.val()));
-        self.ctx.acq_valid.next = self.acquire.val();
-        self.ctx.acq_id.next = self.intake.m_event.data.val().qpn;
-        self.ctx.acq_tag.next = bits::<4>(0);
-        self.ctx.line_ready.next = self.state.q.val() == State::Line;
-        self.ctx.rel_id.next = self.ev.q.val().qpn;
-        self.ctx.rel_dirty.next = self.dirty.q.val();
-        self.ctx.rel_data.next = self.line.q.val();
+        self.fetch.give_client.next = self.client.q.val();
+        self.fetch.give_id.next = self.ev.q.val().qpn;
+        self.fetch.dirty.next = self.dirty.q.val();
+        self.fetch.after.next = self.line.q.val();
 
         self.frame.next = self.ev.q.val().kind < 4;
         self.answer.next = (self.ev.q.val().kind == 10) | (self.ev.q.val().kind == 11);
         self.lag.next = !(self.line.q.val().done_index == self.line.q.val().una_index);
 
         // Distances, all modulo their width.
-        self.seen.next = self.ctx.line_data.val();
-        self.from_una.next = self.ev.q.val().psn - self.seen.val().una_psn;
+        self.seen.next = self.fetch.line.val();
+        self.from_una.next = self.fetch.ev.val().psn - self.seen.val().una_psn;
         self.span.next = self.seen.val().max_psn - self.seen.val().una_psn;
-        self.index_off.next = self.ev.q.val().index - self.seen.val().una_index;
+        self.index_off.next = self.fetch.ev.val().index - self.seen.val().una_index;
         self.index_span.next = self.seen.val().sent_index - self.seen.val().una_index;
-        self.before.next = self.ev.q.val().index - self.seen.val().error_index;
+        self.before.next = self.fetch.ev.val().index - self.seen.val().error_index;
         self.flight.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
         self.tracked.next = self.line.q.val().sent_index - self.line.q.val().done_index;
         self.follower.next = self.line.q.val().una_index + 1;
@@ -303,7 +309,8 @@ impl Logic for RequesterRx {
                 | (!self.behind.q.val()
                     & !self.resumes.val()
                     & (!self.restarts.val() | (self.flying.q.val() & !self.reports.timer_busy.val()))));
-        self.ctx.rel_valid.next = self.give.val() | self.early.val();
+        self.fetch.give.next = self.give.val() | self.early.val();
+        self.leave.next = (self.state.q.val() == State::Idle) | (self.fetch.give.val() & self.fetch.given.val());
         self.after.next = self.line.q.val().epoch + 1;
         self.exponent.next = self.seen.val().timeout;
         if self.seen.val().timeout > 28 {
@@ -354,55 +361,18 @@ impl Logic for RequesterRx {
         self.reports.blame.next = false;
 
         match self.state.q.val() {
-            State::Acquire => {
-                self.ev.d.next = self.intake.m_event.data.val();
-                self.dirty.d.next = false;
-                self.progress.d.next = false;
-                self.park.d.next = false;
-                self.offered.d.next = false;
-                self.blame.d.next = true;
-                if self.acquire.val() & self.ctx.acq_ready.val() {
-                    self.state.d.next = State::Line;
-                }
-            }
-            State::Line => {
-                self.line.d.next = self.ctx.line_data.val();
-                self.live.d.next = self.seen.val().state == 3;
-                self.asked.d.next = self.seen.val().rd_out.any();
-                self.moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
-                self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
-                self.reliable.d.next = self.seen.val().qp_type == 0;
-                self.at_una.d.next = self.from_una.val() == 0;
-                self.inside.d.next = self.from_una.val() < self.span.val();
-                self.old.d.next = self.from_una.val().get_bit(23);
-                self.pending.d.next =
-                    self.seen.val().error_pending & (self.seen.val().error_index == self.seen.val().una_index);
-                self.earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
-                self.ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
-                // A local failure of a request that is not retired yet.
-                if self.ev.q.val().kind == 6 {
-                    self.inside.d.next = self.index_off.val() <= self.index_span.val();
-                }
-                if self.ctx.line_valid.val() {
-                    self.state.d.next = State::Decide;
-                    if self.ctx.line_fault.val() {
-                        self.state.d.next = State::Acquire;
-                        self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
-                        if self.frame.val() | self.answer.val() {
-                            self.stats.d.next = bits::<13>(128);
-                        }
-                    }
-                }
-            }
             State::Decide => {
                 self.status.d.next = self.ev.q.val().status;
                 self.state.d.next = State::Release;
-                if self.ev.q.val().kind == 9 {
+                if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
                     if !self.dead.q.val() {
                         self.blame.d.next = false;
                         self.state.d.next = State::Fatal;
                     }
                 } else if !self.live.q.val() {
+                    if self.missing.q.val() {
+                        self.state.d.next = State::Idle;
+                    }
                     self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
                     if self.frame.val() | self.answer.val() {
                         self.stats.d.next = bits::<13>(128);
@@ -598,10 +568,7 @@ impl Logic for RequesterRx {
                     }
                 }
                 if self.early.val() {
-                    self.offered.d.next = !self.ctx.rel_ready.val();
-                    if self.ctx.rel_ready.val() {
-                        self.state.d.next = State::Acquire;
-                    }
+                    self.offered.d.next = !self.fetch.given.val();
                 }
             }
             State::Distance => {
@@ -686,14 +653,7 @@ impl Logic for RequesterRx {
                     self.state.d.next = State::Release;
                 }
             }
-            State::Release => {
-                if self.give.val() & self.ctx.rel_ready.val() {
-                    self.state.d.next = State::Acquire;
-                }
-            }
-            _ => {
-                self.state.d.next = State::Acquire;
-            }
+            _ => {}
         }
 
         if self.retire.val() {
@@ -709,8 +669,41 @@ impl Logic for RequesterRx {
             }
         }
 
+        // The next event: distances from the window.
+        self.fetch.take.next = self.leave.val();
+        if self.leave.val() {
+            self.state.d.next = State::Idle;
+            if self.fetch.valid.val() {
+                self.state.d.next = State::Decide;
+            }
+            self.ev.d.next = self.fetch.ev.val();
+            self.line.d.next = self.seen.val();
+            self.client.d.next = self.fetch.client.val();
+            self.missing.d.next = self.fetch.missing.val();
+            self.dirty.d.next = false;
+            self.progress.d.next = false;
+            self.park.d.next = false;
+            self.offered.d.next = false;
+            self.blame.d.next = true;
+            self.live.d.next = (self.seen.val().state == 3) & !self.fetch.missing.val();
+            self.asked.d.next = self.seen.val().rd_out.any();
+            self.moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
+            self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
+            self.reliable.d.next = self.seen.val().qp_type == 0;
+            self.at_una.d.next = self.from_una.val() == 0;
+            self.inside.d.next = self.from_una.val() < self.span.val();
+            self.old.d.next = self.from_una.val().get_bit(23);
+            self.pending.d.next = self.seen.val().error_pending & (self.seen.val().error_index == self.seen.val().una_index);
+            self.earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
+            self.ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
+            // A local failure of a request that is not retired yet.
+            if self.fetch.ev.val().kind == 6 {
+                self.inside.d.next = self.index_off.val() <= self.index_span.val();
+            }
+        }
+
         if self.reset.val() {
-            self.state.d.next = State::Acquire;
+            self.state.d.next = State::Idle;
         }
     }
 }

@@ -62,6 +62,8 @@ pub struct Reads {
     asks: DFF<Bit>,
     atomic: DFF<Bit>,
     accepted: DFF<Bit>,
+    /// Something older than the event is not answered.
+    hole: DFF<Bit>,
     offset: DFF<Bits<24>>,
     moved: DFF<Bit>,
     first: DFF<Bit>,
@@ -89,7 +91,7 @@ impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, accepted, offset, moved, first, verdict, cause
+            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, accepted, hole, offset, moved, first, verdict, cause
         );
         self.progress.next = self.moved.q.val();
         self.done.next = self.state.q.val() == State::Done;
@@ -203,6 +205,7 @@ impl Logic for Reads {
             State::Idle => {
                 self.moved.d.next = false;
                 self.accepted.d.next = false;
+                self.hole.d.next = false;
                 self.first.d.next = true;
                 self.verdict.d.next = bits::<2>(0);
                 self.cause.d.next = bits::<8>(0);
@@ -261,8 +264,9 @@ impl Logic for Reads {
                         self.verdict.d.next = bits::<2>(3);
                         self.cause.d.next = bits::<8>(7);
                     }
-                } else if self.ahead.q.val() & (self.answers.val() | (self.ev.val().kind == 0)) {
-                    // An answer is missing: implied NAK, told once (9.7.5.1.2).
+                } else if self.ahead.q.val() & (self.answers.val() | (self.ev.val().kind == 0) | (self.ev.val().kind == 3)) {
+                    // An answer is missing: implied NAK, told once (9.7.5.1.2). A refusal of what stands behind it has to come again.
+                    self.hole.d.next = true;
                     if !self.line.val().read_gap & !self.line.val().rnr_wait {
                         self.new.next.read_gap = true;
                         self.verdict.d.next = bits::<2>(2);
@@ -320,7 +324,7 @@ impl Logic for Reads {
             State::End => {
                 self.state.d.next = State::Done;
                 if !self.verdict.q.val().any() {
-                    if (self.ev.val().kind == 1) | (self.ev.val().kind == 2) | (self.ev.val().kind == 3) {
+                    if (self.ev.val().kind == 1) | (self.ev.val().kind == 2) | ((self.ev.val().kind == 3) & !self.hole.q.val()) {
                         self.verdict.d.next = bits::<2>(1);
                     }
                     // A request that failed locally, its turn having come.

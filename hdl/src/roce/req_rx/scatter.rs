@@ -90,7 +90,8 @@ impl Logic for Scatter {
         self.orders.reset.next = self.reset.val();
         MsgSink::<Answer>::link(&mut self.s_answer, &mut self.answers.s);
         self.waiting.next = self.answers.level.val();
-        self.room.next = !self.waiting.val().get_bit(4) & !(self.waiting.val().get_bit(3) & self.waiting.val().get_bit(2));
+        // Half of the places are for what stands between the intake and here.
+        self.room.next = !self.waiting.val().get_bit(4) & !self.waiting.val().get_bit(3);
         self.answers.m.ready.next = self.state.q.val() == State::Idle;
         self.m_again.valid.next = self.state.q.val() == State::Ask;
         self.m_again.data.next.qpn = self.answer.q.val().qpn;

@@ -33,7 +33,7 @@ pub struct Requester<const LQ: usize, const LA: usize> {
     /// From egress.
     pub s_tx_done: MsgSink<TxDone>,
     pub s_error: MsgSink<QpError>,
-    pub rx_ctx: CtxClient<ReqCtx>,
+    pub rx_ctx: [CtxClient<ReqCtx>; 2],
     pub rx_cmd: MsgSrc<SqCmd>,
     pub rx_cqe: MsgSrc<CqeReq>,
     pub m_error: MsgSrc<QpError>,
@@ -72,7 +72,9 @@ impl<const LQ: usize, const LA: usize> Logic for Requester<LQ, LA> {
         MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.rx.s_rx);
         MsgSink::<TxDone>::link(&mut self.s_tx_done, &mut self.rx.s_tx_done[1]);
         MsgSink::<QpError>::link(&mut self.s_error, &mut self.rx.s_error);
-        CtxClient::<ReqCtx>::link(&mut self.rx_ctx, &mut self.rx.ctx);
+        for i in 0..2 {
+            CtxClient::<ReqCtx>::link(&mut self.rx_ctx[i], &mut self.rx.ctx[i]);
+        }
         MsgSrc::<SqCmd>::link(&mut self.rx_cmd, &mut self.rx.m_cmd);
         MsgSrc::<CqeReq>::link(&mut self.rx_cqe, &mut self.rx.m_cqe);
         MsgSrc::<QpError>::link(&mut self.m_error, &mut self.rx.m_error);

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 const RAW_QPN: u32 = 11;
 
-/// One-line context store with a chosen latency.
+/// Context store with a chosen latency: each client one line, no line twice.
 struct Store {
     layout: Fields,
     lines: BTreeMap<u32, Vec<u32>>,
-    /// Cycle in which the line is shown, id.
-    due: Option<(u64, u32)>,
-    held: Option<u32>,
+    /// Per client: cycle in which the line is shown, id.
+    due: [Option<(u64, u32)>; 2],
+    held: [Option<u32>; 2],
     latency: (u64, u64),
     stall: u32,
 }
@@ -70,11 +70,13 @@ impl Bench {
     fn new(name: &str, stall: u32, latency: (u64, u64)) -> Bench {
         let mut tb = Tb::new(name, Responder::<4>::default());
         let store =
-            Store { layout: Fields::of::<RspCtx>(), lines: BTreeMap::new(), due: None, held: None, latency, stall };
+            Store { layout: Fields::of::<RspCtx>(), lines: BTreeMap::new(), due: [None; 2], held: [None; 2], latency, stall };
         tb.set("raw_qpn", u64::from(1 << 31 | RAW_QPN));
         tb.set("barrier", 0);
-        for port in ["ctx$acq_ready", "ctx$line_valid", "ctx$rel_ready", "ctx$line_tag", "ctx$line_fault"] {
-            tb.set(port, 0);
+        for port in ["acq_ready", "line_valid", "rel_ready", "line_tag", "line_fault"] {
+            for client in 0..2 {
+                tb.set(&format!("ctx${client}${port}"), 0);
+            }
         }
         Bench {
             rx: tb.source("s_rx", stall),
@@ -95,33 +97,39 @@ impl Bench {
     fn cycle(&mut self) {
         let now = self.tb.cycles();
         let stall = self.store.stall;
-        let ready = !self.tb.rng().percent(stall);
-        self.tb.set("ctx$acq_ready", (ready && self.store.due.is_none()).into());
-        self.tb.set("ctx$rel_ready", ready.into());
-        let shown = self.store.due.filter(|(at, _)| *at <= now).map(|(_, id)| id);
-        self.tb.set("ctx$line_valid", shown.is_some().into());
-        if let Some(id) = shown {
-            let line = self.store.lines.get(&id).cloned();
-            self.tb.set("ctx$line_fault", line.is_none().into());
-            let noise = self.tb.rng().words(512);
-            self.tb.set_wide("ctx$line_data", line.unwrap_or(noise));
+        let shown = [0, 1].map(|i| self.store.due[i].filter(|(at, id)| *at <= now && self.store.held[1 - i] != Some(*id)).map(|(_, id)| id));
+        // A line that the other one wants as well goes to one of them.
+        let shown = [shown[0], shown[1].filter(|id| shown[0] != Some(*id))];
+        for i in 0..2 {
+            let ready = !self.tb.rng().percent(stall);
+            self.tb.set(&format!("ctx${i}$acq_ready"), (ready && self.store.due[i].is_none() && self.store.held[i].is_none()).into());
+            self.tb.set(&format!("ctx${i}$rel_ready"), ready.into());
+            self.tb.set(&format!("ctx${i}$line_valid"), shown[i].is_some().into());
+            if let Some(id) = shown[i] {
+                let line = self.store.lines.get(&id).cloned();
+                self.tb.set(&format!("ctx${i}$line_fault"), line.is_none().into());
+                let noise = self.tb.rng().words(512);
+                self.tb.set_wide(&format!("ctx${i}$line_data"), line.unwrap_or(noise));
+            }
         }
         self.tb.begin();
-        if self.tb.get("ctx$acq_valid") == 1 && self.tb.get("ctx$acq_ready") == 1 {
-            assert!(self.store.held.is_none(), "acquired a second line");
-            let (low, high) = self.store.latency;
-            let at = now + self.tb.rng().range(low, high);
-            self.store.due = Some((at, self.tb.get("ctx$acq_id") as u32));
-        }
-        if let (Some(id), 1) = (shown, self.tb.get("ctx$line_ready")) {
-            self.store.due = None;
-            self.store.held = self.store.lines.contains_key(&id).then_some(id);
-        }
-        if self.tb.get("ctx$rel_valid") == 1 && self.tb.get("ctx$rel_ready") == 1 {
-            let id = self.tb.get("ctx$rel_id") as u32;
-            assert_eq!(self.store.held.take(), Some(id), "released what it does not hold");
-            if self.tb.get("ctx$rel_dirty") == 1 {
-                self.store.lines.insert(id, self.tb.get_wide("ctx$rel_data"));
+        for (i, shown) in shown.into_iter().enumerate() {
+            let get = |tb: &mut Tb, port: &str| tb.get(&format!("ctx${i}${port}"));
+            if get(&mut self.tb, "rel_valid") == 1 && get(&mut self.tb, "rel_ready") == 1 {
+                let id = get(&mut self.tb, "rel_id") as u32;
+                assert_eq!(self.store.held[i].take(), Some(id), "released what it does not hold");
+                if get(&mut self.tb, "rel_dirty") == 1 {
+                    self.store.lines.insert(id, self.tb.get_wide(&format!("ctx${i}$rel_data")));
+                }
+            }
+            if get(&mut self.tb, "acq_valid") == 1 && get(&mut self.tb, "acq_ready") == 1 {
+                let (low, high) = self.store.latency;
+                let at = now + self.tb.rng().range(low, high);
+                self.store.due[i] = Some((at, get(&mut self.tb, "acq_id") as u32));
+            }
+            if let (Some(id), 1) = (shown, get(&mut self.tb, "line_ready")) {
+                self.store.due[i] = None;
+                self.store.held[i] = self.store.lines.contains_key(&id).then_some(id);
             }
         }
         self.tb.end();
@@ -145,7 +153,7 @@ impl Bench {
             let before = (self.op.taken(), self.rq.taken(), self.error.taken());
             let pending = self.rx.pending() + self.flush.pending() + self.errors.iter().map(Source::pending).sum::<usize>();
             self.cycle();
-            let idle = pending == 0 && self.store.due.is_none() && self.store.held.is_none();
+            let idle = pending == 0 && self.store.due == [None; 2] && self.store.held == [None; 2];
             let same = before == (self.op.taken(), self.rq.taken(), self.error.taken());
             quiet = if idle && same && self.answer_at.is_none() { quiet + 1 } else { 0 };
             if quiet > 120 {
@@ -376,15 +384,18 @@ fn slow_contexts_change_nothing() {
 }
 
 #[test]
-fn an_order_comes_after_six_cycles_and_then_every_six() {
+fn an_order_comes_after_six_cycles_and_then_every_three() {
     let mut bench = Bench::new("resp", 0, (1, 1));
     let mut golden = model::Responder::default();
     let mut qp = random_qp(&mut Rng::new(1), 1);
     (qp.state, qp.qp_type, qp.remote_write, qp.pkey, qp.epsn) = (3, 0, true, 0xffff, 5);
-    bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
-    golden.qps.insert(1, qp);
+    for id in 0..3 {
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp.clone());
+    }
     for psn in 5..106 {
-        let p = Packet { opcode: 10, psn, qpn: 1, pay_len: 64, dma_len: 64, pkey: 0xffff, ack_req: true, ..Default::default() };
+        let id = psn % 3;
+        let p = Packet { opcode: 10, psn: 5 + (psn - 5) / 3, qpn: id, pay_len: 64, dma_len: 64, pkey: 0xffff, ack_req: true, ..Default::default() };
         golden.packet(&p);
         bench.send(&p);
     }
@@ -398,7 +409,7 @@ fn an_order_comes_after_six_cycles_and_then_every_six() {
     }
     // A message offered in cycle 0 and taken at once in cycle n has been taken after n + 1 cycles.
     assert_eq!(orders[0] - 1, 6, "from the descriptor to the order");
-    assert_eq!(orders[1] - orders[0], 600, "100 packets");
+    assert_eq!(orders[1] - orders[0], 300, "100 packets");
     bench.settle();
     bench.compare(&golden.acts);
 }

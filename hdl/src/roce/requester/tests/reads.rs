@@ -108,7 +108,9 @@ fn answers_that_do_not_fit_fail() {
 #[test]
 fn the_peer_refuses() {
     for (code, status) in [(1, 9), (2, 10), (3, 11)] {
-        ends_with(50 + u64::from(code), WrOpcode::Read, 700, Trouble { refuse: Some((VICTIM, code)), loss: 2, ..Trouble::default() }, status);
+        for (n, loss) in [0, 2, 10, 20].into_iter().enumerate() {
+            ends_with(50 + 4 * n as u64 + u64::from(code), WrOpcode::Read, 700, Trouble { refuse: Some((VICTIM, code)), loss, ..Trouble::default() }, status);
+        }
     }
 }
 

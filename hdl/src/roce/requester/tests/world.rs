@@ -93,7 +93,7 @@ struct Store {
     owner: Vec<Option<usize>>,
     ports: Vec<(Sink, Source, Sink)>,
     /// Per client: id wanted and the cycle from which it may be granted.
-    wants: [Option<(u32, u32, u64)>; 2],
+    wants: [Option<(u32, u32, u64)>; 3],
 }
 
 pub struct World {
@@ -148,9 +148,9 @@ impl World {
             let rel = tb.sink_of(&format!("{name}$rel_"), &["id", "dirty", "data"], stall);
             (acq, line, rel)
         };
-        let ports = vec![port(&mut tb, "tx_ctx"), port(&mut tb, "rx_ctx")];
+        let ports = vec![port(&mut tb, "tx_ctx"), port(&mut tb, "rx_ctx$0"), port(&mut tb, "rx_ctx$1")];
         let ctx = Fields::of::<ReqCtx>();
-        let store = Store { lines: vec![ctx.zero(); QPS], owner: vec![None; QPS], ports, wants: [None; 2] };
+        let store = Store { lines: vec![ctx.zero(); QPS], owner: vec![None; QPS], ports, wants: [None; 3] };
         let world = World {
             wqe: tb.source("s_wqe", stall), ops: tb.sink("m_op", stall), frees: tb.sink("m_free", stall),
             cmds: [tb.sink("tx_cmd", stall), tb.sink("rx_cmd", stall)],
@@ -201,7 +201,7 @@ impl World {
     }
 
     pub fn idle(&self) -> bool {
-        self.store.wants == [None; 2] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
+        self.store.wants == [None; 3] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
             && self.gathering.is_empty() && self.wire.is_empty() && self.acks.is_empty() && self.frames == self.freed && self.reports.is_empty()
             && self.lists.len() <= 1
     }
@@ -241,7 +241,7 @@ impl World {
 
     fn contexts(&mut self) {
         let cycle = self.tb.cycles();
-        for client in 0..2 {
+        for client in 0..3 {
             let (acq, line, rel) = self.store.ports[client].clone();
             if let Some(got) = rel.pop_fields() {
                 let id = got[0][0] as usize;

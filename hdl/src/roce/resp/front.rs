@@ -1,0 +1,211 @@
+//! What the responder does next: picks jobs and fetches their lines while the one before is in hand.
+use super::decode::{OpDecode, OpKind};
+use crate::bus::MsgSink;
+use crate::context::bus::CtxClient;
+use crate::context::pair::LinePair;
+use crate::msg::{QpError, RqFlush, RxDesc};
+use crate::records::RspCtx;
+use crate::stream::{MsgFifo, MsgSlice};
+use rust_hdl::prelude::*;
+
+/// Why the responder works on a line.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Job {
+    Packet,
+    /// Queue pair error found by the placement chain.
+    PlaceError,
+    /// Queue pair error found by the requester.
+    PeerError,
+    Flush,
+    Barrier,
+}
+
+/// The next job, its line fetched through one of two clients of the context store in turn, so that the line of the job before
+/// may still be in hand. `LQ`: log2 of the number of queue pairs (depth of the error queues).
+#[derive(LogicBlock, Default)]
+pub struct Front<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_rx: MsgSink<RxDesc>,
+    pub s_flush: MsgSink<RqFlush>,
+    pub s_error: [MsgSink<QpError>; 2],
+    pub barrier: Signal<In, Bit>,
+    pub raw_qpn: Signal<In, Bits<32>>,
+    pub ctx: [CtxClient<RspCtx>; 2],
+    /// The next job is wanted; it is there, with its line: both high, it is in hand in the next cycle.
+    pub want: Signal<In, Bit>,
+    pub valid: Signal<Out, Bit>,
+    pub next_job: Signal<Out, Job>,
+    pub next_raw: Signal<Out, Bit>,
+    /// `has_line`: a line was asked for and there is one.
+    pub line: Signal<Out, RspCtx>,
+    pub has_line: Signal<Out, Bit>,
+    /// The job in hand.
+    pub job: Signal<Out, Job>,
+    pub id: Signal<Out, Bits<24>>,
+    pub rx: Signal<Out, RxDesc>,
+    pub kind: Signal<Out, OpKind>,
+    pub place_error: Signal<Out, QpError>,
+    pub flush: Signal<Out, RqFlush>,
+    /// Pulse: the job in hand, not a packet, is done.
+    pub finish: Signal<In, Bit>,
+    /// Pulse, not while `giving`: the line in hand goes back as `after`.
+    pub give: Signal<In, Bit>,
+    pub dirty: Signal<In, Bit>,
+    pub after: Signal<In, RspCtx>,
+    pub giving: Signal<Out, Bit>,
+    flushes: MsgSlice<RqFlush>,
+    errors: [MsgFifo<QpError, LQ>; 2],
+    decode: OpDecode,
+    lines: LinePair<RspCtx>,
+    /// The next job.
+    some: DFF<Bit>,
+    job_next: DFF<Job>,
+    id_next: DFF<Bits<24>>,
+    rx_next: DFF<RxDesc>,
+    needs: DFF<Bit>,
+    asking: DFF<Bit>,
+    /// The one in hand.
+    job_now: DFF<Job>,
+    id_now: DFF<Bits<24>>,
+    rx_now: DFF<RxDesc>,
+    kind_now: DFF<OpKind>,
+    client_now: DFF<Bit>,
+    /// It is not a packet: nothing else is begun.
+    alone: DFF<Bit>,
+    barrier_due: DFF<Bit>,
+    back: DFF<RspCtx>,
+    back_id: DFF<Bits<24>>,
+    back_client: DFF<Bit>,
+    back_dirty: DFF<Bit>,
+    back_busy: DFF<Bit>,
+    free: Signal<Local, Bit>,
+    other: Signal<Local, Bit>,
+    raw: Signal<Local, Bit>,
+    raw_ok: Signal<Local, Bit>,
+    there: Signal<Local, Bit>,
+}
+
+impl<const LQ: usize> Logic for Front<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, asking, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, alone, barrier_due, back, back_id, back_client, back_dirty, back_busy);
+        clock!(self, clock, flushes, decode, lines);
+        self.flushes.reset.next = self.reset.val();
+        self.lines.reset.next = self.reset.val();
+        MsgSink::<RqFlush>::link(&mut self.s_flush, &mut self.flushes.s);
+        for i in 0..2 {
+            self.errors[i].clock.next = self.clock.val();
+            self.errors[i].reset.next = self.reset.val();
+            self.errors[i].m.ready.next = false;
+            MsgSink::<QpError>::link(&mut self.s_error[i], &mut self.errors[i].s);
+        }
+        self.flushes.m.ready.next = false;
+        if self.barrier.val() {
+            self.barrier_due.d.next = true;
+        }
+
+        // Picks.
+        self.other.next = self.barrier_due.q.val() | self.errors[0].m.valid.val() | self.errors[1].m.valid.val() | self.flushes.m.valid.val();
+        self.free.next = !self.some.q.val() & !self.alone.q.val();
+        self.s_rx.ready.next = self.free.val() & !self.other.val();
+        self.raw.next = self.s_rx.data.val().raw;
+        self.raw_ok.next = self.raw_qpn.val().get_bit(31);
+        if self.free.val() {
+            self.rx_next.d.next = self.s_rx.data.val();
+            self.some.d.next = self.other.val() | self.s_rx.valid.val();
+            self.asking.d.next = self.other.val() | self.s_rx.valid.val();
+            self.needs.d.next = true;
+            if self.barrier_due.q.val() {
+                self.job_next.d.next = Job::Barrier;
+                self.needs.d.next = false;
+                self.barrier_due.d.next = self.barrier.val();
+            } else if self.errors[0].m.valid.val() {
+                self.job_next.d.next = Job::PlaceError;
+                self.id_next.d.next = self.errors[0].m.data.val().qpn;
+            } else if self.errors[1].m.valid.val() {
+                self.job_next.d.next = Job::PeerError;
+                self.id_next.d.next = self.errors[1].m.data.val().qpn;
+            } else if self.flushes.m.valid.val() {
+                self.job_next.d.next = Job::Flush;
+                self.id_next.d.next = self.flushes.m.data.val().qpn;
+            } else {
+                self.job_next.d.next = Job::Packet;
+                self.id_next.d.next = self.s_rx.data.val().dest_qpn;
+                if self.raw.val() {
+                    self.id_next.d.next = self.raw_qpn.val().get_bits::<24>(0);
+                    self.needs.d.next = self.raw_ok.val();
+                }
+            }
+        }
+        self.decode.opcode.next = self.rx_next.q.val().opcode;
+
+        // Lines.
+        self.there.next = self.some.q.val() & !self.asking.q.val();
+        for i in 0..2 {
+            CtxClient::<RspCtx>::link(&mut self.ctx[i], &mut self.lines.ctx[i]);
+        }
+        self.lines.ask.next = self.asking.q.val() & self.needs.q.val();
+        self.lines.id.next = self.id_next.q.val();
+        if self.asking.q.val() & (self.lines.asked.val() | !self.needs.q.val()) {
+            self.asking.d.next = false;
+        }
+        self.lines.take.next = self.want.val() & self.there.val() & self.needs.q.val();
+        self.line.next = self.lines.line.val();
+        self.has_line.next = self.needs.q.val() & !self.lines.fault.val();
+        self.valid.next = self.there.val() & (self.lines.valid.val() | !self.needs.q.val());
+        self.next_job.next = self.job_next.q.val();
+        self.next_raw.next = self.rx_next.q.val().raw;
+        self.job.next = self.job_now.q.val();
+        self.id.next = self.id_now.q.val();
+        self.rx.next = self.rx_now.q.val();
+        self.kind.next = self.kind_now.q.val();
+        self.place_error.next = self.errors[0].m.data.val();
+        self.flush.next = self.flushes.m.data.val();
+        if self.want.val() & self.valid.val() {
+            self.some.d.next = false;
+            self.alone.d.next = self.job_next.q.val() != Job::Packet;
+            self.job_now.d.next = self.job_next.q.val();
+            self.id_now.d.next = self.id_next.q.val();
+            self.rx_now.d.next = self.rx_next.q.val();
+            self.kind_now.d.next = self.decode.kind.val();
+            self.client_now.d.next = self.lines.client.val();
+        }
+        // A finished job leaves its queue.
+        if self.finish.val() {
+            self.alone.d.next = false;
+            match self.job_now.q.val() {
+                Job::PlaceError => self.errors[0].m.ready.next = true,
+                Job::PeerError => self.errors[1].m.ready.next = true,
+                Job::Flush => self.flushes.m.ready.next = true,
+                _ => {}
+            }
+        }
+
+        // Back to the store, beside the next job.
+        self.giving.next = self.back_busy.q.val();
+        self.lines.give.next = self.back_busy.q.val();
+        self.lines.give_client.next = self.back_client.q.val();
+        self.lines.give_id.next = self.back_id.q.val();
+        self.lines.dirty.next = self.back_dirty.q.val();
+        self.lines.after.next = self.back.q.val();
+        if self.lines.given.val() {
+            self.back_busy.d.next = false;
+        }
+        if self.give.val() {
+            self.back.d.next = self.after.val();
+            self.back_id.d.next = self.id_now.q.val();
+            self.back_client.d.next = self.client_now.q.val();
+            self.back_dirty.d.next = self.dirty.val();
+            self.back_busy.d.next = true;
+        }
+        if self.reset.val() {
+            self.some.d.next = false;
+            self.asking.d.next = false;
+            self.alone.d.next = false;
+            self.barrier_due.d.next = false;
+            self.back_busy.d.next = false;
+        }
+    }
+}
