@@ -1,8 +1,8 @@
-//! Executes atomic operations on host memory, one after the other (IBTA 9.4.5).
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one.
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
-use crate::stream::MsgFifo;
+use crate::stream::{MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. The rest: whose result.
@@ -19,6 +19,22 @@ pub struct AtomicOp {
     pub compare: Bits<64>,
 }
 
+/// An operation whose row has been asked for. `odd`: it has not, the address is not aligned. `lane`: its place in `busy`.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Reading {
+    pub op: AtomicOp,
+    pub odd: Bit,
+    pub lane: Bits<6>,
+}
+
+/// An operation whose value is known. `wrote`: the host has to answer a write.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Writing {
+    pub done: AtomicDone,
+    pub wrote: Bit,
+    pub lane: Bits<6>,
+}
+
 /// `value`: what stood there before. `err`: the memory could not be read or written.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct AtomicDone {
@@ -32,18 +48,15 @@ pub struct AtomicDone {
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
-    Idle,
-    Read,
     Row,
     Pick,
     Modify,
     Compare,
     Write,
-    Answer,
-    Done,
 }
 
-/// The value is read with its 64-byte row, changed, and written back as 8 bytes; the outcome is told once the host has answered the write.
+/// Three steps with a queue behind each: the 64-byte row is asked for, unless an operation on what may be the same 8 bytes is under
+/// way; the value is picked, changed and written back as 8 bytes; the outcome is told once the host has answered the write.
 #[derive(LogicBlock, Default)]
 pub struct Atomics {
     pub clock: Signal<In, Clock>,
@@ -57,82 +70,106 @@ pub struct Atomics {
     /// Nothing under way.
     pub idle: Signal<Out, Bit>,
     queue: MsgFifo<AtomicOp, 6>,
+    reading: MsgFifo<Reading, 4>,
+    writing: MsgFifo<Writing, 4>,
+    answers: MsgSlice<WrDone>,
     state: DFF<State>,
-    op: DFF<AtomicOp>,
     row: DFF<Bits<512>>,
     value: DFF<Bits<64>>,
     new: DFF<Bits<64>>,
     err: DFF<Bit>,
     same: DFF<Bit>,
+    /// Lanes (hashes of addresses) with an operation under way, and how many there are.
+    busy: DFF<Bits<64>>,
+    flying: DFF<Bits<5>>,
     sum: Sum<64>,
-    iova: Signal<Local, Bits<64>>,
     next_iova: Signal<Local, Bits<64>>,
+    odd: Signal<Local, Bit>,
+    lane: Signal<Local, Bits<6>>,
+    lanes: Signal<Local, Bits<64>>,
+    mark: Signal<Local, Bits<64>>,
+    wipe: Signal<Local, Bits<64>>,
+    may: Signal<Local, Bit>,
+    starts: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+    told: Signal<Local, AtomicDone>,
+    known: Signal<Local, AtomicDone>,
+    op: Signal<Local, AtomicOp>,
+    iova: Signal<Local, Bits<64>>,
     shift: Signal<Local, Bits<9>>,
     turned: Signal<Local, Bits<512>>,
+    pass: Signal<Local, Bit>,
+    wrote: Signal<Local, Bit>,
+    answered: Signal<Local, Bit>,
 }
 
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, op, row, value, new, err, same);
-        clock!(self, clock, queue);
+        dff_setup!(self, clock, state, row, value, new, err, same, busy, flying);
+        clock!(self, clock, queue, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
+        self.reading.reset.next = self.reset.val();
+        self.writing.reset.next = self.reset.val();
+        self.answers.reset.next = self.reset.val();
+        MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.answers.s);
         MsgSink::<AtomicOp>::link(&mut self.s_op, &mut self.queue.s);
-        self.queue.m.ready.next = self.state.q.val() == State::Idle;
-        self.idle.next = (self.state.q.val() == State::Idle) & (self.queue.level.val() == 0);
+        self.idle.next = !self.queue.m.valid.val() & (self.queue.level.val() == 0) & !self.flying.q.val().any();
+
+        // Ask.
         self.next_iova.next = self.queue.m.data.val().iova;
-        self.iova.next = self.op.q.val().iova;
-        self.m_rd.valid.next = self.state.q.val() == State::Read;
-        self.m_rd.data.next.iova = (self.iova.val() >> 6) << 6;
-        self.m_rd.data.next.function = self.op.q.val().function;
+        self.odd.next = self.next_iova.val().get_bits::<3>(0).any();
+        self.lane.next = self.next_iova.val().get_bits::<6>(3) ^ self.next_iova.val().get_bits::<6>(9) ^ self.next_iova.val().get_bits::<6>(15);
+        self.lanes.next = self.busy.q.val() >> self.lane.val();
+        self.may.next = self.queue.m.valid.val() & !self.lanes.val().get_bit(0) & !self.flying.q.val().get_bit(4);
+        self.m_rd.valid.next = self.may.val() & !self.odd.val();
+        self.m_rd.data.next.iova = (self.next_iova.val() >> 6) << 6;
+        self.m_rd.data.next.function = self.queue.m.data.val().function;
         self.m_rd.data.next.rows = bits::<4>(1);
         self.m_rd.data.next.tag = bits::<8>(0);
-        self.s_rd.ready.next = self.state.q.val() == State::Row;
-        self.m_wr.valid.next = self.state.q.val() == State::Write;
-        self.m_wr.data.next.iova = self.iova.val();
-        self.m_wr.data.next.function = self.op.q.val().function;
-        self.m_wr.data.next.len = bits::<7>(8);
-        self.m_wr.data.next.tag = bits::<8>(0);
-        self.m_wr.data.next.data = bit_cast::<512, 64>(self.new.q.val());
-        self.s_wr.ready.next = self.state.q.val() == State::Answer;
-        self.m_done.valid.next = self.state.q.val() == State::Done;
-        self.m_done.data.next.qpn = self.op.q.val().qpn;
-        self.m_done.data.next.epoch = self.op.q.val().epoch;
-        self.m_done.data.next.psn = self.op.q.val().psn;
-        self.m_done.data.next.slot = self.op.q.val().slot;
-        self.m_done.data.next.value = self.value.q.val();
-        self.m_done.data.next.err = self.err.q.val();
+        self.starts.next = self.may.val() & (self.m_rd.ready.val() | self.odd.val());
+        self.queue.m.ready.next = self.starts.val();
+        self.reading.s.valid.next = self.starts.val();
+        self.reading.s.data.next.op = self.queue.m.data.val();
+        self.reading.s.data.next.odd = self.odd.val();
+        self.reading.s.data.next.lane = self.lane.val();
+
+        // Change.
+        self.op.next = self.reading.m.data.val().op;
+        self.iova.next = self.op.val().iova;
+        self.s_rd.ready.next = (self.state.q.val() == State::Row) & self.reading.m.valid.val() & !self.reading.m.data.val().odd;
         self.shift.next = bit_cast::<9, 3>(self.iova.val().get_bits::<3>(3)) << 6;
         self.turned.next = self.row.q.val() >> self.shift.val();
         self.sum.a.next = self.value.q.val();
-        self.sum.b.next = self.op.q.val().operand;
-        self.same.d.next = self.value.q.val() == self.op.q.val().compare;
-
+        self.sum.b.next = self.op.val().operand;
+        self.same.d.next = self.value.q.val() == self.op.val().compare;
+        self.m_wr.data.next.iova = self.iova.val();
+        self.m_wr.data.next.function = self.op.val().function;
+        self.m_wr.data.next.len = bits::<7>(8);
+        self.m_wr.data.next.tag = bits::<8>(0);
+        self.m_wr.data.next.data = bit_cast::<512, 64>(self.new.q.val());
+        self.wrote.next = !self.err.q.val() & (self.op.val().add | self.same.q.val());
+        self.m_wr.valid.next = (self.state.q.val() == State::Write) & self.wrote.val();
+        self.pass.next = (self.state.q.val() == State::Write) & (!self.wrote.val() | self.m_wr.ready.val());
+        self.reading.m.ready.next = self.pass.val();
+        // There is a place: no more than 16 are under way.
+        self.writing.s.valid.next = self.pass.val();
+        self.writing.s.data.next.wrote = self.wrote.val();
+        self.writing.s.data.next.lane = self.reading.m.data.val().lane;
+        self.known.next.qpn = self.op.val().qpn;
+        self.known.next.epoch = self.op.val().epoch;
+        self.known.next.psn = self.op.val().psn;
+        self.known.next.slot = self.op.val().slot;
+        self.known.next.value = self.value.q.val();
+        self.known.next.err = self.err.q.val();
+        self.writing.s.data.next.done = self.known.val();
         match self.state.q.val() {
-            State::Idle => {
-                self.op.d.next = self.queue.m.data.val();
-                self.err.d.next = self.next_iova.val().get_bits::<3>(0).any();
-                if self.queue.m.valid.val() {
-                    self.state.d.next = State::Read;
-                    if self.next_iova.val().get_bits::<3>(0).any() {
-                        // The region maps an aligned address to one that is not: the 8 bytes could lie in two rows.
-                        self.state.d.next = State::Done;
-                    }
-                }
-            }
-            State::Read => {
-                if self.m_rd.ready.val() {
-                    self.state.d.next = State::Row;
-                }
-            }
             State::Row => {
                 self.row.d.next = self.s_rd.data.val().data;
-                self.err.d.next = self.s_rd.data.val().err;
-                if self.s_rd.valid.val() {
+                // Not aligned: the region maps an aligned address to one that is not, and the 8 bytes could lie in two rows.
+                self.err.d.next = self.reading.m.data.val().odd | self.s_rd.data.val().err;
+                if self.reading.m.valid.val() & (self.reading.m.data.val().odd | self.s_rd.valid.val()) {
                     self.state.d.next = State::Pick;
-                    if self.s_rd.data.val().err {
-                        self.state.d.next = State::Done;
-                    }
                 }
             }
             State::Pick => {
@@ -140,40 +177,55 @@ impl Logic for Atomics {
                 self.state.d.next = State::Modify;
             }
             State::Modify => {
-                self.new.d.next = self.op.q.val().operand;
-                if self.op.q.val().add {
+                self.new.d.next = self.op.val().operand;
+                if self.op.val().add {
                     self.new.d.next = self.sum.y.val();
                 }
                 self.state.d.next = State::Compare;
             }
             State::Compare => {
                 self.state.d.next = State::Write;
-                if !self.op.q.val().add & !self.same.q.val() {
-                    self.state.d.next = State::Done;
-                }
             }
             State::Write => {
-                if self.m_wr.ready.val() {
-                    self.state.d.next = State::Answer;
-                }
-            }
-            State::Answer => {
-                self.err.d.next = self.s_wr.data.val().err;
-                if self.s_wr.valid.val() {
-                    self.state.d.next = State::Done;
-                }
-            }
-            State::Done => {
-                if self.m_done.ready.val() {
-                    self.state.d.next = State::Idle;
+                if self.pass.val() {
+                    self.state.d.next = State::Row;
                 }
             }
             _ => {
-                self.state.d.next = State::Idle;
+                self.state.d.next = State::Row;
             }
         }
+
+        // Tell.
+        self.answered.next = !self.writing.m.data.val().wrote | self.answers.m.valid.val();
+        self.m_done.valid.next = self.writing.m.valid.val() & self.answered.val();
+        self.told.next = self.writing.m.data.val().done;
+        self.m_done.data.next = self.told.val();
+        self.m_done.data.next.err = self.told.val().err | (self.writing.m.data.val().wrote & self.answers.m.data.val().err);
+        self.ends.next = self.m_done.valid.val() & self.m_done.ready.val();
+        self.writing.m.ready.next = self.ends.val();
+        self.answers.m.ready.next = self.ends.val() & self.writing.m.data.val().wrote;
+
+        self.mark.next = bits::<64>(0);
+        self.wipe.next = bits::<64>(0);
+        self.flying.d.next = self.flying.q.val();
+        if self.starts.val() {
+            self.mark.next = bits::<64>(1) << self.lane.val();
+        }
+        if self.ends.val() {
+            self.wipe.next = bits::<64>(1) << self.writing.m.data.val().lane;
+        }
+        self.busy.d.next = (self.busy.q.val() | self.mark.val()) & !self.wipe.val();
+        if self.starts.val() & !self.ends.val() {
+            self.flying.d.next = self.flying.q.val() + 1;
+        }
+        if self.ends.val() & !self.starts.val() {
+            self.flying.d.next = self.flying.q.val() - 1;
+        }
         if self.reset.val() {
-            self.state.d.next = State::Idle;
+            self.state.d.next = State::Row;
+            self.busy.d.next = bits::<64>(0);
+            self.flying.d.next = bits::<5>(0);
         }
     }
 }

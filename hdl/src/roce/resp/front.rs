@@ -47,9 +47,11 @@ pub struct Front<const LQ: usize> {
     pub kind: Signal<Out, OpKind>,
     pub place_error: Signal<Out, QpError>,
     pub flush: Signal<Out, RqFlush>,
+    /// With `valid`: the next packet is of the queue pair in hand and goes on with its line, `line` means nothing.
+    pub chain: Signal<Out, Bit>,
     /// Pulse: the job in hand, not a packet, is done.
     pub finish: Signal<In, Bit>,
-    /// Pulse, not while `giving`: the line in hand goes back as `after`.
+    /// Pulse, not while `giving`: the line in hand goes back as `after`, unless `chain` keeps it.
     pub give: Signal<In, Bit>,
     pub dirty: Signal<In, Bit>,
     pub after: Signal<In, RspCtx>,
@@ -65,7 +67,10 @@ pub struct Front<const LQ: usize> {
     rx_next: DFF<RxDesc>,
     needs: DFF<Bit>,
     asking: DFF<Bit>,
-    /// The one in hand.
+    ripe: DFF<Bit>,
+    /// The one in hand; `holds`: with its line, for `links` packets in a row.
+    holds: DFF<Bit>,
+    links: DFF<Bits<3>>,
     job_now: DFF<Job>,
     id_now: DFF<Bits<24>>,
     rx_now: DFF<RxDesc>,
@@ -84,12 +89,13 @@ pub struct Front<const LQ: usize> {
     raw: Signal<Local, Bit>,
     raw_ok: Signal<Local, Bit>,
     there: Signal<Local, Bit>,
+    mine: Signal<Local, Bit>,
 }
 
 impl<const LQ: usize> Logic for Front<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, asking, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, asking, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
         dff_setup!(self, clock, alone, barrier_due, back, back_id, back_client, back_dirty, back_busy);
         clock!(self, clock, flushes, decode, lines);
         self.flushes.reset.next = self.reset.val();
@@ -146,15 +152,19 @@ impl<const LQ: usize> Logic for Front<LQ> {
         for i in 0..2 {
             CtxClient::<RspCtx>::link(&mut self.ctx[i], &mut self.lines.ctx[i]);
         }
-        self.lines.ask.next = self.asking.q.val() & self.needs.q.val();
+        // The next packet may go on with the line in hand, so many times: the control bus wants it now and then.
+        self.mine.next = self.holds.q.val() & !self.links.q.val().all() & (self.job_next.q.val() == Job::Packet) & (self.id_next.q.val() == self.id_now.q.val());
+        self.ripe.d.next = self.some.q.val() & self.mine.val() & self.asking.q.val();
+        self.chain.next = self.ripe.q.val() & self.mine.val() & self.give.val() & self.want.val();
+        self.lines.ask.next = self.asking.q.val() & self.needs.q.val() & !self.mine.val();
         self.lines.id.next = self.id_next.q.val();
-        if self.asking.q.val() & (self.lines.asked.val() | !self.needs.q.val()) {
+        if self.asking.q.val() & ((self.lines.asked.val() & !self.mine.val()) | !self.needs.q.val()) {
             self.asking.d.next = false;
         }
         self.lines.take.next = self.want.val() & self.there.val() & self.needs.q.val();
         self.line.next = self.lines.line.val();
-        self.has_line.next = self.needs.q.val() & !self.lines.fault.val();
-        self.valid.next = self.there.val() & (self.lines.valid.val() | !self.needs.q.val());
+        self.has_line.next = self.needs.q.val() & (!self.lines.fault.val() | self.chain.val());
+        self.valid.next = (self.there.val() & (self.lines.valid.val() | !self.needs.q.val())) | self.chain.val();
         self.next_job.next = self.job_next.q.val();
         self.next_raw.next = self.rx_next.q.val().raw;
         self.job.next = self.job_now.q.val();
@@ -163,6 +173,9 @@ impl<const LQ: usize> Logic for Front<LQ> {
         self.kind.next = self.kind_now.q.val();
         self.place_error.next = self.errors[0].m.data.val();
         self.flush.next = self.flushes.m.data.val();
+        if self.give.val() {
+            self.holds.d.next = false;
+        }
         if self.want.val() & self.valid.val() {
             self.some.d.next = false;
             self.alone.d.next = self.job_next.q.val() != Job::Packet;
@@ -170,7 +183,14 @@ impl<const LQ: usize> Logic for Front<LQ> {
             self.id_now.d.next = self.id_next.q.val();
             self.rx_now.d.next = self.rx_next.q.val();
             self.kind_now.d.next = self.decode.kind.val();
-            self.client_now.d.next = self.lines.client.val();
+            self.holds.d.next = self.has_line.val() & (self.job_next.q.val() == Job::Packet);
+            self.links.d.next = bits::<3>(0);
+            if self.chain.val() {
+                self.links.d.next = self.links.q.val() + 1;
+                self.asking.d.next = false;
+            } else {
+                self.client_now.d.next = self.lines.client.val();
+            }
         }
         // A finished job leaves its queue.
         if self.finish.val() {
@@ -193,7 +213,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
         if self.lines.given.val() {
             self.back_busy.d.next = false;
         }
-        if self.give.val() {
+        if self.give.val() & !self.chain.val() {
             self.back.d.next = self.after.val();
             self.back_id.d.next = self.id_now.q.val();
             self.back_client.d.next = self.client_now.q.val();
@@ -203,6 +223,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
         if self.reset.val() {
             self.some.d.next = false;
             self.asking.d.next = false;
+            self.holds.d.next = false;
             self.alone.d.next = false;
             self.barrier_due.d.next = false;
             self.back_busy.d.next = false;

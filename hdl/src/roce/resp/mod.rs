@@ -260,9 +260,11 @@ impl<const LQ: usize> Logic for Responder<LQ> {
 
         // The next job.
         if self.front.want.val() & self.front.valid.val() {
-            self.line.d.next = self.front.line.val();
+            if !self.front.chain.val() {
+                self.line.d.next = self.front.line.val();
+            }
             self.locked.d.next = self.front.has_line.val();
-            self.dirty.d.next = false;
+            self.dirty.d.next = self.front.chain.val();
             self.cause.d.next = self.front.place_error.val().cause;
             self.fixed.d.next = false;
             self.verdict.d.next = Verdict::NoQp;
