@@ -308,7 +308,8 @@ impl<'a> Answering<'a> {
         }
         if let Some(own) = next.map(|i| &self.sent[i]) {
             // The request was for the rest of a READ; all else must be the same.
-            let rest = self.rests.contains(&position) && own.op == Op { first: true, ..f.op };
+            let code = if f.op.last { 0x0f } else { 0x0e };
+            let rest = self.rests.contains(&position) && own.op == Op { first: true, ..f.op } && f.bth.opcode() == code;
             if f.op.kind == Kind::ReadResponse && !f.op.first && rest {
                 wanted.op = own.op;
                 wanted.bth.set_opcode(own.bth.opcode());
