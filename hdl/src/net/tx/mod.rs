@@ -15,7 +15,7 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::prim::sized::SizedRam;
 use crate::roce::header::SLOT_BYTES;
-use crate::stream::MsgFifo;
+use crate::stream::{MsgFifo, MsgSlice};
 use alloc::Allocator;
 use asm::Assembly;
 use insert::IcrcInsert;
@@ -25,7 +25,7 @@ use reader::FrameReader;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 use slots::SlotTable;
-use types::FrameRec;
+use types::{FrameRec, Picked};
 
 /// Bytes of the assembly buffer.
 pub const ASM_BYTES: usize = 65536;
@@ -66,6 +66,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     alloc: Allocator<K, LK>,
     slots: SlotTable,
     picker: Picker,
+    picked: MsgSlice<Picked>,
     reader: FrameReader<W, K, LK>,
     insert: IcrcInsert<W, K, LK>,
     out: OutFifo<W, K>,
@@ -86,10 +87,11 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, done_room, h_we, h_addr, h_data, init);
-        clock!(self, clock, alloc, slots, picker, reader, insert, out, assembly, headers, done, reply_done);
+        clock!(self, clock, alloc, slots, picker, picked, reader, insert, out, assembly, headers, done, reply_done);
         self.alloc.reset.next = self.reset.val();
         self.slots.reset.next = self.reset.val();
         self.picker.reset.next = self.reset.val();
+        self.picked.reset.next = self.reset.val();
         self.reader.reset.next = self.reset.val();
         self.insert.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -132,10 +134,15 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
             self.picker.headed[i].next = self.slots.headed[i].val();
             self.picker.failed[i].next = self.slots.failed[i].val();
         }
-        self.reader.valid.next = self.picker.valid.val();
-        self.reader.job.next = self.picker.job.val();
-        self.reader.done.next = self.picker.done.val();
-        self.picker.take.next = self.reader.take.val();
+        // Jobs ahead of the reader: frames of one beat follow each other, or others, without a gap as far as there are some.
+        self.picked.s.valid.next = self.picker.valid.val();
+        self.picked.s.data.next.job = self.picker.job.val();
+        self.picked.s.data.next.done = self.picker.done.val();
+        self.picker.take.next = self.picked.s.ready.val() & self.picker.valid.val();
+        self.reader.valid.next = self.picked.m.valid.val();
+        self.reader.job.next = self.picked.m.data.val().job;
+        self.reader.done.next = self.picked.m.data.val().done;
+        self.picked.m.ready.next = self.reader.take.val();
         self.alloc.free_valid.next = self.reader.free_valid.val();
         self.alloc.free_slot.next = self.reader.free_slot.val();
         self.alloc.free_rows.next = self.reader.free_rows.val();

@@ -1,5 +1,6 @@
 //! Records between the parts of the egress.
 #![allow(missing_docs)]
+use crate::msg::TxDone;
 use rust_hdl::prelude::*;
 
 /// A granted frame waiting for its turn. `pay_end`: first byte behind the payload. `row`: its first assembly row.
@@ -31,6 +32,13 @@ pub struct TxJob {
     pub ipv6: Bit,
     pub drop: Bit,
     pub report: Bit,
+}
+
+/// A job and what the requester or the replies are told of it.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Picked {
+    pub job: TxJob,
+    pub done: TxDone,
 }
 
 /// What travels beside a beat. `len`, `body`: bytes of this beat inside the frame, inside the frame without its ICRC
