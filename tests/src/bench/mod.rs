@@ -1,4 +1,5 @@
 //! Cycle-exact figures: scenarios produce boundary traces, a reader that knows nothing of the code under test turns them into numbers.
 
+pub mod answers;
 pub mod reader;
 pub mod scenario;

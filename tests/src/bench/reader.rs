@@ -81,7 +81,7 @@ pub fn frames(trace: &[Line], card: u16) -> Vec<Frame> {
 /// Bytes of an IPv4 RoCEv2 frame around the payload of a WRITE Middle: Ethernet, IPv4, UDP, BTH, ICRC.
 const AROUND: u64 = 14 + 20 + 8 + 12 + 4;
 /// An acknowledge is shorter than this, a data frame of the benches is longer.
-const DATA: u64 = AROUND + 60;
+pub const DATA: u64 = AROUND + 60;
 
 /// Cycles the best frame sequence needs for the payload `card` sent, divided by the cycles from its first to its last data beat,
 /// in percent. `mtu`: path MTU; `beat`: bytes per beat.
@@ -92,9 +92,17 @@ pub fn efficiency(trace: &[Line], card: u16, mtu: u64, beat: u64) -> Option<f64>
     Some(100.0 * best as f64 / (last.last - first.first + 1) as f64)
 }
 
+/// Length of an atomic's request: AtomicETH, no payload.
+pub const ATOMIC: u64 = AROUND + 28;
+
 /// Cycles from the first data frame `card` sent to the last, per message: a frame that is sent again makes the figure worse, not better.
 pub fn cycles_per_message(trace: &[Line], card: u16, messages: u64) -> Option<f64> {
-    let data: Vec<Frame> = frames(trace, card).into_iter().filter(|f| f.bytes >= DATA).collect();
+    cycles_per_frame(trace, card, messages, DATA)
+}
+
+/// The same with frames of at least `least` bytes.
+pub fn cycles_per_frame(trace: &[Line], card: u16, messages: u64, least: u64) -> Option<f64> {
+    let data: Vec<Frame> = frames(trace, card).into_iter().filter(|f| f.bytes >= least).collect();
     let (first, last) = (data.first()?, data.last()?);
     (messages > 1 && data.len() as u64 >= messages).then(|| (last.first - first.first) as f64 / (messages - 1) as f64)
 }

@@ -1,7 +1,7 @@
 //! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
 use clap::Parser;
 use ferric_driver::types::Mtu;
-use ferric_tests::bench::{reader, scenario};
+use ferric_tests::bench::{answers, reader, scenario};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -41,6 +41,18 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let [Some(a), Some(b)] = each else { return Err(missing.into()) };
         report.insert(key, a.min(b));
     }
+    let pair = scenario::pair(512)?;
+    answers::reads(&pair, Mtu::M4096, &file("read_4096_efficiency"))?;
+    cycles += pair.world().cycle();
+    let trace = reader::read(&file("read_4096_efficiency"))?;
+    let each = [0, 1].map(|c| reader::efficiency(&trace, c, 4096, 64));
+    let [Some(a), Some(b)] = each else { return Err(missing.into()) };
+    report.insert("read_4096_efficiency", a.min(b));
+    let pair = scenario::pair(512)?;
+    let messages = answers::atomics(&pair, 16, &file("atomic_cycles_per_op"))?;
+    cycles += pair.world().cycle();
+    let trace = reader::read(&file("atomic_cycles_per_op"))?;
+    report.insert("atomic_cycles_per_op", reader::cycles_per_frame(&trace, 0, messages, reader::ATOMIC).ok_or(missing)?);
     for (key, qps, both) in [("msg64_cycles_per_packet_many_qp", 32, false), ("msg64_cycles_per_packet_both_ways", 16, true), ("msg64_cycles_per_packet_one_qp", 1, false)] {
         let pair = scenario::pair(512)?;
         let messages = scenario::small(&pair, qps, both, &file(key))?;

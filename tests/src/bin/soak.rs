@@ -74,7 +74,8 @@ const REJECTS: &[&str] = &[
 /// Every mechanism the random soak is meant to reach.
 const WANTED: &[&str] = &[
     "resp.nak_seq_sent", "req_rx.nak_seq_received", "complete.nak_inv_sent", "complete.nak_access_sent", "complete.nak_op_sent", "resp.rnr_sent", "req_rx.rnr_received",
-    "req_rx.timeouts", "resp.dup_requests", "psn_wraps", "ring_wraps", "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced",
+    "req_rx.timeouts", "resp.dup_requests", "psn_wraps", "ring_wraps", "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced", "posted Send", "posted SendImm", "posted Write", "posted WriteImm", "posted Read", "posted FetchAdd",
+    "posted CompareSwap", "reply.reads", "reply.atomics", "reply.answered_again",
     "status RemoteAccess", "status RemoteInvalidRequest", "status RemoteOperation", "status LocalProtection", "failed_on_purpose",
 ];
 

@@ -6,11 +6,11 @@ use doomed::Doomed;
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::Mtu;
-use ferric_driver::{Access, Completion, CompletionQueue, CqeOpcode, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{Access, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeOpcode, CqeStatus, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use rand::{Rng as _, SeedableRng};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// Shape of a soak.
@@ -55,10 +55,22 @@ fn entries(c: usize) -> usize {
     2 * WINDOW * if c == cq_of(FILLS_UP) { 1 } else { PER_CQ }
 }
 
-/// A message under way.
+/// What a work request does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Op {
+    /// SEND or WRITE.
+    Out(WrOpcode),
+    Read,
+    /// On a word of the stream's own: what it answers is known.
+    Atomic(AtomicOp),
+    /// Adds one to a word that all streams of a direction share.
+    Ticket,
+}
+
+/// A message under way. `bytes`: what it carries, or what it brings.
 struct Message {
     number: u64,
-    opcode: WrOpcode,
+    op: Op,
     bytes: Vec<u8>,
     slot: usize,
     imm: u32,
@@ -70,8 +82,12 @@ struct Stream {
     from: usize,
     src: MemoryRegion,
     dst: MemoryRegion,
-    /// What `dst` must hold.
+    /// What `dst` and `src` must hold when all is done.
     shadow: Vec<u8>,
+    own: Vec<u8>,
+    /// The word for atomics, and what it must hold.
+    word: MemoryRegion,
+    value: u64,
     slot_bytes: usize,
     /// Not yet completed at the sender, oldest first.
     sends: VecDeque<Rc<Message>>,
@@ -99,6 +115,10 @@ pub struct Soak {
     doomed: Vec<Doomed>,
     /// Completion queues that nobody polls before that cycle.
     neglected: [Vec<u64>; 2],
+    /// The shared word of each direction, how many tickets were asked for, and those that came.
+    dispensers: [MemoryRegion; 2],
+    asked: [u64; 2],
+    tickets: [BTreeSet<u64>; 2],
     coverage: Coverage,
     left: u64,
     completions: u64,
@@ -137,15 +157,18 @@ impl Soak {
                 rng.fill(&mut shadow[..]);
                 let dst = pair.hosts[1 - from].region(shadow.len(), Access::ALL)?;
                 dst.write(0, &shadow);
-                let src = pair.hosts[from].region(slot_bytes * WINDOW, Access::READ_ONLY)?;
-                Ok(Stream { from, src, dst, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, posted_receives: 0, seen_receives: 0 })
+                let src = pair.hosts[from].region(slot_bytes * WINDOW, Access::LOCAL_WRITE)?;
+                let own = vec![0u8; slot_bytes * WINDOW];
+                let word = pair.hosts[1 - from].region(64, Access::ALL)?;
+                Ok(Stream { from, src, dst, own, word, value: 0, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, posted_receives: 0, seen_receives: 0 })
             };
             streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
         }
         let wire = Wire { timeout: 7, retry_cnt: 4, ..Default::default() };
         let doomed = (0..plan.doomed).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
+        let dispensers = [pair.hosts[1].region(64, Access::ALL)?, pair.hosts[0].region(64, Access::ALL)?];
         let neglected = [vec![0; n_cqs], vec![0; n_cqs]];
-        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, first_psn, coverage: Coverage::new(), left: plan.messages, completions: 0 })
+        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, first_psn, dispensers, asked: [0; 2], tickets: Default::default(), coverage: Coverage::new(), left: plan.messages, completions: 0 })
     }
 
     fn count(&mut self, what: &str, n: u64) {
@@ -171,14 +194,26 @@ impl Soak {
         if (self.left == 0 && !closing) || self.streams[q][d].busy() >= WINDOW {
             return Ok(());
         }
-        let opcode = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::WriteImm, WrOpcode::Write, WrOpcode::Write][match closing {
-            true => 4,
-            false => self.rng.gen_range(0..if q == FILLS_UP { 3 } else { 5 }),
-        }];
-        let size = match closing {
-            true => 0,
-            false if q == FILLS_UP => self.size().min(2048),
-            false => self.size(),
+        let choice = match closing {
+            true => 3,
+            false => self.rng.gen_range(0..if q == FILLS_UP { 3 } else { 10 }),
+        };
+        let out = [WrOpcode::Send, WrOpcode::SendImm, WrOpcode::WriteImm, WrOpcode::Write, WrOpcode::Write];
+        let op = match choice {
+            0..=4 => Op::Out(out[choice]),
+            5 | 6 => Op::Read,
+            7 => Op::Atomic(AtomicOp::FetchAdd(self.rng.gen())),
+            8 => {
+                let value = self.streams[q][d].value;
+                Op::Atomic(AtomicOp::CompareSwap { compare: if self.rng.gen_bool(0.5) { value } else { !value }, swap: self.rng.gen() })
+            }
+            _ => Op::Ticket,
+        };
+        let size = match op {
+            Op::Atomic(_) | Op::Ticket => 8,
+            _ if closing => 0,
+            _ if q == FILLS_UP => self.size().min(2048),
+            _ => self.size(),
         };
         let mut bytes = vec![0; size];
         self.rng.fill(&mut bytes[..]);
@@ -191,8 +226,13 @@ impl Soak {
         let n = s.next;
         let slot = (n % WINDOW as u64) as usize;
         let at = slot * s.slot_bytes + GUARD;
-        s.src.write(at, &bytes);
-        let consumes = opcode != WrOpcode::Write;
+        let consumes = matches!(op, Op::Out(o) if o != WrOpcode::Write);
+        match op {
+            Op::Out(_) => s.src.write(at, &bytes),
+            Op::Read => s.dst.write(at, &bytes),
+            Op::Atomic(_) => bytes = s.value.to_le_bytes().to_vec(),
+            Op::Ticket => {}
+        }
         let mut parts = [sge(s.src.addr() + at as u64, size as u32, s.src.lkey()); 3];
         let mut used = 1;
         if cuts > 1 && size >= cuts {
@@ -203,15 +243,38 @@ impl Soak {
             used = 2;
         }
         let payload = if inline { Payload::Inline(&bytes) } else { Payload::Sges(&parts[..used]) };
-        let request = SendRequest { wr_id: n, opcode, payload, remote_addr: s.dst.addr() + at as u64, rkey: s.dst.rkey(), imm, signaled, solicited };
-        match self.qps[q][d].post_send(&request) {
+        let (wr_id, sges) = (n, &parts[..used]);
+        let (remote_addr, rkey) = (s.dst.addr() + at as u64, s.dst.rkey());
+        let posted = match op {
+            Op::Out(opcode) => self.qps[q][d].post_send(&SendRequest { wr_id, opcode, payload, remote_addr, rkey, imm, signaled, solicited }),
+            Op::Read => self.qps[q][d].post_read(&ReadRequest { wr_id, sges, remote_addr, rkey, signaled, fence: solicited }),
+            Op::Atomic(op) => self.qps[q][d].post_atomic(&AtomicRequest { wr_id, op, sges, remote_addr: word_in(&s.word), rkey: s.word.rkey(), signaled, fence: solicited }),
+            Op::Ticket => {
+                let to = &self.dispensers[d];
+                self.qps[q][d].post_atomic(&AtomicRequest { wr_id, op: AtomicOp::FetchAdd(1), sges, remote_addr: word_in(to), rkey: to.rkey(), signaled, fence: solicited })
+            }
+        };
+        match posted {
             Ok(()) => {}
             Err(ferric_driver::Error::QueueFull) => return Ok(()),
             Err(e) => return Err(e.into()),
         }
         s.next += 1;
-        s.shadow[at..at + size].copy_from_slice(&bytes);
-        let message = Rc::new(Message { number: n, opcode, bytes, slot, imm, signaled });
+        s.own[at..at + size].copy_from_slice(&bytes);
+        match op {
+            Op::Out(_) | Op::Read => s.shadow[at..at + size].copy_from_slice(&bytes),
+            Op::Atomic(AtomicOp::FetchAdd(more)) => s.value = s.value.wrapping_add(more),
+            Op::Atomic(AtomicOp::CompareSwap { compare, swap }) => s.value = if s.value == compare { swap } else { s.value },
+            Op::Ticket => self.asked[d] += 1,
+        }
+        let name = match op {
+            Op::Out(o) => format!("{o:?}"),
+            Op::Read => "Read".into(),
+            Op::Atomic(AtomicOp::FetchAdd(_)) | Op::Ticket => "FetchAdd".into(),
+            Op::Atomic(_) => "CompareSwap".into(),
+        };
+        *self.coverage.entry(format!("posted {name}")).or_default() += 1;
+        let message = Rc::new(Message { number: n, op, bytes, slot, imm, signaled });
         if consumes {
             s.receives.push_back(message.clone());
         }
@@ -254,7 +317,7 @@ impl Soak {
             if e.status != CqeStatus::Success {
                 return Err(self.bad(format!("queue {q} host {host}: {e:?}")));
             }
-            let wrong = if e.is_recv { self.streams[q][1 - host].received(&e) } else { self.streams[q][host].sent(&e) };
+            let wrong = if e.is_recv { self.streams[q][1 - host].received(&e) } else { self.streams[q][host].sent(&e, &mut self.tickets[host]) };
             if let Some(what) = wrong {
                 return Err(self.bad(format!("queue {q} host {host}: {what}: {e:?}")));
             }
@@ -316,7 +379,7 @@ impl Soak {
                 if out.len() > 4000 {
                     continue;
                 }
-                let waiting = |m: Option<&Rc<Message>>| m.map_or("-".into(), |m| format!("#{} {:?} {} B", m.number, m.opcode, m.bytes.len()));
+                let waiting = |m: Option<&Rc<Message>>| m.map_or("-".into(), |m| format!("#{} {:?} {} B", m.number, m.op, m.bytes.len()));
                 out += &format!("queue {q} from host {d}: send {}, receive {}, {} receives posted of {}\n", waiting(s.sends.front()), waiting(s.receives.front()), s.posted_receives, s.seen_receives);
                 for host in [d, 1 - d] {
                     let words = self.pair.hosts[host].ctx.admin(AdminOpcode::QueryQp, self.qps[q][host].qpn(), &[]);
@@ -348,9 +411,18 @@ impl Soak {
         }
         for (q, streams) in self.streams.iter().enumerate() {
             for s in streams {
-                if s.dst.to_vec(0, s.shadow.len()) != s.shadow {
+                if s.dst.to_vec(0, s.shadow.len()) != s.shadow || s.src.to_vec(0, s.own.len()) != s.own {
                     return Err(self.bad(format!("queue {q} from host {}: memory outside the messages changed", s.from)));
                 }
+                if word(&s.word) != s.value {
+                    return Err(self.bad(format!("queue {q} from host {}: atomics left {:#x}, not {:#x}", s.from, word(&s.word), s.value)));
+                }
+            }
+        }
+        for d in 0..2 {
+            // Each addition was made once and told once.
+            if word(&self.dispensers[d]) != self.asked[d] || !self.tickets[d].iter().copied().eq(0..self.asked[d]) {
+                return Err(self.bad(format!("direction {d}: {} tickets asked for, {} given out, {} came", self.asked[d], word(&self.dispensers[d]), self.tickets[d].len())));
             }
         }
         // The doomed requests are meant to run into memory the host took away from card 1, never into anything else.
@@ -405,6 +477,16 @@ impl Soak {
     }
 }
 
+/// Address of the aligned word in a region for atomics.
+fn word_in(region: &MemoryRegion) -> u64 {
+    region.addr().next_multiple_of(8)
+}
+
+/// What that word holds.
+fn word(region: &MemoryRegion) -> u64 {
+    u64::from_le_bytes(region.to_vec((word_in(region) - region.addr()) as usize, 8).try_into().expect("8 bytes"))
+}
+
 impl Stream {
     /// Message numbers that may still touch their slots.
     fn busy(&self) -> usize {
@@ -420,22 +502,38 @@ impl Stream {
     fn received(&mut self, e: &Completion) -> Option<String> {
         let Some(m) = self.receives.pop_front() else { return Some("a receive nobody sent to".into()) };
         self.seen_receives += 1;
-        let with_imm = matches!(m.opcode, WrOpcode::SendImm | WrOpcode::WriteImm);
+        let with_imm = matches!(m.op, Op::Out(WrOpcode::SendImm | WrOpcode::WriteImm));
         if e.wr_id != m.number || e.byte_len as usize != m.bytes.len() || e.imm != with_imm.then_some(m.imm) {
             return Some(format!("receive of message {} ({} bytes)", m.number, m.bytes.len()));
         }
-        if (e.opcode == CqeOpcode::RecvWriteImm) != (m.opcode == WrOpcode::WriteImm) {
+        if (e.opcode == CqeOpcode::RecvWriteImm) != (m.op == Op::Out(WrOpcode::WriteImm)) {
             return Some("receive opcode".into());
         }
         (!self.arrived(&m)).then(|| format!("message {} arrived wrong", m.number))
     }
 
+    /// What a READ or an atomic has brought.
+    fn brought(&self, m: &Message) -> Vec<u8> {
+        self.src.to_vec(m.slot * self.slot_bytes + GUARD, m.bytes.len())
+    }
+
     /// Takes a send completion, with the unsignalled ones in front of it.
-    fn sent(&mut self, e: &Completion) -> Option<String> {
+    fn sent(&mut self, e: &Completion, tickets: &mut BTreeSet<u64>) -> Option<String> {
         loop {
             let Some(m) = self.sends.pop_front() else { return Some("completion twice".into()) };
-            if m.opcode == WrOpcode::Write && !self.arrived(&m) {
-                return Some(format!("message {} arrived wrong", m.number));
+            let wrong = match m.op {
+                Op::Out(WrOpcode::Write) => !self.arrived(&m),
+                Op::Out(_) => false,
+                Op::Read | Op::Atomic(_) => self.brought(&m) != m.bytes,
+                Op::Ticket => {
+                    let bytes = self.brought(&m);
+                    let at = m.slot * self.slot_bytes + GUARD;
+                    self.own[at..at + 8].copy_from_slice(&bytes);
+                    !tickets.insert(u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+                }
+            };
+            if wrong {
+                return Some(format!("message {} ({:?}) arrived wrong", m.number, m.op));
             }
             if m.number == e.wr_id {
                 return None;
