@@ -12,5 +12,6 @@ pub mod csr;
 pub mod host;
 pub mod layout;
 pub mod meta;
+pub mod pci;
 pub mod codes;
 pub mod wire;

@@ -1,12 +1,12 @@
 //! DMA memory owned by the driver: rings, page tables, admin queues.
 use crate::device::{Device, DmaAccess};
 use crate::error::Result;
-use std::alloc::{alloc_zeroed, dealloc, Layout};
+use crate::pages::Pages;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Bytes of a page for DMA mappings.
-pub const PAGE: usize = 4096;
+pub const PAGE: usize = crate::pages::PAGE;
 
 /// Zeroed, page-aligned memory mapped contiguously in IOVA space for the card; unmapped and freed on drop.
 pub struct DmaBuffer {
@@ -14,6 +14,8 @@ pub struct DmaBuffer {
     ptr: NonNull<u8>,
     len: usize,
     iovas: Vec<u64>,
+    /// Freed after [`Drop::drop`] has unmapped it.
+    _memory: Pages,
 }
 
 // The buffer is plain memory; concurrent access by the card is through volatile operations only.
@@ -23,19 +25,11 @@ unsafe impl Sync for DmaBuffer {}
 impl DmaBuffer {
     /// Allocates at least `len` bytes.
     pub fn new(device: &Arc<dyn Device>, len: usize) -> Result<Self> {
-        let len = len.max(1).next_multiple_of(PAGE);
-        let layout = Layout::from_size_align(len, PAGE).expect("page-aligned size");
-        // SAFETY: len > 0.
-        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| std::alloc::handle_alloc_error(layout));
-        // SAFETY: freed only after unmap, in drop.
-        match unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) } {
-            Ok(iovas) => Ok(Self { device: device.clone(), ptr, len, iovas }),
-            Err(e) => {
-                // SAFETY: allocated above with this layout.
-                unsafe { dealloc(ptr.as_ptr(), layout) };
-                Err(e)
-            }
-        }
+        let memory = Pages::new(len);
+        let (ptr, len) = (memory.ptr(), memory.bytes());
+        // SAFETY: the memory lives in the buffer, which unmaps it first.
+        let iovas = unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) }?;
+        Ok(Self { device: device.clone(), ptr, len, iovas, _memory: memory })
     }
 
     /// IOVA of the first byte.
@@ -83,7 +77,5 @@ impl DmaBuffer {
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
         self.device.unmap(&self.iovas);
-        // SAFETY: allocated in `new` with this layout; the card can no longer reach it.
-        unsafe { dealloc(self.ptr.as_ptr(), Layout::from_size_align_unchecked(self.len, PAGE)) }
     }
 }

@@ -15,6 +15,19 @@ pub enum Error {
         /// Version this driver was built for.
         driver: u32,
     },
+    /// A device cannot be opened.
+    #[error("{device}: {problem}; {mend}")]
+    Open {
+        /// PCI address or socket.
+        device: String,
+        /// What is wrong.
+        problem: String,
+        /// What to do, with the command.
+        mend: String,
+    },
+    /// The card was removed, or the process that serves it has ended.
+    #[error("the card is gone: it was removed, or the process that served it has ended")]
+    Gone,
     /// The back end could not map memory for DMA.
     #[error("DMA mapping of {len} bytes failed: {reason}")]
     Map {

@@ -15,9 +15,13 @@ pub mod device;
 pub mod dma;
 pub mod eq;
 pub mod error;
+pub mod eventfd;
+pub mod iova;
 pub mod mr;
+pub mod pages;
 pub mod qp;
 pub mod types;
+pub mod vfio_user;
 pub mod window;
 
 pub use context::{Config, Context, Pd};

@@ -1,0 +1,163 @@
+//! Whole messages with file descriptors over a Unix stream socket: the same code at both ends.
+use super::wire::{Header, HEADER, MAX_FDS, MAX_MESSAGE};
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// A message as it came.
+#[derive(Debug)]
+pub struct Message {
+    /// Header.
+    pub header: Header,
+    /// What follows it.
+    pub body: Vec<u8>,
+    /// File descriptors that came with it.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// Room for the ancillary data of [`MAX_FDS`] descriptors; `u64` for alignment.
+const CONTROL_WORDS: usize = 4 + MAX_FDS / 2;
+
+/// Receives one message. `Ok(None)`: the other end closed the connection between messages. An error means that the stream
+/// is of no use any more: it broke, or what came cannot be a message.
+pub fn receive(stream: &UnixStream) -> Result<Option<Message>> {
+    let mut header = [0u8; HEADER];
+    let mut fds = Vec::new();
+    let mut got = 0;
+    while got < HEADER {
+        let n = receive_some(stream, &mut header[got..], &mut fds)?;
+        if n == 0 {
+            return if got == 0 { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
+        }
+        got += n;
+    }
+    let header = Header::read_from_bytes(&header).map_err(|_| Error::from(ErrorKind::InvalidData))?;
+    let size = header.size as usize;
+    if !(HEADER..=MAX_MESSAGE).contains(&size) {
+        return Err(Error::new(ErrorKind::InvalidData, format!("a message of {size} bytes")));
+    }
+    let mut body = vec![0; size - HEADER];
+    let mut stream: &UnixStream = stream;
+    stream.read_exact(&mut body)?;
+    Ok(Some(Message { header, body, fds }))
+}
+
+fn receive_some(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut iov = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut msg: libc::msghdr = unsafe { std::mem::zeroed() };
+    msg.msg_iov = &mut iov;
+    msg.msg_iovlen = 1;
+    msg.msg_control = control.as_mut_ptr().cast();
+    msg.msg_controllen = size_of_val(&control) as _;
+    let n = loop {
+        // SAFETY: the vectors above outlive the call.
+        let n = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut msg, libc::MSG_CMSG_CLOEXEC) };
+        if n >= 0 {
+            break n as usize;
+        }
+        let e = Error::last_os_error();
+        if e.kind() != ErrorKind::Interrupted {
+            return Err(e);
+        }
+    };
+    // SAFETY: the kernel filled `control` and set its length; each header lies inside it.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(&msg);
+        while !c.is_null() {
+            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(c).cast::<RawFd>();
+                let count = ((*c).cmsg_len as usize - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>();
+                fds.extend((0..count).map(|i| OwnedFd::from_raw_fd(data.add(i).read_unaligned())));
+            }
+            c = libc::CMSG_NXTHDR(&msg, c);
+        }
+    }
+    if msg.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(Error::new(ErrorKind::InvalidData, "more file descriptors than a message may have"));
+    }
+    Ok(n)
+}
+
+/// Sends one message: `header.size` is filled in here.
+pub fn send(stream: &UnixStream, mut header: Header, parts: &[&[u8]], fds: &[RawFd]) -> Result<()> {
+    if fds.len() > MAX_FDS {
+        return Err(Error::new(ErrorKind::InvalidInput, "more file descriptors than a message may have"));
+    }
+    let size = HEADER + parts.iter().map(|p| p.len()).sum::<usize>();
+    header.size = size as u32;
+    let mut bytes = Vec::with_capacity(size);
+    bytes.extend_from_slice(header.as_bytes());
+    parts.iter().for_each(|p| bytes.extend_from_slice(p));
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match send_some(stream, &bytes[sent..], if sent == 0 { fds } else { &[] }) {
+            Ok(n) => sent += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn send_some(stream: &UnixStream, bytes: &[u8], fds: &[RawFd]) -> Result<usize> {
+    let mut control = [0u64; CONTROL_WORDS];
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut msg: libc::msghdr = unsafe { std::mem::zeroed() };
+    msg.msg_iov = &mut iov;
+    msg.msg_iovlen = 1;
+    if !fds.is_empty() {
+        let len = size_of_val(fds) as u32;
+        msg.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: plain arithmetic.
+        msg.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
+        // SAFETY: `control` has room for MAX_FDS descriptors, checked by `send`.
+        unsafe {
+            let c = libc::CMSG_FIRSTHDR(&msg);
+            (*c).cmsg_level = libc::SOL_SOCKET;
+            (*c).cmsg_type = libc::SCM_RIGHTS;
+            (*c).cmsg_len = libc::CMSG_LEN(len) as _;
+            std::ptr::copy_nonoverlapping(fds.as_ptr(), libc::CMSG_DATA(c).cast(), fds.len());
+        }
+    }
+    // SAFETY: the vectors above outlive the call.
+    let n = unsafe { libc::sendmsg(stream.as_raw_fd(), &msg, libc::MSG_NOSIGNAL) };
+    if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn messages_and_descriptors_arrive() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/proc/self/mem").unwrap();
+        let fds = vec![file.as_raw_fd(); MAX_FDS];
+        send(&a, Header { id: 7, command: 2, ..Default::default() }, &[b"ab", b"c"], &fds).unwrap();
+        send(&a, Header { id: 8, ..Default::default() }, &[], &[]).unwrap();
+        let first = receive(&b).unwrap().unwrap();
+        assert_eq!((first.header.id, first.header.size, first.body.as_slice(), first.fds.len()), (7, 19, &b"abc"[..], MAX_FDS));
+        assert_eq!(receive(&b).unwrap().unwrap().header.id, 8);
+        drop(a);
+        assert!(receive(&b).unwrap().is_none());
+        assert!(send(&b, Header::default(), &[], &vec![0; MAX_FDS + 1]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_a_message_is_an_error() {
+        for size in [0u32, 15, MAX_MESSAGE as u32 + 1, u32::MAX] {
+            let (mut a, b) = UnixStream::pair().unwrap();
+            a.write_all(Header { size, ..Default::default() }.as_bytes()).unwrap();
+            assert!(receive(&b).is_err(), "{size}");
+        }
+        let (mut a, b) = UnixStream::pair().unwrap();
+        a.write_all(&[1; 5]).unwrap();
+        drop(a);
+        assert!(receive(&b).is_err());
+    }
+}
