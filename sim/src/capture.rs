@@ -48,6 +48,11 @@ impl Capture {
         }
     }
 
+    /// Writes a frame seen `nanos` after the start.
+    pub fn frame_at(&mut self, nanos: u64, direction: u32, frame: &[u8]) -> Result<(), Error> {
+        self.block(nanos / CYCLE_NS, direction, frame, None)
+    }
+
     fn block(&mut self, cycle: u64, direction: u32, frame: &[u8], comment: Option<&str>) -> Result<(), Error> {
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
         options.extend(comment.map(|c| EnhancedPacketOption::Comment(Cow::Borrowed(c))));

@@ -153,6 +153,14 @@ impl Card {
         }
         self.receive.push_back(frame);
     }
+    /// BAR accesses that wait for the card.
+    pub fn mmio_backlog(&self) -> usize {
+        self.mmio.len()
+    }
+    /// Frames that wait for the card's MAC.
+    pub fn receive_backlog(&self) -> usize {
+        self.receive.len()
+    }
     /// Nothing moves at the boundary and nothing waits there.
     pub fn idle(&self) -> bool {
         self.mmio.is_empty() && self.receive.is_empty() && self.transmit.is_empty() && self.axi.idle()

@@ -12,4 +12,7 @@ pub enum Error {
     /// A capture could not be written.
     #[error("capture: {0}")]
     Capture(String),
+    /// Cards could not be served.
+    #[error("{0}")]
+    Serve(String),
 }

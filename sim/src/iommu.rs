@@ -1,4 +1,5 @@
 //! The IOMMU: the only way from the card to process memory. One domain per card function; what is not mapped faults.
+use crate::pci::dma::ClientMap;
 use crate::Rng;
 use rand::seq::SliceRandom;
 use rand::{Rng as _, SeedableRng};
@@ -30,6 +31,9 @@ pub struct Iommu {
     rng: Rng,
     faults: Vec<Fault>,
     fault_count: u64,
+    /// Functions whose memory is a vfio-user client's.
+    clients: HashMap<u16, ClientMap>,
+    fresh: Vec<Fault>,
 }
 
 // The pointers are plain memory that `map`'s caller promised to keep.
@@ -38,7 +42,7 @@ unsafe impl Send for Iommu {}
 impl Iommu {
     /// An empty IOMMU whose address choices follow `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { pages: HashMap::new(), next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0 }
+        Self { pages: HashMap::new(), next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new() }
     }
 
     /// Maps the pages of `ptr..ptr + len` (both page aligned) and returns their IOVAs: in one run when `contiguous`, else scattered
@@ -86,19 +90,38 @@ impl Iommu {
                 // SAFETY: offset inside the page.
                 Ok(unsafe { p.memory.add((iova % PAGE) as usize) })
             }
-            _ => {
-                let fault = Fault { function, iova, write };
-                self.fault_count += 1;
-                if self.faults.len() < 1000 {
-                    self.faults.push(fault);
-                }
-                Err(fault)
-            }
+            _ => Err(self.fault(function, iova, write)),
         }
+    }
+
+    fn fault(&mut self, function: u16, iova: u64, write: bool) -> Fault {
+        let fault = Fault { function, iova, write };
+        self.fault_count += 1;
+        if self.faults.len() < 1000 {
+            self.faults.push(fault);
+        }
+        if self.fresh.len() < 64 {
+            self.fresh.push(fault);
+        }
+        fault
+    }
+
+    /// The domain of a function that a vfio-user client drives. From the first call on the function reaches nothing but what is
+    /// mapped there.
+    pub fn client(&mut self, function: u16) -> &mut ClientMap {
+        self.clients.entry(function).or_default()
+    }
+
+    /// Faults since the last call, the first 64 of them.
+    pub fn take_fresh(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Reads bytes within one page.
     pub fn read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> Result<(), Fault> {
+        if let Some(client) = self.clients.get(&function) {
+            return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
+        }
         let p = self.resolve(function, iova, false)?;
         // SAFETY: mapped, within one page.
         unsafe { std::ptr::copy_nonoverlapping(p, out.as_mut_ptr(), out.len()) };
@@ -107,6 +130,9 @@ impl Iommu {
 
     /// Writes the bytes of one beat selected by `strobe` (bit per byte), within one page.
     pub fn write(&mut self, function: u16, iova: u64, data: &[u8], strobe: u64) -> Result<(), Fault> {
+        if let Some(client) = self.clients.get(&function) {
+            return if client.write(iova, data, strobe) { Ok(()) } else { Err(self.fault(function, iova, true)) };
+        }
         let p = self.resolve(function, iova, true)?;
         let full = if data.len() == 64 { u64::MAX } else { (1 << data.len()) - 1 };
         if strobe == full {
@@ -133,6 +159,9 @@ impl Iommu {
 
     /// True when the page of `iova` is mapped for `function`.
     pub fn is_mapped(&self, function: u16, iova: u64) -> bool {
-        self.pages.contains_key(&(function, iova / PAGE))
+        match self.clients.get(&function) {
+            Some(client) => client.is_mapped(iova, 1),
+            None => self.pages.contains_key(&(function, iova / PAGE)),
+        }
     }
 }

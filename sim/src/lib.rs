@@ -11,7 +11,9 @@ pub mod device;
 pub mod error;
 pub mod fabric;
 pub mod iommu;
+pub mod pci;
 pub mod trace;
+pub mod wire;
 pub mod world;
 
 pub use card::{Card, CardConfig};

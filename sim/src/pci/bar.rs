@@ -1,0 +1,120 @@
+//! BAR 0 as the PCIe hard IP passes it on: reads as 32-bit registers, writes as registers, doorbells and 64-byte lines,
+//! with the write combining that a processor does before its stores reach the bus.
+use super::engine::{Command, Handle};
+use ferric_abi::{csr, pci};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+/// How long an access may wait for the simulation before it is given up: far below what clients wait (QEMU: 5 s).
+const LIMIT: Duration = Duration::from_secs(1);
+const LINE: u32 = 64;
+
+/// Where the doorbells start.
+const DOORBELLS: u32 = csr::DB_SQ;
+
+/// A line of the WQE page that is being written in pieces.
+struct Partial {
+    line: u32,
+    bytes: [u8; LINE as usize],
+    /// One bit per byte.
+    filled: u64,
+}
+
+/// One client's access to one function's BAR 0.
+pub struct Bar {
+    engine: Handle,
+    function: usize,
+    partial: Option<Partial>,
+    /// Accesses given up.
+    pub late: u64,
+}
+
+impl Bar {
+    /// Access to function number `function` of the engine.
+    pub fn new(engine: Handle, function: usize) -> Self {
+        Self { engine, function, partial: None, late: 0 }
+    }
+
+    fn send(&mut self, command: Command) {
+        self.late += !self.engine.send(command, LIMIT) as u64;
+    }
+
+    /// Reads bytes. What does not come in time is all ones, as from a root port whose completion timer has run out.
+    pub fn read(&mut self, offset: u32, out: &mut [u8]) {
+        // A read pushes writes before it.
+        self.flush();
+        out.fill(0xff);
+        let end = Instant::now() + LIMIT;
+        let last = offset + out.len() as u32;
+        for word in (offset & !3..last).step_by(4) {
+            let (reply, value) = sync_channel(1);
+            let left = end.saturating_duration_since(Instant::now());
+            let sent = self.engine.send(Command::Read32 { function: self.function, offset: word, reply }, left);
+            let Some(value) = sent.then(|| value.recv_timeout(end.saturating_duration_since(Instant::now())).ok()).flatten() else {
+                self.late += 1;
+                return;
+            };
+            for (i, b) in value.to_le_bytes().into_iter().enumerate() {
+                let at = word + i as u32;
+                if (offset..last).contains(&at) {
+                    out[(at - offset) as usize] = b;
+                }
+            }
+        }
+    }
+
+    /// Writes bytes: cut into naturally aligned pieces of at most 64 bytes, each one write on the bus.
+    pub fn write(&mut self, mut offset: u32, mut data: &[u8]) {
+        while !data.is_empty() {
+            let n = [64, 8, 4, 2, 1].into_iter().find(|n| offset as usize % n == 0 && data.len() >= *n).unwrap_or(1);
+            let (piece, rest) = data.split_at(n);
+            self.piece(offset, piece);
+            (offset, data) = (offset + n as u32, rest);
+        }
+    }
+
+    fn piece(&mut self, offset: u32, piece: &[u8]) {
+        if piece.len() < LINE as usize && (csr::DB_WQE..csr::DB_WQE + csr::DB_WQE_SIZE).contains(&offset) {
+            self.combine(offset, piece);
+            return;
+        }
+        self.flush();
+        if offset >= DOORBELLS {
+            self.send(Command::Doorbell { function: self.function, offset, bytes: piece.to_vec() });
+            return;
+        }
+        for (i, word) in piece.chunks_exact(4).enumerate() {
+            let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+            self.send(Command::Write32 { function: self.function, offset: offset + 4 * i as u32, value });
+        }
+        // Less than a register: the card ignores it, and so does this.
+    }
+
+    fn combine(&mut self, offset: u32, piece: &[u8]) {
+        let (line, at) = (offset & !(LINE - 1), (offset % LINE) as usize);
+        if self.partial.as_ref().is_some_and(|p| p.line != line) {
+            self.flush();
+        }
+        let p = self.partial.get_or_insert(Partial { line, bytes: [0; 64], filled: 0 });
+        p.bytes[at..at + piece.len()].copy_from_slice(piece);
+        p.filled |= ((1u64 << piece.len()) - 1) << at;
+        if p.filled == u64::MAX {
+            self.flush();
+        }
+    }
+
+    /// Sends what was combined: as a line if it is whole, in 8-byte pieces (which the card refuses and counts) if not.
+    fn flush(&mut self) {
+        let Some(p) = self.partial.take() else { return };
+        if p.filled == u64::MAX {
+            self.send(Command::Doorbell { function: self.function, offset: p.line, bytes: p.bytes.to_vec() });
+            return;
+        }
+        for i in (0..8).filter(|i| p.filled >> (8 * i) & 0xff == 0xff) {
+            self.send(Command::Doorbell { function: self.function, offset: p.line + 8 * i, bytes: p.bytes[8 * i as usize..][..8].to_vec() });
+        }
+    }
+}
+
+/// Bytes of the BAR.
+pub const SIZE: u64 = pci::BAR_WINDOW_SIZE as u64;

@@ -1,0 +1,281 @@
+//! The thread that runs the simulation of served cards. Everybody else talks to it through channels, so that no answer to
+//! a client ever waits for more than the bounded time the caller chooses.
+use super::dma::ClientMap;
+use super::function::Function;
+use crate::capture::Capture;
+use crate::wire::Wire;
+use crate::world::World;
+use ferric_abi::csr;
+use std::collections::VecDeque;
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Nanoseconds of one tick.
+const TICK_NS: u128 = 1024;
+/// Cycles between looks at the channels while something moves.
+const BURST: u64 = 16;
+/// Sleep between looks while nothing does, and the cycles run then, in which timers come to fire.
+const IDLE: Duration = Duration::from_millis(8);
+const IDLE_CYCLES: u64 = 64;
+/// Accesses that may wait in front of a card before the channel is left to fill.
+const BACKLOG: usize = 64;
+/// Longest a function's reset may take before its accesses are let through again.
+const RESET_TIMEOUT: Duration = Duration::from_secs(10);
+/// CONTROL: soft reset; STATUS: reset in progress.
+const RESET: u32 = 2;
+
+/// A change to a function's map.
+pub type MapChange = Box<dyn FnOnce(&mut ClientMap) + Send>;
+
+/// What the engine is asked to do. `function` is an index into the functions it was made with, `offset` one into the
+/// function's window.
+#[allow(missing_docs)]
+pub enum Command {
+    /// A register write.
+    Write32 { function: usize, offset: u32, value: u32 },
+    /// A doorbell write.
+    Doorbell { function: usize, offset: u32, bytes: Vec<u8> },
+    /// A register read.
+    Read32 { function: usize, offset: u32, reply: SyncSender<u32> },
+    /// A change to its DMA map, made between two cycles.
+    Map { function: usize, change: MapChange },
+    /// Reset of the function; `done` hears when the card has finished.
+    Reset { function: usize, done: Option<SyncSender<()>> },
+    /// A frame is waiting.
+    Wake,
+    /// End.
+    Stop,
+}
+
+/// What waits for the value of a register read.
+enum Reader {
+    Host(SyncSender<u32>),
+    ResetPoll(usize),
+}
+
+/// A function's side of the engine.
+struct Served {
+    function: Arc<Function>,
+    /// Since when it resets, what came meanwhile, and who waits for the end.
+    resetting: Option<Instant>,
+    deferred: VecDeque<Command>,
+    waiting: Vec<SyncSender<()>>,
+}
+
+/// The engine.
+pub struct Engine {
+    world: World,
+    served: Vec<Served>,
+    readers: Vec<VecDeque<Reader>>,
+    wire: Option<Arc<dyn Wire>>,
+    capture: Option<Capture>,
+    commands: Receiver<Command>,
+    frames: Receiver<Vec<u8>>,
+    started: Instant,
+}
+
+/// The way to a running engine.
+#[derive(Clone)]
+pub struct Handle {
+    commands: SyncSender<Command>,
+    frames: SyncSender<Vec<u8>>,
+}
+
+impl Handle {
+    /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
+    pub fn send(&self, mut command: Command, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            match self.commands.try_send(command) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(c)) if Instant::now() < end => command = c,
+                Err(TrySendError::Full(_)) => return false,
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Hands the engine a frame from the wire. False: dropped, its queue is full.
+    pub fn frame(&self, frame: Vec<u8>) -> bool {
+        let taken = self.frames.try_send(frame).is_ok();
+        // A full channel is awake anyway.
+        let _ = self.commands.try_send(Command::Wake);
+        taken
+    }
+}
+
+impl Engine {
+    /// An engine over `world`, whose ticks it drives by the wall clock.
+    pub fn new(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Self, Handle) {
+        let (commands_tx, commands) = sync_channel(1024);
+        let (frames_tx, frames) = sync_channel(512);
+        let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
+        let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
+        let engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now() };
+        (engine, Handle { commands: commands_tx, frames: frames_tx })
+    }
+
+    /// Runs until told to stop, or until every handle is gone.
+    pub fn run(mut self) {
+        for s in &self.served {
+            // From now on the function reaches nothing that a client has not mapped.
+            self.world.cards[s.function.card].iommu.client(s.function.number);
+        }
+        loop {
+            for _ in 0..256 {
+                if self.world.cards.iter().any(|c| c.mmio_backlog() >= BACKLOG) {
+                    break;
+                }
+                match self.commands.try_recv() {
+                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return,
+                    Ok(c) => self.handle(c),
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            self.receive_frames();
+            self.follow_the_clock();
+            let waiting = self.readers.iter().any(|r| !r.is_empty()) || self.served.iter().any(|s| s.resetting.is_some());
+            if waiting || !self.world.quiet() {
+                self.burst(BURST);
+                continue;
+            }
+            match self.commands.recv_timeout(IDLE) {
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(c) => self.handle(c),
+                Err(RecvTimeoutError::Timeout) => self.burst(IDLE_CYCLES),
+            }
+        }
+    }
+
+    fn follow_the_clock(&mut self) {
+        let ticks = (self.started.elapsed().as_nanos() / TICK_NS) as u64;
+        self.world.advance_ticks(ticks.saturating_sub(self.world.ticks()));
+    }
+
+    fn receive_frames(&mut self) {
+        while self.world.cards[0].receive_backlog() < BACKLOG {
+            let Ok(frame) = self.frames.try_recv() else { break };
+            self.record(2, &frame);
+            self.world.cards[0].receive(frame);
+        }
+    }
+
+    /// Writes a frame to the capture: direction 1 is from the card, 2 to it.
+    fn record(&mut self, direction: u32, frame: &[u8]) {
+        let nanos = self.started.elapsed().as_nanos() as u64;
+        if let Some(Err(e)) = self.capture.as_mut().map(|c| c.frame_at(nanos, direction, frame)) {
+            log::error!("{e}");
+            self.capture = None;
+        }
+    }
+
+    fn address(&self, function: usize, offset: u32) -> (usize, u32) {
+        let f = &self.served[function].function;
+        (f.card, (f.number as u32) << csr::WINDOW_BITS | offset)
+    }
+
+    fn handle(&mut self, command: Command) {
+        let number = match &command {
+            Command::Write32 { function, .. } | Command::Doorbell { function, .. } | Command::Read32 { function, .. } => Some(*function),
+            _ => None,
+        };
+        if let Some(s) = number.map(|n| &mut self.served[n]).filter(|s| s.resetting.is_some()) {
+            s.deferred.push_back(command);
+            return;
+        }
+        match command {
+            Command::Write32 { function, offset, value } => {
+                let (card, addr) = self.address(function, offset);
+                self.world.cards[card].write32(addr, value);
+            }
+            Command::Doorbell { function, offset, bytes } => {
+                let (card, addr) = self.address(function, offset);
+                self.world.cards[card].doorbell(addr, &bytes);
+            }
+            Command::Read32 { function, offset, reply } => self.read(function, offset, Reader::Host(reply)),
+            Command::Map { function, change } => {
+                let f = &self.served[function].function;
+                change(self.world.cards[f.card].iommu.client(f.number));
+            }
+            Command::Reset { function, done } => {
+                let (card, addr) = self.address(function, csr::CONTROL);
+                let s = &mut self.served[function];
+                s.waiting.extend(done);
+                if s.resetting.is_none() {
+                    s.resetting = Some(Instant::now());
+                    self.world.cards[card].write32(addr, RESET);
+                    self.read(function, csr::STATUS, Reader::ResetPoll(function));
+                }
+            }
+            Command::Wake | Command::Stop => {}
+        }
+    }
+
+    fn read(&mut self, function: usize, offset: u32, reader: Reader) {
+        let (card, addr) = self.address(function, offset);
+        self.world.cards[card].start_read32(addr);
+        self.readers[card].push_back(reader);
+    }
+
+    fn burst(&mut self, cycles: u64) {
+        for _ in 0..cycles {
+            self.world.step();
+            for card in 0..self.world.cards.len() {
+                let Some(value) = self.world.cards[card].take_read() else { continue };
+                match self.readers[card].pop_front() {
+                    // Nobody listens any more when the client's time is up.
+                    Some(Reader::Host(reply)) => {
+                        let _ = reply.try_send(value);
+                    }
+                    Some(Reader::ResetPoll(function)) => self.reset_polled(function, value),
+                    None => log::error!("card {card}: a register read nobody asked for"),
+                }
+            }
+        }
+        self.deliver();
+    }
+
+    fn reset_polled(&mut self, function: usize, status: u32) {
+        let s = &mut self.served[function];
+        let late = s.resetting.is_some_and(|since| since.elapsed() > RESET_TIMEOUT);
+        if status & RESET != 0 && !late {
+            self.read(function, csr::STATUS, Reader::ResetPoll(function));
+            return;
+        }
+        if late {
+            log::error!("function {}: reset has not ended after {RESET_TIMEOUT:?}", s.function.number);
+        }
+        s.resetting = None;
+        s.waiting.drain(..).for_each(|w| {
+            // A client whose patience has ended does not listen.
+            let _ = w.try_send(());
+        });
+        let deferred = std::mem::take(&mut s.deferred);
+        deferred.into_iter().for_each(|c| self.handle(c));
+    }
+
+    /// Passes on what the cards have put out.
+    fn deliver(&mut self) {
+        for frame in std::mem::take(&mut self.world.outbox) {
+            self.record(1, &frame);
+            if let Some(Err(e)) = self.wire.as_ref().map(|w| w.send(&frame)) {
+                log::debug!("a frame of {} bytes was not sent: {e}", frame.len());
+            }
+        }
+        for (i, card) in self.world.cards.iter_mut().enumerate() {
+            let of = |number: u16| self.served.iter().find(|s| s.function.card == i && s.function.number == number).map(|s| &s.function);
+            for (number, vector) in card.interrupts.drain(..) {
+                if let Some(f) = of(number) {
+                    f.interrupt(vector);
+                }
+            }
+            for fault in card.iommu.take_fresh() {
+                if let Some(f) = of(fault.function) {
+                    f.dma_fault(fault);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! One client's connection: every message is answered, with an error if it makes no sense.
+use super::bar::{self, Bar};
+use super::config;
+use super::dma::{Errno, Mapping};
+use super::engine::{Command, Handle};
+use super::function::Function;
+use ferric_abi::pci;
+use ferric_driver::vfio_user::socket::{receive, send, Message};
+use ferric_driver::vfio_user::wire::{self, command, index, Header};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::time::Duration;
+use zerocopy::IntoBytes;
+
+/// How long the engine may take for a change of the map.
+const MAP_LIMIT: Duration = Duration::from_secs(3);
+/// How long a client waits for a reset at most; the reset itself goes on.
+const RESET_LIMIT: Duration = Duration::from_secs(4);
+
+/// Body of the reply, or what is wrong.
+type Answer = Result<Vec<u8>, Errno>;
+
+/// A session.
+pub struct Session {
+    stream: UnixStream,
+    function: Arc<Function>,
+    engine: Handle,
+    /// The function's number in the engine.
+    number: usize,
+    bar: Bar,
+    greeted: bool,
+}
+
+/// A body as `T` and what follows it.
+macro_rules! parse {
+    ($kind:ident, $body:expr) => {
+        (wire::$kind::parse($body).ok_or(libc::EINVAL)?, &$body[size_of::<wire::$kind>()..])
+    };
+}
+
+impl Session {
+    /// A session over `stream`.
+    pub fn new(stream: UnixStream, function: Arc<Function>, engine: Handle, number: usize) -> Self {
+        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, greeted: false }
+    }
+
+    /// Serves the client until it leaves, dies, or sends what cannot be a message. Then, after calling `leaving`, makes the
+    /// function as after power-on.
+    pub fn run(mut self, leaving: impl FnOnce()) {
+        loop {
+            match receive(&self.stream) {
+                Ok(Some(m)) => {
+                    if let Err(e) = self.message(m) {
+                        log::info!("function {}: the client is gone: {e}", self.function.number);
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    log::warn!("function {}: closing the connection: {e}", self.function.number);
+                    self.function.state().counters.nonsense += 1;
+                    break;
+                }
+            }
+        }
+        leaving();
+        self.leave();
+    }
+
+    /// A client that has gone takes its memory and its interrupts with it, and the function is reset.
+    fn leave(&mut self) {
+        {
+            let mut s = self.function.state();
+            s.clear_vectors();
+            s.set_error(None);
+        }
+        self.change_map(|m| {
+            m.clear();
+            m.enabled = false;
+            Ok(())
+        })
+        .unwrap_or_else(|e| log::error!("function {}: its map was not cleared (errno {e})", self.function.number));
+        self.reset(super::RESET_WAIT);
+    }
+
+    fn message(&mut self, m: Message) -> std::io::Result<()> {
+        let Header { id, command, flags, .. } = m.header;
+        if flags & 0xf != 0 {
+            return Err(std::io::Error::other("it replies to what was never asked"));
+        }
+        let answer = self.answer(command, &m.body, m.fds);
+        self.note(answer.as_ref().err().map(|e| (command, *e)));
+        if flags & wire::NO_REPLY != 0 {
+            return Ok(());
+        }
+        let reply = Header { id, command, flags: wire::REPLY, ..Default::default() };
+        match answer {
+            Ok(body) => send(&self.stream, reply, &[&body], &[]),
+            Err(e) => send(&self.stream, Header { flags: wire::REPLY | wire::ERROR, error: e as u32, ..reply }, &[], &[]),
+        }
+    }
+
+    fn note(&mut self, error: Option<(u16, Errno)>) {
+        let mut s = self.function.state();
+        s.counters.late += std::mem::take(&mut self.bar.late);
+        if let Some((command, e)) = error {
+            s.counters.nonsense += 1;
+            log::debug!("function {}: command {command} refused, errno {e}", self.function.number);
+        }
+    }
+
+    fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>) -> Answer {
+        if !self.greeted && command != command::VERSION {
+            return Err(libc::EPROTO);
+        }
+        match command {
+            command::VERSION => self.version(body),
+            command::GET_INFO => {
+                parse!(DeviceInfo, body);
+                let info = wire::DeviceInfo { argsz: 16, flags: wire::DEVICE_PCI | wire::DEVICE_RESET, regions: index::REGIONS, irqs: index::IRQS };
+                Ok(info.as_bytes().to_vec())
+            }
+            command::GET_REGION_INFO => {
+                let (ask, _) = parse!(RegionInfo, body);
+                let size = region_size(ask.index).ok_or(libc::EINVAL)?;
+                let flags = if size > 0 { wire::REGION_READABLE | wire::REGION_WRITABLE } else { 0 };
+                Ok(wire::RegionInfo { argsz: 32, flags, index: ask.index, size, ..Default::default() }.as_bytes().to_vec())
+            }
+            command::GET_IRQ_INFO => {
+                let (ask, _) = parse!(IrqInfo, body);
+                let count = irq_count(ask.index).ok_or(libc::EINVAL)?;
+                let flags = if count > 0 { wire::IRQ_EVENTFD } else { 0 };
+                Ok(wire::IrqInfo { argsz: 16, flags, index: ask.index, count }.as_bytes().to_vec())
+            }
+            command::SET_IRQS => self.set_irqs(body, fds).map(|()| Vec::new()),
+            command::DMA_MAP => self.dma_map(body, fds).map(|()| Vec::new()),
+            command::DMA_UNMAP => {
+                let (ask, _) = parse!(DmaUnmap, body);
+                if ask.flags & !wire::UNMAP_ALL != 0 {
+                    return Err(libc::EINVAL);
+                }
+                self.change_map(move |m| {
+                    if ask.flags & wire::UNMAP_ALL != 0 {
+                        m.clear();
+                        return Ok(());
+                    }
+                    m.unmap(ask.address, ask.size)
+                })?;
+                Ok(ask.as_bytes().to_vec())
+            }
+            command::REGION_READ => {
+                let (ask, _) = parse!(RegionAccess, body);
+                let mut data = vec![0; checked(&ask)?];
+                self.read(ask.region, ask.offset, &mut data);
+                Ok([ask.as_bytes(), &data].concat())
+            }
+            command::REGION_WRITE => {
+                let (ask, data) = parse!(RegionAccess, body);
+                if checked(&ask)? != data.len() {
+                    return Err(libc::EINVAL);
+                }
+                self.write(ask.region, ask.offset, data);
+                Ok(ask.as_bytes().to_vec())
+            }
+            command::RESET => {
+                self.reset(RESET_LIMIT);
+                Ok(Vec::new())
+            }
+            _ => Err(libc::EOPNOTSUPP),
+        }
+    }
+
+    fn version(&mut self, body: &[u8]) -> Answer {
+        let (v, _) = parse!(Version, body);
+        if v.major != 0 || self.greeted {
+            return Err(libc::EINVAL);
+        }
+        self.greeted = true;
+        let agreed = wire::Version { major: 0, minor: v.minor.min(1) };
+        Ok([agreed.as_bytes(), &wire::capabilities()].concat())
+    }
+
+    fn set_irqs(&mut self, body: &[u8], fds: Vec<OwnedFd>) -> Result<(), Errno> {
+        let (ask, data) = parse!(SetIrqs, body);
+        let limit = irq_count(ask.index).ok_or(libc::EINVAL)?;
+        let end = ask.start.checked_add(ask.count).filter(|e| *e <= limit).ok_or(libc::EINVAL)?;
+        if ask.flags & wire::IRQ_ACTION_TRIGGER == 0 || fds.len() > ask.count as usize {
+            return Err(libc::EINVAL);
+        }
+        let msix = ask.index == index::MSIX_IRQ;
+        match ask.flags & !wire::IRQ_ACTION_TRIGGER {
+            wire::IRQ_DATA_NONE if ask.count == 0 => {
+                let mut s = self.function.state();
+                if msix { s.clear_vectors() } else { s.set_error(None) }
+            }
+            wire::IRQ_DATA_NONE if msix => (ask.start..end).for_each(|v| self.function.interrupt(v as u16)),
+            wire::IRQ_DATA_BOOL if msix && data.len() == ask.count as usize => {
+                (ask.start..end).zip(data).filter(|(_, on)| **on != 0).for_each(|(v, _)| self.function.interrupt(v as u16));
+            }
+            wire::IRQ_DATA_EVENTFD => {
+                let mut files = Vec::with_capacity(ask.count as usize);
+                for fd in fds {
+                    files.push(Some(eventfd(fd)?));
+                }
+                files.resize_with(ask.count as usize, || None);
+                let mut s = self.function.state();
+                if !msix {
+                    s.set_error(files.pop().flatten());
+                } else if !s.set_vectors(ask.start as usize, files) {
+                    return Err(libc::EINVAL);
+                }
+            }
+            _ => return Err(libc::EINVAL),
+        }
+        Ok(())
+    }
+
+    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), Errno> {
+        let (ask, _) = parse!(DmaMap, body);
+        if fds.len() > 1 {
+            return Err(libc::EINVAL);
+        }
+        let backing = fds.pop().map(|fd| (File::from(fd), ask.offset));
+        let regular = |f: &File| f.metadata().is_ok_and(|m| m.is_file());
+        if backing.as_ref().is_some_and(|(f, _)| !regular(f)) {
+            // A pipe or a terminal could make the simulation wait.
+            return Err(libc::EINVAL);
+        }
+        let mapping = Mapping { size: ask.size, backing, readable: ask.flags & wire::DMA_READ != 0, writable: ask.flags & wire::DMA_WRITE != 0 };
+        self.change_map(move |m| m.map(ask.address, mapping))
+    }
+
+    /// Changes the function's map between two cycles and waits until that is done.
+    fn change_map(&self, change: impl FnOnce(&mut super::dma::ClientMap) -> Result<(), Errno> + Send + 'static) -> Result<(), Errno> {
+        let (tx, rx) = sync_channel(1);
+        let change = Box::new(move |m: &mut super::dma::ClientMap| {
+            let _ = tx.try_send(change(m));
+        });
+        if !self.engine.send(Command::Map { function: self.number, change }, MAP_LIMIT) {
+            return Err(libc::EIO);
+        }
+        rx.recv_timeout(MAP_LIMIT).unwrap_or(Err(libc::EIO))
+    }
+
+    fn master(&self, on: bool) {
+        self.change_map(move |m| {
+            m.enabled = on;
+            Ok(())
+        })
+        .unwrap_or_else(|e| log::error!("function {}: bus master enable was not passed on (errno {e})", self.function.number));
+    }
+
+    fn reset(&mut self, limit: Duration) {
+        self.function.state().reset();
+        self.master(false);
+        let (done, wait) = sync_channel(1);
+        if self.engine.send(Command::Reset { function: self.number, done: Some(done) }, MAP_LIMIT) && wait.recv_timeout(limit).is_err() {
+            log::warn!("function {}: the reset is still going on after {limit:?}", self.function.number);
+        }
+    }
+
+    fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) {
+        let at = offset as usize;
+        match region {
+            index::CONFIG_REGION => self.function.state().config.read(at, out),
+            // Without memory space enable nobody answers.
+            _ if !self.function.state().memory_enabled() => out.fill(0xff),
+            pci::BAR_WINDOW => self.bar.read(at as u32, out),
+            _ => self.function.state().read_msix(at, out),
+        }
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        let at = offset as usize;
+        if region == index::CONFIG_REGION {
+            let (effect, master) = {
+                let mut s = self.function.state();
+                let effect = s.write_config(at, data);
+                (effect, s.master_enabled())
+            };
+            if effect.reset {
+                self.reset(RESET_LIMIT);
+            } else if effect.command {
+                self.master(master);
+            }
+            return;
+        }
+        if !self.function.state().memory_enabled() {
+            return;
+        }
+        match region {
+            pci::BAR_WINDOW => self.bar.write(at as u32, data),
+            _ => self.function.state().write_msix(at, data),
+        }
+    }
+}
+
+/// Bytes of a region; `None`: no such region.
+fn region_size(region: u32) -> Option<u64> {
+    Some(match region {
+        pci::BAR_WINDOW => bar::SIZE,
+        pci::BAR_MSIX => pci::BAR_MSIX_SIZE as u64,
+        index::CONFIG_REGION => config::SIZE as u64,
+        r if r < index::REGIONS => 0,
+        _ => return None,
+    })
+}
+
+/// Vectors of an interrupt kind; `None`: no such kind.
+fn irq_count(kind: u32) -> Option<u32> {
+    Some(match kind {
+        index::MSIX_IRQ => pci::MSIX_VECTORS as u32,
+        index::ERR_IRQ => 1,
+        k if k < index::IRQS => 0,
+        _ => return None,
+    })
+}
+
+/// The length of an access that lies inside its region.
+fn checked(ask: &wire::RegionAccess) -> Result<usize, Errno> {
+    let size = region_size(ask.region).ok_or(libc::EINVAL)?;
+    let end = ask.offset.checked_add(ask.count as u64).ok_or(libc::EINVAL)?;
+    if ask.count == 0 || end > size { Err(libc::EINVAL) } else { Ok(ask.count as usize) }
+}
+
+/// Takes only eventfds: writing anything else could make the simulation wait.
+fn eventfd(fd: OwnedFd) -> Result<File, Errno> {
+    use std::os::fd::AsRawFd;
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| libc::EINVAL)?;
+    if link.as_os_str() == "anon_inode:[eventfd]" { Ok(File::from(fd)) } else { Err(libc::EINVAL) }
+}
