@@ -6,6 +6,7 @@ pub mod hostile;
 pub mod mutants;
 pub mod pair;
 pub mod replay;
+pub mod served;
 pub mod soak;
 pub mod synth;
 pub mod traffic;

@@ -91,6 +91,7 @@ pub struct Server {
     engine: Handle,
     stop: Arc<AtomicBool>,
     frames_dropped: Arc<AtomicU64>,
+    /// The engine's is the first.
     threads: Vec<JoinHandle<()>>,
     sockets: Vec<PathBuf>,
 }
@@ -178,8 +179,11 @@ impl Server {
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.engine.send(Command::Stop, Duration::from_secs(5));
-        for t in self.threads.drain(..) {
+        // Sessions first: they leave a clean function behind, with the engine's help.
+        for (i, t) in self.threads.drain(..).enumerate().rev() {
+            if i == 0 {
+                self.engine.send(Command::Stop, Duration::from_secs(5));
+            }
             if t.join().is_err() {
                 log::error!("a thread of the server has panicked");
             }

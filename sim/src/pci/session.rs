@@ -10,7 +10,7 @@ use ferric_driver::vfio_user::wire::{self, command, index, Header};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Duration;
 use zerocopy::IntoBytes;
@@ -257,7 +257,8 @@ impl Session {
         self.function.state().reset();
         self.master(false);
         let (done, wait) = sync_channel(1);
-        if self.engine.send(Command::Reset { function: self.number, done: Some(done) }, MAP_LIMIT) && wait.recv_timeout(limit).is_err() {
+        let sent = self.engine.send(Command::Reset { function: self.number, done: Some(done) }, MAP_LIMIT);
+        if sent && wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             log::warn!("function {}: the reset is still going on after {limit:?}", self.function.number);
         }
     }

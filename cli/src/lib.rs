@@ -1,0 +1,56 @@
+//! The `ferric` command as a library, so that tests can run it from a program of their own.
+pub mod args;
+pub mod device;
+pub mod party;
+pub mod perf;
+pub mod serve;
+
+use args::{CardCommand, Cli, Command, Perf};
+use clap::Parser;
+use perf::Plan;
+use std::error::Error;
+use std::io::Write;
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
+    match run(&Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("ferric: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<(), Box<dyn Error>> {
+    match command {
+        Command::Perf(options) => run_perf(options),
+        Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
+    }
+}
+
+fn run_perf(o: &Perf) -> Result<(), Box<dyn Error>> {
+    let device = device::open(&o.device)?;
+    let patience = Duration::from_secs(o.patience.max(1));
+    let plan = Plan { op: o.op, size: o.size, count: o.count, window: o.window, mtu: o.mtu };
+    let report = match (o.listen, o.connect) {
+        (Some(listen), _) => perf::respond(device, o.ip.unwrap_or(IpAddr::from([10, 0, 0, 1])), listen, patience, |at| {
+            println!("listening at {at}");
+            let _ = std::io::stdout().flush();
+        })?,
+        (None, Some(connect)) => perf::initiate(device, o.ip.unwrap_or(IpAddr::from([10, 0, 0, 2])), connect, plan, patience)?,
+        (None, None) => return Err("say --listen or --connect".into()),
+    };
+    if o.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        let [low, mid, high] = report.window_us;
+        println!("{} messages of {} bytes verified, {:.2} s, {:.3} MB/s; window of {}: {low:.0} / {mid:.0} / {high:.0} us (least, middle, most)", report.verified, report.plan.size,
+            report.seconds, report.bytes_per_second / 1e6, report.plan.window);
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! `ferric card serve`: simulated cards for other processes and virtual machines.
+use ferric_sim::pci::{Endpoint, ServeConfig, Server};
+use ferric_sim::wire::WireConfig;
+use ferric_sim::{Error, LinkConfig};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Options.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Socket of a card's physical function; twice for two cards on one wire.
+    #[arg(long, required = true, num_args = 1)]
+    pub socket: Vec<PathBuf>,
+    /// Sockets of virtual functions of the first card, from function 1 on.
+    #[arg(long)]
+    pub vf_socket: Vec<PathBuf>,
+    /// Wire of a single card: none, loop, udp:LOCAL,REMOTE, tap:[NAMESPACE/]INTERFACE, packet:[NAMESPACE/]INTERFACE.
+    #[arg(long)]
+    pub wire: Option<WireConfig>,
+    /// Write a pcapng of the wire.
+    #[arg(long)]
+    pub pcap: Option<PathBuf>,
+    /// Data path width in bits: 64 or 512.
+    #[arg(long, default_value_t = 64, value_parser = width)]
+    pub width: usize,
+    /// Seed of what is random around the card.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print counters as JSON at the end.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn width(text: &str) -> Result<usize, String> {
+    match text {
+        "64" => Ok(64),
+        "512" => Ok(512),
+        _ => Err("a card is built with 64 or 512 bits".into()),
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+impl Options {
+    fn config(&self) -> ServeConfig {
+        let wire = self.wire.clone().unwrap_or(if self.socket.len() > 1 { WireConfig::Peer } else { WireConfig::None });
+        let physical = self.socket.iter().enumerate().map(|(card, s)| Endpoint { card, function: 0, socket: s.clone() });
+        let virtuals = self.vf_socket.iter().zip(1..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() });
+        ServeConfig {
+            cards: self.socket.iter().map(|_| ServeConfig::card(self.width)).collect(),
+            endpoints: physical.chain(virtuals).collect(),
+            wire, link: LinkConfig::default(), capture: self.pcap.clone(), seed: self.seed,
+        }
+    }
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub fn run(options: &Options) -> Result<(), Error> {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, stop as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    }
+    let config = options.config();
+    let server = Server::start(&config)?;
+    for e in &config.endpoints {
+        println!("serving card {} function {} at {}", e.card, e.function, e.socket.display());
+    }
+    println!("ready");
+    // A script reads this through a pipe.
+    let _ = std::io::stdout().flush();
+    while !STOP.load(Ordering::Relaxed) {
+        if server.has_died() {
+            return Err(Error::Serve("the simulation has ended with a panic; its message is above".into()));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i))).collect();
+    if options.json {
+        let list: Vec<_> = functions.iter().map(|(e, c)| {
+            serde_json::json!({ "card": e.card, "function": e.function, "dma_refused": c.dma_refused, "interrupts": c.interrupts, "resets": c.resets,
+                "clients": c.clients, "clients_refused": c.refused, "bad_messages": c.nonsense, "late_accesses": c.late })
+        }).collect();
+        println!("{}", serde_json::json!({ "functions": list, "frames_dropped": server.frames_dropped() }));
+    } else {
+        functions.iter().for_each(|(e, c)| println!("card {} function {}: {c:?}", e.card, e.function));
+        println!("frames dropped for want of speed: {}", server.frames_dropped());
+    }
+    server.stop();
+    Ok(())
+}
