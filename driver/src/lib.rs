@@ -21,6 +21,7 @@ pub mod mr;
 pub mod pages;
 pub mod qp;
 pub mod types;
+pub mod vfio;
 pub mod vfio_user;
 pub mod window;
 

@@ -5,10 +5,12 @@ use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::LinkConfig;
+use std::io::{BufRead, BufReader, Lines};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A fresh directory of this process under the system's temporary one.
@@ -19,13 +21,20 @@ pub fn scratch() -> PathBuf {
     dir
 }
 
+/// Held while a test serves cards: a simulation per processor is fast enough for its clients' time-outs, one per test is not.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
 /// One card with the wire plugged into itself; `functions` of it are served.
-pub fn looped(functions: u16) -> (Server, Vec<PathBuf>) {
+pub fn looped(functions: u16) -> (MutexGuard<'static, ()>, Server, Vec<PathBuf>) {
+    let alone = alone();
     let dir = scratch();
     let sockets: Vec<PathBuf> = (0..functions).map(|f| dir.join(format!("f{f}.sock"))).collect();
     let endpoints = sockets.iter().zip(0..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() }).collect();
     let config = ServeConfig { cards: vec![ServeConfig::card(64)], endpoints, wire: WireConfig::Loop, link: LinkConfig::default(), capture: None, seed: 1 };
-    (Server::start(&config).expect("a server"), sockets)
+    (alone, Server::start(&config).expect("a server"), sockets)
 }
 
 /// Opens a served function, concretely.
@@ -44,4 +53,49 @@ pub fn selfish(device: Arc<VfioUserDevice>) -> Result<(Party, Address), Trouble>
     let address = party.address();
     party.connect(&address)?;
     Ok((party, address))
+}
+
+/// A `ferric` process; killed when dropped.
+pub struct Ferric {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Ferric {
+    /// Starts `ferric` (the binary at `program`) with `args`.
+    pub fn start(program: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(program).args(args).stdout(Stdio::piped()).spawn().expect("the ferric command");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Self { child, lines }
+    }
+
+    /// Reads until a line that starts with `start`, which is given. Panics when the process ends before.
+    pub fn line(&mut self, start: &str) -> String {
+        let mut seen = Vec::new();
+        while let Some(Ok(line)) = self.lines.next() {
+            if line.starts_with(start) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("the process ended without `{start}`, after {seen:?}");
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: no memory involved; the child has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Waits for its end: whether it succeeded.
+    pub fn finish(mut self) -> bool {
+        self.child.wait().expect("a child").success()
+    }
+}
+
+impl Drop for Ferric {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

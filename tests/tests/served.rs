@@ -43,7 +43,7 @@ fn config32(device: &VfioUserDevice, at: usize) -> u32 {
 
 #[test]
 fn dma_stays_inside_what_is_mapped() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     let ctx = Context::open(device.clone(), Config::default()).unwrap();
     let memory = Pages::new(3 * PAGE);
@@ -85,7 +85,7 @@ fn dma_stays_inside_what_is_mapped() {
 
 #[test]
 fn one_client_at_a_time() {
-    let (server, sockets) = looped(2);
+    let (_alone, server, sockets) = looped(2);
     let first = open(&sockets[0]);
     let error = VfioUserDevice::open(&sockets[0]).err().expect("refused").to_string();
     assert!(error.contains("in use by another process") && error.contains("ss -xp"), "{error}");
@@ -99,7 +99,7 @@ fn one_client_at_a_time() {
 
 #[test]
 fn functions_do_not_see_each_other() {
-    let (server, sockets) = looped(2);
+    let (_alone, server, sockets) = looped(2);
     let (a, b) = (open(&sockets[0]), open(&sockets[1]));
     let (ca, cb) = (Context::open(a.clone(), Config::default()).unwrap(), Context::open(b.clone(), Config::default()).unwrap());
     let memory = Pages::new(PAGE);
@@ -120,7 +120,7 @@ fn functions_do_not_see_each_other() {
 
 #[test]
 fn reset_under_load_leaves_a_card_that_works() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     for round in 0..3 {
         let (mut party, address) = selfish(device.clone()).unwrap();
@@ -152,7 +152,7 @@ fn reset_under_load_leaves_a_card_that_works() {
 
 #[test]
 fn both_operations_and_interrupts_work_through_a_socket() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     exchange(&sockets[0], WrOpcode::Write).unwrap();
     exchange(&sockets[0], WrOpcode::Send).unwrap();
     assert_eq!((server.counters(0).dma_refused, server.counters(0).late), (0, 0));
@@ -170,7 +170,7 @@ fn both_operations_and_interrupts_work_through_a_socket() {
 
 #[test]
 fn registers_answer_while_the_card_is_busy() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     let (mut party, address) = selfish(device.clone()).unwrap();
     let mut slowest = Duration::ZERO;
@@ -189,7 +189,7 @@ fn registers_answer_while_the_card_is_busy() {
 
 #[test]
 fn a_server_that_ends_is_noticed() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     let ctx = Context::open(device.clone(), Config::default()).unwrap();
     server.stop();
@@ -205,7 +205,7 @@ fn a_server_that_ends_is_noticed() {
 /// The published client knows nothing of our code.
 #[test]
 fn the_published_client_agrees_with_the_server() {
-    let (_server, sockets) = looped(1);
+    let (_alone, _server, sockets) = looped(1);
     let mut client = vfio_user::Client::new(&sockets[0]).unwrap();
     assert_eq!(client.region(pci::BAR_WINDOW).unwrap().size, pci::BAR_WINDOW_SIZE as u64);
     let mut id = [0; 4];
@@ -227,7 +227,7 @@ fn the_published_client_agrees_with_the_server() {
 #[test]
 fn an_arc_of_the_device_is_enough() {
     // The trait object that the driver works with, not the concrete type.
-    let (_server, sockets) = looped(1);
+    let (_alone, _server, sockets) = looped(1);
     let device: Arc<dyn Device> = VfioUserDevice::open(&sockets[0]).unwrap();
     let caps = *Context::open(device, Config::default()).unwrap().capabilities();
     assert_eq!((caps.functions, caps.width), (4, 8));

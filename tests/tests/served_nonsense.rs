@@ -40,7 +40,7 @@ fn ask(stream: &UnixStream, command: u16, body: &[u8], fds: &[RawFd]) -> std::io
 
 #[test]
 fn wrong_messages_get_errors() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let s = connect(&sockets[0]);
     let access = |offset, region, count| wire::RegionAccess { offset, region, count }.as_bytes().to_vec();
     let map = |flags, offset, address, size| wire::DmaMap { argsz: 32, flags, offset, address, size }.as_bytes().to_vec();
@@ -138,7 +138,7 @@ fn message(rng: &mut ChaCha8Rng) -> (Header, Vec<u8>, usize) {
 #[test]
 fn random_messages_do_no_harm() {
     let seed: u64 = std::env::var("FERRIC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let files: Vec<File> = vec![File::open("/proc/self/maps").unwrap(), File::open("/dev/null").unwrap(), File::open("/proc/self").unwrap()];
     for round in 0..6u64 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1000) + round);
@@ -166,7 +166,7 @@ fn random_messages_do_no_harm() {
 
 #[test]
 fn half_a_message_and_a_flood_of_clients() {
-    let (server, sockets) = looped(1);
+    let (_alone, server, sockets) = looped(1);
     let s = connect(&sockets[0]);
     (&s).write_all(&[9, 0, 9, 0, 0x40]).unwrap();
     // Many more, each of which says nothing and goes.

@@ -1,0 +1,172 @@
+//! A card on the PCI bus, owned by this process through VFIO: no privilege is needed once the device file is ours.
+mod cdev;
+mod group;
+pub mod sysfs;
+#[cfg(test)]
+mod tests;
+
+use crate::device::{Device, DmaAccess};
+use crate::error::{Error, Result};
+use crate::eventfd::{wait_readable, EventFd};
+use crate::iova::IovaAllocator;
+use crate::pages::PAGE;
+use crate::window::Window;
+use ferric_abi::pci;
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use sysfs::{memlock_mend, memlock_problem, Sysfs};
+
+/// Command register: memory space and bus master enable.
+const COMMAND_ENABLE: u16 = 6;
+
+/// What the two interfaces of VFIO have in common.
+trait Backend: Send + Sync {
+    /// BAR 0, mapped as long as the value lives.
+    fn window(&self) -> Option<NonNull<u8>>;
+    /// Addresses the IOMMU takes.
+    fn iova_ranges(&self) -> Vec<Range<u64>>;
+    /// Maps memory for the card.
+    ///
+    /// # Safety
+    /// As [`Device::map`].
+    unsafe fn map(&self, iova: u64, ptr: *mut u8, len: usize, access: DmaAccess) -> io::Result<()>;
+    /// Takes a whole mapping back.
+    fn unmap(&self, iova: u64, len: usize) -> io::Result<()>;
+    /// Wires MSI-X vectors from 0 on; gives how many the function has of them.
+    fn interrupts(&self, fds: &[EventFd]) -> io::Result<usize>;
+    /// Lets the function answer and master the bus.
+    fn enable(&self) -> io::Result<()>;
+    /// Function-level reset.
+    fn reset(&self) -> io::Result<()>;
+}
+
+struct Dma {
+    iovas: IovaAllocator,
+    /// Bytes of each mapping by its first address.
+    mapped: HashMap<u64, usize>,
+}
+
+/// A function of a card on the PCI bus.
+pub struct VfioDevice {
+    address: String,
+    // Before the back end, whose mapping it is.
+    window: Window,
+    vectors: Vec<EventFd>,
+    dma: Mutex<Dma>,
+    backend: Box<dyn Backend>,
+    opened: Instant,
+}
+
+impl VfioDevice {
+    /// Opens the function at a PCI address of this machine.
+    pub fn open(address: &str) -> Result<Arc<dyn Device>> {
+        Ok(Arc::new(Self::open_in(&Sysfs::system(), address)?))
+    }
+
+    /// As [`VfioDevice::open`], but gives the concrete type, which can also be reset.
+    pub fn open_in(sysfs: &Sysfs, address: &str) -> Result<Self> {
+        let ready = sysfs.check(address)?;
+        let open = || -> io::Result<Self> {
+            let backend: Box<dyn Backend> = match &ready.cdev {
+                Some(file) => {
+                    // The crate hides the reason of a failure: ask for it first.
+                    drop(std::fs::File::options().read(true).write(true).open(file)?);
+                    Box::new(cdev::Cdev::open(&ready.path)?)
+                }
+                None => Box::new(group::Group::open(&ready.path)?),
+            };
+            backend.reset()?;
+            backend.enable()?;
+            let mut vectors = (0..pci::MSIX_VECTORS).map(|_| EventFd::new()).collect::<io::Result<Vec<_>>>()?;
+            vectors.truncate(backend.interrupts(&vectors)?);
+            let base = backend.window().ok_or_else(|| io::Error::other("BAR 0 is not mapped"))?;
+            // SAFETY: the back end keeps the mapping, and is dropped after the window.
+            let window = unsafe { Window::new(base) }.ok_or_else(|| io::Error::other("BAR 0 is not aligned"))?;
+            let dma = Mutex::new(Dma { iovas: IovaAllocator::new(backend.iova_ranges()), mapped: HashMap::new() });
+            Ok(Self { address: ready.address.clone(), window, vectors, dma, backend, opened: Instant::now() })
+        };
+        open().map_err(|e| sysfs.explain(&ready, &e))
+    }
+
+    fn dma(&self) -> MutexGuard<'_, Dma> {
+        self.dma.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Function-level reset. Everything the card held is void afterwards.
+    pub fn reset(&self) -> Result<()> {
+        let open = |e: io::Error| Error::Open { device: self.address.clone(), problem: format!("reset failed: {e}"), mend: "see what the kernel says: sudo dmesg | tail".into() };
+        self.backend.reset().and_then(|()| self.backend.enable()).map_err(open)
+    }
+}
+
+/// The kernel had no room to pin memory: `pci-driver` puts the reason into words.
+fn is_out_of_memory(e: &io::Error) -> bool {
+    e.raw_os_error() == Some(libc::ENOMEM) || e.to_string().contains(&format!("(os error {})", libc::ENOMEM))
+}
+
+impl Device for VfioDevice {
+    fn read32(&self, offset: u32) -> u32 {
+        self.window.read32(offset)
+    }
+
+    fn write32(&self, offset: u32, value: u32) {
+        self.window.write32(offset, value);
+    }
+
+    fn write64(&self, offset: u32, value: u64) {
+        self.window.write64(offset, value);
+    }
+
+    fn write_line(&self, offset: u32, line: &[u8; 64]) {
+        self.window.write_line(offset, line);
+    }
+
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
+        let len = len.next_multiple_of(PAGE);
+        let mut dma = self.dma();
+        let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
+        // SAFETY: the caller's promise is passed on.
+        if let Err(e) = unsafe { self.backend.map(iova, ptr, len, access) } {
+            dma.iovas.give(iova, len as u64);
+            let reason = if is_out_of_memory(&e) { format!("{}; {}", memlock_problem(len), memlock_mend()) } else { e.to_string() };
+            return Err(Error::Map { len, reason });
+        }
+        dma.mapped.insert(iova, len);
+        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+    }
+
+    fn unmap(&self, iovas: &[u64]) {
+        let Some(first) = iovas.first() else { return };
+        let mut dma = self.dma();
+        let Some(len) = dma.mapped.remove(first) else { return };
+        match self.backend.unmap(*first, len) {
+            Ok(()) => dma.iovas.give(*first, len as u64),
+            // The address stays taken: the card may still reach what is there.
+            Err(e) => log::error!("{}: {len} bytes at {first:#x} stay mapped: {e}", self.address),
+        }
+    }
+
+    fn relax(&self) {
+        std::hint::spin_loop();
+    }
+
+    fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool> {
+        let event = self.vectors.get(vector as usize).ok_or(Error::Invalid("the card has no such interrupt vector"))?;
+        match wait_readable(event.as_raw_fd(), -1, timeout) {
+            Ok(ready) => Ok(ready && event.take() > 0),
+            Err(e) => {
+                log::error!("{}: waiting for an interrupt: {e}", self.address);
+                Err(Error::Gone)
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.opened.elapsed()
+    }
+}
