@@ -1,8 +1,9 @@
 //! The command line.
 use crate::perf::Op;
-use crate::serve;
+use crate::{pingpong, serve};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 /// Ferric cards: see them, bind them, test them, use them, and serve simulated ones.
 ///
@@ -18,13 +19,84 @@ pub struct Cli {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Ferric functions on the PCI bus, and what keeps one from being used
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What a card is and can do
+    Info {
+        /// Device.
+        device: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// A card's counters
+    Stat {
+        /// Device.
+        device: String,
+        /// Only counters with this in their name.
+        filter: Option<String>,
+        /// Also those that are zero.
+        #[arg(long)]
+        all: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give functions to vfio-pci, so that programs can open them (root)
+    Bind {
+        /// PCI addresses.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+    /// Give functions back to the kernel (root)
+    Unbind {
+        /// PCI addresses.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+    /// Test a card; nothing else may be using it
+    Selftest {
+        /// Device.
+        device: String,
+        /// The port has a loopback plug (`--wire loop` of a served card): test the data path too.
+        #[arg(long)]
+        plugged: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the frames that no RDMA block of a card wants to a pcapng
+    Capture {
+        /// Device.
+        device: String,
+        /// File.
+        #[arg(long, short)]
+        out: PathBuf,
+        /// Frames at most.
+        #[arg(long, default_value_t = u64::MAX)]
+        count: u64,
+        /// Seconds at most.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// A verified exchange between two cards: run it with --listen on one side, then with --connect on the other
     Perf(Perf),
+    /// The other end of the stock ibv_rc_pingpong and ibv_uc_pingpong, every byte compared
+    Pingpong(pingpong::Options),
     /// Simulated cards
     Card {
         /// What to do with them.
         #[command(subcommand)]
         command: CardCommand,
+    },
+    /// Write manual pages (man/) and shell completions (completions/) into a folder
+    Generate {
+        /// Folder.
+        folder: PathBuf,
     },
 }
 

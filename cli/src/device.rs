@@ -1,5 +1,6 @@
 //! Devices by name.
 use ferric_driver::device::Device;
+use ferric_driver::vfio::VfioDevice;
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_driver::Error;
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 /// Opens `name`: the path of a vfio-user socket (anything with a slash), or a PCI address.
 pub fn open(name: &str) -> Result<Arc<dyn Device>, Error> {
     if name.contains('/') {
-        return VfioUserDevice::open(Path::new(name));
+        VfioUserDevice::open(Path::new(name))
+    } else {
+        VfioDevice::open(name)
     }
-    Err(Error::Open { device: name.into(), problem: "no such device".into(), mend: "see which there are: ferric list".into() })
 }

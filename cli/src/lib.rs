@@ -1,12 +1,18 @@
 //! The `ferric` command as a library, so that tests can run it from a program of their own.
 pub mod args;
+pub mod capture;
 pub mod device;
+mod generate;
+pub mod inspect;
 pub mod party;
 pub mod perf;
+pub mod pingpong;
+pub mod selftest;
 pub mod serve;
 
 use args::{CardCommand, Cli, Command, Perf};
 use clap::Parser;
+use ferric_driver::vfio::sysfs::Sysfs;
 use perf::Plan;
 use std::error::Error;
 use std::io::Write;
@@ -27,10 +33,47 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<(), Box<dyn Error>> {
+    let sysfs = Sysfs::system();
     match command {
+        Command::List { json } => inspect::list(&sysfs, *json),
+        Command::Info { device, json } => inspect::info(device, *json),
+        Command::Stat { device, filter, all, json } => inspect::stat(device, filter.as_deref(), *all, *json),
+        Command::Bind { address } => inspect::bind(&sysfs, address, true),
+        Command::Unbind { address } => inspect::bind(&sysfs, address, false),
+        Command::Selftest { device, plugged, json } => run_selftest(device, *plugged, *json),
+        Command::Capture { device, out, count, seconds } => {
+            let taken = capture::run(device::open(device)?, out, *count, Duration::from_secs(*seconds))?;
+            println!("{taken} frames in {}", out.display());
+            Ok(())
+        }
+        Command::Generate { folder } => generate::run(folder),
         Command::Perf(options) => run_perf(options),
+        Command::Pingpong(options) => run_pingpong(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
     }
+}
+
+fn run_selftest(name: &str, plugged: bool, json: bool) -> Result<(), Box<dyn Error>> {
+    let outcomes = selftest::run(device::open(name)?, plugged)?;
+    if json {
+        println!("{}", serde_json::to_string(&outcomes)?);
+    } else {
+        outcomes.iter().for_each(|o| println!("{:12} {}", o.name, o.error.as_deref().unwrap_or("ok")));
+    }
+    match outcomes.iter().filter(|o| o.error.is_some()).count() {
+        0 => Ok(()),
+        n => Err(format!("{n} of {} tests failed", outcomes.len()).into()),
+    }
+}
+
+fn run_pingpong(o: &pingpong::Options) -> Result<(), Box<dyn Error>> {
+    let r = pingpong::run(device::open(&o.device)?, o)?;
+    if o.json {
+        println!("{}", serde_json::to_string(&r)?);
+    } else {
+        println!("{} messages of {} bytes verified in {:.2} s, {:.0} us per round trip", r.verified, r.size, r.seconds, r.round_trip_us);
+    }
+    Ok(())
 }
 
 fn run_perf(o: &Perf) -> Result<(), Box<dyn Error>> {

@@ -3,7 +3,7 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
 use ferric_driver::eq::{Event, EventQueue};
 use ferric_driver::qp::{sge, Payload};
-use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
+use ferric_driver::types::{Mac, Mtu, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, CqeStatus, Error, MemoryRegion, Pd, QpConfig, QueuePair, RecvRequest, SendRequest};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -71,6 +71,8 @@ pub struct Shape {
     pub mtu: Mtu,
     /// How long nothing may complete before the exchange is given up.
     pub patience: Duration,
+    /// Transport.
+    pub transport: QpType,
 }
 
 /// Byte `i` of message `n`.
@@ -113,7 +115,7 @@ impl Party {
         let cq = ctx.create_cq((4 * shape.window).max(64), &eq)?;
         let stride = shape.size.next_multiple_of(64).max(64);
         let memory = pd.register(vec![0; stride * shape.window].into_boxed_slice(), Access::ALL)?;
-        let qp = pd.create_qp(&QpConfig { max_send: shape.window.max(2), max_recv: shape.window.max(2), ..Default::default() }, &cq, &cq)?;
+        let qp = pd.create_qp(&QpConfig { qp_type: shape.transport, max_send: shape.window.max(2), max_recv: shape.window.max(2), ..Default::default() }, &cq, &cq)?;
         Ok(Self { qp, cq, memory, eq, _pd: pd, ctx, shape, stride })
     }
 
@@ -162,11 +164,25 @@ impl Party {
 
     /// Compares slot and message `n`.
     pub fn verify(&self, n: u64) -> Result<(), Trouble> {
+        self.verify_as(n, n)
+    }
+
+    /// Compares the slot of message `n` and what message `of` is.
+    pub fn verify_as(&self, n: u64, of: u64) -> Result<(), Trouble> {
         let got = self.memory.to_vec(self.slot(n), self.shape.size);
-        match got.iter().enumerate().find(|(i, b)| **b != pattern(n, *i)) {
+        match got.iter().enumerate().find(|(i, b)| **b != pattern(of, *i)) {
             None => Ok(()),
-            Some((offset, b)) => Err(Trouble::Data { message: n, offset, got: *b, want: pattern(n, offset) }),
+            Some((offset, b)) => Err(Trouble::Data { message: of, offset, got: *b, want: pattern(of, offset) }),
         }
+    }
+
+    /// Copies `len` bytes from the slot of message `from` to that of message `to`.
+    pub fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Trouble> {
+        if len != self.shape.size {
+            return Err(Trouble::Peer(format!("a message of {len} bytes came, not of {}", self.shape.size)));
+        }
+        self.memory.write(self.slot(to), &self.memory.to_vec(self.slot(from), len));
+        Ok(())
     }
 
     /// Posts message `n` as a WRITE into the peer's slot or as a SEND.

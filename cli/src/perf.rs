@@ -2,6 +2,7 @@
 use crate::party::{Address, Party, Shape, Trouble};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
+use ferric_driver::types::QpType;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -106,7 +107,7 @@ fn shape(plan: &Plan, ip: IpAddr, patience: Duration) -> Result<Shape, Trouble> 
         return bad("a message has 1 byte to 64 MiB, a window 1 to 1024 messages, a run at least one");
     }
     match ferric_driver::types::Mtu::from_bytes(plan.mtu) {
-        Some(mtu) => Ok(Shape { ip, size: plan.size, window: plan.window.min(plan.count as usize), mtu, patience }),
+        Some(mtu) => Ok(Shape { ip, size: plan.size, window: plan.window.min(plan.count as usize), mtu, patience, transport: QpType::Rc }),
         None => bad("the path MTU is 256, 512, 1024, 2048 or 4096"),
     }
 }

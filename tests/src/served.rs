@@ -1,6 +1,6 @@
 //! Cards served in this process, and driver processes: what the tests of served cards start from.
 use ferric_cli::party::{Address, Party, Shape, Trouble};
-use ferric_driver::types::Mtu;
+use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
@@ -44,7 +44,7 @@ pub fn open(socket: &Path) -> Arc<VfioUserDevice> {
 
 /// The shape of a small exchange.
 pub fn shape(last: u8) -> Shape {
-    Shape { ip: IpAddr::from([10, 0, 0, last]), size: 3000, window: 4, mtu: Mtu::M1024, patience: Duration::from_secs(60) }
+    Shape { ip: IpAddr::from([10, 0, 0, last]), size: 3000, window: 4, mtu: Mtu::M1024, patience: Duration::from_secs(60), transport: QpType::Rc }
 }
 
 /// A queue pair connected to itself over a looped wire, on `device`.
@@ -71,14 +71,12 @@ impl Ferric {
 
     /// Reads until a line that starts with `start`, which is given. Panics when the process ends before.
     pub fn line(&mut self, start: &str) -> String {
-        let mut seen = Vec::new();
-        while let Some(Ok(line)) = self.lines.next() {
-            if line.starts_with(start) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("the process ended without `{start}`, after {seen:?}");
+        self.try_line(start).unwrap_or_else(|| panic!("the process ended without `{start}`"))
+    }
+
+    /// As [`Ferric::line`]; `None` when the process ends before.
+    pub fn try_line(&mut self, start: &str) -> Option<String> {
+        self.lines.by_ref().map_while(Result::ok).find(|line| line.starts_with(start))
     }
 
     /// Sends a signal.

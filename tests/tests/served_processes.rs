@@ -86,6 +86,29 @@ fn two_processes_exchange_verified_messages() {
     }
 }
 
+/// The end that talks to `ibv_rc_pingpong` in a virtual machine, here with itself.
+#[test]
+fn ping_pong_over_both_transports() {
+    let _alone = alone();
+    let cards = cards();
+    for transport in ["rc", "uc"] {
+        let at = format!("127.0.0.1:{}", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+        let common = ["--transport", transport, "--count", "5", "--size", "3001", "--json"];
+        let listen = Ferric::start(FERRIC, &[&["pingpong", &cards.sockets[0], "--listen", &at, "--ip", "10.0.0.1"], &common[..]].concat());
+        let (connect, line) = loop {
+            let mut p = Ferric::start(FERRIC, &[&["pingpong", &cards.sockets[1], "--connect", &at, "--ip", "10.0.0.2"], &common[..]].concat());
+            match p.try_line("{") {
+                Some(line) => break (p, line),
+                // The listener is not there yet.
+                None => std::thread::sleep(Duration::from_millis(300)),
+            }
+        };
+        let report: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(report["verified"], 5, "{transport}");
+        assert!(listen.finish() && connect.finish(), "{transport}");
+    }
+}
+
 #[test]
 fn a_killed_driver_leaves_a_card_that_works() {
     let _alone = alone();

@@ -22,6 +22,7 @@ use ferric_driver::vfio_user::wire::{ERROR, REPLY};
 use function::{Counters, Function};
 use session::Session;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -201,11 +202,15 @@ impl Drop for Server {
 /// A listening socket at `path`, in place of one that nobody listens to any more.
 fn listen(path: &Path) -> Result<UnixListener, Error> {
     let shown = path.display();
-    if path.exists() {
+    if let Ok(found) = path.symlink_metadata() {
+        // A plain file refuses connections just as a dead socket does.
+        if !found.file_type().is_socket() {
+            return Err(fail(format!("{shown} exists and is no socket to replace")));
+        }
         match UnixStream::connect(path) {
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(|e| fail(format!("{shown}: {e}")))?,
             Ok(_) => return Err(fail(format!("{shown}: another process serves there; choose another name or end it"))),
-            Err(e) => return Err(fail(format!("{shown} exists and is no socket to replace: {e}"))),
+            Err(e) => return Err(fail(format!("{shown}: {e}"))),
         }
     }
     let listener = UnixListener::bind(path).map_err(|e| fail(format!("{shown}: {e}")))?;

@@ -1,0 +1,102 @@
+//! `ferric list`, `info`, `stat`, `bind`, `unbind`: what there is and what it says of itself.
+use crate::device;
+use ferric_abi::csr;
+use ferric_driver::vfio::sysfs::{Found, Sysfs};
+use ferric_driver::{Capabilities, Config, Context};
+use ferric_hdl::core::counters;
+use serde_json::{json, Value};
+use std::error::Error;
+
+type Done = Result<(), Box<dyn Error>>;
+
+/// What `ferric list` says of a function: `None` in `problem` when it can be opened.
+fn row(sysfs: &Sysfs, f: &Found) -> (Value, String) {
+    let problem = sysfs.check(&f.address).err().map(|e| e.to_string());
+    let kind = if f.is_virtual { "virtual" } else { "physical" };
+    let driver = f.driver.as_deref().unwrap_or("-");
+    let group = f.group.map_or("-".to_string(), |g| g.to_string());
+    let state = problem.as_deref().map_or("ready", |p| p.split_once(": ").map_or(p, |(_, rest)| rest));
+    let text = format!("{}  {kind:8}  driver {driver}  group {group}  {state}", f.address);
+    (json!({ "address": f.address, "virtual": f.is_virtual, "driver": f.driver, "group": f.group, "ready": problem.is_none(), "problem": problem }), text)
+}
+
+/// Prints every Ferric function on the PCI bus.
+pub fn list(sysfs: &Sysfs, as_json: bool) -> Done {
+    let rows: Vec<_> = sysfs.list().iter().map(|f| row(sysfs, f)).collect();
+    if as_json {
+        println!("{}", Value::from(rows.into_iter().map(|r| r.0).collect::<Vec<_>>()));
+    } else if rows.is_empty() {
+        println!("no Ferric card on the PCI bus; a simulated one: ferric card serve --socket /tmp/ferric.sock");
+    } else {
+        rows.iter().for_each(|r| println!("{}", r.1));
+    }
+    Ok(())
+}
+
+/// Names of the transport and feature bits.
+fn features(bits: u32) -> Vec<&'static str> {
+    let names = [(0, "rc"), (1, "uc"), (2, "ud"), (3, "raw"), (4, "uet"), (16, "wqe-doorbell"), (17, "chaos-build")];
+    names.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name).collect()
+}
+
+fn describe(name: &str, c: &Capabilities) -> Value {
+    json!({ "device": name, "interface": format!("{}.{}", c.version >> 16, c.version & 0xffff), "width_bits": c.width * 8, "functions": c.functions, "qps": c.qps, "cqs": c.cqs,
+        "eqs": c.eqs, "memory_regions": c.mrs, "protection_domains": c.pds, "max_sge": c.max_sge, "max_inline": c.max_inline, "features": features(c.features) })
+}
+
+/// Prints objects as `name value` lines.
+fn lines(value: &Value) {
+    for (k, v) in value.as_object().into_iter().flatten() {
+        let text = match v {
+            Value::String(s) => s.clone(),
+            Value::Array(a) => a.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+            other => other.to_string(),
+        };
+        println!("{k:20} {text}");
+    }
+}
+
+/// Prints what a card is.
+pub fn info(name: &str, as_json: bool) -> Done {
+    let device = device::open(name)?;
+    let ctx = Context::open(device, Config::default())?;
+    let mut value = describe(name, ctx.capabilities());
+    value["tick"] = ctx.device().read32(csr::TICK).into();
+    if as_json { println!("{value}") } else { lines(&value) }
+    Ok(())
+}
+
+/// Prints a card's counters: all, or those whose name has `filter` in it; zero ones only with `all`.
+pub fn stat(name: &str, filter: Option<&str>, all: bool, as_json: bool) -> Done {
+    let ctx = Context::open(device::open(name)?, Config::default())?;
+    let names = counters::names();
+    let values = ctx.counters(0, names.len() as u32)?;
+    let shown = names.iter().zip(&values).filter(|(n, v)| filter.is_none_or(|f| n.contains(f)) && (all || **v != 0));
+    if as_json {
+        let map: serde_json::Map<String, Value> = shown.map(|(n, v)| (n.clone(), Value::from(*v))).collect();
+        println!("{}", Value::from(map));
+    } else {
+        shown.for_each(|(n, v)| println!("{n:32} {v}"));
+    }
+    Ok(())
+}
+
+/// Binds or unbinds functions.
+pub fn bind(sysfs: &Sysfs, addresses: &[String], to_vfio: bool) -> Done {
+    for a in addresses {
+        if to_vfio { sysfs.bind(a)? } else { sysfs.unbind(a)? }
+        println!("{a}: {}", if to_vfio { "given to vfio-pci; to use it without root: sudo chown $USER /dev/vfio/GROUP (see ferric list)" } else { "given back to the kernel" });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feature_bits_have_names() {
+        assert_eq!(features(0x3_000b), ["rc", "uc", "raw", "wqe-doorbell", "chaos-build"]);
+        assert!(features(0).is_empty());
+    }
+}

@@ -1,0 +1,30 @@
+# Functions of the guests' scripts.
+fail() { echo "GUEST-FAIL $*"; dmesg | tail -15; exit 1; }
+# wait_for SECONDS COMMAND...
+wait_for() { n=$(($1 * 5)); shift; while ! "$@" >/dev/null 2>&1; do n=$((n - 1)); [ $n -gt 0 ] || return 1; sleep 0.2; done; }
+
+# Network interface $1 with address $2: the control network, or the wire of rdma_rxe.
+network() {
+  modprobe virtio_pci; modprobe virtio_net
+  wait_for 10 test -d "/sys/class/net/$1" || fail "no interface $1"
+  ip link set "$1" mtu "${3:-1500}" up
+  ip addr add "$2" dev "$1"
+}
+
+# Gives the card to the ordinary user, as an administrator would; CARD is its address from then on.
+hand_over() {
+  modprobe vfio_iommu_type1; modprobe vfio-pci
+  ferric list
+  CARD=$(ferric list --json | sed 's/.*"address":"\([^"]*\)".*/\1/')
+  [ -e "/sys/bus/pci/devices/$CARD" ] || fail "no Ferric card"
+  [ -e "/sys/bus/pci/devices/$CARD/iommu_group" ] || fail "no emulated IOMMU"
+  ferric bind "$CARD" || fail "bind"
+  group=$(basename "$(readlink "/sys/bus/pci/devices/$CARD/iommu_group")")
+  # Not yet: the device file is root's.
+  as_user ferric info "$CARD" 2>&1 | grep -q "sudo chown" || fail "an ordinary user is not told what is missing"
+  chown user "/dev/vfio/$group"
+  ferric list
+}
+
+# Runs a command as the ordinary user, who may pin memory.
+as_user() { (ulimit -l "${MEMLOCK:-unlimited}"; su user -c "PATH=$PATH $*"); }
