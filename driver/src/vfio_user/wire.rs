@@ -73,8 +73,8 @@ pub const UNMAP_ALL: u32 = 4;
 
 /// Largest message either side takes: a megabyte of data and its header.
 pub const MAX_MESSAGE: usize = (1 << 20) + 256;
-/// Most file descriptors in one message.
-pub const MAX_FDS: usize = 32;
+/// Most file descriptors in one message: QEMU takes no higher offer.
+pub const MAX_FDS: usize = 16;
 
 macro_rules! message {
     ($( $(#[$doc:meta])* $name:ident { $( $(#[$field_doc:meta])* $field:ident: $kind:ty ),* $(,)? } )*) => { $(
