@@ -90,9 +90,10 @@ macro_rules! context_records {
             rq_handle: u8[8] "SEND in progress: receive work request buffer.";
             rq_index: u16[16] "SEND in progress: index of its receive work request.";
             rsvd7: u8[8] "Zero.";
-            rsvd8: u32[32] "Zero."; rsvd9: u32[32] "Zero."; rsvd10: u32[32] "Zero.";
+            qkey: u32[32] "UD: Q_Key that a packet must carry (IBTA 10.2.4).";
+            rsvd9: u32[32] "Zero."; rsvd10: u32[32] "Zero.";
         }
-        #[doc = "Path (address vector) of a queue pair: what the header builder needs. IPv4 addresses stand in the low 32 bits."]
+        #[doc = "Path (address vector) of a queue pair: what the header builder needs. IPv4 addresses stand in the low 32 bits. Of a UD queue pair it is the source: destination, class and hop limit come with each work request."]
         PathCtx [64] {
             dmac: u64[48] "Destination MAC, first byte on the wire in the most significant byte.";
             vlan_tci: u16[16] "802.1Q tag control information.";
@@ -109,7 +110,7 @@ macro_rules! context_records {
             valid: bool[1] "The path may be used.";
             rsvd1: u8[5] "Zero.";
             pkey: u16[16] "Partition key put in the BTH.";
-            rsvd3: u32[32] "Zero.";
+            qkey: u32[32] "UD: the queue pair's own Q_Key, sent for a work request whose Q_Key has its highest bit set (IBTA 10.2.4).";
             rsvd4: u32[32] "Zero.";
         }
         #[doc = "Ring context of a send or receive queue. Words 0-3 are attributes."]

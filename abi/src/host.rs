@@ -8,7 +8,7 @@
 #[macro_export]
 macro_rules! host_records {
     ($callback:ident) => { $callback! { Little;
-        #[doc = "Head of a send work request (first 32 of `64 << stride` bytes). SGEs, or inline data, follow at byte 32."]
+        #[doc = "Head of a send work request (first 32 of `64 << stride` bytes). SGEs, or inline data, follow at byte 32; those of an atomic and of a UD request at byte 48, behind its operands or its destination IP address (16 bytes, little-endian, IPv4 in the low 4)."]
         WqeHead [32] {
             opcode: u8[8] "Work request opcode, see `WrOpcode`.";
             signaled: bool[1] "Write a CQE on success; errors always write one.";
@@ -19,12 +19,12 @@ macro_rules! host_records {
             num_sge: u8[8] "Scatter/gather entries that follow.";
             rsvd1: u8[8] "Zero.";
             index: u16[16] "Producer index of this slot; lets a WQE-carrying doorbell stand for an ordinary one.";
-            rsvd2: u16[16] "Zero.";
+            dest_low: u16[16] "UD: low 16 bits of the remote queue pair, else zero.";
             qpn: u32[24] "Queue pair this request belongs to (used by the WQE-carrying doorbell).";
-            rsvd3: u8[8] "Zero.";
+            dest_high: u8[8] "UD: high 8 bits of the remote queue pair, else zero.";
             imm: u32[32] "Immediate data (host order; big-endian on the wire) or rkey to invalidate.";
-            raddr: u64[64] "Remote virtual address (WRITE, READ, atomics).";
-            rkey: u32[32] "Remote key.";
+            raddr: u64[64] "Remote virtual address (WRITE, READ, atomics). UD: destination MAC [47:0], traffic class [55:48], hop limit [63:56].";
+            rkey: u32[32] "Remote key. UD: Q_Key; with its highest bit set the queue pair's own is sent.";
             length: u32[32] "Message length in bytes, 0 to 2^31 - 1; must equal the sum of the SGE lengths.";
         }
         #[doc = "Scatter/gather entry."]

@@ -63,8 +63,8 @@ messages! {
 
     // ---- send queue ------------------------------------------------------------------------------------------------
     /// A send work request offered to the requester. `head`: its first 32 bytes (`WqeHead`). `flush`: queue is in error,
-    /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`. `sge`: the 16 bytes behind the head.
-    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 7, flush: 1, err: 1, head: 256, sge: 128, }
+    /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`. `sge`: the 16 bytes behind the head, `more`: the 16 behind those.
+    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 7, flush: 1, err: 1, head: 256, sge: 128, more: 128, }
     /// From the requester to the send-queue unit. op: 0 rewind to `index` and run, 1 rewind and park, 2 resume, 3 flush from `index` on.
     /// `epoch`: the queue's new epoch (ops 0, 1, 3).
     SqCmd { qpn: 24, op: 2, index: 16, epoch: 8, }
@@ -83,17 +83,18 @@ messages! {
     /// `free`: last user of `handle`. `sge`: first entry of the list. `notify`: report departure with `TxDone` (transports without ACK).
     /// `has_atomic`: AtomicETH from `raddr`, `rkey`, `operand` (swap or addend) and `compare`. `has_atomic_ack`: AtomicAckETH, its original value
     /// in `operand`, behind the AETH. `reply`: of the responder: no work request buffer, the payload is one piece of memory in `sge`, read with
-    /// the peer's right to READ.
+    /// the peer's right to READ. `has_deth`: of a datagram: DETH with the Q_Key in `rkey`, addressed to the MAC, class and hop limit in `raddr`
+    /// (`WqeHead`) and the IP address in `compare` and `operand` (high and low half).
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
         handle: 7, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
-        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, }
+        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, }
     /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`). `reply`: one of the responder's. `notify`: as in its order.
     TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, notify: 1, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
     HdrOp { kind: 1, slot: 7, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
         has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32,
-        has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, }
+        has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, has_deth: 1, }
     /// Egress slot request: `rows_bytes` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK).
     SlotReq { frame_len: 14, hdr_len: 8, pay_len: 13, bypass: 1, raw: 1, }
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
@@ -125,15 +126,16 @@ messages! {
     /// 5 READ request, 6 atomic request, 7 response to be placed by a send work request's list. 5 and 6: one key check of `chk_len` bytes (none if 0),
     /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
+    /// `grh`: of a datagram, whose first 40 bytes are the GRH area: too small a receive costs that receive only.
     /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, }
+        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, grh: 1, }
     /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request.
     /// `va`: of a READ as in its order; of an atomic the IOVA.
     DoneOp { qpn: 24, epoch: 8, function: 12, kind: 3, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
         byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1,
-        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, }
+        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, grh: 1, }
     /// Reply to be sent. `kind`: 0 acknowledge with `syndrome` (coalesced per QP unless a NAK), 1 READ of `len` bytes at `va` with `key`, 2 atomic on the
     /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate.
     AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
@@ -145,7 +147,7 @@ messages! {
 
     // ---- completion and events -------------------------------------------------------------------------------------
     /// Completion to be written.
-    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, }
+    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, grh: 1, }
     /// Event to be written.
     EqeReq { eqn: 8, kind: 8, id: 24, cause: 16, }
     /// MSI-X request to the shell.

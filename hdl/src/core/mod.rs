@@ -427,20 +427,20 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 38);
         // req_rx: 13 at 41
         self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 41);
-        // resp: 13 at 54
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.resp.stat.val()) << 54);
-        // place: 2 at 67
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 67);
-        // complete: 5 at 69
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.complete.stat.val()) << 69);
-        // ackgen: 4 at 74
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 74);
-        // egress: 2 at 78
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 78);
-        // rx: 8 at 80
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 80);
-        // reply: 5 at 88
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 88);
+        // resp: 15 at 54
+        self.counted.next = self.counted.val() | (bit_cast::<128, 15>(self.resp.stat.val()) << 54);
+        // place: 2 at 69
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 69);
+        // complete: 6 at 71
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 71);
+        // ackgen: 4 at 77
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 77);
+        // egress: 2 at 81
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 81);
+        // rx: 8 at 83
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 83);
+        // reply: 5 at 91
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 91);
         self.stats.inc.next = self.counted.val();
     }
 }
@@ -453,7 +453,7 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18]
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18]
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.

@@ -179,10 +179,10 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.entry.next.is_recv = self.request.val().is_recv;
         self.entry.next.imm_valid = self.request.val().imm_valid;
         self.entry.next.solicited = self.request.val().solicited;
-        self.entry.next.grh = false;
         self.entry.next.rsvd0 = bits::<4>(0);
         self.entry.next.byte_len = self.request.val().byte_len;
         self.entry.next.imm = self.request.val().imm;
+        self.entry.next.grh = self.request.val().grh;
         self.entry.next.src_qp = self.request.val().src_qp;
         self.entry.next.rsvd1 = bits::<8>(0);
         self.entry.next.timestamp = bit_cast::<64, 32>(self.stamp.q.val());

@@ -112,11 +112,11 @@ impl Bench {
             let get = |name| req.get(&r, name);
             let expected = (
                 (get("status") as u8, get("opcode") as u8, get("qpn") as u32, get("is_recv") == 1, get("imm_valid") == 1),
-                (get("imm") as u32, get("solicited") == 1, get("byte_len") as u32, get("src_qp") as u32, get("syndrome") as u8),
+                (get("imm") as u32, get("solicited") == 1, get("byte_len") as u32, get("src_qp") as u32, get("syndrome") as u8, get("grh") == 1),
             );
             let got = (
                 (cqe.status(), cqe.opcode(), cqe.qpn(), cqe.is_recv(), cqe.imm_valid()),
-                (cqe.imm(), cqe.solicited(), cqe.byte_len(), cqe.src_qp(), cqe.syndrome()),
+                (cqe.imm(), cqe.solicited(), cqe.byte_len(), cqe.src_qp(), cqe.syndrome(), cqe.grh()),
             );
             assert_eq!(got, expected);
             let age = u64::from(self.stamp) - cqe.timestamp();

@@ -50,6 +50,7 @@ pub(super) struct SqFetch {
     pub head_addr: Signal<Out, Bits<7>>,
     pub head: Signal<In, Bits<256>>,
     pub sge: Signal<In, Bits<128>>,
+    pub more: Signal<In, Bits<128>>,
     /// Pulses for statistics.
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
@@ -191,6 +192,7 @@ impl Logic for SqFetch {
         self.offers.s.data.next.err = self.err.val().get_bit(self.offer_handle.val().index());
         self.offers.s.data.next.head = self.head.val();
         self.offers.s.data.next.sge = self.sge.val();
+        self.offers.s.data.next.more = self.more.val();
 
         if self.reset.val() {
             self.state.d.next = State::Idle;

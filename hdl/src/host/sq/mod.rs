@@ -121,6 +121,7 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.fetch.tag.next = self.store.tag.val();
         self.fetch.head.next = self.store.head.val();
         self.fetch.sge.next = self.store.sge.val();
+        self.fetch.more.next = self.store.more.val();
 
         self.counts.d.next = bit_cast::<7, 2>(self.sched.stat.val())
             | (bit_cast::<7, 1>(self.fetch.issued.val().into()) << 2)

@@ -198,6 +198,7 @@ impl Bench {
                 if !bad {
                     assert_eq!(head, expected[..8], "queue {qpn} index {index}");
                     assert_eq!(layout.get_words(&offer, "sge"), expected[8..12], "queue {qpn} index {index}");
+                    assert_eq!(layout.get_words(&offer, "more"), expected[12..16], "queue {qpn} index {index}");
                 }
                 self.check_contents(handle, &expected, bad);
             }

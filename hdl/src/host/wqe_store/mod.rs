@@ -47,12 +47,13 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     pub tag_done: Signal<Out, Bit>,
     pub tag_err: Signal<Out, Bit>,
     pub tag: Signal<Out, Bits<6>>,
-    /// First 48 bytes of buffer `head_addr`, in the same cycle: the head and what follows it.
+    /// First 64 bytes of buffer `head_addr`, in the same cycle: the head and what follows it.
     pub head_addr: Signal<In, Bits<LB>>,
     pub head: Signal<Out, Bits<256>>,
     pub sge: Signal<Out, Bits<128>>,
+    pub more: Signal<Out, Bits<128>>,
     rows: Ram<Bits<512>, LR>,
-    heads: RamAsync<Bits<384>, LB>,
+    heads: RamAsync<Bits<512>, LB>,
     map: RamAsync<Bits<LB>, 9>,
     filled: DFF<Bits<NB>>,
     failed: DFF<Bits<NB>>,
@@ -68,7 +69,7 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     granule: DFF<Bits<2>>,
     lane: IndexMux<Bits<128>, 4, 2>,
     booting: Signal<Local, Bit>,
-    first: Signal<Local, Bits<384>>,
+    first: Signal<Local, Bits<512>>,
     #[init(Constant::new((NB as u64).into()))]
     all: Constant<Bits<8>>,
     rd_tag: Signal<Local, Bits<8>>,
@@ -146,7 +147,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.rows.write_addr.next = (bit_cast::<LR, LB>(self.put_handle.val())) << 3;
         self.rows.write_data.next = self.put_data.val();
         self.heads.write_addr.next = self.put_handle.val();
-        self.heads.write_data.next = self.put_data.val().get_bits::<384>(0);
+        self.heads.write_data.next = self.put_data.val();
         self.heads.write_en.next = self.put_go.val();
         self.rows.write_en.next = self.put_go.val() | self.s_rd.valid.val();
         self.set_mask.x.next = self.put_handle.val();
@@ -155,7 +156,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
             self.rows.write_addr.next = (bit_cast::<LR, LB>(self.map.read_data.val()) << 3) | bit_cast::<LR, 3>(self.sub.val());
             self.rows.write_data.next = self.rd_data.val();
             self.heads.write_addr.next = self.map.read_data.val();
-            self.heads.write_data.next = self.rd_data.val().get_bits::<384>(0);
+            self.heads.write_data.next = self.rd_data.val();
             self.heads.write_en.next = !self.sub.val().any();
             self.set_mask.x.next = self.map.read_data.val();
             self.fill.next = self.sub.val() == self.sub_mask.val();
@@ -164,6 +165,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.first.next = self.heads.read_data.val();
         self.head.next = self.first.val().get_bits::<256>(0);
         self.sge.next = self.first.val().get_bits::<128>(256);
+        self.more.next = self.first.val().get_bits::<128>(384);
 
         // Filled and failed marks.
         self.set_mask.en.next = self.fill.val();

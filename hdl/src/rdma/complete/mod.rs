@@ -9,7 +9,7 @@ use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 /// Event names of [`Complete::stat`], bit 0 first.
-pub const STATS: &[&str] = &["nak_inv_sent", "nak_access_sent", "nak_op_sent", "poisoned", "writes_failed"];
+pub const STATS: &[&str] = &["nak_inv_sent", "nak_access_sent", "nak_op_sent", "poisoned", "writes_failed", "recv_too_small"];
 
 /// Life of a queue pair (epoch) in which an order has failed, and the receive request that got the error.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -44,7 +44,7 @@ pub struct Complete<const LQ: usize> {
     /// Pulse: a barrier has arrived here.
     pub barrier_done: Signal<Out, Bit>,
     /// One pulse per event, see [`STATS`].
-    pub stat: Signal<Out, Bits<5>>,
+    pub stat: Signal<Out, Bits<6>>,
     dones: MsgFifo<DoneOp, 7>,
     /// Error flags of answers not yet matched: more than the writes of all orders that fit in `dones`.
     replies: MsgFifo<Bit, 13>,
@@ -62,7 +62,7 @@ pub struct Complete<const LQ: usize> {
     read: DFF<ReadDone>,
     read_busy: DFF<Bit>,
     barrier: DFF<Bit>,
-    events: DFF<Bits<5>>,
+    events: DFF<Bits<6>>,
     qpn: Signal<Local, Bits<24>>,
     reads: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
@@ -70,6 +70,7 @@ pub struct Complete<const LQ: usize> {
     same: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
     failing: Signal<Local, Bit>,
+    spared: Signal<Local, Bit>,
     told: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
@@ -117,7 +118,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.barrier_done.next = self.barrier.q.val();
         self.barrier.d.next = false;
         self.stat.next = self.events.q.val();
-        self.events.d.next = bits::<5>(0);
+        self.events.d.next = bits::<6>(0);
         self.dones.m.ready.next = false;
         self.replies.m.ready.next = false;
 
@@ -132,7 +133,9 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
-        self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val());
+        // A datagram larger than its receive: an error of that receive only.
+        self.spared.next = self.dones.m.data.val().grh & (self.status.val() == 1) & !self.broken.q.val() & !self.poisoned.val();
+        self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val()) & !self.spared.val();
         self.told.next = self.same.val()
             & self.marks.read_data.val().told
             & (self.marks.read_data.val().rq_index == self.dones.m.data.val().rq_index);
@@ -175,6 +178,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.byte_len = self.dones.m.data.val().byte_len;
             self.cqe.d.next.src_qp = self.dones.m.data.val().src_qpn;
             self.cqe.d.next.syndrome = bits::<8>(0);
+            self.cqe.d.next.grh = self.dones.m.data.val().grh;
+            if self.spared.val() {
+                self.cqe.d.next.status = bits::<8>(1);
+                self.cqe.d.next.imm_valid = false;
+            }
             if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == 3) {
                 self.cqe.d.next.status = bits::<8>(5);
                 self.cqe.d.next.imm_valid = false;
@@ -259,25 +267,30 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     if self.answer.val() {
                         // The requester tells and counts what became of its request.
                         self.ack_due.d.next = false;
-                        self.events.d.next = bits::<5>(0);
+                        self.events.d.next = bits::<6>(0);
                         if self.broken.q.val() {
-                            self.events.d.next = bits::<5>(0x10);
+                            self.events.d.next = bits::<6>(0x10);
                         }
                     } else if self.failing.val() {
                         // Syndrome 0: a transport without acknowledges.
                         self.ack_due.d.next = self.dones.m.data.val().syndrome != 0;
                         self.marks.write_en.next = true;
-                        self.events.d.next = bits::<5>(4);
+                        self.events.d.next = bits::<6>(4);
                         if self.nak.val() == 0x61 {
-                            self.events.d.next = bits::<5>(1);
+                            self.events.d.next = bits::<6>(1);
                         } else if self.nak.val() == 0x62 {
-                            self.events.d.next = bits::<5>(2);
+                            self.events.d.next = bits::<6>(2);
                         }
                         if self.broken.q.val() {
-                            self.events.d.next = bits::<5>(0x14);
+                            self.events.d.next = bits::<6>(0x14);
+                        }
+                    } else if self.spared.val() {
+                        self.events.d.next = bits::<6>(0);
+                        if self.dones.m.data.val().done {
+                            self.events.d.next = bits::<6>(0x20);
                         }
                     } else if self.poisoned.val() {
-                        self.events.d.next = bits::<5>(8);
+                        self.events.d.next = bits::<6>(8);
                     } else if !self.same.val()
                         & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2) | self.reads.val())
                     {

@@ -52,7 +52,9 @@ impl Golden {
             self.marks.remove(&op["qpn"]);
         }
         let told = mark.is_some_and(|(_, told)| told == Some(op["rq_index"]));
-        let failing = !poisoned && (op["status"] != 0 || broken);
+        // A datagram larger than its receive: an error of that receive and of nothing else.
+        let spared = op["grh"] == 1 && op["status"] == 1 && !broken && !poisoned;
+        let failing = !poisoned && !spared && (op["status"] != 0 || broken);
         let (code, cause) = verdict(op["status"], op["access_local"] == 1);
         let ends = op["done"] == 1 && op["cqe"] == 1 && !told;
         if ends || failing && kind == 2 {
@@ -60,10 +62,11 @@ impl Golden {
                 (true, 2) => cause,
                 (true, _) | (_, 3) => 5,
                 _ if poisoned => 5,
+                _ if spared => 1,
                 _ => 0,
             };
-            let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm"].map(|name| (name, op[name])).into();
-            cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1)]);
+            let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm", "grh"].map(|name| (name, op[name])).into();
+            cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1), ("src_qp", op["src_qpn"])]);
             cqe.insert("imm_valid", if status == 0 { op["has_imm"] } else { 0 });
             self.cqes.push(cqe);
         }
@@ -117,6 +120,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
         ("cqe", u64::from(kind > 1 && kind < 5)),
         ("opcode", rng.range(5, 6)),
+        ("grh", u64::from(kind == 2 && rng.percent(40))),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
         ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),

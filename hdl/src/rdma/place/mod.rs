@@ -79,6 +79,7 @@ pub struct Place<const LQ: usize> {
     poisoned: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     fails: Signal<Local, Bit>,
+    spared: Signal<Local, Bit>,
     failing: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     writes_now: Signal<Local, Bits<8>>,
@@ -154,10 +155,15 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
         // A duplicate whose key has gone meanwhile is no error of the queue pair.
         self.hushed.next = self.bad.val() & self.reads.val() & self.orders.m.data.val().again;
-        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val() & !self.hushed.val();
+        // A datagram larger than its receive is nobody's error but that receive's.
+        self.spared.next = self.orders.m.data.val().grh
+            & !self.segments.m.data.val().lookup
+            & (self.segments.m.data.val().status == 1)
+            & !self.poisoned.val();
+        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val() & !self.hushed.val() & !self.spared.val();
         self.failing.next = self.failed.q.val() | self.fails.val();
         self.status_now.next = self.status.q.val();
-        if self.fails.val() {
+        if self.fails.val() | (self.spared.val() & !self.failed.q.val()) {
             self.status_now.next = self.bad_status.val();
         }
         self.writes_now.next = self.writes.q.val();
@@ -255,6 +261,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.key = self.orders.m.data.val().key;
             self.done.d.next.operand = self.orders.m.data.val().operand;
             self.done.d.next.compare = self.orders.m.data.val().compare;
+            self.done.d.next.grh = self.orders.m.data.val().grh;
             if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;

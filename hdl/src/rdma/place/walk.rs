@@ -438,7 +438,7 @@ impl Logic for Walk {
                     self.known_answer.d.next = self.answer.val();
                     self.known_handle.d.next = self.op.q.val().rq_handle;
                     if self.last.val() {
-                        self.known.d.next = self.send.val();
+                        self.known.d.next = self.send.val() & !self.op.q.val().done;
                         self.free_busy.d.next = self.op.q.val().free_rq;
                         self.freed.d.next = self.op.q.val().rq_handle;
                         self.state.d.next = State::Idle;

@@ -181,6 +181,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.header.s.data.next.aeth = (bit_cast::<32, 8>(self.out_syndrome.val()) << 24) | bit_cast::<32, 24>(self.pending.m.data.val().msn);
         self.header.s.data.next.has_atomic = false;
         self.header.s.data.next.has_atomic_ack = false;
+        self.header.s.data.next.has_deth = false;
         self.header.s.data.next.operand = bits::<64>(0);
         self.header.s.data.next.compare = bits::<64>(0);
         self.seal.s.valid.next = self.emit.val();

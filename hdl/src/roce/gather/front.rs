@@ -99,12 +99,14 @@ impl Logic for Front {
         self.tag.next = bit_cast::<8, 1>(self.first.q.val().vlan.into()) << 2;
         self.reth.next = bit_cast::<8, 1>(self.first.q.val().has_reth.into()) << 4;
         self.imm.next = bit_cast::<8, 1>(self.first.q.val().has_imm.into()) << 2;
-        // At most one of these, and none of the others with it.
+        // At most one of these, and none of the others with it but immediate data with the DETH.
         self.other.next = bits::<8>(0);
         if self.first.q.val().has_atomic {
             self.other.next = bits::<8>(28);
         } else if self.first.q.val().has_atomic_ack {
             self.other.next = bits::<8>(12);
+        } else if self.first.q.val().has_deth {
+            self.other.next = bits::<8>(8);
         } else if self.first.q.val().has_aeth {
             self.other.next = bits::<8>(4);
         }
@@ -154,6 +156,7 @@ impl Logic for Front {
         self.hdr.next.has_atomic_ack = self.first.q.val().has_atomic_ack;
         self.hdr.next.operand = self.first.q.val().operand;
         self.hdr.next.compare = self.first.q.val().compare;
+        self.hdr.next.has_deth = self.first.q.val().has_deth;
         self.asked.s.valid.next = self.first_go.val();
         self.asked.s.data.next.hdr = self.hdr.val();
         self.asked.s.data.next.hdr_len = self.len.val();

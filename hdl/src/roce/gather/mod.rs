@@ -25,6 +25,8 @@ pub struct GatherJob {
     pub handle: Bits<7>,
     pub num_sge: Bits<8>,
     pub inline_data: Bit,
+    /// A datagram: its address stands in front of the list.
+    pub addressed: Bit,
     pub free: Bit,
     pub only_free: Bit,
     pub notify: Bit,
@@ -139,6 +141,7 @@ impl Logic for Gather {
         self.walk.s_job.data.next.handle = self.op.val().handle;
         self.walk.s_job.data.next.num_sge = self.op.val().num_sge;
         self.walk.s_job.data.next.inline_data = self.op.val().inline_data;
+        self.walk.s_job.data.next.addressed = self.op.val().has_deth;
         self.walk.s_job.data.next.free = self.op.val().free;
         self.walk.s_job.data.next.only_free = self.only_free.val();
         self.walk.s_job.data.next.notify = self.op.val().notify;

@@ -76,7 +76,8 @@ impl World {
         let fo = Fields::of::<TxOp>();
         let mut op = fo.pack(op);
         // The first entry travels with the order.
-        let entry = &self.buffers[fo.get(&op, "handle") as usize][32..48];
+        let at = 32 + 16 * fo.get(&op, "has_deth") as usize;
+        let entry = &self.buffers[fo.get(&op, "handle") as usize][at..at + 16];
         let words: Vec<u32> = entry.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         fo.set_words(&mut op, "sge", &words);
         let get = |name: &str| fo.get(&op, name) as u64;
@@ -88,7 +89,7 @@ impl World {
             return;
         }
         let raw = get("qp_type") == 3;
-        let hdr_len = if raw { 0 } else { 54 + 20 * get("ipv6") + 4 * get("vlan") + 16 * get("has_reth") + 4 * get("has_imm") };
+        let hdr_len = if raw { 0 } else { 54 + 20 * get("ipv6") + 4 * get("vlan") + 16 * get("has_reth") + 8 * get("has_deth") + 4 * get("has_imm") };
         self.expect(op, hdr_len, payload, status, raw);
     }
 
@@ -219,7 +220,7 @@ impl World {
                 continue;
             }
             let header = headers.next().expect("one header per packet");
-            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm", "has_aeth", "aeth", "has_atomic", "has_atomic_ack", "operand", "compare"] {
+            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm", "has_aeth", "aeth", "has_atomic", "has_atomic_ack", "operand", "compare", "has_deth"] {
                 assert_eq!(fh.get(&header, name), fo.get(&p.op, name), "{name}");
             }
             let pad = (p.payload.len() as u64).wrapping_neg() % 4;
@@ -232,10 +233,16 @@ impl World {
 
 /// Fills buffer `handle` with a list of entries; gives the message they hold.
 fn entries(world: &mut World, handle: usize, list: &[(u64, u32, u32)]) -> Vec<u8> {
+    entries_at(world, handle, 32, list)
+}
+
+/// The same from byte `at` on.
+fn entries_at(world: &mut World, handle: usize, at: usize, list: &[(u64, u32, u32)]) -> Vec<u8> {
     let mut message = Vec::new();
+    let start = at;
     for (n, (addr, length, key)) in list.iter().enumerate() {
         let sge = ferric_abi::host::Sge::default().with_addr(*addr).with_length(*length).with_lkey(*key);
-        world.buffers[handle][32 + 16 * n..48 + 16 * n].copy_from_slice(&sge.0);
+        world.buffers[handle][start + 16 * n..start + 16 + 16 * n].copy_from_slice(&sge.0);
         message.extend((0..u64::from(*length)).map(|at| host(translate(*key, addr.wrapping_add(at)))));
     }
     message
@@ -260,20 +267,28 @@ fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
         let mut freed = Vec::new();
         for handle in 0..world.tb.rng().range(1, 3) as usize {
             let inline = world.tb.rng().percent(25);
+            // A datagram's address stands in front, and it is one packet.
+            let datagram = world.tb.rng().percent(25);
+            let front = if datagram { 48 } else { 32 };
             let (message, count) = if inline {
-                let bytes = world.tb.rng().bytes(480);
-                world.buffers[handle][32..].copy_from_slice(&bytes);
-                let len = world.tb.rng().range(0, 480) as usize;
+                let bytes = world.tb.rng().bytes(512 - front);
+                world.buffers[handle][front..].copy_from_slice(&bytes);
+                let len = world.tb.rng().range(0, bytes.len() as u64) as usize;
                 (bytes[..len].to_vec(), world.tb.rng().below(256))
             } else {
-                let list = random_list(world.tb.rng());
-                (entries(&mut world, handle, &list), list.len() as u64)
+                let mut list = random_list(world.tb.rng());
+                if datagram {
+                    list.truncate(29);
+                    let most = 4096 / list.len() as u32;
+                    list.iter_mut().for_each(|entry| entry.1 = entry.1.min(most));
+                }
+                (entries_at(&mut world, handle, front, &list), list.len() as u64)
             };
             let rng = world.tb.rng();
-            let raw = message.len() < 8000 && !message.is_empty() && rng.percent(15);
-            let mtu = if raw { 1 << 20 } else { 256 << rng.below(5) };
+            let raw = !datagram && message.len() < 8000 && !message.is_empty() && rng.percent(15);
+            let mtu = if raw || datagram { 1 << 20 } else { 256 << rng.below(5) };
             let fields = vec![("handle", handle as u128), ("num_sge", count.into()), ("inline_data", inline.into()), ("pd", 77), ("function", 99),
-                ("qp_type", if raw { 3 } else { 0 }), ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("dma_len", message.len() as u128),
+                ("qp_type", if raw { 3 } else { 2 * u128::from(datagram) }), ("has_deth", datagram.into()), ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("dma_len", message.len() as u128),
                 ("qpn", rng.below(1 << 24).into()), ("dest_qpn", rng.below(1 << 24).into()), ("epoch", rng.below(256).into()), ("opcode", rng.below(12).into()),
                 ("raddr", rng.next_u64().into()), ("rkey", rng.next_u32().into()), ("imm", rng.next_u32().into()), ("wqe_index", rng.below(65536).into())];
             open.push((0, message, mtu, fields));
@@ -285,10 +300,11 @@ fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
                 let len = (message.len() - *at).min(*mtu);
                 let last = *at + len == message.len();
                 let rng = world.tb.rng();
-                let (raw, apart) = (fields.contains(&("qp_type", 3)), last && rng.percent(20));
+                let (raw, datagram) = (fields.contains(&("qp_type", 3)), fields.contains(&("qp_type", 2)));
+                let apart = last && rng.percent(20);
                 let mut op = fields.clone();
                 op.extend([("pay_off", *at as u128), ("pay_len", len as u128), ("free", (last && !apart).into()), ("psn", rng.below(1 << 24).into()),
-                    ("has_reth", (*at == 0 && !raw && rng.percent(50)).into()), ("has_imm", (last && !raw && rng.percent(50)).into()),
+                    ("has_reth", (*at == 0 && !raw && !datagram && rng.percent(50)).into()), ("has_imm", (last && !raw && rng.percent(50)).into()),
                     ("notify", rng.below(2).into()), ("ack_req", rng.below(2).into()), ("solicited", rng.below(2).into())]);
                 let payload = message[*at..*at + len].to_vec();
                 *at += len;
@@ -370,8 +386,12 @@ fn errors_abort_the_packet_and_nothing_else() {
         world.send(&op(22, 0, 0, &[]), Vec::new(), 0);
         world.send(&op(23, 0, 256, &[("inline_data", 1), ("pay_off", 256)]), vec![0; 256], 1);
         world.send(&op(20, 2, 200, &[]), short, 0);
+        // An address takes the place of an entry.
+        entries_at(&mut world, 24, 48, &[(0, 100, 8); 29]);
+        world.send(&op(24, 30, 10, &[("has_deth", 1), ("qp_type", 2)]), vec![0; 10], 1);
+        world.send(&op(25, 0, 465, &[("inline_data", 1), ("has_deth", 1), ("qp_type", 2)]), vec![0; 465], 1);
         world.finish();
-        assert_eq!(world.frees.len(), 20);
+        assert_eq!(world.frees.len(), 22);
     }
 }
 
@@ -417,6 +437,12 @@ fn it_is_fast_enough() {
         world.send(&[&base[..], &[("num_sge", 1), ("pay_len", 64), ("free", 1)]].concat(), small.clone(), 0);
     }
     cycles(&mut world, "64 bytes, one entry", 2.3);
+    let datagram = entries_at(&mut world, 4, 48, &[(0x100, 64, 8)]);
+    for _ in 0..60 {
+        let fields = [("handle", 4), ("num_sge", 1), ("pay_len", 64), ("free", 1), ("has_deth", 1), ("qp_type", 2)];
+        world.send(&[&base[..], &fields].concat(), datagram.clone(), 0);
+    }
+    cycles(&mut world, "64 bytes, a datagram", 2.3);
     let long = entries(&mut world, 1, &[(0x123, 60 * 1024, 8)]);
     for n in 0..60usize {
         let fields = [("handle", 1), ("num_sge", 1), ("pay_off", n as u128 * 1024), ("pay_len", 1024), ("free", (n == 59).into())];

@@ -194,7 +194,7 @@ impl Logic for Walk {
         self.quick.next = self.whole.val()
             & self.s_job.data.val().pay_len.any()
             & self.s_job.data.val().num_sge.any()
-            & (self.s_job.data.val().num_sge < 31)
+            & (self.s_job.data.val().num_sge < 30)
             & !self.s_job.data.val().inline_data
             & !self.s_job.data.val().only_free;
         self.rounded.next = self.job.q.val().pay_len + 15;
@@ -217,8 +217,9 @@ impl Logic for Walk {
                     self.job.d.next = self.s_job.data.val();
                     self.hit.d.next = self.resume.val();
                     self.empty.d.next = self.s_job.data.val().pay_len == 0;
-                    // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes.
-                    self.too_many.d.next = self.s_job.data.val().num_sge > 30;
+                    // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes; an address takes the place of one.
+                    self.too_many.d.next = (self.s_job.data.val().num_sge > 30)
+                        | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == 30));
                     self.reach.d.next =
                         self.s_job.data.val().pay_off + bit_cast::<32, 14>(self.s_job.data.val().pay_len);
                     self.pay.d.next = self.s_job.data.val().pay_len;
@@ -234,6 +235,9 @@ impl Logic for Walk {
                         self.key.d.next = self.first.y.val().lkey;
                         self.index.d.next = bits::<8>(1);
                         self.granule.d.next = bits::<5>(3);
+                        if self.s_job.data.val().addressed {
+                            self.granule.d.next = bits::<5>(4);
+                        }
                     }
                     self.state.d.next = State::Start;
                     if self.quick.val() {
@@ -259,6 +263,10 @@ impl Logic for Walk {
                 self.granules.d.next = self.rounded.val().get_bits::<10>(4);
                 if self.job.q.val().inline_data {
                     self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + 2;
+                    if self.job.q.val().addressed {
+                        // One packet: it begins with the first byte.
+                        self.granule.d.next = bits::<5>(3);
+                    }
                 }
                 if self.job.q.val().only_free {
                     self.done.next = true;
@@ -267,7 +275,7 @@ impl Logic for Walk {
                         self.state.d.next = State::Close;
                     } else if self.job.q.val().inline_data {
                         self.state.d.next = State::Inline;
-                        if self.reach.q.val() > 480 {
+                        if (self.reach.q.val() > 480) | (self.job.q.val().addressed & (self.reach.q.val() > 464)) {
                             self.status.d.next = bits::<8>(1);
                             self.state.d.next = State::Close;
                         }

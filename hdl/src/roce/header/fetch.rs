@@ -49,6 +49,8 @@ pub(super) struct PathFetch {
     cur_abort: DFF<Bit>,
     room: Signal<Local, Bit>,
     grab: Signal<Local, Bit>,
+    line: Signal<Local, PathCtx>,
+    address: Signal<Local, Bits<64>>,
     src: Signal<Local, Bits<128>>,
     dst: Signal<Local, Bits<128>>,
     class_ttl: Signal<Local, Bits<20>>,
@@ -68,10 +70,19 @@ impl Logic for PathFetch {
         self.summed.d.next = self.full.q.val() & !self.take.val();
         self.sum.d.next = self.sum_src.q.val() + self.sum_dst.q.val() + self.sum_rest.q.val();
         self.src.next = self.ctx.line_data.val().sip;
-        self.dst.next = self.ctx.line_data.val().dip;
+        // A datagram brings its destination; source, tag and P_Key are the queue pair's.
+        self.line.next = self.ctx.line_data.val();
+        self.address.next = self.next_op.q.val().raddr;
+        if self.next_op.q.val().has_deth {
+            self.line.next.dmac = self.address.val().get_bits::<48>(0);
+            self.line.next.tclass = self.address.val().get_bits::<8>(48);
+            self.line.next.hop_limit = self.address.val().get_bits::<8>(56);
+            self.line.next.dip = (bit_cast::<128, 64>(self.next_op.q.val().compare) << 64)
+                | bit_cast::<128, 64>(self.next_op.q.val().operand);
+        }
+        self.dst.next = self.line.val().dip;
         self.rest.next = bit_cast::<20, 16>(self.next_len.q.val()) + 0x8525;
-        self.class_ttl.next = bit_cast::<20, 8>(self.ctx.line_data.val().tclass)
-            | (bit_cast::<20, 8>(self.ctx.line_data.val().hop_limit) << 8);
+        self.class_ttl.next = bit_cast::<20, 8>(self.line.val().tclass) | (bit_cast::<20, 8>(self.line.val().hop_limit) << 8);
         self.op.next = self.cur_op.q.val();
         self.path.next = self.cur_path.q.val();
         self.udp_len.next = self.cur_len.q.val();
@@ -87,6 +98,11 @@ impl Logic for PathFetch {
             self.fixed.next = bits::<16>(52);
         } else if self.next_op.q.val().has_atomic_ack {
             self.fixed.next = bits::<16>(36);
+        } else if self.next_op.q.val().has_deth {
+            self.fixed.next = bits::<16>(32);
+            if self.next_op.q.val().has_imm {
+                self.fixed.next = bits::<16>(36);
+            }
         } else if self.next_op.q.val().has_imm | self.next_op.q.val().has_aeth {
             self.fixed.next = bits::<16>(28);
         }
@@ -129,7 +145,7 @@ impl Logic for PathFetch {
                     // Header length 20; version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
                     self.sum_rest.d.next = self.rest.val() + self.class_ttl.val();
                     self.cur_op.d.next = self.next_op.q.val();
-                    self.cur_path.d.next = self.ctx.line_data.val();
+                    self.cur_path.d.next = self.line.val();
                     self.cur_len.d.next = self.next_len.q.val();
                     self.cur_abort.d.next = self.ctx.line_fault.val() | !self.ctx.line_data.val().valid;
                     self.state.d.next = State::Release;

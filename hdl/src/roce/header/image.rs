@@ -2,7 +2,7 @@
 
 use crate::msg::HdrOp;
 use crate::prim::pack::BePack;
-use crate::records::{Aeth, AtomicAckEth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
+use crate::records::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
 use ferric_abi::wire;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -43,11 +43,16 @@ pub(super) struct HeaderImage {
     atomic: BePack<1024, AtomicEth>,
     #[init(BePack::of(&wire::AtomicAckEth::LAYOUT, EXT + 4))]
     atomic_ack: BePack<1024, AtomicAckEth>,
+    #[init(BePack::of(&wire::Deth::LAYOUT, EXT))]
+    deth: BePack<1024, Deth>,
+    #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT + 8))]
+    imm_deth: BePack<1024, ImmDt>,
     #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT))]
     imm: BePack<1024, ImmDt>,
     #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT + 16))]
     imm_reth: BePack<1024, ImmDt>,
     ethertype: Signal<Local, Bits<16>>,
+    qkey: Signal<Local, Bits<32>>,
     aeth_word: Signal<Local, Bits<32>>,
     tci: Signal<Local, Bits<16>>,
     class: Signal<Local, Bits<8>>,
@@ -132,6 +137,15 @@ impl Logic for HeaderImage {
         self.atomic_ack.x.next.original = self.op.val().operand;
         self.imm.x.next.imm = self.op.val().imm;
         self.imm_reth.x.next.imm = self.op.val().imm;
+        self.imm_deth.x.next.imm = self.op.val().imm;
+        // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
+        self.deth.x.next.qkey = self.op.val().rkey;
+        self.qkey.next = self.op.val().rkey;
+        if self.qkey.val().get_bit(31) {
+            self.deth.x.next.qkey = self.path.val().qkey;
+        }
+        self.deth.x.next.rsvd0 = bits::<8>(0);
+        self.deth.x.next.src_qpn = self.op.val().qpn;
         // Extension headers
         self.ext.next = bits::<1024>(0);
         self.ext_len.next = bits::<8>(0);
@@ -141,6 +155,13 @@ impl Logic for HeaderImage {
             if self.op.val().has_imm {
                 self.ext.next = self.reth.y.val() | self.imm_reth.y.val();
                 self.ext_len.next = bits::<8>(20);
+            }
+        } else if self.op.val().has_deth {
+            self.ext.next = self.deth.y.val();
+            self.ext_len.next = bits::<8>(8);
+            if self.op.val().has_imm {
+                self.ext.next = self.deth.y.val() | self.imm_deth.y.val();
+                self.ext_len.next = bits::<8>(12);
             }
         } else if self.op.val().has_imm {
             self.ext.next = self.imm.y.val();

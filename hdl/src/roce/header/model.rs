@@ -2,7 +2,7 @@
 
 use super::{ext_len, header_len};
 use ferric_abi::context::PathCtx;
-use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
 /// What a `HdrOp` says, in software types.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Op {
     pub atomic: Option<(u64, u32, u64, u64)>,
     /// Original value, behind the AETH.
     pub atomic_ack: Option<u64>,
+    /// Of a datagram: Q_Key, address word (`WqeHead::raddr`), destination IP address.
+    pub deth: Option<(u32, u64, u128)>,
 }
 
 impl Op {
@@ -33,6 +35,7 @@ impl Op {
         ext_len(self.reth.is_some(), self.imm.is_some(), self.aeth.is_some())
             + 28 * usize::from(self.atomic.is_some())
             + 8 * usize::from(self.atomic_ack.is_some())
+            + 8 * usize::from(self.deth.is_some())
     }
 }
 
@@ -46,6 +49,10 @@ fn checksum(header: &[u8]) -> u16 {
 /// The header of `op` sent along `path`.
 pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
     let mut out = Vec::new();
+    let mut path = *path;
+    if let Some((_, address, dip)) = op.deth {
+        path.set_dmac(address & 0xffff_ffff_ffff).set_tclass((address >> 48) as u8).set_hop_limit((address >> 56) as u8).set_dip(dip);
+    }
     let inner = if path.ipv6() { 0x86dd } else { 0x0800 };
     let eth = Eth::default().with_dst(path.dmac()).with_src(path.smac());
     if path.vlan() {
@@ -71,6 +78,10 @@ pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
     let bth = Bth::default().with_opcode(op.opcode).with_solicited(op.solicited).with_migreq(true).with_pad(op.pad);
     let bth = bth.with_pkey(path.pkey()).with_dest_qpn(op.dest_qpn).with_ack_req(op.ack_req).with_psn(op.psn);
     out.extend(bth.0);
+    if let Some((qkey, ..)) = op.deth {
+        let qkey = if qkey >> 31 == 1 { path.qkey() } else { qkey };
+        out.extend(Deth::default().with_qkey(qkey).with_src_qpn(op.qpn).0);
+    }
     if let Some((va, rkey, length)) = op.reth {
         out.extend(Reth::default().with_va(va).with_rkey(rkey).with_length(length).0);
     }

@@ -25,7 +25,7 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
         pad: ((4 - pay_len % 4) % 4) as u8,
         ..Op::default()
     };
-    match rng.below(7) {
+    match rng.below(9) {
         0 => op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32())),
         1 => {
             op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32()));
@@ -37,6 +37,11 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
             op.aeth = Some(rng.next_u32());
             op.atomic_ack = Some(rng.next_u64());
         }
+        n @ (7 | 8) => {
+            let dip = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+            op.deth = Some((rng.next_u32(), rng.next_u64(), dip));
+            op.imm = (n == 8).then(|| rng.next_u32());
+        }
         5 => op.atomic = Some((rng.next_u64(), rng.next_u32(), rng.next_u64(), rng.next_u64())),
         _ => {}
     }
@@ -45,8 +50,11 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
 
 /// `op` as the message.
 pub(crate) fn message(op: &Op) -> Vec<u32> {
-    let (raddr, rkey, dma_len) = op.reth.or(op.atomic.map(|(va, rkey, ..)| (va, rkey, 0))).unwrap_or_default();
-    let operand = op.atomic.map(|atomic| atomic.2).or(op.atomic_ack).unwrap_or_default();
+    let address = op.reth.or(op.atomic.map(|(va, rkey, ..)| (va, rkey, 0))).or(op.deth.map(|(qkey, address, _)| (address, qkey, 0)));
+    let (raddr, rkey, dma_len) = address.unwrap_or_default();
+    let dip = op.deth.map(|deth| deth.2);
+    let operand = op.atomic.map(|atomic| atomic.2).or(op.atomic_ack).or(dip.map(|dip| dip as u64)).unwrap_or_default();
+    let compare = op.atomic.map(|atomic| atomic.3).or(dip.map(|dip| (dip >> 64) as u64)).unwrap_or_default();
     Fields::of::<HdrOp>().pack(&[
         ("slot", op.slot.into()),
         ("qpn", op.qpn.into()),
@@ -68,7 +76,8 @@ pub(crate) fn message(op: &Op) -> Vec<u32> {
         ("has_atomic", op.atomic.is_some().into()),
         ("has_atomic_ack", op.atomic_ack.is_some().into()),
         ("operand", operand.into()),
-        ("compare", op.atomic.map_or(0, |atomic| atomic.3).into()),
+        ("compare", compare.into()),
+        ("has_deth", op.deth.is_some().into()),
     ])
 }
 
@@ -241,7 +250,9 @@ fn the_model_agrees_with_etherparse() {
     use etherparse::{NetHeaders, SlicedPacket, TransportSlice};
     let mut rng = Rng::new(7);
     for _ in 0..300 {
-        let (path, op) = (random_path(&mut rng), random_op(&mut rng, 0));
+        let (path, mut op) = (random_path(&mut rng), random_op(&mut rng, 0));
+        // Of a datagram the address is not the path's.
+        op.deth = None;
         let mut frame = header(&op, &path);
         assert_eq!(frame.len(), header_len(path.ipv6(), path.vlan(), op.ext()));
         let l4 = op.pay_len as usize + op.pad as usize + 4;

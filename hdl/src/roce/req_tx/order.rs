@@ -31,6 +31,7 @@ pub struct Order {
     write: Signal<Local, Bit>,
     imm: Signal<Local, Bit>,
     ask: Signal<Local, Bit>,
+    datagram: Signal<Local, Bit>,
     operands: Signal<Local, Bits<128>>,
     position: Signal<Local, Bits<8>>,
     family: Signal<Local, Bits<8>>,
@@ -78,12 +79,13 @@ impl Logic for Order {
         // Operands stand in front of the entries: compare value or addend, swap value. On the wire the addend has the place of the swap value.
         self.operands.next = self.wqe.val().sge;
         self.op.next.operand = self.operands.val().get_bits::<64>(0);
-        self.op.next.compare = bits::<64>(0);
+        self.op.next.compare = self.operands.val().get_bits::<64>(64);
         if self.asks.val() {
             self.op.next.opcode = bits::<8>(0x0c);
         }
         if self.atomic.val() {
             self.op.next.opcode = bits::<8>(0x14);
+            self.op.next.compare = bits::<64>(0);
             if self.opcode.val().get_bit(0) {
                 self.op.next.opcode = bits::<8>(0x13);
                 self.op.next.operand = self.operands.val().get_bits::<64>(64);
@@ -101,6 +103,13 @@ impl Logic for Order {
         self.op.next.ipv6 = self.line.val().ipv6;
         self.op.next.vlan = self.line.val().vlan;
         self.op.next.dest_qpn = self.line.val().dest_qpn;
+        // A datagram says itself where it goes: address behind the head, then the entries.
+        self.datagram.next = self.transport.val() == 2;
+        self.op.next.has_deth = self.datagram.val();
+        if self.datagram.val() {
+            self.op.next.dest_qpn =
+                (bit_cast::<24, 8>(self.head.y.val().dest_high) << 16) | bit_cast::<24, 16>(self.head.y.val().dest_low);
+        }
         self.op.next.psn = self.psn.val();
         self.op.next.ack_req = self.ask.val() & (self.transport.val() == 0);
         self.op.next.notify = self.ask.val() & !(self.transport.val() == 0);
@@ -127,6 +136,9 @@ impl Logic for Order {
         self.op.next.free = self.last.val() | self.filling.val() | self.only_free.val();
         self.op.next.wqe_index = self.wqe.val().index;
         self.op.next.sge = self.wqe.val().sge;
+        if self.datagram.val() {
+            self.op.next.sge = self.wqe.val().more;
+        }
         self.op.next.has_aeth = false;
         self.op.next.aeth = bits::<32>(0);
         self.op.next.has_atomic = self.atomic.val();

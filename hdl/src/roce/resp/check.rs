@@ -14,6 +14,8 @@ pub enum Verdict {
     Transport,
     /// Partition key mismatch.
     Pkey,
+    /// Datagram with another queue pair's Q_Key.
+    Qkey,
     /// Already executed: acknowledge again.
     Duplicate,
     /// Ahead of a gap: sequence NAK.
@@ -26,7 +28,7 @@ pub enum Verdict {
     Access,
     /// In order, but no receive request is posted.
     NoReceive,
-    /// Unreliable connection: message lost.
+    /// Unreliable connection: message lost. Datagram: wrong length.
     Broken,
     /// Raw frame without a raw queue.
     NoRaw,
@@ -54,6 +56,8 @@ pub struct Sums {
     pub step: Bits<24>,
     /// A READ or atomic that may be answered again: well formed, and all its PSNs are behind.
     pub again: Bit,
+    /// Datagram: bytes with the GRH area in front.
+    pub datagram: Bits<14>,
 }
 
 /// `rx` and `kind` must be stable from one cycle before `ctx` and stay; the result belongs to them two cycles later.
@@ -72,6 +76,7 @@ pub struct RequestCheck {
     rc: DFF<Bit>,
     transport_ok: DFF<Bit>,
     pkey_ok: DFF<Bit>,
+    qkey_bad: DFF<Bit>,
     expected: DFF<Bit>,
     behind: DFF<Bit>,
     sum_bad: DFF<Bit>,
@@ -116,7 +121,7 @@ pub struct RequestCheck {
 impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
+        dff_setup!(self, clock, qkey_bad, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
         dff_setup!(self, clock, order_bad, sum_bad, expected, behind, denied, wants);
         dff_setup!(self, clock, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
@@ -136,7 +141,15 @@ impl Logic for RequestCheck {
         self.rc.d.next = self.ctx.val().qp_type == 0;
         self.transport_ok.d.next = !self.kind.val().reply
             & (((self.ctx.val().qp_type == 0) & (self.kind.val().class == 0))
-                | ((self.ctx.val().qp_type == 1) & (self.kind.val().class == 1)));
+                | ((self.ctx.val().qp_type == 1) & (self.kind.val().class == 1))
+                // SEND Only is all that datagrams have (IBTA 9.8.3).
+                | ((self.ctx.val().qp_type == 2)
+                    & (self.kind.val().class == 3)
+                    & self.kind.val().send
+                    & self.kind.val().start
+                    & self.kind.val().end));
+        self.qkey_bad.d.next = (self.ctx.val().qp_type == 2) & !(self.rx.val().qkey == self.ctx.val().qkey);
+        self.sum.d.next.datagram = bit_cast::<14, 13>(self.rx.val().pay_len) + 40;
         self.keys.next = self.ctx.val().pkey ^ self.rx.val().pkey;
         self.key_diff.next = self.keys.val().get_bits::<15>(0);
         // Two limited members do not talk to each other (IBTA 10.9.3).
@@ -241,6 +254,8 @@ impl Logic for RequestCheck {
             self.decision.d.next = Verdict::Transport;
         } else if !self.pkey_ok.q.val() {
             self.decision.d.next = Verdict::Pkey;
+        } else if self.qkey_bad.q.val() {
+            self.decision.d.next = Verdict::Qkey;
         } else if self.rc.q.val() & self.behind.q.val() {
             self.decision.d.next = Verdict::Duplicate;
         } else if self.rc.q.val() & !self.expected.q.val() {

@@ -10,6 +10,8 @@ use rust_hdl::prelude::*;
 pub enum Order {
     /// A packet's.
     Packet,
+    /// A datagram's IP header, which goes in front of its payload (IBTA 11.4.1.2 and annex A17: an IPv4 header is the last 20 bytes of the 40).
+    Area,
     /// Completion of the half-received SEND of a failed queue pair.
     Held,
     /// Completion of a receive request flushed by the receive-queue unit.
@@ -32,7 +34,7 @@ pub struct Compose {
     /// The queue pair goes to error, because of `cause` (`CqeStatus`).
     pub fatal: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<8>>,
-    pub events: Signal<Out, Bits<13>>,
+    pub events: Signal<Out, Bits<15>>,
     handle: Signal<Local, Bits<8>>,
     low_handle: Signal<Local, Bits<6>>,
     frame_len: Signal<Local, Bits<14>>,
@@ -40,6 +42,10 @@ pub struct Compose {
     takes: Signal<Local, Bit>,
     closes: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
+    datagram: Signal<Local, Bit>,
+    area_off: Signal<Local, Bits<8>>,
+    area_len: Signal<Local, Bits<13>>,
+    area_at: Signal<Local, Bits<32>>,
     timer: Signal<Local, Bits<8>>,
     psn_next: Signal<Local, Bits<24>>,
     last_psn: Signal<Local, Bits<24>>,
@@ -61,9 +67,21 @@ impl Logic for Compose {
         self.last_psn.next = self.ctx.val().epsn - 1;
         self.msn_next.next = self.ctx.val().msn + 1;
 
+        self.datagram.next = self.ctx.val().qp_type == 2;
+        self.area_off.next = bits::<8>(14);
+        if self.rx.val().has_vlan {
+            self.area_off.next = bits::<8>(18);
+        }
+        self.area_len.next = bits::<13>(20);
+        self.area_at.next = bits::<32>(20);
+        if self.rx.val().ipv6 {
+            self.area_len.next = bits::<13>(40);
+            self.area_at.next = bits::<32>(0);
+        }
+
         self.fatal.next = false;
         self.cause.next = bits::<8>(9);
-        self.events.next = bits::<13>(0);
+        self.events.next = bits::<15>(0);
         self.after.next = self.ctx.val();
         self.op.next.qpn = self.id.val();
         self.op.next.epoch = self.ctx.val().epoch;
@@ -92,7 +110,8 @@ impl Logic for Compose {
         if self.kind.val().read {
             self.op.next.byte_len = self.sums.val().chk_len;
         }
-        self.op.next.src_qpn = bits::<24>(0);
+        self.op.next.src_qpn = self.rx.val().src_qpn;
+        self.op.next.grh = self.datagram.val() & (self.order.val() == Order::Packet);
         self.op.next.ack = false;
         // Syndrome 0 tells the chain that this transport has no acknowledges.
         self.op.next.syndrome = bits::<8>(0);
@@ -114,13 +133,14 @@ impl Logic for Compose {
             self.op.next.kind = bits::<3>(4);
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
-                Verdict::NoQp => self.events.next = bits::<13>(0x081),
-                Verdict::Transport => self.events.next = bits::<13>(0x101),
-                Verdict::Pkey => self.events.next = bits::<13>(0x201),
+                Verdict::NoQp => self.events.next = bits::<15>(0x081),
+                Verdict::Transport => self.events.next = bits::<15>(0x101),
+                Verdict::Pkey => self.events.next = bits::<15>(0x201),
+                Verdict::Qkey => self.events.next = bits::<15>(0x2001),
                 Verdict::Duplicate => {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
                     self.op.next.psn = self.last_psn.val();
-                    self.events.next = bits::<13>(0x003);
+                    self.events.next = bits::<15>(0x003);
                     if self.kind.val().read | self.kind.val().atomic {
                         // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
                         self.op.next.psn = self.rx.val().psn;
@@ -141,15 +161,15 @@ impl Logic for Compose {
                     self.op.next.syndrome = bits::<8>(0x60);
                     self.op.next.psn = self.ctx.val().epsn;
                     self.after.next.nak_sent = true;
-                    self.events.next = bits::<13>(0x00d);
+                    self.events.next = bits::<15>(0x00d);
                 }
-                Verdict::Silent => self.events.next = bits::<13>(0x005),
+                Verdict::Silent => self.events.next = bits::<15>(0x005),
                 Verdict::Invalid => {
                     self.op.next.ack = true;
                     self.op.next.syndrome = bits::<8>(0x61);
                     self.op.next.fatal = true;
                     self.fatal.next = true;
-                    self.events.next = bits::<13>(0x011);
+                    self.events.next = bits::<15>(0x011);
                 }
                 Verdict::Access => {
                     self.op.next.ack = true;
@@ -157,29 +177,33 @@ impl Logic for Compose {
                     self.op.next.fatal = true;
                     self.fatal.next = true;
                     self.cause.next = bits::<8>(10);
-                    self.events.next = bits::<13>(0x021);
+                    self.events.next = bits::<15>(0x021);
                 }
                 Verdict::Broken => {
                     self.after.next.in_msg = bits::<2>(0);
                     self.after.next.epsn = self.psn_next.val();
-                    self.events.next = bits::<13>(0x005);
+                    self.events.next = bits::<15>(0x005);
+                    if self.datagram.val() {
+                        self.after.next = self.ctx.val();
+                        self.events.next = bits::<15>(0x4001);
+                    }
                 }
                 Verdict::NoReceive => {
-                    self.events.next = bits::<13>(0x801);
+                    self.events.next = bits::<15>(0x801);
                     if self.rc.val() {
                         self.op.next.ack = true;
                         self.op.next.syndrome = self.timer.val() | 0x20;
                         self.after.next.rnr_sent = true;
                         self.after.next.nak_sent = false;
-                        self.events.next = bits::<13>(0x041);
-                    } else if !self.rx.val().raw {
+                        self.events.next = bits::<15>(0x041);
+                    } else if !self.rx.val().raw & !self.datagram.val() {
                         self.after.next.in_msg = bits::<2>(0);
                         self.after.next.epsn = self.psn_next.val();
                     }
                 }
-                Verdict::NoRaw => self.events.next = bits::<13>(0x401),
+                Verdict::NoRaw => self.events.next = bits::<15>(0x401),
                 Verdict::Accept => {
-                    self.events.next = bits::<13>(0x001);
+                    self.events.next = bits::<15>(0x001);
                     self.op.next.kind = bits::<3>(1);
                     self.op.next.ack = self.asked.val();
                     self.op.next.done = self.closes.val();
@@ -225,10 +249,22 @@ impl Logic for Compose {
                     self.after.next.remaining = self.sums.val().left;
                     self.after.next.va = self.sums.val().va_next;
                     self.after.next.rkey = self.sums.val().key;
-                    if self.rx.val().raw {
-                        // A raw queue has no sequence: its context stays as it was.
+                    if self.rx.val().raw | self.datagram.val() {
+                        // A raw or datagram queue has no sequence: its context stays as it was.
                         self.after.next = self.ctx.val();
                         self.after.next.rq_handle = bits::<8>(0);
+                    }
+                    if self.datagram.val() {
+                        self.op.next.byte_len = bit_cast::<32, 14>(self.sums.val().datagram);
+                        self.op.next.msg_off = bits::<32>(40);
+                        if !self.rx.val().pay_len.any() {
+                            // The header is all there is.
+                            self.op.next.pay_off = self.area_off.val();
+                            self.op.next.pay_len = self.area_len.val();
+                            self.op.next.msg_off = self.area_at.val();
+                        }
+                    }
+                    if self.rx.val().raw {
                         self.op.next.kind = bits::<3>(2);
                         self.op.next.opcode = bits::<8>(16);
                         self.op.next.has_imm = false;
@@ -241,6 +277,12 @@ impl Logic for Compose {
                 }
                 _ => {}
             }
+        } else if self.order.val() == Order::Area {
+            self.op.next.kind = bits::<3>(2);
+            self.op.next.grh = true;
+            self.op.next.pay_off = self.area_off.val();
+            self.op.next.pay_len = self.area_len.val();
+            self.op.next.msg_off = self.area_at.val();
         } else {
             self.op.next.kind = bits::<3>(3);
             self.op.next.done = true;
@@ -248,7 +290,7 @@ impl Logic for Compose {
             self.op.next.has_imm = false;
             self.op.next.byte_len = bits::<32>(0);
             self.op.next.solicited = false;
-            self.events.next = bits::<13>(0x1000);
+            self.events.next = bits::<15>(0x1000);
             if self.order.val() == Order::Held {
                 self.op.next.free_rq = true;
                 self.after.next.rq_handle = bits::<8>(0);

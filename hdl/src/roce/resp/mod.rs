@@ -20,7 +20,8 @@ use rust_hdl::prelude::*;
 /// Event names of [`Responder::stat`], bit 0 first.
 pub const STATS: &[&str] = &[
     "rx_requests", "dup_requests", "out_of_order", "nak_seq_sent", "nak_inv_sent", "nak_access_sent", "rnr_sent",
-    "drop_no_qp", "drop_bad_transport", "drop_bad_pkey", "raw_no_queue", "no_recv", "recv_flushed",
+    "drop_no_qp", "drop_bad_transport", "drop_bad_pkey", "raw_no_queue", "no_recv", "recv_flushed", "drop_bad_qkey",
+    "drop_bad_length",
 ];
 
 /// What the machine does.
@@ -31,6 +32,8 @@ pub enum State {
     Check,
     Decide,
     Grant,
+    /// A datagram with payload: its IP header goes first.
+    Area,
     Commit,
     Fall,
     Held,
@@ -61,7 +64,7 @@ pub struct Responder<const LQ: usize> {
     /// Queue pair of raw frames, bit 31 = valid.
     pub raw_qpn: Signal<In, Bits<32>>,
     /// One pulse per event, see [`STATS`].
-    pub stat: Signal<Out, Bits<13>>,
+    pub stat: Signal<Out, Bits<15>>,
     front: Front<LQ>,
     check: RequestCheck,
     compose: Compose,
@@ -79,7 +82,7 @@ pub struct Responder<const LQ: usize> {
     error: DFF<QpError>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
-    events: DFF<Bits<13>>,
+    events: DFF<Bits<15>>,
     /// The packet in hand ends here, and the next job may come.
     swift: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -129,7 +132,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
         self.stat.next = self.events.q.val();
-        self.events.d.next = bits::<13>(0);
+        self.events.d.next = bits::<15>(0);
 
         // The packet under judgement.
         self.check.kind.next = self.front.kind.val();
@@ -152,6 +155,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.compose.order.next = Order::Packet;
         if self.state.q.val() == State::Held {
             self.compose.order.next = Order::Held;
+        } else if self.state.q.val() == State::Area {
+            self.compose.order.next = Order::Area;
         } else if self.front.job.val() == Job::Flush {
             self.compose.order.next = Order::Flush;
         } else if self.front.job.val() == Job::Barrier {
@@ -198,6 +203,15 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                         self.line.d.next.rq_handle = self.line.q.val().rq_handle;
                         self.verdict.d.next = Verdict::NoReceive;
                     }
+                    self.state.d.next = State::Commit;
+                    if (self.line.q.val().qp_type == 2) & self.s_grant.data.val().ok & self.front.rx.val().pay_len.any() {
+                        self.state.d.next = State::Area;
+                    }
+                }
+            }
+            State::Area => {
+                if !self.op_busy.q.val() {
+                    self.op_busy.d.next = true;
                     self.state.d.next = State::Commit;
                 }
             }

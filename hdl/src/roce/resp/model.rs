@@ -1,4 +1,4 @@
-//! A software responder, written from the rules of IBTA volume 1, 9.7.4 (inbound requests) and 9.8.2.2 (UC), as go-back-N
+//! A software responder, written from the rules of IBTA volume 1, 9.7.4 (inbound requests), 9.8.2.2 (UC) and 9.8.3 (UD), as go-back-N
 //! with one message in flight. Packets in, placement orders and side effects out.
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,6 +23,11 @@ pub struct Packet {
     pub imm: u32,
     pub operand: u64,
     pub compare: u64,
+    pub qkey: u32,
+    pub src_qpn: u32,
+    /// Of the frame: IPv6, 802.1Q tag.
+    pub v6: bool,
+    pub tag: bool,
 }
 
 /// A queue pair's responder half.
@@ -40,6 +45,7 @@ pub struct Qp {
     pub pd: u32,
     pub function: u16,
     pub pkey: u16,
+    pub qkey: u32,
     pub dest_qpn: u32,
     pub ipv6: bool,
     pub vlan: bool,
@@ -156,6 +162,13 @@ impl Responder {
                 _ if reply || !member => {}
                 (0, 0) => self.reliable(id, p, &mut qp, &mut op),
                 (1, 1) => self.unreliable(p, &mut qp, &mut op),
+                (2, 3) => {
+                    if let Some(area) = self.datagram(p, &qp, &mut op) {
+                        self.acts.push(Act::Place(area));
+                        self.acts.push(Act::Place(op));
+                        return;
+                    }
+                }
                 _ => {}
             }
         }
@@ -172,6 +185,37 @@ impl Responder {
         op.extend([("kind", 2), ("pay_off", 0), ("pay_len", len), ("msg_off", 0), ("done", 1), ("cqe", 1), ("free_rq", 1)]);
         op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("byte_len", len), ("opcode", 16)]);
         op.extend([("has_imm", 0), ("rcqn", qp.rcqn.into()), ("syndrome", 0), ("function", qp.function.into())]);
+    }
+
+    /// A datagram: the order of its IP header, if that is one of its own, and `op`, that of the payload. The header takes the first 40 bytes
+    /// of the receive, one of IPv4 the last 20 of them (IBTA 11.4.1.2, annex A17).
+    fn datagram(&mut self, p: &Packet, qp: &Qp, op: &mut BTreeMap<&'static str, u128>) -> Option<BTreeMap<&'static str, u128>> {
+        let imm = match p.opcode {
+            0x64 => false,
+            0x65 => true,
+            _ => return None,
+        };
+        if p.qkey != qp.qkey || p.pay_len > 128 << qp.pmtu || p.pad != (4 - p.pay_len % 4) % 4 {
+            return None;
+        }
+        let (true, handle, index) = self.grant() else { return None };
+        let header = [("pay_off", if p.tag { 18 } else { 14 }), ("pay_len", if p.v6 { 40 } else { 20 }), ("msg_off", if p.v6 { 0 } else { 20 })];
+        op.extend([("kind", 2), ("grh", 1), ("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into()), ("syndrome", 0)]);
+        op.extend([("pd", qp.pd.into()), ("function", qp.function.into())]);
+        let mut area = op.clone();
+        area.extend(header);
+        area.insert("has_frame", 0);
+        op.extend([("done", 1), ("cqe", 1), ("free_rq", 1), ("byte_len", (40 + p.pay_len).into()), ("src_qpn", p.src_qpn.into())]);
+        op.extend([("opcode", 16 + u128::from(imm)), ("has_imm", imm.into()), ("solicited", p.solicited.into())]);
+        if imm {
+            op.insert("imm", p.imm.into());
+        }
+        if p.pay_len == 0 {
+            op.extend(header);
+            return None;
+        }
+        op.extend([("pay_off", p.pay_off.into()), ("pay_len", p.pay_len.into()), ("msg_off", 40)]);
+        Some(area)
     }
 
     fn reliable(&mut self, id: u32, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {

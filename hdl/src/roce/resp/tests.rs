@@ -54,6 +54,7 @@ fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("pd", qp.pd.into()),
         ("function", qp.function.into()),
         ("pkey", qp.pkey.into()),
+        ("qkey", qp.qkey.into()),
         ("dest_qpn", qp.dest_qpn.into()),
         ("epsn", qp.epsn.into()),
         ("msn", qp.msn.into()),
@@ -166,7 +167,7 @@ impl Bench {
     fn send(&mut self, p: &Packet) {
         let layout = Fields::of::<RxDesc>();
         let mut words = self.tb.rng().words(layout.width());
-        let fields: [(&str, u128); 18] = [
+        let fields: [(&str, u128); 22] = [
             ("raw", p.raw.into()),
             ("handle", p.handle.into()),
             ("frame_len", p.frame_len.into()),
@@ -185,6 +186,10 @@ impl Bench {
             ("imm", p.imm.into()),
             ("operand", p.operand.into()),
             ("compare", p.compare.into()),
+            ("qkey", p.qkey.into()),
+            ("src_qpn", p.src_qpn.into()),
+            ("ipv6", p.v6.into()),
+            ("has_vlan", p.tag.into()),
         ];
         for (name, value) in fields {
             layout.set(&mut words, name, value);
@@ -223,7 +228,7 @@ impl Bench {
 fn random_qp(rng: &mut Rng, id: u32) -> Qp {
     Qp {
         state: [2, 3, 3, 3, 3, 3, 1, 6][rng.below(8) as usize],
-        qp_type: if id == RAW_QPN { 3 } else { [0, 0, 0, 1][rng.below(4) as usize] },
+        qp_type: if id == RAW_QPN { 3 } else { [0, 0, 0, 1, 2][rng.below(5) as usize] },
         pmtu: rng.range(1, 5) as u8,
         min_rnr_timer: rng.below(32) as u8,
         remote_write: rng.percent(95),
@@ -234,6 +239,7 @@ fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         pd: rng.next_u32() >> 8,
         function: (rng.next_u32() >> 20) as u16,
         pkey: 0xffff - rng.below(2) as u16 * 0x8000,
+        qkey: rng.next_u32(),
         dest_qpn: rng.next_u32() >> 8,
         ipv6: rng.percent(50),
         vlan: rng.percent(50),
@@ -269,6 +275,9 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
         (true, true) => 4 + rng.below(2) as u8,
     };
     let class = if qp.qp_type == 1 { 0x20 } else { 0 };
+    if qp.qp_type == 2 {
+        return random_datagram(rng, id, qp);
+    }
     let mut p = Packet {
         raw: id == RAW_QPN,
         handle: rng.next_u32() >> 20,
@@ -288,6 +297,10 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
         imm: rng.next_u32(),
         operand: rng.next_u64(),
         compare: rng.next_u64(),
+        qkey: rng.next_u32(),
+        src_qpn: rng.next_u32() >> 8,
+        v6: rng.percent(50),
+        tag: rng.percent(50),
     };
     if qp.qp_type == 0 && rng.percent(if start { 40 } else { 3 }) {
         (p.pay_len, p.pad) = (0, 0);
@@ -325,6 +338,44 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
             }
             _ => p.psn ^= 1 << 23,
         }
+    }
+    p
+}
+
+/// A datagram for `qp`, now and then one that it must not take.
+fn random_datagram(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
+    let mtu = 128u32 << qp.pmtu;
+    let pay_len = if rng.percent(15) { 0 } else { rng.range(1, mtu.into()) as u32 };
+    let mut p = Packet {
+        handle: rng.next_u32() >> 20,
+        frame_len: rng.range(60, 4200) as u32,
+        pay_off: rng.range(54, 90) as u32,
+        pay_len,
+        pad: (4 - pay_len % 4) % 4,
+        opcode: 0x64 | rng.below(2) as u8,
+        ack_req: rng.percent(50),
+        solicited: rng.percent(50),
+        pkey: 0xffff,
+        qpn: id,
+        psn: rng.next_u32() >> 8,
+        va: rng.next_u64(),
+        rkey: rng.next_u32(),
+        dma_len: rng.next_u32(),
+        imm: rng.next_u32(),
+        qkey: qp.qkey,
+        src_qpn: rng.next_u32() >> 8,
+        v6: rng.percent(50),
+        tag: rng.percent(50),
+        ..Packet::default()
+    };
+    match rng.below(30) {
+        0 => p.qkey ^= 1 << rng.below(32),
+        1 => p.pkey ^= 1 << rng.below(16),
+        2 => p.opcode = 0x60 | rng.below(32) as u8,
+        3 => p.opcode ^= 0x20 << rng.below(3),
+        4 => p.pad = rng.below(4) as u32,
+        5 if mtu < 4096 => (p.pay_len, p.pad) = (mtu + 4, 0),
+        _ => {}
     }
     p
 }
@@ -417,6 +468,32 @@ fn an_order_comes_after_six_cycles_and_then_every_three() {
     assert_eq!(pace(3), (6, 3 * 96));
     // Of one queue pair eight go on with the line of the first, then it goes back once.
     assert_eq!(pace(1), (6, 3 * 96 + 2 * 12));
+}
+
+#[test]
+fn a_datagram_takes_few_cycles() {
+    let mut bench = Bench::new("resp", 0, (1, 1));
+    let mut golden = model::Responder::default();
+    let mut qp = random_qp(&mut Rng::new(1), 1);
+    (qp.state, qp.qp_type, qp.pkey, qp.qkey) = (3, 2, 0xffff, 0x1234);
+    bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+    golden.qps.insert(1, qp);
+    for n in 0..101 {
+        let p = Packet { opcode: 0x64, qpn: 1, pay_len: 64, pkey: 0xffff, qkey: 0x1234, ..Default::default() };
+        golden.grants.push_back((true, n % 64, n));
+        bench.answers.push_back((true, n % 64, n));
+        golden.packet(&p);
+        bench.send(&p);
+    }
+    let start = bench.tb.cycles();
+    while bench.op.taken() < 202 {
+        bench.cycle();
+    }
+    let cycles = bench.tb.cycles() - start;
+    println!("resp: {cycles} cycles for 101 datagrams");
+    assert!(cycles <= 101 * 12, "{cycles} cycles for 101 datagrams");
+    bench.settle();
+    bench.compare(&golden.acts);
 }
 
 #[test]

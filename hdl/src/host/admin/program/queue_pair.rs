@@ -54,6 +54,11 @@ impl Program {
 
     pub(super) fn create_qp(&mut self) {
         self.fresh(self.qp);
+        // Queue pairs 0 and 1 are the port's own (IBTA 3.9.1): management is the physical function's.
+        let open = self.asm.label();
+        self.asm.branch(Op::Beq, FN, 0, open);
+        self.refuse(AdminStatus::BadId, Op::Blt, ID, 2);
+        self.asm.bind(open);
         self.asm.ext(T, p(0), 0, 7);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 4);
         self.own(self.pd, p(1));
@@ -247,6 +252,8 @@ impl Program {
             self.set(T, T, p(5), req("pkey"));
             self.write(space, 3, T);
         }
+        self.write(RSP, rsp("qkey").word, p(7));
+        self.write(PATH, path("qkey").word, p(7));
         self.set_to(W, req("state"), QpState::Init as u32);
         self.write(REQ, 0, W);
         self.read(T, RSP, 0);
@@ -278,8 +285,8 @@ impl Program {
         self.get(T, p(1), PMTU);
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
-        let flags = path("valid").word;
-        for word in (0..16).filter(|word| *word != flags) {
+        let (flags, qkey) = (path("valid").word, path("qkey").word);
+        for word in (0..16).filter(|word| *word != flags && *word != qkey) {
             self.write(PATH, word, p(8 + word as u8));
         }
         self.asm.mov(T, p(8 + flags as u8));

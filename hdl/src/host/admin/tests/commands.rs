@@ -194,6 +194,8 @@ fn queue_pair_life(b: &mut Bench) {
     b.card.set(space::RSP, 5, 12, 0x1234);
     b.expect(Ok, 1, CreateQp, 5, &good);
     b.expect(BadState, 1, CreateQp, 5, &good);
+    // Management belongs to the physical function.
+    b.expect(BadId, 1, CreateQp, 1, &good);
     let ring = ring_line(0).with_function(1).with_valid(false).with_active(false);
     assert_eq!(req(b, 5), ReqCtx::default().with_sig_all(true).with_epoch(0x4f).with_scqn(3).with_pd(2).with_function(1));
     assert_eq!(rsp(b, 5), RspCtx::default().with_epoch(0xff).with_rcqn(4).with_pd(2).with_function(1));
@@ -210,10 +212,11 @@ fn queue_pair_life(b: &mut Bench) {
         b.expect(BadParameter, 1, ModifyQp, 5, &[state]);
     }
     b.expect(BadId, 0, ModifyQp, 5, &[1]);
-    b.expect(Ok, 1, ModifyQp, 5, &[1, 0b010 << 19, 0, 0, 0, 0x8001]);
+    b.expect(Ok, 1, ModifyQp, 5, &[1, 0b010 << 19, 0, 0, 0, 0x8001, 0, 0x8765_4321]);
     assert_eq!((req(b, 5).state(), rsp(b, 5).state()), (1, 1));
     assert_eq!((req(b, 5).pkey(), rsp(b, 5).pkey()), (0x8001, 0x8001));
     assert_eq!((rsp(b, 5).remote_write(), rsp(b, 5).remote_read(), rsp(b, 5).remote_atomic()), (false, true, false));
+    assert_eq!(rsp(b, 5).qkey(), 0x8765_4321);
     assert_eq!((sq(b, 5).valid(), rq(b, 5).valid()), (false, true));
     b.expect(BadState, 1, ModifyQp, 5, &[1]);
     for pmtu in [0, 6, 7] {
@@ -230,6 +233,7 @@ fn queue_pair_life(b: &mut Bench) {
     assert_eq!((s.remote_write(), s.remote_read(), s.remote_atomic(), s.epoch()), (true, false, true, 0xff));
     let path = PathCtx(line(&b.card, space::PATH, 5));
     assert_eq!((path.dmac(), path.dip(), path.valid(), path.vlan(), path.ipv6(), path.hop_limit()), (0x0102_0304_0506, 0x0a00_0001, true, true, false, 64));
+    assert_eq!(path.qkey(), 0x8765_4321);
     // The responder works already: what it does must survive.
     let busy = s.with_in_msg(2).with_nak_sent(true);
     b.card.set(space::RSP, 5, 0, words::<1>(&busy.0)[0]);

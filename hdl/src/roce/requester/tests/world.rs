@@ -309,6 +309,7 @@ impl World {
             let request = &q.wrs[q.fetch];
             let mut head = ferric_abi::host::WqeHead::default();
             head.set_opcode(request.opcode as u8).set_signaled(request.signaled).set_solicited(request.solicited).set_num_sge(1).set_fence(request.fence)
+                .set_dest_low(400 + qp as u16).set_dest_high(0xa5)
                 .set_imm(request.imm).set_raddr(request.raddr).set_rkey(request.rkey).set_length(request.length);
             let f = Fields::of::<SqWqe>();
             let index = q.base_index.wrapping_add(q.fetch as u16);
@@ -317,6 +318,7 @@ impl World {
             f.set_words(&mut wqe, "head", &words);
             let operands = u128::from(request.operands.1) << 64 | u128::from(request.operands.0);
             f.set(&mut wqe, "sge", operands);
+            f.set(&mut wqe, "more", !operands);
             self.wqe.push(wqe);
             self.buffers.insert(handle, (qp, q.fetch));
             q.fetch += 1;
@@ -365,7 +367,16 @@ impl World {
         let flight = psn.wrapping_sub(q.acked) & 0xff_ffff;
         let asks = q.wrs.iter().any(WorkRequest::asks);
         assert!(asks || !reliable || flight < WINDOW || flight >> 23 == 1, "{flight} packets not acknowledged");
-        assert_eq!((get("function"), get("pd"), get("dest_qpn")), (300 + qp as u128, 200 + qp as u128, 400 + qp as u128));
+        let datagram = q.kind == QpType::Ud;
+        let dest = if datagram { 0xa5_0000 } else { 0 } + 400 + qp as u128;
+        assert_eq!((get("function"), get("pd"), get("dest_qpn"), get("has_deth")), (300 + qp as u128, 200 + qp as u128, dest, datagram.into()));
+        if datagram {
+            // Address and Q_Key as posted, the first entry behind the address.
+            let wr = &q.wrs[*number];
+            let operands = u128::from(wr.operands.1) << 64 | u128::from(wr.operands.0);
+            assert_eq!((get("raddr") as u64, get("rkey") as u32, get("compare") << 64 | get("operand")), (wr.raddr, wr.rkey, operands));
+            assert_eq!(get("sge"), !operands);
+        }
         assert_eq!(get("wqe_index") as u16, q.base_index.wrapping_add(*number as u16));
         assert!(!truth.last || if reliable { get("ack_req") == 1 } else { get("notify") == 1 });
         assert!(!reliable || get("notify") == 0);
