@@ -6,7 +6,7 @@ use crate::eq::EventQueue;
 use crate::error::{Error, Result};
 use crate::mr::{Access, MemoryRegion};
 use crate::qp::{QpConfig, QpTable, QueuePair};
-use crate::types::Capabilities;
+use crate::types::{Capabilities, QpType};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::csr;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,22 @@ use std::sync::{Arc, Mutex};
 /// Numbers of one object kind; freed numbers are used again, oldest first, so that stale references show.
 pub(crate) struct Ids {
     what: &'static str,
+    /// Smallest number handed out; those below are reserved.
+    first: u32,
     free: Mutex<std::collections::VecDeque<u32>>,
 }
 
 impl Ids {
     fn new(what: &'static str, range: std::ops::Range<u32>) -> Self {
-        Self { what, free: Mutex::new(range.collect()) }
+        Self { what, first: range.start, free: Mutex::new(range.collect()) }
     }
     pub(crate) fn take(&self) -> Result<u32> {
         self.free.lock().unwrap_or_else(|e| e.into_inner()).pop_front().ok_or(Error::Exhausted(self.what))
     }
     pub(crate) fn give(&self, id: u32) {
-        self.free.lock().unwrap_or_else(|e| e.into_inner()).push_back(id);
+        if id >= self.first {
+            self.free.lock().unwrap_or_else(|e| e.into_inner()).push_back(id);
+        }
     }
 }
 
@@ -186,6 +190,13 @@ impl Pd {
 
     /// Makes a queue pair in state RESET.
     pub fn create_qp(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
-        QueuePair::create(&self.inner, config, send_cq, recv_cq)
+        QueuePair::create(&self.inner, config, None, send_cq, recv_cq)
+    }
+
+    /// Makes the general services queue pair, number 1 (IBTA 3.9.1): datagrams of management, with the Q_Key [`crate::ud::GSI_QKEY`]. There
+    /// is one per card, and it is the physical function's.
+    pub fn create_gsi(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
+        let config = QpConfig { qp_type: QpType::Ud, ..*config };
+        QueuePair::create(&self.inner, &config, Some(crate::ud::GSI_QPN), send_cq, recv_cq)
     }
 }

@@ -31,6 +31,12 @@ pub struct Completion {
     pub solicited: bool,
     /// Card time in ticks of 1.024 us.
     pub timestamp: u64,
+    /// Sender's queue pair (datagrams).
+    pub src_qp: u32,
+    /// The first 40 bytes of the buffer are a GRH, see [`crate::ud::Grh`] (datagrams).
+    pub grh: bool,
+    /// P_Key table entry that matched (datagrams). The card's table has one entry.
+    pub pkey_index: u16,
     /// AETH syndrome or cause behind an error.
     pub syndrome: u8,
 }
@@ -124,6 +130,9 @@ fn completion(e: &Cqe, wr_id: u64) -> Completion {
         imm: e.imm_valid().then(|| e.imm()),
         solicited: e.solicited(),
         timestamp: e.timestamp(),
+        src_qp: e.src_qp(),
+        grh: e.grh(),
+        pkey_index: 0,
         syndrome: e.syndrome(),
     }
 }

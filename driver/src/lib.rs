@@ -4,7 +4,7 @@
 //! ```text
 //! Context -> Pd -> MemoryRegion
 //!         -> CompletionQueue
-//!         -> QueuePair: post_send, post_read, post_atomic, post_recv          CompletionQueue: poll, arm, wait
+//!         -> QueuePair: post_send, post_read, post_atomic, post_send_ud, post_recv          CompletionQueue: poll, arm, wait
 //! ```
 #![warn(missing_docs)]
 
@@ -21,6 +21,7 @@ pub mod mr;
 pub mod pages;
 pub mod qp;
 pub mod types;
+pub mod ud;
 pub mod vfio;
 pub mod vfio_user;
 pub mod window;
@@ -32,3 +33,4 @@ pub use error::Error;
 pub use mr::{Access, MemoryRegion};
 pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
 pub use types::*;
+pub use ud::{AddressHandle, DatagramRequest, Grh, Source};

@@ -261,17 +261,32 @@ pub struct QueuePair {
     send: Ring,
     recv: Ring,
     state: QpState,
+    /// Of a datagram queue pair from RTR on.
+    pub(crate) datagram: Option<Datagram>,
+}
+
+/// What a datagram queue pair sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    /// Over IPv6.
+    pub(crate) v6: bool,
 }
 
 // The raw pointer is a borrow from the context's table, which `pd` keeps alive.
 unsafe impl Send for QueuePair {}
 
 impl QueuePair {
-    pub(crate) fn create(pd: &Arc<PdInner>, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<Self> {
+    /// `number`: of one of the port's own queue pairs; otherwise the next free one.
+    pub(crate) fn create(pd: &Arc<PdInner>, config: &QpConfig, number: Option<u32>, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<Self> {
         let ctx = &pd.ctx;
-        let send = Ring::new(ctx, config.max_send, WqeHead::BYTES + (config.max_send_sge * Sge::BYTES).max(config.max_inline))?;
+        if ctx.caps.features >> config.qp_type as u32 & 1 == 0 {
+            return Err(Error::Invalid("the card does not have this transport"));
+        }
+        // A datagram's address stands in front of its entries.
+        let front = WqeHead::BYTES + if config.qp_type == QpType::Ud { 16 } else { 0 };
+        let send = Ring::new(ctx, config.max_send, front + (config.max_send_sge * Sge::BYTES).max(config.max_inline))?;
         let recv = Ring::new(ctx, config.max_recv, RecvHead::BYTES + config.max_recv_sge * Sge::BYTES)?;
-        let qpn = ctx.qp_ids.take()?;
+        let qpn = number.map_or_else(|| ctx.qp_ids.take(), Ok)?;
         let ([s0, s1, s2], [r0, r1, r2]) = (send.context(), recv.context());
         let kind = config.qp_type as u32 | (config.signal_all as u32) << 3;
         let params = [kind, pd.id, send_cq.id(), recv_cq.id(), s0, s1, s2, r0, r1, r2];
@@ -280,7 +295,7 @@ impl QueuePair {
             return Err(e);
         }
         let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size) }));
-        Ok(Self { pd: pd.clone(), qpn, config: *config, shared, send, recv, state: QpState::Reset })
+        Ok(Self { pd: pd.clone(), qpn, config: *config, shared, send, recv, state: QpState::Reset, datagram: None })
     }
 
     fn shared(&self) -> &Shared {
@@ -302,7 +317,11 @@ impl QueuePair {
         self.state
     }
 
-    fn modify(&mut self, what: &'static str, state: QpState, params: &[u32]) -> Result<()> {
+    pub(crate) fn config(&self) -> &QpConfig {
+        &self.config
+    }
+
+    pub(crate) fn modify(&mut self, what: &'static str, state: QpState, params: &[u32]) -> Result<()> {
         self.ctx().admin(what, AdminOpcode::ModifyQp, self.qpn, params)?;
         self.state = state;
         Ok(())
@@ -324,13 +343,17 @@ impl QueuePair {
             | (attr.min_rnr_timer as u32 & 31) << 14
             | (access.remote_write as u32) << 19
             | (access.remote_read as u32) << 20
-            | (access.remote_atomic as u32) << 21
-            | (line.ipv6() as u32) << 22
-            | (line.vlan() as u32) << 23;
+            | (access.remote_atomic as u32) << 21;
+        self.modify_to_rtr("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line)
+    }
+
+    /// `p1`: parameter word 1 but for the path's flags. `rest`: parameter words 2, 3 and 6.
+    pub(crate) fn modify_to_rtr(&mut self, what: &'static str, p1: u32, rest: [u32; 3], line: &PathCtx) -> Result<()> {
+        let p1 = p1 | (line.ipv6() as u32) << 22 | (line.vlan() as u32) << 23;
         let mut params = [0u32; 24];
-        params[..7].copy_from_slice(&[QpState::Rtr as u32, p1, attr.dest_qpn, attr.rq_psn & 0xff_ffff, 0, 0xffff, (attr.max_dest_rd_atomic as u32 & 31) << 8]);
+        params[..7].copy_from_slice(&[QpState::Rtr as u32, p1, rest[0], rest[1], 0, 0xffff, rest[2]]);
         params[8..24].copy_from_slice(&words::<16>(&line.0));
-        self.modify("modify QP to RTR", QpState::Rtr, &params)
+        self.modify(what, QpState::Rtr, &params)
     }
 
     /// RTR -> RTS: ready to send.
@@ -347,6 +370,7 @@ impl QueuePair {
     /// Any state -> RESET: requests vanish without completion, traffic in flight is drained, the rings start at zero.
     pub fn to_reset(&mut self) -> Result<()> {
         self.modify("modify QP to RESET", QpState::Reset, &[QpState::Reset as u32])?;
+        self.datagram = None;
         self.send.producer = 0;
         self.recv.producer = 0;
         self.shared().send.rewind();
@@ -370,12 +394,12 @@ impl QueuePair {
 
     /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
     pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
-        self.post(wr, None, false)
+        self.post(wr, None, false, None)
     }
 
     /// The same, but the request waits until all READs and atomics posted before it are done.
     pub fn post_send_fenced(&mut self, wr: &SendRequest) -> Result<()> {
-        self.post(wr, None, true)
+        self.post(wr, None, true, None)
     }
 
     /// Posts an RDMA READ.
@@ -384,7 +408,7 @@ impl QueuePair {
             wr_id: wr.wr_id, opcode: WrOpcode::Read, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
             signaled: wr.signaled, solicited: false,
         };
-        self.post(&request, None, wr.fence)
+        self.post(&request, None, wr.fence, None)
     }
 
     /// Posts an atomic operation.
@@ -397,13 +421,16 @@ impl QueuePair {
             wr_id: wr.wr_id, opcode, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
             signaled: wr.signaled, solicited: false,
         };
-        self.post(&request, Some(operands), wr.fence)
+        self.post(&request, Some(operands), wr.fence, None)
     }
 
-    /// `operands`: those of an atomic, in front of the entries.
-    fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool) -> Result<()> {
+    /// `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
+    pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(Error::State);
+        }
+        if dest.is_some() != (self.config.qp_type == QpType::Ud) {
+            return Err(Error::Invalid("datagrams are posted with post_send_ud, and nothing else is"));
         }
         let shared = self.shared();
         self.send.check_room(&shared.send)?;
@@ -437,18 +464,18 @@ impl QueuePair {
                 (total, sges.len() as u8)
             }
             Payload::Inline(bytes) => {
-                let end = WqeHead::BYTES + bytes.len();
+                let end = list + bytes.len();
                 if end > slot_bytes {
                     return Err(Error::Invalid("more inline bytes than the queue pair was made for"));
                 }
-                slot[WqeHead::BYTES..end].copy_from_slice(bytes);
+                slot[list..end].copy_from_slice(bytes);
                 (bytes.len() as u64, 0)
             }
         };
         if length > i32::MAX as u64 {
             return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
         }
-        if operands.is_some() && length != 8 {
+        if operands.is_some() && dest.is_none() && length != 8 {
             return Err(Error::Invalid("an atomic gives back 8 bytes"));
         }
         let mut head = WqeHead::default();
@@ -460,6 +487,8 @@ impl QueuePair {
             .set_num_sge(num_sge)
             .set_index(self.send.producer)
             .set_qpn(self.qpn)
+            .set_dest_low(dest.unwrap_or(0) as u16)
+            .set_dest_high((dest.unwrap_or(0) >> 16) as u8)
             .set_imm(wr.imm)
             .set_raddr(wr.remote_addr)
             .set_rkey(wr.rkey)
@@ -518,7 +547,7 @@ impl QueuePair {
     }
 }
 
-fn path_line(p: &Path) -> Result<PathCtx> {
+pub(crate) fn path_line(p: &Path) -> Result<PathCtx> {
     let mac = |m: &crate::types::Mac| m.0.iter().fold(0u64, |a, b| a << 8 | *b as u64);
     let (ipv6, dip, sip) = match (p.dip, p.sip) {
         (IpAddr::V4(d), IpAddr::V4(s)) => (false, u32::from(d) as u128, u32::from(s) as u128),

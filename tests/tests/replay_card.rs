@@ -8,10 +8,15 @@ use ferric_tests::replay::{replay, Role};
 use std::path::PathBuf;
 
 fn captures() -> Vec<(String, Vec<u8>)> {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures");
+    let all = captures_in("captures");
+    assert!(all.len() >= 50);
+    all
+}
+
+fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(dir);
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
     files.sort();
-    assert!(files.len() >= 50);
     files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
@@ -43,6 +48,16 @@ fn made_captures_of_other_mtus_pass() {
         for (name, scenario) in scenarios(mtu).into_iter().skip(n).step_by(3) {
             let made = Scenario { v6: n == 1, ..scenario }.record().unwrap_or_else(|e| panic!("{name}: {e}"));
             passes(&format!("{name} {mtu:?}"), &write(&made).unwrap());
+        }
+    }
+}
+
+#[test]
+fn datagrams_are_sent_and_received() {
+    for (n, (name, bytes)) in captures_in("captures/datagrams").iter().enumerate() {
+        let other = write(&transcode(&packets(bytes).unwrap(), true, (n % 2 == 1).then_some(0x6123)).unwrap()).unwrap();
+        for bytes in [bytes, &other] {
+            passes(name, bytes);
         }
     }
 }

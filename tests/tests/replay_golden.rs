@@ -1,20 +1,28 @@
 //! The replay over the golden model: every recorded capture passes in both roles, and every difference is noticed.
 use ferric_tests::replay::analyse::{connections, Connection, Item};
 use ferric_tests::replay::capture::{packets, write, Capture};
-use ferric_tests::replay::frame::{psn_add, Kind};
+use ferric_tests::replay::frame::{psn_add, Frame, Kind};
+use ferric_tests::replay::endpoint::{Endpoint, Factory, Setup};
+use ferric_tests::replay::golden::ud::{GoldenDatagrams, UdDefect};
 use ferric_tests::replay::golden::{Defect, GoldenFactory};
 use ferric_tests::replay::run::{sent_view, Expected};
 use ferric_tests::replay::scenarios::{scenarios, MTUS};
 use ferric_tests::replay::synth::{transcode, Scenario};
+use ferric_tests::replay::ud::{locals, replay_local, Datagrams, UdSetup};
 use ferric_tests::replay::{compare, replay, replay_side, Error, Role};
 use ferric_driver::types::Mtu;
 use std::path::PathBuf;
 
 fn captures() -> Vec<(String, Vec<u8>)> {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures");
+    let all = captures_in("captures");
+    assert!(all.len() >= 50);
+    all
+}
+
+fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(dir);
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
     files.sort();
-    assert!(files.len() >= 50);
     files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
@@ -280,5 +288,103 @@ fn what_no_loss_explains_is_refused() {
     match replay(&write(&plain).unwrap(), Role::Both, &good()) {
         Err(Error::Exchange(why)) => assert!(why.contains("no loss explains") || why.contains("time-out"), "{why}"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Three of Linux, and carried over.
+fn datagrams() -> Vec<(String, Vec<u8>)> {
+    let mut all = captures_in("captures/datagrams");
+    for (name, bytes) in all.clone() {
+        for (v6, vlan) in [(true, None), (false, Some(0x6123)), (true, Some(0x0001))] {
+            all.push((format!("{name} v6 {v6} vlan {vlan:?}"), write(&transcode(&packets(&bytes).unwrap(), v6, vlan).unwrap()).unwrap()));
+        }
+    }
+    all
+}
+
+/// The first capture with one frame changed on its way, `change` says how, its ICRC right or not.
+fn damaged(icrc: bool, change: fn(&mut Frame)) -> Vec<u8> {
+    let mut all = packets(&datagrams()[0].1).unwrap();
+    let mut delivered = all[4].clone();
+    let mut frame = Frame::decode(&delivered.bytes).unwrap().unwrap();
+    change(&mut frame);
+    frame.icrc_error = u32::from(!icrc);
+    delivered.bytes = frame.encode();
+    delivered.comment = "as delivered".into();
+    all[4].comment = "as sent".into();
+    all.insert(5, delivered);
+    write(&all).unwrap()
+}
+
+#[test]
+fn datagrams_pass_over_the_golden_model() {
+    for (name, bytes) in datagrams() {
+        let outcome = replay(&bytes, Role::Both, &good()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(outcome.messages >= 10, "{name}");
+    }
+    for (icrc, change) in DAMAGE {
+        replay(&damaged(*icrc, *change), Role::Both, &good()).unwrap();
+    }
+}
+
+type Damage = (bool, fn(&mut Frame));
+
+const DAMAGE: &[Damage] = &[
+    (true, |f| f.deth.as_mut().unwrap().0[3] ^= 1),
+    (true, |f| f.deth.as_mut().unwrap().0[0] ^= 0x80),
+    (false, |_| {}),
+    (true, |f| _ = f.bth.set_pkey(0x8001)),
+];
+
+struct Defective(UdDefect);
+
+impl Factory for Defective {
+    fn build(&self, _: &Setup) -> ferric_tests::replay::error::Result<Box<dyn Endpoint>> {
+        Err(Error::Endpoint("datagrams only".into()))
+    }
+    fn datagrams(&self, setup: &UdSetup) -> ferric_tests::replay::error::Result<Box<dyn Datagrams>> {
+        Ok(Box::new(GoldenDatagrams::new(setup, Some(self.0))))
+    }
+}
+
+#[test]
+fn defects_of_datagrams_are_reported() {
+    let damaged: Vec<_> = DAMAGE.iter().map(|(icrc, change)| (String::new(), damaged(*icrc, *change))).collect();
+    for defect in UdDefect::ALL {
+        let noticed = datagrams().iter().chain(&damaged).any(|(_, b)| matches!(replay(b, Role::Both, &Defective(defect)), Err(Error::Differs(_))));
+        assert!(noticed, "{defect:?} is not noticed");
+    }
+}
+
+#[test]
+fn every_compared_field_of_a_datagram_is_compared() {
+    let more: &[(&str, fn(&mut Frame) -> bool)] = &[
+        ("Q_Key", |f| f.deth.as_mut().map(|d| { let k = d.qkey() ^ 1; d.set_qkey(k); }).is_some()),
+        ("source queue pair", |f| f.deth.as_mut().map(|d| { let q = d.src_qpn() ^ 0x100; d.set_src_qpn(q); }).is_some()),
+    ];
+    for (name, bytes) in datagrams() {
+        for local in locals(&Capture::parse(&bytes).unwrap()).unwrap() {
+            let expected: Vec<Frame> = local.items.iter().filter(|i| i.own).map(|i| i.frame.clone()).collect();
+            replay_local(&local, &good(), &expected).unwrap_or_else(|e| panic!("{name}: {e}"));
+            for i in 0..expected.len() {
+                let changed = |what: &str, frame: Frame| {
+                    let mut other = expected.clone();
+                    other[i] = frame;
+                    assert!(replay_local(&local, &good(), &other).is_err(), "{name}: {what} of datagram {i} changed unnoticed");
+                };
+                for (what, change) in CHANGES {
+                    let mut e = Expected { position: 0, number: 0, time: 0, frame: expected[i].clone() };
+                    if change(&mut e) {
+                        changed(what, e.frame);
+                    }
+                }
+                for (what, change) in more {
+                    let mut frame = expected[i].clone();
+                    if change(&mut frame) {
+                        changed(what, frame);
+                    }
+                }
+            }
+        }
     }
 }

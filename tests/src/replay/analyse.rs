@@ -110,6 +110,13 @@ struct Flow {
     request: bool,
 }
 
+/// There are datagrams, and no frames of another transport.
+pub fn only_datagrams(capture: &Capture) -> bool {
+    let frames = capture.records.iter().filter_map(|r| Frame::decode(&r.bytes).ok().flatten());
+    let mut classes = frames.map(|f| f.bth.opcode() >> 5).peekable();
+    classes.peek().is_some() && classes.all(|class| class == super::ud::CLASS)
+}
+
 /// Finds the connections of a capture.
 pub fn connections(capture: &Capture) -> Result<Vec<Connection>> {
     let mut items = Vec::new();
@@ -123,10 +130,10 @@ pub fn connections(capture: &Capture) -> Result<Vec<Connection>> {
         };
         match frame.bth.opcode() >> 5 {
             0 => {}
-            // Management datagrams are not part of a connection.
-            3 if frame.bth.dest_qpn() <= 1 => continue,
+            // Datagrams are not part of a connection.
+            super::ud::CLASS => continue,
             t => {
-                let name = ["RC", "UC", "RD", "UD"].get(t as usize).copied().unwrap_or("manufacturer-specific");
+                let name = ["RC", "UC", "RD"].get(t as usize).copied().unwrap_or("manufacturer-specific");
                 return Err(Error::Exchange(format!("packet {}: {name} transport is not supported by the replay", r.number)));
             }
         }

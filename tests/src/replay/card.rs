@@ -2,6 +2,7 @@
 use super::endpoint::{Domain, Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::Kind;
+use super::ud::{Datagrams, UdSetup};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::qp::{sge, LocalSge, Payload};
@@ -28,6 +29,60 @@ impl Factory for CardFactory {
     fn build(&self, setup: &Setup) -> Result<Box<dyn Endpoint>> {
         Ok(Box::new(CardEndpoint::new(&self.card, setup)?))
     }
+    fn datagrams(&self, setup: &UdSetup) -> Result<Box<dyn Datagrams>> {
+        super::card_ud::build(&self.card, setup)
+    }
+}
+
+/// A world with one card, and the frames it has sent.
+pub(super) struct CardWorld {
+    pub(super) world: Arc<Mutex<World>>,
+    frames: Vec<(u64, Vec<u8>)>,
+}
+
+impl CardWorld {
+    pub(super) fn new(card: &CardConfig) -> Result<Self> {
+        let config = WorldConfig { cards: vec![card.clone()], seed: card.seed, skip_idle: false, ..Default::default() };
+        let world = World::new(&config).map_err(|e| Error::Endpoint(e.to_string()))?;
+        Ok(Self { world: Arc::new(Mutex::new(world)), frames: Vec::new() })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(super) fn receive(&self, frame: &[u8]) {
+        self.lock().cards[0].receive(frame.to_vec());
+    }
+
+    /// Runs `cycles`, noting when frames leave.
+    pub(super) fn run(&mut self, cycles: u64) {
+        let mut world = self.world.lock().unwrap_or_else(|e| e.into_inner());
+        for _ in 0..cycles.div_ceil(16) {
+            world.run(16);
+            let now = world.ticks();
+            self.frames.extend(world.outbox.drain(..).map(|f| (now, f)));
+        }
+    }
+
+    /// Runs until nothing is under way.
+    pub(super) fn settle(&mut self) {
+        let start = self.lock().cycle();
+        loop {
+            self.run(64);
+            let world = self.lock();
+            // What has just been handed over counts as activity too.
+            let active = world.cards[0].last_activity.max(start);
+            let quiet = world.cards[0].idle() && world.cycle().saturating_sub(active) > QUIET;
+            if quiet || world.cycle() > start + BUSY {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
+        std::mem::take(&mut self.frames)
+    }
 }
 
 /// One card with one connected queue pair. Fields drop in order: objects before their context, the world last.
@@ -39,16 +94,13 @@ pub struct CardEndpoint {
     _eq: EventQueue,
     own: Pd,
     other: Pd,
-    frames: Vec<(u64, Vec<u8>)>,
-    world: Arc<Mutex<World>>,
+    world: CardWorld,
 }
 
 impl CardEndpoint {
     fn new(card: &CardConfig, setup: &Setup) -> Result<Self> {
-        let config = WorldConfig { cards: vec![card.clone()], seed: card.seed, skip_idle: false, ..Default::default() };
-        let world = World::new(&config).map_err(|e| Error::Endpoint(e.to_string()))?;
-        let world = Arc::new(Mutex::new(world));
-        let ctx = Context::open(SimDevice::new(&world, 0, 0), Config::default())?;
+        let world = CardWorld::new(card)?;
+        let ctx = Context::open(SimDevice::new(&world.world, 0, 0), Config::default())?;
         let (own, other) = (ctx.alloc_pd()?, ctx.alloc_pd()?);
         let eq = ctx.create_eq(6, 0)?;
         let cq = ctx.create_cq(4 * setup.depth, &eq)?;
@@ -59,21 +111,7 @@ impl CardEndpoint {
         };
         qp.to_rtr(setup.access, &rtr)?;
         qp.to_rts(&RtsAttr { sq_psn: setup.sq_psn, timeout: setup.timeout, retry_cnt: setup.retry_cnt, rnr_retry: setup.rnr_retry, max_rd_atomic: 16 })?;
-        Ok(Self { qp, regions: Vec::new(), cq, _eq: eq, own, other, frames: Vec::new(), world })
-    }
-
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// Runs `cycles`, noting when frames leave.
-    fn run(&mut self, cycles: u64) {
-        let mut world = self.world.lock().unwrap_or_else(|e| e.into_inner());
-        for _ in 0..cycles.div_ceil(16) {
-            world.run(16);
-            let now = world.ticks();
-            self.frames.extend(world.outbox.drain(..).map(|f| (now, f)));
-        }
+        Ok(Self { qp, regions: Vec::new(), cq, _eq: eq, own, other, world })
     }
 
     /// Every other request is cut in two, so that both ways of describing it are used.
@@ -155,27 +193,17 @@ impl Endpoint for CardEndpoint {
         Ok(())
     }
     fn receive(&mut self, frame: &[u8]) {
-        self.world().cards[0].receive(frame.to_vec());
+        self.world.receive(frame);
     }
     fn settle(&mut self) {
-        let start = self.world().cycle();
-        loop {
-            self.run(64);
-            let world = self.world();
-            // What has just been handed over counts as activity too.
-            let active = world.cards[0].last_activity.max(start);
-            let quiet = world.cards[0].idle() && world.cycle().saturating_sub(active) > QUIET;
-            if quiet || world.cycle() > start + BUSY {
-                return;
-            }
-        }
+        self.world.settle();
     }
     fn ticks(&self) -> u64 {
-        self.world().ticks()
+        self.world.lock().ticks()
     }
     fn advance(&mut self, ticks: u64) {
-        self.world().advance_ticks(ticks);
-        self.run(SCAN);
+        self.world.lock().advance_ticks(ticks);
+        self.world.run(SCAN);
         self.settle();
     }
     fn poll(&mut self) -> Option<Done> {
@@ -183,6 +211,6 @@ impl Endpoint for CardEndpoint {
         Some(Done { id: c.wr_id, recv: c.is_recv, status: c.status, len: c.byte_len, imm: c.imm, solicited: c.solicited })
     }
     fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
-        std::mem::take(&mut self.frames)
+        self.world.take_frames()
     }
 }

@@ -1,6 +1,7 @@
 //! What a replay needs of the machine it puts into the exchange. The golden model and the simulated card both are one.
 use super::error::Result;
 use super::frame::Kind;
+use super::ud::{Datagrams, UdSetup};
 use ferric_driver::types::{Mtu, Path};
 use ferric_driver::{Access, CqeStatus};
 
@@ -169,4 +170,6 @@ pub trait Endpoint {
 pub trait Factory {
     /// A fresh machine with the connection ready to send.
     fn build(&self, setup: &Setup) -> Result<Box<dyn Endpoint>>;
+    /// A fresh machine with a datagram queue pair.
+    fn datagrams(&self, setup: &UdSetup) -> Result<Box<dyn Datagrams>>;
 }

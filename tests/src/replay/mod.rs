@@ -7,6 +7,7 @@ mod answering;
 mod asking;
 pub mod capture;
 pub mod card;
+mod card_ud;
 pub mod compare;
 pub mod deviations;
 pub mod endpoint;
@@ -19,6 +20,7 @@ pub mod memory;
 pub mod run;
 pub mod scenarios;
 pub mod synth;
+pub mod ud;
 
 use analyse::Connection;
 use capture::Capture;
@@ -52,10 +54,13 @@ impl Role {
 /// Replays a capture.
 pub fn replay(bytes: &[u8], role: Role, factory: &dyn Factory) -> Result<Outcome> {
     let mut capture = Capture::parse(bytes)?;
+    let mut total = Outcome { messages: ud::replay(&capture, role, factory)?, ..Outcome::default() };
+    if analyse::only_datagrams(&capture) {
+        return Ok(total);
+    }
     if !capture.annotated {
         capture = infer::resolve(&capture)?;
     }
-    let mut total = Outcome::default();
     for c in analyse::connections(&capture)? {
         for side in role.sides() {
             let one = replay_side(&c, *side, factory, &run::sent_view(&c, *side))?;

@@ -3,10 +3,12 @@
 mod memory;
 mod requester;
 mod responder;
+pub mod ud;
 
 use super::endpoint::{Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Ip, Kind, Op, Syndrome};
+use super::ud::{Datagrams, UdSetup};
 use ferric_abi::wire::{Aeth, Bth, Eth, Ipv4, Ipv6, Udp, Vlan};
 use memory::Memory;
 use requester::Requester;
@@ -230,5 +232,8 @@ pub struct GoldenFactory {
 impl Factory for GoldenFactory {
     fn build(&self, setup: &Setup) -> Result<Box<dyn Endpoint>> {
         Ok(Box::new(Golden::new(setup, self.defect)))
+    }
+    fn datagrams(&self, setup: &UdSetup) -> Result<Box<dyn Datagrams>> {
+        Ok(Box::new(ud::GoldenDatagrams::new(setup, None)))
     }
 }
