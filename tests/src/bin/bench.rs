@@ -1,7 +1,7 @@
 //! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
 use clap::Parser;
 use ferric_driver::types::Mtu;
-use ferric_tests::bench::{answers, reader, scenario};
+use ferric_tests::bench::{answers, datagrams, reader, scenario};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -62,6 +62,10 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let there = if both { reader::cycles_per_message(&trace, 1, messages).ok_or(missing)? } else { 0.0 };
         report.insert(key, here.max(there));
     }
+    let pair = scenario::pair(512)?;
+    let messages = datagrams::datagrams(&pair, 8, &file("ud"))?;
+    cycles += pair.world().cycle();
+    report.insert("ud_cycles_per_packet", reader::cycles_per_message(&reader::read(&file("ud"))?, 0, messages).ok_or(missing)?);
     let pair = scenario::pair(512)?;
     scenario::single(&pair, &file("single"))?;
     cycles += pair.world().cycle();

@@ -382,6 +382,21 @@ fn plain_write(qpn: u128, epoch: u128) -> Msg {
     ])
 }
 
+/// A buffer's next list is read, though the message begins where the one before ended: a datagram over IPv4 begins with byte 20.
+#[test]
+fn a_message_does_not_go_on_in_the_list_of_one_that_is_over() {
+    let mut bench = Bench::new(0, 4);
+    let mut golden = golden();
+    for (n, msg_off) in [(1u64, 0u128), (2, 20)] {
+        bench.buffers.insert(0, Some(vec![Sge { addr: 0x1_0000 * n, length: 100, lkey: n as u32 }]));
+        let order = BTreeMap::from([
+            ("kind", 2), ("qpn", 5), ("epoch", 3), ("has_frame", 1), ("pay_len", 20), ("pay_off", 14), ("va", 0), ("key", 0), ("chk_len", 0), ("again", 0),
+            ("rq_handle", 0), ("msg_off", msg_off), ("free_rq", 1), ("fatal", 0), ("done", 1), ("grh", 0),
+        ]);
+        check(&mut bench, &[order], &mut golden);
+    }
+}
+
 /// Exact cycles of the idle path: order in cycle 0, key request shown in 1; answer in n, move and outcome shown in n + 1.
 #[test]
 fn a_small_write_when_idle() {
