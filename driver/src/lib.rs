@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod admin;
+pub mod cm;
 pub mod context;
 pub mod cq;
 pub mod device;

@@ -1,0 +1,20 @@
+//! Connection management (IBTA volume 1, chapter 12; annex A11 for RDMA over IP): pure software over the general services queue pair.
+//!
+//! [`Cm`] is the state machine: messages and time in, messages and events out; it knows no card. [`CmPort`] runs it over a card's queue pair 1.
+//! What the peer is told, and what a queue pair must be set to, is in [`Local`] and [`Remote`].
+mod gsi;
+mod machine;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+pub use gsi::{CmPort, Gsi};
+pub use machine::{Cm, Event, Local, Remote, Request};
+pub use wire::{ip_service_id, IpHeader, RejectReason};
+
+use std::time::Duration;
+
+/// 4.096 us * 2^n, as all time-outs of chapter 12 are given.
+pub fn timeout(exponent: u8) -> Duration {
+    Duration::from_nanos(4096u64 << exponent.min(31))
+}
