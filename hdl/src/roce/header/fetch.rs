@@ -51,6 +51,8 @@ pub(super) struct PathFetch {
     grab: Signal<Local, Bit>,
     line: Signal<Local, PathCtx>,
     address: Signal<Local, Bits<64>>,
+    qkey: Signal<Local, Bits<32>>,
+    own: Signal<Local, Bit>,
     src: Signal<Local, Bits<128>>,
     dst: Signal<Local, Bits<128>>,
     class_ttl: Signal<Local, Bits<20>>,
@@ -80,6 +82,9 @@ impl Logic for PathFetch {
             self.line.next.dip = (bit_cast::<128, 64>(self.next_op.q.val().compare) << 64)
                 | bit_cast::<128, 64>(self.next_op.q.val().operand);
         }
+        // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
+        self.qkey.next = self.next_op.q.val().rkey;
+        self.own.next = self.next_op.q.val().has_deth & self.qkey.val().get_bit(31);
         self.dst.next = self.line.val().dip;
         self.rest.next = bit_cast::<20, 16>(self.next_len.q.val()) + 0x8525;
         self.class_ttl.next = bit_cast::<20, 8>(self.line.val().tclass) | (bit_cast::<20, 8>(self.line.val().hop_limit) << 8);
@@ -145,6 +150,9 @@ impl Logic for PathFetch {
                     // Header length 20; version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
                     self.sum_rest.d.next = self.rest.val() + self.class_ttl.val();
                     self.cur_op.d.next = self.next_op.q.val();
+                    if self.own.val() {
+                        self.cur_op.d.next.rkey = self.ctx.line_data.val().qkey;
+                    }
                     self.cur_path.d.next = self.line.val();
                     self.cur_len.d.next = self.next_len.q.val();
                     self.cur_abort.d.next = self.ctx.line_fault.val() | !self.ctx.line_data.val().valid;

@@ -52,7 +52,6 @@ pub(super) struct HeaderImage {
     #[init(BePack::of(&wire::ImmDt::LAYOUT, EXT + 16))]
     imm_reth: BePack<1024, ImmDt>,
     ethertype: Signal<Local, Bits<16>>,
-    qkey: Signal<Local, Bits<32>>,
     aeth_word: Signal<Local, Bits<32>>,
     tci: Signal<Local, Bits<16>>,
     class: Signal<Local, Bits<8>>,
@@ -138,12 +137,7 @@ impl Logic for HeaderImage {
         self.imm.x.next.imm = self.op.val().imm;
         self.imm_reth.x.next.imm = self.op.val().imm;
         self.imm_deth.x.next.imm = self.op.val().imm;
-        // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
         self.deth.x.next.qkey = self.op.val().rkey;
-        self.qkey.next = self.op.val().rkey;
-        if self.qkey.val().get_bit(31) {
-            self.deth.x.next.qkey = self.path.val().qkey;
-        }
         self.deth.x.next.rsvd0 = bits::<8>(0);
         self.deth.x.next.src_qpn = self.op.val().qpn;
         // Extension headers
