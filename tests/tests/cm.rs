@@ -22,6 +22,9 @@ struct Bench {
 impl Bench {
     fn new(v6: bool) -> Self {
         let pair = Pair::new(&WorldConfig::default()).unwrap();
+        if let Ok(path) = std::env::var("FERRIC_PCAP") {
+            pair.world().start_capture(std::path::Path::new(&path)).unwrap();
+        }
         let known: Vec<(IpAddr, Mac)> = pair.hosts.iter().map(|h| (h.ip(v6), h.mac())).collect();
         let ports = [0, 1].map(|h| {
             let host = &pair.hosts[h];
