@@ -339,6 +339,10 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
             _ => p.psn ^= 1 << 23,
         }
     }
+    if p.raw {
+        // `net/rx` says nothing of a transport.
+        p.opcode = 0;
+    }
     p
 }
 
