@@ -1,7 +1,7 @@
 //! Unreliable datagrams (IBTA volume 1, 9.8.3 and 10.2.2.3): one queue pair talks to any number of others, each request says to whom.
 //!
 //! The destination of a datagram (MAC, IP address, class, hop limit) travels in its work request; source address, 802.1Q tag and P_Key are
-//! those the queue pair got by an admin command and cannot be chosen per request. See docs/decisions/0008-datagram-addresses.md.
+//! those the queue pair got by an admin command and cannot be chosen per request. See docs/decisions/0011-datagram-addresses.md.
 use crate::error::{Error, Result};
 use crate::qp::{path_line, Datagram, Payload, QueuePair, SendRequest};
 use crate::types::{Mac, Mtu, Path, QpState, QpType};
