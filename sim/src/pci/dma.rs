@@ -58,9 +58,10 @@ impl ClientMap {
     /// Removes the mappings that lie inside `iova..iova + size`; one that is cut is refused. Nothing there: nothing to do
     /// (QEMU unmaps ranges that it never mapped).
     pub fn unmap(&mut self, iova: u64, size: u64) -> Result<(), Errno> {
-        let end = iova.checked_add(size).ok_or(libc::EINVAL)?;
-        let touched: Vec<u64> = self.maps.range(..end).rev().take_while(|(s, m)| *s + m.size > iova).map(|(s, _)| *s).collect();
-        if touched.iter().any(|s| *s < iova || s + self.maps[s].size > end) {
+        // The last address, not the end: QEMU unmaps ranges that reach to 2^64.
+        let last = size.checked_sub(1).and_then(|n| iova.checked_add(n)).ok_or(libc::EINVAL)?;
+        let touched: Vec<u64> = self.maps.range(..=last).rev().take_while(|(s, m)| *s + m.size > iova).map(|(s, _)| *s).collect();
+        if touched.iter().any(|s| *s < iova || s + (self.maps[s].size - 1) > last) {
             return Err(libc::EINVAL);
         }
         touched.iter().for_each(|s| {
@@ -186,8 +187,11 @@ mod tests {
         assert_eq!(m.unmap(0x4000, 0x1000), Err(libc::EINVAL));
         assert_eq!(m.unmap(0x5000, 0x1000), Err(libc::EINVAL));
         assert_eq!(m.unmap(0x8000, 0x1000), Ok(()));
-        assert_eq!(m.unmap(u64::MAX, 0x1000), Err(libc::EINVAL));
+        assert_eq!((m.unmap(u64::MAX, 0x1000), m.unmap(0x3000, 0)), (Err(libc::EINVAL), Err(libc::EINVAL)));
         assert_eq!((m.unmap(0x3000, 0x3000), m.len()), (Ok(()), 0));
+        m.map(0x3000, mapping(&file, 0, 0x1000, true)).unwrap();
+        assert_eq!((m.unmap(1 << 63, 1 << 63), m.len()), (Ok(()), 1));
+        assert_eq!((m.unmap(0, 1 << 63), m.len()), (Ok(()), 0));
     }
 
     #[test]

@@ -92,7 +92,10 @@ impl Session {
             return Err(std::io::Error::other("it replies to what was never asked"));
         }
         let answer = self.answer(command, &m.body, m.fds);
-        self.note(answer.as_ref().err().map(|e| (command, *e)));
+        if let Err(e) = &answer {
+            log::debug!("function {}: command {command} refused, errno {e}: {:02x?}", self.function.number, &m.body[..m.body.len().min(64)]);
+        }
+        self.note(answer.is_err());
         if flags & wire::NO_REPLY != 0 {
             return Ok(());
         }
@@ -103,13 +106,10 @@ impl Session {
         }
     }
 
-    fn note(&mut self, error: Option<(u16, Errno)>) {
+    fn note(&mut self, refused: bool) {
         let mut s = self.function.state();
         s.counters.late += std::mem::take(&mut self.bar.late);
-        if let Some((command, e)) = error {
-            s.counters.nonsense += 1;
-            log::debug!("function {}: command {command} refused, errno {e}", self.function.number);
-        }
+        s.counters.nonsense += refused as u64;
     }
 
     fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>) -> Answer {

@@ -21,7 +21,9 @@ hand_over() {
   ferric bind "$CARD" || fail "bind"
   group=$(basename "$(readlink "/sys/bus/pci/devices/$CARD/iommu_group")")
   # Not yet: the device file is root's.
-  as_user ferric info "$CARD" 2>&1 | grep -q "sudo chown" || fail "an ordinary user is not told what is missing"
+  as_user ferric info "$CARD" > /tmp/info 2>&1
+  cat /tmp/info
+  grep -q "sudo chown" /tmp/info || fail "an ordinary user is not told what is missing"
   chown user "/dev/vfio/$group"
   ferric list
 }
