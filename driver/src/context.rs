@@ -82,6 +82,10 @@ impl Context {
         }
         let [c0, c1, c2, c3] = [csr::CAPS0, csr::CAPS1, csr::CAPS2, csr::CAPS3].map(|r| device.read32(r));
         let byte = |w: u32, n: u32| w >> (8 * n) & 0xff;
+        // A card that has stopped answering reads all ones.
+        if [c0, c1, c2, c3].contains(&u32::MAX) || [byte(c0, 0), byte(c0, 1), byte(c0, 2), byte(c0, 3), byte(c1, 0), byte(c1, 1)].iter().any(|log| *log > 24) {
+            return Err(Error::Gone);
+        }
         let caps = Capabilities {
             version,
             qps: 1 << byte(c0, 0),

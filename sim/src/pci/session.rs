@@ -66,8 +66,11 @@ impl Session {
                 }
             }
         }
-        leaving();
-        self.leave();
+        // One that never said hello has left nothing to clean up.
+        if self.greeted {
+            leaving();
+            self.leave();
+        }
     }
 
     /// A client that has gone takes its memory and its interrupts with it, and the function is reset.

@@ -114,3 +114,39 @@ impl Wire for HostWire {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_tap_and_a_packet_socket_are_two_ends_of_a_cable() {
+        // A network of this thread's own, with nothing in it.
+        // SAFETY: no memory involved; only this thread changes.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+            eprintln!("not tested: this needs CAP_SYS_ADMIN");
+            return;
+        }
+        let tap = HostWire::tap("", "fe0").unwrap();
+        assert!(Command::new("ip").args(["link", "set", "fe0", "up"]).status().unwrap().success());
+        let packet = HostWire::packet("", "fe0").unwrap();
+        let mut buffer = [0; MAX_FRAME];
+        // A type that no protocol of the kernel speaks; the kernel sends frames of its own (IPv6), which are passed over.
+        let mut wait = |wire: &HostWire, frame: &[u8]| (0..20).any(|_| wire.receive(&mut buffer).unwrap().is_some_and(|n| buffer[..n] == *frame));
+        let frame = |last: u8| [vec![2; 12], vec![0x88, 0xb5], vec![last; 100]].concat();
+        tap.send(&frame(1)).unwrap();
+        assert!(wait(&packet, &frame(1)), "from the tap device to the packet socket");
+        packet.send(&frame(2)).unwrap();
+        assert!(wait(&tap, &frame(2)), "from the packet socket to the tap device");
+        assert!(!wait(&packet, &frame(2)), "the packet socket hears itself");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let error = |r: io::Result<HostWire>| r.err().expect("an error").to_string();
+        assert!(error(HostWire::tap("no-such-namespace", "fe0")).contains("ip netns add no-such-namespace"));
+        let e = error(HostWire::packet("", "no-such-if"));
+        assert!(e.contains("there is no interface no-such-if") || e.contains("CAP_NET_RAW"), "{e}");
+    }
+}
