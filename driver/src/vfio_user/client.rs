@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
-/// How long a server may take for a reply. It promises MMIO within a second and a reset within a few.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a server may take for a reply. It promises MMIO within a second and a reset within half a minute at worst.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server is asked again that still has another client: a killed one may not have been noticed yet.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -21,7 +21,7 @@ const IDLE_CYCLES: u64 = 64;
 /// Accesses that may wait in front of a card before the channel is left to fill.
 const BACKLOG: usize = 64;
 /// Longest a function's reset may take before its accesses are let through again.
-const RESET_TIMEOUT: Duration = Duration::from_secs(10);
+const RESET_TIMEOUT: Duration = Duration::from_secs(35);
 /// CONTROL: soft reset; STATUS: reset in progress.
 const RESET: u32 = 2;
 

@@ -31,7 +31,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the reset after a client's end may keep the next client waiting.
-pub const RESET_WAIT: Duration = Duration::from_secs(12);
+/// A reset is some ten thousand cycles: a second, or half a minute on a machine that has no time for us.
+pub const RESET_WAIT: Duration = Duration::from_secs(40);
 /// How often the accepting threads look whether they are to end.
 const ACCEPT_POLL: Duration = Duration::from_millis(5);
 /// How long a client that is refused has to say its first word.
