@@ -235,7 +235,8 @@ impl Soak {
         }
         let mut parts = [sge(s.src.addr() + at as u64, size as u32, s.src.lkey()); 3];
         let mut used = 1;
-        if cuts > 1 && size >= cuts {
+        let atomic = matches!(op, Op::Atomic(_) | Op::Ticket);
+        if cuts > 1 && size >= cuts && !atomic {
             // At most what every queue pair was made for: two entries fit the smallest slot.
             let first = size / 2;
             parts[0] = sge(s.src.addr() + at as u64, first as u32, s.src.lkey());
