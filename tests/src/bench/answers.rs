@@ -99,7 +99,7 @@ fn run(pair: &Pair, askers: &mut [Asker], count: u64) -> Result<(), Error> {
 pub fn reads(pair: &Pair, mtu: Mtu, path: &Path) -> Result<(), Error> {
     let wire = Wire { mtu, timeout: 14, ..Default::default() };
     let mut askers = (0..4).map(|i| Asker::new(pair, &wire, Ask::Read(65_536), 16, i / 2)).collect::<Result<Vec<_>, _>>()?;
-    run(pair, &mut askers, 8)?;
+    run(pair, &mut askers, 16)?;
     traced(pair, path, || run(pair, &mut askers, 40))
 }
 
