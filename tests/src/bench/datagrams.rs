@@ -33,7 +33,7 @@ impl Stream {
     fn new(pair: &Pair, window: usize) -> Result<Self, Error> {
         let cqs = [pair.hosts[0].cq(4 * window)?, pair.hosts[1].cq(4 * window)?];
         let config = QpConfig { qp_type: QpType::Ud, max_send: window, max_recv: window, max_send_sge: 1, max_recv_sge: 1, max_inline: 0, ..Default::default() };
-        let mut make = |h: usize| -> Result<QueuePair, Error> {
+        let make = |h: usize| -> Result<QueuePair, Error> {
             let host = &pair.hosts[h];
             let mut qp = host.pd.create_qp(&config, &cqs[h], &cqs[h])?;
             qp.to_init_ud(QKEY)?;

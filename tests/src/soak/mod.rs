@@ -148,7 +148,7 @@ impl Soak {
             let near = i % 4 == 0;
             let psn = [0, 1].map(|_| if near { 0xff_fff0 + rng.gen_range(0..16) } else { rng.gen_range(0..1 << 24) });
             first_psn.push(psn);
-            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 7, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
+            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 8, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
             let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
             qps.push(pair.connected(&config, &wire, [&cqs[0][cq_of(i)], &cqs[1][cq_of(i)]])?);
             let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
@@ -211,6 +211,8 @@ impl Soak {
         };
         let size = match op {
             Op::Atomic(_) | Op::Ticket => 8,
+            // Answers of all queue pairs share a wire, and who asked waits no longer than its time-outs.
+            Op::Read => self.size().min(16_384),
             _ if closing => 0,
             _ if q == FILLS_UP => self.size().min(2048),
             _ => self.size(),
