@@ -48,6 +48,7 @@ pub struct Place<const LQ: usize> {
     pub m_move: MsgSrc<MoveOp>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
+    ahead: MsgFifo<PlaceOp, 4>,
     walk: Walk,
     orders: MsgFifo<PlaceOp, 4>,
     segments: MsgFifo<Segment, 4>,
@@ -61,6 +62,7 @@ pub struct Place<const LQ: usize> {
     done: DFF<DoneOp>,
     done_busy: DFF<Bit>,
     events: DFF<Bits<2>>,
+    straight: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
     same: Signal<Local, Bit>,
     ready: Signal<Local, Bit>,
@@ -90,11 +92,23 @@ impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, failed, status, writes, mover, mover_busy, done, done_busy, events);
-        clock!(self, clock, walk, orders, segments, marks);
+        clock!(self, clock, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
+        self.ahead.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
-        MsgSink::<PlaceOp>::link(&mut self.s_op, &mut self.walk.s_op);
+        // Orders wait here, not at the responder: it decides ahead, and the work requests of its SENDs are fetched meanwhile.
+        self.straight.next = self.ahead.level.val() == 0;
+        self.ahead.s.data.next = self.s_op.data.val();
+        self.ahead.s.valid.next = self.s_op.valid.val() & !(self.straight.val() & self.walk.s_op.ready.val());
+        self.s_op.ready.next = self.ahead.s.ready.val();
+        self.ahead.m.ready.next = !self.straight.val() & self.walk.s_op.ready.val();
+        self.walk.s_op.data.next = self.ahead.m.data.val();
+        self.walk.s_op.valid.next = self.ahead.m.valid.val() & !self.straight.val();
+        if self.straight.val() {
+            self.walk.s_op.data.next = self.s_op.data.val();
+            self.walk.s_op.valid.next = self.s_op.valid.val() & self.ahead.s.ready.val();
+        }
         MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
