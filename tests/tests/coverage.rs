@@ -47,7 +47,7 @@ fn every_name_in_the_table_exists() {
         if !(test.strip_prefix("hdl::").is_some_and(in_hdl) || in_tests(test)) {
             wrong.push(format!("{}: no test {test}", cells[1]));
         }
-        if mutant != "driver" && !mutants.contains(mutant) {
+        if !["driver", "none yet"].contains(&mutant) && !mutants.contains(mutant) {
             wrong.push(format!("{}: no mutant {mutant}", cells[1]));
         }
     }
