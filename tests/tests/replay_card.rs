@@ -61,3 +61,13 @@ fn datagrams_are_sent_and_received() {
         }
     }
 }
+
+#[test]
+fn unreliable_connections_are_sent_and_received() {
+    for (n, (name, bytes)) in captures_in("captures/unreliable").iter().enumerate() {
+        let other = write(&transcode(&packets(bytes).unwrap(), true, (n % 2 == 1).then_some(0x6123)).unwrap()).unwrap();
+        for bytes in [bytes, &other] {
+            passes(name, bytes);
+        }
+    }
+}

@@ -110,11 +110,11 @@ struct Flow {
     request: bool,
 }
 
-/// There are datagrams, and no frames of another transport.
-pub fn only_datagrams(capture: &Capture) -> bool {
+/// There are frames, and none of a reliable connection.
+pub fn none_reliable(capture: &Capture) -> bool {
     let frames = capture.records.iter().filter_map(|r| Frame::decode(&r.bytes).ok().flatten());
     let mut classes = frames.map(|f| f.bth.opcode() >> 5).peekable();
-    classes.peek().is_some() && classes.all(|class| class == super::ud::CLASS)
+    classes.peek().is_some() && classes.all(|class| class == super::ud::CLASS || class == super::uc::CLASS)
 }
 
 /// Finds the connections of a capture.
@@ -130,10 +130,10 @@ pub fn connections(capture: &Capture) -> Result<Vec<Connection>> {
         };
         match frame.bth.opcode() >> 5 {
             0 => {}
-            // Datagrams are not part of a connection.
-            super::ud::CLASS => continue,
+            // Replayed for themselves.
+            super::ud::CLASS | super::uc::CLASS => continue,
             t => {
-                let name = ["RC", "UC", "RD"].get(t as usize).copied().unwrap_or("manufacturer-specific");
+                let name = if t == 2 { "RD" } else { "manufacturer-specific" };
                 return Err(Error::Exchange(format!("packet {}: {name} transport is not supported by the replay", r.number)));
             }
         }
@@ -236,7 +236,7 @@ fn connection(mut hosts: [Host; 2], mut items: Vec<Item>) -> Result<Connection> 
 }
 
 /// First and Middle packets are exactly one path MTU long; without any, the smallest MTU that fits what was seen.
-fn path_mtu(items: &[Item]) -> Result<Mtu> {
+pub(super) fn path_mtu(items: &[Item]) -> Result<Mtu> {
     let good = || items.iter().filter(|i| i.frame.icrc_error == 0).map(|i| &i.frame);
     let full: HashSet<usize> = good().filter(|f| !f.op.last).map(|f| f.payload.len()).collect();
     let longest = good().map(|f| f.payload.len()).max().unwrap_or(0);
@@ -249,7 +249,7 @@ fn path_mtu(items: &[Item]) -> Result<Mtu> {
 }
 
 /// Puts the packets of one side's requests together.
-fn stream(items: &[Item], side: usize, mtu: Mtu) -> Result<Stream> {
+pub(super) fn stream(items: &[Item], side: usize, mtu: Mtu) -> Result<Stream> {
     let mut out = Stream::default();
     let mut packets: HashMap<u32, &Frame> = HashMap::new();
     let mut end = 0u32;

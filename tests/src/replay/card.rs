@@ -6,7 +6,7 @@ use super::ud::{Datagrams, UdSetup};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::qp::{sge, LocalSge, Payload};
-use ferric_driver::types::{RtrAttr, RtsAttr};
+use ferric_driver::types::{QpType, RtrAttr, RtsAttr};
 use ferric_driver::{AtomicOp, AtomicRequest, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -104,7 +104,7 @@ impl CardEndpoint {
         let (own, other) = (ctx.alloc_pd()?, ctx.alloc_pd()?);
         let eq = ctx.create_eq(6, 0)?;
         let cq = ctx.create_cq(4 * setup.depth, &eq)?;
-        let mut qp = own.create_qp(&QpConfig { max_send: setup.depth, max_recv: setup.depth, ..Default::default() }, &cq, &cq)?;
+        let mut qp = own.create_qp(&QpConfig { qp_type: if setup.unreliable { QpType::Uc } else { QpType::Rc }, max_send: setup.depth, max_recv: setup.depth, ..Default::default() }, &cq, &cq)?;
         qp.to_init(setup.access)?;
         let rtr = RtrAttr {
             mtu: setup.mtu, dest_qpn: setup.peer_qpn, rq_psn: setup.rq_psn, min_rnr_timer: setup.min_rnr_timer, max_dest_rd_atomic: 16, path: Some(setup.path),

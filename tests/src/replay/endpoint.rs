@@ -46,6 +46,8 @@ pub struct Setup {
     pub access: Access,
     /// Work requests that may have to stand in one queue.
     pub depth: usize,
+    /// UC instead of RC.
+    pub unreliable: bool,
 }
 
 /// Protection domain of a region.

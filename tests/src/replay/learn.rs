@@ -113,6 +113,7 @@ pub fn learn(c: &Connection, side: usize) -> Result<Learned> {
                 remote_atomic: !refused(Kind::CompareSwap) && !refused(Kind::FetchAdd), ..Access::ALL
             },
             depth: most,
+            unreliable: false,
         },
         gives_up,
         shortest_timeout: shortest,

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod run;
 pub mod scenarios;
 pub mod synth;
+pub mod uc;
 pub mod ud;
 
 use analyse::Connection;
@@ -54,8 +55,8 @@ impl Role {
 /// Replays a capture.
 pub fn replay(bytes: &[u8], role: Role, factory: &dyn Factory) -> Result<Outcome> {
     let mut capture = Capture::parse(bytes)?;
-    let mut total = Outcome { messages: ud::replay(&capture, role, factory)?, ..Outcome::default() };
-    if analyse::only_datagrams(&capture) {
+    let mut total = Outcome { messages: ud::replay(&capture, role, factory)? + uc::replay(&capture, role, factory)?, ..Outcome::default() };
+    if analyse::none_reliable(&capture) {
         return Ok(total);
     }
     if !capture.annotated {

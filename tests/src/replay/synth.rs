@@ -106,6 +106,7 @@ impl Scenario {
             min_rnr_timer: 12,
             access: Access::ALL,
             depth: self.steps.len() + 1,
+            unreliable: false,
         }
     }
 

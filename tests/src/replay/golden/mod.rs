@@ -3,6 +3,7 @@
 mod memory;
 mod requester;
 mod responder;
+pub mod uc;
 pub mod ud;
 
 use super::endpoint::{Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
@@ -231,6 +232,9 @@ pub struct GoldenFactory {
 
 impl Factory for GoldenFactory {
     fn build(&self, setup: &Setup) -> Result<Box<dyn Endpoint>> {
+        if setup.unreliable {
+            return Ok(Box::new(uc::GoldenUc::new(setup, None)));
+        }
         Ok(Box::new(Golden::new(setup, self.defect)))
     }
     fn datagrams(&self, setup: &UdSetup) -> Result<Box<dyn Datagrams>> {
