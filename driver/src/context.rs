@@ -192,6 +192,16 @@ impl Pd {
         MemoryRegion::register(&self.inner, memory, access)
     }
 
+    /// Registers memory that stays the caller's. Work requests and peers name its first byte `start`, which lies in its page as `ptr` does in
+    /// its own; usually it is `ptr` itself.
+    ///
+    /// # Safety
+    /// `ptr..ptr + len` stays allocated until the region is dropped; the card reads and writes it behind the compiler's back.
+    pub unsafe fn register_raw(&self, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<MemoryRegion> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { MemoryRegion::register_raw(&self.inner, ptr, len, start, access) }
+    }
+
     /// Makes a queue pair in state RESET.
     pub fn create_qp(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
         QueuePair::create(&self.inner, config, None, send_cq, recv_cq)

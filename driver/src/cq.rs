@@ -87,11 +87,10 @@ impl CompletionQueue {
     /// The next entry of the ring, if the card has written it.
     #[inline]
     fn take(&mut self) -> Option<Cqe> {
-        let slot = self.consumer as usize & ((1 << self.log_size) - 1);
-        let phase = self.consumer >> self.log_size & 1 == 0;
-        if (self.ring.read_flag(slot * Cqe::BYTES + Cqe::BYTES - 1) >> 7 == 1) != phase {
+        if !self.is_written(self.consumer) {
             return None;
         }
+        let slot = self.consumer as usize & ((1 << self.log_size) - 1);
         let e = Cqe(self.ring.read(slot * Cqe::BYTES));
         self.consumer = self.consumer.wrapping_add(1);
         // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
@@ -107,9 +106,32 @@ impl CompletionQueue {
         self.report(!solicited_only, solicited_only);
     }
 
+    /// As [`Self::arm`], but completions that are waiting already make no event: only one that comes later does (IBTA 11.4.2.2). Until the
+    /// next report the card takes those that wait for consumed, so it sees an overflow later by as many entries.
+    pub fn arm_next(&mut self, solicited_only: bool) {
+        let mut index = self.consumer;
+        while index.wrapping_sub(self.consumer) < 1 << self.log_size && self.is_written(index) {
+            index = index.wrapping_add(1);
+        }
+        self.reported = self.consumer;
+        self.bell(index, !solicited_only, solicited_only);
+    }
+
+    /// The card has written the entry with this index.
+    #[inline]
+    fn is_written(&self, index: u16) -> bool {
+        let slot = index as usize & ((1 << self.log_size) - 1);
+        let phase = index >> self.log_size & 1 == 0;
+        (self.ring.read_flag(slot * Cqe::BYTES + Cqe::BYTES - 1) >> 7 == 1) == phase
+    }
+
     fn report(&mut self, arm: bool, arm_solicited: bool) {
         self.reported = self.consumer;
-        let bell = Doorbell::default().with_id(self.id).with_index(self.consumer).with_arm(arm).with_arm_solicited(arm_solicited);
+        self.bell(self.consumer, arm, arm_solicited);
+    }
+
+    fn bell(&self, index: u16, arm: bool, arm_solicited: bool) {
+        let bell = Doorbell::default().with_id(self.id).with_index(index).with_arm(arm).with_arm_solicited(arm_solicited);
         self.ctx.device.write64(csr::DB_CQ, u64::from_le_bytes(bell.0));
     }
 

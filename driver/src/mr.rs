@@ -38,10 +38,27 @@ pub struct MemoryRegion {
     pd: Arc<PdInner>,
     index: u32,
     key: u32,
-    ptr: *mut u8,
-    len: usize,
+    start: u64,
     iovas: Vec<u64>,
     _table: DmaBuffer,
+    /// After [`Drop::drop`] has unmapped it.
+    memory: Memory,
+}
+
+/// Bytes of a region: freed with it if they are its own.
+struct Memory {
+    ptr: *mut u8,
+    len: usize,
+    owned: bool,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: made from a box of this length by `register`; nobody else has it.
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.ptr, self.len)) });
+        }
+    }
 }
 
 // Raw bytes, reached by volatile copies only.
@@ -54,26 +71,37 @@ static VARIANT: AtomicU8 = AtomicU8::new(1);
 impl MemoryRegion {
     pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access) -> Result<Self> {
         let len = memory.len();
+        let ptr = Box::into_raw(memory) as *mut u8;
+        // SAFETY: the region owns the memory and frees it after it has been unmapped.
+        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access) }
+    }
+
+    /// # Safety
+    /// As [`crate::Pd::register_raw`].
+    pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access) }
+    }
+
+    /// # Safety
+    /// `memory` stays allocated until the region is dropped.
+    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access) -> Result<Self> {
+        let (ptr, len) = (memory.ptr, memory.len);
         if len == 0 {
             return Err(Error::Invalid("a memory region has at least one byte"));
         }
+        if len.checked_add(PAGE).and_then(|l| l.checked_add(ptr as usize)).is_none() || start.checked_add(len as u64).is_none() {
+            return Err(Error::Invalid("a memory region ends below the end of the address space"));
+        }
+        if (start ^ ptr as u64) % PAGE as u64 != 0 {
+            return Err(Error::Invalid("a memory region's addresses for peers lie in their pages as the memory lies in its own"));
+        }
         let ctx = &pd.ctx;
-        let ptr = Box::into_raw(memory) as *mut u8;
-        let free = |ptr: *mut u8| {
-            // SAFETY: made by Box::into_raw above, not mapped any more.
-            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(ptr, len)) })
-        };
         let first_page = ptr as usize & !(PAGE - 1);
         let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
         let dma = if access.local_write || access.remote_write || access.remote_atomic { DmaAccess::ReadWrite } else { DmaAccess::Read };
-        // SAFETY: the region owns the memory and unmaps it on drop.
-        let iovas = match unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) } {
-            Ok(i) => i,
-            Err(e) => {
-                free(ptr);
-                return Err(e);
-            }
-        };
+        // SAFETY: the caller keeps the memory, the region unmaps it on drop.
+        let iovas = unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) }?;
         let made = (|| {
             let table = DmaBuffer::new(&ctx.device, iovas.len() * Pte::BYTES)?;
             for (i, iova) in iovas.iter().enumerate() {
@@ -89,7 +117,7 @@ impl MemoryRegion {
                 .with_remote_atomic(access.remote_atomic)
                 .with_variant(variant)
                 .with_pd(pd.id)
-                .with_start(ptr as u64)
+                .with_start(start)
                 .with_length(len as u64)
                 .with_table(table.iova());
             if let Err(e) = ctx.admin("create MR", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
@@ -99,10 +127,9 @@ impl MemoryRegion {
             Ok((table, index, index << 8 | variant as u32))
         })();
         match made {
-            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, ptr, len, iovas, _table: table }),
+            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, iovas, _table: table, memory }),
             Err(e) => {
                 ctx.device.unmap(&iovas);
-                free(ptr);
                 Err(e)
             }
         }
@@ -120,13 +147,13 @@ impl MemoryRegion {
     pub fn iovas(&self) -> &[u64] {
         &self.iovas
     }
-    /// Virtual address of the first byte.
+    /// Virtual address of the first byte, as work requests name it.
     pub fn addr(&self) -> u64 {
-        self.ptr as u64
+        self.start
     }
     /// Bytes.
     pub fn len(&self) -> usize {
-        self.len
+        self.memory.len
     }
     /// Never true.
     pub fn is_empty(&self) -> bool {
@@ -135,16 +162,16 @@ impl MemoryRegion {
 
     /// Copies `bytes` into the region at `offset`.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset.checked_add(bytes.len()).is_some_and(|e| e <= self.len), "outside the region");
+        assert!(offset.checked_add(bytes.len()).is_some_and(|e| e <= self.memory.len), "outside the region");
         // SAFETY: in bounds.
-        unsafe { std::ptr::copy(bytes.as_ptr(), self.ptr.add(offset), bytes.len()) }
+        unsafe { std::ptr::copy(bytes.as_ptr(), self.memory.ptr.add(offset), bytes.len()) }
     }
 
     /// Copies bytes out of the region from `offset`.
     pub fn read(&self, offset: usize, out: &mut [u8]) {
-        assert!(offset.checked_add(out.len()).is_some_and(|e| e <= self.len), "outside the region");
+        assert!(offset.checked_add(out.len()).is_some_and(|e| e <= self.memory.len), "outside the region");
         // SAFETY: in bounds.
-        unsafe { std::ptr::copy(self.ptr.add(offset), out.as_mut_ptr(), out.len()) }
+        unsafe { std::ptr::copy(self.memory.ptr.add(offset), out.as_mut_ptr(), out.len()) }
     }
 
     /// A copy of `len` bytes from `offset`.
@@ -160,7 +187,5 @@ impl Drop for MemoryRegion {
         let ctx = &self.pd.ctx;
         ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
         ctx.device.unmap(&self.iovas);
-        // SAFETY: made from a box of this length; the card lost its key and its mapping.
-        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.ptr, self.len)) });
     }
 }

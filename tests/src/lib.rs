@@ -5,6 +5,7 @@ pub mod bench;
 pub mod hostile;
 pub mod mutants;
 pub mod pair;
+pub mod programs;
 pub mod replay;
 pub mod served;
 pub mod soak;

@@ -85,6 +85,11 @@ impl Ferric {
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
+    /// It runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits for its end: whether it succeeded.
     pub fn finish(mut self) -> bool {
         self.child.wait().expect("a child").success()

@@ -286,6 +286,11 @@ impl Cm {
         std::mem::take(&mut self.out)
     }
 
+    /// Machine at the other end of a connection.
+    pub fn peer(&self, id: u32) -> Option<AddressHandle> {
+        self.connections.get(&id).map(|c| c.to)
+    }
+
     /// Connections that are remembered.
     pub fn connections(&self) -> usize {
         self.connections.len()

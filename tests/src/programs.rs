@@ -1,0 +1,147 @@
+//! Programs as the distribution ships them, on two served cards that are joined by UDP: what the tests of the verbs library start from.
+use crate::served::{scratch, Ferric};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a program may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The folder with `libibverbs.so.1` and `librdmacm.so.1`, linked from the archive that cargo has built beside this test.
+pub fn libraries() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let test = std::env::current_exe().expect("a path");
+        let deps = test.parent().expect("a folder");
+        let archives = std::fs::read_dir(deps).expect("target").filter_map(|e| Some(e.ok()?.path())).filter(|p| {
+            p.extension() == Some(OsStr::new("a")) && p.file_name().and_then(OsStr::to_str).is_some_and(|n| n.starts_with("libferric_verbs"))
+        });
+        // Older ones are left from other settings.
+        let archive = archives.max_by_key(|p| p.metadata().and_then(|m| m.modified()).ok()).expect("libferric_verbs.a: ferric-verbs is a dependency of this test");
+        let dir = scratch();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/verbs");
+        let linked = Command::new(script).arg("--link").args([&archive, &dir]).output().expect("scripts/verbs");
+        assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
+        dir
+    })
+}
+
+/// Two cards, each served by a process.
+pub struct Cards {
+    servers: [Ferric; 2],
+    sockets: [PathBuf; 2],
+}
+
+/// A running program; killed when dropped.
+pub struct Program {
+    child: Child,
+    name: String,
+    output: PathBuf,
+}
+
+impl Program {
+    /// Waits for its end: what it printed if it succeeded. Panics with that otherwise.
+    pub fn succeed(self) -> String {
+        let (ok, text) = self.end();
+        assert!(ok, "it failed:\n{text}");
+        text
+    }
+
+    /// Waits for its end: whether it succeeded, and what it printed, with its name in front.
+    pub fn end(mut self) -> (bool, String) {
+        let start = Instant::now();
+        let ok = loop {
+            match self.child.try_wait().expect("a child") {
+                Some(status) => break status.success(),
+                None if start.elapsed() > PATIENCE => break false,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        (ok, format!("{} after {:.1} s\n{}", self.name, start.elapsed().as_secs_f32(), self.text()))
+    }
+
+    /// What it has printed so far.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.output).unwrap_or_default()).into_owned()
+    }
+
+    /// It runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A TCP port that nobody has.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port()
+}
+
+/// Somebody listens at this TCP port. Looked up, not tried: the stock programs take the first connection for their peer's.
+fn is_listening(port: u16) -> bool {
+    let has = |file: &str| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        // Local address, remote address, state 10.
+        text.lines().any(|l| l.split_whitespace().nth(1).is_some_and(|a| a.ends_with(&format!(":{port:04X}"))) && l.split_whitespace().nth(3) == Some("0A"))
+    };
+    has("/proc/net/tcp") || has("/proc/net/tcp6")
+}
+
+impl Cards {
+    /// Starts them; `ferric` is the path of the command.
+    pub fn start(ferric: &str) -> Self {
+        let dir = scratch();
+        let bound: Vec<UdpSocket> = (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
+        let ports: Vec<u16> = bound.iter().map(|s| s.local_addr().expect("an address").port()).collect();
+        drop(bound);
+        let sockets = [0, 1].map(|i| dir.join(format!("{i}.sock")));
+        let mut servers = [0, 1].map(|i| {
+            let wire = format!("udp:127.0.0.1:{},127.0.0.1:{}", ports[i], ports[1 - i]);
+            Ferric::start(ferric, &["card", "serve", "--socket", sockets[i].to_str().expect("a path"), "--wire", &wire])
+        });
+        servers.iter_mut().for_each(|s| drop(s.line("ready")));
+        Self { servers, sockets }
+    }
+
+    /// Starts a program on card `card` (0 or 1), whose address is 10.0.0.1 or 10.0.0.2.
+    pub fn program(&self, card: usize, name: &str, args: &[&str]) -> Program {
+        let output = scratch().join("output");
+        let file = File::create(&output).expect("a file");
+        let mut command = Command::new(name);
+        command.args(args).env("FERRIC_DEVICES", format!("{}@10.0.0.{}", self.sockets[card].display(), card + 1)).env("LD_LIBRARY_PATH", libraries());
+        command.env("FERRIC_LOG", "warn").stdout(file.try_clone().expect("a file")).stderr(file);
+        let child = command.spawn().unwrap_or_else(|e| panic!("{name}: {e}; ./scripts/setup installs it"));
+        Program { child, name: format!("{name} {}", args.join(" ")), output }
+    }
+
+    /// Runs a client and a server of a stock program that meet at a TCP port (`-p`); what each printed.
+    pub fn pair(&self, name: &str, args: &[&str]) -> [String; 2] {
+        let port = free_port();
+        let text = port.to_string();
+        let args = [args, &["-p", &text]].concat();
+        let mut server = self.program(0, name, &args);
+        let start = Instant::now();
+        while !is_listening(port) {
+            assert!(server.is_alive() && start.elapsed() < PATIENCE, "{name} does not listen:\n{}", server.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (ok, client) = self.program(1, name, &[&args[..], &["127.0.0.1"]].concat()).end();
+        assert!(ok, "client:\n{client}\nserver:\n{}", server.text());
+        [server.succeed(), client]
+    }
+
+    /// The servers run.
+    pub fn are_alive(&mut self) -> bool {
+        self.servers.iter_mut().all(Ferric::is_alive)
+    }
+}

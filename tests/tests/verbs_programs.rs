@@ -1,0 +1,97 @@
+//! Programs of Debian, unmodified, on our libibverbs and librdmacm: two processes on two served cards.
+use ferric_tests::programs::{libraries, Cards};
+use ferric_tests::served::{alone, scratch};
+use std::process::Command;
+
+const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
+
+#[test]
+fn devices_are_shown() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let list = cards.program(1, "ibv_devices", &[]).succeed();
+    assert!(list.contains("ferric0") && list.contains("00fe0afffe000002"), "{list}");
+    let info = cards.program(1, "ibv_devinfo", &["-v"]).succeed();
+    for said in ["ferric0", "PORT_ACTIVE", "Ethernet", "::ffff:10.0.0.2, RoCE v2", "0xfe11", "ATOMIC_HCA"] {
+        assert!(info.contains(said), "no `{said}` in\n{info}");
+    }
+    // No variable, no device, and that is no error.
+    let none = Command::new("ibv_devices").env("LD_LIBRARY_PATH", libraries()).env_remove("FERRIC_DEVICES").output().unwrap();
+    assert!(none.status.success() && !String::from_utf8_lossy(&none.stdout).contains("ferric"));
+    // A card that is not there.
+    let gone = Command::new("ibv_devinfo").env("LD_LIBRARY_PATH", libraries()).env("FERRIC_DEVICES", "/nowhere/a.sock").output().unwrap();
+    assert!(!gone.status.success() && String::from_utf8_lossy(&gone.stderr).contains("ferric card serve"), "{gone:?}");
+}
+
+#[test]
+fn ping_pong_of_rdma_core() {
+    let _alone = alone();
+    let mut cards = Cards::start(FERRIC);
+    for (program, options) in [
+        // -c: both sides compare what comes; -e: by events; -N: ibv_wr_* calls; -t: extended completion queues.
+        ("ibv_rc_pingpong", &["-c"][..]),
+        ("ibv_rc_pingpong", &["-e", "-c", "-s", "6000", "-m", "4096"]),
+        ("ibv_rc_pingpong", &["-N", "-t"]),
+        ("ibv_uc_pingpong", &[]),
+        ("ibv_uc_pingpong", &["-e"]),
+        ("ibv_ud_pingpong", &["-s", "1024"]),
+        ("ibv_ud_pingpong", &["-e", "-s", "512"]),
+    ] {
+        let printed = cards.pair(program, &[&["-g", "0", "-n", "5"], options].concat());
+        printed.iter().for_each(|p| assert!(p.contains("5 iters in"), "{p}"));
+        assert!(cards.are_alive());
+    }
+}
+
+/// Lines of results that perftest prints begin with the size and the iterations.
+fn measured(cards: &Cards, program: &str, options: &[&str], start: &str) {
+    let [_, client] = cards.pair(program, &[&["-F", "-n", "5"], options].concat());
+    assert!(client.lines().any(|l| l.split_whitespace().take(2).collect::<Vec<_>>().join(" ") == start), "{client}");
+}
+
+#[test]
+fn perftest_latency() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    for (program, options, start) in [
+        ("ib_send_lat", &["-s", "8"][..], "8 5"),
+        ("ib_send_lat", &["-s", "64", "-c", "UD"], "64 5"),
+        ("ib_send_lat", &["-s", "64", "-c", "UC", "-e"], "64 5"),
+        ("ib_write_lat", &["-s", "8", "-I", "32"], "8 5"),
+        ("ib_write_lat", &["-s", "3000", "-c", "UC"], "3000 5"),
+        ("ib_read_lat", &["-s", "2000"], "2000 5"),
+        ("ib_atomic_lat", &[], "8 5"),
+        ("ib_atomic_lat", &["-A", "CMP_AND_SWAP"], "8 5"),
+    ] {
+        measured(&cards, program, options, start);
+    }
+}
+
+#[test]
+fn perftest_bandwidth() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    for (program, options, start) in [
+        ("ib_send_bw", &["-s", "4096"][..], "4096 5"),
+        ("ib_send_bw", &["-s", "512", "-c", "UD", "-b"], "512 5"),
+        ("ib_write_bw", &["-s", "4096", "-m", "4096"], "4096 5"),
+        ("ib_write_bw", &["-s", "1000", "-q", "4", "-b"], "1000 20"),
+        ("ib_read_bw", &["-s", "4096"], "4096 5"),
+        ("ib_atomic_bw", &[], "8 5"),
+    ] {
+        measured(&cards, program, options, start);
+    }
+}
+
+/// What programs do wrong, from a C program built against the installed headers.
+#[test]
+fn wrong_calls_get_error_numbers() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let program = scratch().join("wrong");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/wrong.c");
+    let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).arg(libraries().join("libibverbs.so.1")).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let printed = cards.program(0, program.to_str().unwrap(), &[]).succeed();
+    assert!(printed.contains("all as it should be"), "{printed}");
+}

@@ -1,0 +1,185 @@
+//! Completion queues.
+use crate::abi::consts::*;
+use crate::abi::objects::{CompChannel, Context, Cq, CqEx};
+use crate::abi::wr::Wc;
+use crate::channel::ChannelObject;
+use crate::context::ContextObject;
+use crate::errors::{number, pointer, Errno};
+use crate::events::Outstanding;
+use crate::query::MAX_DEPTH;
+use crate::shared::{lock, serial, Entry, Shared};
+use ferric_driver::{Completion, CompletionQueue, CqeOpcode};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Polls in a row that find nothing before the card is given time: a program that spins must not starve the simulation it waits for.
+const PATIENCE: u32 = 8;
+
+/// A completion queue.
+#[repr(C)]
+pub struct CqObject {
+    /// What the program sees.
+    pub ex: CqEx,
+    /// What is changed by polling.
+    pub inner: Mutex<Polled>,
+    /// A program is between `ibv_start_poll` and `ibv_end_poll`.
+    pub polling: AtomicBool,
+    /// Completion events the program has.
+    pub completion_events: Outstanding,
+    /// Asynchronous events the program has.
+    pub async_events: Outstanding,
+    /// Queue pairs that report here.
+    pub users: AtomicU32,
+    /// The card.
+    pub shared: Arc<Shared>,
+}
+
+/// Changed by polling.
+pub struct Polled {
+    /// The driver's queue.
+    pub driver: CompletionQueue,
+    /// Polls in a row that found nothing.
+    empty: u32,
+    /// What `ibv_start_poll` or `ibv_next_poll` found.
+    pub current: Wc,
+    /// Its time.
+    pub timestamp: u64,
+}
+
+impl CqObject {
+    /// # Safety
+    /// `cq` is a handle that is in use.
+    pub unsafe fn of<'a>(cq: *mut Cq) -> &'a Self {
+        // SAFETY: the handle is the first field.
+        unsafe { &*cq.cast::<Self>() }
+    }
+
+    /// Makes one; `comp_vector` must be the only one.
+    ///
+    /// # Safety
+    /// Handles in use; `channel` may be null.
+    pub unsafe fn create(context: *mut Context, cqe: u32, cq_context: *mut c_void, channel: *mut CompChannel, vector: u32) -> Result<*mut Self, c_int> {
+        if cqe == 0 || cqe > MAX_DEPTH || vector != 0 {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: by the caller's promise.
+        let (open, pipe) = unsafe { (ContextObject::of(context), channel.cast::<ChannelObject>().as_ref()) };
+        let shared = open.shared.clone();
+        let driver = shared.driver.create_cq(cqe as usize, &lock(&shared.eq)).errno("completion queue")?;
+        let id = driver.id();
+        // SAFETY: all zeros are null pointers, absent functions and numbers.
+        let mut ex: CqEx = unsafe { std::mem::zeroed() };
+        (ex.context, ex.channel, ex.cq_context, ex.handle) = (context, channel, cq_context, id);
+        ex.cqe = cqe.next_power_of_two().max(2) as c_int;
+        (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
+        let inner = Mutex::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0 });
+        let object = Box::into_raw(Box::new(Self {
+            ex, inner, polling: AtomicBool::new(false), completion_events: Outstanding::default(), async_events: Outstanding::default(), users: AtomicU32::new(0),
+            shared: shared.clone(),
+        }));
+        let channel = pipe.map(|c| {
+            c.users.fetch_add(1, Ordering::AcqRel);
+            c.pipe.clone()
+        });
+        let entry = Entry { serial: serial(), object: object as usize, channel, errors: open.events.clone() };
+        lock(&shared.cqs).insert(id, entry);
+        Ok(object)
+    }
+
+    /// The next completion.
+    pub fn take(&self, inner: &mut Polled) -> Option<Completion> {
+        let c = inner.driver.poll();
+        inner.empty = if c.is_some() { 0 } else { inner.empty.saturating_add(1) };
+        c
+    }
+
+    /// Nothing was there: gives the card time now and then.
+    pub fn pause(&self, inner: &Polled) {
+        if inner.empty > PATIENCE {
+            inner.driver.relax();
+        }
+    }
+}
+
+/// A completion as verbs show it.
+pub fn wc_of(c: &Completion) -> Wc {
+    let opcode = match (c.opcode, c.is_recv) {
+        (CqeOpcode::RecvWriteImm, _) => IBV_WC_RECV_RDMA_WITH_IMM,
+        (CqeOpcode::Recv | CqeOpcode::RecvImm, _) | (_, true) => IBV_WC_RECV,
+        (CqeOpcode::Write | CqeOpcode::WriteImm, _) => IBV_WC_RDMA_WRITE,
+        (CqeOpcode::Read, _) => IBV_WC_RDMA_READ,
+        (CqeOpcode::CompareSwap, _) => IBV_WC_COMP_SWAP,
+        (CqeOpcode::FetchAdd, _) => IBV_WC_FETCH_ADD,
+        _ => IBV_WC_SEND,
+    };
+    Wc {
+        wr_id: c.wr_id, status: c.status as u32, opcode, vendor_err: c.syndrome.into(), byte_len: c.byte_len, imm_data: c.imm.unwrap_or(0).to_be(),
+        qp_num: c.qpn, src_qp: c.src_qp,
+        wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.grh { IBV_WC_GRH } else { 0 },
+        pkey_index: c.pkey_index, ..Default::default()
+    }
+}
+
+/// `ibv_poll_cq`.
+pub unsafe extern "C" fn poll_cq(cq: *mut Cq, entries: c_int, wc: *mut Wc) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let object = unsafe { CqObject::of(cq) };
+    let mut inner = lock(&object.inner);
+    let mut n = 0;
+    while n < entries {
+        let Some(c) = object.take(&mut inner) else {
+            if n == 0 {
+                object.pause(&inner);
+            }
+            break;
+        };
+        // SAFETY: room for `entries`, by the caller's promise.
+        unsafe { wc.add(n as usize).write(wc_of(&c)) };
+        n += 1;
+    }
+    n
+}
+
+/// `ibv_req_notify_cq`.
+pub unsafe extern "C" fn req_notify_cq(cq: *mut Cq, solicited_only: c_int) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    lock(&unsafe { CqObject::of(cq) }.inner).driver.arm_next(solicited_only != 0);
+    0
+}
+
+/// Makes a completion queue.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_create_cq(context: *mut Context, cqe: c_int, cq_context: *mut c_void, channel: *mut CompChannel, vector: c_int) -> *mut Cq {
+    let sized = u32::try_from(cqe).map_err(|_| libc::EINVAL);
+    // SAFETY: by the caller's promise.
+    pointer("ibv_create_cq", sized.and_then(|n| unsafe { CqObject::create(context, n, cq_context, channel, vector as u32) })).cast()
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let fits = cqe <= unsafe { (*cq).cqe };
+    number("ibv_resize_cq", if cqe <= 0 { Err(libc::EINVAL) } else if fits { Ok(()) } else { Err(libc::EOPNOTSUPP) })
+}
+
+/// Destroys a completion queue that nothing reports to.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let object = unsafe { CqObject::of(cq) };
+    if object.users.load(Ordering::Acquire) > 0 {
+        return number("ibv_destroy_cq", Err(libc::EBUSY));
+    }
+    lock(&object.shared.cqs).remove(&object.ex.handle);
+    object.completion_events.wait();
+    object.async_events.wait();
+    // SAFETY: a channel outlives its queues; from Box::into_raw, and out of the table, so nobody finds it.
+    unsafe {
+        if let Some(channel) = object.ex.channel.cast::<ChannelObject>().as_ref() {
+            channel.users.fetch_sub(1, Ordering::AcqRel);
+        }
+        drop(Box::from_raw(cq.cast::<CqObject>()));
+    }
+    0
+}

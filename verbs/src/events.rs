@@ -1,0 +1,155 @@
+//! The thread that hands out a card's events, and asynchronous events.
+use crate::abi::consts::*;
+use crate::abi::objects::{AsyncEvent, Context};
+use crate::channel::Record;
+use crate::context::ContextObject;
+use crate::cq::CqObject;
+use crate::errors::minus_one;
+use crate::qp::QpObject;
+use crate::shared::{lock, Shared, VECTOR};
+use ferric_abi::codes::EventKind;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
+
+/// How long the thread keeps a card open that nobody uses any more.
+const IDLE: Duration = Duration::from_millis(50);
+/// How often the communication manager is looked after once there is one.
+const CM_TURN: Duration = Duration::from_millis(3);
+
+/// Events given to the program and not acknowledged yet: an object with some may not go.
+#[derive(Default)]
+pub struct Outstanding {
+    count: Mutex<i64>,
+    changed: Condvar,
+}
+
+impl Outstanding {
+    /// The program has one more.
+    pub fn got(&self) {
+        *lock(&self.count) += 1;
+    }
+
+    /// The program is done with `n`.
+    pub fn acknowledged(&self, n: u32) {
+        *lock(&self.count) -= i64::from(n);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the program is done with all.
+    pub fn wait(&self) {
+        let mut count = lock(&self.count);
+        while *count > 0 {
+            count = self.changed.wait(count).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+}
+
+/// Starts the thread. It ends when the card is closed.
+pub fn start(shared: &Arc<Shared>) -> Result<(), c_int> {
+    let weak = Arc::downgrade(shared);
+    // Signals are the program's business: its own threads take them.
+    // SAFETY: sets of signals on the stack; this thread's mask is put back below.
+    let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+    }
+    let started = std::thread::Builder::new().name("ferric-events".into()).spawn(move || run(&weak));
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    started.map(drop).map_err(|e| e.raw_os_error().unwrap_or(libc::EAGAIN))
+}
+
+fn run(weak: &Weak<Shared>) {
+    while let Some(shared) = weak.upgrade() {
+        let managed = lock(&shared.port).is_some();
+        if let Err(e) = shared.driver.device().wait_interrupt(VECTOR, if managed { CM_TURN } else { IDLE }) {
+            log::error!("{}: {e}", shared.named.target);
+            lock(&shared.contexts).iter().for_each(|c| c.put(Record { serial: 0, id: 0, kind: IBV_EVENT_DEVICE_FATAL }));
+            return;
+        }
+        hand_out(&shared);
+        if managed {
+            crate::cm::progress(&shared);
+        }
+    }
+}
+
+fn hand_out(shared: &Shared) {
+    loop {
+        // Not held while pipes are written: queues are destroyed meanwhile.
+        let Some(event) = lock(&shared.eq).poll() else { return };
+        let (table, kind) = match event.kind {
+            EventKind::Completion => (&shared.cqs, None),
+            EventKind::CqError => (&shared.cqs, Some(IBV_EVENT_CQ_ERR)),
+            EventKind::QpError => (&shared.qps, Some(IBV_EVENT_QP_FATAL)),
+            EventKind::QpAccessError => (&shared.qps, Some(IBV_EVENT_QP_ACCESS_ERR)),
+            #[allow(unreachable_patterns)]
+            other => {
+                log::debug!("event {other:?} of {}", event.id);
+                continue;
+            }
+        };
+        let table = lock(table);
+        let Some(entry) = table.get(&event.id) else { continue };
+        let record = Record { serial: entry.serial, id: event.id, kind: kind.unwrap_or(0) };
+        match (kind, &entry.channel) {
+            (Some(_), _) => entry.errors.put(record),
+            (None, Some(channel)) => channel.put(record),
+            (None, None) => {}
+        }
+    }
+}
+
+fn about_cq(kind: u32) -> bool {
+    kind == IBV_EVENT_CQ_ERR
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut AsyncEvent) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let context = unsafe { ContextObject::of(context) };
+    minus_one("ibv_get_async_event", loop {
+        let record = match context.events.take() {
+            Ok(record) => record,
+            Err(n) => break Err(n),
+        };
+        let element = if record.serial == 0 {
+            // Of the whole card: its port.
+            Some(1 as *mut c_void)
+        } else {
+            let table = lock(if about_cq(record.kind) { &context.shared.cqs } else { &context.shared.qps });
+            table.get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
+                // SAFETY: in the table, so it exists.
+                unsafe { outstanding(e.object as *mut c_void, record.kind) }.got();
+                e.object as *mut c_void
+            })
+        };
+        if let Some(element) = element {
+            // SAFETY: the output is the caller's.
+            unsafe { event.write(AsyncEvent { element, event_type: record.kind }) };
+            break Ok(());
+        }
+    })
+}
+
+unsafe fn outstanding<'a>(object: *mut c_void, kind: u32) -> &'a Outstanding {
+    // SAFETY: the kind says what the object is.
+    unsafe {
+        if about_cq(kind) { &(*object.cast::<CqObject>()).async_events } else { &(*object.cast::<QpObject>()).async_events }
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_ack_async_event(event: *mut AsyncEvent) {
+    // SAFETY: what `ibv_get_async_event` gave, by the caller's promise.
+    let event = unsafe { *event };
+    let of_object = [IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST, IBV_EVENT_QP_LAST_WQE_REACHED];
+    if of_object.contains(&event.event_type) {
+        // SAFETY: an object of that kind, which waits for this before it goes.
+        unsafe { outstanding(event.element, event.event_type) }.acknowledged(1);
+    }
+}

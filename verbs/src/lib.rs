@@ -1,0 +1,32 @@
+//! libibverbs and librdmacm over Ferric's own driver: programs written for RDMA cards run on ours without a kernel driver.
+//!
+//! The environment says which cards a program sees, see [`config`]. What each part does is in the README beside this crate.
+//!
+//! **Errors and panics.** Every function checks what the program gives it and answers with the error number rdma-core gives. A panic would be
+//! a defect of this crate; it ends the process at the border to C (that is what `extern "C"` does) and never unwinds into a program.
+//!
+//! **Pointers.** Handles are pointers, as C programs have them; a pointer that did not come from here is undefined behaviour, as in any other
+//! implementation of this interface.
+#![warn(missing_docs)]
+// The interface is C's: functions take raw pointers whose rules are those of the manual pages.
+#![allow(clippy::missing_safety_doc)]
+
+pub mod abi;
+pub mod config;
+mod channel;
+mod cm;
+mod context;
+mod cq;
+mod cq_ex;
+mod errors;
+mod events;
+mod mr;
+mod post;
+mod private;
+mod qp;
+mod qp_modify;
+mod qp_ex;
+mod query;
+mod shared;
+mod strings;
+mod ah;

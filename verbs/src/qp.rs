@@ -1,0 +1,205 @@
+//! Queue pairs: made, asked about, destroyed.
+use crate::abi::attr::{QpAttr, QpCap, QpInitAttr};
+use crate::abi::consts::*;
+use crate::abi::objects::{Pd, Qp, QpEx};
+use crate::context::ContextObject;
+use crate::cq::CqObject;
+use crate::errors::{number, pointer, Errno};
+use crate::events::Outstanding;
+use crate::mr::PdObject;
+use crate::qp_ex::Batch;
+use crate::query::{limits, MAX_DEPTH};
+use crate::shared::{lock, serial, Entry, Shared};
+use ferric_driver::{QpConfig, QpState, QpType, QueuePair};
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A queue pair.
+#[repr(C)]
+pub struct QpObject {
+    /// What the program sees.
+    pub ex: QpEx,
+    /// What posting and modifying change.
+    pub inner: Mutex<QpInner>,
+    /// It was made for the functions of [`crate::qp_ex`].
+    pub extended: bool,
+    /// A program is between `ibv_wr_start` and `ibv_wr_complete`.
+    pub building: AtomicBool,
+    /// Asynchronous events the program has.
+    pub async_events: Outstanding,
+    /// The card.
+    pub shared: Arc<Shared>,
+}
+
+/// Behind the lock.
+pub struct QpInner {
+    /// The driver's.
+    pub driver: QueuePair,
+    /// `ibv_qp_type`.
+    pub kind: c_uint,
+    /// What it was made with.
+    pub cap: QpCap,
+    /// Every send is signalled.
+    pub signal_all: bool,
+    /// What it was set to.
+    pub attr: QpAttr,
+    /// Requests being built.
+    pub batch: Batch,
+}
+
+impl QpObject {
+    /// # Safety
+    /// `qp` is a handle that is in use.
+    pub unsafe fn of<'a>(qp: *mut Qp) -> &'a Self {
+        // SAFETY: the handle is the first field.
+        unsafe { &*qp.cast::<Self>() }
+    }
+
+    /// Makes one.
+    ///
+    /// # Safety
+    /// Handles in use; `init` is the caller's.
+    pub unsafe fn create(pd: *mut Pd, init: &mut QpInitAttr, extended: bool) -> Result<*mut Self, c_int> {
+        let qp_type = match init.qp_type {
+            IBV_QPT_RC => QpType::Rc,
+            IBV_QPT_UC => QpType::Uc,
+            IBV_QPT_UD => QpType::Ud,
+            _ => return Err(libc::EOPNOTSUPP),
+        };
+        if !init.srq.is_null() {
+            return Err(libc::EOPNOTSUPP);
+        }
+        if init.send_cq.is_null() || init.recv_cq.is_null() {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: handles in use.
+        let (domain, send_cq, recv_cq) = unsafe { (PdObject::of(pd), CqObject::of(init.send_cq), CqObject::of(init.recv_cq)) };
+        // SAFETY: a domain's context is open.
+        let open = unsafe { ContextObject::of(domain.pd.context) };
+        let (cap, (sge, inline)) = (init.cap, limits(open));
+        if cap.max_send_wr.max(cap.max_recv_wr) > MAX_DEPTH || cap.max_send_sge.max(cap.max_recv_sge) > sge || cap.max_inline_data > inline {
+            return Err(libc::EINVAL);
+        }
+        let depth = |n: u32| n.max(2).next_power_of_two();
+        let cap = QpCap {
+            max_send_wr: depth(cap.max_send_wr), max_recv_wr: depth(cap.max_recv_wr), max_send_sge: cap.max_send_sge.max(1),
+            max_recv_sge: cap.max_recv_sge.max(1), max_inline_data: cap.max_inline_data,
+        };
+        let config = QpConfig {
+            qp_type, max_send: cap.max_send_wr as usize, max_recv: cap.max_recv_wr as usize, max_send_sge: cap.max_send_sge as usize,
+            max_recv_sge: cap.max_recv_sge as usize, max_inline: cap.max_inline_data as usize, signal_all: init.sq_sig_all != 0,
+        };
+        let driver = {
+            let polled = lock(&send_cq.inner);
+            if init.send_cq == init.recv_cq {
+                domain.driver.create_qp(&config, &polled.driver, &polled.driver)
+            } else {
+                domain.driver.create_qp(&config, &polled.driver, &lock(&recv_cq.inner).driver)
+            }
+        }
+        .errno("queue pair")?;
+        let qpn = driver.qpn();
+        init.cap = cap;
+        // SAFETY: all zeros are null pointers, absent functions and numbers.
+        let mut ex: QpEx = unsafe { std::mem::zeroed() };
+        ex.qp_base = Qp {
+            context: domain.pd.context, qp_context: init.qp_context, pd, send_cq: init.send_cq, recv_cq: init.recv_cq, srq: init.srq, handle: qpn, qp_num: qpn,
+            state: IBV_QPS_RESET, qp_type: init.qp_type, mutex: libc::PTHREAD_MUTEX_INITIALIZER, cond: libc::PTHREAD_COND_INITIALIZER, events_completed: 0,
+        };
+        let attr = QpAttr { cap, ..Default::default() };
+        let inner = QpInner { driver, kind: init.qp_type, cap, signal_all: init.sq_sig_all != 0, attr, batch: Batch::default() };
+        let object = Box::into_raw(Box::new(Self {
+            ex, inner: Mutex::new(inner), extended, building: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
+        }));
+        domain.users.fetch_add(1, Ordering::AcqRel);
+        [send_cq, recv_cq].iter().for_each(|cq| { cq.users.fetch_add(1, Ordering::AcqRel); });
+        let entry = Entry { serial: serial(), object: object as usize, channel: None, errors: open.events.clone() };
+        lock(&open.shared.qps).insert(qpn, entry);
+        Ok(object)
+    }
+}
+
+/// Makes a queue pair.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, init: *mut QpInitAttr) -> *mut Qp {
+    // SAFETY: by the caller's promise.
+    pointer("ibv_create_qp", unsafe { QpObject::create(pd, &mut *init, false) }).cast()
+}
+
+/// Destroys a queue pair.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let object = unsafe { QpObject::of(qp) };
+    lock(&object.shared.qps).remove(&object.ex.qp_base.qp_num);
+    object.async_events.wait();
+    let (pd, cqs) = (object.ex.qp_base.pd, [object.ex.qp_base.send_cq, object.ex.qp_base.recv_cq]);
+    // SAFETY: from Box::into_raw, and out of the table, so nobody finds it; what it was made from outlives it.
+    unsafe {
+        drop(Box::from_raw(qp.cast::<QpObject>()));
+        cqs.iter().for_each(|cq| { CqObject::of(*cq).users.fetch_sub(1, Ordering::AcqRel); });
+        PdObject::of(pd).users.fetch_sub(1, Ordering::AcqRel);
+    }
+    0
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_query_qp(qp: *mut Qp, attr: *mut QpAttr, _mask: c_int, init: *mut QpInitAttr) -> c_int {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let object = unsafe { QpObject::of(qp) };
+    let inner = lock(&object.inner);
+    let status = match inner.driver.query().errno("queue pair") {
+        Ok(status) => status,
+        Err(n) => return number("ibv_query_qp", Err(n)),
+    };
+    let mut a = inner.attr;
+    if status.state == QpState::Error || status.responder_state == QpState::Error {
+        // It may have gone there by itself.
+        a.qp_state = IBV_QPS_ERR;
+    }
+    a.cur_qp_state = a.qp_state;
+    if a.qp_state == IBV_QPS_RTS {
+        (a.sq_psn, a.rq_psn) = (status.next_psn, status.expected_psn);
+    }
+    let base = &object.ex.qp_base;
+    // SAFETY: outputs of the caller's.
+    unsafe {
+        attr.write(a);
+        init.write(QpInitAttr {
+            qp_context: base.qp_context, send_cq: base.send_cq, recv_cq: base.recv_cq, srq: base.srq, cap: inner.cap, qp_type: inner.kind,
+            sq_sig_all: inner.signal_all.into(),
+        });
+    }
+    0
+}
+
+/// The card places the bytes of a message in any order.
+#[no_mangle]
+extern "C" fn ibv_query_qp_data_in_order(_qp: *mut Qp, _op: c_uint, _flags: u32) -> c_int {
+    0
+}
+
+macro_rules! not_there {
+    ($( $name:ident ( $($arg:ty),* ); )*) => { $(
+        #[no_mangle]
+        extern "C" fn $name($(_: $arg),*) -> c_int {
+            number(stringify!($name), Err(libc::EOPNOTSUPP))
+        }
+    )* };
+}
+
+not_there! {
+    ibv_attach_mcast(*mut Qp, *const c_void, u16);
+    ibv_detach_mcast(*mut Qp, *const c_void, u16);
+    ibv_set_ece(*mut Qp, *mut c_void);
+    ibv_query_ece(*mut Qp, *mut c_void);
+    ibv_modify_srq(*mut c_void, *mut c_void, c_int);
+    ibv_query_srq(*mut c_void, *mut c_void);
+    ibv_destroy_srq(*mut c_void);
+}
+
+#[no_mangle]
+extern "C" fn ibv_create_srq(_pd: *mut Pd, _init: *mut c_void) -> *mut c_void {
+    pointer("ibv_create_srq", Err(libc::EOPNOTSUPP))
+}

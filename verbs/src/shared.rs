@@ -1,0 +1,80 @@
+//! A card in use: one per card and process, however often the program opens it.
+use crate::channel::Pipe;
+use crate::cm::Port;
+use crate::config::{Config, Named};
+use crate::errors::Errno;
+use ferric_driver::eq::EventQueue;
+use ferric_driver::vfio::VfioDevice;
+use ferric_driver::vfio_user::VfioUserDevice;
+use ferric_driver::{Context, Error};
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Locks; a panic of another thread has ended the process already.
+pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A completion queue or queue pair, to the thread that hands out events.
+pub struct Entry {
+    /// Tells it from others that had the same number.
+    pub serial: u64,
+    /// Address of the program's object.
+    pub object: usize,
+    /// Channel for completions.
+    pub channel: Option<Arc<Pipe>>,
+    /// Asynchronous events of the context it was made in.
+    pub errors: Arc<Pipe>,
+}
+
+/// See above. Fields are dropped in this order.
+pub struct Shared {
+    /// The communication manager, once a program needs it.
+    pub port: Mutex<Option<Port>>,
+    /// Events of all queues; the thread of [`crate::events`] reads it.
+    pub eq: Mutex<EventQueue>,
+    /// The driver's context.
+    pub driver: Context,
+    /// What it is called in the environment.
+    pub named: Named,
+    /// Completion queues by number.
+    pub cqs: Mutex<HashMap<u32, Entry>>,
+    /// Queue pairs by number.
+    pub qps: Mutex<HashMap<u32, Entry>>,
+    /// Contexts, for events of the whole card.
+    pub contexts: Mutex<Vec<Arc<Pipe>>>,
+    /// Smallest ACK timeout.
+    pub least_ack_timeout: u8,
+}
+
+/// Vector of the only event queue.
+pub const VECTOR: u16 = 0;
+
+impl Shared {
+    /// Takes a card into use.
+    pub fn open(named: &Named) -> Result<Arc<Self>, c_int> {
+        let served = named.target.contains('/');
+        let driver = (|| -> Result<Context, Error> {
+            let device = if served { VfioUserDevice::open(Path::new(&named.target))? } else { VfioDevice::open(&named.target)? };
+            Context::open(device, ferric_driver::Config::default())
+        })()
+        .inspect_err(|e| log::error!("{e}"))
+        .errno("open")?;
+        let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
+        let shared = Arc::new(Self {
+            port: Mutex::new(None), eq: Mutex::new(eq), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), contexts: Mutex::default(),
+            least_ack_timeout: Config::of_process().least_ack_timeout(served),
+        });
+        crate::events::start(&shared)?;
+        Ok(shared)
+    }
+}
+
+/// A number that no other object of this process has.
+pub fn serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
