@@ -1,0 +1,229 @@
+//! Event channels and the events in them.
+use super::id::IdObject;
+use super::connect::answered;
+use crate::abi::cma::{CmEvent, CmId, ConnParam, EventChannel, EventParam};
+use crate::abi::consts::*;
+use crate::channel::{Pipe, Record};
+use crate::errors::{minus_one, pointer};
+use crate::shared::lock;
+use ferric_driver::cm::Remote;
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int, c_uint};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex};
+
+/// What has happened, before the program asks.
+pub struct Happened {
+    /// To which identifier.
+    pub id: *mut IdObject,
+    /// Which identifier listened, of requests.
+    pub listener: *mut IdObject,
+    /// What.
+    pub cause: Cause,
+}
+
+/// Causes.
+pub enum Cause {
+    /// An address is known.
+    AddressResolved,
+    /// A route is known.
+    RouteResolved,
+    /// A peer asks.
+    Request { remote: Remote, private: Vec<u8> },
+    /// The peer accepts.
+    Reply { remote: Remote, private: Vec<u8> },
+    /// Both sides are ready.
+    Established,
+    /// The peer refuses, with a reason.
+    Rejected { reason: u16, private: Vec<u8> },
+    /// Nobody answers.
+    Unreachable,
+    /// The connection has ended.
+    Disconnected,
+}
+
+// Addresses of identifiers, which take their events out before they go.
+unsafe impl Send for Happened {}
+
+/// Events in order, and a pipe that is readable while there are some.
+pub struct Queue {
+    pipe: Arc<Pipe>,
+    events: Mutex<VecDeque<Happened>>,
+}
+
+impl Queue {
+    /// An empty one.
+    pub fn new() -> Result<Arc<Self>, c_int> {
+        Ok(Arc::new(Self { pipe: Pipe::new()?, events: Mutex::default() }))
+    }
+
+    /// Adds an event.
+    pub fn push(&self, h: Happened) {
+        lock(&self.events).push_back(h);
+        self.pipe.put(Record { serial: 0, id: 0, kind: 0 });
+    }
+
+    /// Waits for an event, unless the program has made the descriptor non-blocking.
+    fn pop(&self) -> Result<Happened, c_int> {
+        loop {
+            self.pipe.take()?;
+            // Empty: its identifier has gone, or has moved.
+            if let Some(h) = lock(&self.events).pop_front() {
+                return Ok(h);
+            }
+        }
+    }
+
+    /// Takes out what is about an identifier.
+    pub fn take_of(&self, id: *mut IdObject) -> Vec<Happened> {
+        let mut events = lock(&self.events);
+        let (of, others): (Vec<_>, Vec<_>) = events.drain(..).partition(|h| h.id == id || h.listener == id);
+        *events = others.into();
+        of
+    }
+}
+
+/// An event channel of a program.
+#[repr(C)]
+pub struct ChannelObject {
+    channel: EventChannel,
+    /// Its events.
+    pub queue: Arc<Queue>,
+}
+
+/// Makes a channel.
+pub fn make_channel() -> Result<*mut EventChannel, c_int> {
+    let queue = Queue::new()?;
+    Ok(Box::into_raw(Box::new(ChannelObject { channel: EventChannel { fd: queue.pipe.fd() }, queue })).cast())
+}
+
+#[no_mangle]
+extern "C" fn ferric_rdma_create_event_channel() -> *mut EventChannel {
+    pointer("rdma_create_event_channel", make_channel())
+}
+
+/// Destroys a channel.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_destroy_event_channel(channel: *mut EventChannel) {
+    // SAFETY: from Box::into_raw, by the caller's promise.
+    drop(unsafe { Box::from_raw(channel.cast::<ChannelObject>()) });
+}
+
+/// An event in the program's hands.
+#[repr(C)]
+struct EventObject {
+    event: CmEvent,
+    private: Vec<u8>,
+    /// Whose it is.
+    of: *mut IdObject,
+}
+
+/// Waits for the next event of a channel.
+pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
+    // SAFETY: a handle of ours, by the caller's promise.
+    let happened = unsafe { &*channel.cast::<ChannelObject>() }.queue.pop()?;
+    let (id, of) = (happened.id, if happened.listener.is_null() { happened.id } else { happened.listener });
+    let conn = |remote: Option<Remote>, len: usize| ConnParam {
+        private_data: std::ptr::null(), private_data_len: len.min(255) as u8,
+        // What the peer will have outstanding is what is to be remembered here.
+        responder_resources: remote.map_or(0, |r| r.initiator_depth), initiator_depth: remote.map_or(0, |r| r.responder_resources), flow_control: 1,
+        retry_count: remote.map_or(0, |r| r.retry_count), rnr_retry_count: remote.map_or(0, |r| r.rnr_retry), srq: 0, qp_num: remote.map_or(0, |r| r.qpn),
+    };
+    let (kind, status, remote, private) = match happened.cause {
+        Cause::AddressResolved => (RDMA_CM_EVENT_ADDR_RESOLVED, 0, None, Vec::new()),
+        Cause::RouteResolved => (RDMA_CM_EVENT_ROUTE_RESOLVED, 0, None, Vec::new()),
+        Cause::Request { remote, private } => (RDMA_CM_EVENT_CONNECT_REQUEST, 0, Some(remote), private),
+        Cause::Reply { remote, private } => {
+            // SAFETY: identifiers take their events out before they go.
+            let (kind, status) = unsafe { answered(&mut *id, remote) };
+            (kind, status, Some(remote), private)
+        }
+        Cause::Established => {
+            // SAFETY: as above.
+            if unsafe { (*id).announced() } {
+                // Of the active side: the program has been told with the reply.
+                // SAFETY: by the caller's promise.
+                return unsafe { next(channel) };
+            }
+            (RDMA_CM_EVENT_ESTABLISHED, 0, None, Vec::new())
+        }
+        Cause::Rejected { reason, private } => (RDMA_CM_EVENT_REJECTED, c_int::from(reason), None, private),
+        Cause::Unreachable => (RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, None, Vec::new()),
+        Cause::Disconnected => (RDMA_CM_EVENT_DISCONNECTED, 0, None, Vec::new()),
+    };
+    if matches!(kind, RDMA_CM_EVENT_REJECTED | RDMA_CM_EVENT_UNREACHABLE) {
+        // SAFETY: as above. Its queue pair flushes what was posted.
+        unsafe { (*id).fail() };
+    }
+    // SAFETY: as above.
+    unsafe { (*of).outstanding.got() };
+    let mut object = Box::new(EventObject {
+        event: CmEvent { id: id.cast(), listen_id: happened.listener.cast(), event: kind, status, param: EventParam { conn: conn(remote, private.len()) } }, private, of,
+    });
+    if !object.private.is_empty() {
+        object.event.param.conn.private_data = object.private.as_ptr().cast();
+    }
+    Ok(Box::into_raw(object).cast())
+}
+
+#[no_mangle]
+unsafe extern "C" fn ferric_rdma_get_cm_event(channel: *mut EventChannel, event: *mut *mut CmEvent) -> c_int {
+    if channel.is_null() || event.is_null() {
+        return minus_one("rdma_get_cm_event", Err(libc::EINVAL));
+    }
+    // SAFETY: by the caller's promise.
+    minus_one("rdma_get_cm_event", unsafe { next(channel).map(|e| event.write(e)) })
+}
+
+/// Gives an event back.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_ack_cm_event(event: *mut CmEvent) -> c_int {
+    if event.is_null() {
+        return minus_one("rdma_ack_cm_event", Err(libc::EINVAL));
+    }
+    // SAFETY: from Box::into_raw, by the caller's promise; an identifier waits for its events before it goes.
+    unsafe {
+        let object = Box::from_raw(event.cast::<EventObject>());
+        (*object.of).outstanding.acknowledged(1);
+    }
+    0
+}
+
+/// Waits for an event of an identifier without a channel of the program's, and keeps it there.
+pub unsafe fn complete(id: *mut CmId) -> Result<(), c_int> {
+    // SAFETY: an identifier in use, by the caller's promise.
+    unsafe {
+        forget(id);
+        (*id).event = next((*id).channel)?;
+        match (*(*id).event).status {
+            0 => Ok(()),
+            n if (*(*id).event).event == RDMA_CM_EVENT_REJECTED => {
+                log::info!("rejected, reason {n}");
+                Err(libc::ECONNREFUSED)
+            }
+            n => Err(n.abs()),
+        }
+    }
+}
+
+/// Gives back the event that [`complete`] kept.
+pub unsafe fn forget(id: *mut CmId) {
+    // SAFETY: an identifier in use, by the caller's promise.
+    unsafe {
+        let event = std::mem::replace(&mut (*id).event, null_mut());
+        if !event.is_null() {
+            ferric_rdma_ack_cm_event(event);
+        }
+    }
+}
+
+#[no_mangle]
+extern "C" fn ferric_rdma_event_str(event: c_uint) -> *const c_char {
+    const NAMES: [&std::ffi::CStr; 16] = [
+        c"RDMA_CM_EVENT_ADDR_RESOLVED", c"RDMA_CM_EVENT_ADDR_ERROR", c"RDMA_CM_EVENT_ROUTE_RESOLVED", c"RDMA_CM_EVENT_ROUTE_ERROR",
+        c"RDMA_CM_EVENT_CONNECT_REQUEST", c"RDMA_CM_EVENT_CONNECT_RESPONSE", c"RDMA_CM_EVENT_CONNECT_ERROR", c"RDMA_CM_EVENT_UNREACHABLE",
+        c"RDMA_CM_EVENT_REJECTED", c"RDMA_CM_EVENT_ESTABLISHED", c"RDMA_CM_EVENT_DISCONNECTED", c"RDMA_CM_EVENT_DEVICE_REMOVAL",
+        c"RDMA_CM_EVENT_MULTICAST_JOIN", c"RDMA_CM_EVENT_MULTICAST_ERROR", c"RDMA_CM_EVENT_ADDR_CHANGE", c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
+    ];
+    NAMES.get(event as usize).copied().unwrap_or(c"UNKNOWN EVENT").as_ptr()
+}

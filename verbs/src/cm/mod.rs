@@ -1,0 +1,114 @@
+//! librdmacm: connections by IP address. Functions have the prefix `ferric_` here; `librdmacm.so.1` has the names programs know and jumps to them.
+//!
+//! The messages are the driver's business ([`ferric_driver::cm`]); this is what a program sees of them: identifiers, events, and queue pairs that
+//! are brought into their states.
+mod addrinfo;
+mod connect;
+mod event;
+mod id;
+mod sockets;
+
+use crate::config::{guid_of, mac_of, Config};
+use crate::errors::Errno;
+use crate::shared::{lock, Shared, VECTOR};
+use event::{Cause, Happened};
+use ferric_driver::cm::{Cm, CmPort, Event, Gsi, RejectReason};
+use ferric_driver::ud::Source;
+use id::IdObject;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::net::IpAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How long a program may take to answer a request, as exponent: the peer is told to wait 17 seconds.
+const ANSWER: u8 = 22;
+
+/// The communication manager of a card, and whom its events are for.
+pub struct Port {
+    /// The driver's.
+    pub driver: CmPort,
+    /// Identifiers by connection.
+    pub ids: HashMap<u32, usize>,
+    /// Listening identifiers by service.
+    pub listeners: HashMap<u64, usize>,
+}
+
+// Addresses of identifiers, which take themselves out before they go.
+unsafe impl Send for Port {}
+
+impl Port {
+    fn open(shared: &Shared) -> Result<Self, c_int> {
+        let ip = shared.named.ip;
+        let source = Source { smac: mac_of(ip), sip: ip, vlan: None, udp_sport: 0xc000, flow_label: 0 };
+        let driver = || {
+            let pd = shared.driver.alloc_pd()?;
+            let gsi = Gsi::open(&shared.driver, &pd, &lock(&shared.eq), &source)?;
+            // An earlier life of the program has used other numbers.
+            let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64) ^ u64::from(std::process::id()) << 16;
+            Ok(CmPort::new(&shared.driver, gsi, Cm::new(guid_of(mac_of(ip)).to_be(), seed & 0xffff_ffff), Box::new(|ip: IpAddr| Some(Config::of_process().mac(ip)))))
+        };
+        Ok(Self { driver: driver().errno("queue pair 1")?, ids: HashMap::new(), listeners: HashMap::new() })
+    }
+}
+
+/// Does something with a card's communication manager, which is started if need be.
+pub fn with_port<T>(shared: &Shared, f: impl FnOnce(&mut Port) -> Result<T, c_int>) -> Result<T, c_int> {
+    let mut port = lock(&shared.port);
+    if port.is_none() {
+        *port = Some(Port::open(shared)?);
+        // Its events come with the interrupt of all others.
+        const _: () = assert!(VECTOR == 0);
+    }
+    match port.as_mut() {
+        Some(port) => {
+            let done = f(port);
+            // What is to be said is said now.
+            port.driver.progress().errno("communication manager")?;
+            done
+        }
+        None => Err(libc::EIO),
+    }
+}
+
+/// Takes what has come and hands it out.
+pub fn progress(shared: &Shared) {
+    let mut port = lock(&shared.port);
+    let Some(port) = port.as_mut() else { return };
+    if let Err(e) = port.driver.progress() {
+        log::error!("communication manager: {e}");
+        return;
+    }
+    while let Some(event) = port.driver.cm.poll() {
+        hand_out(port, event);
+    }
+}
+
+fn hand_out(port: &mut Port, event: Event) {
+    log::debug!("connection: {event:?}");
+    let (id, cause) = match event {
+        Event::Request { id, service_id, remote, ip, private } => {
+            let Some(listener) = port.listeners.get(&service_id).map(|p| *p as *mut IdObject) else { return };
+            let from = port.driver.cm.peer(id).map(|to| to.dip);
+            let _ = port.driver.cm.delay(id, ANSWER).and_then(|()| port.driver.progress());
+            // SAFETY: identifiers take themselves out of the table before they go.
+            let Some(made) = (unsafe { IdObject::of_request(&*listener, id, remote, ip, from) }) else {
+                log::error!("a request for a connection cannot be shown");
+                let _ = port.driver.cm.reject(id, RejectReason::Other(3), &[]);
+                return;
+            };
+            port.ids.insert(id, made as usize);
+            // SAFETY: as above.
+            unsafe { (*listener).queue().push(Happened { id: made, listener, cause: Cause::Request { remote, private } }) };
+            return;
+        }
+        Event::Reply { id, remote, private } => (id, Cause::Reply { remote, private }),
+        Event::Established { id } => (id, Cause::Established),
+        Event::Rejected { id, reason: RejectReason::Timeout, .. } => (id, Cause::Unreachable),
+        Event::Rejected { id, reason, private } => (id, Cause::Rejected { reason: reason.code(), private }),
+        Event::Disconnected { id } => (id, Cause::Disconnected),
+    };
+    if let Some(object) = port.ids.get(&id).map(|p| *p as *mut IdObject) {
+        // SAFETY: identifiers take themselves out of the table before they go.
+        unsafe { (*object).queue().push(Happened { id: object, listener: std::ptr::null_mut(), cause }) };
+    }
+}
