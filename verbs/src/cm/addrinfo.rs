@@ -49,13 +49,17 @@ unsafe extern "C" fn ferric_rdma_getaddrinfo(node: *const c_char, service: *cons
     if qp_type == 0 {
         qp_type = if space == RDMA_PS_UDP as c_int { IBV_QPT_UD } else { IBV_QPT_RC } as c_int;
     }
-    if node.is_null() && service.is_null() {
-        return minus_one("rdma_getaddrinfo", Err(libc::EINVAL));
-    }
+    let passive = flags as u32 & RAI_PASSIVE != 0;
     // SAFETY: by the caller's promise.
-    let found = unsafe { lookup(node, service, flags, family) };
+    let found = unsafe {
+        if !node.is_null() || !service.is_null() {
+            lookup(node, service, flags, family)
+        } else {
+            // The address is in the hints already.
+            hint.ok_or(libc::EINVAL).and_then(|h| address(if passive { h.ai_src_addr } else { h.ai_dst_addr }))
+        }
+    };
     minus_one("rdma_getaddrinfo", found.map(|a| {
-        let passive = flags as u32 & RAI_PASSIVE != 0;
         let (at, len) = boxed(a);
         let mut info = AddrInfo {
             ai_flags: flags, ai_family: if a.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }, ai_qp_type: qp_type, ai_port_space: space, ai_src_len: 0,

@@ -221,9 +221,11 @@ impl IdObject {
             self.set_own(SocketAddr::new(a.ip(), port));
             return Ok(());
         }
-        let device = devices().iter().find(|d| d.named.ip == a.ip()).ok_or(libc::EADDRNOTAVAIL)?;
+        // The loopback address is on no wire: as in Linux it means a card, whichever.
+        let fits = |d: &&DeviceObject| d.named.ip == a.ip() || a.ip().is_loopback() && d.named.ip.is_ipv4() == a.is_ipv4();
+        let device = devices().iter().find(fits).ok_or(libc::EADDRNOTAVAIL)?;
         self.bind(device)?;
-        self.set_own(SocketAddr::new(a.ip(), port));
+        self.set_own(SocketAddr::new(device.named.ip, port));
         Ok(())
     }
 
