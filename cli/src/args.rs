@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{pingpong, serve};
+use crate::{interop, pingpong, serve};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -87,6 +87,8 @@ pub enum Command {
     Perf(Perf),
     /// The other end of the stock ibv_rc_pingpong and ibv_uc_pingpong, every byte compared
     Pingpong(pingpong::Options),
+    /// Every operation, both ways, against a machine that runs tests/vm/peer.c on its own RDMA device; every byte checked on both sides
+    Interop(interop::Options),
     /// Simulated cards
     Card {
         /// What to do with them.

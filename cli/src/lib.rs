@@ -4,6 +4,7 @@ pub mod capture;
 pub mod device;
 mod generate;
 pub mod inspect;
+pub mod interop;
 pub mod party;
 pub mod perf;
 pub mod pingpong;
@@ -49,6 +50,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Generate { folder } => generate::run(folder),
         Command::Perf(options) => run_perf(options),
         Command::Pingpong(options) => run_pingpong(options),
+        Command::Interop(options) => run_interop(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
     }
 }
@@ -74,6 +76,22 @@ fn run_pingpong(o: &pingpong::Options) -> Result<(), Box<dyn Error>> {
         println!("{} messages of {} bytes verified in {:.2} s, {:.0} us per round trip", r.verified, r.size, r.seconds, r.round_trip_us);
     }
     Ok(())
+}
+
+fn run_interop(o: &interop::Options) -> Result<(), Box<dyn Error>> {
+    let rows = interop::run(device::open(&o.device)?, o, |r| {
+        if !o.json {
+            println!("{:16} {}  MTU {:4}  IPv{}  {:2} of {:2} messages  frames in {:3} out {:3}  {}", r.case, if r.card_asks { "card asks" } else { "peer asks" }, r.mtu, r.ip,
+                r.messages[1], r.messages[0], r.frames[0], r.frames[1], r.error.as_deref().unwrap_or("ok"));
+        }
+    })?;
+    if o.json {
+        println!("{}", serde_json::to_string(&rows)?);
+    }
+    match rows.iter().filter(|r| r.error.is_some()).count() {
+        0 => Ok(println!("{} cases passed, 0 failed", rows.len())),
+        n => Err(format!("{} cases passed, {n} failed", rows.len() - n).into()),
+    }
 }
 
 fn run_perf(o: &Perf) -> Result<(), Box<dyn Error>> {

@@ -70,7 +70,7 @@ pub struct Report {
     pub round_trip_us: f64,
 }
 
-fn mac(text: &str) -> Result<[u8; 6], String> {
+pub(crate) fn mac(text: &str) -> Result<[u8; 6], String> {
     let bytes: Option<Vec<u8>> = text.split(':').map(|b| u8::from_str_radix(b, 16).ok().filter(|_| b.len() == 2)).collect();
     bytes.and_then(|b| b.try_into().ok()).ok_or(format!("`{text}` is not a MAC address"))
 }

@@ -127,7 +127,9 @@ fn fate_is_overtook(comment: &str) -> bool {
 fn fate(comment: &str) -> std::result::Result<Option<Fate>, String> {
     let c = comment.to_ascii_lowercase();
     let has = |s: &str| c.contains(s);
-    Ok(Some(if has("dropped") {
+    Ok(Some(if has("delivered once") {
+        Fate::Through
+    } else if has("dropped") {
         Fate::SentOnly
     } else if has("duplicated") {
         if has("original") {

@@ -189,13 +189,13 @@ impl Plan {
         u64::from_le_bytes(std::array::from_fn(|i| image.bytes[at + i]))
     }
 
-    /// A READ or atomic is about to come: bytes the exchange has written are put back, the others are what the first response says.
+    /// A READ or atomic is about to come: bytes the exchange has written are put back, the others are what its first response says: the
+    /// machine's own program may have changed them since an earlier one (rping does).
     pub fn before_read(&mut self, endpoint: &mut dyn Endpoint, remote: (u64, u32), seen: &[u8], len: usize) {
         let Some((image, at)) = self.find(remote, 0, len) else { return };
         for i in 0..len {
             if let Some(t) = image.truth[at + i].or(seen.get(i).copied()) {
                 image.bytes[at + i] = t;
-                image.truth[at + i] = Some(t);
             }
         }
         endpoint.write_memory(&image.region, at, &image.bytes[at..at + len]);

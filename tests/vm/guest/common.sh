@@ -30,3 +30,21 @@ hand_over() {
 
 # Runs a command as the ordinary user, who may pin memory.
 as_user() { (ulimit -l "${MEMLOCK:-unlimited}"; su user -c "PATH=$PATH $*"); }
+
+# rdma_rxe on network interface $1.
+soft_roce() {
+  modprobe crc32-pclmul 2>/dev/null || modprobe crc32_generic 2>/dev/null
+  modprobe ib_uverbs; modprobe rdma_ucm
+  modprobe rdma_rxe || fail "rdma_rxe"
+  rdma link add rxe0 type rxe netdev "$1" || fail "rxe0"
+  wait_for 10 ibv_devinfo -d rxe0 || fail "ibv_devinfo"
+  ibv_devinfo -v -d rxe0 | grep -E "state|active_mtu|GID"
+}
+
+# Index of rxe0's first GID with $1 in it.
+gid_index() {
+  for f in /sys/class/infiniband/rxe0/ports/1/gids/*; do
+    if grep -q "$1" "$f"; then basename "$f"; return; fi
+  done
+  fail "no GID with $1"
+}

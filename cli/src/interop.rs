@@ -1,0 +1,431 @@
+//! `ferric interop`: every operation, both ways, against any RDMA device that runs `tests/vm/peer.c` on stock libibverbs. Each case has a
+//! queue pair of its own, and every byte is checked on the side where it arrives.
+use crate::party::{mac_of, pattern, Trouble};
+use ferric_abi::codes::WrOpcode;
+use ferric_driver::device::Device;
+use ferric_driver::qp::{sge, LocalSge, Payload};
+use ferric_driver::types::{Mac, Mtu, Path, QpType, RtrAttr, RtsAttr};
+use ferric_driver::ud::GRH_BYTES;
+use ferric_driver::{
+    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig,
+    QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
+};
+use ferric_hdl::core::counters;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// As in peer.c: slots of each area and bytes of a slot. Outgoing messages lie in the first area, what comes in the second.
+const SLOTS: u64 = 32;
+const STRIDE: usize = 16384;
+const AREA: usize = SLOTS as usize * STRIDE;
+const QKEY: u32 = 0x1111_1111;
+/// The peer's messages are numbered from here.
+const THEIRS: u64 = 1000;
+/// What atomics find first.
+const START: u64 = 0x1000;
+
+/// Options.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    /// Device.
+    pub device: String,
+    /// Where the peer listens.
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Our IP addresses on the card's wire: one, or one of each family.
+    #[arg(long, required = true)]
+    pub ip: Vec<IpAddr>,
+    /// The peer's MAC address.
+    #[arg(long, value_parser = crate::pingpong::mac)]
+    pub peer_mac: [u8; 6],
+    /// Path MTUs.
+    #[arg(long, default_values_t = [1024, 4096])]
+    pub mtu: Vec<usize>,
+    /// Only these operations (transport_operation, see the table).
+    #[arg(long)]
+    pub only: Vec<String>,
+    /// Messages of a case.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=SLOTS))]
+    pub count: u64,
+    /// Seconds without a completion after which a case has failed.
+    #[arg(long, default_value_t = 60)]
+    pub patience: u64,
+    /// Print the table as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Send,
+    SendImm,
+    Write,
+    WriteImm,
+    Read,
+    FetchAdd,
+    CompareSwap,
+}
+
+impl Op {
+    fn name(self) -> &'static str {
+        match self {
+            Op::Send => "send",
+            Op::SendImm => "send_imm",
+            Op::Write => "write",
+            Op::WriteImm => "write_imm",
+            Op::Read => "read",
+            Op::FetchAdd => "fetch_add",
+            Op::CompareSwap => "compare_swap",
+        }
+    }
+    fn is_atomic(self) -> bool {
+        matches!(self, Op::FetchAdd | Op::CompareSwap)
+    }
+    /// The side that is asked completes a receive.
+    fn receives(self) -> bool {
+        matches!(self, Op::Send | Op::SendImm | Op::WriteImm)
+    }
+}
+
+const CASES: [(QpType, Op); 9] = [
+    (QpType::Rc, Op::Send), (QpType::Rc, Op::Write), (QpType::Rc, Op::WriteImm), (QpType::Rc, Op::Read), (QpType::Rc, Op::FetchAdd),
+    (QpType::Rc, Op::CompareSwap), (QpType::Uc, Op::SendImm), (QpType::Uc, Op::WriteImm), (QpType::Ud, Op::SendImm),
+];
+
+/// One line of the table.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Row {
+    /// Transport and operation.
+    pub case: String,
+    /// The card asks.
+    pub card_asks: bool,
+    /// Path MTU.
+    pub mtu: usize,
+    /// 4 or 6.
+    pub ip: u8,
+    /// Messages sent, and those that arrived with the right bytes.
+    pub messages: [u64; 2],
+    /// Frames the card received and sent, by its own counters.
+    pub frames: [u64; 2],
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// A case as both sides play it.
+struct Case {
+    transport: QpType,
+    op: Op,
+    card_asks: bool,
+    mtu: Mtu,
+    ip: IpAddr,
+    count: u64,
+    size: usize,
+}
+
+fn transport(t: QpType) -> &'static str {
+    match t {
+        QpType::Rc => "rc",
+        QpType::Uc => "uc",
+        _ => "ud",
+    }
+}
+
+/// What the peer says of its queue pair.
+struct Remote {
+    qpn: u32,
+    psn: u32,
+    ip: IpAddr,
+    addr: u64,
+    rkey: u32,
+}
+
+fn peer_error(e: impl std::fmt::Display) -> Trouble {
+    Trouble::Peer(e.to_string())
+}
+
+/// The peer's lines.
+struct Lines {
+    stream: BufReader<TcpStream>,
+    /// Nothing more can be heard.
+    broken: bool,
+}
+
+impl Lines {
+    fn say(&mut self, line: &str) -> Result<(), Trouble> {
+        self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).map_err(peer_error)
+    }
+
+    /// The words of the answer behind `word`.
+    fn hear(&mut self, word: &str) -> Result<Vec<String>, Trouble> {
+        let mut line = String::new();
+        let heard = self.stream.read_line(&mut line);
+        self.broken = !matches!(heard, Ok(n) if n > 0);
+        heard.map_err(peer_error)?;
+        match line.trim().split_once(' ') {
+            Some((w, rest)) if w == word => Ok(rest.split(' ').map(str::to_owned).collect()),
+            _ => Err(Trouble::Peer(format!("the peer says `{}`", line.trim()))),
+        }
+    }
+}
+
+fn remote(words: &[String]) -> Option<Remote> {
+    let [qpn, psn, gid, addr, rkey] = words else { return None };
+    let number = |s: &str| u32::from_str_radix(s, 16).ok();
+    let gid = u128::from_str_radix(gid, 16).ok()?;
+    Some(Remote { qpn: number(qpn)?, psn: number(psn)?, ip: Ipv6Addr::from(gid).to_canonical(), addr: u64::from_str_radix(addr, 16).ok()?, rkey: number(rkey)? })
+}
+
+/// The card's side. Fields are dropped in this order.
+struct Bench {
+    cq: CompletionQueue,
+    memory: MemoryRegion,
+    pd: Pd,
+    _eq: ferric_driver::eq::EventQueue,
+    ctx: Context,
+    peer_mac: Mac,
+    patience: Duration,
+}
+
+impl Bench {
+    fn piece(&self, offset: usize, len: usize) -> [LocalSge; 1] {
+        [sge(self.memory.addr() + offset as u64, len as u32, self.memory.lkey())]
+    }
+
+    fn word(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.memory.to_vec(offset, 8).try_into().unwrap_or_default())
+    }
+
+    /// Whether message `n` lies at `offset`.
+    fn holds(&self, offset: usize, n: u64, len: usize) -> bool {
+        self.memory.to_vec(offset, len).iter().enumerate().all(|(i, b)| *b == pattern(n, i))
+    }
+
+    /// The next completion, `None` when none comes in time.
+    fn completion(&mut self, patience: Duration) -> Option<Completion> {
+        let start = self.ctx.device().now();
+        loop {
+            if let Some(c) = self.cq.poll() {
+                return Some(c);
+            }
+            if self.ctx.device().now() - start > patience {
+                return None;
+            }
+            self.cq.relax();
+        }
+    }
+
+    fn prepare(&self, c: &Case) -> Result<QueuePair, Trouble> {
+        for n in 0..c.count {
+            let bytes: Vec<u8> = (0..c.size).map(|i| pattern(n, i)).collect();
+            self.memory.write(n as usize * STRIDE, &bytes);
+        }
+        self.memory.write(AREA, &vec![0xee; AREA]);
+        if c.op.is_atomic() {
+            self.memory.write(AREA, &START.to_le_bytes());
+        }
+        let depth = SLOTS as usize;
+        Ok(self.pd.create_qp(&QpConfig { qp_type: c.transport, max_send: depth, max_recv: depth, ..Default::default() }, &self.cq, &self.cq)?)
+    }
+
+    fn connect(&self, qp: &mut QueuePair, c: &Case, psn: u32, to: &Remote) -> Result<(), Trouble> {
+        let smac = mac_of(c.ip);
+        if c.transport == QpType::Ud {
+            qp.to_init_ud(QKEY)?;
+            qp.to_rtr_ud(c.mtu, &Source { smac, sip: c.ip, vlan: None, udp_sport: 0xc123, flow_label: 0 })?;
+            qp.to_rts_ud(psn)?;
+        } else {
+            qp.to_init(Access::ALL)?;
+            let path = Path { dmac: self.peer_mac, smac, dip: to.ip, sip: c.ip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: c.mtu, dest_qpn: to.qpn, rq_psn: to.psn, min_rnr_timer: 18, max_dest_rd_atomic: 8, path: Some(path) })?;
+            // 1.1 s: an emulated Linux is slow, too.
+            qp.to_rts(&RtsAttr { sq_psn: psn, timeout: 18, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 })?;
+        }
+        for n in 0..c.count {
+            qp.post_recv(&RecvRequest { wr_id: n, sges: &self.piece(AREA + n as usize * STRIDE, STRIDE) })?;
+        }
+        Ok(())
+    }
+
+    fn post(&self, qp: &mut QueuePair, c: &Case, to: &Remote, n: u64) -> Result<(), Trouble> {
+        let at = n as usize * STRIDE;
+        let (target, rkey) = (to.addr + AREA as u64, to.rkey);
+        let imm = n as u32;
+        match c.op {
+            _ if c.transport == QpType::Ud => {
+                let (handle, from) = (AddressHandle::new(self.peer_mac, to.ip), self.piece(at, c.size));
+                qp.post_send_ud(&DatagramRequest {
+                    wr_id: n, payload: Payload::Sges(&from), to: &handle, dest_qpn: to.qpn, qkey: QKEY, imm: Some(imm), signaled: true, solicited: false,
+                })?;
+            }
+            Op::Read => {
+                let sges = self.piece(AREA + at, c.size);
+                qp.post_read(&ReadRequest { wr_id: n, sges: &sges, remote_addr: to.addr + at as u64, rkey, signaled: true, fence: false })?;
+            }
+            Op::FetchAdd | Op::CompareSwap => {
+                let op = if c.op == Op::FetchAdd { AtomicOp::FetchAdd(n + 1) } else { AtomicOp::CompareSwap { compare: START + n, swap: START + n + 1 } };
+                qp.post_atomic(&AtomicRequest { wr_id: n, op, sges: &self.piece(AREA + at, 8), remote_addr: target, rkey, signaled: true, fence: false })?;
+            }
+            _ => {
+                let opcode = match c.op {
+                    Op::Send => WrOpcode::Send,
+                    Op::SendImm => WrOpcode::SendImm,
+                    Op::Write => WrOpcode::Write,
+                    _ => WrOpcode::WriteImm,
+                };
+                let from = self.piece(at, c.size);
+                qp.post_send(&SendRequest {
+                    wr_id: n, opcode, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The card asks: everything posted, everything completed, answers checked.
+    fn ask(&mut self, qp: &mut QueuePair, c: &Case, to: &Remote) -> Result<(), Trouble> {
+        for n in 0..c.count {
+            self.post(qp, c, to, n)?;
+        }
+        let mut before = START;
+        for n in 0..c.count {
+            let done = self.completion(self.patience).ok_or(Trouble::Silent(self.patience))?;
+            if done.status != CqeStatus::Success || done.wr_id != n || done.is_recv {
+                return Err(Trouble::Failed(done));
+            }
+            let at = AREA + n as usize * STRIDE;
+            if c.op == Op::Read && !self.holds(at, THEIRS + n, c.size) {
+                return Err(peer_error(format!("READ {n} brought other bytes")));
+            }
+            if c.op.is_atomic() {
+                if self.word(at) != before {
+                    return Err(peer_error(format!("atomic {n} found {:#x}, must be {before:#x}", self.word(at))));
+                }
+                before += if c.op == Op::FetchAdd { n + 1 } else { 1 };
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer has asked: how many messages are here, whole.
+    fn arrived(&mut self, c: &Case) -> Result<u64, Trouble> {
+        let reliable = c.transport == QpType::Rc;
+        let mut got = 0;
+        match c.op {
+            _ if c.op.receives() => {
+                let head = if c.transport == QpType::Ud { GRH_BYTES } else { 0 };
+                let patience = if reliable { self.patience } else { Duration::from_secs(1) };
+                while got < c.count {
+                    let Some(done) = self.completion(patience) else { break };
+                    let n = done.imm.map_or(got, u64::from);
+                    if done.status != CqeStatus::Success || !done.is_recv {
+                        return Err(Trouble::Failed(done));
+                    }
+                    let slot = if c.op == Op::WriteImm { n } else { done.wr_id };
+                    if n >= c.count || done.byte_len as usize != c.size + head || !self.holds(AREA + slot as usize * STRIDE + head, THEIRS + n, c.size) {
+                        return Err(peer_error(format!("message {n} of {} bytes is not what was sent", done.byte_len)));
+                    }
+                    got += 1;
+                }
+            }
+            Op::Write => got = (0..c.count).filter(|n| self.holds(AREA + *n as usize * STRIDE, THEIRS + n, c.size)).count() as u64,
+            Op::FetchAdd | Op::CompareSwap => {
+                let want = START + if c.op == Op::FetchAdd { c.count * (c.count + 1) / 2 } else { c.count };
+                if self.word(AREA) != want {
+                    return Err(peer_error(format!("the value is {:#x} after all atomics, must be {want:#x}", self.word(AREA))));
+                }
+                got = c.count;
+            }
+            _ => got = c.count,
+        }
+        if reliable && got != c.count {
+            return Err(peer_error(format!("{got} of {} messages are here", c.count)));
+        }
+        Ok(got)
+    }
+
+    /// Plays a case; how many messages arrived.
+    fn play(&mut self, c: &Case, lines: &mut Lines) -> Result<u64, Trouble> {
+        let mut qp = self.prepare(c)?;
+        let psn = 0xff_fff8 ^ qp.qpn() & 7;
+        let gid = match c.ip {
+            IpAddr::V4(a) => a.to_ipv6_mapped(),
+            IpAddr::V6(a) => a,
+        };
+        let (me, family) = (u8::from(!c.card_asks), if c.ip.is_ipv4() { 4 } else { 6 });
+        let mine = format!("{:x} {psn:x} {:032x} {:x} {:x}", qp.qpn(), u128::from(gid), self.memory.addr(), self.memory.rkey());
+        lines.say(&format!("case {} {} {me} {} {family} {} {} {mine}", transport(c.transport), c.op.name(), c.mtu.bytes(), c.count, c.size))?;
+        let to = remote(&lines.hear("ready")?).ok_or_else(|| peer_error("the peer's address cannot be read"))?;
+        self.connect(&mut qp, c, psn, &to)?;
+        if c.card_asks {
+            self.ask(&mut qp, c, &to)?;
+            lines.say(&format!("check {}", c.count))?;
+            let words = lines.hear("ok")?;
+            return words.first().and_then(|w| w.parse().ok()).ok_or_else(|| peer_error("the peer does not say how many messages arrived"));
+        }
+        lines.say("go")?;
+        lines.hear("done")?;
+        self.arrived(c)
+    }
+
+    /// Frames received and sent so far.
+    fn frames(&self) -> Result<[u64; 2], Trouble> {
+        let names = counters::names();
+        let values = self.ctx.counters(0, names.len() as u32)?;
+        let of = |name: &str| counters::index(name).map_or(0, |i| values[i]);
+        Ok([of(RECEIVED), of(SENT)])
+    }
+}
+
+const RECEIVED: &str = "rx.rx_roce";
+const SENT: &str = "egress.tx_frames";
+
+/// Plays the table; one row for each case. `each` hears of it at once.
+pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, Trouble> {
+    let ctx = Context::open(device, Config::default())?;
+    let pd = ctx.alloc_pd()?;
+    let eq = ctx.create_eq(8, 0)?;
+    let cq = ctx.create_cq(4 * SLOTS as usize, &eq)?;
+    let memory = pd.register(vec![0; 2 * AREA].into_boxed_slice(), Access::ALL)?;
+    let patience = Duration::from_secs(o.patience.max(1));
+    let mut bench = Bench { cq, memory, pd, _eq: eq, ctx, peer_mac: Mac(o.peer_mac), patience };
+    let stream = TcpStream::connect(o.connect).map_err(|e| Trouble::Peer(format!("{}: {e}; does the peer run there?", o.connect)))?;
+    stream.set_read_timeout(Some(patience + Duration::from_secs(30))).map_err(peer_error)?;
+    stream.set_nodelay(true).map_err(peer_error)?;
+    let mut lines = Lines { stream: BufReader::new(stream), broken: false };
+    let mut rows = Vec::new();
+    for ip in &o.ip {
+        for bytes in &o.mtu {
+            let mtu = Mtu::from_bytes(*bytes).ok_or_else(|| peer_error("the path MTU is 256, 512, 1024, 2048 or 4096"))?;
+            for (transport_, op) in CASES {
+                let case = format!("{}_{}", transport(transport_), op.name());
+                if !o.only.is_empty() && !o.only.contains(&case) {
+                    continue;
+                }
+                for card_asks in [true, false] {
+                    let size = if transport_ == QpType::Ud { bytes - 5 } else { 3 * bytes + 7 };
+                    let c = Case { transport: transport_, op, card_asks, mtu, ip: *ip, count: o.count, size };
+                    let before = bench.frames()?;
+                    let outcome = bench.play(&c, &mut lines);
+                    let after = bench.frames()?;
+                    let (arrived, mut error) = outcome.map_or_else(|e| (0, Some(e.to_string())), |n| (n, None));
+                    let frames = [after[0] - before[0], after[1] - before[1]];
+                    // What the card did not send or receive did not come through it.
+                    if error.is_none() && (frames[1 - usize::from(!card_asks)] < arrived || frames.iter().sum::<u64>() == 0) {
+                        error = Some(format!("{arrived} messages arrived, but the card counts {frames:?} frames"));
+                    }
+                    let row = Row { case: case.clone(), card_asks, mtu: *bytes, ip: if ip.is_ipv4() { 4 } else { 6 }, messages: [o.count, arrived], frames, error };
+                    each(&row);
+                    rows.push(row);
+                    if lines.broken {
+                        return Ok(rows);
+                    }
+                }
+            }
+        }
+    }
+    lines.say("end")?;
+    Ok(rows)
+}

@@ -1,0 +1,62 @@
+//! Exchanges between stock programs of two Linux machines (tests/captures/peers: perftest, rping with its connection management, UCX, the
+//! ping-pong programs; other MTUs, IPv6, a newer kernel): model and card in the place of each machine.
+use ferric_tests::replay::capture::{packets, write};
+use ferric_tests::replay::card::CardFactory;
+use ferric_tests::replay::endpoint::Factory;
+use ferric_tests::replay::frame::{Frame, Kind};
+use ferric_tests::replay::golden::GoldenFactory;
+use ferric_tests::replay::{replay, Role};
+use std::path::PathBuf;
+
+/// Name and contents of all captures below the folder.
+fn captures() -> Vec<(String, Vec<u8>)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("captures/peers");
+    let folders = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir());
+    let mut files: Vec<PathBuf> = folders.flat_map(|d| std::fs::read_dir(d).unwrap()).map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
+    files.sort();
+    assert!(files.len() >= 35);
+    files.into_iter().map(|p| (p.to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
+}
+
+fn all_pass(factory: &dyn Factory) {
+    let mut failed = Vec::new();
+    for (name, bytes) in captures() {
+        match replay(&bytes, Role::Both, factory) {
+            Ok(o) if o.messages > 0 && o.left_out.is_none() && o.deviations.is_empty() => {}
+            other => failed.push(format!("{name}: {other:?}")),
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn the_golden_model_passes() {
+    all_pass(&GoldenFactory::default());
+}
+
+#[test]
+fn the_card_passes() {
+    all_pass(&CardFactory::default());
+}
+
+/// One bit of one frame in the middle of each capture, the ICRC right: of a response's payload or MSN, of a request's length or opcode.
+#[test]
+fn a_changed_frame_fails() {
+    for (name, bytes) in captures() {
+        let mut all = packets(&bytes).unwrap();
+        let reliable = |p: &[u8]| Frame::decode(p).unwrap().filter(|f| f.bth.opcode() >> 5 == 0);
+        let answers: Vec<usize> = (0..all.len()).filter(|i| reliable(&all[*i].bytes).is_some_and(|f| f.aeth.is_some())).collect();
+        // Of one that acknowledges at the end, so that no later one covers it.
+        let Some(at) = answers.last() else { continue };
+        let mut f = Frame::decode(&all[*at].bytes).unwrap().unwrap();
+        if f.op.kind == Kind::ReadResponse && !f.payload.is_empty() {
+            // The bytes themselves are what the response says: too many of them are wrong in any case.
+            f.payload.extend_from_slice(&[0; 4]);
+        } else if let Some(a) = f.aeth.as_mut() {
+            let msn = a.msn() ^ 2;
+            a.set_msn(msn);
+        }
+        all[*at].bytes = f.encode();
+        assert!(replay(&write(&all).unwrap(), Role::Both, &GoldenFactory::default()).is_err(), "{name}: packet {} changed unnoticed", at + 1);
+    }
+}
