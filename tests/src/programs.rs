@@ -119,7 +119,7 @@ impl Cards {
         let file = File::create(&output).expect("a file");
         let mut command = Command::new(name);
         command.args(args).env("FERRIC_DEVICES", format!("{}@10.0.0.{}", self.sockets[card].display(), card + 1)).env("LD_LIBRARY_PATH", libraries());
-        command.env("FERRIC_LOG", "warn").stdout(file.try_clone().expect("a file")).stderr(file);
+        command.env("FERRIC_LOG", "info").stdout(file.try_clone().expect("a file")).stderr(file);
         let child = command.spawn().unwrap_or_else(|e| panic!("{name}: {e}; ./scripts/setup installs it"));
         Program { child, name: format!("{name} {}", args.join(" ")), output }
     }
@@ -138,6 +138,19 @@ impl Cards {
         let (ok, client) = self.program(1, name, &[&args[..], &["127.0.0.1"]].concat()).end();
         assert!(ok, "client:\n{client}\nserver:\n{}", server.text());
         [server.succeed(), client]
+    }
+
+    /// Runs a server and a client of a program that connects by librdmacm, the server once it listens; what each printed.
+    pub fn connected(&self, server: (&str, &[&str]), client: (&str, &[&str])) -> [String; 2] {
+        let mut one = self.program(0, server.0, server.1);
+        let start = Instant::now();
+        while !one.text().contains("listens at") {
+            assert!(one.is_alive() && start.elapsed() < PATIENCE, "{} does not listen:\n{}", server.0, one.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (ok, printed) = self.program(1, client.0, client.1).end();
+        assert!(ok, "client:\n{printed}\nserver:\n{}", one.text());
+        [one.succeed(), printed]
     }
 
     /// The servers run.

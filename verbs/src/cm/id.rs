@@ -446,6 +446,7 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, _backlog: c_int) -> c
             heard = if heard.is_ok() { heard } else { on };
         }
         lock(&object.inner).listening = Some(service);
+        log::info!("listens at {own}");
         heard
     };
     minus_one("rdma_listen", listen())
