@@ -113,12 +113,17 @@ impl Cards {
         Self { servers, sockets }
     }
 
+    /// `FERRIC_DEVICES` of a card.
+    pub fn devices(&self, card: usize) -> String {
+        format!("{}@10.0.0.{}", self.sockets[card].display(), card + 1)
+    }
+
     /// Starts a program on card `card` (0 or 1), whose address is 10.0.0.1 or 10.0.0.2.
     pub fn program(&self, card: usize, name: &str, args: &[&str]) -> Program {
         let output = scratch().join("output");
         let file = File::create(&output).expect("a file");
         let mut command = Command::new(name);
-        command.args(args).env("FERRIC_DEVICES", format!("{}@10.0.0.{}", self.sockets[card].display(), card + 1)).env("LD_LIBRARY_PATH", libraries());
+        command.args(args).env("FERRIC_DEVICES", self.devices(card)).env("LD_LIBRARY_PATH", libraries());
         command.env("FERRIC_LOG", "info").stdout(file.try_clone().expect("a file")).stderr(file);
         let child = command.spawn().unwrap_or_else(|e| panic!("{name}: {e}; ./scripts/setup installs it"));
         Program { child, name: format!("{name} {}", args.join(" ")), output }

@@ -42,3 +42,26 @@ fn perftest_over_connections() {
         assert!(client.lines().any(|l| l.split_whitespace().take(2).collect::<Vec<_>>().join(" ") == start), "{client}");
     }
 }
+
+/// libfabric wants an interface with the card's address: both processes run in a network namespace that has one.
+#[test]
+fn fi_pingpong_on_verbs() {
+    let spaces = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--net", "--mount", "true"]).output();
+    if !spaces.is_ok_and(|o| o.status.success()) {
+        eprintln!("this machine gives ordinary users no namespaces: fi_pingpong is not run");
+        return;
+    }
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let script = r#"
+        for kind in msg dgram; do
+            FERRIC_DEVICES=$1 fi_pingpong -p verbs -e $kind -I 5 -S 64 & server=$!
+            # Until it listens.
+            until FERRIC_DEVICES=$2 fi_pingpong -p verbs -e $kind -I 5 -S 64 10.0.0.1; do kill -0 $server || exit 1; sleep 0.5; done
+            wait $server || exit 1
+        done"#;
+    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/as-if-installed");
+    let printed = cards.program(0, inside, &["sh", "-c", script, "sh", &cards.devices(0), &cards.devices(1)]).succeed();
+    let results = printed.lines().filter(|l| l.split_whitespace().take(3).collect::<Vec<_>>() == ["64", "5", "=5"]).count();
+    assert_eq!(results, 4, "{printed}");
+}

@@ -1,6 +1,7 @@
 //! Names and addresses, endpoints made in one call, options, the list of cards.
 use super::connect::{ferric_rdma_create_qp, ferric_rdma_destroy_qp};
-use super::id::{address, context_of, ferric_rdma_bind_addr, ferric_rdma_destroy_id, ferric_rdma_resolve_addr, ferric_rdma_resolve_route, sockaddr, IdObject};
+use super::id::{address, context_of, ferric_rdma_destroy_id, sockaddr, IdObject};
+use super::resolve::{ferric_rdma_bind_addr, ferric_rdma_resolve_addr, ferric_rdma_resolve_route};
 use crate::abi::cma::{AddrInfo, CmId};
 use crate::abi::consts::*;
 use crate::abi::objects::{Context, Pd};

@@ -6,6 +6,7 @@ mod addrinfo;
 mod connect;
 mod event;
 mod id;
+mod resolve;
 mod sockets;
 
 use crate::config::{guid_of, mac_of, Config};

@@ -1,0 +1,123 @@
+//! Addresses and routes, and listening: what comes before a connection.
+use super::connect::ferric_rdma_create_qp;
+use super::event::{complete, Cause};
+use super::id::{address, context_of, ephemeral, ferric_rdma_migrate_id, IdObject};
+use super::with_port;
+use crate::abi::cma::CmId;
+use crate::abi::consts::*;
+use crate::config::Config;
+use crate::context::{devices, ContextObject};
+use crate::errors::minus_one;
+use crate::shared::lock;
+use std::ffi::{c_int, c_void};
+use std::net::{IpAddr, SocketAddr};
+use std::ptr::null_mut;
+
+/// Binds an identifier to an own address.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_bind_addr(id: *mut CmId, addr: *mut c_void) -> c_int {
+    // SAFETY: by the caller's promise.
+    minus_one("rdma_bind_addr", unsafe { address(addr).and_then(|a| IdObject::of(id).bind_to(a)) })
+}
+
+/// Finds the card from which an address is reached: the one bound to, or the first of its family.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_void, dst: *mut c_void, _timeout_ms: c_int) -> c_int {
+    // SAFETY: by the caller's promise.
+    let object = unsafe { IdObject::of(id) };
+    let mut resolve = || -> Result<(), c_int> {
+        // SAFETY: by the caller's promise.
+        let to = unsafe { address(dst) }?;
+        if !src.is_null() {
+            // SAFETY: by the caller's promise.
+            object.bind_to(unsafe { address(src) }?)?;
+        }
+        if object.id.verbs.is_null() {
+            let device = devices().iter().find(|d| d.named.ip.is_ipv4() == to.is_ipv4()).ok_or(libc::ENODEV)?;
+            let port = object.own().map_or_else(ephemeral, |a| a.port());
+            object.bind(device)?;
+            object.set_own(SocketAddr::new(device.named.ip, port));
+        }
+        if object.own().is_none_or(|a| a.is_ipv4() != to.is_ipv4()) {
+            return Err(libc::EINVAL);
+        }
+        object.set_peer(to);
+        log::debug!("{to} has MAC address {:02x?}", Config::of_process().mac(to.ip()).0);
+        // SAFETY: as above.
+        unsafe { object.happened(Cause::AddressResolved) }
+    };
+    minus_one("rdma_resolve_addr", resolve())
+}
+
+/// Every address of the card's family is one hop away.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_resolve_route(id: *mut CmId, _timeout_ms: c_int) -> c_int {
+    // SAFETY: by the caller's promise.
+    let object = unsafe { IdObject::of(id) };
+    // SAFETY: as above.
+    minus_one("rdma_resolve_route", if object.peer().is_none() { Err(libc::EINVAL) } else { unsafe { object.happened(Cause::RouteResolved) } })
+}
+
+/// Listens: on its card, or on all.
+#[no_mangle]
+pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, _backlog: c_int) -> c_int {
+    // SAFETY: by the caller's promise.
+    let object = unsafe { IdObject::of(id) };
+    let me = &raw mut *object as usize;
+    let mut listen = || -> Result<(), c_int> {
+        if object.id.ps != RDMA_PS_TCP {
+            return Err(libc::EOPNOTSUPP);
+        }
+        let own = match object.own() {
+            Some(own) => own,
+            None => {
+                object.bind_to(SocketAddr::new(IpAddr::V4(0.into()), 0))?;
+                object.own().ok_or(libc::EINVAL)?
+            }
+        };
+        let service = ferric_driver::cm::ip_service_id(own.port());
+        let mut heard = Err(libc::ENODEV);
+        for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.named.ip == own.ip()) {
+            // SAFETY: contexts of connection management are never closed.
+            let on = context_of(d).and_then(|c| with_port(&unsafe { ContextObject::of(c) }.shared, |port| {
+                if port.listeners.contains_key(&service) {
+                    return Err(libc::EADDRINUSE);
+                }
+                port.listeners.insert(service, me);
+                port.driver.cm.listen(service);
+                Ok(())
+            }));
+            heard = if heard.is_ok() { heard } else { on };
+        }
+        lock(&object.inner).listening = Some(service);
+        log::info!("listens at {own}");
+        heard
+    };
+    minus_one("rdma_listen", listen())
+}
+
+/// The next request of a listening identifier without a channel of the program's.
+#[no_mangle]
+unsafe extern "C" fn ferric_rdma_get_request(listen: *mut CmId, id: *mut *mut CmId) -> c_int {
+    // SAFETY: by the caller's promise.
+    minus_one("rdma_get_request", unsafe {
+        complete(listen).and_then(|()| {
+            let event = (*listen).event;
+            if (*event).event != RDMA_CM_EVENT_CONNECT_REQUEST {
+                return Err(libc::EINVAL);
+            }
+            let new = (*event).id;
+            // Its own channel: its calls wait too. The event goes with it, for what the peer has said.
+            let _ = ferric_rdma_migrate_id(new, null_mut());
+            (*new).event = event;
+            (*listen).event = null_mut();
+            if let Some((pd, mut init)) = lock(&IdObject::of(listen).inner).for_requests {
+                if ferric_rdma_create_qp(new, pd, &mut init) != 0 {
+                    return Err(*libc::__errno_location());
+                }
+            }
+            id.write(new);
+            Ok(())
+        })
+    })
+}
