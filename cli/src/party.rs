@@ -199,6 +199,21 @@ impl Party {
         Ok(self.qp.post_recv(&RecvRequest { wr_id: n, sges: &into })?)
     }
 
+    /// Message `n` from its slot into the same slot of a peer that is this queue pair itself, and looks at what came. A message that is sent
+    /// completes twice.
+    pub fn exchange(&mut self, n: u64, opcode: WrOpcode, own: &Address) -> Result<(), Trouble> {
+        self.fill(n);
+        if opcode == WrOpcode::Send {
+            self.post_receive(n)?;
+            self.post(n, opcode, own)?;
+            self.wait()?;
+        } else {
+            self.post(n, opcode, own)?;
+        }
+        self.wait()?;
+        self.verify(n)
+    }
+
     /// Asks for an event at the next completion.
     pub fn arm(&mut self) {
         self.cq.arm(false);

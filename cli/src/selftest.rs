@@ -77,16 +77,7 @@ fn loopback(ctx: &Context, opcode: WrOpcode) -> Check {
     let address = party.address();
     party.connect(&address)?;
     for n in 0..4 {
-        party.fill(n);
-        if opcode == WrOpcode::Send {
-            party.post_receive(n)?;
-        }
-        party.post(n, opcode, &address)?;
-        party.wait()?;
-        if opcode == WrOpcode::Send {
-            party.wait()?;
-        }
-        party.verify(n)?;
+        party.exchange(n, opcode, &address)?;
     }
     Ok(())
 }

@@ -32,6 +32,9 @@ impl Default for CardConfig {
     }
 }
 
+/// Doorbells on their way at most.
+const POSTED: usize = 16;
+
 /// A posted or non-posted access to the BAR.
 enum Mmio {
     Write32(u32, u32),
@@ -85,6 +88,8 @@ pub struct Card {
     /// Beat of the doorbell burst being written.
     db_beat: usize,
     db_address_done: bool,
+    /// Doorbells written whose answer is still out.
+    db_unanswered: usize,
     csr_address_done: bool,
     csr_data_done: bool,
     read_result: Option<u32>,
@@ -113,7 +118,7 @@ impl Card {
             iommu: Iommu::new(config.seed ^ 0x10),
             rng: Rng::seed_from_u64(config.seed),
             mac_stall_percent: config.mac_stall_percent,
-            mmio: VecDeque::new(), db_beat: 0, db_address_done: false, csr_address_done: false, csr_data_done: false, read_result: None,
+            mmio: VecDeque::new(), db_beat: 0, db_address_done: false, db_unanswered: 0, csr_address_done: false, csr_data_done: false, read_result: None,
             receive: VecDeque::new(), receive_at: 0, transmit: Vec::new(), rx_show: false,
             sent: VecDeque::new(), interrupts: VecDeque::new(), last_activity: 0, index,
         };
@@ -163,7 +168,7 @@ impl Card {
     }
     /// Nothing moves at the boundary and nothing waits there.
     pub fn idle(&self) -> bool {
-        self.mmio.is_empty() && self.receive.is_empty() && self.transmit.is_empty() && self.axi.idle()
+        self.mmio.is_empty() && self.db_unanswered == 0 && self.receive.is_empty() && self.transmit.is_empty() && self.axi.idle()
     }
 
     fn stall(&mut self) -> bool {
@@ -207,14 +212,18 @@ impl Card {
             }
         }
 
-        // BAR accesses, in order, one at a time.
+        // BAR accesses, in order. Doorbells are posted, as PCIe's memory writes are; a register access waits until they are answered.
         for v in [p.csr_aw_valid, p.csr_w_valid, p.csr_ar_valid, p.db_aw_valid, p.db_w_valid] {
             m.set(v, 0);
         }
         for r in [p.csr_b_ready, p.csr_r_ready, p.db_b_ready] {
             m.set(r, 1);
         }
-        match self.mmio.front() {
+        let next = self.mmio.front().filter(|access| match access {
+            Mmio::Doorbell(..) => self.db_unanswered < POSTED,
+            _ => self.db_unanswered == 0,
+        });
+        match next {
             Some(Mmio::Write32(addr, value)) => {
                 m.set(p.csr_aw_valid, !self.csr_address_done as u64);
                 m.set(p.csr_aw_addr, *addr as u64);
@@ -286,6 +295,9 @@ impl Card {
                 self.sent.push_back(std::mem::take(&mut self.transmit));
             }
         }
+        if m.get(p.db_b_valid) == 1 {
+            self.db_unanswered -= 1;
+        }
         match self.mmio.front() {
             Some(Mmio::Write32(..)) => {
                 self.csr_address_done |= both(p.csr_aw_valid, p.csr_aw_ready);
@@ -303,8 +315,8 @@ impl Card {
                     self.mmio.pop_front();
                 }
             }
-            Some(Mmio::Doorbell(addr, _)) => {
-                let addr = *addr;
+            Some(Mmio::Doorbell(addr, bytes)) => {
+                let (addr, beats) = (*addr, (*addr as usize % self.bytes + bytes.len()).div_ceil(self.bytes));
                 if both(p.db_aw_valid, p.db_aw_ready) {
                     self.db_address_done = true;
                     log(Kind::Doorbell, 0, true, addr as u64);
@@ -312,8 +324,9 @@ impl Card {
                 if both(p.db_w_valid, p.db_w_ready) {
                     self.db_beat += 1;
                 }
-                if m.get(p.db_b_valid) == 1 {
+                if self.db_address_done && self.db_beat == beats {
                     (self.db_address_done, self.db_beat) = (false, 0);
+                    self.db_unanswered += 1;
                     self.mmio.pop_front();
                 }
             }

@@ -16,17 +16,7 @@ use std::time::{Duration, Instant};
 fn exchange(socket: &Path, opcode: WrOpcode) -> Result<(), Trouble> {
     let (mut party, address) = selfish(open(socket))?;
     for n in 0..2 {
-        // Sender and receiver share the slots: message n goes from slot n to slot n.
-        party.fill(n);
-        if opcode == WrOpcode::Send {
-            party.post_receive(n)?;
-        }
-        party.post(n, opcode, &address)?;
-        party.wait()?;
-        if opcode == WrOpcode::Send {
-            party.wait()?;
-        }
-        party.verify(n)?;
+        party.exchange(n, opcode, &address)?;
     }
     Ok(())
 }

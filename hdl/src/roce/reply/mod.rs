@@ -1,6 +1,7 @@
 //! The responder's way back to the wire: acknowledges, READ responses, atomic results, in the order of each queue pair. See README.md.
 
 mod atomic;
+mod ring;
 mod seat;
 mod turn;
 
@@ -14,7 +15,8 @@ use crate::stream::{MsgFifo, MsgSlice};
 use atomic::Atomics;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
-use seat::{Item, Outcome, Seat};
+use ring::Ring;
+use seat::{Addressee, Item, Job, Seat};
 use turn::Turn;
 
 /// Events on `stat`.
@@ -36,21 +38,6 @@ pub enum State {
     Start,
     /// The queue pair's READ or atomic has failed.
     Fail,
-}
-
-/// Why.
-#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
-pub enum Job {
-    /// A reply came from completion.
-    Ack,
-    /// A packet left.
-    Left,
-    /// A turn ended.
-    Ended,
-    /// An atomic was executed.
-    Executed,
-    /// The next in the list has its turn.
-    Turn,
 }
 
 /// Replies. `LQ`: log2 of the number of queue pairs, `LR` = `LQ` + 5: 32 READs and atomics each.
@@ -87,8 +74,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     seats: Ram<Seat, LQ>,
     /// Something of the queue pair is in the ring, on its way out or wrong, or it is in the list: its acknowledges have to wait.
     occupied: RamAsync<Bits<1>, LQ>,
-    items: Ram<Item, LR>,
-    outcomes: Ram<Outcome, LR>,
+    ring: Ring<LQ, LR>,
     state: DFF<State>,
     job: DFF<Job>,
     id: DFF<Bits<24>>,
@@ -117,12 +103,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     ack_qpn: Signal<Local, Bits<24>>,
     loaded: Signal<Local, Seat>,
     seat_index: Signal<Local, Bits<LQ>>,
-    base: Signal<Local, Bits<LR>>,
-    tail: Signal<Local, Bits<5>>,
     count: Signal<Local, Bits<6>>,
-    count5: Signal<Local, Bits<5>>,
     used: Signal<Local, Bits<6>>,
-    outcome_at: Signal<Local, Bits<5>>,
     pending: Signal<Local, Bit>,
     quiet: Signal<Local, Bit>,
     absent: Signal<Local, Bit>,
@@ -134,14 +116,15 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     leave: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
-    done_slot: Signal<Local, Bits<5>>,
+    asker: Signal<Local, Addressee>,
+    kept: Signal<Local, Addressee>,
 }
 
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed);
-        clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, items, outcomes);
+        clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, ring);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -236,34 +219,17 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.full.next = self.count.val().get_bit(5) | (self.acks.m.data.val().again & self.count.val().get_bit(4));
 
         // Ring and results
-        self.base.next = bit_cast::<LR, LQ>(self.seat_index.val()) << 5;
-        self.count5.next = self.count.val().get_bits::<5>(0);
-        self.tail.next = self.seat.q.val().head + self.count5.val();
-        self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.q.val().head);
-        self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
-        self.items.write_en.next = false;
-        self.items.write_data.next.atomic = self.atomic.val();
-        self.items.write_data.next.slot = self.seat.q.val().slot;
-        if self.state.q.val() == State::Seen {
-            self.items.write_data.next.slot = self.look.q.val();
-        }
-        self.items.write_data.next.psn = self.acks.m.data.val().psn;
-        self.items.write_data.next.msn = self.acks.m.data.val().msn;
-        self.items.write_data.next.va = self.acks.m.data.val().va;
-        self.items.write_data.next.key = self.acks.m.data.val().key;
-        self.items.write_data.next.len = self.acks.m.data.val().len;
-        self.done_slot.next = self.atomics.m_done.data.val().slot;
-        self.outcome_at.next = self.look.q.val();
+        self.ring.place.next = self.seat_index.val();
+        self.ring.seat.next = self.seat.q.val();
+        self.ring.ack.next = self.acks.m.data.val();
+        self.ring.slot.next = self.look.q.val();
+        self.ring.found.next = self.state.q.val() == State::Seen;
         if self.job.q.val() == Job::Turn {
-            self.outcome_at.next = self.item.q.val().slot;
+            self.ring.slot.next = self.item.q.val().slot;
         }
-        self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.outcome_at.val());
-        self.outcomes.write_en.next = false;
-        self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.q.val().slot);
-        self.outcomes.write_data.next.psn = self.acks.m.data.val().psn;
-        self.outcomes.write_data.next.running = true;
-        self.outcomes.write_data.next.failed = false;
-        self.outcomes.write_data.next.value = bits::<64>(0);
+        self.ring.started.next = false;
+        self.ring.done.next = self.atomics.m_done.data.val();
+        self.ring.ended.next = false;
 
         // To the parts
         self.acks.m.ready.next = false;
@@ -274,35 +240,11 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.list.s.valid.next = false;
         self.turn.take.next = false;
         self.turn.start.next = false;
-        self.turn.job.next.qpn = self.id.q.val();
-        self.turn.job.next.epoch = self.seat.q.val().epoch;
-        self.turn.job.next.function = self.seat.q.val().function;
-        self.turn.job.next.pd = self.seat.q.val().pd;
-        self.turn.job.next.dest_qpn = self.seat.q.val().dest_qpn;
-        self.turn.job.next.pmtu = self.seat.q.val().pmtu;
-        self.turn.job.next.ipv6 = self.seat.q.val().ipv6;
-        self.turn.job.next.vlan = self.seat.q.val().vlan;
-        self.turn.job.next.kind = bits::<2>(0);
-        self.turn.job.next.psn = self.seat.q.val().ack_psn;
-        self.turn.job.next.msn = self.seat.q.val().ack_msn;
-        self.turn.job.next.syndrome = self.seat.q.val().ack_syndrome;
-        self.turn.job.next.va = self.item.q.val().va;
-        self.turn.job.next.key = self.item.q.val().key;
-        self.turn.job.next.len = self.item.q.val().len;
-        self.turn.job.next.off = bits::<32>(0);
-        self.turn.job.next.psn_off = bits::<24>(0);
-        self.turn.job.next.value = self.outcomes.read_data.val().value;
-        if self.state.q.val() == State::Start {
-            self.turn.job.next.kind = bits::<2>(1);
-            self.turn.job.next.psn = self.item.q.val().psn;
-            self.turn.job.next.msn = self.item.q.val().msn;
-            self.turn.job.next.syndrome = bits::<8>(31);
-            self.turn.job.next.off = self.seat.q.val().off;
-            self.turn.job.next.psn_off = self.seat.q.val().psn_off;
-            if self.item.q.val().atomic {
-                self.turn.job.next.kind = bits::<2>(2);
-            }
-        }
+        self.turn.qpn.next = self.id.q.val();
+        self.turn.seat.next = self.seat.q.val();
+        self.turn.answer.next = self.state.q.val() == State::Start;
+        self.turn.item.next = self.item.q.val();
+        self.turn.value.next = self.ring.outcome.val().value;
         self.atomics.s_op.valid.next = false;
         self.atomics.s_op.data.next.qpn = self.id.q.val();
         self.atomics.s_op.data.next.epoch = self.acks.m.data.val().epoch;
@@ -320,16 +262,23 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         // `CqeStatus` Fatal: the memory failed.
         self.error.s.data.next.cause = bits::<8>(19);
         // An acknowledge goes straight on, or as the seat keeps it.
+        self.asker.next.function = self.acks.m.data.val().function;
+        self.asker.next.pd = self.acks.m.data.val().pd;
+        self.asker.next.dest_qpn = self.acks.m.data.val().dest_qpn;
+        self.asker.next.pmtu = self.acks.m.data.val().pmtu;
+        self.asker.next.ipv6 = self.acks.m.data.val().ipv6;
+        self.asker.next.vlan = self.acks.m.data.val().vlan;
+        self.kept.next = self.seat.q.val().to;
         self.out.s.valid.next = false;
         self.out.s.data.next = self.acks.m.data.val();
         if (self.job.q.val() == Job::Turn) & (self.state.q.val() == State::Act) {
             self.out.s.data.next.qpn = self.id.q.val();
-            self.out.s.data.next.dest_qpn = self.seat.q.val().dest_qpn;
+            self.out.s.data.next.dest_qpn = self.kept.val().dest_qpn;
             self.out.s.data.next.psn = self.seat.q.val().ack_psn;
             self.out.s.data.next.msn = self.seat.q.val().ack_msn;
             self.out.s.data.next.syndrome = self.seat.q.val().ack_syndrome;
-            self.out.s.data.next.ipv6 = self.seat.q.val().ipv6;
-            self.out.s.data.next.vlan = self.seat.q.val().vlan;
+            self.out.s.data.next.ipv6 = self.kept.val().ipv6;
+            self.out.s.data.next.vlan = self.kept.val().vlan;
         }
 
         // Defaults of what the states decide.
@@ -377,12 +326,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             State::Act => {
                 match self.job.q.val() {
                     Job::Ack => {
-                        self.seat.d.next.function = self.acks.m.data.val().function;
-                        self.seat.d.next.pd = self.acks.m.data.val().pd;
-                        self.seat.d.next.dest_qpn = self.acks.m.data.val().dest_qpn;
-                        self.seat.d.next.pmtu = self.acks.m.data.val().pmtu;
-                        self.seat.d.next.ipv6 = self.acks.m.data.val().ipv6;
-                        self.seat.d.next.vlan = self.acks.m.data.val().vlan;
+                        self.seat.d.next.to = self.asker.val();
                         if self.seat.q.val().dead {
                             self.finish.next = true;
                         } else if self.kind.val() == 0 {
@@ -414,7 +358,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                             if self.atomic.val() {
                                 self.events.d.next = bits::<5>(2);
                                 self.atomics.s_op.valid.next = true;
-                                self.outcomes.write_en.next = true;
+                                self.ring.started.next = true;
                                 self.seat.d.next.slot = self.seat.q.val().slot + 1;
                                 if !self.used.val().get_bit(5) {
                                     self.seat.d.next.used = self.seat.q.val().used + 1;
@@ -456,13 +400,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     }
                     Job::Executed => {
                         // The turn that waits for it.
-                        self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.done_slot.val());
-                        self.outcomes.write_data.next.psn = self.atomics.m_done.data.val().psn;
-                        self.outcomes.write_data.next.running = false;
-                        self.outcomes.write_data.next.failed = self.atomics.m_done.data.val().err;
-                        self.outcomes.write_data.next.value = self.atomics.m_done.data.val().value;
                         if self.list.s.ready.val() {
-                            self.outcomes.write_en.next = self.atomics.m_done.data.val().epoch == self.seat.q.val().epoch;
+                            self.ring.ended.next = self.atomics.m_done.data.val().epoch == self.seat.q.val().epoch;
                             self.enlist.next = self.pending.val();
                             self.finish.next = true;
                         }
@@ -501,7 +440,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 self.look.d.next = self.look.q.val() - 1;
                 self.to_look.d.next = self.to_look.q.val() - 1;
                 self.state.d.next = State::Look;
-                if self.outcomes.read_data.val().psn == self.acks.m.data.val().psn {
+                if self.ring.outcome.val().psn == self.acks.m.data.val().psn {
                     self.state.d.next = State::Seen;
                     self.look.d.next = self.look.q.val();
                     if self.list.s.ready.val() {
@@ -512,19 +451,19 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 }
             }
             State::Item => {
-                self.item.d.next = self.items.read_data.val();
+                self.item.d.next = self.ring.item.val();
                 self.state.d.next = State::Value;
             }
             State::Value => {
                 self.state.d.next = State::Start;
             }
             State::Start => {
-                if !self.item.q.val().atomic | (!self.outcomes.read_data.val().running & !self.outcomes.read_data.val().failed) {
+                if !self.item.q.val().atomic | (!self.ring.outcome.val().running & !self.ring.outcome.val().failed) {
                     self.turn.start.next = true;
                     self.seat.d.next.busy = true;
                     self.seat.d.next.marks = self.seat.q.val().marks + 1;
                     self.finish.next = true;
-                } else if self.outcomes.read_data.val().running {
+                } else if self.ring.outcome.val().running {
                     // Comes into the list again when it has been executed.
                     self.finish.next = true;
                 } else {
@@ -555,8 +494,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             }
         }
 
+        self.ring.push.next = self.push.val();
         if self.push.val() {
-            self.items.write_en.next = true;
             self.seat.d.next.count = self.seat.q.val().count + 1;
             self.seat.d.next.ack_msn = self.acks.m.data.val().msn;
             self.enlist.next = true;

@@ -1,6 +1,17 @@
 //! What the replies keep per queue pair.
 use rust_hdl::prelude::*;
 
+/// Where a queue pair's replies go, and on whose behalf.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Addressee {
+    pub function: Bits<12>,
+    pub pd: Bits<24>,
+    pub dest_qpn: Bits<24>,
+    pub pmtu: Bits<3>,
+    pub ipv6: Bit,
+    pub vlan: Bit,
+}
+
 /// What is known of a queue pair. `epoch`: the life that the rest belongs to. `head`, `count`: its READs and atomics in the ring; `off`,
 /// `psn_off`: bytes and packets already sent of the first. `slot`, `used`: next place for an atomic's result, and how many hold one.
 /// `marks`: packets with `notify` on their way out. `listed`: in the list of those with something to send; `busy`: having its turn.
@@ -8,12 +19,7 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Seat {
     pub epoch: Bits<8>,
-    pub function: Bits<12>,
-    pub pd: Bits<24>,
-    pub dest_qpn: Bits<24>,
-    pub pmtu: Bits<3>,
-    pub ipv6: Bit,
-    pub vlan: Bit,
+    pub to: Addressee,
     pub head: Bits<5>,
     pub count: Bits<6>,
     pub off: Bits<32>,
@@ -49,4 +55,19 @@ pub struct Outcome {
     pub running: Bit,
     pub failed: Bit,
     pub value: Bits<64>,
+}
+
+/// What brings a queue pair's seat to hand.
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+pub enum Job {
+    /// A reply came from completion.
+    Ack,
+    /// A packet left.
+    Left,
+    /// A turn ended.
+    Ended,
+    /// An atomic was executed.
+    Executed,
+    /// The next in the list has its turn.
+    Turn,
 }

@@ -1,4 +1,5 @@
 //! One turn of a queue pair: up to 16 packets of a READ response, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
+use super::seat::{Addressee, Item, Seat};
 use crate::bus::MsgSrc;
 use crate::msg::TxOp;
 use crate::prim::sum::Sum;
@@ -10,12 +11,7 @@ use rust_hdl::prelude::*;
 pub struct TurnJob {
     pub qpn: Bits<24>,
     pub epoch: Bits<8>,
-    pub function: Bits<12>,
-    pub pd: Bits<24>,
-    pub dest_qpn: Bits<24>,
-    pub pmtu: Bits<3>,
-    pub ipv6: Bit,
-    pub vlan: Bit,
+    pub to: Addressee,
     pub kind: Bits<2>,
     pub psn: Bits<24>,
     pub msn: Bits<24>,
@@ -44,8 +40,13 @@ enum State {
 pub struct Turn {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
+    /// Begins the turn of queue pair `qpn`: with `answer` of `item`, an atomic's result being `value`, else of the acknowledge in `seat`.
     pub start: Signal<In, Bit>,
-    pub job: Signal<In, TurnJob>,
+    pub qpn: Signal<In, Bits<24>>,
+    pub seat: Signal<In, Seat>,
+    pub answer: Signal<In, Bit>,
+    pub item: Signal<In, Item>,
+    pub value: Signal<In, Bits<64>>,
     /// Nothing under way and no outcome left to take.
     pub idle: Signal<Out, Bit>,
     /// The outcome: the job, with `off` and `psn_off` behind this turn, and whether it was the last.
@@ -64,6 +65,8 @@ pub struct Turn {
     pay: DFF<Bits<13>>,
     count: DFF<Bits<4>>,
     place: Sum<64>,
+    job: Signal<Local, TurnJob>,
+    to: Signal<Local, Addressee>,
     mtu: Signal<Local, Bits<13>>,
     wide_mtu: Signal<Local, Bits<32>>,
     ends: Signal<Local, Bit>,
@@ -79,8 +82,33 @@ impl Logic for Turn {
         self.done.next = self.state.q.val() == State::Done;
         self.after.next = self.now.q.val();
         self.all.next = self.last.q.val();
+        self.job.next.qpn = self.qpn.val();
+        self.job.next.epoch = self.seat.val().epoch;
+        self.job.next.to = self.seat.val().to;
+        self.job.next.kind = bits::<2>(0);
+        self.job.next.psn = self.seat.val().ack_psn;
+        self.job.next.msn = self.seat.val().ack_msn;
+        self.job.next.syndrome = self.seat.val().ack_syndrome;
+        self.job.next.va = self.item.val().va;
+        self.job.next.key = self.item.val().key;
+        self.job.next.len = self.item.val().len;
+        self.job.next.off = bits::<32>(0);
+        self.job.next.psn_off = bits::<24>(0);
+        self.job.next.value = self.value.val();
+        if self.answer.val() {
+            self.job.next.kind = bits::<2>(1);
+            self.job.next.psn = self.item.val().psn;
+            self.job.next.msn = self.item.val().msn;
+            self.job.next.syndrome = bits::<8>(31);
+            self.job.next.off = self.seat.val().off;
+            self.job.next.psn_off = self.seat.val().psn_off;
+            if self.item.val().atomic {
+                self.job.next.kind = bits::<2>(2);
+            }
+        }
+        self.to.next = self.now.q.val().to;
         self.mtu.next = bits::<13>(4096);
-        match self.now.q.val().pmtu.index() {
+        match self.to.val().pmtu.index() {
             1 => self.mtu.next = bits::<13>(256),
             2 => self.mtu.next = bits::<13>(512),
             3 => self.mtu.next = bits::<13>(1024),
@@ -101,11 +129,11 @@ impl Logic for Turn {
         self.m_op.valid.next = self.state.q.val() == State::Send;
         self.m_op.data.next.qpn = self.now.q.val().qpn;
         self.m_op.data.next.epoch = self.now.q.val().epoch;
-        self.m_op.data.next.function = self.now.q.val().function;
-        self.m_op.data.next.pd = self.now.q.val().pd;
+        self.m_op.data.next.function = self.to.val().function;
+        self.m_op.data.next.pd = self.to.val().pd;
         self.m_op.data.next.qp_type = bits::<3>(0);
-        self.m_op.data.next.ipv6 = self.now.q.val().ipv6;
-        self.m_op.data.next.vlan = self.now.q.val().vlan;
+        self.m_op.data.next.ipv6 = self.to.val().ipv6;
+        self.m_op.data.next.vlan = self.to.val().vlan;
         // IBTA table 38: First 0x0d, Middle 0x0e, Last 0x0f, Only 0x10; acknowledge 0x11, of an atomic 0x12.
         self.m_op.data.next.opcode = bits::<8>(0x0e);
         if self.first.q.val() & self.last.q.val() {
@@ -121,7 +149,7 @@ impl Logic for Turn {
         if self.now.q.val().kind == 2 {
             self.m_op.data.next.opcode = bits::<8>(0x12);
         }
-        self.m_op.data.next.dest_qpn = self.now.q.val().dest_qpn;
+        self.m_op.data.next.dest_qpn = self.to.val().dest_qpn;
         self.m_op.data.next.psn = self.psn.q.val();
         self.m_op.data.next.ack_req = false;
         self.m_op.data.next.solicited = false;

@@ -9,22 +9,26 @@ use rust_hdl::prelude::*;
 
 mod fetch;
 mod intake;
+mod oldest;
 mod reads;
 mod report;
 mod rnr;
 mod scatter;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
 
 use fetch::Fetch;
 use intake::Intake;
+use oldest::Oldest;
 use reads::Reads;
 use report::Reports;
 use rnr::RnrTicks;
 use scatter::{Answer, Scatter};
+use window::Window;
 
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &[
@@ -90,6 +94,8 @@ pub struct RequesterRx {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<13>>,
     intake: Intake,
+    window: Window,
+    oldest: Oldest,
     fetch: Fetch,
     reads: Reads,
     scatter: Scatter,
@@ -103,31 +109,11 @@ pub struct RequesterRx {
     dirty: DFF<Bit>,
     /// `una_psn` moved.
     progress: DFF<Bit>,
-    live: DFF<Bit>,
-    dead: DFF<Bit>,
-    reliable: DFF<Bit>,
-    /// READs or atomics are outstanding.
-    asked: DFF<Bit>,
-    /// A READ or atomic may go, and whoever is fenced; they follow the line a cycle later.
-    may_ask: DFF<Bit>,
-    inside: DFF<Bit>,
-    old: DFF<Bit>,
-    /// Packets are in flight: before the event, and after it (`behind`: acknowledged beyond what was sent again; `near`: less
-    /// than 256). The latter follow the line a cycle later.
-    moving: DFF<Bit>,
-    flying: DFF<Bit>,
-    behind: DFF<Bit>,
-    near: DFF<Bit>,
-    at_una: DFF<Bit>,
     pending: DFF<Bit>,
-    earlier: DFF<Bit>,
     /// The release was offered and not taken at once.
     offered: DFF<Bit>,
     /// An RNR NAK is being handled: park.
     park: DFF<Bit>,
-    entry: DFF<TrackEntry>,
-    offset: DFF<Bits<24>>,
-    ticks: DFF<Bits<32>>,
     status: DFF<Bits<8>>,
     /// The oldest request gets a CQE with `status`.
     blame: DFF<Bit>,
@@ -135,36 +121,14 @@ pub struct RequesterRx {
     give: Signal<Local, Bit>,
     /// The line has gone back, or there is none.
     leave: Signal<Local, Bit>,
-    from_una: Signal<Local, Bits<24>>,
-    span: Signal<Local, Bits<24>>,
-    index_off: Signal<Local, Bits<16>>,
-    index_span: Signal<Local, Bits<16>>,
-    before: Signal<Local, Bits<16>>,
-    flight: Signal<Local, Bits<24>>,
-    tracked: Signal<Local, Bits<16>>,
-    room: Signal<Local, Bit>,
     acked: Signal<Local, Bit>,
-    wanted: Signal<Local, Bit>,
-    passed: Signal<Local, Bit>,
-    gap: Signal<Local, Bits<24>>,
-    oldest: Signal<Local, TrackEntry>,
     /// The event acknowledges or names packets in flight.
     counts: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
-    /// A local failure stands behind the request that is being retired; nothing is left there; what is there is not acknowledged.
-    fails_next: Signal<Local, Bit>,
-    empties: Signal<Local, Bit>,
-    stops: Signal<Local, Bit>,
-    /// The acknowledge does not reach the end of the request behind the one at hand: now, and of the one in `entry`.
-    ends: Signal<Local, Bit>,
-    short: DFF<Bit>,
-    next_gap: Signal<Local, Bits<24>>,
     restarts: Signal<Local, Bit>,
     resumes: Signal<Local, Bit>,
     early: Signal<Local, Bit>,
     seen: Signal<Local, ReqCtx>,
-    exponent: Signal<Local, Bits<5>>,
-    bytes: Signal<Local, Bits<32>>,
     after: Signal<Local, Bits<8>>,
     /// The event came as an acknowledge; as an answer to a READ or an atomic.
     frame: Signal<Local, Bit>,
@@ -172,7 +136,6 @@ pub struct RequesterRx {
     /// Not completed, though acknowledged.
     lag: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
-    follower: Signal<Local, Bits<16>>,
     undone: Signal<Local, Bits<16>>,
     wish: Signal<Local, TrackRead>,
 }
@@ -181,10 +144,9 @@ impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, ev, line, client, missing, dirty, progress, live, dead, reliable, asked, may_ask, inside, old, moving, flying, behind, near, at_una, pending, earlier, park,
-            offered, entry, offset, ticks, status, blame, stats, short
+            self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats
         );
-        clock!(self, clock, intake, fetch, reads, scatter, reports, errors);
+        clock!(self, clock, intake, window, oldest, fetch, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
         self.errors.reset.next = self.reset.val();
@@ -230,24 +192,22 @@ impl Logic for RequesterRx {
         self.answer.next = (self.ev.q.val().kind == 10) | (self.ev.q.val().kind == 11);
         self.lag.next = !(self.line.q.val().done_index == self.line.q.val().una_index);
 
-        // Distances, all modulo their width.
         self.seen.next = self.fetch.line.val();
-        self.from_una.next = self.fetch.ev.val().psn - self.seen.val().una_psn;
-        self.span.next = self.seen.val().max_psn - self.seen.val().una_psn;
-        self.index_off.next = self.fetch.ev.val().index - self.seen.val().una_index;
-        self.index_span.next = self.seen.val().sent_index - self.seen.val().una_index;
-        self.before.next = self.fetch.ev.val().index - self.seen.val().error_index;
-        self.flight.next = self.line.q.val().next_psn - self.line.q.val().una_psn;
-        self.tracked.next = self.line.q.val().sent_index - self.line.q.val().done_index;
-        self.follower.next = self.line.q.val().una_index + 1;
+        self.window.ev.next = self.fetch.ev.val();
+        self.window.seen.next = self.seen.val();
+        self.window.missing.next = self.fetch.missing.val();
+        self.window.line.next = self.line.q.val();
+        self.oldest.take.next = self.state.q.val() == State::Entry;
+        self.oldest.data.next = self.s_track.data.val();
+        self.oldest.line.next = self.line.q.val();
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
         // ACK and NAK belong to RC, departures to the others.
-        self.counts.next = self.live.q.val()
-            & self.inside.q.val()
+        self.counts.next = self.window.live.val()
+            & self.window.inside.val()
             & (self.frame.val() | self.answer.val() | (self.ev.q.val().kind == 4))
-            & (self.reliable.q.val() == !(self.ev.q.val().kind == 4));
+            & (self.window.reliable.val() == !(self.ev.q.val().kind == 4));
         self.m_track.valid.next = ((self.state.q.val() == State::Oldest)
-            | ((self.state.q.val() == State::Decide) & self.counts.val() & !self.answer.val() & !self.asked.q.val()))
+            | ((self.state.q.val() == State::Decide) & self.counts.val() & !self.answer.val() & !self.window.asked.val()))
             & !self.pending.q.val()
             & !self.nothing.val();
         self.wish.next.qpn = self.ev.q.val().qpn;
@@ -271,70 +231,20 @@ impl Logic for RequesterRx {
         self.reads.m_answer.ready.next = true;
         self.scatter.s_answer.valid.next = self.reads.m_answer.valid.val();
         self.scatter.s_answer.data.next = self.reads.m_answer.data.val();
-        // Half of the window and half of the tracker.
-        self.flying.d.next = self.flight.val().any();
-        self.behind.d.next = self.flight.val().get_bit(23);
-        self.near.d.next = !self.flight.val().get_bits::<16>(8).any();
-        self.room.next = self.near.q.val() & !self.tracked.val().get_bits::<10>(6).any();
         self.acked.next = (self.ev.q.val().kind == 0) | (self.ev.q.val().kind == 4);
-        self.oldest.next = self.entry.q.val();
-        if self.state.q.val() == State::Entry {
-            self.oldest.next = self.s_track.data.val();
-        }
-        self.may_ask.d.next = (self.line.q.val().rd_out < self.line.q.val().max_rd_atomic) | !self.line.q.val().rd_out.any();
-        if self.line.q.val().fenced {
-            self.may_ask.d.next = !self.line.q.val().rd_out.any();
-        }
-        self.wanted.next = self.oldest.val().signaled;
-        // Judged as it comes: while it waits the outcome does.
-        self.gap.next = self.line.q.val().una_psn - self.s_track.data.val().last_psn;
-        self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
         self.retire.next = false;
-        self.fails_next.next =
-            self.line.q.val().error_pending & (self.follower.val() == self.line.q.val().error_index);
-        self.empties.next = (self.follower.val() == self.line.q.val().sent_index) & !self.fails_next.val();
-        self.next_gap.next = self.line.q.val().una_psn - self.s_track.data.val().next_psn;
-        self.ends.next = self.short.q.val();
-        if self.state.q.val() == State::Entry {
-            self.ends.next = !self.next_gap.val().any() | self.next_gap.val().get_bit(23);
-        }
-        self.short.d.next = self.ends.val();
-        self.stops.next = self.ends.val() & !self.fails_next.val();
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
-        self.resumes.next = self.line.q.val().parked & self.room.val() & self.may_ask.q.val();
+        self.resumes.next = self.line.q.val().parked & self.window.room.val() & self.window.may_ask.val();
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.q.val() == State::Settle)
             & (self.line.q.val().rnr_wait
-                | (!self.behind.q.val()
+                | (!self.window.behind.val()
                     & !self.resumes.val()
-                    & (!self.restarts.val() | (self.flying.q.val() & !self.reports.timer_busy.val()))));
+                    & (!self.restarts.val() | (self.window.flying.val() & !self.reports.timer_busy.val()))));
         self.fetch.give.next = self.give.val() | self.early.val();
         self.leave.next = (self.state.q.val() == State::Idle) | (self.fetch.give.val() & self.fetch.given.val());
         self.after.next = self.line.q.val().epoch + 1;
-        self.exponent.next = self.seen.val().timeout;
-        if self.seen.val().timeout > 28 {
-            self.exponent.next = bits::<5>(28);
-        }
-        // Bytes of the oldest request that are acknowledged: packets times the path MTU.
-        self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 12;
-        match self.line.q.val().pmtu.index() {
-            1 => {
-                self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 8;
-            }
-            2 => {
-                self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 9;
-            }
-            3 => {
-                self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 10;
-            }
-            4 => {
-                self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 11;
-            }
-            _ => {
-                self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 12;
-            }
-        }
         self.errors.s.valid.next = false;
         self.errors.s.data.next.qpn = self.ev.q.val().qpn;
         self.errors.s.data.next.epoch = self.line.q.val().epoch;
@@ -342,7 +252,7 @@ impl Logic for RequesterRx {
         self.errors.s.data.next.cause = self.status.q.val();
         self.reports.line.next = self.line.q.val();
         self.reports.ev.next = self.ev.q.val();
-        self.reports.entry.next = self.oldest.val();
+        self.reports.entry.next = self.oldest.entry.val();
         if self.state.q.val() == State::Reads {
             self.reports.entry.next = self.reads.entry.val();
         }
@@ -350,7 +260,7 @@ impl Logic for RequesterRx {
         self.undone.next = self.line.q.val().done_index + 1;
         self.reports.follower.next = self.undone.val();
         self.reports.after.next = self.after.val();
-        self.reports.ticks.next = self.ticks.q.val();
+        self.reports.ticks.next = self.window.ticks.val();
         self.reports.put_cmd.next = false;
         self.reports.cmd_op.next = bits::<2>(2);
         self.reports.put_cqe.next = false;
@@ -365,11 +275,11 @@ impl Logic for RequesterRx {
                 self.status.d.next = self.ev.q.val().status;
                 self.state.d.next = State::Release;
                 if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
-                    if !self.dead.q.val() {
+                    if !self.window.dead.val() {
                         self.blame.d.next = false;
                         self.state.d.next = State::Fatal;
                     }
-                } else if !self.live.q.val() {
+                } else if !self.window.live.val() {
                     if self.missing.q.val() {
                         self.state.d.next = State::Idle;
                     }
@@ -381,23 +291,23 @@ impl Logic for RequesterRx {
                     match self.ev.q.val().kind.index() {
                         5 => {
                             self.state.d.next = State::Oldest;
-                            if self.asked.q.val() {
+                            if self.window.asked.val() {
                                 self.reads.start.next = true;
                                 self.state.d.next = State::Reads;
                             }
                         }
                         6 => {
-                            if self.inside.q.val() {
+                            if self.window.inside.val() {
                                 self.stats.d.next = bits::<13>(256);
                                 self.dirty.d.next = true;
-                                if self.earlier.q.val() {
+                                if self.window.earlier.val() {
                                     self.line.d.next.error_pending = true;
                                     self.line.d.next.error_index = self.ev.q.val().index;
                                     self.line.d.next.error_status = self.ev.q.val().status;
                                     self.pending.d.next = self.ev.q.val().index == self.line.q.val().una_index;
                                 }
                                 self.state.d.next = State::Oldest;
-                                if self.asked.q.val() {
+                                if self.window.asked.val() {
                                     self.reads.start.next = true;
                                     self.state.d.next = State::Reads;
                                 }
@@ -408,7 +318,7 @@ impl Logic for RequesterRx {
                                 self.dirty.d.next = true;
                                 self.line.d.next.read_gap = false;
                                 self.line.d.next.timer_on = false;
-                                if self.moving.q.val() {
+                                if self.window.moving.val() {
                                     self.stats.d.next = bits::<13>(2);
                                     self.line.d.next.retries_left = self.line.q.val().retries_left - 1;
                                     self.state.d.next = State::Distance;
@@ -427,13 +337,13 @@ impl Logic for RequesterRx {
                             }
                         }
                         12 => {
-                            if self.asked.q.val() {
+                            if self.window.asked.val() {
                                 self.reads.start.next = true;
                                 self.state.d.next = State::Reads;
                             }
                         }
                         _ => {
-                            if self.counts.val() & (self.asked.q.val() | self.answer.val()) {
+                            if self.counts.val() & (self.window.asked.val() | self.answer.val()) {
                                 self.reads.start.next = true;
                                 self.state.d.next = State::Reads;
                             } else if self.counts.val() {
@@ -441,8 +351,8 @@ impl Logic for RequesterRx {
                                 if self.m_track.valid.val() & self.m_track.ready.val() {
                                     self.state.d.next = State::Entry;
                                 }
-                                self.progress.d.next = self.acked.val() | !self.at_una.q.val();
-                                if self.acked.val() | !self.at_una.q.val() {
+                                self.progress.d.next = self.acked.val() | !self.window.at_una.val();
+                                if self.acked.val() | !self.window.at_una.val() {
                                     self.dirty.d.next = true;
                                     self.line.d.next.retries_left = self.line.q.val().retry_cnt;
                                     self.line.d.next.rnr_left = self.line.q.val().rnr_retry;
@@ -453,7 +363,7 @@ impl Logic for RequesterRx {
                                 }
                             } else {
                                 self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
-                                if !self.old.q.val() {
+                                if !self.window.old.val() {
                                     self.stats.d.next = bits::<13>(128);
                                 }
                             }
@@ -501,16 +411,15 @@ impl Logic for RequesterRx {
                 }
             }
             State::Entry => {
-                self.entry.d.next = self.s_track.data.val();
                 if self.s_track.valid.val() {
                     self.state.d.next = State::Retire;
-                    if !self.passed.val() {
+                    if !self.oldest.passed.val() {
                         self.state.d.next = State::Finish;
                         if !self.frame.val() | (self.ev.q.val().kind == 0) {
                             self.state.d.next = State::Settle;
                         }
                     } else {
-                        self.retire.next = !self.wanted.val() | !self.reports.cqe_busy.val();
+                        self.retire.next = !self.oldest.wanted.val() | !self.reports.cqe_busy.val();
                     }
                 }
             }
@@ -551,15 +460,15 @@ impl Logic for RequesterRx {
             State::Settle => {
                 if self.line.q.val().rnr_wait {
                     self.state.d.next = State::Release;
-                } else if self.behind.q.val() {
+                } else if self.window.behind.val() {
                     // Acknowledged beyond the packet a retransmission was about to send.
                     self.state.d.next = State::Distance;
                 } else if !self.restarts.val() | !self.reports.timer_busy.val() {
                     self.state.d.next = State::Release;
                     if self.restarts.val() {
                         self.reports.put_timer.next = true;
-                        self.reports.timer_start.next = self.flying.q.val();
-                        self.line.d.next.timer_on = self.flying.q.val();
+                        self.reports.timer_start.next = self.window.flying.val();
+                        self.line.d.next.timer_on = self.window.flying.val();
                     }
                     if self.resumes.val() {
                         self.dirty.d.next = true;
@@ -572,7 +481,6 @@ impl Logic for RequesterRx {
                 }
             }
             State::Distance => {
-                self.offset.d.next = self.line.q.val().una_psn - self.line.q.val().una_wqe_psn;
                 self.state.d.next = State::Rewind;
             }
             State::Rewind => {
@@ -589,8 +497,8 @@ impl Logic for RequesterRx {
                 self.line.d.next.timer_on = false;
                 self.line.d.next.next_psn = self.line.q.val().una_psn;
                 self.line.d.next.next_index = self.line.q.val().una_index;
-                self.line.d.next.msg_offset = self.bytes.val();
-                self.line.d.next.in_msg = self.offset.q.val().any();
+                self.line.d.next.msg_offset = self.window.bytes.val();
+                self.line.d.next.in_msg = self.window.within.val();
                 self.line.d.next.epoch = self.after.val();
                 self.line.d.next.parked = false;
                 self.state.d.next = State::Release;
@@ -658,19 +566,20 @@ impl Logic for RequesterRx {
 
         if self.retire.val() {
             self.dirty.d.next = true;
-            self.reports.put_cqe.next = self.wanted.val();
-            self.line.d.next.una_index = self.follower.val();
-            self.line.d.next.done_index = self.follower.val();
-            self.line.d.next.una_wqe_psn = self.oldest.val().last_psn + 1;
-            self.pending.d.next = self.fails_next.val();
+            self.reports.put_cqe.next = self.oldest.wanted.val();
+            self.line.d.next.una_index = self.oldest.follower.val();
+            self.line.d.next.done_index = self.oldest.follower.val();
+            self.line.d.next.una_wqe_psn = self.oldest.entry.val().last_psn + 1;
+            self.pending.d.next = self.oldest.fails_next.val();
             self.state.d.next = State::Oldest;
-            if (self.empties.val() | self.stops.val()) & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
+            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
                 self.state.d.next = State::Settle;
             }
         }
 
         // The next event: distances from the window.
         self.fetch.take.next = self.leave.val();
+        self.window.load.next = self.leave.val();
         if self.leave.val() {
             self.state.d.next = State::Idle;
             if self.fetch.valid.val() {
@@ -685,21 +594,7 @@ impl Logic for RequesterRx {
             self.park.d.next = false;
             self.offered.d.next = false;
             self.blame.d.next = true;
-            self.live.d.next = (self.seen.val().state == 3) & !self.fetch.missing.val();
-            self.asked.d.next = self.seen.val().rd_out.any();
-            self.moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
-            self.dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
-            self.reliable.d.next = self.seen.val().qp_type == 0;
-            self.at_una.d.next = self.from_una.val() == 0;
-            self.inside.d.next = self.from_una.val() < self.span.val();
-            self.old.d.next = self.from_una.val().get_bit(23);
             self.pending.d.next = self.seen.val().error_pending & (self.seen.val().error_index == self.seen.val().una_index);
-            self.earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
-            self.ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
-            // A local failure of a request that is not retired yet.
-            if self.fetch.ev.val().kind == 6 {
-                self.inside.d.next = self.index_off.val() <= self.index_span.val();
-            }
         }
 
         if self.reset.val() {

@@ -129,9 +129,7 @@ pub struct RequesterTx {
     new: Signal<Local, ReqCtx>,
     after: Signal<Local, Bits<8>>,
     status: Signal<Local, Bits<8>>,
-    last_psn: Signal<Local, Bits<24>>,
     /// First PSN behind a READ or atomic.
-    behind: Signal<Local, Bits<24>>,
     opcode: Signal<Local, Bits<8>>,
 }
 
@@ -229,8 +227,6 @@ impl Logic for RequesterTx {
             & !self.track_valid.q.val()
             & !self.starts_timer.val();
         self.after.next = self.line.q.val().epoch + 1;
-        self.last_psn.next = self.plan.first_psn.val() + self.plan.more.val();
-        self.behind.next = self.plan.first_psn.val() + self.plan.count.val();
         self.status.next = self.plan.status.val();
         self.seen.next = self.ctx.line_data.val();
         if self.again.q.val() {
@@ -379,9 +375,9 @@ impl Logic for RequesterTx {
                 self.new.next.max_psn = self.line.q.val().max_psn + 1;
             }
             if self.plan.asks.val() {
-                self.new.next.next_psn = self.behind.val();
+                self.new.next.next_psn = self.plan.behind.val();
                 if self.line.q.val().next_psn == self.line.q.val().max_psn {
-                    self.new.next.max_psn = self.behind.val();
+                    self.new.next.max_psn = self.plan.behind.val();
                 }
                 if self.unsent.q.val() {
                     self.new.next.rd_out = self.line.q.val().rd_out + 1;
@@ -469,7 +465,7 @@ impl Logic for RequesterTx {
         if !self.track_valid.q.val() {
             self.track.d.next.qpn = self.wqe.q.val().qpn;
             self.track.d.next.index = self.wqe.q.val().index;
-            self.track.d.next.last_psn = self.last_psn.val();
+            self.track.d.next.last_psn = self.plan.last_psn.val();
             if self.plan.nop.val() {
                 self.track.d.next.last_psn = self.line.q.val().next_psn - 1;
             }

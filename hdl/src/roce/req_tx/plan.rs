@@ -3,7 +3,7 @@
 
 use crate::msg::SqWqe;
 use crate::prim::pack::Cast;
-use crate::prim::sum::Sum;
+use crate::prim::sum::{Diff, Sum};
 use crate::records::{ReqCtx, WqeHead};
 use rust_hdl::prelude::*;
 
@@ -37,11 +37,9 @@ pub struct Plan {
     pub asks_full: Signal<Out, Bit>,
     pub fence: Signal<Out, Bit>,
     pub alone: Signal<Out, Bit>,
-    /// PSNs of the whole message, and less one.
-    pub count: Signal<Out, Bits<24>>,
-    pub more: Signal<Out, Bits<24>>,
-    /// First PSN of the message.
-    pub first_psn: Signal<Out, Bits<24>>,
+    /// Last PSN of the message, and the one behind it.
+    pub last_psn: Signal<Out, Bits<24>>,
+    pub behind: Signal<Out, Bits<24>>,
     /// Remote address of the first byte that is not transferred yet.
     pub raddr: Signal<Out, Bits<64>>,
     /// Payload bytes of a full packet.
@@ -58,7 +56,6 @@ pub struct Plan {
     r_bad: DFF<Bit>,
     r_err: DFF<Bit>,
     r_long: DFF<Bit>,
-    r_zero: DFF<Bit>,
     r_single: DFF<Bit>,
     r_datagram: DFF<Bit>,
     r_reliable: DFF<Bit>,
@@ -69,8 +66,9 @@ pub struct Plan {
     r_first_psn: DFF<Bits<24>>,
     r_raddr: DFF<Bits<64>>,
     advance: Sum<64>,
-    r_ragged: DFF<Bit>,
-    r_whole: DFF<Bits<24>>,
+    /// PSNs of the message less one.
+    r_more: DFF<Bits<24>>,
+    less: Diff<32>,
     r_mtu: DFF<Bits<13>>,
     r_ticks: DFF<Bits<32>>,
     send: Signal<Local, Bit>,
@@ -87,15 +85,18 @@ pub struct Plan {
     beyond: Signal<Local, Bits<16>>,
     tracked: Signal<Local, Bits<16>>,
     exponent: Signal<Local, Bits<5>>,
-    several: Signal<Local, Bit>,
+    most: Signal<Local, Bits<32>>,
+    sum: Signal<Local, Bits<25>>,
+    step: Signal<Local, Bits<25>>,
+    carried: Signal<Local, Bits<25>>,
 }
 
 impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, r_stale, r_live, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_zero, r_single,
-            r_datagram, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_ragged, r_whole, r_mtu, r_ticks
+            self, clock, r_stale, r_live, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
+            r_datagram, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_mtu, r_ticks
         );
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
@@ -108,6 +109,9 @@ impl Logic for Plan {
         self.asking.next = self.read.val() | self.exchange.val();
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
+        self.less.a.next = self.length.val();
+        self.less.b.next = bits::<32>(1);
+        self.most.next = self.less.y.val();
         self.idle.next = self.opcode.val() == 15;
         self.imm.next = self.opcode.val().get_bit(0);
         self.raw.next = self.transport.val() == 3;
@@ -134,7 +138,6 @@ impl Logic for Plan {
                         | (self.exchange.val() & (self.length.val() != 8))))
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());
-            self.r_zero.d.next = self.length.val() == 0;
             self.r_long.d.next = self.length.val().get_bit(31)
                 | (self.raw.val() & ((self.length.val() > 9216) | (self.length.val() == 0)));
             self.r_single.d.next = self.transport.val().get_bit(1);
@@ -154,29 +157,28 @@ impl Logic for Plan {
             match self.line.val().pmtu.index() {
                 1 => {
                     self.r_mtu.d.next = bits::<13>(256);
-                    self.r_whole.d.next = self.length.val().get_bits::<24>(8);
-                    self.r_ragged.d.next = self.length.val().get_bits::<8>(0).any();
+                    self.r_more.d.next = self.most.val().get_bits::<24>(8);
                 }
                 2 => {
                     self.r_mtu.d.next = bits::<13>(512);
-                    self.r_whole.d.next = bit_cast::<24, 23>(self.length.val().get_bits::<23>(9));
-                    self.r_ragged.d.next = self.length.val().get_bits::<9>(0).any();
+                    self.r_more.d.next = bit_cast::<24, 23>(self.most.val().get_bits::<23>(9));
                 }
                 3 => {
                     self.r_mtu.d.next = bits::<13>(1024);
-                    self.r_whole.d.next = bit_cast::<24, 22>(self.length.val().get_bits::<22>(10));
-                    self.r_ragged.d.next = self.length.val().get_bits::<10>(0).any();
+                    self.r_more.d.next = bit_cast::<24, 22>(self.most.val().get_bits::<22>(10));
                 }
                 4 => {
                     self.r_mtu.d.next = bits::<13>(2048);
-                    self.r_whole.d.next = bit_cast::<24, 21>(self.length.val().get_bits::<21>(11));
-                    self.r_ragged.d.next = self.length.val().get_bits::<11>(0).any();
+                    self.r_more.d.next = bit_cast::<24, 21>(self.most.val().get_bits::<21>(11));
                 }
                 _ => {
                     self.r_mtu.d.next = bits::<13>(4096);
-                    self.r_whole.d.next = bit_cast::<24, 20>(self.length.val().get_bits::<20>(12));
-                    self.r_ragged.d.next = self.length.val().get_bits::<12>(0).any();
+                    self.r_more.d.next = bit_cast::<24, 20>(self.most.val().get_bits::<20>(12));
                 }
+            }
+            // An empty message takes one PSN, and so does a frame of whatever length.
+            if (self.length.val() == 0) | self.raw.val() {
+                self.r_more.d.next = bits::<24>(0);
             }
         }
         self.stale.next = self.r_stale.q.val();
@@ -189,13 +191,12 @@ impl Logic for Plan {
         self.reliable.next = self.r_reliable.q.val();
         self.mtu.next = self.r_mtu.q.val();
         self.ticks.next = self.r_ticks.q.val();
-        self.several.next = (self.r_whole.q.val() > 1) | ((self.r_whole.q.val() == 1) & self.r_ragged.q.val());
         self.status.next = bits::<8>(0);
         if self.r_err.q.val() {
             self.status.next = bits::<8>(19);
         } else if self.r_bad.q.val() {
             self.status.next = bits::<8>(2);
-        } else if (self.r_long.q.val() | (self.r_datagram.q.val() & self.several.val())) & !self.r_nop.q.val() {
+        } else if (self.r_long.q.val() | (self.r_datagram.q.val() & self.r_more.q.val().any())) & !self.r_nop.q.val() {
             self.status.next = bits::<8>(1);
         }
         self.asks.next = self.r_asks.q.val();
@@ -203,20 +204,13 @@ impl Logic for Plan {
         self.asks_full.next = self.r_asks_full.q.val();
         self.fence.next = self.r_fence.q.val();
         // The window may be exceeded by one READ; more than 2^23 PSNs may never be on their way.
-        self.alone.next = self.r_asks.q.val() & (self.r_whole.q.val().get_bit(22) | self.r_whole.q.val().get_bit(23));
-        self.first_psn.next = self.r_first_psn.q.val();
+        self.alone.next = self.r_asks.q.val() & (self.r_more.q.val().get_bit(22) | self.r_more.q.val().get_bit(23));
+        self.last_psn.next = self.r_first_psn.q.val() + self.r_more.q.val();
+        // One more, by the carry into the lowest bit: one chain, not two.
+        self.sum.next = (bit_cast::<25, 24>(self.r_first_psn.q.val()) << 1) | 1;
+        self.step.next = (bit_cast::<25, 24>(self.r_more.q.val()) << 1) | 1;
+        self.carried.next = self.sum.val() + self.step.val();
+        self.behind.next = self.carried.val().get_bits::<24>(1);
         self.raddr.next = self.r_raddr.q.val();
-        self.more.next = self.r_whole.q.val() - 1;
-        self.count.next = self.r_whole.q.val();
-        if self.r_ragged.q.val() {
-            self.more.next = self.r_whole.q.val();
-            self.count.next = self.r_whole.q.val() + 1;
-        }
-        if self.r_zero.q.val() {
-            self.count.next = bits::<24>(1);
-        }
-        if self.r_zero.q.val() | self.r_single.q.val() {
-            self.more.next = bits::<24>(0);
-        }
     }
 }

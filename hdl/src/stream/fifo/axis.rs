@@ -34,6 +34,10 @@ pub struct AxisFifo<const W: usize, const K: usize, const LG: usize> {
     gate: ChaosGate,
     #[init(Constant::new(LG > LUT_RAM_MAX_A))]
     deep: Constant<Bit>,
+    /// The bits that a level can have: synthesis sees that the others stay zero.
+    #[init(Constant::new(((4u64 << LG) - 1).to_bits()))]
+    width: Constant<Bits<16>>,
+    counted: Signal<Local, Bits<16>>,
     wnext: Signal<Local, Bits<LG>>,
     rnext: Signal<Local, Bits<LG>>,
     wmeets: Signal<Local, Bit>,
@@ -113,12 +117,14 @@ impl<const W: usize, const K: usize, const LG: usize> Logic for AxisFifo<W, K, L
         } else if self.pop.val() {
             self.b_valid.d.next = false;
         }
+        self.counted.next = self.count.q.val();
         if self.push.val() & !self.pop.val() {
-            self.count.d.next = self.count.q.val() + 1;
+            self.counted.next = self.count.q.val() + 1;
         }
         if self.pop.val() & !self.push.val() {
-            self.count.d.next = self.count.q.val() - 1;
+            self.counted.next = self.count.q.val() - 1;
         }
+        self.count.d.next = self.counted.val() & self.width.val();
         if self.reset.val() {
             self.wptr.d.next = bits::<LG>(0);
             self.rptr.d.next = bits::<LG>(0);

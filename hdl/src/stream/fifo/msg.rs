@@ -31,6 +31,10 @@ pub struct MsgFifo<T: Synth, const LG: usize> {
     gate: ChaosGate,
     #[init(Constant::new(LG > LUT_RAM_MAX_A))]
     deep: Constant<Bit>,
+    /// The bits that a level can have: synthesis sees that the others stay zero.
+    #[init(Constant::new(((4u64 << LG) - 1).to_bits()))]
+    width: Constant<Bits<16>>,
+    counted: Signal<Local, Bits<16>>,
     wnext: Signal<Local, Bits<LG>>,
     rnext: Signal<Local, Bits<LG>>,
     wmeets: Signal<Local, Bit>,
@@ -120,12 +124,14 @@ impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
         } else if self.pop.val() {
             self.b_valid.d.next = false;
         }
+        self.counted.next = self.count.q.val();
         if self.push.val() & !self.pop.val() {
-            self.count.d.next = self.count.q.val() + 1;
+            self.counted.next = self.count.q.val() + 1;
         }
         if self.pop.val() & !self.push.val() {
-            self.count.d.next = self.count.q.val() - 1;
+            self.counted.next = self.count.q.val() - 1;
         }
+        self.count.d.next = self.counted.val() & self.width.val();
         if self.reset.val() {
             self.wptr.d.next = bits::<LG>(0);
             self.rptr.d.next = bits::<LG>(0);

@@ -1,0 +1,79 @@
+//! READs and atomics of every queue pair that wait to be answered, and the outcomes of atomics: 32 of each, as rings.
+use super::atomic::AtomicDone;
+use super::seat::{Item, Outcome, Seat};
+use crate::msg::AckOp;
+use crate::prim::ram::Ram;
+use ferric_hdl_derive::BlockDefault;
+use rust_hdl::prelude::*;
+
+/// Two memories and their addresses. What is read at an address of this cycle stands at the output in the next.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Ring<const LQ: usize, const LR: usize> {
+    pub clock: Signal<In, Clock>,
+    /// The queue pair at hand and its seat.
+    pub place: Signal<In, Bits<LQ>>,
+    pub seat: Signal<In, Seat>,
+    pub ack: Signal<In, AckOp>,
+    /// `ack` goes behind the last of the ring. `found`: it is a duplicate atomic, whose outcome stands in `slot`.
+    pub push: Signal<In, Bit>,
+    pub found: Signal<In, Bit>,
+    /// The first of the ring.
+    pub item: Signal<Out, Item>,
+    /// The outcome that stands in `slot`.
+    pub slot: Signal<In, Bits<5>>,
+    pub outcome: Signal<Out, Outcome>,
+    /// The atomic in `ack` is under way and has a place for its outcome; it is `done`.
+    pub started: Signal<In, Bit>,
+    pub ended: Signal<In, Bit>,
+    pub done: Signal<In, AtomicDone>,
+    items: Ram<Item, LR>,
+    outcomes: Ram<Outcome, LR>,
+    base: Signal<Local, Bits<LR>>,
+    count: Signal<Local, Bits<6>>,
+    last: Signal<Local, Bits<5>>,
+    tail: Signal<Local, Bits<5>>,
+    done_slot: Signal<Local, Bits<5>>,
+}
+
+impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, items, outcomes);
+        self.base.next = bit_cast::<LR, LQ>(self.place.val()) << 5;
+        self.count.next = self.seat.val().count;
+        self.last.next = self.count.val().get_bits::<5>(0);
+        self.tail.next = self.seat.val().head + self.last.val();
+
+        self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().head);
+        self.item.next = self.items.read_data.val();
+        self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
+        self.items.write_en.next = self.push.val();
+        self.items.write_data.next.atomic = self.ack.val().kind == 2;
+        self.items.write_data.next.slot = self.seat.val().slot;
+        if self.found.val() {
+            self.items.write_data.next.slot = self.slot.val();
+        }
+        self.items.write_data.next.psn = self.ack.val().psn;
+        self.items.write_data.next.msn = self.ack.val().msn;
+        self.items.write_data.next.va = self.ack.val().va;
+        self.items.write_data.next.key = self.ack.val().key;
+        self.items.write_data.next.len = self.ack.val().len;
+
+        self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.slot.val());
+        self.outcome.next = self.outcomes.read_data.val();
+        self.outcomes.write_en.next = self.started.val() | self.ended.val();
+        self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().slot);
+        self.outcomes.write_data.next.psn = self.ack.val().psn;
+        self.outcomes.write_data.next.running = true;
+        self.outcomes.write_data.next.failed = false;
+        self.outcomes.write_data.next.value = bits::<64>(0);
+        self.done_slot.next = self.done.val().slot;
+        if self.ended.val() {
+            self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.done_slot.val());
+            self.outcomes.write_data.next.psn = self.done.val().psn;
+            self.outcomes.write_data.next.running = false;
+            self.outcomes.write_data.next.failed = self.done.val().err;
+            self.outcomes.write_data.next.value = self.done.val().value;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The oldest request that is not retired: how far the acknowledge reaches.
+use crate::msg::TrackEntry;
+use crate::records::ReqCtx;
+use rust_hdl::prelude::*;
+
+/// Judges the tracker's entry as it comes, in cycles with `take`, and keeps it and the judgement.
+#[derive(LogicBlock, Default)]
+pub struct Oldest {
+    pub clock: Signal<In, Clock>,
+    pub take: Signal<In, Bit>,
+    pub data: Signal<In, TrackEntry>,
+    /// `una_psn` behind what is acknowledged.
+    pub line: Signal<In, ReqCtx>,
+    pub entry: Signal<Out, TrackEntry>,
+    /// It gets a completion.
+    pub wanted: Signal<Out, Bit>,
+    /// Acknowledged to its end. In cycles with `take` only.
+    pub passed: Signal<Out, Bit>,
+    /// Number of the request behind it.
+    pub follower: Signal<Out, Bits<16>>,
+    /// What stands there has failed locally; nothing stands there; what stands there is not acknowledged to its end.
+    pub fails_next: Signal<Out, Bit>,
+    pub empties: Signal<Out, Bit>,
+    pub stops: Signal<Out, Bit>,
+    kept: DFF<TrackEntry>,
+    short: DFF<Bit>,
+    now: Signal<Local, TrackEntry>,
+    gap: Signal<Local, Bits<24>>,
+    next_gap: Signal<Local, Bits<24>>,
+    after: Signal<Local, Bits<16>>,
+    fails: Signal<Local, Bit>,
+    ends: Signal<Local, Bit>,
+}
+
+impl Logic for Oldest {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, kept, short);
+        self.now.next = self.kept.q.val();
+        if self.take.val() {
+            self.now.next = self.data.val();
+        }
+        self.kept.d.next = self.now.val();
+        self.entry.next = self.now.val();
+        self.wanted.next = self.now.val().signaled;
+        self.gap.next = self.line.val().una_psn - self.data.val().last_psn;
+        self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
+        self.after.next = self.line.val().una_index + 1;
+        self.follower.next = self.after.val();
+        self.fails.next = self.line.val().error_pending & (self.after.val() == self.line.val().error_index);
+        self.fails_next.next = self.fails.val();
+        self.empties.next = (self.after.val() == self.line.val().sent_index) & !self.fails.val();
+        self.next_gap.next = self.line.val().una_psn - self.data.val().next_psn;
+        self.ends.next = self.short.q.val();
+        if self.take.val() {
+            self.ends.next = !self.next_gap.val().any() | self.next_gap.val().get_bit(23);
+        }
+        self.short.d.next = self.ends.val();
+        self.stops.next = self.ends.val() & !self.fails.val();
+    }
+}
