@@ -6,6 +6,7 @@ pub mod hostile;
 pub mod mutants;
 pub mod pair;
 pub mod programs;
+pub mod property;
 pub mod replay;
 pub mod served;
 pub mod soak;

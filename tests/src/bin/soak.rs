@@ -1,6 +1,6 @@
-//! The long tests: `soak random`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
+//! The long tests: `soak random`, `soak property`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
-use ferric_tests::{hostile, mutants};
+use ferric_tests::{hostile, mutants, property};
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use std::process::ExitCode;
 
@@ -35,6 +35,18 @@ enum What {
         /// Pairs of queue pairs that fail on purpose, over and over.
         #[arg(long, default_value_t = 2)]
         doomed: usize,
+    },
+    /// Random programs of verbs against the golden model.
+    Property {
+        /// Seed of all programs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Programs.
+        #[arg(long, default_value_t = 3000)]
+        cases: u32,
+        /// Data path width in bits.
+        #[arg(long, default_value_t = 64, value_parser = width)]
+        width: usize,
     },
     /// Mutated frames, work requests, admin commands and doorbells.
     Hostile {
@@ -117,6 +129,7 @@ fn main() -> ExitCode {
     env_logger::init();
     match Options::parse().what {
         What::Random { seed, seeds, qps, messages, max_bytes, width, doomed } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width, doomed }),
+        What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width }),
         What::Hostile { seed, frames, requests } => attack(hostile::Plan { seed, frames, requests }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {
@@ -166,6 +179,28 @@ fn attack(plan: hostile::Plan) -> ExitCode {
     ExitCode::FAILURE
 }
 
+fn properties(plan: property::Plan) -> ExitCode {
+    match property::run(plan) {
+        Ok(coverage) => {
+            show(&coverage);
+            let missing = property::missing(&coverage);
+            if !missing.is_empty() {
+                return failure(&format!("never happened: {missing:?}"));
+            }
+            println!("{} passed, 0 failed", plan.cases);
+            ExitCode::SUCCESS
+        }
+        Err(e) => failure(&e),
+    }
+}
+
+fn show(coverage: &Coverage) {
+    println!("coverage:");
+    for (name, n) in coverage.iter().filter(|(_, n)| **n > 0) {
+        println!("  {name:32} {n}");
+    }
+}
+
 fn random(seed: Option<u64>, seeds: u64, plan: Plan) -> ExitCode {
     let range = seed.map_or(1..=seeds, |s| s..=s);
     let (mut passed, mut failed, mut total) = (0, 0, Coverage::new());
@@ -184,10 +219,7 @@ fn random(seed: Option<u64>, seeds: u64, plan: Plan) -> ExitCode {
             }
         }
     }
-    println!("coverage:");
-    for (name, n) in total.iter().filter(|(_, n)| **n > 0) {
-        println!("  {name:32} {n}");
-    }
+    show(&total);
     let missing: Vec<_> = WANTED.iter().filter(|w| total.get(**w).copied().unwrap_or(0) == 0).collect();
     if !missing.is_empty() && failed == 0 && seed.is_none() {
         println!("not covered: {missing:?}");

@@ -1,0 +1,257 @@
+//! The golden model: what the verbs of IBTA volume 1 (9.7, 9.8, 10.7, 10.8) say a script may and must come to. It knows no packet.
+use super::program::{Crime, Verb};
+use super::script::{Act, Script, WORD};
+use ferric_driver::types::{CqeOpcode, CqeStatus, QpType};
+use ferric_driver::ud::GRH_BYTES;
+use ferric_driver::Completion;
+
+/// What the cards did with a script. `wr_id` is the number of the act, of requests and receives.
+pub struct Observed {
+    pub sent: Vec<Completion>,
+    pub received: Vec<Completion>,
+    /// Memory of both sides, after.
+    pub after: [Vec<u8>; 2],
+}
+
+/// Memory of which some bytes may hold what they held before or something else.
+struct Memory {
+    want: Vec<u8>,
+    /// Other values allowed, by offset.
+    also: Vec<Option<u8>>,
+    /// Anything is allowed.
+    free: Vec<bool>,
+}
+
+impl Memory {
+    fn new(before: &[u8]) -> Self {
+        Self { want: before.to_vec(), also: vec![None; before.len()], free: vec![false; before.len()] }
+    }
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.want[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    /// `bytes` may have been put, in part.
+    fn may_put(&mut self, at: usize, bytes: &[u8]) {
+        for (i, b) in bytes.iter().enumerate() {
+            self.also[at + i] = Some(*b);
+        }
+    }
+    fn may_be_anything(&mut self, at: usize, len: usize) {
+        self.free[at..at + len].fill(true);
+    }
+    fn judge(&self, after: &[u8], side: &str) -> Result<(), String> {
+        for (i, got) in after.iter().enumerate() {
+            if *got != self.want[i] && Some(*got) != self.also[i] && !self.free[i] {
+                return Err(format!("{side}, offset {i}: {got:#04x}, not {:#04x}", self.want[i]));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Status of the request that commits a crime (IBTA 9.9.3, 10.7.3, 11.6.2).
+fn verdict(crime: Option<Crime>) -> CqeStatus {
+    match crime {
+        None => CqeStatus::Success,
+        Some(Crime::Key | Crime::Bounds | Crime::Right) => CqeStatus::RemoteAccess,
+        Some(Crime::Odd | Crime::Short) => CqeStatus::RemoteInvalidRequest,
+        Some(Crime::LocalKey | Crime::LocalBounds) => CqeStatus::LocalProtection,
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[WORD..WORD + 8].try_into().expect("8 bytes"))
+}
+
+/// What an atomic leaves behind.
+fn exchanged(act: &Act, old: u64) -> u64 {
+    match act.op.verb {
+        Verb::FetchAdd => old.wrapping_add(act.operand),
+        Verb::CompareSwap { hit: true } => act.operand,
+        _ => old,
+    }
+}
+
+/// Values of the word in front of every atomic, if each is executed once and in order: what `CompareSwap` has to compare with.
+pub fn words(script: &Script) -> Vec<u64> {
+    let mut value = word(&script.before[1]);
+    script.acts.iter().map(|act| {
+        let old = value;
+        // What the peer refuses has no effect; what only its bringer may not keep has.
+        if act.op.verb.is_atomic() && act.op.crime.is_none_or(Crime::is_local) {
+            value = exchanged(act, old);
+        }
+        old
+    }).collect()
+}
+
+/// Compares what was seen with what may be.
+pub fn judge(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
+    match script.transport {
+        QpType::Rc => reliable(script, seen),
+        _ => unreliable(script, faults, seen),
+    }
+}
+
+fn opcode(verb: Verb) -> CqeOpcode {
+    match verb {
+        Verb::Send => CqeOpcode::Send,
+        Verb::SendImm => CqeOpcode::SendImm,
+        Verb::Write => CqeOpcode::Write,
+        Verb::WriteImm => CqeOpcode::WriteImm,
+        Verb::Read => CqeOpcode::Read,
+        Verb::FetchAdd => CqeOpcode::FetchAdd,
+        Verb::CompareSwap { .. } => CqeOpcode::CompareSwap,
+    }
+}
+
+fn receipt(script: &Script, act: &Act, c: &Completion) -> Result<(), String> {
+    let kind = match act.op.verb {
+        Verb::Send => CqeOpcode::Recv,
+        Verb::SendImm => CqeOpcode::RecvImm,
+        _ => CqeOpcode::RecvWriteImm,
+    };
+    let grh = script.transport == QpType::Ud;
+    let want = (kind, act.op.len + if grh { GRH_BYTES } else { 0 }, act.op.verb.has_imm().then_some(act.imm), act.op.solicited, grh);
+    let got = (c.opcode, c.byte_len as usize, c.imm, c.solicited, c.grh);
+    if got == want { Ok(()) } else { Err(format!("receive {}: {got:?}, not {want:?}", c.wr_id)) }
+}
+
+fn reliable(script: &Script, seen: &Observed) -> Result<(), String> {
+    let (mut home, mut away) = (Memory::new(&script.before[0]), Memory::new(&script.before[1]));
+    let (mut sent, mut received) = (seen.sent.iter(), seen.received.iter().peekable());
+    let mut dead: Option<&Act> = None;
+    for (n, act) in script.acts.iter().enumerate() {
+        let number = n as u64;
+        let status = if dead.is_some() { CqeStatus::WrFlush } else { verdict(act.op.crime) };
+        if act.op.signaled || status != CqeStatus::Success {
+            match sent.next() {
+                Some(c) if (c.wr_id, c.status) == (number, status) && (status != CqeStatus::Success || c.opcode == opcode(act.op.verb)) => {}
+                other => return Err(format!("request {n} ends with {other:?}, not {status:?}")),
+            }
+        }
+        // Behind a request whose answer could not be kept others may have been on their way.
+        let tail = dead.is_some_and(|d| d.op.verb.asks() && d.op.crime.is_some_and(Crime::is_local));
+        let perhaps = tail && act.op.crime.is_none();
+        let short = act.op.crime == Some(Crime::Short) && (dead.is_none() || tail);
+        let whole = status == CqeStatus::Success;
+        if act.receive.is_some() {
+            let want = match act.op.crime {
+                _ if short && dead.is_none() => CqeStatus::LocalLength,
+                _ if whole => CqeStatus::Success,
+                _ => match received.peek().map(|c| c.status) {
+                    Some(CqeStatus::Success) if perhaps => CqeStatus::Success,
+                    Some(CqeStatus::LocalLength) if short => CqeStatus::LocalLength,
+                    _ => CqeStatus::WrFlush,
+                },
+            };
+            match received.next() {
+                Some(c) if (c.wr_id, c.status) == (number, want) => {
+                    if want == CqeStatus::Success {
+                        receipt(script, act, c)?;
+                    }
+                }
+                other => return Err(format!("receive {n} ends with {other:?}, not {want:?}")),
+            }
+        }
+        let executed = whole || (dead.is_none() && act.op.crime.is_some_and(Crime::is_local));
+        match act.op.verb {
+            Verb::Read if whole => home.put(act.local, &away.want[act.remote..act.remote + act.op.len].to_vec()),
+            // In part, and no further than the region.
+            Verb::Read if executed || perhaps => home.may_be_anything(act.local, act.op.len),
+            Verb::Read => {}
+            verb if verb.is_atomic() => {
+                let old = word(&away.want);
+                if whole {
+                    home.put(act.local, &old.to_le_bytes());
+                }
+                if executed {
+                    away.put(WORD, &exchanged(act, old).to_le_bytes());
+                } else if perhaps {
+                    home.may_be_anything(act.local, 8);
+                    away.may_be_anything(WORD, 8);
+                }
+            }
+            _ if whole => away.put(act.remote, script.payload(act)),
+            _ if executed || perhaps => away.may_put(act.remote, script.payload(act)),
+            _ if short => away.may_put(act.remote, &script.payload(act)[..act.op.len - 1]),
+            _ => {}
+        }
+        if !whole && dead.is_none() {
+            dead = Some(act);
+        }
+    }
+    if let Some(c) = sent.next().or(received.next()) {
+        return Err(format!("a completion too many: {c:?}"));
+    }
+    home.judge(&seen.after[0], "memory of the sender")?;
+    away.judge(&seen.after[1], "memory of the receiver")
+}
+
+/// UC and UD: whole messages may be lost, datagrams also come twice or late; never anything else.
+fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
+    let mut sent = seen.sent.iter();
+    for (n, act) in script.acts.iter().enumerate().filter(|(_, act)| act.op.signaled) {
+        match sent.next() {
+            Some(c) if (c.wr_id, c.status, c.opcode) == (n as u64, CqeStatus::Success, opcode(act.op.verb)) => {}
+            other => return Err(format!("request {n} ends with {other:?}")),
+        }
+    }
+    if let Some(c) = sent.next() {
+        return Err(format!("a completion too many: {c:?}"));
+    }
+    let datagrams = script.transport == QpType::Ud;
+    let grh = if datagrams { GRH_BYTES } else { 0 };
+    let mut away = Memory::new(&script.before[1]);
+    let buffers: Vec<&Act> = script.acts.iter().filter(|a| a.receive.is_some()).collect();
+    if seen.received.len() != buffers.len() {
+        return Err(format!("{} receives of {} have ended", seen.received.len(), buffers.len()));
+    }
+    // Messages that have arrived, by number; receives are used in order, whatever comes.
+    let (mut came, mut from, mut ended) = (vec![0; script.acts.len()], 0, false);
+    for (buffer, c) in buffers.iter().zip(&seen.received) {
+        if script.acts[c.wr_id as usize].remote != buffer.remote {
+            return Err(format!("receive {} out of turn", c.wr_id));
+        }
+        ended |= c.status != CqeStatus::Success;
+        let room = buffer.receive.expect("it is a receive");
+        if ended {
+            if c.status != CqeStatus::WrFlush {
+                return Err(format!("behind a receive that nothing came for: {c:?}"));
+            }
+            // A message that broke off may have left its beginning.
+            if faults {
+                away.may_be_anything(buffer.remote, room);
+            }
+            continue;
+        }
+        let lies = |act: &Act| !act.op.verb.sends() || seen.after[1][buffer.remote + grh..][..act.op.len.min(room - grh.min(room))] == *script.payload(act);
+        let fits = |n: &usize| {
+            let act = &script.acts[*n];
+            act.op.verb.consumes() && (datagrams || *n >= from) && receipt(script, act, c).is_ok() && lies(act)
+        };
+        let Some(n) = (0..script.acts.len()).filter(fits).min_by_key(|n| came[*n]) else { return Err(format!("nobody sent what receive {} holds: {c:?}", c.wr_id)) };
+        came[n] += 1;
+        from = n + 1;
+        let act = &script.acts[n];
+        if act.op.verb.sends() {
+            away.put(buffer.remote + grh, script.payload(act));
+            away.may_be_anything(buffer.remote, grh);
+        }
+        if faults {
+            away.may_be_anything(buffer.remote, room);
+        }
+    }
+    for (n, act) in script.acts.iter().enumerate() {
+        let arrives = !faults || came[n] > 0;
+        match act.op.verb {
+            Verb::Write | Verb::WriteImm if arrives => away.put(act.remote, script.payload(act)),
+            Verb::Write | Verb::WriteImm => away.may_put(act.remote, script.payload(act)),
+            _ => {}
+        }
+        if act.op.verb.consumes() && (!faults && came[n] != 1 || came[n] > 1 + datagrams as u32) {
+            return Err(format!("message {n} came {} times", came[n]));
+        }
+    }
+    Memory::new(&script.before[0]).judge(&seen.after[0], "memory of the sender")?;
+    away.judge(&seen.after[1], "memory of the receiver")
+}

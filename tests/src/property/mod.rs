@@ -1,0 +1,134 @@
+//! Property tests of whole cards: random programs of verbs under faults (proptest makes and shrinks them), judged by a golden model of what
+//! the verbs mean (`golden`), which knows neither packets nor the gateware's own models.
+mod golden;
+mod machine;
+mod program;
+mod script;
+
+use crate::pair::{Error, Pair};
+use ferric_hdl::core::counters;
+use ferric_sim::axi::HostTiming;
+use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
+use golden::judge;
+use program::{program, Program};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use rand::{Rng as _, SeedableRng};
+use script::Script;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Seed of all programs.
+    pub seed: u64,
+    /// Programs.
+    pub cases: u32,
+    /// Data path width in bits.
+    pub width: usize,
+}
+
+/// What happened how often.
+pub type Coverage = BTreeMap<String, u64>;
+
+/// Programs that the same pair of cards runs, one after another.
+const LIFE: u32 = 8;
+
+/// Cards, and how long they have been used.
+struct Bench {
+    plan: Plan,
+    pair: Option<(Pair, u32)>,
+    cards: u64,
+    coverage: Coverage,
+}
+
+impl Bench {
+    /// Cards whose memory answers slowly or fast, in order or not, whose streams stall at random.
+    fn pair(&mut self) -> Result<&Pair, Error> {
+        if self.pair.as_ref().is_none_or(|(_, used)| *used >= LIFE) {
+            self.retire();
+            let seed = self.plan.seed ^ self.cards << 32;
+            self.cards += 1;
+            let mut rng = Rng::seed_from_u64(seed);
+            let host = HostTiming {
+                read_latency: rng.gen_range(1..=200), read_jitter: rng.gen_range(1..=300), write_latency: rng.gen_range(1..=300), interleave: rng.gen_bool(0.5),
+                stall_percent: rng.gen_range(0..=30),
+            };
+            let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
+            self.pair = Some((Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?, 0));
+        }
+        let (pair, used) = self.pair.as_mut().expect("just made");
+        *used += 1;
+        Ok(pair)
+    }
+
+    /// Counts what the cards have counted, and lets them go.
+    fn retire(&mut self) {
+        let Some((pair, _)) = self.pair.take() else { return };
+        let names = counters::names();
+        for host in &pair.hosts {
+            for (name, n) in names.iter().zip(host.ctx.counters(0, names.len() as u32).unwrap_or_default()) {
+                *self.coverage.entry(name.clone()).or_default() += n;
+            }
+        }
+        let cycles = pair.world().cycle();
+        *self.coverage.entry("cycles".into()).or_default() += cycles;
+    }
+
+    fn run(&mut self, program: &Program) -> Result<(), String> {
+        let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
+        let faults = Faults { loss: 25_000, duplicate: 10_000, reorder: 10_000, corrupt: 10_000, reorder_cycles: 300 };
+        let link = LinkConfig { faults: if program.faults { faults } else { Faults::default() }, ..Default::default() };
+        let pair = self.pair().map_err(|e| e.to_string())?;
+        pair.world().links.iter_mut().for_each(|l| l.set_config(link));
+        let seen = machine::run(pair, &program.connections, &scripts).map_err(|e| e.to_string())?;
+        for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
+            judge(script, program.faults, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
+            for act in &script.acts {
+                let verb = format!("{:?}", act.op.verb);
+                *self.coverage.entry(format!("{:?} {}", script.transport, verb.split(' ').next().unwrap_or_default())).or_default() += 1;
+                if let Some(crime) = act.op.crime {
+                    *self.coverage.entry(format!("crime {crime:?}")).or_default() += 1;
+                }
+            }
+            for c in seen.sent.iter().chain(&seen.received) {
+                *self.coverage.entry(format!("status {:?}", c.status)).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs `plan.cases` programs. The error is the smallest program found that still fails, and how.
+pub fn run(plan: Plan) -> Result<Coverage, String> {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
+    let config = Config { cases: plan.cases, failure_persistence: None, max_shrink_iters: 200, ..Default::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let bench = RefCell::new(Bench { plan, pair: None, cards: 0, coverage: Coverage::new() });
+    let result = runner.run(&program(), |mut program| {
+        // An end that nobody is told of cannot be waited for.
+        program.connections.iter_mut().filter_map(|c| c.ops.last_mut()).for_each(|op| op.signaled = true);
+        let mut bench = bench.borrow_mut();
+        bench.run(&program).map_err(|e| {
+            bench.pair = None;
+            TestCaseError::fail(e)
+        })
+    });
+    let mut bench = bench.into_inner();
+    bench.retire();
+    result.map(|()| bench.coverage).map_err(|e| format!("seed {}: {e}", plan.seed))
+}
+
+/// What is meant to happen at least once in some hundred programs.
+pub const WANTED: &[&str] = &[
+    "Rc Send", "Rc SendImm", "Rc Write", "Rc WriteImm", "Rc Read", "Rc FetchAdd", "Rc CompareSwap", "Uc Send", "Uc SendImm", "Uc Write", "Uc WriteImm", "Ud Send",
+    "Ud SendImm", "crime Key", "crime Bounds", "crime Right", "crime Odd", "crime Short", "crime LocalKey", "crime LocalBounds", "status Success", "status LocalLength",
+    "status LocalProtection", "status WrFlush", "status RemoteInvalidRequest", "status RemoteAccess", "req_rx.retransmits", "req_rx.timeouts", "req_rx.rnr_received",
+    "req_rx.nak_seq_received", "resp.dup_requests", "reply.answered_again", "rx.rx_bad_icrc",
+];
+
+/// Those of [`WANTED`] that never happened.
+pub fn missing(coverage: &Coverage) -> Vec<&'static str> {
+    WANTED.iter().copied().filter(|w| coverage.get(*w).copied().unwrap_or(0) == 0).collect()
+}

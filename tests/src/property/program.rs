@@ -1,0 +1,176 @@
+//! What is generated: some connections, on each a list of work requests, some of which break a rule.
+use ferric_driver::types::{Mtu, QpType};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// What a work request does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verb {
+    Send,
+    SendImm,
+    Write,
+    WriteImm,
+    Read,
+    FetchAdd,
+    /// `hit`: it compares with what is there.
+    CompareSwap { hit: bool },
+}
+
+impl Verb {
+    /// Takes a receive of the peer.
+    pub fn consumes(self) -> bool {
+        matches!(self, Verb::Send | Verb::SendImm | Verb::WriteImm)
+    }
+    /// Brings its payload into the peer's receive.
+    pub fn sends(self) -> bool {
+        matches!(self, Verb::Send | Verb::SendImm)
+    }
+    pub fn has_imm(self) -> bool {
+        matches!(self, Verb::SendImm | Verb::WriteImm)
+    }
+    pub fn is_atomic(self) -> bool {
+        matches!(self, Verb::FetchAdd | Verb::CompareSwap { .. })
+    }
+    /// Brings something back.
+    pub fn asks(self) -> bool {
+        self == Verb::Read || self.is_atomic()
+    }
+}
+
+/// A rule that a work request breaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Crime {
+    /// The peer has no such key.
+    Key,
+    /// Beyond the peer's region.
+    Bounds,
+    /// Into a region that peers have no rights in.
+    Right,
+    /// An atomic on an address that is not a multiple of 8.
+    Odd,
+    /// The peer's receive is too small.
+    Short,
+    /// No such local key.
+    LocalKey,
+    /// Beyond the local region.
+    LocalBounds,
+}
+
+impl Crime {
+    /// Can be committed with `verb` and a payload of `len` bytes. What has no payload needs no key (IBTA 9.4.1).
+    fn fits(self, verb: Verb, len: usize) -> bool {
+        match self {
+            _ if len == 0 => false,
+            Crime::Key | Crime::Bounds | Crime::Right => !verb.sends(),
+            Crime::Odd => verb.is_atomic(),
+            Crime::Short => verb.sends(),
+            Crime::LocalKey | Crime::LocalBounds => true,
+        }
+    }
+    /// Found at home.
+    pub fn is_local(self) -> bool {
+        matches!(self, Crime::LocalKey | Crime::LocalBounds)
+    }
+}
+
+/// A work request.
+#[derive(Clone, Debug)]
+pub struct Op {
+    pub verb: Verb,
+    /// Payload bytes; 8 of an atomic.
+    pub len: usize,
+    /// Entries of the local list: 1 to 3. An atomic has one.
+    pub entries: usize,
+    pub inline: bool,
+    pub signaled: bool,
+    pub solicited: bool,
+    pub fence: bool,
+    /// A READ of what the WRITE before it wrote.
+    pub reads_back: bool,
+    /// Its receive, and those behind it, are posted late.
+    pub late: bool,
+    pub crime: Option<Crime>,
+    /// Seed of payload and operands.
+    pub data: u64,
+}
+
+/// A pair of queue pairs; `from` sends.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub transport: QpType,
+    pub mtu: Mtu,
+    pub v6: bool,
+    pub vlan: bool,
+    pub from: usize,
+    pub psn: [u32; 2],
+    pub ops: Vec<Op>,
+}
+
+/// All of it. `faults`: the wire loses, repeats, delays and damages frames.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub faults: bool,
+    pub connections: Vec<Connection>,
+}
+
+/// Largest message: six packets of 1024 bytes and a bit.
+const MOST: usize = 6200;
+
+fn verb(transport: QpType) -> BoxedStrategy<Verb> {
+    let all = vec![
+        Verb::Send, Verb::SendImm, Verb::Write, Verb::WriteImm, Verb::Read, Verb::FetchAdd, Verb::CompareSwap { hit: true }, Verb::CompareSwap { hit: false },
+    ];
+    let many = match transport {
+        QpType::Rc => 8,
+        QpType::Uc => 4,
+        _ => 2,
+    };
+    select(all[..many].to_vec()).boxed()
+}
+
+/// Borders of packets are favoured.
+fn length(mtu: usize, most: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![
+        1 => Just(0),
+        2 => (0..=2usize, 1..=4usize).prop_map(move |(d, n)| (n * mtu + d - 1).min(most)),
+        3 => 0..=most.min(80),
+        2 => 0..=most,
+    ]
+}
+
+fn op(transport: QpType, mtu: usize) -> impl Strategy<Value = Op> {
+    let most = if transport == QpType::Ud { mtu } else { MOST };
+    let crimes = vec![Crime::Key, Crime::Bounds, Crime::Right, Crime::Odd, Crime::Short, Crime::LocalKey, Crime::LocalBounds];
+    let crime = prop_oneof![6 => Just(None), 1 => select(crimes).prop_map(Some)];
+    let flags = prop::array::uniform6(any::<bool>());
+    (verb(transport), length(mtu, most), 1..=3usize, flags, crime, any::<u64>(), 0..8u8).prop_map(move |(verb, len, entries, flags, crime, data, rarely)| {
+        let [inline, signaled, solicited, fence, reads_back, _] = flags;
+        let len = if verb.is_atomic() { 8 } else { len };
+        // What the unreliable transports do with most crimes is another test's subject (tests/uc.rs, tests/ud.rs).
+        let crime = crime.filter(|c| c.fits(verb, len) && transport == QpType::Rc);
+        Op {
+            verb, len,
+            entries: if verb.is_atomic() { 1 } else { entries },
+            inline: inline && len <= 32 && !verb.asks() && crime.is_none_or(|c| !c.is_local()),
+            signaled, solicited, fence, reads_back,
+            late: rarely == 0 && transport == QpType::Rc,
+            crime, data,
+        }
+    })
+}
+
+fn connection() -> impl Strategy<Value = Connection> {
+    let transport = prop_oneof![4 => Just(QpType::Rc), 1 => Just(QpType::Uc), 1 => Just(QpType::Ud)];
+    let mtu = select(vec![Mtu::M256, Mtu::M512, Mtu::M1024, Mtu::M2048, Mtu::M4096]);
+    (transport, mtu).prop_flat_map(|(transport, mtu)| {
+        // A fourth of the PSNs wraps.
+        let psn = || prop_oneof![3 => 0..1u32 << 24, 1 => 0xff_fff8..1u32 << 24];
+        let ops = prop::collection::vec(op(transport, mtu.bytes()), 1..=6);
+        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], ops).prop_map(move |(v6, vlan, from, psn, ops)| Connection { transport, mtu, v6, vlan, from, psn, ops })
+    })
+}
+
+/// Any program.
+pub fn program() -> impl Strategy<Value = Program> {
+    (any::<bool>(), prop::collection::vec(connection(), 1..=3)).prop_map(|(faults, connections)| Program { faults, connections })
+}
