@@ -87,7 +87,7 @@ pub fn words(script: &Script) -> Vec<u64> {
 /// Compares what was seen with what may be.
 pub fn judge(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
     match script.transport {
-        QpType::Rc => reliable(script, seen),
+        QpType::Rc => reliable(script, faults, seen),
         _ => unreliable(script, faults, seen),
     }
 }
@@ -116,33 +116,44 @@ fn receipt(script: &Script, act: &Act, c: &Completion) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("receive {}: {got:?}, not {want:?}", c.wr_id)) }
 }
 
-fn reliable(script: &Script, seen: &Observed) -> Result<(), String> {
+/// Where a script ends, if it does: number and crime of the first request that breaks a rule.
+fn end(script: &Script) -> Option<(usize, &Act, Crime)> {
+    script.acts.iter().enumerate().find_map(|(n, act)| Some((n, act, act.op.crime?)))
+}
+
+fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
+    let end = end(script);
+    let at = end.map_or(script.acts.len(), |e| e.0);
+    // A peer that has refused a request answers nothing any more: when its refusal is lost, so is every answer that was lost before.
+    let silent = seen.sent.iter().find(|c| c.status == CqeStatus::RetryExceeded).map(|c| c.wr_id as usize);
+    let silent = silent.filter(|n| faults && *n <= at && end.is_some_and(|e| !e.2.is_local()));
+    // Behind a request whose answer could not be kept others may have been on their way.
+    let tail = end.is_some_and(|(_, act, crime)| act.op.verb.asks() && crime.is_local());
     let (mut home, mut away) = (Memory::new(&script.before[0]), Memory::new(&script.before[1]));
     let (mut sent, mut received) = (seen.sent.iter(), seen.received.iter().peekable());
-    let mut dead: Option<&Act> = None;
     for (n, act) in script.acts.iter().enumerate() {
-        let number = n as u64;
-        let status = if dead.is_some() { CqeStatus::WrFlush } else { verdict(act.op.crime) };
+        let (number, crime) = (n as u64, act.op.crime);
+        let (whole, last, perhaps) = (n < at, n == at, n > at && tail);
+        let status = match silent {
+            Some(k) if n == k => CqeStatus::RetryExceeded,
+            Some(k) if n > k => CqeStatus::WrFlush,
+            _ if n > at => CqeStatus::WrFlush,
+            _ => verdict(crime),
+        };
         if act.op.signaled || status != CqeStatus::Success {
             match sent.next() {
                 Some(c) if (c.wr_id, c.status) == (number, status) && (status != CqeStatus::Success || c.opcode == opcode(act.op.verb)) => {}
                 other => return Err(format!("request {n} ends with {other:?}, not {status:?}")),
             }
         }
-        // Behind a request whose answer could not be kept others may have been on their way.
-        let tail = dead.is_some_and(|d| d.op.verb.asks() && d.op.crime.is_some_and(Crime::is_local));
-        let perhaps = tail && act.op.crime.is_none();
-        let short = act.op.crime == Some(Crime::Short) && (dead.is_none() || tail);
-        let whole = status == CqeStatus::Success;
+        let short = crime == Some(Crime::Short) && (last || perhaps);
         if act.receive.is_some() {
-            let want = match act.op.crime {
-                _ if short && dead.is_none() => CqeStatus::LocalLength,
+            let want = match received.peek().map(|c| c.status) {
                 _ if whole => CqeStatus::Success,
-                _ => match received.peek().map(|c| c.status) {
-                    Some(CqeStatus::Success) if perhaps => CqeStatus::Success,
-                    Some(CqeStatus::LocalLength) if short => CqeStatus::LocalLength,
-                    _ => CqeStatus::WrFlush,
-                },
+                _ if last && short => CqeStatus::LocalLength,
+                Some(CqeStatus::Success) if perhaps && crime.is_none() => CqeStatus::Success,
+                Some(CqeStatus::LocalLength) if short => CqeStatus::LocalLength,
+                _ => CqeStatus::WrFlush,
             };
             match received.next() {
                 Some(c) if (c.wr_id, c.status) == (number, want) => {
@@ -153,31 +164,28 @@ fn reliable(script: &Script, seen: &Observed) -> Result<(), String> {
                 other => return Err(format!("receive {n} ends with {other:?}, not {want:?}")),
             }
         }
-        let executed = whole || (dead.is_none() && act.op.crime.is_some_and(Crime::is_local));
-        match act.op.verb {
-            Verb::Read if whole => home.put(act.local, &away.want[act.remote..act.remote + act.op.len].to_vec()),
-            // In part, and no further than the region.
-            Verb::Read if executed || perhaps => home.may_be_anything(act.local, act.op.len),
-            Verb::Read => {}
-            verb if verb.is_atomic() => {
-                let old = word(&away.want);
-                if whole {
-                    home.put(act.local, &old.to_le_bytes());
-                }
-                if executed {
-                    away.put(WORD, &exchanged(act, old).to_le_bytes());
-                } else if perhaps {
-                    home.may_be_anything(act.local, 8);
-                    away.may_be_anything(WORD, 8);
-                }
+        let local = last && crime.is_some_and(Crime::is_local);
+        let verb = act.op.verb;
+        if verb.asks() {
+            let old = word(&away.want);
+            match status {
+                CqeStatus::Success if verb == Verb::Read => home.put(act.local, &away.want[act.remote..act.remote + act.op.len].to_vec()),
+                CqeStatus::Success => home.put(act.local, &old.to_le_bytes()),
+                // In part, and no further than the region.
+                _ if whole || local || perhaps => home.may_be_anything(act.local, act.op.len),
+                _ => {}
             }
-            _ if whole => away.put(act.remote, script.payload(act)),
-            _ if executed || perhaps => away.may_put(act.remote, script.payload(act)),
-            _ if short => away.may_put(act.remote, &script.payload(act)[..act.op.len - 1]),
-            _ => {}
-        }
-        if !whole && dead.is_none() {
-            dead = Some(act);
+            if verb.is_atomic() && (whole || local) {
+                away.put(WORD, &exchanged(act, old).to_le_bytes());
+            } else if verb.is_atomic() && perhaps && crime.is_none_or(Crime::is_local) {
+                away.may_be_anything(WORD, 8);
+            }
+        } else if whole {
+            away.put(act.remote, script.payload(act));
+        } else if short {
+            away.may_put(act.remote, &script.payload(act)[..act.op.len - 1]);
+        } else if local || perhaps && crime.is_none() {
+            away.may_put(act.remote, script.payload(act));
         }
     }
     if let Some(c) = sent.next().or(received.next()) {
@@ -187,7 +195,8 @@ fn reliable(script: &Script, seen: &Observed) -> Result<(), String> {
     away.judge(&seen.after[1], "memory of the receiver")
 }
 
-/// UC and UD: whole messages may be lost, datagrams also come twice or late; never anything else.
+/// UC and UD: on a bad wire whole messages may be lost, and come twice or late: a first or only packet starts a message whatever its PSN
+/// (IBTA 9.8.2.2). Nothing else.
 fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
     let mut sent = seen.sent.iter();
     for (n, act) in script.acts.iter().enumerate().filter(|(_, act)| act.op.signaled) {
@@ -199,8 +208,7 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
     if let Some(c) = sent.next() {
         return Err(format!("a completion too many: {c:?}"));
     }
-    let datagrams = script.transport == QpType::Ud;
-    let grh = if datagrams { GRH_BYTES } else { 0 };
+    let grh = if script.transport == QpType::Ud { GRH_BYTES } else { 0 };
     let mut away = Memory::new(&script.before[1]);
     let buffers: Vec<&Act> = script.acts.iter().filter(|a| a.receive.is_some()).collect();
     if seen.received.len() != buffers.len() {
@@ -227,7 +235,7 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
         let lies = |act: &Act| !act.op.verb.sends() || seen.after[1][buffer.remote + grh..][..act.op.len.min(room - grh.min(room))] == *script.payload(act);
         let fits = |n: &usize| {
             let act = &script.acts[*n];
-            act.op.verb.consumes() && (datagrams || *n >= from) && receipt(script, act, c).is_ok() && lies(act)
+            act.op.verb.consumes() && (faults || *n >= from) && receipt(script, act, c).is_ok() && lies(act)
         };
         let Some(n) = (0..script.acts.len()).filter(fits).min_by_key(|n| came[*n]) else { return Err(format!("nobody sent what receive {} holds: {c:?}", c.wr_id)) };
         came[n] += 1;
@@ -248,7 +256,7 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
             Verb::Write | Verb::WriteImm => away.may_put(act.remote, script.payload(act)),
             _ => {}
         }
-        if act.op.verb.consumes() && (!faults && came[n] != 1 || came[n] > 1 + datagrams as u32) {
+        if act.op.verb.consumes() && (!faults && came[n] != 1 || came[n] > 2) {
             return Err(format!("message {n} came {} times", came[n]));
         }
     }

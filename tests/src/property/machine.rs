@@ -1,6 +1,6 @@
 //! Runs scripts on two cards: the whole way through the driver, and back what it saw.
 use super::golden::{words, Observed};
-use super::program::{Connection, Crime, Verb};
+use super::program::{Connection, Crime, Verb, MOST_CONNECTIONS};
 use super::script::{Act, Script, WORD};
 use crate::pair::{Error, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
@@ -12,8 +12,8 @@ use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQu
 const PATIENCE: u64 = 3_000_000;
 /// Cycles after which late receives are posted.
 const LATE: u64 = 3000;
-/// Cycles in which whatever is still on its way arrives.
-const SETTLE: u64 = 3000;
+/// Cycles after the end in which nothing more may happen.
+const AFTER: u64 = 500;
 const QKEY: u32 = 0x0123_4567;
 
 /// A connection at work.
@@ -22,7 +22,8 @@ struct Line<'a> {
     script: &'a Script,
     /// Sender's, then the other's.
     qps: [QueuePair; 2],
-    cqs: [CompletionQueue; 2],
+    /// Of host 0 and host 1.
+    cqs: &'a mut [CompletionQueue; 2],
     memory: [MemoryRegion; 2],
     base: [usize; 2],
     /// A region of the other side in which peers have no rights, and what is in it.
@@ -38,8 +39,9 @@ fn contents(memory: &MemoryRegion, base: usize, len: usize) -> Vec<u8> {
 }
 
 impl<'a> Line<'a> {
-    fn new(pair: &Pair, connection: &'a Connection, script: &'a Script) -> Result<Self, Error> {
-        let hosts = [connection.from, 1 - connection.from].map(|h| &pair.hosts[h]);
+    fn new(pair: &Pair, cqs: &'a mut [CompletionQueue; 2], connection: &'a Connection, script: &'a Script) -> Result<Self, Error> {
+        let sides = [connection.from, 1 - connection.from];
+        let hosts = sides.map(|h| &pair.hosts[h]);
         let region = |side: usize| hosts[side].region(script.before[side].len() + 8, Access::ALL);
         let memory = [region(0)?, region(1)?];
         let base = [0, 1].map(|side: usize| (memory[side].addr().next_multiple_of(8) - memory[side].addr()) as usize);
@@ -48,9 +50,8 @@ impl<'a> Line<'a> {
         }
         let most = connection.ops.iter().map(|op| op.len).max().unwrap_or(0);
         let closed = hosts[1].region(most.max(8), Access::LOCAL_WRITE)?;
-        let cqs = [hosts[0].cq(16)?, hosts[1].cq(16)?];
         let config = QpConfig { qp_type: connection.transport, max_send: 8, max_recv: 8, max_send_sge: 3, max_recv_sge: 2, ..Default::default() };
-        let make = |side: usize| hosts[side].pd.create_qp(&config, &cqs[side], &cqs[side]);
+        let make = |side: usize| hosts[side].pd.create_qp(&config, &cqs[sides[side]], &cqs[sides[side]]);
         let mut qps = [make(0)?, make(1)?];
         let wire = Wire { mtu: connection.mtu, v6: connection.v6, vlan: connection.vlan.then_some(0x2007), timeout: 6, ..Default::default() };
         if connection.transport == QpType::Ud {
@@ -160,10 +161,11 @@ impl<'a> Line<'a> {
     }
 
     fn poll(&mut self) {
-        while let Some(c) = self.cqs[0].poll() {
+        let from = self.connection.from;
+        while let Some(c) = self.cqs[from].poll() {
             self.seen.sent.push(c);
         }
-        while let Some(c) = self.cqs[1].poll() {
+        while let Some(c) = self.cqs[1 - from].poll() {
             self.seen.received.push(c);
         }
     }
@@ -199,10 +201,15 @@ fn until(pair: &Pair, lines: &mut [Line], name: &str, what: impl Fn(&Line) -> bo
     }
 }
 
+/// Completion queues for as many connections as a program may have, to be used again and again.
+pub fn queues(pair: &Pair) -> Result<Vec<[CompletionQueue; 2]>, Error> {
+    (0..MOST_CONNECTIONS).map(|_| Ok([pair.hosts[0].cq(16)?, pair.hosts[1].cq(16)?])).collect()
+}
+
 /// Runs all scripts at once.
-pub fn run(pair: &Pair, connections: &[Connection], scripts: &[Script]) -> Result<Vec<Observed>, Error> {
+pub fn run(pair: &Pair, cqs: &mut [[CompletionQueue; 2]], connections: &[Connection], scripts: &[Script]) -> Result<Vec<Observed>, Error> {
     let refused = pair.iommu_faults();
-    let mut lines = connections.iter().zip(scripts).map(|(c, s)| Line::new(pair, c, s)).collect::<Result<Vec<_>, _>>()?;
+    let mut lines = connections.iter().zip(scripts).zip(cqs).map(|((c, s), cqs)| Line::new(pair, cqs, c, s)).collect::<Result<Vec<_>, _>>()?;
     lines.iter_mut().try_for_each(|l| l.post_receives(false))?;
     let longest = scripts.iter().map(|s| s.acts.len()).max().unwrap_or(0);
     for n in 0..longest {
@@ -212,14 +219,17 @@ pub fn run(pair: &Pair, connections: &[Connection], scripts: &[Script]) -> Resul
     }
     until(pair, &mut lines, "requests", |l| l.done())?;
     lines.iter_mut().try_for_each(|l| l.post_receives(true))?;
-    pair.world().run(SETTLE);
+    // What nobody acknowledges is still on its way.
+    while !pair.world().quiet() {
+        pair.world().run(100);
+    }
     for line in &mut lines {
         for qp in &mut line.qps {
             qp.to_error()?;
         }
     }
     until(pair, &mut lines, "receives", |l| l.seen.received.len() >= l.receives())?;
-    pair.world().run(SETTLE);
+    pair.world().run(AFTER);
     lines.iter_mut().for_each(Line::poll);
     for line in &mut lines {
         line.seen.after = [0, 1].map(|side| contents(&line.memory[side], line.base[side], line.script.before[side].len()));

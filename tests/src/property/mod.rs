@@ -6,6 +6,7 @@ mod program;
 mod script;
 
 use crate::pair::{Error, Pair};
+use ferric_driver::CompletionQueue;
 use ferric_hdl::core::counters;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
@@ -34,37 +35,46 @@ pub type Coverage = BTreeMap<String, u64>;
 /// Programs that the same pair of cards runs, one after another.
 const LIFE: u32 = 8;
 
-/// Cards, and how long they have been used.
+/// Two cards, and how many programs they have run.
+struct Cards {
+    pair: Pair,
+    cqs: Vec<[CompletionQueue; 2]>,
+    used: u32,
+}
+
+/// The programs' place of work.
 struct Bench {
     plan: Plan,
-    pair: Option<(Pair, u32)>,
-    cards: u64,
+    cards: Option<Cards>,
+    /// Pairs of cards so far.
+    lives: u64,
     coverage: Coverage,
 }
 
 impl Bench {
     /// Cards whose memory answers slowly or fast, in order or not, whose streams stall at random.
-    fn pair(&mut self) -> Result<&Pair, Error> {
-        if self.pair.as_ref().is_none_or(|(_, used)| *used >= LIFE) {
+    fn cards(&mut self) -> Result<&mut Cards, Error> {
+        if self.cards.as_ref().is_none_or(|c| c.used >= LIFE) {
             self.retire();
-            let seed = self.plan.seed ^ self.cards << 32;
-            self.cards += 1;
+            let seed = self.plan.seed ^ self.lives << 32;
+            self.lives += 1;
             let mut rng = Rng::seed_from_u64(seed);
             let host = HostTiming {
-                read_latency: rng.gen_range(1..=200), read_jitter: rng.gen_range(1..=300), write_latency: rng.gen_range(1..=300), interleave: rng.gen_bool(0.5),
+                read_latency: rng.gen_range(1..=100), read_jitter: rng.gen_range(1..=200), write_latency: rng.gen_range(1..=200), interleave: rng.gen_bool(0.5),
                 stall_percent: rng.gen_range(0..=30),
             };
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
-            self.pair = Some((Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?, 0));
+            let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?;
+            self.cards = Some(Cards { cqs: machine::queues(&pair)?, pair, used: 0 });
         }
-        let (pair, used) = self.pair.as_mut().expect("just made");
-        *used += 1;
-        Ok(pair)
+        let cards = self.cards.as_mut().expect("just made");
+        cards.used += 1;
+        Ok(cards)
     }
 
     /// Counts what the cards have counted, and lets them go.
     fn retire(&mut self) {
-        let Some((pair, _)) = self.pair.take() else { return };
+        let Some(Cards { pair, .. }) = self.cards.take() else { return };
         let names = counters::names();
         for host in &pair.hosts {
             for (name, n) in names.iter().zip(host.ctx.counters(0, names.len() as u32).unwrap_or_default()) {
@@ -79,9 +89,9 @@ impl Bench {
         let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
         let faults = Faults { loss: 25_000, duplicate: 10_000, reorder: 10_000, corrupt: 10_000, reorder_cycles: 300 };
         let link = LinkConfig { faults: if program.faults { faults } else { Faults::default() }, ..Default::default() };
-        let pair = self.pair().map_err(|e| e.to_string())?;
+        let Cards { pair, cqs, .. } = self.cards().map_err(|e| e.to_string())?;
         pair.world().links.iter_mut().for_each(|l| l.set_config(link));
-        let seen = machine::run(pair, &program.connections, &scripts).map_err(|e| e.to_string())?;
+        let seen = machine::run(pair, cqs, &program.connections, &scripts).map_err(|e| e.to_string())?;
         for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
             judge(script, program.faults, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
             for act in &script.acts {
@@ -103,15 +113,15 @@ impl Bench {
 pub fn run(plan: Plan) -> Result<Coverage, String> {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
-    let config = Config { cases: plan.cases, failure_persistence: None, max_shrink_iters: 200, ..Default::default() };
+    let config = Config { cases: plan.cases, failure_persistence: None, max_shrink_iters: 60, ..Default::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
-    let bench = RefCell::new(Bench { plan, pair: None, cards: 0, coverage: Coverage::new() });
+    let bench = RefCell::new(Bench { plan, cards: None, lives: 0, coverage: Coverage::new() });
     let result = runner.run(&program(), |mut program| {
         // An end that nobody is told of cannot be waited for.
         program.connections.iter_mut().filter_map(|c| c.ops.last_mut()).for_each(|op| op.signaled = true);
         let mut bench = bench.borrow_mut();
         bench.run(&program).map_err(|e| {
-            bench.pair = None;
+            bench.cards = None;
             TestCaseError::fail(e)
         })
     });

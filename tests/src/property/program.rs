@@ -113,6 +113,8 @@ pub struct Program {
     pub connections: Vec<Connection>,
 }
 
+/// Connections of a program at most.
+pub const MOST_CONNECTIONS: usize = 2;
 /// Largest message: six packets of 1024 bytes and a bit.
 const MOST: usize = 6200;
 
@@ -172,5 +174,5 @@ fn connection() -> impl Strategy<Value = Connection> {
 
 /// Any program.
 pub fn program() -> impl Strategy<Value = Program> {
-    (any::<bool>(), prop::collection::vec(connection(), 1..=3)).prop_map(|(faults, connections)| Program { faults, connections })
+    (any::<bool>(), prop::collection::vec(connection(), 1..=MOST_CONNECTIONS)).prop_map(|(faults, connections)| Program { faults, connections })
 }

@@ -24,6 +24,10 @@ pub(super) struct Alu {
     right: Signal<Local, Bits<32>>,
     mask: Signal<Local, Bits<32>>,
     rest: Signal<Local, Bits<32>>,
+    none: Signal<Local, Bits<32>>,
+    adds: Signal<Local, Bits<32>>,
+    subtracts: Signal<Local, Bits<32>>,
+    other: Signal<Local, Bits<32>>,
     sum: Sum<32>,
     difference: Diff<32>,
 }
@@ -52,41 +56,42 @@ impl Logic for Alu {
         self.op.next = self.inst.val().op;
         match self.op.val().index() {
             0 => {
-                self.y.next = self.right.val() & self.mask.val();
+                self.other.next = self.right.val() & self.mask.val();
             }
             1 => {
-                self.y.next = (self.a.val() & self.rest.val()) | (self.left.val() & self.mask.val());
-            }
-            2 => {
-                self.y.next = self.sum.y.val();
-            }
-            3 => {
-                self.y.next = self.difference.y.val();
+                self.other.next = (self.a.val() & self.rest.val()) | (self.left.val() & self.mask.val());
             }
             4 => {
-                self.y.next = self.a.val() | self.c.val();
+                self.other.next = self.a.val() | self.c.val();
             }
             5 => {
-                self.y.next = self.left.val();
+                self.other.next = self.left.val();
             }
             6 => {
-                self.y.next = self.right.val();
+                self.other.next = self.right.val();
             }
             7 => {
-                self.y.next = bit_cast::<32, 1>(self.difference.below.val().into());
-            }
-            15 => {
-                self.y.next = self.sum.y.val();
-            }
-            16 => {
-                self.y.next = self.sum.y.val();
+                self.other.next = bit_cast::<32, 1>(self.difference.below.val().into());
             }
             30 => {
-                self.y.next = self.a.val() & self.c.val();
+                self.other.next = self.a.val() & self.c.val();
             }
             _ => {
-                self.y.next = self.a.val();
+                self.other.next = self.a.val();
             }
         }
+        // The sums come late: nothing but a gate stands behind them.
+        self.none.next = bits::<32>(0);
+        self.adds.next = self.none.val();
+        self.subtracts.next = self.none.val();
+        if (self.op.val() == 2) | (self.op.val() == 15) | (self.op.val() == 16) {
+            self.adds.next = !self.none.val();
+            self.other.next = bits::<32>(0);
+        }
+        if self.op.val() == 3 {
+            self.subtracts.next = !self.none.val();
+            self.other.next = bits::<32>(0);
+        }
+        self.y.next = (self.sum.y.val() & self.adds.val()) | (self.difference.y.val() & self.subtracts.val()) | self.other.val();
     }
 }
