@@ -60,6 +60,10 @@ pub struct Walk {
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,
     advance: Sum<64>,
+    /// `va` goes on by the sum, which comes late and meets but one gate, or becomes this.
+    moves: Signal<Local, Bits<64>>,
+    stays: Signal<Local, Bits<64>>,
+    none: Signal<Local, Bits<64>>,
     passed: Sum<64>,
     rem: DFF<Bits<32>>,
     key: DFF<Bits<32>>,
@@ -127,6 +131,9 @@ impl Logic for Walk {
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
         clock!(self, clock, inl, frees);
+        self.none.next = bits::<64>(0);
+        self.moves.next = self.none.val();
+        self.stays.next = self.va.q.val();
         self.advance.a.next = self.va.q.val();
         self.advance.b.next = bit_cast::<64, 13>(self.seg.q.val());
         self.passed.a.next = self.va.q.val();
@@ -230,7 +237,7 @@ impl Logic for Walk {
                     self.ends.d.next = self.quick.val();
                     if !self.resume.val() {
                         // The first entry came with the order.
-                        self.va.d.next = self.first.y.val().addr;
+                        self.stays.next = self.first.y.val().addr;
                         self.rem.d.next = self.first.y.val().length;
                         self.key.d.next = self.first.y.val().lkey;
                         self.index.d.next = bits::<8>(1);
@@ -248,7 +255,8 @@ impl Logic for Walk {
             State::Quick => {
                 if self.pushed.val() & self.m_owner.ready.val() {
                     self.mr_valid.d.next = true;
-                    self.va.d.next = self.advance.y.val();
+                    self.moves.next = !self.none.val();
+                    self.stays.next = self.none.val();
                     self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
                     self.place.d.next = self.reach.q.val();
                     self.handle.d.next = self.job.q.val().handle;
@@ -300,7 +308,7 @@ impl Logic for Walk {
                 }
             }
             State::Await => {
-                self.va.d.next = self.sge.y.val().addr;
+                self.stays.next = self.sge.y.val().addr;
                 self.rem.d.next = self.sge.y.val().length;
                 self.key.d.next = self.sge.y.val().lkey;
                 if self.s_wqe.valid.val() {
@@ -319,7 +327,7 @@ impl Logic for Walk {
                     self.skip.d.next = self.skip.q.val() - self.rem.q.val();
                     self.state.d.next = State::Read;
                 } else {
-                    self.va.d.next = self.passed.y.val();
+                    self.stays.next = self.passed.y.val();
                     self.rem.d.next = self.rem.q.val() - self.skip.q.val();
                     self.skip.d.next = bits::<32>(0);
                     self.state.d.next = State::Compare;
@@ -350,7 +358,8 @@ impl Logic for Walk {
             State::Push => {
                 if self.pushed.val() {
                     self.mr_valid.d.next = true;
-                    self.va.d.next = self.advance.y.val();
+                    self.moves.next = !self.none.val();
+                    self.stays.next = self.none.val();
                     self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
                     self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.seg.q.val());
@@ -436,6 +445,7 @@ impl Logic for Walk {
                 self.mr.d.next.access = bits::<5>(8);
             }
         }
+        self.va.d.next = (self.advance.y.val() & self.moves.val()) | self.stays.val();
         self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();
         self.out_of_slice.next = self.m_inline.valid.val() & self.m_inline.ready.val();
         if self.into_slice.val() & !self.out_of_slice.val() {
