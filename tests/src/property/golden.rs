@@ -184,7 +184,10 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
             away.put(act.remote, script.payload(act));
         } else if short {
             away.may_put(act.remote, &script.payload(act)[..act.op.len - 1]);
-        } else if local || perhaps && crime.is_none() {
+        } else if local {
+            // From wherever the list points, up to what it must not touch.
+            away.may_be_anything(act.remote, act.op.len);
+        } else if perhaps && crime.is_none() {
             away.may_put(act.remote, script.payload(act));
         }
     }

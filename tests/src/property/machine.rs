@@ -16,44 +16,75 @@ const LATE: u64 = 3000;
 const AFTER: u64 = 500;
 const QKEY: u32 = 0x0123_4567;
 
+/// Bytes of a connection's memory on each host: more than any script needs.
+const ARENA: usize = 49_152;
+/// Bytes of the region without rights: the largest message.
+const CLOSED: usize = 8192;
+
+/// What a connection works with, one of each per host. Used again and again.
+pub struct Lane {
+    cqs: [CompletionQueue; 2],
+    memory: [MemoryRegion; 2],
+    /// Peers have no rights in it. All zeroes.
+    closed: [MemoryRegion; 2],
+}
+
+impl Lane {
+    /// For as many connections as a program may have.
+    pub fn all(pair: &Pair) -> Result<Vec<Self>, Error> {
+        let one = || {
+            let [a, b] = &pair.hosts;
+            let memory = [a.region(ARENA, Access::ALL)?, b.region(ARENA, Access::ALL)?];
+            let closed = [a.region(CLOSED, Access::LOCAL_WRITE)?, b.region(CLOSED, Access::LOCAL_WRITE)?];
+            Ok(Self { cqs: [a.cq(16)?, b.cq(16)?], memory, closed })
+        };
+        (0..MOST_CONNECTIONS).map(|_| one()).collect()
+    }
+
+    /// Offset of the first multiple of 8.
+    fn base(&self, host: usize) -> usize {
+        let at = self.memory[host].addr();
+        (at.next_multiple_of(8) - at) as usize
+    }
+
+    /// The first `len` bytes from there; an error if there is something behind them. A sender's last bytes do not count: an answer that
+    /// its list has no room for may begin there.
+    fn contents(&self, host: usize, len: usize, sender: bool) -> Result<Vec<u8>, Error> {
+        let mut all = self.memory[host].to_vec(self.base(host), ARENA - 8 - if sender { CLOSED } else { 0 });
+        if all.split_off(len).iter().any(|b| *b != 0) || self.closed[host].to_vec(0, CLOSED).iter().any(|b| *b != 0) {
+            return Err(Error::Stuck(format!("host {host}: memory that nobody named was written")));
+        }
+        Ok(all)
+    }
+}
+
 /// A connection at work.
 struct Line<'a> {
     connection: &'a Connection,
     script: &'a Script,
     /// Sender's, then the other's.
     qps: [QueuePair; 2],
-    /// Of host 0 and host 1.
-    cqs: &'a mut [CompletionQueue; 2],
-    memory: [MemoryRegion; 2],
-    base: [usize; 2],
-    /// A region of the other side in which peers have no rights, and what is in it.
-    closed: MemoryRegion,
+    lane: &'a mut Lane,
+    /// Host of the sender, of the other.
+    sides: [usize; 2],
     words: Vec<u64>,
     posted: usize,
     seen: Observed,
 }
 
-/// What the region holds from the first multiple of 8 on.
-fn contents(memory: &MemoryRegion, base: usize, len: usize) -> Vec<u8> {
-    memory.to_vec(base, len)
-}
-
 impl<'a> Line<'a> {
-    fn new(pair: &Pair, cqs: &'a mut [CompletionQueue; 2], connection: &'a Connection, script: &'a Script) -> Result<Self, Error> {
+    fn new(pair: &Pair, lane: &'a mut Lane, connection: &'a Connection, script: &'a Script) -> Result<Self, Error> {
         let sides = [connection.from, 1 - connection.from];
         let hosts = sides.map(|h| &pair.hosts[h]);
-        let region = |side: usize| hosts[side].region(script.before[side].len() + 8, Access::ALL);
-        let memory = [region(0)?, region(1)?];
-        let base = [0, 1].map(|side: usize| (memory[side].addr().next_multiple_of(8) - memory[side].addr()) as usize);
         for side in 0..2 {
-            memory[side].write(base[side], &script.before[side]);
+            let mut bytes = script.before[side].clone();
+            bytes.resize(ARENA - 8, 0);
+            lane.memory[sides[side]].write(lane.base(sides[side]), &bytes);
         }
-        let most = connection.ops.iter().map(|op| op.len).max().unwrap_or(0);
-        let closed = hosts[1].region(most.max(8), Access::LOCAL_WRITE)?;
         let config = QpConfig { qp_type: connection.transport, max_send: 8, max_recv: 8, max_send_sge: 3, max_recv_sge: 2, ..Default::default() };
-        let make = |side: usize| hosts[side].pd.create_qp(&config, &cqs[sides[side]], &cqs[sides[side]]);
+        let make = |side: usize| hosts[side].pd.create_qp(&config, &lane.cqs[sides[side]], &lane.cqs[sides[side]]);
         let mut qps = [make(0)?, make(1)?];
-        let wire = Wire { mtu: connection.mtu, v6: connection.v6, vlan: connection.vlan.then_some(0x2007), timeout: 6, ..Default::default() };
+        let wire = Wire { mtu: connection.mtu, v6: connection.v6, vlan: connection.vlan.then_some(0x2007), timeout: 4, ..Default::default() };
         if connection.transport == QpType::Ud {
             for side in 0..2 {
                 let source = Source { smac: hosts[side].mac(), sip: hosts[side].ip(wire.v6), vlan: wire.vlan, udp_sport: 0xd321, flow_label: 0x12345 };
@@ -72,11 +103,15 @@ impl<'a> Line<'a> {
             }
         }
         let seen = Observed { sent: Vec::new(), received: Vec::new(), after: Default::default() };
-        Ok(Self { connection, script, qps, cqs, memory, base, closed, words: words(script), posted: 0, seen })
+        Ok(Self { connection, script, qps, lane, sides, words: words(script), posted: 0, seen })
     }
 
     fn address(&self, side: usize, offset: usize) -> u64 {
-        self.memory[side].addr() + (self.base[side] + offset) as u64
+        self.memory(side).addr() + (self.lane.base(self.sides[side]) + offset) as u64
+    }
+
+    fn memory(&self, side: usize) -> &MemoryRegion {
+        &self.lane.memory[self.sides[side]]
     }
 
     /// Posts receives up to the first late one, or all.
@@ -87,7 +122,7 @@ impl<'a> Line<'a> {
             }
             if let Some(room) = act.receive {
                 let first = room.min(room / 3 + 1);
-                let (at, key) = (self.address(1, act.remote), self.memory[1].lkey());
+                let (at, key) = (self.address(1, act.remote), self.memory(1).lkey());
                 let into = [sge(at, first as u32, key), sge(at + first as u64, (room - first) as u32, key)];
                 self.qps[1].post_recv(&RecvRequest { wr_id: self.posted as u64, sges: &into })?;
             }
@@ -99,10 +134,10 @@ impl<'a> Line<'a> {
     /// The local list: `entries` pieces. A crime against the bounds moves it to the end of the region, and one byte further.
     fn list(&self, act: &Act) -> Vec<LocalSge> {
         let (len, crime) = (act.op.len, act.op.crime);
-        let key = self.memory[0].lkey() ^ if crime == Some(Crime::LocalKey) { 0x40 } else { 0 };
+        let key = self.memory(0).lkey() ^ if crime == Some(Crime::LocalKey) { 0x40 } else { 0 };
         let mut at = self.address(0, act.local);
         if crime == Some(Crime::LocalBounds) {
-            at = self.memory[0].addr() + (self.memory[0].len() - len + 1) as u64;
+            at = self.memory(0).addr() + (ARENA - len + 1) as u64;
         }
         let cut = len / act.op.entries;
         let piece = |i: usize| if i + 1 == act.op.entries { len - cut * i } else { cut };
@@ -113,13 +148,13 @@ impl<'a> Line<'a> {
     fn target(&self, act: &Act) -> (u64, u32) {
         let atomic = act.op.verb.is_atomic();
         let at = self.address(1, if atomic { WORD } else { act.remote });
-        let there = &self.memory[1];
+        let (there, closed) = (self.memory(1), &self.lane.closed[self.sides[1]]);
         match act.op.crime {
             Some(Crime::Key) => (at, there.rkey() ^ 0x20),
             // Aligned, for that is looked at first.
             Some(Crime::Bounds) if atomic => ((there.addr() + there.len() as u64 - 7).next_multiple_of(8), there.rkey()),
             Some(Crime::Bounds) => (there.addr() + (there.len() - act.op.len + 1) as u64, there.rkey()),
-            Some(Crime::Right) => (self.closed.addr().next_multiple_of(if atomic { 8 } else { 1 }), self.closed.rkey()),
+            Some(Crime::Right) => (closed.addr().next_multiple_of(if atomic { 8 } else { 1 }), closed.rkey()),
             Some(Crime::Odd) => (at + 1 + act.operand % 7, there.rkey()),
             _ => (at, there.rkey()),
         }
@@ -161,11 +196,11 @@ impl<'a> Line<'a> {
     }
 
     fn poll(&mut self) {
-        let from = self.connection.from;
-        while let Some(c) = self.cqs[from].poll() {
+        let [from, to] = self.sides;
+        while let Some(c) = self.lane.cqs[from].poll() {
             self.seen.sent.push(c);
         }
-        while let Some(c) = self.cqs[1 - from].poll() {
+        while let Some(c) = self.lane.cqs[to].poll() {
             self.seen.received.push(c);
         }
     }
@@ -201,15 +236,10 @@ fn until(pair: &Pair, lines: &mut [Line], name: &str, what: impl Fn(&Line) -> bo
     }
 }
 
-/// Completion queues for as many connections as a program may have, to be used again and again.
-pub fn queues(pair: &Pair) -> Result<Vec<[CompletionQueue; 2]>, Error> {
-    (0..MOST_CONNECTIONS).map(|_| Ok([pair.hosts[0].cq(16)?, pair.hosts[1].cq(16)?])).collect()
-}
-
 /// Runs all scripts at once.
-pub fn run(pair: &Pair, cqs: &mut [[CompletionQueue; 2]], connections: &[Connection], scripts: &[Script]) -> Result<Vec<Observed>, Error> {
+pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts: &[Script]) -> Result<Vec<Observed>, Error> {
     let refused = pair.iommu_faults();
-    let mut lines = connections.iter().zip(scripts).zip(cqs).map(|((c, s), cqs)| Line::new(pair, cqs, c, s)).collect::<Result<Vec<_>, _>>()?;
+    let mut lines = connections.iter().zip(scripts).zip(lanes).map(|((c, s), lane)| Line::new(pair, lane, c, s)).collect::<Result<Vec<_>, _>>()?;
     lines.iter_mut().try_for_each(|l| l.post_receives(false))?;
     let longest = scripts.iter().map(|s| s.acts.len()).max().unwrap_or(0);
     for n in 0..longest {
@@ -232,10 +262,9 @@ pub fn run(pair: &Pair, cqs: &mut [[CompletionQueue; 2]], connections: &[Connect
     pair.world().run(AFTER);
     lines.iter_mut().for_each(Line::poll);
     for line in &mut lines {
-        line.seen.after = [0, 1].map(|side| contents(&line.memory[side], line.base[side], line.script.before[side].len()));
-        if line.closed.to_vec(0, line.closed.len()).iter().any(|b| *b != 0) {
-            return Err(Error::Stuck("a region without rights was written".into()));
-        }
+        let [from, to] = line.sides;
+        let [home, away] = &line.script.before;
+        line.seen.after = [line.lane.contents(from, home.len(), true)?, line.lane.contents(to, away.len(), false)?];
     }
     if pair.iommu_faults() != refused {
         return Err(Error::Stuck("an access outside mapped memory".into()));

@@ -6,11 +6,11 @@ mod program;
 mod script;
 
 use crate::pair::{Error, Pair};
-use ferric_driver::CompletionQueue;
 use ferric_hdl::core::counters;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use golden::judge;
+use machine::Lane;
 use program::{program, Program};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use rand::{Rng as _, SeedableRng};
@@ -38,7 +38,7 @@ const LIFE: u32 = 8;
 /// Two cards, and how many programs they have run.
 struct Cards {
     pair: Pair,
-    cqs: Vec<[CompletionQueue; 2]>,
+    lanes: Vec<Lane>,
     used: u32,
 }
 
@@ -65,7 +65,7 @@ impl Bench {
             };
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
             let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?;
-            self.cards = Some(Cards { cqs: machine::queues(&pair)?, pair, used: 0 });
+            self.cards = Some(Cards { lanes: Lane::all(&pair)?, pair, used: 0 });
         }
         let cards = self.cards.as_mut().expect("just made");
         cards.used += 1;
@@ -89,9 +89,9 @@ impl Bench {
         let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
         let faults = Faults { loss: 25_000, duplicate: 10_000, reorder: 10_000, corrupt: 10_000, reorder_cycles: 300 };
         let link = LinkConfig { faults: if program.faults { faults } else { Faults::default() }, ..Default::default() };
-        let Cards { pair, cqs, .. } = self.cards().map_err(|e| e.to_string())?;
+        let Cards { pair, lanes, .. } = self.cards().map_err(|e| e.to_string())?;
         pair.world().links.iter_mut().for_each(|l| l.set_config(link));
-        let seen = machine::run(pair, cqs, &program.connections, &scripts).map_err(|e| e.to_string())?;
+        let seen = machine::run(pair, lanes, &program.connections, &scripts).map_err(|e| e.to_string())?;
         for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
             judge(script, program.faults, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
             for act in &script.acts {
