@@ -61,7 +61,7 @@ impl Bench {
         let path = Path {
             dmac: peer.mac(), smac: me.mac(), dip: peer.ip(self.v6), sip: me.ip(self.v6), vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0,
         };
-        qp.to_rtr(Access::ALL, &remote.rtr(path, 12)).unwrap();
+        qp.to_rtr(Access::ALL, &remote.rtr(&self.local(qp), path, 12)).unwrap();
         qp.to_rts(&remote.rts(&self.local(qp))).unwrap();
     }
 

@@ -21,7 +21,7 @@ const TIME_WAIT: u8 = 14;
 pub struct Local {
     /// Queue pair.
     pub qpn: u32,
-    /// First PSN it sends.
+    /// First PSN it expects: the peer is told to begin with it (12.7.31).
     pub psn: u32,
     /// READs and atomics of the peer that it remembers.
     pub responder_resources: u8,
@@ -36,7 +36,7 @@ pub struct Local {
 pub struct Remote {
     /// Queue pair.
     pub qpn: u32,
-    /// First PSN it sends.
+    /// First PSN it expects: what is sent to it begins there.
     pub psn: u32,
     /// Path MTU.
     pub mtu: Mtu,
@@ -54,13 +54,13 @@ pub struct Remote {
 
 impl Remote {
     /// Attributes with which the local queue pair goes to RTR.
-    pub fn rtr(&self, path: Path, min_rnr_timer: u8) -> RtrAttr {
-        RtrAttr { mtu: self.mtu, dest_qpn: self.qpn, rq_psn: self.psn, min_rnr_timer, max_dest_rd_atomic: self.initiator_depth.min(16), path: Some(path) }
+    pub fn rtr(&self, local: &Local, path: Path, min_rnr_timer: u8) -> RtrAttr {
+        RtrAttr { mtu: self.mtu, dest_qpn: self.qpn, rq_psn: local.psn, min_rnr_timer, max_dest_rd_atomic: self.initiator_depth.min(16), path: Some(path) }
     }
     /// Attributes with which it goes to RTS.
     pub fn rts(&self, local: &Local) -> RtsAttr {
         RtsAttr {
-            sq_psn: local.psn, timeout: self.ack_timeout, retry_cnt: self.retry_count, rnr_retry: self.rnr_retry,
+            sq_psn: self.psn, timeout: self.ack_timeout, retry_cnt: self.retry_count, rnr_retry: self.rnr_retry,
             max_rd_atomic: local.initiator_depth.min(self.responder_resources).min(16),
         }
     }

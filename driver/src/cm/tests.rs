@@ -1,8 +1,8 @@
 //! The state machine against itself over a wire that loses, doubles and delays, and the layouts against bytes written down by hand.
-use super::machine::{Cm, Event, Local, Request};
+use super::machine::{Cm, Event, Local, Remote, Request};
 use super::wire::*;
 use super::{ip_service_id, timeout};
-use crate::types::{Mac, Mtu};
+use crate::types::{Mac, Mtu, Path};
 use crate::ud::AddressHandle;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -253,4 +253,15 @@ fn fields_stand_where_the_standard_puts_them() {
         assert_eq!(Message::decode(&message.encode()), Some(message));
     }
     assert_eq!((ip_service_id(0x1389), gid(ip(5))), (0x0000_0000_0106_1389, 0xffff_0a09_0005));
+}
+
+/// 12.7.31: the PSN in a REQ or REP is the one with which the side that gets it begins. Linux as seen in tests/captures/peers/*/rping_v4.pcapng.
+#[test]
+fn the_starting_psn_is_for_the_other_side() {
+    let local = Local { qpn: 1, psn: 0x111, responder_resources: 1, initiator_depth: 1, rnr_retry: 7 };
+    let remote = Remote {
+        qpn: 2, psn: 0x222, mtu: Mtu::M1024, responder_resources: 1, initiator_depth: 1, retry_count: 7, rnr_retry: 7, ack_timeout: 14,
+    };
+    let path = Path { dmac: Mac([2; 6]), smac: Mac([4; 6]), dip: ip(2), sip: ip(1), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
+    assert_eq!((remote.rtr(&local, path, 12).rq_psn, remote.rts(&local).sq_psn), (0x111, 0x222));
 }

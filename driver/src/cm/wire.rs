@@ -23,7 +23,7 @@ ferric_abi::define_codecs! { Big;
         rsvd1: u32[32] "Zero."; local_qkey: u32[32] "Datagrams only."; local_qpn: u32[24] "Queue pair of the sender."; responder_resources: u8[8] "READs and atomics it remembers.";
         local_eecn: u32[24] "Zero."; initiator_depth: u8[8] "READs and atomics it will have outstanding.";
         remote_eecn: u32[24] "Zero."; remote_timeout: u8[5] "Time in which the other side must answer, 4.096 us * 2^n."; transport: u8[2] "0 RC, 1 UC, 2 RD."; flow_control: bool[1] "End-to-end flow control.";
-        starting_psn: u32[24] "First PSN sent."; local_timeout: u8[5] "Time in which the sender answers."; retry_count: u8[3] "Transport retries for the other side.";
+        starting_psn: u32[24] "PSN with which the other side begins."; local_timeout: u8[5] "Time in which the sender answers."; retry_count: u8[3] "Transport retries for the other side.";
         pkey: u16[16] "Partition."; mtu: u8[4] "Path MTU, IBTA encoding."; rdc_exists: bool[1] "Zero."; rnr_retry: u8[3] "RNR retries for the other side.";
         max_cm_retries: u8[4] "Retries of each message."; srq: bool[1] "Shared receive queue."; extended: u8[3] "Zero.";
         local_lid: u16[16] "0xffff on Ethernet."; remote_lid: u16[16] "0xffff on Ethernet."; local_gid: u128[128] "GID of the sender."; remote_gid: u128[128] "GID of the receiver.";
@@ -47,7 +47,7 @@ ferric_abi::define_codecs! { Big;
     #[doc = "REP, reply to a request (IBTA 12.6.8); 196 bytes of private data follow."]
     CmRep [36] {
         local_id: u32[32] "Local communication ID."; remote_id: u32[32] "Remote communication ID."; local_qkey: u32[32] "Datagrams only."; local_qpn: u32[24] "Queue pair of the sender."; rsvd0: u8[8] "Zero.";
-        local_eecn: u32[24] "Zero."; rsvd1: u8[8] "Zero."; starting_psn: u32[24] "First PSN sent."; rsvd2: u8[8] "Zero.";
+        local_eecn: u32[24] "Zero."; rsvd1: u8[8] "Zero."; starting_psn: u32[24] "PSN with which the other side begins."; rsvd2: u8[8] "Zero.";
         responder_resources: u8[8] "READs and atomics it remembers."; initiator_depth: u8[8] "READs and atomics it will have outstanding.";
         ack_delay: u8[5] "Target ACK delay."; failover: u8[2] "Zero."; flow_control: bool[1] "End-to-end flow control."; rnr_retry: u8[3] "RNR retries for the other side.";
         srq: bool[1] "Shared receive queue."; rsvd3: u8[4] "Zero."; local_guid: u64[64] "Channel adapter of the sender.";

@@ -46,7 +46,7 @@ fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
             let (remote, peer) = (inner.remote.ok_or(libc::EINVAL)?, object.peer().ok_or(libc::EINVAL)?);
             let grh = GlobalRoute { dgid: gid_of(peer.ip()), hop_limit: 64, traffic_class: inner.tos, ..Default::default() };
             a.ah_attr = AhAttr { grh, is_global: 1, port_num: 1, ..Default::default() };
-            (a.path_mtu, a.dest_qp_num, a.rq_psn) = (remote.mtu as u32, remote.qpn, remote.psn);
+            (a.path_mtu, a.dest_qp_num, a.rq_psn) = (remote.mtu as u32, remote.qpn, inner.psn);
             a.max_dest_rd_atomic = inner.local.map_or(remote.initiator_depth, |l| l.responder_resources).min(MAX_RD_ATOMIC);
             a.min_rnr_timer = MIN_RNR_TIMER;
             Ok((a, RTR))
@@ -54,7 +54,7 @@ fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
         IBV_QPS_RTS => {
             let remote = inner.remote.ok_or(libc::EINVAL)?;
             (a.timeout, a.retry_cnt, a.rnr_retry) = (remote.ack_timeout.max(1), remote.retry_count, remote.rnr_retry);
-            a.sq_psn = inner.psn;
+            a.sq_psn = remote.psn;
             a.max_rd_atomic = inner.local.map_or(MAX_RD_ATOMIC, |l| l.initiator_depth).min(remote.responder_resources).min(MAX_RD_ATOMIC);
             Ok((a, RTS))
         }

@@ -46,7 +46,7 @@ pub struct IdInner {
     pub for_requests: Option<(*mut Pd, QpInitAttr)>,
     /// Traffic class that was asked for.
     pub tos: u8,
-    /// First PSN of our queue pair.
+    /// First PSN our queue pair expects.
     pub psn: u32,
 }
 
