@@ -91,7 +91,11 @@ macro_rules! context_records {
             rq_index: u16[16] "SEND in progress: index of its receive work request.";
             rsvd7: u8[8] "Zero.";
             qkey: u32[32] "UD: Q_Key that a packet must carry (IBTA 10.2.4).";
-            rsvd9: u32[32] "Zero."; rsvd10: u32[32] "Zero.";
+            rq: u32[24] "Receive ring: the queue pair's own number, or log2 QPs' 2^n + number of the shared receive queue.";
+            srq: bool[1] "Receives come from a shared receive queue.";
+            rsvd9: u8[7] "Zero.";
+            rq_pd: u32[24] "Protection domain of receive work requests: the shared receive queue's, or the queue pair's own.";
+            rsvd10: u8[8] "Zero.";
         }
         #[doc = "Path (address vector) of a queue pair: what the header builder needs. IPv4 addresses stand in the low 32 bits. Of a UD queue pair it is the source: destination, class and hop limit come with each work request."]
         PathCtx [64] {
@@ -113,7 +117,7 @@ macro_rules! context_records {
             qkey: u32[32] "UD: the queue pair's own Q_Key, sent for a work request whose Q_Key has its highest bit set (IBTA 10.2.4).";
             rsvd4: u32[32] "Zero.";
         }
-        #[doc = "Ring context of a send or receive queue. Words 0-3 are attributes."]
+        #[doc = "Ring context of a send, receive or shared receive queue. Words 0-3 are attributes, words 5 and 6 those of a shared receive queue."]
         RingCtx [32] {
             base: u64[64] "IOVA of slot 0, aligned to the slot size.";
             function: u16[12] "Owning PCI function.";
@@ -124,14 +128,18 @@ macro_rules! context_records {
             flush: bool[1] "Queue pair is in error: slots are completed with a flush error.";
             parked: bool[1] "Not scheduled until resumed.";
             active: bool[1] "In the scheduler's list.";
-            rsvd1: u8[6] "Zero.";
+            shared: bool[1] "Shared receive queue.";
+            error: bool[1] "Shared receive queue: a work request could not be fetched; nothing is handed out any more.";
+            rsvd1: u8[4] "Zero.";
             epoch: u8[8] "Stamped on every work request fetched.";
             rsvd2: u32[24] "Zero.";
             producer: u16[16] "Producer index (from the doorbell).";
             fetch: u16[16] "Next slot to fetch or hand out.";
-            rsvd3: u32[32] "Zero.";
+            limit: u16[16] "Shared receive queue: fewer requests left than this raise an event, once; 0 is not armed.";
+            rsvd3: u16[16] "Zero.";
+            pd: u32[24] "Shared receive queue: protection domain.";
+            eqn: u8[8] "Shared receive queue: event queue.";
             rsvd4: u32[32] "Zero.";
-            rsvd5: u32[32] "Zero.";
         }
         #[doc = "Completion queue context."]
         CqCtx [32] {

@@ -35,7 +35,7 @@ macro_rules! registers {
         CAPS0 0x008 ReadOnly "log2 QPs [7:0], log2 CQs [15:8], log2 MRs [23:16], log2 PDs [31:24].";
         CAPS1 0x00c ReadOnly "log2 EQs [7:0], log2 functions [15:8], data path bytes [23:16], ports [31:24].";
         CAPS2 0x010 ReadOnly "Largest SGE count [7:0], largest inline bytes [23:8], largest slot stride code [31:24].";
-        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics.";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs).";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
@@ -75,6 +75,9 @@ pub const DB_EQ: u32 = 0x1018;
 pub const DB_WQE: u32 = 0x2000;
 /// Size of the WQE doorbell page.
 pub const DB_WQE_SIZE: u32 = 0x1000;
+
+/// Feature bit of CAPS3: shared receive queues, as many as queue pairs.
+pub const FEATURE_SRQ: u32 = 20;
 
 /// Control-bus address: `space << 28 | line << 8 | word << 2` (admin and firmware side, not visible in the BAR).
 pub mod space {

@@ -120,3 +120,7 @@ macro_rules! host_records {
 
 host_records!(define_codecs);
 use crate::define_codecs;
+
+/// Receive work requests whose fetch may be under way at the same time: when a request has completed, every one of its ring that is
+/// this many before it or older has been read, and its slot may be written anew whether it has completed or not.
+pub const RECV_FETCHES: usize = 64;

@@ -6,6 +6,7 @@ use crate::eq::EventQueue;
 use crate::error::{Error, Result};
 use crate::mr::{Access, MemoryRegion};
 use crate::qp::{QpConfig, QpTable, QueuePair};
+use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::csr;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) cq_ids: Ids,
     pub(crate) qp_ids: Ids,
     pub(crate) eq_ids: Ids,
+    pub(crate) srq_ids: Ids,
     pub(crate) qps: QpTable,
 }
 
@@ -111,6 +113,7 @@ impl Context {
                 // Queue pairs 0 and 1 are the management ones of IBTA.
                 qp_ids: Ids::new("queue pairs", 2..caps.qps),
                 eq_ids: Ids::new("event queues", 0..caps.eqs),
+                srq_ids: Ids::new("shared receive queues", 0..if c3 >> csr::FEATURE_SRQ & 1 == 1 { caps.qps } else { 0 }),
                 qps: QpTable::new(caps.qps as usize),
                 caps,
                 device,
@@ -204,13 +207,24 @@ impl Pd {
 
     /// Makes a queue pair in state RESET.
     pub fn create_qp(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
-        QueuePair::create(&self.inner, config, None, send_cq, recv_cq)
+        QueuePair::create(&self.inner, config, None, send_cq, recv_cq, None)
+    }
+
+    /// Makes a queue pair in state RESET that takes its receives from `srq`; `config.max_recv` and `max_recv_sge` do not matter.
+    /// Its receive completions name the queue pair; `wr_id` is that of the shared queue's request.
+    pub fn create_qp_on_srq(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue, srq: &SharedReceiveQueue) -> Result<QueuePair> {
+        QueuePair::create(&self.inner, config, None, send_cq, recv_cq, Some(srq.inner()))
+    }
+
+    /// Makes a shared receive queue (IBTA 11.2.3.1). `eq` gets its events.
+    pub fn create_srq(&self, config: &SrqConfig, eq: &EventQueue) -> Result<SharedReceiveQueue> {
+        SharedReceiveQueue::create(&self.inner, config, eq)
     }
 
     /// Makes the general services queue pair, number 1 (IBTA 3.9.1): datagrams of management, with the Q_Key [`crate::ud::GSI_QKEY`]. There
     /// is one per card, and it is the physical function's.
     pub fn create_gsi(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
         let config = QpConfig { qp_type: QpType::Ud, ..*config };
-        QueuePair::create(&self.inner, &config, Some(crate::ud::GSI_QPN), send_cq, recv_cq)
+        QueuePair::create(&self.inner, &config, Some(crate::ud::GSI_QPN), send_cq, recv_cq, None)
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! Context -> Pd -> MemoryRegion
 //!         -> CompletionQueue
+//!         -> SharedReceiveQueue: post_srq_recv, modify_srq
 //!         -> QueuePair: post_send, post_read, post_atomic, post_send_ud, post_recv          CompletionQueue: poll, arm, wait
 //! ```
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ pub mod iova;
 pub mod mr;
 pub mod pages;
 pub mod qp;
+pub mod srq;
 pub mod types;
 pub mod ud;
 pub mod vfio;
@@ -33,5 +35,6 @@ pub use device::Device;
 pub use error::Error;
 pub use mr::{Access, MemoryRegion};
 pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
+pub use srq::{SharedReceiveQueue, SrqConfig, SrqStatus};
 pub use types::*;
 pub use ud::{AddressHandle, DatagramRequest, Grh, Source};

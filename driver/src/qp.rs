@@ -4,6 +4,7 @@ use crate::context::{Inner, PdInner};
 use crate::cq::CompletionQueue;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
+use crate::srq::{Numbers, SrqInner};
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_abi::context::{PathCtx, RingCtx};
@@ -156,6 +157,8 @@ impl Half {
 pub(crate) struct Shared {
     send: Half,
     recv: Half,
+    /// Receives come from there.
+    srq: Option<Arc<Numbers>>,
 }
 
 /// Queue pairs by number, so that a completion finds its work request without a lock.
@@ -191,6 +194,9 @@ impl QpTable {
         }
         // SAFETY: non-null pointers in the table are valid as long as the table.
         let shared = unsafe { &*ptr };
+        if let (true, Some(srq)) = (is_recv, &shared.srq) {
+            return srq.complete(index);
+        }
         let half = if is_recv { &shared.recv } else { &shared.send };
         let done = half.done.load(Ordering::Acquire);
         if index.wrapping_sub(done) >= half.posted.load(Ordering::Acquire).wrapping_sub(done) {
@@ -213,16 +219,16 @@ impl Drop for QpTable {
     }
 }
 
-/// One ring of a queue pair.
-struct Ring {
-    memory: DmaBuffer,
-    log_size: u8,
+/// One ring of a queue pair, or that of a shared receive queue.
+pub(crate) struct Ring {
+    pub(crate) memory: DmaBuffer,
+    pub(crate) log_size: u8,
     stride: u8,
-    producer: u16,
+    pub(crate) producer: u16,
 }
 
 impl Ring {
-    fn new(ctx: &Inner, slots: usize, bytes: usize) -> Result<Self> {
+    pub(crate) fn new(ctx: &Inner, slots: usize, bytes: usize) -> Result<Self> {
         if slots == 0 || slots > 1 << 15 {
             return Err(Error::Invalid("a work queue has 1 to 32768 slots"));
         }
@@ -233,14 +239,14 @@ impl Ring {
         let log_size = slots.next_power_of_two().trailing_zeros().max(1) as u8;
         Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, stride, producer: 0 })
     }
-    fn context(&self) -> [u32; 3] {
+    pub(crate) fn context(&self) -> [u32; 3] {
         words::<3>(&RingCtx::default().with_base(self.memory.iova()).with_log_size(self.log_size).with_stride(self.stride).0)
     }
     fn slot_bytes(&self) -> usize {
         64 << self.stride
     }
     #[inline(always)]
-    fn slot(&self) -> usize {
+    pub(crate) fn slot(&self) -> usize {
         (self.producer as usize & ((1 << self.log_size) - 1)) * self.slot_bytes()
     }
     #[inline(always)]
@@ -249,6 +255,32 @@ impl Ring {
             return Err(Error::QueueFull);
         }
         Ok(())
+    }
+
+    /// Writes a receive request into the next slot.
+    #[inline(always)]
+    pub(crate) fn write_receive(&mut self, sges: &[LocalSge]) -> Result<()> {
+        let mut slot = [0u8; 512];
+        let slot_bytes = self.slot_bytes();
+        if RecvHead::BYTES + sges.len() * Sge::BYTES > slot_bytes {
+            return Err(Error::Invalid("more scatter/gather entries than the queue was made for"));
+        }
+        let head = RecvHead::default().with_num_sge(sges.len() as u8).with_index(self.producer);
+        slot[..RecvHead::BYTES].copy_from_slice(&head.0);
+        for (i, s) in sges.iter().enumerate() {
+            let at = RecvHead::BYTES + i * Sge::BYTES;
+            slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
+        }
+        self.memory.write(self.slot(), &slot[..slot_bytes]);
+        Ok(())
+    }
+
+    /// Announces the requests written so far as those of receive ring `id`.
+    #[inline(always)]
+    pub(crate) fn ring_receive_bell(&self, ctx: &Inner, id: u32) {
+        std::sync::atomic::fence(Ordering::Release);
+        let bell = Doorbell::default().with_id(id).with_index(self.producer);
+        ctx.device.write64(csr::DB_RQ, u64::from_le_bytes(bell.0));
     }
 }
 
@@ -260,6 +292,8 @@ pub struct QueuePair {
     shared: *const Shared,
     send: Ring,
     recv: Ring,
+    /// Receives come from there; it lives as long as this queue pair.
+    srq: Option<Arc<SrqInner>>,
     state: QpState,
     /// Of a datagram queue pair from RTR on.
     pub(crate) datagram: Option<Datagram>,
@@ -277,7 +311,7 @@ unsafe impl Send for QueuePair {}
 
 impl QueuePair {
     /// `number`: of one of the port's own queue pairs; otherwise the next free one.
-    pub(crate) fn create(pd: &Arc<PdInner>, config: &QpConfig, number: Option<u32>, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<Self> {
+    pub(crate) fn create(pd: &Arc<PdInner>, config: &QpConfig, number: Option<u32>, send_cq: &CompletionQueue, recv_cq: &CompletionQueue, srq: Option<&Arc<SrqInner>>) -> Result<Self> {
         let ctx = &pd.ctx;
         if ctx.caps.features >> config.qp_type as u32 & 1 == 0 {
             return Err(Error::Invalid("the card does not have this transport"));
@@ -285,17 +319,19 @@ impl QueuePair {
         // A datagram's address stands in front of its entries.
         let front = WqeHead::BYTES + if config.qp_type == QpType::Ud { 16 } else { 0 };
         let send = Ring::new(ctx, config.max_send, front + (config.max_send_sge * Sge::BYTES).max(config.max_inline))?;
-        let recv = Ring::new(ctx, config.max_recv, RecvHead::BYTES + config.max_recv_sge * Sge::BYTES)?;
+        // With a shared receive queue there is no receive ring; the smallest stands for it.
+        let (slots, entries) = if srq.is_some() { (1, 0) } else { (config.max_recv, config.max_recv_sge) };
+        let recv = Ring::new(ctx, slots, RecvHead::BYTES + entries * Sge::BYTES)?;
         let qpn = number.map_or_else(|| ctx.qp_ids.take(), Ok)?;
         let ([s0, s1, s2], [r0, r1, r2]) = (send.context(), recv.context());
-        let kind = config.qp_type as u32 | (config.signal_all as u32) << 3;
-        let params = [kind, pd.id, send_cq.id(), recv_cq.id(), s0, s1, s2, r0, r1, r2];
+        let kind = config.qp_type as u32 | (config.signal_all as u32) << 3 | (srq.is_some() as u32) << 4;
+        let params = [kind, pd.id, send_cq.id(), recv_cq.id(), s0, s1, s2, r0, r1, r2, srq.map_or(0, |s| s.id())];
         if let Err(e) = ctx.admin("create QP", AdminOpcode::CreateQp, qpn, &params) {
             ctx.qp_ids.give(qpn);
             return Err(e);
         }
-        let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size) }));
-        Ok(Self { pd: pd.clone(), qpn, config: *config, shared, send, recv, state: QpState::Reset, datagram: None })
+        let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size), srq: srq.map(|s| s.numbers().clone()) }));
+        Ok(Self { pd: pd.clone(), qpn, config: *config, shared, send, recv, srq: srq.cloned(), state: QpState::Reset, datagram: None })
     }
 
     fn shared(&self) -> &Shared {
@@ -369,6 +405,10 @@ impl QueuePair {
 
     /// Any state -> RESET: requests vanish without completion, traffic in flight is drained, the rings start at zero.
     pub fn to_reset(&mut self) -> Result<()> {
+        if self.srq.is_some() && self.state != QpState::Reset {
+            // A message in progress has a receive of the shared queue: ERROR gives it back as flushed.
+            self.to_error()?;
+        }
         self.modify("modify QP to RESET", QpState::Reset, &[QpState::Reset as u32])?;
         self.datagram = None;
         self.send.producer = 0;
@@ -537,27 +577,20 @@ impl QueuePair {
         if self.state == QpState::Reset {
             return Err(Error::State);
         }
+        if self.srq.is_some() {
+            return Err(Error::Invalid("receives of this queue pair are posted to its shared receive queue"));
+        }
         let shared = self.shared();
         self.recv.check_room(&shared.recv)?;
-        let mut slot = [0u8; 512];
-        let slot_bytes = self.recv.slot_bytes();
-        if RecvHead::BYTES + wr.sges.len() * Sge::BYTES > slot_bytes {
-            return Err(Error::Invalid("more scatter/gather entries than the queue pair was made for"));
-        }
-        let head = RecvHead::default().with_num_sge(wr.sges.len() as u8).with_index(self.recv.producer);
-        slot[..RecvHead::BYTES].copy_from_slice(&head.0);
-        for (i, s) in wr.sges.iter().enumerate() {
-            let at = RecvHead::BYTES + i * Sge::BYTES;
-            slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
-        }
-        shared.recv.wr_ids[self.recv.producer as usize & (shared.recv.wr_ids.len() - 1)].store(wr.wr_id, Ordering::Relaxed);
-        self.recv.memory.write(self.recv.slot(), &slot[..slot_bytes]);
+        let at = self.recv.producer as usize & (shared.recv.wr_ids.len() - 1);
+        self.recv.write_receive(wr.sges)?;
+        // Read again: `write_receive` needs the ring to itself.
+        let shared = self.shared();
+        shared.recv.wr_ids[at].store(wr.wr_id, Ordering::Relaxed);
         let producer = self.recv.producer.wrapping_add(1);
         shared.recv.posted.store(producer, Ordering::Release);
         self.recv.producer = producer;
-        std::sync::atomic::fence(Ordering::Release);
-        let bell = Doorbell::default().with_id(self.qpn).with_index(self.recv.producer);
-        self.ctx().device.write64(csr::DB_RQ, u64::from_le_bytes(bell.0));
+        self.recv.ring_receive_bell(self.ctx(), self.qpn);
         Ok(())
     }
 }
@@ -587,6 +620,12 @@ pub(crate) fn path_line(p: &Path) -> Result<PathCtx> {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
+        if self.srq.is_some() && !matches!(self.state, QpState::Reset | QpState::Error) {
+            // Else the receive of a message in progress would be lost for the shared queue.
+            if let Err(e) = self.to_error() {
+                log::warn!("QP {} to ERROR before it is destroyed: {e}", self.qpn);
+            }
+        }
         self.ctx().destroy("destroy QP", AdminOpcode::DestroyQp, self.qpn, &self.ctx().qp_ids);
     }
 }

@@ -113,16 +113,16 @@ messages! {
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
     /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
     CellRead { handle: 12, off: 14, len: 14, free: 1, }
-    /// Receive work request wanted by the responder for queue `qpn`.
-    RqAlloc { qpn: 24, }
-    /// `ok` 0: none posted. `handle`: buffer being filled (read it with `WqeRead`, which waits).
-    RqGrant { ok: 1, handle: 6, index: 16, }
+    /// Receive work request wanted by the responder from receive ring `ring`: that of a queue pair or of a shared receive queue.
+    RqAlloc { ring: 24, }
+    /// `ok` 0: none posted, or, `dead`, the shared receive queue is in error. `handle`: buffer being filled (read it with `WqeRead`, which waits).
+    RqGrant { ok: 1, dead: 1, handle: 6, index: 16, }
     /// A receive work request to be flushed (queue in error), or `op` 0. From the receive-queue unit to the responder.
     RqFlush { qpn: 24, index: 16, }
-    /// Command to the receive-queue unit: start flushing queue `qpn`.
+    /// Command to the receive-queue unit: start flushing queue `qpn`. Never one on a shared receive queue.
     RqCmd { qpn: 24, }
 
-    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion, 4 barrier,
+    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion (without `cqe`: of the last receive, see `CqeReq`), 4 barrier,
     /// 5 READ request, 6 atomic request, 7 response to be placed by a send work request's list. 5 and 6: one key check of `chk_len` bytes (none if 0),
     /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
@@ -146,8 +146,9 @@ messages! {
     QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }
 
     // ---- completion and events -------------------------------------------------------------------------------------
-    /// Completion to be written.
-    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, grh: 1, }
+    /// Completion to be written. `last`: no completion, but the event behind all completions of `qpn` on this queue: it has had its last receive
+    /// from a shared receive queue.
+    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, grh: 1, last: 1, }
     /// Event to be written.
     EqeReq { eqn: 8, kind: 8, id: 24, cause: 16, }
     /// MSI-X request to the shell.

@@ -59,7 +59,7 @@ pub const TOPS: &[Top] = tops! {
     "sq" None, SendQueue::<8>::default();
     "again" None, WqeAgainUnit::<8>::default();
     "row_share" None, RowShare::default();
-    "rq" None, RecvQueue::<8>::default();
+    "rq" None, RecvQueue::<9>::default();
     "cq" None, CompletionWriter::<8>::default();
     "eq" None, EventWriter::<5>::default();
     "dma_rd_w64" Some(64), DmaRead::<64, 8, 3>::default();

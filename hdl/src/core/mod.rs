@@ -19,10 +19,11 @@ use ferric_abi::csr::space;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5, `LC` completion queues,
+/// The card core. `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5, `LN` = `LQ` + 1 (receive rings: queue
+/// pairs and as many shared receive queues), `LC` completion queues,
 /// `LM` memory regions, `LE` event queues.
 #[derive(LogicBlock, BlockDefault)]
-pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LC: usize, const LM: usize, const LE: usize> {
+pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LN: usize, const LC: usize, const LM: usize, const LE: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous, active high. Registered once inside: buses stay idle for the first two cycles after it falls.
     pub reset: Signal<In, Bit>,
@@ -65,7 +66,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     again: WqeAgainUnit<LQ>,
     /// The receive queues' port of small reads, with those of `again`.
     rows: RowShare,
-    rq: RecvQueue<LQ>,
+    rq: RecvQueue<LN>,
     cq: CompletionWriter<LC>,
     eq: EventWriter<LE>,
     req_ctx: CtxStore<ReqCtx, LQ, 3>,
@@ -104,8 +105,8 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     counted: Signal<Local, Bits<128>>,
 }
 
-impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LC: usize, const LM: usize, const LE: usize> Logic
-    for Core<W, K, LK, LQ, LA, LR, LC, LM, LE>
+impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LN: usize, const LC: usize, const LM: usize, const LE: usize> Logic
+    for Core<W, K, LK, LQ, LA, LR, LN, LC, LM, LE>
 {
     #[hdl_gen]
     fn update(&mut self) {
@@ -403,6 +404,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         // Events
         MsgSrc::<EqeReq>::join(&mut self.cq.m_event, &mut self.eq.s_req[0]);
         MsgSrc::<EqeReq>::join(&mut self.req_rx.m_async, &mut self.eq.s_req[1]);
+        MsgSrc::<EqeReq>::join(&mut self.rq.m_event, &mut self.eq.s_req[2]);
         MsgSrc::<MsixReq>::link(&mut self.msix, &mut self.eq.m_msix);
 
         // Counters: the order is that of `counters::names`.
@@ -415,32 +417,32 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.doorbell.stat.val()) << 4);
         // sq: 7 at 7
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.sq.stat.val()) << 7);
-        // rq: 7 at 14
-        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.rq.stat.val()) << 14);
-        // cq: 7 at 21
-        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 21);
-        // eq: 7 at 28
-        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 28);
-        // mr: 3 at 35
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.keys.stat.val()) << 35);
-        // req_tx: 3 at 38
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 38);
-        // req_rx: 13 at 41
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 41);
-        // resp: 15 at 54
-        self.counted.next = self.counted.val() | (bit_cast::<128, 15>(self.resp.stat.val()) << 54);
-        // place: 2 at 69
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 69);
-        // complete: 6 at 71
-        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 71);
-        // ackgen: 4 at 77
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 77);
-        // egress: 2 at 81
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 81);
-        // rx: 8 at 83
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 83);
-        // reply: 5 at 91
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 91);
+        // rq: 9 at 14
+        self.counted.next = self.counted.val() | (bit_cast::<128, 9>(self.rq.stat.val()) << 14);
+        // cq: 7 at 23
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 23);
+        // eq: 7 at 30
+        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 30);
+        // mr: 3 at 37
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.keys.stat.val()) << 37);
+        // req_tx: 3 at 40
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 40);
+        // req_rx: 13 at 43
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 43);
+        // resp: 16 at 56
+        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 56);
+        // place: 2 at 72
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 72);
+        // complete: 6 at 74
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 74);
+        // ackgen: 4 at 80
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 80);
+        // egress: 2 at 84
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 84);
+        // rx: 8 at 86
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 86);
+        // reply: 5 at 94
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 94);
         self.stats.inc.next = self.counted.val();
     }
 }
@@ -453,12 +455,12 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18]
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18 | 1 << ferric_abi::csr::FEATURE_SRQ]
 }
 
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
-pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 13, 8, 10, 5>;
-pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 13, 8, 10, 5>;
+pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 13, 9, 8, 10, 5>;
+pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 13, 9, 8, 10, 5>;
 
 /// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
 /// Errors: an unknown width, or what the emitter and the lint gate found.

@@ -34,6 +34,7 @@ pub(super) struct CqAct {
     producer_next: Signal<Local, Bits<16>>,
     wants: Signal<Local, Bit>,
     arms: Signal<Local, Bit>,
+    last: Signal<Local, Bit>,
 }
 
 impl Logic for CqAct {
@@ -56,13 +57,20 @@ impl Logic for CqAct {
         self.report.next.written = false;
         self.report.next.event = true;
         self.report.next.error = false;
+        self.last.next = self.request.val().last & (self.kind.val() == Kind::Cqe);
+        self.report.next.last = self.last.val();
         self.report.next.eqn = self.row.val().eqn;
-        self.report.next.cqn = self.id.val();
+        self.report.next.id = self.id.val();
+        if self.last.val() {
+            self.report.next.id = self.request.val().qpn;
+        }
         if self.valid.val() {
             match self.kind.val() {
                 Kind::Cqe => {
                     if !self.mine.val() {
                         self.counted.next = bits::<7>(2);
+                    } else if self.last.val() {
+                        self.reports.next = true;
                     } else if self.row.val().overflow | self.full.val() {
                         // The queue is dead from here on; one event says so.
                         self.counted.next = bits::<7>(4);

@@ -6,14 +6,15 @@ use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
 /// In the order of the pipeline. `written`: a write was issued, wait for its answer. `event`: tell event queue `eqn`
-/// about queue `cqn`. `error`: it is a queue error, not a completion.
+/// about queue `id`. `error`: it is a queue error, not a completion. `last`: it is that queue pair `id` has had its last receive.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(super) struct Report {
     pub written: Bit,
     pub event: Bit,
     pub error: Bit,
+    pub last: Bit,
     pub eqn: Bits<8>,
-    pub cqn: Bits<24>,
+    pub id: Bits<24>,
 }
 
 /// Pairs reports with write answers, which come in the same order.
@@ -62,12 +63,15 @@ impl Logic for Reporter {
         self.failed.next = self.go.val() & self.bad.val();
         self.events.s.valid.next = self.send.val();
         self.events.s.data.next.eqn = self.head.val().eqn;
-        // EventKind: 1 completion, 2 queue error (overflow, or an entry that could not be written).
+        // EventKind: 1 completion, 2 queue error (overflow, or an entry that could not be written), 6 last receive.
         self.events.s.data.next.kind = bits::<8>(1);
         if self.head.val().error | self.bad.val() {
             self.events.s.data.next.kind = bits::<8>(2);
         }
-        self.events.s.data.next.id = self.head.val().cqn;
+        if self.head.val().last {
+            self.events.s.data.next.kind = bits::<8>(6);
+        }
+        self.events.s.data.next.id = self.head.val().id;
         self.events.s.data.next.cause = bits::<16>(0);
     }
 }

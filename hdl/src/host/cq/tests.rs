@@ -28,6 +28,9 @@ struct Bench {
     writes: VecDeque<(u64, u32, bool)>,
     /// Answered writes and arming doorbells that must raise an event, in order: queue, kind.
     expected: VecDeque<(u32, u8)>,
+    /// Events of last receives seen: queue pair, event queue, and how many writes had been answered then.
+    lasts: Vec<(u32, u8, u32)>,
+    answered: u32,
     /// Overflow events seen.
     overflows: Vec<u32>,
     failures: u32,
@@ -53,6 +56,8 @@ impl Bench {
             asked: Default::default(),
             writes: VecDeque::new(),
             expected: VecDeque::new(),
+            lasts: Vec::new(),
+            answered: 0,
             overflows: Vec::new(),
             failures: 0,
             stamp: 0,
@@ -81,6 +86,7 @@ impl Bench {
     fn answer(&mut self) {
         while self.writes.front().is_some_and(|(due, ..)| *due <= self.tb.cycles()) {
             let (_, cqn, event) = self.writes.pop_front().expect("looked at");
+            self.answered += 1;
             let err = self.failures > 0 && self.tb.rng().percent(self.failures);
             if event || err {
                 self.expected.push_back((cqn, if err { 2 } else { 1 }));
@@ -137,6 +143,10 @@ impl Bench {
         let layout = Fields::of::<EqeReq>();
         while let Some(event) = self.events.pop() {
             let (cqn, kind) = (layout.get(&event, "id") as u32, layout.get(&event, "kind") as u8);
+            if kind == 6 {
+                self.lasts.push((cqn, layout.get(&event, "eqn") as u8, self.answered));
+                continue;
+            }
             assert_eq!(layout.get(&event, "eqn") as u8, self.queues[&cqn].eqn);
             if self.expected.front() == Some(&(cqn, kind)) {
                 self.expected.pop_front();
@@ -188,6 +198,7 @@ impl Bench {
         let mut r = self.tb.rng().words(layout.width());
         layout.set(&mut r, "cqn", cqn.into());
         layout.set(&mut r, "function", function.into());
+        layout.set(&mut r, "last", 0);
         if self.tb.rng().percent(80) {
             layout.set(&mut r, "status", 0);
         }
@@ -340,5 +351,23 @@ fn rates() {
             bench.queues.get_mut(&cqn).expect("it exists").consumer = index;
         }
         bench.settle();
+    }
+}
+
+/// It is an event and no entry, behind the answers to the writes of all that came before, whether the queue is armed or not.
+#[test]
+fn the_last_receive_is_told_behind_its_completions() {
+    for stall in [0, 30] {
+        let mut bench = Bench::new(stall);
+        bench.run(40);
+        bench.create(3, CqModel { valid: true, log_size: 5, eqn: 7, ..Default::default() });
+        for (n, qpn) in [(5, 0x1234), (2, 0x77)] {
+            (0..n).for_each(|_| bench.complete(2, 3, 0));
+            let request = [("cqn", 3), ("qpn", qpn), ("is_recv", 1), ("last", 1)];
+            bench.reqs[2].push(Fields::of::<CqeReq>().pack(&request));
+        }
+        bench.settle();
+        assert_eq!(bench.lasts, [(0x1234, 7, 5), (0x77, 7, 7)]);
+        assert_eq!((bench.answered, bench.stats[0], bench.queues[&3].producer), (7, 7, 7));
     }
 }

@@ -37,13 +37,13 @@ struct Op {
     cause: Bits<16>,
 }
 
-/// Event-queue unit for `2^LQ` queues. Ports of `s_req`: completions, asynchronous events.
+/// Event-queue unit for `2^LQ` queues. Ports of `s_req`: completions, queue pairs, shared receive queues.
 #[derive(LogicBlock, Default)]
 pub struct EventWriter<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the table (`2^LQ` cycles).
     pub reset: Signal<In, Bit>,
-    pub s_req: [MsgSink<EqeReq>; 2],
+    pub s_req: [MsgSink<EqeReq>; 3],
     pub s_db: MsgSink<DoorbellMsg>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_done: MsgSink<WrDone>,
@@ -52,13 +52,13 @@ pub struct EventWriter<const LQ: usize> {
     pub m_ctl: MsgSrc<CtlResp>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
-    reqs: [MsgSlice<EqeReq>; 2],
+    reqs: [MsgSlice<EqeReq>; 3],
     db: MsgSlice<DoorbellMsg>,
     eqe: Cast<Eqe, Bits<128>>,
     out: EntryOut<128, 204>,
     reporter: EventReporter,
-    ready: Gather<3>,
-    pipe: TablePipe<Op, EqCtx, LQ, 3, 4>,
+    ready: Gather<4>,
+    pipe: TablePipe<Op, EqCtx, LQ, 4, 5>,
     look: RingLook,
     exists: DFF<Bit>,
     mine: DFF<Bit>,
@@ -92,7 +92,7 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.pipe.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
-        for i in 0..2 {
+        for i in 0..3 {
             self.reqs[i].clock.next = self.clock.val();
             self.reqs[i].reset.next = self.reset.val();
             MsgSink::<EqeReq>::link(&mut self.s_req[i], &mut self.reqs[i].s);
@@ -104,10 +104,10 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.reporter.s_done);
         MsgSrc::<MsixReq>::link(&mut self.m_msix, &mut self.reporter.m_msix);
 
-        // ---- The sources: events (0, 1), doorbells (2) ----
+        // ---- The sources: events (0 to 2), doorbells (3) ----
         // Up to four operations may be on their way to the FIFOs.
         self.room.next = self.out.room.val() & self.reporter.room.val();
-        for i in 0..2 {
+        for i in 0..3 {
             self.request.next = self.reqs[i].m.data.val();
             self.source.next.kind = Kind::Eqe;
             self.source.next.function = bits::<12>(0);
@@ -126,10 +126,10 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.source.next.event = bits::<8>(0);
         self.source.next.about = bits::<24>(0);
         self.source.next.cause = bits::<16>(0);
-        self.pipe.id[2].next = self.db.m.data.val().id;
-        self.pipe.op[2].next = self.source.val();
-        self.ready.x[2].next = self.db.m.valid.val();
-        self.db.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.pipe.id[3].next = self.db.m.data.val().id;
+        self.pipe.op[3].next = self.source.val();
+        self.ready.x[3].next = self.db.m.valid.val();
+        self.db.m.ready.next = self.pipe.grant.val().get_bit(3);
         self.pipe.req.next = self.ready.y.val();
 
         // ---- Look ----

@@ -23,7 +23,7 @@ struct Queue {
 
 struct Bench {
     tb: Tb,
-    reqs: [Source; 2],
+    reqs: [Source; 3],
     db: Source,
     wr: Sink,
     done: Source,
@@ -31,7 +31,7 @@ struct Bench {
     ctl: Control,
     stats: [u64; 7],
     queues: Vec<Queue>,
-    asked: [VecDeque<(u32, Vec<u32>)>; 2],
+    asked: [VecDeque<(u32, Vec<u32>)>; 3],
     writes: VecDeque<(u64, u32)>,
     expected: VecDeque<u32>,
     failed: u64,
@@ -93,7 +93,7 @@ impl Bench {
                     && (req.get(r, "kind") as u8, req.get(r, "id") as u32, req.get(r, "cause") as u16)
                         == (eqe.kind(), eqe.id(), eqe.cause())
             };
-            let port = (0..2).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
+            let port = (0..3).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
             let port = port.expect("a request for the entry, first of its queue on its port");
             let at = self.asked[port].iter().position(same).expect("it was found above");
             self.asked[port].remove(at);
@@ -155,7 +155,7 @@ fn events_follow_the_model() {
                 let mut r = bench.tb.rng().words(layout.width());
                 let eqn = bench.tb.rng().below(u64::from(QUEUES) + 2) as u32;
                 layout.set(&mut r, "eqn", eqn.into());
-                let port = bench.tb.rng().below(2) as usize;
+                let port = bench.tb.rng().below(3) as usize;
                 bench.reqs[port].push(r.clone());
                 bench.asked[port].push_back((eqn, r));
             }

@@ -1,12 +1,20 @@
 //! Answers to the responder: takes a buffer for each granted slot and starts its fetch. One per cycle.
 
-use super::RqJob;
+use super::{RqFault, RqJob};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RqGrant, WqeFree};
 use crate::prim::arb::BinToOneHot;
+use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
+
+/// Whose a fetch is.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub(super) struct Owner {
+    shared: Bit,
+    ring: Bits<24>,
+}
 
 #[derive(LogicBlock, Default)]
 pub(super) struct RqGranter {
@@ -21,7 +29,12 @@ pub(super) struct RqGranter {
     pub handle: Signal<Out, Bits<6>>,
     pub fetch: Signal<Out, Bits<6>>,
     pub tag_done: Signal<In, Bit>,
+    pub tag_err: Signal<In, Bit>,
     pub tag: Signal<In, Bits<6>>,
+    /// Fetches that failed for a shared receive queue: one per fetch under way fits.
+    pub m_fault: MsgSrc<RqFault>,
+    owners: RamAsync<Owner, 6>,
+    faults: MsgFifo<RqFault, 6>,
     fetch_no: DFF<Bits<6>>,
     busy: DFF<Bits<64>>,
     busy_set: BinToOneHot<64, 6>,
@@ -42,7 +55,9 @@ impl Logic for RqGranter {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, fetch_no, busy, command, command_valid);
-        clock!(self, clock, reads, grants);
+        clock!(self, clock, reads, grants, owners, faults);
+        self.faults.reset.next = self.reset.val();
+        MsgSrc::<RqFault>::link(&mut self.m_fault, &mut self.faults.m);
         self.reads.reset.next = self.reset.val();
         self.grants.reset.next = self.reset.val();
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.reads.m);
@@ -64,6 +79,7 @@ impl Logic for RqGranter {
         self.fetch.next = self.fetch_no.q.val();
         self.grants.s.valid.next = self.go.val();
         self.grants.s.data.next.ok = self.ok.val();
+        self.grants.s.data.next.dead = self.s_job.data.val().dead;
         self.grants.s.data.next.handle = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
         self.grants.s.data.next.index = self.s_job.data.val().index;
 
@@ -82,6 +98,13 @@ impl Logic for RqGranter {
         if self.go.val() & self.ok.val() {
             self.fetch_no.d.next = self.fetch_no.q.val() + 1;
         }
+        self.owners.write_addr.next = self.fetch_no.q.val();
+        self.owners.write_data.next.shared = self.s_job.data.val().shared;
+        self.owners.write_data.next.ring = self.s_job.data.val().ring;
+        self.owners.write_en.next = self.go.val() & self.ok.val();
+        self.owners.read_addr.next = self.tag.val();
+        self.faults.s.data.next.ring = self.owners.read_data.val().ring;
+        self.faults.s.valid.next = self.tag_done.val() & self.tag_err.val() & self.owners.read_data.val().shared;
         if self.reset.val() {
             self.busy.d.next = bits::<64>(0);
             self.command_valid.d.next = false;

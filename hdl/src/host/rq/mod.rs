@@ -9,21 +9,24 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::wqe_store::WqeStore;
-use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RdCmd, RdRow, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RdCmd, RdRow, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
 use grant::RqGranter;
 use rust_hdl::prelude::*;
 use table::RqTable;
 
 /// What bit i of `stat` counts.
-pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_no_buffer", "rq_flushed"];
+pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_no_buffer", "rq_flushed", "srq_limits", "srq_errors"];
 
 /// Work request buffers.
 pub const BUFFERS: usize = 64;
 
-/// An answered `RqAlloc`: the slot to fetch, or nothing (`ok` 0).
+/// An answered `RqAlloc`: the slot to fetch, or nothing (`ok` 0). `ring` counts if it is `shared`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(crate) struct RqJob {
     ok: Bit,
+    dead: Bit,
+    shared: Bit,
+    ring: Bits<24>,
     index: Bits<16>,
     function: Bits<12>,
     base: Bits<64>,
@@ -31,7 +34,13 @@ pub(crate) struct RqJob {
     stride: Bits<2>,
 }
 
-/// Receive-queue unit for `2^LQ` queues.
+/// A shared receive queue's work request could not be fetched.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub(crate) struct RqFault {
+    ring: Bits<24>,
+}
+
+/// Receive-queue unit for `2^LQ` receive rings: the lower half belongs to queue pairs, the upper half to shared receive queues.
 #[derive(LogicBlock, Default)]
 pub struct RecvQueue<const LQ: usize> {
     pub clock: Signal<In, Clock>,
@@ -43,6 +52,8 @@ pub struct RecvQueue<const LQ: usize> {
     pub m_grant: MsgSrc<RqGrant>,
     pub s_cmd: MsgSink<RqCmd>,
     pub m_flush: MsgSrc<RqFlush>,
+    /// Of shared receive queues: limit reached, error.
+    pub m_event: MsgSrc<EqeReq>,
     pub m_rd: MsgSrc<RdCmd>,
     pub s_rd: MsgSink<RdRow>,
     pub s_read: MsgSink<WqeRead>,
@@ -51,11 +62,11 @@ pub struct RecvQueue<const LQ: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     /// See [`STATS`].
-    pub stat: Signal<Out, Bits<7>>,
+    pub stat: Signal<Out, Bits<9>>,
     rings: RqTable<LQ>,
     granter: RqGranter,
     store: WqeStore<64, 6, 9>,
-    counts: DFF<Bits<7>>,
+    counts: DFF<Bits<9>>,
 }
 
 impl<const LQ: usize> Logic for RecvQueue<LQ> {
@@ -70,6 +81,8 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         MsgSink::<RqAlloc>::link(&mut self.s_alloc, &mut self.rings.s_alloc);
         MsgSink::<RqCmd>::link(&mut self.s_cmd, &mut self.rings.s_cmd);
         MsgSrc::<RqFlush>::link(&mut self.m_flush, &mut self.rings.m_flush);
+        MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.rings.m_event);
+        MsgSrc::<RqFault>::join(&mut self.granter.m_fault, &mut self.rings.s_fault);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.rings.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.rings.m_ctl);
         MsgSrc::<RqJob>::join(&mut self.rings.m_job, &mut self.granter.s_job);
@@ -91,11 +104,12 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         self.store.put_data.next = bits::<512>(0);
         self.store.head_addr.next = bits::<6>(0);
         self.granter.tag_done.next = self.store.tag_done.val();
+        self.granter.tag_err.next = self.store.tag_err.val();
         self.granter.tag.next = self.store.tag.val();
-        self.counts.d.next = (bit_cast::<7, 5>(self.rings.stat.val()) & bits::<7>(3))
-            | (bit_cast::<7, 1>(self.granter.open_en.val().into()) << 2)
-            | (bit_cast::<7, 1>(self.store.tag_err.val().into()) << 3)
-            | ((bit_cast::<7, 5>(self.rings.stat.val()) >> 2) << 4);
+        self.counts.d.next = (bit_cast::<9, 7>(self.rings.stat.val()) & bits::<9>(3))
+            | (bit_cast::<9, 1>(self.granter.open_en.val().into()) << 2)
+            | (bit_cast::<9, 1>(self.store.tag_err.val().into()) << 3)
+            | ((bit_cast::<9, 7>(self.rings.stat.val()) >> 2) << 4);
         self.stat.next = self.counts.q.val();
     }
 }

@@ -9,6 +9,10 @@ pub struct RingModel {
     pub producer: u16,
     pub next: u16,
     pub flush: bool,
+    /// Of a shared receive queue: its limit (0: not armed), and whether a fetch has failed.
+    pub shared: bool,
+    pub limit: u16,
+    pub error: bool,
 }
 
 impl RingModel {
@@ -29,7 +33,16 @@ impl RingModel {
 
     /// The slot an allocation gets.
     pub fn alloc(&mut self) -> Option<u16> {
-        (self.pending() > 0 && !self.flush).then(|| self.pop())
+        (self.pending() > 0 && !self.flush && !self.error).then(|| self.pop())
+    }
+
+    /// Whether the limit event is due, after an allocation and after arming (IBTA 10.2.9.3): it comes once.
+    pub fn reached(&mut self) -> bool {
+        let reached = self.shared && self.pending() < self.limit;
+        if reached {
+            self.limit = 0;
+        }
+        reached
     }
 
     /// Next slot in ring order.

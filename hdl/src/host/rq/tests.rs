@@ -3,7 +3,7 @@
 use super::model::RingModel;
 use super::RecvQueue;
 use crate::host::testing::{memory, Control, SmallReads};
-use crate::msg::{DoorbellMsg, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
+use crate::msg::{DoorbellMsg, EqeReq, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::context::RingCtx;
 use std::collections::{HashMap, VecDeque};
@@ -18,15 +18,18 @@ struct Bench {
     grant: Sink,
     cmd: Source,
     flush: Sink,
+    event: Sink,
     reads: SmallReads,
     read: Source,
     data: Sink,
     free: Source,
     ctl: Control,
-    stats: [u64; 7],
+    stats: [u64; 9],
     rings: HashMap<u32, RingModel>,
-    /// Allocations asked for: queue and the slot the model hands out.
-    asked: VecDeque<(u32, Option<u16>)>,
+    /// Allocations asked for: ring, the slot the model hands out, and whether the ring is in error.
+    asked: VecDeque<(u32, Option<u16>, bool)>,
+    /// Events due: kind, shared receive queue.
+    events: VecDeque<(u8, u32)>,
     /// Buffers in the responder's hands, with the contents they should have and whether the fetch failed.
     held: Vec<(u128, Vec<u32>, bool)>,
 }
@@ -42,15 +45,17 @@ impl Bench {
             grant: tb.sink("m_grant", stall),
             cmd: tb.source("s_cmd", stall),
             flush: tb.sink("m_flush", stall),
+            event: tb.sink("m_event", stall),
             read: tb.source("s_read", stall),
             data: tb.sink("m_read", stall),
             free: tb.source("s_free", stall),
             reads,
             ctl,
             tb,
-            stats: [0; 7],
+            stats: [0; 9],
             rings: HashMap::new(),
             asked: VecDeque::new(),
+            events: VecDeque::new(),
             held: Vec::new(),
         }
     }
@@ -58,9 +63,15 @@ impl Bench {
     fn cycle(&mut self) {
         self.tb.cycle();
         let stat = self.tb.get("stat");
-        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        (0..9).for_each(|i| self.stats[i] += stat >> i & 1);
         self.reads.step(&mut self.tb);
         self.grants();
+        let layout = Fields::of::<EqeReq>();
+        while let Some(event) = self.event.pop() {
+            let got = (layout.get(&event, "kind") as u8, layout.get(&event, "id") as u32);
+            assert_eq!(Some(got), self.events.pop_front());
+            assert_eq!(layout.get(&event, "eqn"), 0x50 + u128::from(got.1));
+        }
     }
 
     fn run(&mut self, cycles: u32) {
@@ -78,8 +89,9 @@ impl Bench {
     fn grants(&mut self) {
         let layout = Fields::of::<RqGrant>();
         while let Some(grant) = self.grant.pop() {
-            let (qpn, slot) = self.asked.pop_front().expect("a grant for every allocation");
+            let (qpn, slot, dead) = self.asked.pop_front().expect("a grant for every allocation");
             assert_eq!(layout.get(&grant, "ok") == 1, slot.is_some(), "queue {qpn} {:?}", self.rings[&qpn]);
+            assert_eq!(layout.get(&grant, "dead") == 1, dead, "queue {qpn}");
             let Some(index) = slot else { continue };
             assert_eq!(layout.get(&grant, "index") as u16, index, "queue {qpn}");
             let handle = layout.get(&grant, "handle");
@@ -109,9 +121,11 @@ impl Bench {
             .with_log_size(ring.log_size)
             .with_stride(ring.stride)
             .with_valid(true)
+            .with_shared(ring.shared)
+            .with_eqn(0x50 + (qpn % (QUEUES / 2)) as u8)
             .with_producer(ring.producer)
             .with_fetch(ring.next);
-        for word in [0, 1, 3, 4, 2] {
+        for word in [0, 1, 3, 4, 6, 2] {
             let bytes: [u8; 4] = row.0[4 * word..4 * word + 4].try_into().expect("four bytes");
             self.access(qpn, word as u32, Some(u32::from_le_bytes(bytes)));
         }
@@ -128,9 +142,24 @@ impl Bench {
     }
 
     fn ask(&mut self, qpn: u32) {
-        let slot = self.rings.get_mut(&qpn).expect("it exists").alloc();
-        self.asked.push_back((qpn, slot));
-        self.alloc.push(Fields::of::<RqAlloc>().pack(&[("qpn", qpn.into())]));
+        let ring = self.rings.get_mut(&qpn).expect("it exists");
+        self.asked.push_back((qpn, ring.alloc(), ring.error));
+        self.limit_event(qpn);
+        self.alloc.push(Fields::of::<RqAlloc>().pack(&[("ring", qpn.into())]));
+    }
+
+    fn limit_event(&mut self, ring: u32) {
+        if self.rings.get_mut(&ring).expect("it exists").reached() {
+            self.events.push_back((5, ring - QUEUES / 2));
+        }
+    }
+
+    /// Arms the limit of a shared receive queue.
+    fn arm(&mut self, ring: u32, limit: u16) {
+        self.rings.get_mut(&ring).expect("it exists").limit = limit;
+        self.limit_event(ring);
+        self.access(ring, 5, Some(limit.into()));
+        self.run(20);
     }
 
     /// Reads some granules of a held buffer and gives it back.
@@ -182,7 +211,7 @@ fn scenario(stall: u32, rounds: u32) {
         let rng = bench.tb.rng();
         let start = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
         let (function, log_size, stride) = (rng.below(4) as u16, rng.range(0, 5) as u8, rng.below(4) as u8);
-        bench.create(qpn, RingModel { function, log_size, stride, producer: start, next: start, flush: false });
+        bench.create(qpn, RingModel { function, log_size, stride, producer: start, next: start, shared: qpn >= QUEUES / 2, ..Default::default() });
     }
     bench.reads.bad_pages.extend([base(3) >> 12, base(7) >> 12]);
     for _ in 0..rounds {
@@ -208,8 +237,13 @@ fn scenario(stall: u32, rounds: u32) {
             bench.use_one();
         }
         bench.use_one();
+        if bench.tb.rng().percent(30) {
+            let rng = bench.tb.rng();
+            let (ring, limit) = (QUEUES / 2 + rng.below(u64::from(QUEUES / 2)) as u32, rng.below(12) as u16);
+            bench.arm(ring, limit);
+        }
         if bench.tb.rng().percent(8) {
-            let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
+            let qpn = bench.tb.rng().below(u64::from(QUEUES / 2)) as u32;
             bench.cmd.push(Fields::of::<RqCmd>().pack(&[("qpn", qpn.into())]));
             bench.rings.get_mut(&qpn).expect("it exists").flush = true;
             bench.settle();
@@ -222,8 +256,9 @@ fn scenario(stall: u32, rounds: u32) {
     while !bench.held.is_empty() {
         bench.use_one();
     }
-    assert_eq!((bench.stats[0], bench.stats[1], bench.stats[5]), (0, 0, 0), "{:?}", bench.stats);
-    assert!([2, 3, 4, 6].iter().all(|i| bench.stats[*i] > 0), "{:?}", bench.stats);
+    assert!(bench.events.is_empty(), "{:?}", bench.events);
+    assert_eq!((bench.stats[0], bench.stats[1], bench.stats[5], bench.stats[8]), (0, 0, 0, 0), "{:?}", bench.stats);
+    assert!([2, 3, 4, 6, 7].iter().all(|i| bench.stats[*i] > 0), "{:?}", bench.stats);
     buffers_run_out(&mut bench);
 }
 
@@ -238,7 +273,7 @@ fn buffers_run_out(bench: &mut Bench) {
     (0..64).for_each(|_| bench.ask(0));
     bench.run(1500);
     assert_eq!((bench.held.len(), bench.asked.len()), (64, 0), "all buffers are out");
-    bench.asked.push_back((0, None));
+    bench.asked.push_back((0, None, false));
     bench.alloc.push(Fields::of::<RqAlloc>().pack(&[]));
     bench.run(900);
     assert_eq!(bench.asked.len(), 1, "it waits for a buffer");
@@ -273,10 +308,37 @@ fn bad_doorbells_are_counted() {
     assert_eq!(bench.access(5, 4, None), 0, "nothing moved");
     bench.ask(5);
     // An allocation on a queue that does not exist is answered, too.
-    bench.asked.push_back((5, None));
-    bench.alloc.push(Fields::of::<RqAlloc>().pack(&[("qpn", 9)]));
+    bench.asked.push_back((5, None, false));
+    bench.alloc.push(Fields::of::<RqAlloc>().pack(&[("ring", 9)]));
     bench.run(100);
     assert!(bench.asked.is_empty());
+}
+
+/// A failed fetch is told once, the queue hands out nothing more, others go on; queue pairs' rings have no such state.
+#[test]
+fn a_failed_fetch_ends_a_shared_queue() {
+    let mut bench = Bench::new(20);
+    bench.run(40);
+    for qpn in [4, 11, 12] {
+        bench.create(qpn, RingModel { log_size: 4, shared: qpn >= QUEUES / 2, ..Default::default() });
+        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(0, 8));
+        bench.doorbell(qpn, 8, 0);
+    }
+    bench.reads.bad_pages.extend([base(4) >> 12, base(12) >> 12]);
+    bench.settle();
+    bench.events.push_back((7, 12 - QUEUES / 2));
+    for round in 0..3 {
+        [4, 11, 12].into_iter().for_each(|ring| bench.ask(ring));
+        bench.run(1500);
+        assert!(bench.asked.is_empty() && bench.events.is_empty(), "round {round}");
+        bench.rings.get_mut(&12).expect("it exists").error = true;
+    }
+    assert_eq!((bench.stats[2], bench.stats[3], bench.stats[8]), (7, 4, 1));
+    // A limit says nothing of a queue in error that has enough; the state is there to be read.
+    assert_eq!(bench.access(12, 2, None) >> 26 & 3, 3, "shared, and in error");
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
 }
 
 #[test]

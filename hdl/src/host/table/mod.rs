@@ -54,6 +54,9 @@ pub struct TablePipe<Op: Synth, Row: Synth, const LQ: usize, const N: usize, con
     /// The changed row, and what is to be stored of it.
     pub ctl_row: Signal<Out, Row>,
     pub ctl_new_row: Signal<In, Row>,
+    /// One cycle: it becomes the row of `ctl_line`; no operation is in the pipeline.
+    pub ctl_write: Signal<Out, Bit>,
+    pub ctl_line: Signal<Out, Bits<LQ>>,
     line: CtlLine<Row, LQ>,
     table_ram: Ram<Row, LQ>,
     pick: RrPick<M>,
@@ -175,6 +178,8 @@ impl<Op: Synth, Row: Synth, const LQ: usize, const N: usize, const M: usize> Log
         self.act_id.next = self.act_i.q.val();
         self.act_row.next = self.act_r.q.val();
         self.ctl_row.next = self.line.new_row.val();
+        self.ctl_write.next = self.line.done.val() & self.line.we.val();
+        self.ctl_line.next = self.line.addr.val();
         self.table_ram.write_addr.next = self.act_queue.val();
         self.table_ram.write_data.next = self.new_row.val();
         self.table_ram.write_en.next = self.write.val();

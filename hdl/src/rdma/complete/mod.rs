@@ -72,6 +72,7 @@ pub struct Complete<const LQ: usize> {
     failing: Signal<Local, Bit>,
     spared: Signal<Local, Bit>,
     told: Signal<Local, Bit>,
+    last: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     nak: Signal<Local, Bits<8>>,
@@ -161,6 +162,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cause.next = bits::<8>(11);
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
+        self.last.next = (self.dones.m.data.val().kind == 3) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
         self.go.next =
             !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
 
@@ -179,6 +181,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.src_qp = self.dones.m.data.val().src_qpn;
             self.cqe.d.next.syndrome = bits::<8>(0);
             self.cqe.d.next.grh = self.dones.m.data.val().grh;
+            self.cqe.d.next.last = self.last.val();
             if self.spared.val() {
                 self.cqe.d.next.status = bits::<8>(1);
                 self.cqe.d.next.imm_valid = false;
@@ -260,7 +263,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     self.dones.m.ready.next = true;
                     self.state.d.next = State::Idle;
                     self.barrier.d.next = self.dones.m.data.val().kind == 4;
-                    self.cqe_busy.d.next = self.wanted.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
+                    self.cqe_busy.d.next = self.wanted.val() | self.last.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
                     self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
                     self.error_busy.d.next = self.failing.val() & !self.answer.val();
                     self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done);

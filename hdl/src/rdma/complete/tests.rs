@@ -46,6 +46,11 @@ impl Golden {
             }
             return;
         }
+        if kind == 3 && op["cqe"] == 0 {
+            // Behind the last receive: no completion, but what the event is made of.
+            self.cqes.push([("cqn", op["rcqn"]), ("function", op["function"]), ("qpn", op["qpn"]), ("last", 1)].into());
+            return;
+        }
         let reads = kind == 5 || kind == 6;
         let poisoned = mark.is_some() && (kind < 3 || reads);
         if mark.is_none() && (kind == 1 || kind == 2 || reads) {
@@ -66,7 +71,7 @@ impl Golden {
                 _ => 0,
             };
             let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm", "grh"].map(|name| (name, op[name])).into();
-            cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1), ("src_qp", op["src_qpn"])]);
+            cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1), ("last", 0), ("src_qp", op["src_qpn"])]);
             cqe.insert("imm_valid", if status == 0 { op["has_imm"] } else { 0 });
             self.cqes.push(cqe);
         }
@@ -118,7 +123,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("status", status),
         ("access_local", local.into()),
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
-        ("cqe", u64::from(kind > 1 && kind < 5)),
+        ("cqe", u64::from(kind > 1 && kind < 5 && (kind != 3 || rng.percent(60)))),
         ("opcode", rng.range(5, 6)),
         ("grh", u64::from(kind == 2 && rng.percent(40))),
         // Few indices, so that failed receives come up again.

@@ -28,6 +28,8 @@ pub enum Verdict {
     Access,
     /// In order, but no receive request is posted.
     NoReceive,
+    /// The shared receive queue is in error.
+    Dead,
     /// Unreliable connection: message lost. Datagram: wrong length.
     Broken,
     /// Raw frame without a raw queue.

@@ -14,6 +14,8 @@ pub enum Order {
     Area,
     /// Completion of the half-received SEND of a failed queue pair.
     Held,
+    /// Of a queue pair on a shared receive queue that goes to error: no completion, but what comes behind the last one.
+    Last,
     /// Completion of a receive request flushed by the receive-queue unit.
     Flush,
     Barrier,
@@ -34,7 +36,7 @@ pub struct Compose {
     /// The queue pair goes to error, because of `cause` (`CqeStatus`).
     pub fatal: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<8>>,
-    pub events: Signal<Out, Bits<15>>,
+    pub events: Signal<Out, Bits<16>>,
     handle: Signal<Local, Bits<8>>,
     low_handle: Signal<Local, Bits<6>>,
     frame_len: Signal<Local, Bits<14>>,
@@ -81,12 +83,16 @@ impl Logic for Compose {
 
         self.fatal.next = false;
         self.cause.next = bits::<8>(9);
-        self.events.next = bits::<15>(0);
+        self.events.next = bits::<16>(0);
         self.after.next = self.ctx.val();
         self.op.next.qpn = self.id.val();
         self.op.next.epoch = self.ctx.val().epoch;
         self.op.next.function = self.ctx.val().function;
         self.op.next.pd = self.ctx.val().pd;
+        if self.kind.val().send | self.rx.val().raw {
+            // Entries of a receive are those of whoever posted it.
+            self.op.next.pd = self.ctx.val().rq_pd;
+        }
         self.op.next.kind = bits::<3>(0);
         self.op.next.has_frame = self.order.val() == Order::Packet;
         self.op.next.handle = self.rx.val().handle;
@@ -133,14 +139,14 @@ impl Logic for Compose {
             self.op.next.kind = bits::<3>(4);
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
-                Verdict::NoQp => self.events.next = bits::<15>(0x081),
-                Verdict::Transport => self.events.next = bits::<15>(0x101),
-                Verdict::Pkey => self.events.next = bits::<15>(0x201),
-                Verdict::Qkey => self.events.next = bits::<15>(0x2001),
+                Verdict::NoQp => self.events.next = bits::<16>(0x081),
+                Verdict::Transport => self.events.next = bits::<16>(0x101),
+                Verdict::Pkey => self.events.next = bits::<16>(0x201),
+                Verdict::Qkey => self.events.next = bits::<16>(0x2001),
                 Verdict::Duplicate => {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
                     self.op.next.psn = self.last_psn.val();
-                    self.events.next = bits::<15>(0x003);
+                    self.events.next = bits::<16>(0x003);
                     if self.kind.val().read | self.kind.val().atomic {
                         // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
                         self.op.next.psn = self.rx.val().psn;
@@ -161,15 +167,15 @@ impl Logic for Compose {
                     self.op.next.syndrome = bits::<8>(0x60);
                     self.op.next.psn = self.ctx.val().epsn;
                     self.after.next.nak_sent = true;
-                    self.events.next = bits::<15>(0x00d);
+                    self.events.next = bits::<16>(0x00d);
                 }
-                Verdict::Silent => self.events.next = bits::<15>(0x005),
+                Verdict::Silent => self.events.next = bits::<16>(0x005),
                 Verdict::Invalid => {
                     self.op.next.ack = true;
                     self.op.next.syndrome = bits::<8>(0x61);
                     self.op.next.fatal = true;
                     self.fatal.next = true;
-                    self.events.next = bits::<15>(0x011);
+                    self.events.next = bits::<16>(0x011);
                 }
                 Verdict::Access => {
                     self.op.next.ack = true;
@@ -177,33 +183,43 @@ impl Logic for Compose {
                     self.op.next.fatal = true;
                     self.fatal.next = true;
                     self.cause.next = bits::<8>(10);
-                    self.events.next = bits::<15>(0x021);
+                    self.events.next = bits::<16>(0x021);
+                }
+                Verdict::Dead => {
+                    self.op.next.ack = self.rc.val();
+                    if self.rc.val() {
+                        self.op.next.syndrome = bits::<8>(0x63);
+                    }
+                    self.op.next.fatal = true;
+                    self.fatal.next = true;
+                    self.cause.next = bits::<8>(2);
+                    self.events.next = bits::<16>(0x8001);
                 }
                 Verdict::Broken => {
                     self.after.next.in_msg = bits::<2>(0);
                     self.after.next.epsn = self.psn_next.val();
-                    self.events.next = bits::<15>(0x005);
+                    self.events.next = bits::<16>(0x005);
                     if self.datagram.val() {
                         self.after.next = self.ctx.val();
-                        self.events.next = bits::<15>(0x4001);
+                        self.events.next = bits::<16>(0x4001);
                     }
                 }
                 Verdict::NoReceive => {
-                    self.events.next = bits::<15>(0x801);
+                    self.events.next = bits::<16>(0x801);
                     if self.rc.val() {
                         self.op.next.ack = true;
                         self.op.next.syndrome = self.timer.val() | 0x20;
                         self.after.next.rnr_sent = true;
                         self.after.next.nak_sent = false;
-                        self.events.next = bits::<15>(0x041);
+                        self.events.next = bits::<16>(0x041);
                     } else if !self.rx.val().raw & !self.datagram.val() {
                         self.after.next.in_msg = bits::<2>(0);
                         self.after.next.epsn = self.psn_next.val();
                     }
                 }
-                Verdict::NoRaw => self.events.next = bits::<15>(0x401),
+                Verdict::NoRaw => self.events.next = bits::<16>(0x401),
                 Verdict::Accept => {
-                    self.events.next = bits::<15>(0x001);
+                    self.events.next = bits::<16>(0x001);
                     self.op.next.kind = bits::<3>(1);
                     self.op.next.ack = self.asked.val();
                     self.op.next.done = self.closes.val();
@@ -290,11 +306,14 @@ impl Logic for Compose {
             self.op.next.has_imm = false;
             self.op.next.byte_len = bits::<32>(0);
             self.op.next.solicited = false;
-            self.events.next = bits::<15>(0x1000);
+            self.events.next = bits::<16>(0x1000);
             if self.order.val() == Order::Held {
                 self.op.next.free_rq = true;
                 self.after.next.rq_handle = bits::<8>(0);
                 self.after.next.in_msg = bits::<2>(0);
+            } else if self.order.val() == Order::Last {
+                self.op.next.cqe = false;
+                self.events.next = bits::<16>(0);
             } else {
                 self.op.next.rq_index = self.flush.val().index;
             }

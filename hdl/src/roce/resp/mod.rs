@@ -21,7 +21,7 @@ use rust_hdl::prelude::*;
 pub const STATS: &[&str] = &[
     "rx_requests", "dup_requests", "out_of_order", "nak_seq_sent", "nak_inv_sent", "nak_access_sent", "rnr_sent",
     "drop_no_qp", "drop_bad_transport", "drop_bad_pkey", "raw_no_queue", "no_recv", "recv_flushed", "drop_bad_qkey",
-    "drop_bad_length",
+    "drop_bad_length", "srq_dead",
 ];
 
 /// What the machine does.
@@ -37,6 +37,8 @@ pub enum State {
     Commit,
     Fall,
     Held,
+    /// A queue pair on a shared receive queue: behind its last receive.
+    Last,
     Release,
 }
 
@@ -64,7 +66,7 @@ pub struct Responder<const LQ: usize> {
     /// Queue pair of raw frames, bit 31 = valid.
     pub raw_qpn: Signal<In, Bits<32>>,
     /// One pulse per event, see [`STATS`].
-    pub stat: Signal<Out, Bits<15>>,
+    pub stat: Signal<Out, Bits<16>>,
     front: Front<LQ>,
     check: RequestCheck,
     compose: Compose,
@@ -82,7 +84,7 @@ pub struct Responder<const LQ: usize> {
     error: DFF<QpError>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
-    events: DFF<Bits<15>>,
+    events: DFF<Bits<16>>,
     /// The packet in hand ends here, and the next job may come.
     swift: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -125,14 +127,14 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         if self.m_error.ready.val() {
             self.error_busy.d.next = false;
         }
-        self.m_alloc.data.next.qpn = self.front.id.val();
+        self.m_alloc.data.next.ring = self.line.q.val().rq;
         self.m_alloc.valid.next = self.allocating.q.val();
         if self.m_alloc.ready.val() {
             self.allocating.d.next = false;
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
         self.stat.next = self.events.q.val();
-        self.events.d.next = bits::<15>(0);
+        self.events.d.next = bits::<16>(0);
 
         // The packet under judgement.
         self.check.kind.next = self.front.kind.val();
@@ -155,6 +157,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.compose.order.next = Order::Packet;
         if self.state.q.val() == State::Held {
             self.compose.order.next = Order::Held;
+        } else if self.state.q.val() == State::Last {
+            self.compose.order.next = Order::Last;
         } else if self.state.q.val() == State::Area {
             self.compose.order.next = Order::Area;
         } else if self.front.job.val() == Job::Flush {
@@ -202,6 +206,9 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     if !self.s_grant.data.val().ok {
                         self.line.d.next.rq_handle = self.line.q.val().rq_handle;
                         self.verdict.d.next = Verdict::NoReceive;
+                        if self.s_grant.data.val().dead {
+                            self.verdict.d.next = Verdict::Dead;
+                        }
                     }
                     self.state.d.next = State::Commit;
                     if (self.line.q.val().qp_type == 2) & self.s_grant.data.val().ok & self.front.rx.val().pay_len.any() {
@@ -239,7 +246,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             }
             State::Fall => {
                 if !self.rq_busy.q.val() & !self.error_busy.q.val() {
-                    self.rq_busy.d.next = true;
+                    // The requests of a shared receive queue are not this queue pair's to flush (IBTA 10.2.9.4).
+                    self.rq_busy.d.next = !self.line.q.val().srq;
                     self.error_busy.d.next = self.front.job.val() != Job::PeerError;
                     self.error.d.next.qpn = self.front.id.val();
                     self.error.d.next.epoch = self.line.q.val().epoch;
@@ -250,6 +258,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.state.d.next = State::Release;
                     if self.held.val() {
                         self.state.d.next = State::Held;
+                    } else if self.line.q.val().srq {
+                        self.state.d.next = State::Last;
                     }
                 }
             }
@@ -258,6 +268,15 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.op_busy.d.next = true;
                     self.line.d.next = self.compose.after.val();
                     self.events.d.next = self.compose.events.val();
+                    self.state.d.next = State::Release;
+                    if self.line.q.val().srq {
+                        self.state.d.next = State::Last;
+                    }
+                }
+            }
+            State::Last => {
+                if !self.op_busy.q.val() {
+                    self.op_busy.d.next = true;
                     self.state.d.next = State::Release;
                 }
             }

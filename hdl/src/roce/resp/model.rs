@@ -53,6 +53,10 @@ pub struct Qp {
     pub msn: u32,
     pub nak_sent: bool,
     pub rnr_sent: bool,
+    /// Receive ring, whether it is a shared one, and the protection domain of what is posted to it.
+    pub rq: u32,
+    pub srq: bool,
+    pub rq_pd: u32,
     pub message: Option<Message>,
     /// Receive request taken and not yet completed: (buffer, index).
     pub receive: Option<(u32, u32)>,
@@ -79,13 +83,24 @@ pub enum Act {
     Error { qpn: u32, epoch: u8, cause: u8 },
 }
 
+/// Answer of a receive ring. `dead`: a shared one in error.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Grant {
+    #[default]
+    None,
+    Dead,
+    Some(u32, u32),
+}
+
 /// All queue pairs.
 #[derive(Default)]
 pub struct Responder {
     pub qps: BTreeMap<u32, Qp>,
     pub raw_qpn: Option<u32>,
-    /// What the receive queue will answer, in order: granted?, buffer, index.
-    pub grants: VecDeque<(bool, u32, u32)>,
+    /// What the receive queues will answer, in order.
+    pub grants: VecDeque<Grant>,
+    /// Rings that were asked.
+    pub asked: Vec<u32>,
     pub acts: Vec<Act>,
 }
 
@@ -161,9 +176,9 @@ impl Responder {
             match (qp.qp_type, p.opcode >> 5) {
                 _ if reply || !member => {}
                 (0, 0) => self.reliable(id, p, &mut qp, &mut op),
-                (1, 1) => self.unreliable(p, &mut qp, &mut op),
+                (1, 1) => self.unreliable(id, p, &mut qp, &mut op),
                 (2, 3) => {
-                    if let Some(area) = self.datagram(p, &qp, &mut op) {
+                    if let Some(area) = self.datagram(id, p, &mut qp, &mut op) {
                         self.acts.push(Act::Place(area));
                         self.acts.push(Act::Place(op));
                         return;
@@ -180,7 +195,7 @@ impl Responder {
         if qp.qp_type != 3 {
             return;
         }
-        let (true, handle, index) = self.grant() else { return };
+        let Grant::Some(handle, index) = self.grant(qp) else { return };
         let len = u128::from(p.frame_len);
         op.extend([("kind", 2), ("pay_off", 0), ("pay_len", len), ("msg_off", 0), ("done", 1), ("cqe", 1), ("free_rq", 1)]);
         op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("byte_len", len), ("opcode", 16)]);
@@ -189,7 +204,7 @@ impl Responder {
 
     /// A datagram: the order of its IP header, if that is one of its own, and `op`, that of the payload. The header takes the first 40 bytes
     /// of the receive, one of IPv4 the last 20 of them (IBTA 11.4.1.2, annex A17).
-    fn datagram(&mut self, p: &Packet, qp: &Qp, op: &mut BTreeMap<&'static str, u128>) -> Option<BTreeMap<&'static str, u128>> {
+    fn datagram(&mut self, id: u32, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) -> Option<BTreeMap<&'static str, u128>> {
         let imm = match p.opcode {
             0x64 => false,
             0x65 => true,
@@ -198,10 +213,17 @@ impl Responder {
         if p.qkey != qp.qkey || p.pay_len > 128 << qp.pmtu || p.pad != (4 - p.pay_len % 4) % 4 {
             return None;
         }
-        let (true, handle, index) = self.grant() else { return None };
+        let (handle, index) = match self.grant(qp) {
+            Grant::Some(handle, index) => (handle, index),
+            Grant::Dead => {
+                self.fall(id, qp, Some(2));
+                return None;
+            }
+            Grant::None => return None,
+        };
         let header = [("pay_off", if p.tag { 18 } else { 14 }), ("pay_len", if p.v6 { 40 } else { 20 }), ("msg_off", if p.v6 { 0 } else { 20 })];
         op.extend([("kind", 2), ("grh", 1), ("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into()), ("syndrome", 0)]);
-        op.extend([("pd", qp.pd.into()), ("function", qp.function.into())]);
+        op.extend([("pd", qp.rq_pd.into()), ("function", qp.function.into())]);
         let mut area = op.clone();
         area.extend(header);
         area.insert("has_frame", 0);
@@ -263,10 +285,18 @@ impl Responder {
                 return self.read(p, qp, op);
             }
             None => {
-                if !self.receive(p, qp) {
-                    qp.rnr_sent = true;
-                    qp.nak_sent = false;
-                    return answer(op, qp, 0x20 | qp.min_rnr_timer, p.psn);
+                match self.receive(p, qp) {
+                    Grant::Some(..) => {}
+                    Grant::Dead => {
+                        answer(op, qp, 0x63, p.psn);
+                        op.insert("fatal", 1);
+                        return self.fall(id, qp, Some(2));
+                    }
+                    Grant::None => {
+                        qp.rnr_sent = true;
+                        qp.nak_sent = false;
+                        return answer(op, qp, 0x20 | qp.min_rnr_timer, p.psn);
+                    }
                 }
                 self.execute(p, qp, op);
                 op.insert("syndrome", 0x1f);
@@ -293,17 +323,26 @@ impl Responder {
         }
     }
 
-    fn unreliable(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
+    fn unreliable(&mut self, id: u32, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
         let start = matches!(request(p.opcode), Some((_, FIRST | ONLY, _)));
+        let expected = qp.epsn;
         if start {
             // A new message ends whatever was lost in part; its receive request serves the next.
             qp.message = None;
             qp.epsn = p.psn;
         }
-        if qp.epsn != p.psn || self.fault(p, qp).is_some() || !self.receive(p, qp) {
-            qp.message = None;
-            qp.epsn = (p.psn + 1) & 0xff_ffff;
-            return;
+        let taken = if qp.epsn != p.psn || self.fault(p, qp).is_some() { Grant::None } else { self.receive(p, qp) };
+        match taken {
+            Grant::Some(..) => {}
+            Grant::Dead => {
+                qp.epsn = expected;
+                return self.fall(id, qp, Some(2));
+            }
+            Grant::None => {
+                qp.message = None;
+                qp.epsn = (p.psn + 1) & 0xff_ffff;
+                return;
+            }
         }
         self.execute(p, qp, op);
         op.insert("syndrome", 0);
@@ -342,16 +381,18 @@ impl Responder {
         (before.map_or(0, |m| m.bytes) + p.pay_len >= 1 << 31).then_some(1)
     }
 
-    /// Takes a receive request if this packet needs one. False: none posted.
-    fn receive(&mut self, p: &Packet, qp: &mut Qp) -> bool {
-        let Some((write, position, imm)) = request(p.opcode) else { return false };
+    /// Takes a receive request if this packet needs one; `Some` also if it needs none.
+    fn receive(&mut self, p: &Packet, qp: &mut Qp) -> Grant {
+        let Some((write, position, imm)) = request(p.opcode) else { return Grant::None };
         let needs = if write { imm } else { position == FIRST || position == ONLY };
         if needs && qp.receive.is_none() {
-            let (ok, handle, index) = self.grant();
-            qp.receive = ok.then_some((handle, index));
-            return ok;
+            let answer = self.grant(qp);
+            if let Grant::Some(handle, index) = answer {
+                qp.receive = Some((handle, index));
+            }
+            return answer;
         }
-        true
+        Grant::Some(0, 0)
     }
 
     fn execute(&mut self, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
@@ -359,7 +400,7 @@ impl Responder {
         let m = qp.message.take();
         let m = m.unwrap_or(Message { write, va: p.va, rkey: p.rkey, remaining: if write { p.dma_len } else { 0 }, bytes: 0 });
         op.extend([("kind", if write { 1 } else { 2 }), ("pay_off", p.pay_off.into()), ("pay_len", p.pay_len.into())]);
-        op.extend([("pd", qp.pd.into()), ("function", qp.function.into()), ("psn", p.psn.into())]);
+        op.extend([("pd", if write { qp.pd } else { qp.rq_pd }.into()), ("function", qp.function.into()), ("psn", p.psn.into())]);
         if write {
             op.extend([("va", m.va.into()), ("key", m.rkey.into()), ("chk_len", m.remaining.into())]);
         } else {
@@ -398,7 +439,9 @@ impl Responder {
     /// To ERROR; `cause`: tell the requester.
     fn fall(&mut self, id: u32, qp: &mut Qp, cause: Option<u8>) {
         qp.state = 6;
-        self.acts.push(Act::FlushQueue(id));
+        if !qp.srq {
+            self.acts.push(Act::FlushQueue(id));
+        }
         if let Some(cause) = cause {
             self.acts.push(Act::Error { qpn: id, epoch: qp.epoch, cause });
         }
@@ -417,6 +460,11 @@ impl Responder {
                 ("ack", 0),
             ])));
         }
+        if qp.srq {
+            // Its last receive has gone by: told behind the completions (IBTA 11.6.3.1).
+            let order = [("kind", 3), ("has_frame", 0), ("qpn", id.into()), ("done", 1), ("cqe", 0), ("free_rq", 0), ("rcqn", qp.rcqn.into()), ("ack", 0)];
+            self.acts.push(Act::Place(BTreeMap::from(order)));
+        }
     }
 
     /// A queue pair error reported by completion (`Some(epoch)`) or by the requester.
@@ -429,7 +477,8 @@ impl Responder {
         self.qps.insert(id, qp);
     }
 
-    fn grant(&mut self) -> (bool, u32, u32) {
+    fn grant(&mut self, qp: &Qp) -> Grant {
+        self.asked.push(qp.rq);
         self.grants.pop_front().unwrap_or_default()
     }
 }

@@ -1,5 +1,5 @@
 //! The responder against its model; the test plays the context store and the receive queues.
-use super::model::{self, Act, Message, Packet, Qp};
+use super::model::{self, Act, Grant, Message, Packet, Qp};
 use super::*;
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,7 +29,9 @@ struct Bench {
     op: Sink,
     error: Sink,
     /// What the receive queues answer, and when.
-    answers: VecDeque<(bool, u32, u32)>,
+    answers: VecDeque<Grant>,
+    /// Rings asked.
+    asked: Vec<u32>,
     answer_at: Option<u64>,
 }
 
@@ -64,6 +66,9 @@ fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("msg_bytes", m.bytes.into()),
         ("rq_handle", qp.receive.map_or(0, |(handle, _)| 0x80 | u128::from(handle))),
         ("rq_index", qp.receive.map_or(0, |(_, index)| index.into())),
+        ("rq", qp.rq.into()),
+        ("srq", qp.srq.into()),
+        ("rq_pd", qp.rq_pd.into()),
     ])
 }
 
@@ -91,6 +96,7 @@ impl Bench {
             tb,
             store,
             answers: VecDeque::new(),
+            asked: Vec::new(),
             answer_at: None,
         }
     }
@@ -135,14 +141,18 @@ impl Bench {
         }
         self.tb.end();
         // Receive queues.
-        if self.alloc.pop().is_some() {
+        if let Some(ring) = self.alloc.pop_u64() {
+            self.asked.push(ring as u32);
             let (low, high) = if stall == 0 { (0, 0) } else { (0, 30) };
             self.answer_at = Some(now + self.tb.rng().range(low, high));
         }
         if self.answer_at.is_some_and(|at| at <= now) {
-            let (ok, handle, index) = self.answers.pop_front().unwrap_or_default();
             let layout = Fields::of::<RqGrant>();
-            let message = layout.pack(&[("ok", ok.into()), ("handle", handle.into()), ("index", index.into())]);
+            let message = match self.answers.pop_front().unwrap_or_default() {
+                Grant::None => layout.pack(&[("handle", 5), ("index", 9)]),
+                Grant::Dead => layout.pack(&[("dead", 1), ("handle", 5), ("index", 9)]),
+                Grant::Some(handle, index) => layout.pack(&[("ok", 1), ("handle", handle.into()), ("index", index.into())]),
+            };
             self.grant.push(message);
             self.answer_at = None;
         }
@@ -245,6 +255,9 @@ fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         vlan: rng.percent(50),
         epsn: if rng.percent(30) { 0xff_ffff - rng.below(20) as u32 } else { rng.next_u32() >> 8 },
         msn: rng.next_u32() >> 8,
+        rq: rng.next_u32() >> 8,
+        srq: id != RAW_QPN && rng.percent(50),
+        rq_pd: rng.next_u32() >> 8,
         ..Qp::default()
     }
 }
@@ -399,7 +412,12 @@ fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, pack
             let id = bench.tb.rng().below(12) as u32;
             let p = random_packet(bench.tb.rng(), id, &golden.qps[&id]);
             let rng = bench.tb.rng();
-            let answer = (rng.percent(80), rng.below(64) as u32, rng.below(1 << 16) as u32);
+            let answer = match rng.below(100) {
+                // Only shared queues can be in error.
+                0 if golden.qps[&id].srq => Grant::Dead,
+                0..20 => Grant::None,
+                _ => Grant::Some(rng.below(64) as u32, rng.below(1 << 16) as u32),
+            };
             golden.grants.push_back(answer);
             golden.packet(&p);
             if golden.grants.pop_front().is_none() {
@@ -409,6 +427,7 @@ fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, pack
         }
         bench.settle();
         bench.compare(&golden.acts);
+        assert_eq!(std::mem::take(&mut bench.asked), golden.asked, "receive rings");
         for act in &golden.acts {
             if let Act::Place(fields) = act {
                 *seen.entry(fields.get("syndrome").copied().unwrap_or(0) >> 5 << 5 | fields["kind"]).or_default() += 1;
@@ -484,8 +503,8 @@ fn a_datagram_takes_few_cycles() {
     golden.qps.insert(1, qp);
     for n in 0..101 {
         let p = Packet { opcode: 0x64, qpn: 1, pay_len: 64, pkey: 0xffff, qkey: 0x1234, ..Default::default() };
-        golden.grants.push_back((true, n % 64, n));
-        bench.answers.push_back((true, n % 64, n));
+        golden.grants.push_back(Grant::Some(n % 64, n));
+        bench.answers.push_back(Grant::Some(n % 64, n));
         golden.packet(&p);
         bench.send(&p);
     }
@@ -507,14 +526,14 @@ fn errors_flush_the_queue_and_the_half_received_send() {
     for id in 0..3 {
         let mut qp = random_qp(bench.tb.rng(), id);
         (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0xff_ffff);
-        qp.epoch = 7;
+        (qp.epoch, qp.srq) = (7, id == 1);
         bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
         golden.qps.insert(id, qp);
     }
     for id in 0..3 {
         let first = Packet { opcode: 0, psn: 0xff_ffff, qpn: id, pay_len: 256, pkey: 0xffff, ..Default::default() };
-        golden.grants.push_back((true, 20 + id, 40 + id));
-        bench.answers.push_back((true, 20 + id, 40 + id));
+        golden.grants.push_back(Grant::Some(20 + id, 40 + id));
+        bench.answers.push_back(Grant::Some(20 + id, 40 + id));
         golden.packet(&first);
         bench.send(&first);
     }

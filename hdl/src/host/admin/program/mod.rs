@@ -3,6 +3,7 @@
 mod objects;
 mod query;
 mod queue_pair;
+mod shared_queue;
 
 use super::isa::{Asm, Label, Op, Step, R};
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
@@ -98,6 +99,8 @@ struct Program {
     mr: Kind,
     pd: Kind,
     eq: Kind,
+    /// Shared receive queues: as many as queue pairs, their rings behind those of the queue pairs.
+    srq: Kind,
     idle: Label,
     complete: Label,
     /// `complete` with the status of that number.
@@ -109,6 +112,7 @@ struct Program {
     /// Removal of object ID, back through LINK3.
     remove_qp: Label,
     remove_mr: Label,
+    remove_srq: Label,
     remove_cq: Label,
     remove_eq: Label,
     remove_pd: Label,
@@ -123,10 +127,11 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
         k
     };
     let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
+    let srq = kind(sizes.qp);
     assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
     let status = (0..7).map(|_| asm.label()).collect();
-    let [idle, complete, add_offset, qp_down, remove_qp, remove_mr, remove_cq, remove_eq, remove_pd] =
+    let [idle, complete, add_offset, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] =
         std::array::from_fn(|_| asm.label());
     let mut program = Program {
         asm,
@@ -135,6 +140,7 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
         mr,
         pd,
         eq,
+        srq,
         idle,
         complete,
         status,
@@ -142,6 +148,7 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
         qp_down,
         remove_qp,
         remove_mr,
+        remove_srq,
         remove_cq,
         remove_eq,
         remove_pd,
@@ -306,6 +313,10 @@ impl Program {
             DestroyCq => self.destroy(self.cq, self.remove_cq),
             DestroyMr => self.destroy(self.mr, self.remove_mr),
             DestroyQp => self.destroy(self.qp, self.remove_qp),
+            CreateSrq => self.create_srq(),
+            ModifySrq => self.modify_srq(),
+            QuerySrq => self.query_srq(),
+            DestroySrq => self.destroy(self.srq, self.remove_srq),
             ModifyQp => self.modify_qp(),
             QueryQp => self.query_qp(),
             QueryCounters => self.query_counters(),
@@ -348,6 +359,7 @@ impl Program {
     fn soft_reset(&mut self) {
         let kinds = [
             (self.qp, self.remove_qp),
+            (self.srq, self.remove_srq),
             (self.mr, self.remove_mr),
             (self.cq, self.remove_cq),
             (self.eq, self.remove_eq),

@@ -130,6 +130,7 @@ impl Program {
         self.unmake(self.mr);
         self.asm.ret(LINK3);
 
+        self.remove_shared_queue();
         self.remove_queue_pair();
         self.queue_pair_down();
     }

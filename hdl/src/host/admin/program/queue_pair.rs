@@ -13,7 +13,7 @@ fn req(name: &str) -> F {
 fn rsp(name: &str) -> F {
     field(&RspCtx::LAYOUT, name)
 }
-fn ring(name: &str) -> F {
+pub(super) fn ring(name: &str) -> F {
     field(&RingCtx::LAYOUT, name)
 }
 fn path(name: &str) -> F {
@@ -37,7 +37,7 @@ const MOST_RD: u32 = 16;
 
 impl Program {
     /// `d` = word 2 of a ring from parameters `n`.. (base, base, word 2), not valid. The base is checked against the slot size.
-    fn ring_attributes(&mut self, d: R, n: u8) {
+    pub(super) fn ring_attributes(&mut self, d: R, n: u8) {
         self.get(T, p(n + 2), ring("log_size"));
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.get(U, p(n + 2), ring("stride"));
@@ -65,8 +65,27 @@ impl Program {
         self.own(self.cq, p(2));
         self.own(self.cq, p(3));
         self.ring_attributes(V, 4);
+        // I: its receive ring, N: the protection domain of that.
+        let (shared, rings) = (self.asm.label(), self.asm.label());
+        self.asm.ext(T, p(0), 4, 1);
+        self.asm.branch(Op::Bne, T, 0, shared);
         self.ring_attributes(W, 7);
+        self.asm.mov(I, ID);
+        self.asm.mov(N, p(1));
+        self.asm.jump(rings);
+        self.asm.bind(shared);
+        self.asm.ext(T, p(0), 0, 7);
+        self.refuse(AdminStatus::BadParameter, Op::Beq, T, QpType::Raw as u32);
+        self.own(self.srq, p(10));
+        self.shared_line(I, p(10));
+        self.read(N, RQ, ring("pd").word);
+        self.get(N, N, ring("pd"));
+        self.asm.op(Op::Or, I, I, 1 << rsp("srq").shift);
+        self.asm.mov(W, ZERO);
+        self.asm.bind(rings);
         self.line(ID);
+        self.write(RSP, rsp("rq").word, I);
+        self.write(RSP, rsp("rq_pd").word, N);
         for (space, attributes, n) in [(SQ, V, 4), (RQ, W, 7)] {
             self.write(space, 2, attributes);
             self.write(space, 0, p(n));
@@ -102,6 +121,11 @@ impl Program {
         self.users(self.pd, p(1), Op::Add);
         self.users(self.cq, p(2), Op::Add);
         self.users(self.cq, p(3), Op::Add);
+        let own_ring = self.asm.label();
+        self.asm.ext(T, p(0), 4, 1);
+        self.asm.branch(Op::Beq, T, 0, own_ring);
+        self.users(self.srq, p(10), Op::Add);
+        self.asm.bind(own_ring);
         self.make(self.qp);
         self.done();
     }
@@ -193,6 +217,14 @@ impl Program {
         self.read(W, RSP, 1);
         self.get(W, W, rsp("rcqn"));
         self.users(self.cq, W, Op::Sub);
+        let own_ring = self.asm.label();
+        self.read(W, RSP, rsp("rq").word);
+        self.get(T, W, rsp("srq"));
+        self.asm.branch(Op::Beq, T, 0, own_ring);
+        self.get(W, W, rsp("rq"));
+        self.asm.op(Op::Sub, W, W, self.qp.count);
+        self.users(self.srq, W, Op::Sub);
+        self.asm.bind(own_ring);
         self.unmake(self.qp);
         self.asm.ret(LINK3);
     }
@@ -260,7 +292,12 @@ impl Program {
         self.set_access(T);
         self.set_to(T, rsp("state"), QpState::Init as u32);
         self.write(RSP, 0, T);
+        let shared = self.asm.label();
+        self.read(T, RSP, rsp("srq").word);
+        self.get(T, T, rsp("srq"));
+        self.asm.branch(Op::Bne, T, 0, shared);
         self.ring_valid(RQ);
+        self.asm.bind(shared);
     }
 
     /// Permission bits of the responder's word 0 in `d`; the three lie side by side.

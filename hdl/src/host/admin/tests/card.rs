@@ -41,7 +41,7 @@ impl Card {
         let (mut lines_of, mut words_of) = ([0; 16], [0; 16]);
         let tables = [
             (space::SQ, 1 << sizes.qp, 8),
-            (space::RQ, 1 << sizes.qp, 8),
+            (space::RQ, 2 << sizes.qp, 8),
             (space::REQ, 1 << sizes.qp, 13),
             (space::RSP, 1 << sizes.qp, 16),
             (space::PATH, 1 << sizes.qp, 16),

@@ -28,6 +28,7 @@ fn rsp(b: &Bench, qp: u32) -> RspCtx {
 fn sq(b: &Bench, qp: u32) -> RingCtx {
     RingCtx(line(&b.card, space::SQ, qp))
 }
+/// Receive ring `n`: a queue pair's, or, from 16 on, that of a shared receive queue.
 fn rq(b: &Bench, qp: u32) -> RingCtx {
     RingCtx(line(&b.card, space::RQ, qp))
 }
@@ -83,6 +84,7 @@ pub fn all(b: &mut Bench) {
     regions(b);
     queue_pair_life(b);
     queue_pair_errors(b);
+    shared_queues(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);
@@ -198,7 +200,7 @@ fn queue_pair_life(b: &mut Bench) {
     b.expect(BadId, 1, CreateQp, 1, &good);
     let ring = ring_line(0).with_function(1).with_valid(false).with_active(false);
     assert_eq!(req(b, 5), ReqCtx::default().with_sig_all(true).with_epoch(0x4f).with_scqn(3).with_pd(2).with_function(1));
-    assert_eq!(rsp(b, 5), RspCtx::default().with_epoch(0xff).with_rcqn(4).with_pd(2).with_function(1));
+    assert_eq!(rsp(b, 5), RspCtx::default().with_epoch(0xff).with_rcqn(4).with_pd(2).with_function(1).with_rq(5).with_rq_pd(2));
     assert_eq!(sq(b, 5), ring.with_base(0x10_0000_0100).with_epoch(0x4f));
     assert_eq!(rq(b, 5), ring.with_base(0x11_0000_0200).with_epoch(0xff));
     b.expect(InUse, 1, DestroyPd, 2, &[]);
@@ -291,6 +293,87 @@ fn queue_pair_errors(b: &mut Bench) {
     b.expect(Ok, 1, DestroyCq, 4, &[]);
     b.expect(Ok, 1, DestroyEq, 1, &[]);
     b.expect(Ok, 1, DestroyPd, 2, &[]);
+}
+
+fn srq_params(pd: u32, eq: u32) -> [u32; 5] {
+    let r: [u32; 3] = words(&ring_line(0x12_0000_0300).with_flush(true).with_error(true).0);
+    [pd, eq, r[0], r[1], r[2]]
+}
+
+fn shared_queues(b: &mut Bench) {
+    basics(b);
+    b.expect(Ok, 1, CreatePd, 3, &[]);
+    let good = srq_params(3, 1);
+    let mut bad = vec![(BadState, srq_params(4, 1)), (BadId, srq_params(8, 1)), (BadState, srq_params(3, 2)), (BadId, srq_params(3, 4))];
+    for (word, value) in [(2, 0x40), (4, 0)] {
+        let mut params = good;
+        params[word] = value;
+        bad.push((BadParameter, params));
+    }
+    for (status, params) in bad {
+        b.expect(status, 1, CreateSrq, 6, &params);
+    }
+    b.expect(BadId, 1, CreateSrq, 16, &good);
+    b.card.set(space::RQ, 22, 5, 0xffff);
+    b.expect(Ok, 1, CreateSrq, 6, &good);
+    b.expect(BadState, 1, CreateSrq, 6, &good);
+    b.expect(InUse, 1, DestroyPd, 3, &[]);
+    let ring = RingCtx::default().with_base(0x12_0000_0300).with_log_size(5).with_stride(2).with_function(1).with_valid(true).with_shared(true).with_pd(3).with_eqn(1);
+    assert_eq!(rq(b, 22), ring);
+    // The limit, at most the size of the ring
+    b.expect(BadParameter, 1, ModifySrq, 6, &[33]);
+    b.expect(Ok, 1, ModifySrq, 6, &[32]);
+    assert_eq!(rq(b, 22), ring.with_limit(32));
+    b.card.set(space::RQ, 22, 4, 0x0012_0034);
+    let q = b.expect(Ok, 1, QuerySrq, 6, &[]);
+    assert_eq!(q[..4], [words::<8>(&ring.0)[2], 0x0012_0034, 32, 1 << 24 | 3]);
+    for (opcode, params) in [(ModifySrq, &[1][..]), (QuerySrq, &[]), (DestroySrq, &[])] {
+        b.expect(BadId, 0, opcode, 6, params);
+        b.expect(BadState, 1, opcode, 7, params);
+        b.expect(BadId, 1, opcode, 16, params);
+    }
+    // Queue pairs on it: their own receive ring stays invalid.
+    let on = |kind: u32, srq: u32| {
+        let mut params = [0; 11];
+        params[..10].copy_from_slice(&qp_params(kind | 16, 2, 3, 4));
+        params[10] = srq;
+        // Nobody looks at the receive ring.
+        params[9] = 0;
+        params
+    };
+    b.expect(BadParameter, 1, CreateQp, 5, &on(3, 6));
+    b.expect(BadState, 1, CreateQp, 5, &on(0, 7));
+    b.expect(BadId, 1, CreateQp, 5, &on(0, 16));
+    for (kind, id) in [(0, 5), (1, 7), (2, 8)] {
+        b.expect(Ok, 1, CreateQp, id, &on(kind, 6));
+        let r = rsp(b, id);
+        assert_eq!((r.rq(), r.srq(), r.rq_pd(), r.pd()), (22, true, 3, 2));
+        b.expect(Ok, 1, ModifyQp, id, &[1, 0, 0, 0, 0, 0xffff]);
+        assert!(!rq(b, id).valid() && rsp(b, id).state() == 1);
+        b.expect(Ok, 1, ModifyQp, id, &[0]);
+        assert_eq!((rsp(b, id).rq(), rsp(b, id).srq()), (22, true));
+        b.expect(InUse, 1, DestroySrq, 6, &[]);
+    }
+    assert_eq!(rq(b, 22).limit(), 32, "the queue is none of theirs");
+    (b.expect(Ok, 1, DestroyQp, 5, &[]), b.expect(Ok, 1, DestroyQp, 7, &[]));
+    b.expect(InUse, 1, DestroySrq, 6, &[]);
+    b.expect(Ok, 1, DestroyQp, 8, &[]);
+    // The number's next life has a ring of its own again.
+    b.expect(Ok, 1, CreateQp, 8, &qp_params(0, 2, 3, 4));
+    assert_eq!((rsp(b, 8).rq(), rsp(b, 8).srq(), rsp(b, 8).rq_pd()), (8, false, 2));
+    b.expect(Ok, 1, DestroySrq, 6, &[]);
+    assert!(!rq(b, 22).valid());
+    b.expect(BadState, 1, DestroySrq, 6, &[]);
+    for (opcode, id) in [(DestroyQp, 8), (DestroyPd, 3)] {
+        b.expect(Ok, 1, opcode, id, &[]);
+    }
+    // A soft reset takes them, too.
+    b.expect(Ok, 1, CreateSrq, 0, &srq_params(2, 1));
+    b.expect(Ok, 1, CreateQp, 5, &on(0, 0));
+    b.soft_reset(1);
+    assert!(!rq(b, 16).valid());
+    b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
+    b.expect(BadState, 1, QuerySrq, 0, &[]);
 }
 
 fn ports_and_queries(b: &mut Bench) {

@@ -28,14 +28,23 @@ pub(super) struct RqAct {
     pub flushes: Signal<Out, Bit>,
     /// The slot passed over.
     pub flush: Signal<Out, RqFlush>,
+    /// Something is told about the shared receive queue: `event` (`EventKind`) to event queue `eqn`.
+    pub tells: Signal<Out, Bit>,
+    pub event: Signal<Out, Bits<8>>,
+    pub eqn: Signal<Out, Bits<8>>,
     /// As [`RqTable::stat`](super::RqTable::stat).
-    pub stat: Signal<Out, Bits<5>>,
+    pub stat: Signal<Out, Bits<7>>,
     kind: Signal<Local, Kind>,
     fetch_next: Signal<Local, Bits<16>>,
     fetch_old: Signal<Local, Bits<16>>,
     size: Signal<Local, Bits<17>>,
     within: Signal<Local, Bit>,
     posted: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    armed: Signal<Local, Bit>,
+    /// Fewer are left than the limit; they are, once one has been taken.
+    below: Signal<Local, Bit>,
+    at: Signal<Local, Bit>,
 }
 
 impl Logic for RqAct {
@@ -49,13 +58,23 @@ impl Logic for RqAct {
         self.enlist.next = false;
         self.issue.next = false;
         self.flushes.next = false;
-        self.stat.next = bits::<5>(0);
+        self.stat.next = bits::<7>(0);
         self.used.next = bits::<7>(0);
         self.size.next = bits::<17>(1) << self.row.val().log_size;
         self.within.next = (self.facts.val().ahead > self.facts.val().pending)
             & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
-        self.posted.next = self.facts.val().exists & self.facts.val().more & !self.row.val().flush;
-        self.job.next.ok = self.posted.val() & self.buffer.val();
+        self.posted.next = self.facts.val().exists & self.facts.val().more & !self.row.val().flush & !self.row.val().error;
+        self.takes.next = self.posted.val() & self.buffer.val();
+        self.armed.next = self.facts.val().exists & self.row.val().shared & self.row.val().limit.any();
+        self.below.next = self.facts.val().pending < self.row.val().limit;
+        self.at.next = self.facts.val().pending <= self.row.val().limit;
+        self.tells.next = false;
+        self.event.next = bits::<8>(5);
+        self.eqn.next = self.row.val().eqn;
+        self.job.next.ok = self.takes.val();
+        self.job.next.dead = self.row.val().error & self.facts.val().exists;
+        self.job.next.shared = self.row.val().shared;
+        self.job.next.ring = self.id.val();
         self.job.next.index = self.row.val().fetch;
         self.job.next.function = self.row.val().function;
         self.job.next.base = self.row.val().base;
@@ -67,9 +86,9 @@ impl Logic for RqAct {
             match self.kind.val() {
                 Kind::Doorbell => {
                     if !self.facts.val().exists | !self.facts.val().mine {
-                        self.stat.next = bits::<5>(1);
+                        self.stat.next = bits::<7>(1);
                     } else if !self.within.val() {
-                        self.stat.next = bits::<5>(2);
+                        self.stat.next = bits::<7>(2);
                     } else {
                         self.write.next = true;
                         self.new_row.next.producer = self.op.val().index;
@@ -78,10 +97,11 @@ impl Logic for RqAct {
                 }
                 Kind::Alloc => {
                     self.issue.next = true;
+                    self.tells.next = self.armed.val() & (self.below.val() | (self.at.val() & self.takes.val()));
                     if !self.posted.val() {
-                        self.stat.next = bits::<5>(4);
+                        self.stat.next = bits::<7>(4);
                     } else if !self.buffer.val() {
-                        self.stat.next = bits::<5>(8);
+                        self.stat.next = bits::<7>(8);
                     } else {
                         self.write.next = true;
                         self.new_row.next.fetch = self.fetch_next.val();
@@ -93,12 +113,20 @@ impl Logic for RqAct {
                     self.new_row.next.flush = true;
                     self.enlist.next = self.facts.val().exists & self.facts.val().more & !self.row.val().active;
                 }
+                Kind::Fault => {
+                    // A queue pair's own failed fetch is found by placement.
+                    self.tells.next = self.facts.val().exists & !self.row.val().error;
+                    self.event.next = bits::<8>(7);
+                    self.write.next = self.tells.val();
+                    self.new_row.next.error = true;
+                }
                 _ => {
                     self.write.next = true;
                     self.new_row.next.active = false;
+                    self.tells.next = self.armed.val() & self.below.val();
                     if self.facts.val().exists & self.facts.val().more & self.row.val().flush {
                         self.flushes.next = true;
-                        self.stat.next = bits::<5>(16);
+                        self.stat.next = bits::<7>(16);
                         self.new_row.next.fetch = self.fetch_next.val();
                         self.enlist.next = self.facts.val().pending != 1;
                     }
@@ -107,6 +135,16 @@ impl Logic for RqAct {
         }
         if self.enlist.val() {
             self.new_row.next.active = true;
+        }
+        if self.tells.val() {
+            if self.kind.val() == Kind::Fault {
+                self.stat.next = bits::<7>(64);
+            } else {
+                // Once: then it has to be armed again.
+                self.write.next = true;
+                self.new_row.next.limit = bits::<16>(0);
+                self.stat.next = self.stat.val() | bits::<7>(32);
+            }
         }
     }
 }

@@ -2,11 +2,11 @@
 
 mod act;
 
-use super::{RqJob, BUFFERS};
+use super::{RqFault, RqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::TablePipe;
-use crate::msg::{CtlReq, CtlResp, DoorbellMsg, RqAlloc, RqCmd, RqFlush};
+use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RqAlloc, RqCmd, RqFlush};
 use crate::prim::pack::Gather;
 use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
@@ -19,7 +19,9 @@ enum Kind {
     Doorbell,
     Alloc,
     Cmd,
+    /// The head of the active list: a slot to be flushed, or a shared receive queue whose words have been changed.
     Turn,
+    Fault,
 }
 
 /// One operation in the pipeline. `index`: new producer of a doorbell.
@@ -38,21 +40,25 @@ pub(super) struct RqTable<const LQ: usize> {
     pub s_alloc: MsgSink<RqAlloc>,
     pub s_cmd: MsgSink<RqCmd>,
     pub m_flush: MsgSrc<RqFlush>,
+    pub m_event: MsgSrc<EqeReq>,
+    pub s_fault: MsgSink<RqFault>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub m_job: MsgSrc<RqJob>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
-    /// Bad doorbell, doorbell beyond the ring, nothing posted, no buffer, slot flushed.
-    pub stat: Signal<Out, Bits<5>>,
+    /// Bad doorbell, doorbell beyond the ring, nothing posted, no buffer, slot flushed, limit reached, shared queue in error.
+    pub stat: Signal<Out, Bits<7>>,
     db: MsgSlice<DoorbellMsg>,
     alloc: MsgSlice<RqAlloc>,
     cmd: MsgSlice<RqCmd>,
+    fault: MsgSlice<RqFault>,
     active: MsgFifo<Bits<LQ>, LQ>,
     flushes: MsgFifo<RqFlush, 4>,
     jobs: MsgFifo<RqJob, 4>,
-    ready: Gather<4>,
-    pipe: TablePipe<Op, RingCtx, LQ, 4, 5>,
+    events: MsgFifo<EqeReq, 4>,
+    ready: Gather<5>,
+    pipe: TablePipe<Op, RingCtx, LQ, 5, 6>,
     look: PostedLook,
     act: RqAct,
     keep_active: DFF<Bit>,
@@ -60,10 +66,15 @@ pub(super) struct RqTable<const LQ: usize> {
     patience: DFF<Bits<11>>,
     #[init(Constant::new(BUFFERS.to_bits()))]
     all_buffers: Constant<Bits<7>>,
+    /// Number of the first shared receive queue's ring.
+    #[init(Constant::new((1u64 << (LQ - 1)).to_bits()))]
+    first_shared: Constant<Bits<24>>,
     source: Signal<Local, Op>,
     act_id: Signal<Local, Bits<24>>,
     room: Signal<Local, Bit>,
     flush_room: Signal<Local, Bit>,
+    event_room: Signal<Local, Bit>,
+    changed: Signal<Local, Bit>,
     allocs_ahead: Signal<Local, Bit>,
     buffer_ok: Signal<Local, Bit>,
     back: Signal<Local, Bits<7>>,
@@ -74,7 +85,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, keep_active, buffers, patience);
-        clock!(self, clock, db, alloc, cmd, active, flushes, jobs, pipe, look);
+        clock!(self, clock, db, alloc, cmd, fault, active, flushes, jobs, events, pipe, look);
         self.db.reset.next = self.reset.val();
         self.alloc.reset.next = self.reset.val();
         self.cmd.reset.next = self.reset.val();
@@ -82,6 +93,10 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.flushes.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
         self.jobs.reset.next = self.reset.val();
+        self.fault.reset.next = self.reset.val();
+        self.events.reset.next = self.reset.val();
+        MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.events.m);
+        MsgSink::<RqFault>::link(&mut self.s_fault, &mut self.fault.s);
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<RqAlloc>::link(&mut self.s_alloc, &mut self.alloc.s);
         MsgSink::<RqCmd>::link(&mut self.s_cmd, &mut self.cmd.s);
@@ -90,7 +105,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
         MsgSrc::<RqJob>::link(&mut self.m_job, &mut self.jobs.m);
 
-        // ---- The sources: doorbells (0), allocations (1), flush commands (2), the head of the active list (3) ----
+        // ---- The sources: doorbells (0), allocations (1), flush commands (2), the head of the active list (3), failed fetches (4) ----
         self.source.next.kind = Kind::Doorbell;
         self.source.next.function = self.db.m.data.val().function;
         self.source.next.index = self.db.m.data.val().index;
@@ -100,16 +115,20 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.source.next.index = bits::<16>(0);
         self.source.next.kind = Kind::Alloc;
         self.pipe.op[1].next = self.source.val();
-        self.pipe.id[1].next = self.alloc.m.data.val().qpn;
+        self.pipe.id[1].next = self.alloc.m.data.val().ring;
         self.source.next.kind = Kind::Cmd;
         self.pipe.op[2].next = self.source.val();
         self.pipe.id[2].next = self.cmd.m.data.val().qpn;
         self.source.next.kind = Kind::Turn;
         self.pipe.op[3].next = self.source.val();
         self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
+        self.source.next.kind = Kind::Fault;
+        self.pipe.op[4].next = self.source.val();
+        self.pipe.id[4].next = self.fault.m.data.val().ring;
         // Up to four operations may be on their way to a FIFO of 16.
         self.room.next = self.jobs.level.val() < 10;
         self.flush_room.next = self.flushes.level.val() < 10;
+        self.event_room.next = self.events.level.val() < 10;
         // An allocation waits up to 1024 cycles for a buffer: messages in progress may hold all of them, and only packets
         // behind the refused one can finish those, so the wait must end. The last buffer must not be promised twice: with few left, one allocation at a time.
         self.allocs_ahead.next = (self.pipe.row_valid.val() & (self.pipe.row_op.val().kind == Kind::Alloc))
@@ -124,14 +143,16 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
             self.patience.d.next = self.patience.q.val() + 1;
         }
         self.ready.x[0].next = self.db.m.valid.val();
-        self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.buffer_ok.val();
+        self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.event_room.val() & self.buffer_ok.val();
         self.ready.x[2].next = self.cmd.m.valid.val();
-        self.ready.x[3].next = self.active.m.valid.val() & self.flush_room.val();
+        self.ready.x[3].next = self.active.m.valid.val() & self.flush_room.val() & self.event_room.val();
+        self.ready.x[4].next = self.fault.m.valid.val() & self.event_room.val();
         self.pipe.req.next = self.ready.y.val();
         self.db.m.ready.next = self.pipe.grant.val().get_bit(0);
         self.alloc.m.ready.next = self.pipe.grant.val().get_bit(1);
         self.cmd.m.ready.next = self.pipe.grant.val().get_bit(2);
         self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
+        self.fault.m.ready.next = self.pipe.grant.val().get_bit(4);
 
         // ---- Look ----
         self.look.asker.next = self.pipe.look_op.val().function;
@@ -149,8 +170,11 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.act.buffer.next = self.buffers.q.val().any();
         self.pipe.write.next = self.act.write.val();
         self.pipe.new_row.next = self.act.new_row.val();
-        self.active.s.data.next = self.act_id.val().get_bits::<LQ>(0);
-        self.active.s.valid.next = self.act.enlist.val();
+        self.events.s.data.next.eqn = self.act.eqn.val();
+        self.events.s.data.next.kind = self.act.event.val();
+        self.events.s.data.next.id = self.act_id.val() ^ self.first_shared.val();
+        self.events.s.data.next.cause = bits::<16>(0);
+        self.events.s.valid.next = self.act.tells.val();
         self.flushes.s.data.next = self.act.flush.val();
         self.flushes.s.valid.next = self.act.flushes.val();
         self.jobs.s.data.next = self.act.job.val();
@@ -162,13 +186,20 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         }
         self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.act.used.val();
 
-        // A control write keeps `active`, which belongs to the list.
+        // A control write keeps `active`, which belongs to the list. A shared receive queue gets a turn when one of its words has been
+        // written: its limit may be above what is left. The pipeline is empty then, so the list is not written by Act.
         if self.pipe.ctl_look.val() {
             self.keep_active.d.next = self.pipe.look_row.val().active;
         }
         self.ctl_row.next = self.pipe.ctl_row.val();
-        self.ctl_row.next.active = self.keep_active.q.val();
+        self.changed.next = self.pipe.ctl_write.val() & self.ctl_row.val().shared & self.ctl_row.val().valid & !self.keep_active.q.val();
+        self.ctl_row.next.active = self.keep_active.q.val() | self.changed.val();
         self.pipe.ctl_new_row.next = self.ctl_row.val();
+        self.active.s.data.next = self.act_id.val().get_bits::<LQ>(0);
+        if self.changed.val() {
+            self.active.s.data.next = self.pipe.ctl_line.val();
+        }
+        self.active.s.valid.next = self.act.enlist.val() | self.changed.val();
 
         if self.reset.val() {
             self.patience.d.next = bits::<11>(0);
