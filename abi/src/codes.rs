@@ -28,7 +28,7 @@ codes! {
     #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
     CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";
         LocalProtection = 4 "Local key, bounds or permission."; WrFlush = 5 "Queue pair went into error before this request was executed."; BadResponse = 7 "The peer's answer to a READ or an atomic does not fit the request.";
-        RemoteInvalidRequest = 9 "Peer answered NAK invalid request."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
+        LocalAccess = 8 "The WRITE with immediate that took this receive may not go where it wanted to (unreliable connection)."; RemoteInvalidRequest = 9 "Peer answered NAK invalid request."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
         RetryExceeded = 12 "No answer after all retries."; RnrRetryExceeded = 13 "Peer kept answering RNR NAK."; Fatal = 19 "DMA of the work request or payload failed."; }
     #[doc = "Queue pair state; numbers follow `ibv_qp_state`."]
     QpState { Reset = 0 "Nothing works."; Init = 1 "Receives may be posted."; Rtr = 2 "Ready to receive."; Rts = 3 "Ready to send."; Error = 6 "All requests are flushed."; }

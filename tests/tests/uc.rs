@@ -2,7 +2,8 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
-use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
+use ferric_hdl::core::counters;
 use ferric_sim::fabric::Fate;
 use ferric_sim::WorldConfig;
 use ferric_tests::pair::{Pair, Wire};
@@ -125,4 +126,48 @@ fn without_a_receive_the_message_is_lost_and_nobody_told() {
     let c = b.completion(1);
     assert_eq!((c.wr_id, c.status, c.byte_len), (3, CqeStatus::Success, 64));
     assert!(b.holds(3, 1, 64) && b.pair.world().links[1].counters.sent == 0);
+}
+
+/// A message that may not be placed, or is too long for its receive, is lost; the queue pair goes on (IBTA 9.9.3, class D).
+#[test]
+fn a_message_that_fails_is_dropped_and_the_queue_pair_goes_on() {
+    let mut b = Bench::new(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let dropped = |b: &Bench| {
+        let number = counters::index("place.msg_dropped").unwrap() as u32;
+        b.pair.hosts[1].ctx.counters(number, 1).unwrap()[0]
+    };
+    let write = |b: &mut Bench, n: usize, opcode: WrOpcode, addr: u64, len: usize, rkey: u32| {
+        let from = [sge(b.src.addr() + (n * SLOT) as u64, len as u32, b.src.lkey())];
+        let request = SendRequest { wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: addr, rkey, imm: 9, signaled: true, solicited: false };
+        b.qps[0].post_send(&request).unwrap();
+        b.sent(n);
+    };
+    let (at, key) = (b.dst.addr(), b.dst.rkey());
+    // A wrong key; beyond the end; with immediate, which costs the receive.
+    write(&mut b, 0, WrOpcode::Write, at, 4000, key ^ 1);
+    write(&mut b, 1, WrOpcode::Write, at + (8 * SLOT) as u64 - 100, 3000, key);
+    b.receive(0);
+    write(&mut b, 2, WrOpcode::WriteImm, at, 4000, key ^ 1);
+    let c = b.completion(1);
+    assert_eq!((c.wr_id, c.status, c.imm), (0, CqeStatus::LocalAccess, None));
+    assert!((0..8).all(|slot| b.holds(slot, 0, 0)), "nothing was written");
+    // A receive that is too small for a message of four packets, then one that will do, then a WRITE.
+    let into = [sge(b.dst.addr() + SLOT as u64, 1500, b.dst.lkey())];
+    b.qps[1].post_recv(&RecvRequest { wr_id: 1, sges: &into }).unwrap();
+    b.receive(2);
+    b.send(3, 0, WrOpcode::Send, 4000);
+    b.sent(3);
+    let c = b.completion(1);
+    assert_eq!((c.wr_id, c.status), (1, CqeStatus::LocalLength));
+    b.send(4, 0, WrOpcode::Send, 4000);
+    b.sent(4);
+    let c = b.completion(1);
+    assert_eq!((c.wr_id, c.status, c.byte_len), (2, CqeStatus::Success, 4000));
+    assert!(b.holds(2, 4, 4000));
+    b.send(5, 6, WrOpcode::Write, 5000);
+    b.sent(5);
+    b.pair.world().run(5000);
+    assert!(b.holds(6, 5, 5000) && dropped(&b) == 4);
+    let state = b.qps[1].query().unwrap();
+    assert_eq!((state.state, state.responder_state, b.pair.iommu_faults()), (QpState::Rts, QpState::Rts, 0));
 }

@@ -431,18 +431,18 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 43);
         // resp: 16 at 56
         self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 56);
-        // place: 2 at 72
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.place.stat.val()) << 72);
-        // complete: 6 at 74
-        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 74);
-        // ackgen: 4 at 80
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 80);
-        // egress: 2 at 84
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 84);
-        // rx: 8 at 86
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 86);
-        // reply: 5 at 94
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 94);
+        // place: 3 at 72
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 72);
+        // complete: 6 at 75
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 75);
+        // ackgen: 4 at 81
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 81);
+        // egress: 2 at 85
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 85);
+        // rx: 8 at 87
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 87);
+        // reply: 5 at 95
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 95);
         self.stats.inc.next = self.counted.val();
     }
 }

@@ -134,8 +134,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
-        // A datagram larger than its receive: an error of that receive only.
-        self.spared.next = self.dones.m.data.val().grh & (self.status.val() == 1) & !self.broken.q.val() & !self.poisoned.val();
+        // Of an unreliable queue pair: a message larger than its receive, or one that may not go where it wants to.
+        self.spared.next = self.dones.m.data.val().soft
+            & ((self.status.val() == 1) | ((self.dones.m.data.val().kind == 1) & self.status.val().any()))
+            & !self.broken.q.val()
+            & !self.poisoned.val();
         self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val()) & !self.spared.val();
         self.told.next = self.same.val()
             & self.marks.read_data.val().told
@@ -183,7 +186,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.grh = self.dones.m.data.val().grh;
             self.cqe.d.next.last = self.last.val();
             if self.spared.val() {
+                // Told to the receive that it took, if it took one.
                 self.cqe.d.next.status = bits::<8>(1);
+                if self.dones.m.data.val().kind == 1 {
+                    self.cqe.d.next.status = bits::<8>(8);
+                }
                 self.cqe.d.next.imm_valid = false;
             }
             if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == 3) {
@@ -289,7 +296,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                         }
                     } else if self.spared.val() {
                         self.events.d.next = bits::<6>(0);
-                        if self.dones.m.data.val().done {
+                        if self.dones.m.data.val().done & (self.dones.m.data.val().kind == 2) {
                             self.events.d.next = bits::<6>(0x20);
                         }
                     } else if self.poisoned.val() {

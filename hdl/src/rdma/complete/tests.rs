@@ -57,8 +57,8 @@ impl Golden {
             self.marks.remove(&op["qpn"]);
         }
         let told = mark.is_some_and(|(_, told)| told == Some(op["rq_index"]));
-        // A datagram larger than its receive: an error of that receive and of nothing else.
-        let spared = op["grh"] == 1 && op["status"] == 1 && !broken && !poisoned;
+        // A message of an unreliable queue pair that is too long or not allowed: an error of its receive and of nothing else.
+        let spared = op["soft"] == 1 && (op["status"] == 1 || kind == 1 && op["status"] != 0) && !broken && !poisoned;
         let failing = !poisoned && !spared && (op["status"] != 0 || broken);
         let (code, cause) = verdict(op["status"], op["access_local"] == 1);
         let ends = op["done"] == 1 && op["cqe"] == 1 && !told;
@@ -67,7 +67,7 @@ impl Golden {
                 (true, 2) => cause,
                 (true, _) | (_, 3) => 5,
                 _ if poisoned => 5,
-                _ if spared => 1,
+                _ if spared => if kind == 1 { 8 } else { 1 },
                 _ => 0,
             };
             let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm", "grh"].map(|name| (name, op[name])).into();
@@ -123,9 +123,9 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("status", status),
         ("access_local", local.into()),
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
-        ("cqe", u64::from(kind > 1 && kind < 5 && (kind != 3 || rng.percent(60)))),
+        ("cqe", u64::from(kind > 1 && kind < 5 && (kind != 3 || rng.percent(60)) || kind == 1 && rng.percent(30))),
         ("opcode", rng.range(5, 6)),
-        ("grh", u64::from(kind == 2 && rng.percent(40))),
+        ("soft", u64::from((kind == 1 || kind == 2) && rng.percent(40))),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
         ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),

@@ -11,13 +11,14 @@ use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
 
 /// Event names of [`Place::stat`], bit 0 first.
-pub const STATS: &[&str] = &["poisoned", "place_failed"];
+pub const STATS: &[&str] = &["poisoned", "place_failed", "msg_dropped"];
 
-/// Life of a queue pair (epoch) in which placement has failed.
+/// Life of a queue pair (epoch) in which placement has failed; `soft`: only for the message in progress.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Mark {
     pub epoch: Bits<8>,
     pub set: Bit,
+    pub soft: Bit,
 }
 
 /// What the back half does.
@@ -47,21 +48,23 @@ pub struct Place<const LQ: usize> {
     pub m_again_free: MsgSrc<WqeFree>,
     pub m_move: MsgSrc<MoveOp>,
     /// One pulse per event, see [`STATS`].
-    pub stat: Signal<Out, Bits<2>>,
+    pub stat: Signal<Out, Bits<3>>,
     ahead: MsgFifo<PlaceOp, 4>,
     walk: Walk,
     orders: MsgFifo<PlaceOp, 4>,
     segments: MsgFifo<Segment, 4>,
     marks: Ram<Mark, LQ>,
     state: DFF<State>,
+    /// The rest of the order is not placed; `hard`: and the queue pair goes to error.
     failed: DFF<Bit>,
+    hard: DFF<Bit>,
     status: DFF<Bits<8>>,
     writes: DFF<Bits<8>>,
     mover: DFF<MoveOp>,
     mover_busy: DFF<Bit>,
     done: DFF<DoneOp>,
     done_busy: DFF<Bit>,
-    events: DFF<Bits<2>>,
+    events: DFF<Bits<3>>,
     straight: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
     same: Signal<Local, Bit>,
@@ -79,10 +82,16 @@ pub struct Place<const LQ: usize> {
     data_op: Signal<Local, Bit>,
     hushed: Signal<Local, Bit>,
     poisoned: Signal<Local, Bit>,
+    /// Of a message that has failed before.
+    torn: Signal<Local, Bit>,
+    lost: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     fails: Signal<Local, Bit>,
     spared: Signal<Local, Bit>,
     failing: Signal<Local, Bit>,
+    spoilt: Signal<Local, Bit>,
+    tears: Signal<Local, Bit>,
+    over: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     writes_now: Signal<Local, Bits<8>>,
     status_now: Signal<Local, Bits<8>>,
@@ -91,7 +100,7 @@ pub struct Place<const LQ: usize> {
 impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, failed, status, writes, mover, mover_busy, done, done_busy, events);
+        dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events);
         clock!(self, clock, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
@@ -130,7 +139,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done_busy.d.next = false;
         }
         self.stat.next = self.events.q.val();
-        self.events.d.next = bits::<2>(0);
+        self.events.d.next = bits::<3>(0);
 
         // The mark of the order at the head is read all the time; it is needed one cycle after the order shows.
         self.qpn.next = self.orders.m.data.val().qpn;
@@ -145,8 +154,16 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.data_op.next = (self.moves.val() & !self.answer.val()) | self.reads.val();
         // Flushes and barriers are not stopped by a mark.
         self.poisoned.next = self.marks.read_data.val().set
+            & !self.marks.read_data.val().soft
             & self.same.val()
             & (self.data_op.val() | (self.orders.m.data.val().kind == 0));
+        self.torn.next = self.marks.read_data.val().set
+            & self.marks.read_data.val().soft
+            & self.same.val()
+            & self.data_op.val()
+            & self.orders.m.data.val().soft
+            & !self.orders.m.data.val().first;
+        self.lost.next = self.poisoned.val() | self.torn.val();
 
         // The segment at the head, once there is a place for what it leads to.
         self.open.next = (self.state.q.val() == State::Segments)
@@ -166,19 +183,28 @@ impl<const LQ: usize> Logic for Place<LQ> {
             }
         }
         self.placing.next =
-            self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.poisoned.val();
+            self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.lost.val();
         // A duplicate whose key has gone meanwhile is no error of the queue pair.
         self.hushed.next = self.bad.val() & self.reads.val() & self.orders.m.data.val().again;
-        // A datagram larger than its receive is nobody's error but that receive's.
-        self.spared.next = self.orders.m.data.val().grh
-            & !self.segments.m.data.val().lookup
-            & (self.segments.m.data.val().status == 1)
-            & !self.poisoned.val();
-        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.poisoned.val() & !self.hushed.val() & !self.spared.val();
-        self.failing.next = self.failed.q.val() | self.fails.val();
+        // A SEND larger than its receive, or a WRITE to where it may not go, is an unreliable queue pair's message lost and nothing else.
+        self.spared.next = self.orders.m.data.val().soft
+            & self.bad.val()
+            & !self.failed.q.val()
+            & !self.lost.val()
+            & ((self.orders.m.data.val().kind == 1)
+                | (!self.segments.m.data.val().lookup & (self.segments.m.data.val().status == 1)));
+        self.fails.next = self.bad.val() & !self.failed.q.val() & !self.lost.val() & !self.hushed.val() & !self.spared.val();
+        self.failing.next = (self.failed.q.val() & self.hard.q.val()) | self.fails.val();
+        self.spoilt.next = (self.failed.q.val() & !self.hard.q.val()) | self.spared.val();
         self.status_now.next = self.status.q.val();
-        if self.fails.val() | (self.spared.val() & !self.failed.q.val()) {
+        if self.fails.val() | self.spared.val() {
             self.status_now.next = self.bad_status.val();
+        }
+        if self.torn.val() {
+            self.status_now.next = bits::<8>(9);
+            if self.orders.m.data.val().kind == 2 {
+                self.status_now.next = bits::<8>(1);
+            }
         }
         self.writes_now.next = self.writes.q.val();
         if self.placing.val() {
@@ -186,11 +212,15 @@ impl<const LQ: usize> Logic for Place<LQ> {
         }
         self.finish.next = self.ready.val() & self.segments.m.data.val().last;
         self.orders.m.ready.next = self.finish.val();
-        // A failure sets the mark; a new life of the queue pair wipes that of an earlier one.
-        self.marks.write_data.next.set = self.failing.val();
-        self.marks.write_en.next = self.finish.val()
-            & !self.answer.val()
-            & (self.failing.val() | (self.marks.read_data.val().set & !self.same.val() & self.data_op.val()));
+        // A failure sets the mark, one of a message until that is over; a new life of the queue pair wipes that of an earlier one.
+        self.tears.next = self.spoilt.val() & !self.orders.m.data.val().done;
+        self.over.next = self.marks.read_data.val().set
+            & self.data_op.val()
+            & (!self.same.val()
+                | (self.marks.read_data.val().soft & (self.orders.m.data.val().first | self.orders.m.data.val().done)));
+        self.marks.write_data.next.set = self.failing.val() | self.tears.val();
+        self.marks.write_data.next.soft = !self.failing.val();
+        self.marks.write_en.next = self.finish.val() & !self.answer.val() & (self.failing.val() | self.tears.val() | self.over.val());
 
         // An atomic's answer comes with its order.
         self.direct.next = self.answer.val() & (self.orders.m.data.val().opcode == 0x12);
@@ -199,6 +229,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
 
         if self.state.q.val() == State::Idle {
             self.failed.d.next = false;
+            self.hard.d.next = false;
             self.status.d.next = bits::<8>(0);
             self.writes.d.next = bits::<8>(0);
             if self.orders.m.valid.val() {
@@ -226,16 +257,20 @@ impl<const LQ: usize> Logic for Place<LQ> {
                 self.placing.val() | (self.orders.m.data.val().has_frame & self.segments.m.data.val().last);
             self.writes.d.next = self.writes_now.val();
             self.status.d.next = self.status_now.val();
-            self.failed.d.next = self.failing.val();
+            self.failed.d.next = self.failing.val() | self.spoilt.val();
+            self.hard.d.next = self.failing.val();
         }
         if self.finish.val() {
             self.done_busy.d.next = true;
             self.state.d.next = State::Idle;
             if self.failing.val() {
-                self.events.d.next = bits::<2>(2);
+                self.events.d.next = bits::<3>(2);
             }
-            if self.poisoned.val() {
-                self.events.d.next = bits::<2>(1);
+            if self.spoilt.val() {
+                self.events.d.next = bits::<3>(4);
+            }
+            if self.lost.val() {
+                self.events.d.next = bits::<3>(1);
             }
         }
 
@@ -276,6 +311,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.operand = self.orders.m.data.val().operand;
             self.done.d.next.compare = self.orders.m.data.val().compare;
             self.done.d.next.grh = self.orders.m.data.val().grh;
+            self.done.d.next.soft = self.orders.m.data.val().soft;
             if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;

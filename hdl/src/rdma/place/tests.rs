@@ -132,7 +132,8 @@ fn scatter(list: &[Sge], mut skip: u64, mut len: u64) -> (Vec<(u32, u64, u64)>, 
 
 /// Software placement of one order: translation requests, moves, outcome.
 struct Golden {
-    marks: BTreeMap<u128, u128>,
+    /// Failed life of a queue pair, and whether only the message in progress has failed.
+    marks: BTreeMap<u128, (u128, bool)>,
     requests: Vec<Msg>,
     moves: Vec<Msg>,
     dones: Vec<Msg>,
@@ -159,8 +160,12 @@ impl Golden {
     fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>, sends: &BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>) {
         let kind = op["kind"];
         let reads = kind == 5 || kind == 6;
-        let poisoned = (kind < 3 || reads) && self.marks.get(&op["qpn"]) == Some(&op["epoch"]);
-        if !poisoned && (kind == 1 || kind == 2 || reads) {
+        let soft = op["soft"] == 1;
+        let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).map(|(_, soft)| *soft);
+        let poisoned = (kind < 3 || reads) && mark == Some(false);
+        let torn = (kind == 1 || kind == 2) && mark == Some(true) && soft && op["first"] == 0;
+        let lost = poisoned || torn;
+        if !lost && (kind == 1 || kind == 2 || reads) && (mark.is_none() || op["first"] == 1 || op["done"] == 1) {
             self.marks.remove(&op["qpn"]);
         }
         let len = op["pay_len"] as u64;
@@ -193,7 +198,7 @@ impl Golden {
                 status = u128::from(bad) + 8;
             }
             let last = n + 1 == segments.len() && failure == 0;
-            if status == 0 && !poisoned && !reads {
+            if status == 0 && !lost && !reads {
                 writes += 1;
                 let direct = kind == 7 && op["opcode"] == 0x12;
                 let mut step = BTreeMap::from([
@@ -227,16 +232,20 @@ impl Golden {
         if hushed {
             failure = 0;
         }
-        // A datagram larger than its receive is that receive's affair only.
-        let spared = op["grh"] == 1 && failure == 1;
-        let failed = failure != 0 && !poisoned && !spared;
+        // A message too long for its receive or aimed at the wrong place costs an unreliable queue pair that message.
+        let spared = soft && failure != 0 && !lost && (kind == 1 || failure == 1);
+        let failed = failure != 0 && !lost && !spared;
         if failed && kind != 7 {
-            self.marks.insert(op["qpn"], op["epoch"]);
+            self.marks.insert(op["qpn"], (op["epoch"], false));
+        } else if spared && op["done"] == 0 {
+            self.marks.insert(op["qpn"], (op["epoch"], true));
+        } else if torn && op["done"] == 1 {
+            self.marks.remove(&op["qpn"]);
         }
         let mut done = op.clone();
         done.retain(|name, _| DoneOp::FIELDS.iter().any(|(field, _)| field == name));
         done.insert("writes", writes);
-        done.insert("status", if poisoned { 0 } else { failure });
+        done.insert("status", if poisoned { 0 } else if torn { [9, 1][usize::from(kind == 2)] } else { failure });
         done.insert("fatal", op["fatal"] | u128::from(failed));
         done.insert("access_local", u128::from(kind == 2 || kind == 7));
         if let (6, [(key, va, _)]) = (kind, &segments[..]) {
@@ -353,7 +362,9 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
             ("msg_off", msg_off.into()),
             ("free_rq", u128::from(end)),
             ("fatal", 0),
-            ("grh", u128::from(kind == 2 && rng.percent(40))),
+            // Half of the queue pairs are unreliable.
+            ("soft", u128::from((kind == 1 || kind == 2) && handle % 2 == 1)),
+            ("first", u128::from(rng.percent(40))),
         ]));
     }
     orders
@@ -378,7 +389,7 @@ fn random_orders_are_placed_as_the_model_does() {
 fn plain_write(qpn: u128, epoch: u128) -> Msg {
     BTreeMap::from([
         ("kind", 1), ("qpn", qpn), ("epoch", epoch), ("has_frame", 1), ("pay_len", 64), ("va", 0x12340), ("key", 1),
-        ("chk_len", 64), ("free_rq", 0), ("fatal", 0), ("grh", 0),
+        ("chk_len", 64), ("free_rq", 0), ("fatal", 0), ("soft", 0),
     ])
 }
 
@@ -391,7 +402,7 @@ fn a_message_does_not_go_on_in_the_list_of_one_that_is_over() {
         bench.buffers.insert(0, Some(vec![Sge { addr: 0x1_0000 * n, length: 100, lkey: n as u32 }]));
         let order = BTreeMap::from([
             ("kind", 2), ("qpn", 5), ("epoch", 3), ("has_frame", 1), ("pay_len", 20), ("pay_off", 14), ("va", 0), ("key", 0), ("chk_len", 0), ("again", 0),
-            ("rq_handle", 0), ("msg_off", msg_off), ("free_rq", 1), ("fatal", 0), ("done", 1), ("grh", 0),
+            ("rq_handle", 0), ("msg_off", msg_off), ("free_rq", 1), ("fatal", 0), ("done", 1), ("soft", 0),
         ]);
         check(&mut bench, &[order], &mut golden);
     }

@@ -118,6 +118,9 @@ impl Logic for Compose {
         }
         self.op.next.src_qpn = self.rx.val().src_qpn;
         self.op.next.grh = self.datagram.val() & (self.order.val() == Order::Packet);
+        // A failure costs UC and UD the message (IBTA 9.9.3, class D). A datagram with payload begins with its header.
+        self.op.next.soft = (self.ctx.val().qp_type == 1) | self.datagram.val();
+        self.op.next.first = self.kind.val().start & (!self.datagram.val() | !self.rx.val().pay_len.any());
         self.op.next.ack = false;
         // Syndrome 0 tells the chain that this transport has no acknowledges.
         self.op.next.syndrome = bits::<8>(0);
@@ -296,6 +299,7 @@ impl Logic for Compose {
         } else if self.order.val() == Order::Area {
             self.op.next.kind = bits::<3>(2);
             self.op.next.grh = true;
+            self.op.next.first = true;
             self.op.next.pay_off = self.area_off.val();
             self.op.next.pay_len = self.area_len.val();
             self.op.next.msg_off = self.area_at.val();

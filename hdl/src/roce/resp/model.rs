@@ -216,6 +216,7 @@ impl Responder {
         let (handle, index) = match self.grant(qp) {
             Grant::Some(handle, index) => (handle, index),
             Grant::Dead => {
+                op.insert("fatal", 1);
                 self.fall(id, qp, Some(2));
                 return None;
             }
@@ -223,10 +224,11 @@ impl Responder {
         };
         let header = [("pay_off", if p.tag { 18 } else { 14 }), ("pay_len", if p.v6 { 40 } else { 20 }), ("msg_off", if p.v6 { 0 } else { 20 })];
         op.extend([("kind", 2), ("grh", 1), ("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into()), ("syndrome", 0)]);
+        op.extend([("soft", 1), ("first", u128::from(p.pay_len == 0))]);
         op.extend([("pd", qp.rq_pd.into()), ("function", qp.function.into())]);
         let mut area = op.clone();
         area.extend(header);
-        area.insert("has_frame", 0);
+        area.extend([("has_frame", 0), ("first", 1)]);
         op.extend([("done", 1), ("cqe", 1), ("free_rq", 1), ("byte_len", (40 + p.pay_len).into()), ("src_qpn", p.src_qpn.into())]);
         op.extend([("opcode", 16 + u128::from(imm)), ("has_imm", imm.into()), ("solicited", p.solicited.into())]);
         if imm {
@@ -335,6 +337,7 @@ impl Responder {
         match taken {
             Grant::Some(..) => {}
             Grant::Dead => {
+                op.insert("fatal", 1);
                 qp.epsn = expected;
                 return self.fall(id, qp, Some(2));
             }
@@ -411,6 +414,7 @@ impl Responder {
                 op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into())]);
             }
         }
+        op.extend([("soft", u128::from(qp.qp_type == 1)), ("first", u128::from(position == FIRST || position == ONLY))]);
         let bytes = m.bytes + p.pay_len;
         qp.epsn = (p.psn + 1) & 0xff_ffff;
         qp.nak_sent = false;

@@ -28,9 +28,9 @@ pub(super) struct RqAct {
     pub flushes: Signal<Out, Bit>,
     /// The slot passed over.
     pub flush: Signal<Out, RqFlush>,
-    /// Something is told about the shared receive queue: `event` (`EventKind`) to event queue `eqn`.
+    /// Something is told about the shared receive queue: `news` (`EventKind`) to event queue `eqn`.
     pub tells: Signal<Out, Bit>,
-    pub event: Signal<Out, Bits<8>>,
+    pub news: Signal<Out, Bits<8>>,
     pub eqn: Signal<Out, Bits<8>>,
     /// As [`RqTable::stat`](super::RqTable::stat).
     pub stat: Signal<Out, Bits<7>>,
@@ -69,7 +69,7 @@ impl Logic for RqAct {
         self.below.next = self.facts.val().pending < self.row.val().limit;
         self.at.next = self.facts.val().pending <= self.row.val().limit;
         self.tells.next = false;
-        self.event.next = bits::<8>(5);
+        self.news.next = bits::<8>(5);
         self.eqn.next = self.row.val().eqn;
         self.job.next.ok = self.takes.val();
         self.job.next.dead = self.row.val().error & self.facts.val().exists;
@@ -116,7 +116,7 @@ impl Logic for RqAct {
                 Kind::Fault => {
                     // A queue pair's own failed fetch is found by placement.
                     self.tells.next = self.facts.val().exists & !self.row.val().error;
-                    self.event.next = bits::<8>(7);
+                    self.news.next = bits::<8>(7);
                     self.write.next = self.tells.val();
                     self.new_row.next.error = true;
                 }

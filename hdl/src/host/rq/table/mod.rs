@@ -171,7 +171,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.pipe.write.next = self.act.write.val();
         self.pipe.new_row.next = self.act.new_row.val();
         self.events.s.data.next.eqn = self.act.eqn.val();
-        self.events.s.data.next.kind = self.act.event.val();
+        self.events.s.data.next.kind = self.act.news.val();
         self.events.s.data.next.id = self.act_id.val() ^ self.first_shared.val();
         self.events.s.data.next.cause = bits::<16>(0);
         self.events.s.valid.next = self.act.tells.val();
