@@ -22,6 +22,7 @@ pub mod iova;
 pub mod mr;
 pub mod pages;
 pub mod qp;
+mod ring;
 pub mod srq;
 pub mod types;
 pub mod ud;

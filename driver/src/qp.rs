@@ -2,12 +2,12 @@
 use crate::admin::words;
 use crate::context::{Inner, PdInner};
 use crate::cq::CompletionQueue;
-use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
+use crate::ring::Ring;
 use crate::srq::{Numbers, SrqInner};
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
-use ferric_abi::context::{PathCtx, RingCtx};
+use ferric_abi::context::PathCtx;
 use ferric_abi::csr;
 use ferric_abi::host::{Doorbell, RecvHead, Sge, WqeHead};
 use std::net::IpAddr;
@@ -140,7 +140,7 @@ pub struct RecvRequest<'a> {
 pub(crate) struct Half {
     wr_ids: Box<[AtomicU64]>,
     posted: AtomicU16,
-    done: AtomicU16,
+    pub(crate) done: AtomicU16,
 }
 
 impl Half {
@@ -216,71 +216,6 @@ impl Drop for QpTable {
                 drop(unsafe { Box::from_raw(ptr) });
             }
         }
-    }
-}
-
-/// One ring of a queue pair, or that of a shared receive queue.
-pub(crate) struct Ring {
-    pub(crate) memory: DmaBuffer,
-    pub(crate) log_size: u8,
-    stride: u8,
-    pub(crate) producer: u16,
-}
-
-impl Ring {
-    pub(crate) fn new(ctx: &Inner, slots: usize, bytes: usize) -> Result<Self> {
-        if slots == 0 || slots > 1 << 15 {
-            return Err(Error::Invalid("a work queue has 1 to 32768 slots"));
-        }
-        let stride = bytes.div_ceil(64).next_power_of_two().trailing_zeros() as u8;
-        if stride > 3 {
-            return Err(Error::Invalid("too many scatter/gather entries or inline bytes: a work request has at most 512 bytes"));
-        }
-        let log_size = slots.next_power_of_two().trailing_zeros().max(1) as u8;
-        Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, stride, producer: 0 })
-    }
-    pub(crate) fn context(&self) -> [u32; 3] {
-        words::<3>(&RingCtx::default().with_base(self.memory.iova()).with_log_size(self.log_size).with_stride(self.stride).0)
-    }
-    fn slot_bytes(&self) -> usize {
-        64 << self.stride
-    }
-    #[inline(always)]
-    pub(crate) fn slot(&self) -> usize {
-        (self.producer as usize & ((1 << self.log_size) - 1)) * self.slot_bytes()
-    }
-    #[inline(always)]
-    fn check_room(&self, half: &Half) -> Result<()> {
-        if self.producer.wrapping_sub(half.done.load(Ordering::Acquire)) as usize >= 1 << self.log_size {
-            return Err(Error::QueueFull);
-        }
-        Ok(())
-    }
-
-    /// Writes a receive request into the next slot.
-    #[inline(always)]
-    pub(crate) fn write_receive(&mut self, sges: &[LocalSge]) -> Result<()> {
-        let mut slot = [0u8; 512];
-        let slot_bytes = self.slot_bytes();
-        if RecvHead::BYTES + sges.len() * Sge::BYTES > slot_bytes {
-            return Err(Error::Invalid("more scatter/gather entries than the queue was made for"));
-        }
-        let head = RecvHead::default().with_num_sge(sges.len() as u8).with_index(self.producer);
-        slot[..RecvHead::BYTES].copy_from_slice(&head.0);
-        for (i, s) in sges.iter().enumerate() {
-            let at = RecvHead::BYTES + i * Sge::BYTES;
-            slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
-        }
-        self.memory.write(self.slot(), &slot[..slot_bytes]);
-        Ok(())
-    }
-
-    /// Announces the requests written so far as those of receive ring `id`.
-    #[inline(always)]
-    pub(crate) fn ring_receive_bell(&self, ctx: &Inner, id: u32) {
-        std::sync::atomic::fence(Ordering::Release);
-        let bell = Doorbell::default().with_id(id).with_index(self.producer);
-        ctx.device.write64(csr::DB_RQ, u64::from_le_bytes(bell.0));
     }
 }
 

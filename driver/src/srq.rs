@@ -5,7 +5,8 @@
 use crate::context::{Inner, PdInner};
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
-use crate::qp::{RecvRequest, Ring};
+use crate::qp::RecvRequest;
+use crate::ring::Ring;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::RingCtx;
 use ferric_abi::host::{RecvHead, Sge, RECV_FETCHES};
@@ -93,6 +94,8 @@ pub(crate) struct SrqInner {
     pd: Arc<PdInner>,
     id: u32,
     numbers: Arc<Numbers>,
+    /// Here, for it must live as long as a queue pair may take receives from it.
+    ring: Mutex<Ring>,
 }
 
 /// What completion queues need to know of a shared receive queue. They are those of all its queue pairs, hence the lock.
@@ -127,9 +130,7 @@ impl Drop for SrqInner {
 
 /// A shared receive queue. The card's object lives until this value and all queue pairs on it are gone.
 pub struct SharedReceiveQueue {
-    // Destroyed on the card before the ring's memory is given back.
     inner: Arc<SrqInner>,
-    ring: Ring,
 }
 
 impl SharedReceiveQueue {
@@ -147,7 +148,7 @@ impl SharedReceiveQueue {
             return Err(e);
         }
         let numbers = Arc::new(Numbers(Mutex::new(Book::new(1 << ring.log_size, config.max_wr))));
-        Ok(Self { inner: Arc::new(SrqInner { pd: pd.clone(), id, numbers }), ring })
+        Ok(Self { inner: Arc::new(SrqInner { pd: pd.clone(), id, numbers, ring: Mutex::new(ring) }) })
     }
 
     pub(crate) fn inner(&self) -> &Arc<SrqInner> {
@@ -164,14 +165,15 @@ impl SharedReceiveQueue {
     }
 
     /// Posts a receive. [`Error::QueueFull`]: `max_wr` are outstanding.
-    pub fn post_srq_recv(&mut self, wr: &RecvRequest) -> Result<()> {
-        let index = self.ring.producer;
+    pub fn post_srq_recv(&self, wr: &RecvRequest) -> Result<()> {
+        let mut ring = self.inner.ring.lock().unwrap_or_else(|e| e.into_inner());
+        let index = ring.producer;
         self.inner.numbers.book().check_room(index)?;
-        self.ring.write_receive(wr.sges)?;
+        ring.write_receive(wr.sges)?;
         self.inner.numbers.book().post(index, wr.wr_id);
-        self.ring.producer = index.wrapping_add(1);
+        ring.producer = index.wrapping_add(1);
         // Rings of shared receive queues follow those of the queue pairs.
-        self.ring.ring_receive_bell(self.ctx(), self.ctx().caps.qps + self.inner.id);
+        ring.ring_receive_bell(self.ctx(), self.ctx().caps.qps + self.inner.id);
         Ok(())
     }
 
