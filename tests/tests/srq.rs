@@ -179,7 +179,7 @@ fn the_limit_is_told_once_until_armed_again() {
     (0..10).for_each(|slot| b.receive(0, slot));
     b.srqs[0].modify_srq(5).unwrap();
     assert_eq!(b.srqs[0].query_srq().unwrap().limit, 5);
-    let mut round = |b: &mut Bench, n: usize| {
+    let round = |b: &mut Bench, n: usize| {
         b.send(n % 2, n, 100 + n);
         b.sent(n);
         b.arrived(n % 2, n, 100 + n);
