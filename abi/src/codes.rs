@@ -20,15 +20,16 @@ codes! {
     WrOpcode {
         Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "RDMA WRITE."; WriteImm = 3 "RDMA WRITE with immediate.";
         Read = 4 "RDMA READ: the entries name where the bytes go."; CompareSwap = 5 "Atomic compare and swap: operands in front of the entries, 8 bytes back."; FetchAdd = 6 "Atomic fetch and add: likewise.";
+        SendInv = 8 "SEND with invalidate: the peer's key in `imm` stops working before the message is completed there.";
         Nop = 15 "Nothing is sent; completes in order.";
     }
     #[doc = "What a CQE reports."]
-    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; Nop = 15 "NOP.";
+    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; Nop = 15 "NOP.";
         Recv = 16 "Received SEND."; RecvImm = 17 "Received SEND with immediate."; RecvWriteImm = 18 "Received WRITE with immediate."; }
     #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
     CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";
         LocalProtection = 4 "Local key, bounds or permission."; WrFlush = 5 "Queue pair went into error before this request was executed."; BadResponse = 7 "The peer's answer to a READ or an atomic does not fit the request.";
-        LocalAccess = 8 "The WRITE with immediate that took this receive may not go where it wanted to (unreliable connection)."; RemoteInvalidRequest = 9 "Peer answered NAK invalid request."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
+        LocalAccess = 8 "The WRITE with immediate that took this receive may not go where it wanted to (unreliable connection)."; RemoteInvalidRequest = 9 "Peer answered NAK invalid request. Of a receive: the peer named a key that it may not invalidate."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
         RetryExceeded = 12 "No answer after all retries."; RnrRetryExceeded = 13 "Peer kept answering RNR NAK."; Fatal = 19 "DMA of the work request or payload failed."; }
     #[doc = "Queue pair state; numbers follow `ibv_qp_state`."]
     QpState { Reset = 0 "Nothing works."; Init = 1 "Receives may be posted."; Rtr = 2 "Ready to receive."; Rts = 3 "Ready to send."; Error = 6 "All requests are flushed."; }

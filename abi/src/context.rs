@@ -181,7 +181,8 @@ macro_rules! context_records {
             remote_read: bool[1] "Peer may READ.";
             remote_atomic: bool[1] "Peer may use atomics.";
             direct: bool[1] "IOVA-contiguous: `table` is the IOVA of the start address; no page table.";
-            rsvd0: u8[2] "Zero.";
+            fast: bool[1] "Work requests may change it: a peer's SEND with invalidate clears `valid`.";
+            rsvd0: bool[1] "Zero.";
             variant: u8[8] "Low byte of the key.";
             rsvd1: u8[4] "Zero.";
             function: u16[12] "Owning PCI function.";

@@ -51,9 +51,10 @@ macro_rules! host_records {
             imm_valid: bool[1] "`imm` holds immediate data.";
             solicited: bool[1] "The message asked for a solicited event.";
             grh: bool[1] "The first 40 bytes of the buffer hold a GRH (UD).";
-            rsvd0: u8[4] "Zero.";
+            inv_valid: bool[1] "The message invalidated the key in `imm`.";
+            rsvd0: u8[3] "Zero.";
             byte_len: u32[32] "Bytes received.";
-            imm: u32[32] "Immediate data, host order.";
+            imm: u32[32] "Immediate data, host order, or the key invalidated.";
             src_qp: u32[24] "Source queue pair (UD).";
             rsvd1: u8[8] "Zero.";
             timestamp: u64[64] "Card time in ticks when the completion was made.";

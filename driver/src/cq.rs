@@ -27,6 +27,8 @@ pub struct Completion {
     pub byte_len: u32,
     /// Immediate data.
     pub imm: Option<u32>,
+    /// Key that the message has invalidated (SEND with invalidate).
+    pub invalidated: Option<u32>,
     /// The sender asked for a solicited event.
     pub solicited: bool,
     /// Card time in ticks of 1.024 us.
@@ -141,7 +143,6 @@ impl CompletionQueue {
     }
 }
 
-#[inline]
 fn completion(e: &Cqe, wr_id: u64) -> Completion {
     Completion {
         wr_id,
@@ -151,6 +152,7 @@ fn completion(e: &Cqe, wr_id: u64) -> Completion {
         is_recv: e.is_recv(),
         byte_len: e.byte_len(),
         imm: e.imm_valid().then(|| e.imm()),
+        invalidated: e.inv_valid().then(|| e.imm()),
         solicited: e.solicited(),
         timestamp: e.timestamp(),
         src_qp: e.src_qp(),

@@ -69,23 +69,24 @@ unsafe impl Sync for MemoryRegion {}
 static VARIANT: AtomicU8 = AtomicU8::new(1);
 
 impl MemoryRegion {
-    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access) -> Result<Self> {
+    /// `fast`: work requests may change it.
+    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, fast: bool) -> Result<Self> {
         let len = memory.len();
         let ptr = Box::into_raw(memory) as *mut u8;
         // SAFETY: the region owns the memory and frees it after it has been unmapped.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access) }
+        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access, fast) }
     }
 
     /// # Safety
     /// As [`crate::Pd::register_raw`].
     pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access) }
+        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, false) }
     }
 
     /// # Safety
     /// `memory` stays allocated until the region is dropped.
-    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access) -> Result<Self> {
+    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, fast: bool) -> Result<Self> {
         let (ptr, len) = (memory.ptr, memory.len);
         if len == 0 {
             return Err(Error::Invalid("a memory region has at least one byte"));
@@ -115,6 +116,7 @@ impl MemoryRegion {
                 .with_remote_write(access.remote_write)
                 .with_remote_read(access.remote_read)
                 .with_remote_atomic(access.remote_atomic)
+                .with_fast(fast)
                 .with_variant(variant)
                 .with_pd(pd.id)
                 .with_start(start)

@@ -108,6 +108,10 @@ messages! {
     MrReq { key: 32, pd: 24, function: 12, va: 64, chk_len: 32, access: 5, }
     /// `status`: 0 ok, 1 key, 2 protection domain or function, 3 bounds, 4 permission, 5 page absent, 6 table fetch failed.
     MrResp { iova: 64, status: 3, }
+    /// The peer wants `key` invalid: a region or window of this protection domain and function. Answered once it is, with `MrResp` statuses:
+    /// 0 done, 1 no such key (or none for the peer), 2 protection domain or function, 4 not of a kind that work requests change.
+    MrChange { key: 32, pd: 24, function: 12, }
+    MrChanged { status: 3, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
@@ -128,15 +132,16 @@ messages! {
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
     /// `grh`: of a datagram, whose first 40 bytes are the GRH area. `soft`: of an unreliable queue pair: what the message itself is to blame for costs
     /// that message only, up to the next order that is `first` of one.
+    /// `inv`: last packet of a SEND with invalidate: the key in `imm`, when all else went well.
     /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, }
-    /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request.
+        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, }
+    /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request, 4 key that may not be invalidated.
     /// `va`: of a READ as in its order; of an atomic the IOVA.
     DoneOp { qpn: 24, epoch: 8, function: 12, kind: 3, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
         byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1,
-        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, grh: 1, soft: 1, }
+        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, grh: 1, soft: 1, inv: 1, }
     /// Reply to be sent. `kind`: 0 acknowledge with `syndrome` (coalesced per QP unless a NAK), 1 READ of `len` bytes at `va` with `key`, 2 atomic on the
     /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate.
     AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
@@ -149,7 +154,7 @@ messages! {
     // ---- completion and events -------------------------------------------------------------------------------------
     /// Completion to be written. `last`: no completion, but the event behind all completions of `qpn` on this queue: it has had its last receive
     /// from a shared receive queue.
-    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, grh: 1, last: 1, }
+    CqeReq { cqn: 24, function: 12, qpn: 24, wqe_index: 16, status: 8, opcode: 8, is_recv: 1, imm_valid: 1, imm: 32, solicited: 1, byte_len: 32, src_qp: 24, syndrome: 8, grh: 1, inv: 1, last: 1, }
     /// Event to be written.
     EqeReq { eqn: 8, kind: 8, id: 24, cause: 16, }
     /// MSI-X request to the shell.

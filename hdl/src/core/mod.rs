@@ -375,6 +375,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<PlaceOp>::join(&mut self.resp.m_op, &mut self.place.s_op);
         MsgSrc::<MrReq>::join(&mut self.place.m_mr, &mut self.keys.s_req[1]);
         MsgSrc::<MrResp>::join(&mut self.keys.m_resp[1], &mut self.place.s_mr);
+        MsgSrc::<MrChange>::join(&mut self.place.m_change, &mut self.keys.s_change);
+        MsgSrc::<MrChanged>::join(&mut self.keys.m_changed, &mut self.place.s_changed);
         MsgSrc::<WqeRead>::join(&mut self.place.m_wqe, &mut self.rq.s_read);
         MsgSrc::<WqeData>::join(&mut self.rq.m_read, &mut self.place.s_wqe);
         MsgSrc::<WqeFree>::join(&mut self.place.m_free, &mut self.rq.s_free);
@@ -423,26 +425,26 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 23);
         // eq: 7 at 30
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 30);
-        // mr: 3 at 37
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.keys.stat.val()) << 37);
-        // req_tx: 3 at 40
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 40);
-        // req_rx: 13 at 43
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 43);
-        // resp: 16 at 56
-        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 56);
-        // place: 3 at 72
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 72);
-        // complete: 6 at 75
-        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 75);
-        // ackgen: 4 at 81
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 81);
-        // egress: 2 at 85
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 85);
-        // rx: 8 at 87
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 87);
-        // reply: 5 at 95
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 95);
+        // mr: 5 at 37
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.keys.stat.val()) << 37);
+        // req_tx: 3 at 42
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 42);
+        // req_rx: 13 at 45
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 45);
+        // resp: 16 at 58
+        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 58);
+        // place: 3 at 74
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 74);
+        // complete: 6 at 77
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 77);
+        // ackgen: 4 at 83
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 83);
+        // egress: 2 at 87
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 87);
+        // rx: 8 at 89
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 89);
+        // reply: 5 at 97
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 97);
         self.stats.inc.next = self.counted.val();
     }
 }

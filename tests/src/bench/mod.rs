@@ -2,6 +2,5 @@
 
 pub mod answers;
 pub mod datagrams;
-pub mod host;
 pub mod reader;
 pub mod scenario;

@@ -179,7 +179,8 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.entry.next.is_recv = self.request.val().is_recv;
         self.entry.next.imm_valid = self.request.val().imm_valid;
         self.entry.next.solicited = self.request.val().solicited;
-        self.entry.next.rsvd0 = bits::<4>(0);
+        self.entry.next.inv_valid = self.request.val().inv;
+        self.entry.next.rsvd0 = bits::<3>(0);
         self.entry.next.byte_len = self.request.val().byte_len;
         self.entry.next.imm = self.request.val().imm;
         self.entry.next.grh = self.request.val().grh;

@@ -77,6 +77,7 @@ pub struct Complete<const LQ: usize> {
     go: Signal<Local, Bit>,
     nak: Signal<Local, Bits<8>>,
     cause: Signal<Local, Bits<8>>,
+    reported: Signal<Local, Bits<8>>,
 }
 
 impl<const LQ: usize> Logic for Complete<LQ> {
@@ -155,6 +156,9 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cause.next = bits::<8>(1);
         } else if self.status.val() == 3 {
             self.cause.next = bits::<8>(7);
+        } else if self.status.val() == 4 {
+            self.nak.next = bits::<8>(0x62);
+            self.cause.next = bits::<8>(10);
         } else if (self.status.val() >= 9) & (self.status.val() != 14) {
             self.cause.next = bits::<8>(4);
             if !self.dones.m.data.val().access_local {
@@ -163,6 +167,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             }
         } else if (self.status.val() == 14) & !self.dones.m.data.val().access_local {
             self.cause.next = bits::<8>(11);
+        }
+        // The receive of a SEND whose invalidation is refused: the peer's request was invalid.
+        self.reported.next = self.cause.val();
+        if self.status.val() == 4 {
+            self.reported.next = bits::<8>(9);
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
         self.last.next = (self.dones.m.data.val().kind == 3) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
@@ -185,6 +194,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.syndrome = bits::<8>(0);
             self.cqe.d.next.grh = self.dones.m.data.val().grh;
             self.cqe.d.next.last = self.last.val();
+            self.cqe.d.next.inv = self.dones.m.data.val().inv;
             if self.spared.val() {
                 // Told to the receive that it took, if it took one.
                 self.cqe.d.next.status = bits::<8>(1);
@@ -196,8 +206,9 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == 3) {
                 self.cqe.d.next.status = bits::<8>(5);
                 self.cqe.d.next.imm_valid = false;
+                self.cqe.d.next.inv = false;
                 if self.failing.val() & (self.dones.m.data.val().kind == 2) {
-                    self.cqe.d.next.status = self.cause.val();
+                    self.cqe.d.next.status = self.reported.val();
                 }
             }
             self.ack.d.next.qpn = self.dones.m.data.val().qpn;

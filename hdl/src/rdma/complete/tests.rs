@@ -17,11 +17,12 @@ struct Golden {
     barriers: u32,
 }
 
-/// NAK code and `CqeStatus`.
+/// NAK code and cause (`CqeStatus`).
 fn verdict(status: u128, local: bool) -> (u128, u128) {
     match (status, local) {
         (1, _) => (1, 1),
         (3, _) => (3, 7),
+        (4, _) => (2, 10),
         (0 | 2, _) => (3, 19),
         (14, true) => (3, 19),
         (14, false) => (3, 11),
@@ -64,6 +65,8 @@ impl Golden {
         let ends = op["done"] == 1 && op["cqe"] == 1 && !told;
         if ends || failing && kind == 2 {
             let status = match (failing, kind) {
+                // A key that may not be invalidated.
+                (true, 2) if op["status"] == 4 => 9,
                 (true, 2) => cause,
                 (true, _) | (_, 3) => 5,
                 _ if poisoned => 5,
@@ -73,6 +76,8 @@ impl Golden {
             let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm", "grh"].map(|name| (name, op[name])).into();
             cqe.extend([("cqn", op["rcqn"]), ("wqe_index", op["rq_index"]), ("status", status), ("is_recv", 1), ("last", 0), ("src_qp", op["src_qpn"])]);
             cqe.insert("imm_valid", if status == 0 { op["has_imm"] } else { 0 });
+            let spoilt = failing || poisoned || kind == 3;
+            cqe.insert("inv", if spoilt { 0 } else { op["inv"] });
             self.cqes.push(cqe);
         }
         let names = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan", "again", "epoch", "function", "pd", "pmtu", "va", "key", "operand", "compare"];
@@ -112,7 +117,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
     let local = kind == 2 || kind == 7;
     let status = match (failed, local) {
         (false, _) => 0,
-        (true, true) => [1, 2, if kind == 7 { 3 } else { 9 }, 12, 14][rng.below(5) as usize],
+        (true, true) => [1, 2, if kind == 7 { 3 } else { 4 }, 9, 12, 14][rng.below(6) as usize],
         (true, false) => rng.range(9, 14),
     };
     let fields = [

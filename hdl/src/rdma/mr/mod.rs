@@ -1,23 +1,25 @@
 //! Memory keys: key check and translation. See README.md.
 
 mod cache;
+mod change;
 pub mod model;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, MrReq, MrResp, RdCmd, RdRow};
+use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, RdCmd, RdRow};
 use crate::prim::ram::RamHold;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
 use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
+use change::Change;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Counters of the block, in `stat` bit order.
-pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses"];
+pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused"];
 
 /// Verdicts of the first two stages, carried with the request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -68,15 +70,19 @@ pub struct MemoryKeys<const LM: usize> {
     /// Page-table lines.
     pub m_rd: MsgSrc<RdCmd>,
     pub s_rd: MsgSink<RdRow>,
+    /// Regions that a peer invalidates: once `m_changed` says so, no request taken later finds the key.
+    pub s_change: MsgSink<MrChange>,
+    pub m_changed: MsgSrc<MrChanged>,
     /// Pulse: forget all translations.
     pub invalidate: Signal<In, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    pub stat: Signal<Out, Bits<3>>,
+    pub stat: Signal<Out, Bits<5>>,
     input: [MsgSkid<MrReq>; 2],
     output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
     line: CtlLine<MrCtx, LM>,
+    change: Change<LM>,
     cache: PteCache,
     last: DFF<Bit>,
     b: DFF<MrReq>,
@@ -86,8 +92,14 @@ pub struct MemoryKeys<const LM: usize> {
     c_valid: DFF<Bit>,
     d: DFF<Bounded>,
     d_valid: DFF<Bit>,
-    /// The control bus read the table in the last cycle.
-    ctl_read: DFF<Bit>,
+    /// The control bus or a change has read the table in the last cycle.
+    row_read: DFF<Bit>,
+    /// One of them has a row in hand; it is the change.
+    lent: DFF<Bit>,
+    for_change: DFF<Bit>,
+    asked: Signal<Local, Bit>,
+    changed: Signal<Local, Bit>,
+    declined: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bits<2>>,
     pick: Signal<Local, Bit>,
@@ -116,8 +128,8 @@ pub struct MemoryKeys<const LM: usize> {
 impl<const LM: usize> Logic for MemoryKeys<LM> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, ctl_read);
-        clock!(self, clock, regions, line, cache);
+        dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, row_read, lent, for_change);
+        clock!(self, clock, regions, line, change, cache);
         for i in 0..2 {
             self.input[i].clock.next = self.clock.val();
             self.input[i].reset.next = self.reset.val();
@@ -127,20 +139,24 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             MsgSrc::<MrResp>::link(&mut self.m_resp[i], &mut self.output[i].m);
         }
         self.line.reset.next = self.reset.val();
+        self.change.reset.next = self.reset.val();
         self.cache.reset.next = self.reset.val();
         self.cache.invalidate.next = self.invalidate.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
+        MsgSink::<MrChange>::link(&mut self.s_change, &mut self.change.s_change);
+        MsgSrc::<MrChanged>::link(&mut self.m_changed, &mut self.change.m_changed);
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.cache.m_rd);
         MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.cache.s_rd);
 
         // The whole pipeline moves together; it stops for a cache miss and for a full answer queue.
         self.go.next = self.cache.ready.val();
 
-        // Stage A: pick a port, read the table. A control-bus access takes the read port when the pipeline has passed.
+        // Stage A: pick a port, read the table. The control bus or a change takes the read port when the pipeline has passed, one of them at a time.
+        self.asked.next = (self.line.req.val() | self.change.req.val()) & !self.lent.q.val();
         self.pick.next = self.input[1].m.valid.val() & (!self.input[0].m.valid.val() | !self.last.q.val());
         self.take.next = bits::<2>(0);
-        if self.go.val() & !self.line.req.val() & !self.ctl_read.q.val() {
+        if self.go.val() & !self.asked.val() & !self.row_read.q.val() {
             if self.pick.val() {
                 self.take.next = bits::<2>(2);
             } else if self.input[0].m.valid.val() {
@@ -156,16 +172,30 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.key_index.next = self.chosen.val().key.get_bits::<24>(8);
         self.regions.read_en.next = self.go.val();
         self.regions.read_addr.next = self.key_index.val().get_bits::<LM>(0);
-        self.ctl_read.d.next = false;
-        self.line.row_valid.next = self.ctl_read.q.val();
+        self.row_read.d.next = false;
+        self.line.row_valid.next = self.row_read.q.val() & !self.for_change.q.val();
         self.line.row.next = self.regions.read_data.val();
-        if self.line.req.val() & self.go.val() & !self.b_valid.q.val() {
+        self.change.row_valid.next = self.row_read.q.val() & self.for_change.q.val();
+        self.change.row.next = self.regions.read_data.val();
+        if self.asked.val() & self.go.val() & !self.b_valid.q.val() {
             self.regions.read_addr.next = self.line.addr.val();
-            self.ctl_read.d.next = !self.ctl_read.q.val();
+            if self.change.req.val() {
+                self.regions.read_addr.next = self.change.addr.val();
+            }
+            self.row_read.d.next = true;
+            self.lent.d.next = true;
+            self.for_change.d.next = self.change.req.val();
         }
-        self.regions.write_en.next = self.line.done.val() & self.line.we.val();
+        if self.line.done.val() | self.change.done.val() {
+            self.lent.d.next = false;
+        }
+        self.regions.write_en.next = (self.line.done.val() & self.line.we.val()) | (self.change.done.val() & self.change.we.val());
         self.regions.write_addr.next = self.line.addr.val();
         self.regions.write_data.next = self.line.new_row.val();
+        if self.for_change.q.val() {
+            self.regions.write_addr.next = self.change.addr.val();
+            self.regions.write_data.next = self.change.new_row.val();
+        }
 
         // Stage B: the region is there. Compare, subtract.
         self.b_index.next = self.b.q.val().key.get_bits::<24>(8);
@@ -277,14 +307,19 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         if self.cache.answer_port.val() {
             self.cache.answer_ready.next = self.output[1].s.ready.val();
         }
-        self.stat.next = bit_cast::<3, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
-            | (bit_cast::<3, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
-            | (bit_cast::<3, 1>(self.cache.miss.val().into()) << 2);
+        self.changed.next = self.change.done.val() & self.change.we.val();
+        self.declined.next = self.change.done.val() & !self.change.we.val();
+        self.stat.next = bit_cast::<5, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
+            | (bit_cast::<5, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+            | (bit_cast::<5, 1>(self.cache.miss.val().into()) << 2)
+            | (bit_cast::<5, 1>(self.changed.val().into()) << 3)
+            | (bit_cast::<5, 1>(self.declined.val().into()) << 4);
         if self.reset.val() {
             self.b_valid.d.next = false;
             self.c_valid.d.next = false;
             self.d_valid.d.next = false;
-            self.ctl_read.d.next = false;
+            self.row_read.d.next = false;
+            self.lent.d.next = false;
         }
     }
 }

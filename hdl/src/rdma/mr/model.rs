@@ -47,3 +47,21 @@ pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Op
     }
     Ok(pte.page() << 12 | a.va & 0xfff)
 }
+
+/// A peer of protection domain `pd` and `function` invalidates `key`. The line of a region that may not be invalidated stays, and the
+/// status says why.
+pub fn invalidate(regions: &mut [MrCtx], key: u32, pd: u32, function: u16) -> u8 {
+    let Some(mr) = regions.get_mut((key >> 8) as usize) else { return 1 };
+    let peers = mr.remote_write() || mr.remote_read() || mr.remote_atomic();
+    if !mr.valid() || !peers || mr.variant() != key as u8 {
+        return 1;
+    }
+    if mr.pd() != pd || mr.function() != function {
+        return 2;
+    }
+    if !mr.fast() {
+        return 4;
+    }
+    mr.set_valid(false);
+    0
+}

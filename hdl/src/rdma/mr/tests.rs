@@ -1,7 +1,7 @@
-use super::model::{translate, Access};
+use super::model::{invalidate, translate, Access};
 use super::MemoryKeys;
 use crate::tb::{Fields, Tb};
-use crate::msg::{CtlReq, MrReq, MrResp, RdCmd, RdRow};
+use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, RdCmd, RdRow};
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
 use std::collections::{HashMap, VecDeque};
@@ -191,4 +191,104 @@ fn an_answer_takes_four_cycles() {
         let got = m.pop().expect("counted");
         assert_eq!((resp.get(&got, "status"), resp.get(&got, "iova")), (0, 0xa000_0005 + (page << 12)));
     }
+}
+
+/// Writes a region's line over the control bus.
+fn line_writes(ctl: &Fields, index: u128, mr: &MrCtx) -> Vec<Vec<u32>> {
+    let words = mr.0.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
+    words.enumerate().map(|(word, data)| ctl.pack(&[("line", index), ("word", word as u128), ("write", 1), ("data", data.into())])).collect()
+}
+
+/// Random invalidations among random accesses, with the control bus writing lines at the same time: a change that has been answered is what
+/// every later request sees, and a refused one changes nothing.
+#[test]
+fn what_is_invalidated_is_refused_from_then_on() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<CtlReq>());
+    let (change, changed) = (Fields::of::<MrChange>(), Fields::of::<MrChanged>());
+    let (ports, answers) = ([tb.source("s_req$0", 20), tb.source("s_req$1", 20)], [tb.sink("m_resp$0", 20), tb.sink("m_resp$1", 20)]);
+    let (rd, _rows) = (tb.sink("m_rd", 20), tb.source("s_rd", 20));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
+    let (s_change, m_changed) = (tb.source("s_change", 20), tb.sink("m_changed", 20));
+    let mut regions = vec![MrCtx::default(); REGIONS];
+    let (mut seen, mut lines) = ([0u32; 5], 0);
+    for round in 0..600 {
+        // Regions come anew now and then, another one while a change is under way.
+        let i = tb.rng().range(1, REGIONS as u64 - 2) as usize;
+        let rights = tb.rng().next_u32();
+        let mr = MrCtx::default()
+            .with_valid(rights & 15 != 0)
+            .with_fast(rights >> 4 & 7 != 0)
+            .with_remote_write(rights >> 7 & 1 != 0)
+            .with_remote_read(rights >> 8 & 3 != 0)
+            .with_variant((rights >> 10) as u8)
+            .with_function((rights >> 18 & 1) as u16)
+            .with_pd(7)
+            .with_direct(true)
+            .with_start(0x1000)
+            .with_length(0x1000)
+            .with_table(0x9000);
+        regions[i] = mr;
+        line_writes(&ctl, i as u128, &mr).into_iter().for_each(|w| ctl_req.push(w));
+        lines += 12;
+        tb.run_until(2000, |_| ctl_resp.len() == lines);
+        let at = if tb.rng().percent(95) { i as u32 } else { REGIONS as u32 + tb.rng().below(1 << 20) as u32 };
+        let wild = tb.rng().below(12);
+        let key = at << 8 | (mr.variant() ^ u8::from(wild == 1)) as u32;
+        let (pd, function) = (7 ^ u32::from(wild == 2), mr.function() ^ u16::from(wild == 3));
+        let want = invalidate(&mut regions, key, pd, function);
+        seen[want as usize] += 1;
+        s_change.push(change.pack(&[("key", key.into()), ("pd", pd.into()), ("function", function.into())]));
+        // The last region has no part in it; its line is read and written meanwhile.
+        let other = MrCtx::default().with_table(round);
+        line_writes(&ctl, REGIONS as u128 - 1, &other).into_iter().for_each(|w| ctl_req.push(w));
+        lines += 12;
+        tb.run_until(500, |_| !m_changed.is_empty());
+        let got = m_changed.pop().expect("just seen");
+        assert_eq!(changed.get(&got, "status"), u128::from(want), "round {round}, seed {}", tb.seed());
+        // The very next request, on either port.
+        let port = tb.rng().below(2) as usize;
+        let access = Access { key: (i as u32) << 8 | mr.variant() as u32, pd: 7, function: mr.function(), va: 0x1010, chk_len: 64, access: 1 };
+        let want = translate(&regions, &access, |_| None);
+        ports[port].push(req.pack(&[("key", access.key.into()), ("pd", 7), ("function", access.function.into()), ("va", 0x1010), ("chk_len", 64), ("access", 1)]));
+        tb.run_until(500, |_| !answers[port].is_empty());
+        let got = answers[port].pop().expect("just seen");
+        let got = match resp.get(&got, "status") {
+            0 => Ok(resp.get(&got, "iova") as u64),
+            s => Err(s as u8),
+        };
+        assert_eq!(got, want, "round {round}, seed {}", tb.seed());
+    }
+    assert!(seen[0] > 50 && seen[1] > 5 && seen[2] > 5 && seen[4] > 5, "too tame: {seen:?}");
+    assert!(rd.is_empty(), "nothing to fetch");
+}
+
+/// The translation stays in the cache, the key does not work.
+#[test]
+fn a_cached_translation_does_not_outlive_its_key() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, row, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let change = Fields::of::<MrChange>();
+    let (s, m) = (tb.source("s_req$1", 0), tb.sink("m_resp$1", 0));
+    let (rd, rows) = (tb.sink("m_rd", 0), tb.source("s_rd", 0));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let (s_change, m_changed) = (tb.source("s_change", 0), tb.sink("m_changed", 0));
+    let mr = MrCtx::default().with_valid(true).with_fast(true).with_remote_write(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
+    line_writes(&ctl, 2, &mr).into_iter().for_each(|w| ctl_req.push(w));
+    tb.run_until(5000, |_| ctl_resp.len() == 12);
+    tb.run(1100);
+    let ask = req.pack(&[("key", 2 << 8), ("va", 0x10_0000), ("chk_len", 64), ("access", 4)]);
+    s.push(ask.clone());
+    tb.run_until(50, |_| !rd.is_empty());
+    let mut answer = row.pack(&[("last", 1)]);
+    row.set_words(&mut answer, "data", &[0xa000_0001, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    rows.push(answer);
+    s.push(ask.clone());
+    tb.run_until(50, |_| m.len() == 2);
+    s_change.push(change.pack(&[("key", 2 << 8)]));
+    tb.run_until(50, |_| m_changed.len() == 1);
+    s.push(ask);
+    tb.run_until(50, |_| m.len() == 3);
+    let statuses: Vec<u128> = (0..3).map(|_| resp.get(&m.pop().expect("counted"), "status")).collect();
+    assert_eq!((statuses, rd.len()), (vec![0, 0, 1], 1));
 }

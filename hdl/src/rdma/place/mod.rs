@@ -4,7 +4,7 @@ mod tests;
 mod walk;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{DoneOp, MoveOp, MrReq, MrResp, PlaceOp, WqeData, WqeFree, WqeRead};
+use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, WqeData, WqeFree, WqeRead};
 use crate::prim::ram::Ram;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
@@ -27,6 +27,9 @@ pub enum State {
     /// The mark of the order at the head is read.
     Idle,
     Segments,
+    /// An invalidation is offered, is waited for.
+    Ask,
+    Wait,
 }
 
 /// Placement. `LQ`: log2 of the number of queue pairs.
@@ -38,6 +41,9 @@ pub struct Place<const LQ: usize> {
     pub m_done: MsgSrc<DoneOp>,
     pub m_mr: MsgSrc<MrReq>,
     pub s_mr: MsgSink<MrResp>,
+    /// Keys that the peer invalidates.
+    pub m_change: MsgSrc<MrChange>,
+    pub s_changed: MsgSink<MrChanged>,
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
@@ -60,6 +66,10 @@ pub struct Place<const LQ: usize> {
     hard: DFF<Bit>,
     status: DFF<Bits<8>>,
     writes: DFF<Bits<8>>,
+    change: DFF<MrChange>,
+    /// The invalidation of the order at the head has been answered, and refused.
+    answered: DFF<Bit>,
+    refused: DFF<Bit>,
     mover: DFF<MoveOp>,
     mover_busy: DFF<Bit>,
     done: DFF<DoneOp>,
@@ -68,6 +78,8 @@ pub struct Place<const LQ: usize> {
     straight: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
     same: Signal<Local, Bit>,
+    /// An invalidation is to be asked for before the segment at the head is done.
+    due: Signal<Local, Bit>,
     ready: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
     bad_status: Signal<Local, Bits<8>>,
@@ -100,7 +112,7 @@ pub struct Place<const LQ: usize> {
 impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events);
+        dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events, change, answered, refused);
         clock!(self, clock, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
@@ -138,6 +150,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         if self.m_done.ready.val() {
             self.done_busy.d.next = false;
         }
+        self.m_change.data.next = self.change.q.val();
+        self.m_change.valid.next = self.state.q.val() == State::Ask;
+        self.s_changed.ready.next = self.state.q.val() == State::Wait;
         self.stat.next = self.events.q.val();
         self.events.d.next = bits::<3>(0);
 
@@ -171,10 +186,18 @@ impl<const LQ: usize> Logic for Place<LQ> {
             & !self.mover_busy.q.val()
             & !self.done_busy.q.val();
         self.s_mr.ready.next = self.open.val() & self.segments.m.data.val().lookup;
-        self.ready.next = self.open.val() & (self.s_mr.valid.val() | !self.segments.m.data.val().lookup);
+        self.due.next = self.segments.m.data.val().inv
+            & !self.segments.m.data.val().status.any()
+            & !self.answered.q.val()
+            & !self.failed.q.val()
+            & !self.poisoned.val();
+        self.ready.next = self.open.val() & !self.due.val() & (self.s_mr.valid.val() | !self.segments.m.data.val().lookup);
         self.segments.m.ready.next = self.ready.val();
-        self.bad.next = self.segments.m.data.val().status != 0;
+        self.bad.next = (self.segments.m.data.val().status != 0) | self.refused.q.val();
         self.bad_status.next = self.segments.m.data.val().status;
+        if self.refused.q.val() {
+            self.bad_status.next = bits::<8>(4);
+        }
         if self.segments.m.data.val().lookup {
             self.bad.next = self.s_mr.data.val().status != 0;
             self.bad_status.next = bit_cast::<8, 3>(self.s_mr.data.val().status) | 8;
@@ -211,6 +234,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.writes_now.next = self.writes.q.val() + 1;
         }
         self.finish.next = self.ready.val() & self.segments.m.data.val().last;
+        self.walk.resume.next = self.finish.val() & self.segments.m.data.val().inv;
         self.orders.m.ready.next = self.finish.val();
         // A failure sets the mark, one of a message until that is over; a new life of the queue pair wipes that of an earlier one.
         self.tears.next = self.spoilt.val() & !self.orders.m.data.val().done;
@@ -232,9 +256,28 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.hard.d.next = false;
             self.status.d.next = bits::<8>(0);
             self.writes.d.next = bits::<8>(0);
+            self.answered.d.next = false;
+            self.refused.d.next = false;
             if self.orders.m.valid.val() {
                 self.state.d.next = State::Segments;
             }
+        }
+        // The peer's key goes when all of the SEND is placed, and not at all if it cannot be (IBTA 9.4.1.1).
+        if self.state.q.val() == State::Segments {
+            self.change.d.next.key = self.orders.m.data.val().imm;
+            self.change.d.next.pd = self.orders.m.data.val().pd;
+            self.change.d.next.function = self.orders.m.data.val().function;
+            if self.open.val() & self.due.val() {
+                self.state.d.next = State::Ask;
+            }
+        }
+        if (self.state.q.val() == State::Ask) & self.m_change.ready.val() {
+            self.state.d.next = State::Wait;
+        }
+        if (self.state.q.val() == State::Wait) & self.s_changed.valid.val() {
+            self.answered.d.next = true;
+            self.refused.d.next = self.s_changed.data.val().status.any();
+            self.state.d.next = State::Segments;
         }
         if !self.mover_busy.q.val() {
             self.mover.d.next.handle = self.orders.m.data.val().handle;
@@ -312,6 +355,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.compare = self.orders.m.data.val().compare;
             self.done.d.next.grh = self.orders.m.data.val().grh;
             self.done.d.next.soft = self.orders.m.data.val().soft;
+            self.done.d.next.inv = self.orders.m.data.val().inv & (self.orders.m.data.val().kind == 2);
             if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;

@@ -19,6 +19,10 @@ struct Bench {
     done: Sink,
     mr: Sink,
     mr_answer: Source,
+    change: Sink,
+    changed: Source,
+    /// Keys invalidated, each with the number of key requests that came before.
+    changes: Vec<(usize, Vec<u32>)>,
     wqe: Sink,
     wqe_answer: Source,
     free: Sink,
@@ -49,6 +53,9 @@ impl Bench {
             done: tb.sink("m_done", stall),
             mr: tb.sink("m_mr", stall),
             mr_answer: tb.source("s_mr", stall),
+            change: tb.sink("m_change", stall),
+            changed: tb.source("s_changed", stall),
+            changes: Vec::new(),
             wqe: tb.sink("m_wqe", stall),
             wqe_answer: tb.source("s_wqe", stall),
             free: tb.sink("m_free", stall),
@@ -74,6 +81,11 @@ impl Bench {
             let answer = Fields::of::<MrResp>().pack(&[("iova", iova.into()), ("status", status.into())]);
             self.waiting.push_back((now + self.latency, answer));
             requests.push(words);
+        }
+        if let Some(words) = self.change.pop() {
+            let refused = Fields::of::<MrChange>().get(&words, "key") >> 28 == 0xf;
+            self.changed.push(Fields::of::<MrChanged>().pack(&[("status", if refused { 4 } else { 0 })]));
+            self.changes.push((requests.len(), words));
         }
         while self.waiting.front().is_some_and(|(at, _)| *at <= now) {
             self.mr_answer.push(self.waiting.pop_front().expect("just seen").1);
@@ -135,6 +147,7 @@ struct Golden {
     /// Failed life of a queue pair, and whether only the message in progress has failed.
     marks: BTreeMap<u128, (u128, bool)>,
     requests: Vec<Msg>,
+    changes: Vec<(usize, Msg)>,
     moves: Vec<Msg>,
     dones: Vec<Msg>,
     frees: Vec<u128>,
@@ -182,6 +195,7 @@ impl Golden {
                 }
             },
         };
+        let inv = kind == 2 && op["inv"] == 1;
         let (mut off, mut writes, mut status) = (op["pay_off"], 0, 0);
         for (n, (key, va, size)) in segments.iter().enumerate() {
             let chk_len = if reads || kind == 1 && n == 0 { op["chk_len"] } else { (*size).into() };
@@ -197,7 +211,7 @@ impl Golden {
             if bad != 0 && status == 0 {
                 status = u128::from(bad) + 8;
             }
-            let last = n + 1 == segments.len() && failure == 0;
+            let last = n + 1 == segments.len() && failure == 0 && !inv;
             if status == 0 && !lost && !reads {
                 writes += 1;
                 let direct = kind == 7 && op["opcode"] == 0x12;
@@ -219,11 +233,17 @@ impl Golden {
             }
             off += u128::from(*size);
         }
-        if (segments.is_empty() || failure != 0) && op["has_frame"] == 1 {
+        if (segments.is_empty() || failure != 0 || inv) && op["has_frame"] == 1 {
             self.moves.push(BTreeMap::from([("handle", op["handle"]), ("len", 0), ("free", 1)]));
         }
         if status != 0 {
             failure = status;
+        }
+        // The key goes only behind all the rest, and no later key request before it has gone.
+        if inv && failure == 0 && !poisoned {
+            let change = BTreeMap::from([("key", op["imm"]), ("pd", op["pd"]), ("function", op["function"])]);
+            self.changes.push((self.requests.len(), change));
+            failure = if op["imm"] >> 28 == 0xf { 4 } else { 0 };
         }
         if op["free_rq"] == 1 {
             if kind == 7 { &mut self.again_frees } else { &mut self.frees }.push(op["rq_handle"]);
@@ -244,6 +264,7 @@ impl Golden {
         }
         let mut done = op.clone();
         done.retain(|name, _| DoneOp::FIELDS.iter().any(|(field, _)| field == name));
+        done.insert("inv", inv.into());
         done.insert("writes", writes);
         done.insert("status", if poisoned { 0 } else if torn { [9, 1][usize::from(kind == 2)] } else { failure });
         done.insert("fatal", op["fatal"] | u128::from(failed));
@@ -301,6 +322,16 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
         }
     }
     assert_eq!(requests.len(), golden.requests.len());
+    let change = Fields::of::<MrChange>();
+    for (n, (got, want)) in bench.changes.iter().zip(&golden.changes).enumerate() {
+        assert_eq!(got.0, want.0, "key requests before change {n}, seed {seed}");
+        for (name, value) in &want.1 {
+            assert_eq!(change.get(&got.1, name), *value, "change {n} `{name}`");
+        }
+    }
+    assert_eq!(bench.changes.len(), golden.changes.len());
+    bench.changes.clear();
+    golden.changes.clear();
     same("move", &Fields::of::<MoveOp>(), &bench.moves, &golden.moves, seed);
     same("done", &Fields::of::<DoneOp>(), &bench.done, &golden.dones, seed);
     let frees: Vec<Msg> = golden.frees.iter().map(|handle| BTreeMap::from([("handle", *handle)])).collect();
@@ -312,7 +343,7 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
 }
 
 fn golden() -> Golden {
-    Golden { marks: BTreeMap::new(), requests: vec![], moves: vec![], dones: vec![], frees: vec![], again_frees: vec![] }
+    Golden { marks: BTreeMap::new(), requests: vec![], changes: vec![], moves: vec![], dones: vec![], frees: vec![], again_frees: vec![] }
 }
 
 fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {

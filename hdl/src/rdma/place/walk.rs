@@ -14,6 +14,8 @@ pub struct Segment {
     pub lookup: Bit,
     /// No further segment of this order.
     pub last: Bit,
+    /// A key is to be invalidated, if all before this is well.
+    pub inv: Bit,
     /// `DoneOp::status` of an order that cannot be placed.
     pub status: Bits<8>,
 }
@@ -57,7 +59,11 @@ pub struct Walk {
     pub m_again: MsgSrc<WqeRead>,
     pub s_again: MsgSink<WqeData>,
     pub m_again_free: MsgSrc<WqeFree>,
+    /// Pulse: the invalidation of the last order is over, or will not be.
+    pub resume: Signal<In, Bit>,
     state: DFF<State>,
+    /// No further order is begun: its keys are to be checked behind an invalidation.
+    hold: DFF<Bit>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
     seg: DFF<Segment>,
@@ -94,6 +100,7 @@ pub struct Walk {
     room: DFF<Bits<13>>,
     len: DFF<Bits<13>>,
     send: Signal<Local, Bit>,
+    invalidates: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
     granted: Signal<Local, WqeData>,
     granted_valid: Signal<Local, Bit>,
@@ -126,7 +133,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
-        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped);
+        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
         dff_setup!(self, clock, off, rem, room, len);
         self.m_op.data.next = self.op.q.val();
@@ -162,7 +169,10 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
         }
         self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
-        self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val();
+        self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val() & !self.hold.q.val();
+        if self.resume.val() {
+            self.hold.d.next = false;
+        }
         // An answer has its turn after an order of the responder, or when there is none.
         self.s_op.ready.next = self.take.val() & !self.turn.q.val();
         self.s_answer.ready.next = self.take.val() & self.turn.q.val();
@@ -183,6 +193,7 @@ impl Logic for Walk {
         }
 
         self.send.next = (self.op.q.val().kind == 2) | self.answer.val();
+        self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == 2);
         self.page_off.next = self.va.q.val().get_bits::<12>(0);
         self.room_now.next = bits::<13>(4096) - bit_cast::<13, 12>(self.page_off.val());
         self.data.next = self.granted.val().data;
@@ -219,6 +230,7 @@ impl Logic for Walk {
             self.seg.d.next.lookup = true;
             self.seg.d.next.last = self.new_fits.val();
             self.seg.d.next.status = bits::<8>(0);
+            self.seg.d.next.inv = false;
             self.mr.d.next.key = self.s_op.data.val().key;
             self.mr.d.next.pd = self.s_op.data.val().pd;
             self.mr.d.next.function = self.s_op.data.val().function;
@@ -236,12 +248,15 @@ impl Logic for Walk {
             self.seg.d.next.off = self.off.q.val();
             self.seg.d.next.len = self.len.q.val();
             self.seg.d.next.lookup = true;
-            self.seg.d.next.last = self.last.val();
+            // The invalidation comes behind the payload, in a segment of its own.
+            self.seg.d.next.last = self.last.val() & !self.invalidates.val();
             self.seg.d.next.status = bits::<8>(0);
+            self.seg.d.next.inv = false;
             if self.state.q.val() == State::Finish {
                 self.seg.d.next.len = bits::<13>(0);
                 self.seg.d.next.lookup = false;
                 self.seg.d.next.last = true;
+                self.seg.d.next.inv = self.invalidates.val();
                 self.seg.d.next.status = self.status.q.val();
             }
             self.mr.d.next.key = self.key.q.val();
@@ -439,9 +454,12 @@ impl Logic for Walk {
                     self.known_handle.d.next = self.op.q.val().rq_handle;
                     if self.last.val() {
                         self.known.d.next = self.send.val() & !self.op.q.val().done;
-                        self.free_busy.d.next = self.op.q.val().free_rq;
+                        self.free_busy.d.next = self.op.q.val().free_rq & !self.invalidates.val();
                         self.freed.d.next = self.op.q.val().rq_handle;
                         self.state.d.next = State::Idle;
+                        if self.invalidates.val() {
+                            self.state.d.next = State::Finish;
+                        }
                     } else if self.send.val() {
                         self.state.d.next = State::Check;
                     } else {
@@ -454,6 +472,7 @@ impl Logic for Walk {
                     self.seg_busy.d.next = true;
                     self.free_busy.d.next = self.op.q.val().free_rq;
                     self.freed.d.next = self.op.q.val().rq_handle;
+                    self.hold.d.next = self.invalidates.val();
                     if self.status.q.val() != 0 {
                         self.known.d.next = false;
                     }
@@ -473,6 +492,7 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
             self.known.d.next = false;
             self.turn.d.next = false;
+            self.hold.d.next = false;
         }
     }
 }

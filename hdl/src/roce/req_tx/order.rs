@@ -30,6 +30,7 @@ pub struct Order {
     psn: Signal<Local, Bits<24>>,
     write: Signal<Local, Bit>,
     imm: Signal<Local, Bit>,
+    inv: Signal<Local, Bit>,
     ask: Signal<Local, Bit>,
     datagram: Signal<Local, Bit>,
     operands: Signal<Local, Bits<128>>,
@@ -46,8 +47,10 @@ impl Logic for Order {
         self.psn.next = self.line.val().next_psn;
         self.write.next = self.opcode.val().get_bit(1) & !self.asks.val();
         self.imm.next = self.opcode.val().get_bit(0) & self.last.val() & !self.asks.val();
+        // SEND with invalidate is the only operation from 8 on that has packets.
+        self.inv.next = self.opcode.val().get_bit(3) & self.last.val();
         self.ask.next = self.last.val() | self.filling.val() | (self.psn.val().get_bits::<4>(0) == 15);
-        // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on.
+        // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on; Last inv. 0x16, Only inv. 0x17.
         self.position.next = bits::<8>(1);
         if self.last.val() {
             self.position.next = bits::<8>(2);
@@ -57,6 +60,9 @@ impl Logic for Order {
             if self.last.val() {
                 self.position.next = bits::<8>(4);
             }
+        }
+        if self.inv.val() {
+            self.position.next = bits::<8>(0x16) | bit_cast::<8, 1>(self.first.val().into());
         }
         self.family.next = bits::<8>(0);
         if self.write.val() {
@@ -128,7 +134,8 @@ impl Logic for Order {
             // From a hole on, what is missing.
             self.op.next.dma_len = self.left.val();
         }
-        self.op.next.has_imm = self.imm.val();
+        // The key to invalidate (IETH) has the length and the place of immediate data.
+        self.op.next.has_imm = self.imm.val() | self.inv.val();
         self.op.next.imm = self.head.y.val().imm;
         self.op.next.handle = self.wqe.val().handle;
         self.op.next.num_sge = self.head.y.val().num_sge;

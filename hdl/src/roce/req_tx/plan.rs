@@ -72,6 +72,7 @@ pub struct Plan {
     r_mtu: DFF<Bits<13>>,
     r_ticks: DFF<Bits<32>>,
     send: Signal<Local, Bit>,
+    invalidates: Signal<Local, Bit>,
     write: Signal<Local, Bit>,
     read: Signal<Local, Bit>,
     exchange: Signal<Local, Bit>,
@@ -102,7 +103,8 @@ impl Logic for Plan {
         self.length.next = self.head.y.val().length;
         self.opcode.next = self.head.y.val().opcode;
         self.transport.next = self.line.val().qp_type;
-        self.send.next = (self.opcode.val() == 0) | (self.opcode.val() == 1);
+        self.invalidates.next = self.opcode.val() == 8;
+        self.send.next = (self.opcode.val() == 0) | (self.opcode.val() == 1) | self.invalidates.val();
         self.write.next = (self.opcode.val() == 2) | (self.opcode.val() == 3);
         self.read.next = self.opcode.val() == 4;
         self.exchange.next = (self.opcode.val() == 5) | (self.opcode.val() == 6);
@@ -136,6 +138,7 @@ impl Logic for Plan {
                         | !self.line.val().max_rd_atomic.any()
                         | self.head.y.val().inline_data
                         | (self.exchange.val() & (self.length.val() != 8))))
+                | (self.invalidates.val() & self.transport.val().any())
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());
             self.r_long.d.next = self.length.val().get_bit(31)

@@ -70,6 +70,7 @@ pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> V
         let (first, last) = (n == 0, n + 1 == count);
         let offset = n * mtu;
         let imm = last && request.has_imm();
+        let inv = last && request.opcode == WrOpcode::SendInv;
         let position = match (first, last) {
             (true, true) => 4 + u8::from(imm),
             (true, false) => 0,
@@ -78,6 +79,7 @@ pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> V
         };
         let family = if request.is_write() { 6 } else { 0 };
         let opcode = match qp {
+            QpType::Rc if inv => 0x16 + u8::from(first),
             QpType::Rc => family + position,
             QpType::Uc => 0x20 + family + position,
             QpType::Ud => 0x60 + position,
@@ -89,7 +91,7 @@ pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> V
             offset,
             length: if last { request.length - offset } else { mtu },
             reth: (request.is_write() && first).then_some((request.raddr, request.rkey, request.length)),
-            imm: imm.then_some(request.imm),
+            imm: (imm || inv).then_some(request.imm),
             atomic: None,
             solicited: last && request.solicited && (!request.is_write() || imm),
             last,
@@ -118,7 +120,7 @@ pub fn refusal(qp: QpType, opcode: u8, length: u32, mtu: u32) -> Option<u8> {
     let fits_transport = match (qp, code) {
         (_, WrOpcode::Nop) => return None,
         (QpType::Rc, WrOpcode::CompareSwap | WrOpcode::FetchAdd) => length == 8,
-        (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd) => false,
+        (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd | WrOpcode::SendInv) => false,
         (QpType::Rc | QpType::Uc, _) | (_, WrOpcode::Send) => true,
         (QpType::Ud, WrOpcode::SendImm) => true,
         _ => false,

@@ -111,6 +111,7 @@ impl Logic for Compose {
         self.op.next.opcode = bits::<8>(16);
         self.op.next.has_imm = self.kind.val().imm;
         self.op.next.imm = self.rx.val().imm;
+        self.op.next.inv = self.kind.val().inv;
         self.op.next.solicited = self.rx.val().solicited;
         self.op.next.byte_len = self.sums.val().bytes;
         if self.kind.val().read {

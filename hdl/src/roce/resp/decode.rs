@@ -6,7 +6,7 @@ use rust_hdl::prelude::*;
 pub struct OpKind {
     /// Transport class, opcode bits 7..5: 0 RC, 1 UC.
     pub class: Bits<3>,
-    /// SEND (with or without immediate).
+    /// SEND (with or without immediate or invalidate).
     pub send: Bit,
     /// RDMA WRITE (with or without immediate).
     pub write: Bit,
@@ -20,6 +20,8 @@ pub struct OpKind {
     pub end: Bit,
     /// Carries immediate data.
     pub imm: Bit,
+    /// Carries a key to invalidate: SEND Last and Only of reliable connections.
+    pub inv: Bit,
     /// A response or acknowledge: no business of a responder.
     pub reply: Bit,
 }
@@ -32,6 +34,7 @@ pub struct OpDecode {
     pub kind: Signal<Out, OpKind>,
     found: DFF<OpKind>,
     low: Signal<Local, Bits<5>>,
+    inv: Signal<Local, Bit>,
 }
 
 impl Logic for OpDecode {
@@ -41,7 +44,9 @@ impl Logic for OpDecode {
         self.kind.next = self.found.q.val();
         self.low.next = self.opcode.val().get_bits::<5>(0);
         self.found.d.next.class = self.opcode.val().get_bits::<3>(5);
-        self.found.d.next.send = self.low.val() < 6;
+        self.inv.next = (self.opcode.val() == 0x16) | (self.opcode.val() == 0x17);
+        self.found.d.next.inv = self.inv.val();
+        self.found.d.next.send = (self.low.val() < 6) | self.inv.val();
         self.found.d.next.write = (self.low.val() >= 6) & (self.low.val() < 12);
         self.found.d.next.read = self.low.val() == 12;
         self.found.d.next.atomic = (self.low.val() == 0x13) | (self.low.val() == 0x14);
@@ -55,14 +60,16 @@ impl Logic for OpDecode {
             | (self.low.val() == 11)
             | (self.low.val() == 12)
             | (self.low.val() == 0x13)
-            | (self.low.val() == 0x14);
+            | (self.low.val() == 0x14)
+            | (self.opcode.val() == 0x17);
         self.found.d.next.end = (self.low.val() == 2)
             | (self.low.val() == 3)
             | (self.low.val() == 4)
             | (self.low.val() == 5)
             | ((self.low.val() >= 8) & (self.low.val() <= 12))
             | (self.low.val() == 0x13)
-            | (self.low.val() == 0x14);
+            | (self.low.val() == 0x14)
+            | self.inv.val();
         self.found.d.next.imm =
             (self.low.val() == 3) | (self.low.val() == 5) | (self.low.val() == 9) | (self.low.val() == 11);
     }

@@ -133,6 +133,9 @@ fn request(opcode: u8) -> Option<(bool, u8, bool)> {
         0x09 => (true, LAST, true),
         0x0a => (true, ONLY, false),
         0x0b => (true, ONLY, true),
+        // With invalidate, on reliable connections only.
+        0x16 if opcode == 0x16 => (false, LAST, false),
+        0x17 if opcode == 0x17 => (false, ONLY, false),
         _ => return None,
     })
 }
@@ -408,6 +411,11 @@ impl Responder {
             op.extend([("va", m.va.into()), ("key", m.rkey.into()), ("chk_len", m.remaining.into())]);
         } else {
             op.insert("msg_off", m.bytes.into());
+            let invalidates = matches!(p.opcode, 0x16 | 0x17);
+            op.insert("inv", invalidates.into());
+            if invalidates {
+                op.insert("imm", p.imm.into());
+            }
         }
         if let Some((handle, index)) = qp.receive {
             if !write || imm {

@@ -321,6 +321,9 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
         p.dma_len = [0, 1, mtu, mtu + 1, 5 * mtu, rng.next_u32() >> rng.below(32), 1 << 31][rng.below(7) as usize];
         p.va &= if rng.percent(98) { !7 } else { !0 };
     }
+    if last && !write && p.opcode < 6 && rng.percent(30) {
+        p.opcode = 0x16 + u8::from(start);
+    }
     if rng.percent(20) {
         p.psn = (p.psn + rng.range(1, 8) as u32) & 0xff_ffff;
     } else if rng.percent(20) {

@@ -78,8 +78,8 @@ impl Program {
         for word in 2..8 {
             self.write(MR, word, p(word as u8));
         }
-        // Permissions, direct and variant are the driver's; the rest is the card's.
-        self.asm.op(Op::And, T, p(0), 0xff3e);
+        // Permissions, direct, fast and variant are the driver's; the rest is the card's.
+        self.asm.op(Op::And, T, p(0), 0xff7e);
         self.asm.op(Op::Or, T, T, 1);
         self.set(T, T, FN, field(layout, "function"));
         self.write(MR, 0, T);

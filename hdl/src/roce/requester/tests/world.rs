@@ -246,8 +246,9 @@ impl World {
     pub fn random(&mut self, qp: usize, most: u64) -> WorkRequest {
         let (kind, mtu) = (self.qps[qp].kind, self.qps[qp].mtu);
         let rng = self.tb.rng();
-        let opcode = match (kind, rng.below(9)) {
+        let opcode = match (kind, rng.below(10)) {
             (_, 0) => WrOpcode::Nop,
+            (QpType::Rc, 9) => WrOpcode::SendInv,
             (QpType::Raw, _) | (_, 1..=2) => WrOpcode::Send,
             (QpType::Ud, _) | (_, 3..=4) => WrOpcode::SendImm,
             (_, 5..=6) => WrOpcode::Write,
