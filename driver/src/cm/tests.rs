@@ -110,7 +110,7 @@ fn connected(w: &mut World, qpn: u32) -> (u32, u32) {
     assert_eq!((id, remote.qpn, remote.psn, remote.rnr_retry, remote.mtu, remote.retry_count), (a, qpn + 1, (qpn + 1) << 4, 3, Mtu::M1024, 5));
     assert_eq!((&private[..7], private.len()), (&b"welcome"[..], 196));
     let rts = remote.rts(&local(qpn));
-    assert_eq!((rts.sq_psn, rts.timeout, rts.max_rd_atomic), (qpn << 4, 17, 4));
+    assert_eq!((rts.sq_psn, rts.timeout, rts.max_rd_atomic), ((qpn + 1) << 4, 17, 4));
     w.ends[0].confirm(a, b"").unwrap();
     assert_eq!(w.event(0), Event::Established { id: a });
     assert_eq!(w.event(1), Event::Established { id: b });

@@ -386,15 +386,9 @@ impl Logic for RequesterRx {
                         self.stats.d.next = bits::<13>(128);
                     }
                     match self.reads.outcome.val().index() {
-                        1 => {
-                            self.state.d.next = State::Finish;
-                        }
-                        2 => {
-                            self.state.d.next = State::Distance;
-                        }
-                        3 => {
-                            self.state.d.next = State::Fail;
-                        }
+                        1 => self.state.d.next = State::Finish,
+                        2 => self.state.d.next = State::Distance,
+                        3 => self.state.d.next = State::Fail,
                         _ => {}
                     }
                 }
@@ -451,9 +445,7 @@ impl Logic for RequesterRx {
                             self.state.d.next = State::Distance;
                         }
                     }
-                    3 => {
-                        self.state.d.next = State::Fail;
-                    }
+                    3 => self.state.d.next = State::Fail,
                     _ => {}
                 }
             }
@@ -519,24 +511,12 @@ impl Logic for RequesterRx {
                     self.state.d.next = State::Fatal;
                 }
                 match self.status.q.val().index() {
-                    7 => {
-                        self.stats.d.next = bits::<13>(0x1000);
-                    }
-                    9 => {
-                        self.stats.d.next = bits::<13>(16);
-                    }
-                    10 => {
-                        self.stats.d.next = bits::<13>(32);
-                    }
-                    11 => {
-                        self.stats.d.next = bits::<13>(64);
-                    }
-                    12 => {
-                        self.stats.d.next = bits::<13>(512);
-                    }
-                    13 => {
-                        self.stats.d.next = bits::<13>(1024);
-                    }
+                    7 => self.stats.d.next = bits::<13>(0x1000),
+                    9 => self.stats.d.next = bits::<13>(16),
+                    10 => self.stats.d.next = bits::<13>(32),
+                    11 => self.stats.d.next = bits::<13>(64),
+                    12 => self.stats.d.next = bits::<13>(512),
+                    13 => self.stats.d.next = bits::<13>(1024),
                     _ => {}
                 }
                 if self.reports.cqe_busy.val() | (self.lag.val() & !(self.ev.q.val().kind == 12)) {
