@@ -134,11 +134,11 @@ fn hundreds_of_queue_pairs_share_two_queues() {
     for qp in 0..RC {
         (0..ROUNDS).for_each(|n| b.send(qp, n, len(qp, n)));
     }
-    // So many at a time as there are buffers in the card beside those of RC.
+    // UC when RC is through: nobody repeats what a full buffer costs it. So many at a time as there are buffers in the card.
     let (mut uc_sent, mut uc_done, mut done, mut sent) = (0, 0, 0, 0);
-    let end = b.pair.world().cycle() + 40 * PATIENCE;
+    let end = b.pair.world().cycle() + 3 * PATIENCE;
     while done < total || sent < total {
-        while uc_sent < UC * ROUNDS && uc_sent < uc_done + 2 {
+        while done >= RC * ROUNDS && uc_sent < UC * ROUNDS && uc_sent < uc_done + 2 {
             let (qp, n) = (RC + uc_sent % UC, uc_sent / UC);
             b.send(qp, n, len(qp, n));
             uc_sent += 1;
