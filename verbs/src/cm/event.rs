@@ -121,7 +121,9 @@ struct EventObject {
 /// Waits for the next event of a channel.
 pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     // SAFETY: a handle of ours, by the caller's promise.
-    let happened = unsafe { &*channel.cast::<ChannelObject>() }.queue.pop()?;
+    // The queue is held while this thread waits: a channel that is destroyed meanwhile leaves it waiting, as a closed descriptor would.
+    let queue = unsafe { &*channel.cast::<ChannelObject>() }.queue.clone();
+    let happened = queue.pop()?;
     let (id, of) = (happened.id, if happened.listener.is_null() { happened.id } else { happened.listener });
     let conn = |remote: Option<Remote>, len: usize| ConnParam {
         private_data: std::ptr::null(), private_data_len: len.min(255) as u8,
