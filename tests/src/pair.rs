@@ -160,3 +160,35 @@ impl Pair {
         }
     }
 }
+
+/// A connected pair of queue pairs with a completion queue and a region on either side.
+pub struct Linked {
+    /// The world.
+    pub pair: Pair,
+    /// One per host, 64 entries, sends and receives.
+    pub cqs: [CompletionQueue; 2],
+    /// Host 0's and host 1's, in RTS.
+    pub qps: [QueuePair; 2],
+    /// Region of host 0.
+    pub src: MemoryRegion,
+    /// Region of host 1, zero.
+    pub dst: MemoryRegion,
+}
+
+impl Linked {
+    /// On cards as they are by default; `fill` gives the bytes of host 0's region, and the length of both.
+    pub fn new(config: &QpConfig, wire: &Wire, fill: &[u8]) -> Result<Self, Error> {
+        let pair = Pair::new(&WorldConfig::default())?;
+        let cqs = [pair.hosts[0].cq(64)?, pair.hosts[1].cq(64)?];
+        let qps = pair.connected(config, wire, [&cqs[0], &cqs[1]])?;
+        let src = pair.hosts[0].region(fill.len(), Access::ALL)?;
+        let dst = pair.hosts[1].region(fill.len(), Access::ALL)?;
+        src.write(0, fill);
+        Ok(Self { pair, cqs, qps, src, dst })
+    }
+
+    /// The next completion of `host`, which has to come within `cycles`.
+    pub fn wait(&mut self, host: usize, cycles: u64) -> Result<Completion, Error> {
+        self.pair.wait(&mut self.cqs[host], cycles)
+    }
+}

@@ -2,50 +2,37 @@
 use ferric_abi::codes::{CqeOpcode, EventKind, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpState};
-use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{Access, Completion, CqeStatus, MemoryRegion, QpConfig, RecvRequest, SendRequest};
 use ferric_hdl::core::counters;
-use ferric_sim::WorldConfig;
-use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::pair::{Linked, Wire};
 use std::time::Duration;
 
 const PATIENCE: u64 = 400_000;
 const BYTES: usize = 16_384;
 
-struct Bench {
-    pair: Pair,
-    cqs: [CompletionQueue; 2],
-    qps: [QueuePair; 2],
-    src: MemoryRegion,
-    /// Where host 1 receives.
-    dst: MemoryRegion,
-}
+struct Bench(Linked);
 
 fn bench(wire: &Wire) -> Bench {
-    let pair = Pair::new(&WorldConfig::default()).unwrap();
-    let cqs = [pair.hosts[0].cq(64).unwrap(), pair.hosts[1].cq(64).unwrap()];
-    let qps = pair.connected(&QpConfig::default(), wire, [&cqs[0], &cqs[1]]).unwrap();
-    let src = pair.hosts[0].region(BYTES, Access::ALL).unwrap();
-    let dst = pair.hosts[1].region(BYTES, Access::ALL).unwrap();
-    src.write(0, &(0..BYTES as u32).map(|i| (i * 5 + (i >> 7) + 1) as u8).collect::<Vec<u8>>());
-    Bench { pair, cqs, qps, src, dst }
+    let pattern: Vec<u8> = (0..BYTES as u32).map(|i| (i * 5 + (i >> 7) + 1) as u8).collect();
+    Bench(Linked::new(&QpConfig::default(), wire, &pattern).unwrap())
 }
 
 impl Bench {
     /// A region of host 1 that its peer may invalidate.
     fn fast(&self, access: Access) -> MemoryRegion {
-        self.pair.hosts[1].pd.register_fast(vec![0; BYTES].into_boxed_slice(), access).unwrap()
+        self.0.pair.hosts[1].pd.register_fast(vec![0; BYTES].into_boxed_slice(), access).unwrap()
     }
     fn send(&mut self, wr_id: u64, opcode: WrOpcode, len: u32, to: u64, rkey: u32, imm: u32) {
-        let sges = [sge(self.src.addr(), len, self.src.lkey())];
+        let sges = [sge(self.0.src.addr(), len, self.0.src.lkey())];
         let request = SendRequest { wr_id, opcode, payload: Payload::Sges(&sges), remote_addr: to, rkey, imm, signaled: true, solicited: false };
-        self.qps[0].post_send(&request).unwrap();
+        self.0.qps[0].post_send(&request).unwrap();
     }
     fn receive(&mut self, wr_id: u64) {
-        let into = [sge(self.dst.addr(), BYTES as u32, self.dst.lkey())];
-        self.qps[1].post_recv(&RecvRequest { wr_id, sges: &into }).unwrap();
+        let into = [sge(self.0.dst.addr(), BYTES as u32, self.0.dst.lkey())];
+        self.0.qps[1].post_recv(&RecvRequest { wr_id, sges: &into }).unwrap();
     }
     fn wait(&mut self, host: usize) -> Completion {
-        self.pair.wait(&mut self.cqs[host], PATIENCE).unwrap()
+        self.0.wait(host, PATIENCE).unwrap()
     }
     fn outcome(&mut self, host: usize) -> (u64, CqeStatus) {
         let c = self.wait(host);
@@ -53,7 +40,7 @@ impl Bench {
     }
     /// A counter of host 1's card.
     fn count(&self, name: &str) -> u64 {
-        self.pair.hosts[1].ctx.counters(counters::index(name).unwrap() as u32, 1).unwrap()[0]
+        self.0.pair.hosts[1].ctx.counters(counters::index(name).unwrap() as u32, 1).unwrap()[0]
     }
 }
 
@@ -74,10 +61,10 @@ fn a_send_takes_the_key_away_before_it_is_received() {
         let c = b.wait(0);
         assert_eq!((c.wr_id, c.status, c.opcode), (2, CqeStatus::Success, CqeOpcode::SendInv));
         assert_eq!(b.outcome(0), (3, CqeStatus::RemoteAccess));
-        assert_eq!(far.to_vec(0, 3000), b.src.to_vec(0, 3000));
-        assert_eq!(b.dst.to_vec(0, len as usize), b.src.to_vec(0, len as usize));
+        assert_eq!(far.to_vec(0, 3000), b.0.src.to_vec(0, 3000));
+        assert_eq!(b.0.dst.to_vec(0, len as usize), b.0.src.to_vec(0, len as usize));
         assert_eq!(far.to_vec(3000, BYTES - 3000), vec![0; BYTES - 3000], "written with a key that was gone");
-        assert_eq!((b.count("mr.invalidated"), b.count("mr.changes_refused"), b.pair.iommu_faults()), (1, 0, 0));
+        assert_eq!((b.count("mr.invalidated"), b.count("mr.changes_refused"), b.0.pair.iommu_faults()), (1, 0, 0));
     }
 }
 
@@ -96,7 +83,7 @@ fn other_keys_go_on_working() {
             assert_eq!(b.outcome(0), (11, CqeStatus::Success));
         }
     }
-    assert_eq!(far[3].to_vec(128, 64), b.src.to_vec(0, 64));
+    assert_eq!(far[3].to_vec(128, 64), b.0.src.to_vec(0, 64));
     assert_eq!(b.count("mr.invalidated"), 4);
 }
 
@@ -105,8 +92,8 @@ fn a_key_that_may_not_be_invalidated_ends_the_queue_pairs() {
     for case in 0..6 {
         let mut b = bench(&Wire::default());
         let far = b.fast(Access { remote_write: case != 3, ..Access::LOCAL_WRITE });
-        let ordinary = b.pair.hosts[1].region(4096, Access::ALL).unwrap();
-        let domain = b.pair.hosts[1].ctx.alloc_pd().unwrap();
+        let ordinary = b.0.pair.hosts[1].region(4096, Access::ALL).unwrap();
+        let domain = b.0.pair.hosts[1].ctx.alloc_pd().unwrap();
         let foreign = domain.register_fast(vec![0; 4096].into_boxed_slice(), Access::ALL).unwrap();
         let key = match case {
             // Of an ordinary region; another variant; of another protection domain; of a region that gives the peer nothing.
@@ -127,14 +114,14 @@ fn a_key_that_may_not_be_invalidated_ends_the_queue_pairs() {
         assert_eq!(b.outcome(1), (9, CqeStatus::WrFlush));
         assert_eq!(b.outcome(0), (1, CqeStatus::RemoteAccess));
         assert_eq!(b.outcome(0), (2, CqeStatus::WrFlush));
-        assert_eq!(b.qps[1].query().unwrap().responder_state, QpState::Error);
-        let event = b.pair.hosts[1].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
-        assert_eq!((event.kind, event.id), (EventKind::QpAccessError, b.qps[1].qpn()));
+        assert_eq!(b.0.qps[1].query().unwrap().responder_state, QpState::Error);
+        let event = b.0.pair.hosts[1].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
+        assert_eq!((event.kind, event.id), (EventKind::QpAccessError, b.0.qps[1].qpn()));
         assert_eq!(ordinary.to_vec(0, 4096), vec![0; 4096]);
-        assert_eq!((b.count("mr.invalidated"), b.count("mr.changes_refused"), b.pair.iommu_faults()), (0, 1, 0));
+        assert_eq!((b.count("mr.invalidated"), b.count("mr.changes_refused"), b.0.pair.iommu_faults()), (0, 1, 0));
         // Nothing was taken away.
-        let mut qps = b.pair.connected(&QpConfig::default(), &Wire::default(), [&b.cqs[0], &b.cqs[1]]).unwrap();
-        std::mem::swap(&mut b.qps, &mut qps);
+        let mut qps = b.0.pair.connected(&QpConfig::default(), &Wire::default(), [&b.0.cqs[0], &b.0.cqs[1]]).unwrap();
+        std::mem::swap(&mut b.0.qps, &mut qps);
         b.send(5, WrOpcode::Write, 64, ordinary.addr(), ordinary.rkey(), 0);
         assert_eq!(b.outcome(0), (5, CqeStatus::Success));
         if case != 3 {

@@ -2,10 +2,9 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::Mtu;
-use ferric_driver::{Access, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
+use ferric_driver::{AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 use ferric_sim::fabric::Fate;
-use ferric_sim::WorldConfig;
-use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::pair::{Linked, Pair, Wire};
 
 const PATIENCE: u64 = 600_000;
 const BYTES: usize = 65_536;
@@ -20,14 +19,10 @@ struct Bench {
 }
 
 fn bench(wire: &Wire) -> Bench {
-    let pair = Pair::new(&WorldConfig::default()).unwrap();
-    let cqs = [pair.hosts[0].cq(64).unwrap(), pair.hosts[1].cq(64).unwrap()];
-    let qps = pair.connected(&QpConfig::default(), wire, [&cqs[0], &cqs[1]]).unwrap();
-    let own = pair.hosts[0].region(BYTES, Access::ALL).unwrap();
-    let far = pair.hosts[1].region(BYTES, Access::ALL).unwrap();
+    let Linked { pair, cqs, qps, src, dst } = Linked::new(&QpConfig::default(), wire, &[0; BYTES]).unwrap();
     let pattern: Vec<u8> = (0..BYTES as u32).map(|i| (i * 7 + (i >> 8)) as u8).collect();
-    far.write(0, &pattern);
-    Bench { pair, cqs, qps, own, far }
+    dst.write(0, &pattern);
+    Bench { pair, cqs, qps, own: src, far: dst }
 }
 
 impl Bench {

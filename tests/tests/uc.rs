@@ -2,57 +2,41 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
-use ferric_driver::{Access, Completion, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{Completion, CqeStatus, QpConfig, QpState, RecvRequest, SendRequest};
 use ferric_hdl::core::counters;
 use ferric_sim::fabric::Fate;
-use ferric_sim::WorldConfig;
-use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::pair::{Linked, Wire};
 use ferric_tests::traffic::pattern;
 
 const PATIENCE: u64 = 400_000;
 const SLOT: usize = 8192;
 
-struct Bench {
-    pair: Pair,
-    cqs: [CompletionQueue; 2],
-    qps: [QueuePair; 2],
-    src: MemoryRegion,
-    dst: MemoryRegion,
-}
+struct Bench(Linked);
 
 impl Bench {
     fn new(wire: &Wire) -> Self {
-        let pair = Pair::new(&WorldConfig::default()).unwrap();
-        let cqs = [pair.hosts[0].cq(64).unwrap(), pair.hosts[1].cq(64).unwrap()];
         let config = QpConfig { qp_type: QpType::Uc, ..Default::default() };
-        let qps = pair.connected(&config, wire, [&cqs[0], &cqs[1]]).unwrap();
-        let src = pair.hosts[0].region(8 * SLOT, Access::ALL).unwrap();
-        let dst = pair.hosts[1].region(8 * SLOT, Access::ALL).unwrap();
-        for n in 0..8 {
-            let bytes: Vec<u8> = (0..SLOT).map(|i| pattern(n, i)).collect();
-            src.write(n as usize * SLOT, &bytes);
-        }
-        Self { pair, cqs, qps, src, dst }
+        let bytes: Vec<u8> = (0..8).flat_map(|n| (0..SLOT).map(move |i| pattern(n, i))).collect();
+        Self(Linked::new(&config, wire, &bytes).unwrap())
     }
 
     /// Message `n` from slot `n` to slot `to` of the other side.
     fn send(&mut self, n: usize, to: usize, opcode: WrOpcode, len: usize) {
-        let from = [sge(self.src.addr() + (n * SLOT) as u64, len as u32, self.src.lkey())];
+        let from = [sge(self.0.src.addr() + (n * SLOT) as u64, len as u32, self.0.src.lkey())];
         let request = SendRequest {
-            wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: self.dst.addr() + (to * SLOT) as u64, rkey: self.dst.rkey(),
+            wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: self.0.dst.addr() + (to * SLOT) as u64, rkey: self.0.dst.rkey(),
             imm: 0x100 + n as u32, signaled: true, solicited: false,
         };
-        self.qps[0].post_send(&request).unwrap();
+        self.0.qps[0].post_send(&request).unwrap();
     }
 
     fn receive(&mut self, slot: usize) {
-        let into = [sge(self.dst.addr() + (slot * SLOT) as u64, SLOT as u32, self.dst.lkey())];
-        self.qps[1].post_recv(&RecvRequest { wr_id: slot as u64, sges: &into }).unwrap();
+        let into = [sge(self.0.dst.addr() + (slot * SLOT) as u64, SLOT as u32, self.0.dst.lkey())];
+        self.0.qps[1].post_recv(&RecvRequest { wr_id: slot as u64, sges: &into }).unwrap();
     }
 
     fn completion(&mut self, host: usize) -> Completion {
-        let Bench { pair, cqs, .. } = self;
-        pair.wait(&mut cqs[host], PATIENCE).unwrap()
+        self.0.wait(host, PATIENCE).unwrap()
     }
 
     fn sent(&mut self, n: usize) {
@@ -62,7 +46,7 @@ impl Bench {
 
     /// Slot `slot` holds the first `len` bytes of message `n` and zeroes behind them.
     fn holds(&self, slot: usize, n: u64, len: usize) -> bool {
-        let bytes = self.dst.to_vec(slot * SLOT, SLOT);
+        let bytes = self.0.dst.to_vec(slot * SLOT, SLOT);
         bytes.iter().enumerate().all(|(i, b)| *b == if i < len { pattern(n, i) } else { 0 })
     }
 }
@@ -87,8 +71,8 @@ fn every_operation_and_length() {
         // The last SEND took the receive of slot 3, which WRITE with immediate number 3 wrote one byte of.
         assert!(b.holds(3, 4, 256) && b.holds(4, 4, 0));
         // Nothing came back.
-        assert_eq!(b.pair.world().links[1].counters.sent, 0);
-        assert_eq!(b.pair.iommu_faults(), 0);
+        assert_eq!(b.0.pair.world().links[1].counters.sent, 0);
+        assert_eq!(b.0.pair.iommu_faults(), 0);
     }
 }
 
@@ -97,7 +81,7 @@ fn a_message_that_loses_a_packet_is_dropped_and_the_next_one_takes_its_receive()
     let mut b = Bench::new(&Wire { mtu: Mtu::M1024, ..Default::default() });
     let mut frames = 0;
     // Messages of 4 packets: the third packet of the second message, the first of the fourth, the last of the sixth.
-    b.pair.world().links[0].set_hook(Some(Box::new(move |_, _| {
+    b.0.pair.world().links[0].set_hook(Some(Box::new(move |_, _| {
         frames += 1;
         [7, 13, 24].contains(&frames).then_some(Fate::Dropped)
     })));
@@ -110,7 +94,7 @@ fn a_message_that_loses_a_packet_is_dropped_and_the_next_one_takes_its_receive()
         assert!(b.holds(slot, n, 4000), "slot {slot}");
     }
     assert!(b.holds(6, 6, 4000));
-    let world = b.pair.world();
+    let world = b.0.pair.world();
     assert_eq!((world.links[0].counters.dropped, world.links[1].counters.sent), (3, 0));
 }
 
@@ -119,13 +103,13 @@ fn without_a_receive_the_message_is_lost_and_nobody_told() {
     let mut b = Bench::new(&Wire::default());
     b.send(0, 0, WrOpcode::Send, 64);
     b.sent(0);
-    b.pair.world().run(5000);
+    b.0.pair.world().run(5000);
     b.receive(3);
     b.send(1, 1, WrOpcode::Send, 64);
     b.sent(1);
     let c = b.completion(1);
     assert_eq!((c.wr_id, c.status, c.byte_len), (3, CqeStatus::Success, 64));
-    assert!(b.holds(3, 1, 64) && b.pair.world().links[1].counters.sent == 0);
+    assert!(b.holds(3, 1, 64) && b.0.pair.world().links[1].counters.sent == 0);
 }
 
 /// A message that may not be placed, or is too long for its receive, is lost; the queue pair goes on (IBTA 9.9.3, class D).
@@ -134,15 +118,15 @@ fn a_message_that_fails_is_dropped_and_the_queue_pair_goes_on() {
     let mut b = Bench::new(&Wire { mtu: Mtu::M1024, ..Default::default() });
     let dropped = |b: &Bench| {
         let number = counters::index("place.msg_dropped").unwrap() as u32;
-        b.pair.hosts[1].ctx.counters(number, 1).unwrap()[0]
+        b.0.pair.hosts[1].ctx.counters(number, 1).unwrap()[0]
     };
     let write = |b: &mut Bench, n: usize, opcode: WrOpcode, addr: u64, len: usize, rkey: u32| {
-        let from = [sge(b.src.addr() + (n * SLOT) as u64, len as u32, b.src.lkey())];
+        let from = [sge(b.0.src.addr() + (n * SLOT) as u64, len as u32, b.0.src.lkey())];
         let request = SendRequest { wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: addr, rkey, imm: 9, signaled: true, solicited: false };
-        b.qps[0].post_send(&request).unwrap();
+        b.0.qps[0].post_send(&request).unwrap();
         b.sent(n);
     };
-    let (at, key) = (b.dst.addr(), b.dst.rkey());
+    let (at, key) = (b.0.dst.addr(), b.0.dst.rkey());
     // A wrong key; beyond the end; with immediate, which costs the receive.
     write(&mut b, 0, WrOpcode::Write, at, 4000, key ^ 1);
     write(&mut b, 1, WrOpcode::Write, at + (8 * SLOT) as u64 - 100, 3000, key);
@@ -152,8 +136,8 @@ fn a_message_that_fails_is_dropped_and_the_queue_pair_goes_on() {
     assert_eq!((c.wr_id, c.status, c.imm), (0, CqeStatus::LocalAccess, None));
     assert!((0..8).all(|slot| b.holds(slot, 0, 0)), "nothing was written");
     // A receive that is too small for a message of four packets, then one that will do, then a WRITE.
-    let into = [sge(b.dst.addr() + SLOT as u64, 1500, b.dst.lkey())];
-    b.qps[1].post_recv(&RecvRequest { wr_id: 1, sges: &into }).unwrap();
+    let into = [sge(b.0.dst.addr() + SLOT as u64, 1500, b.0.dst.lkey())];
+    b.0.qps[1].post_recv(&RecvRequest { wr_id: 1, sges: &into }).unwrap();
     b.receive(2);
     b.send(3, 0, WrOpcode::Send, 4000);
     b.sent(3);
@@ -166,8 +150,8 @@ fn a_message_that_fails_is_dropped_and_the_queue_pair_goes_on() {
     assert!(b.holds(2, 4, 4000));
     b.send(5, 6, WrOpcode::Write, 5000);
     b.sent(5);
-    b.pair.world().run(5000);
+    b.0.pair.world().run(5000);
     assert!(b.holds(6, 5, 5000) && dropped(&b) == 4);
-    let state = b.qps[1].query().unwrap();
-    assert_eq!((state.state, state.responder_state, b.pair.iommu_faults()), (QpState::Rts, QpState::Rts, 0));
+    let state = b.0.qps[1].query().unwrap();
+    assert_eq!((state.state, state.responder_state, b.0.pair.iommu_faults()), (QpState::Rts, QpState::Rts, 0));
 }

@@ -2,53 +2,40 @@
 use ferric_abi::codes::{EventKind, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
-use ferric_driver::{Access, CompletionQueue, CqeStatus, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
+use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
 use ferric_sim::fabric::Fate;
 use ferric_sim::WorldConfig;
-use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
 use std::time::Duration;
 
 const PATIENCE: u64 = 400_000;
 
-struct Bench {
-    pair: Pair,
-    cqs: [CompletionQueue; 2],
-    qps: [QueuePair; 2],
-    src: MemoryRegion,
-    dst: MemoryRegion,
-}
+struct Bench(Linked);
 
 fn bench(wire: &Wire) -> Bench {
-    let pair = Pair::new(&WorldConfig::default()).unwrap();
-    let cqs = [pair.hosts[0].cq(64).unwrap(), pair.hosts[1].cq(64).unwrap()];
-    let qps = pair.connected(&QpConfig::default(), wire, [&cqs[0], &cqs[1]]).unwrap();
-    let src = pair.hosts[0].region(16_384, Access::ALL).unwrap();
-    let dst = pair.hosts[1].region(16_384, Access::ALL).unwrap();
     let pattern: Vec<u8> = (0..16_384u32).map(|i| (i * 5 + (i >> 7)) as u8).collect();
-    src.write(0, &pattern);
-    Bench { pair, cqs, qps, src, dst }
+    Bench(Linked::new(&QpConfig::default(), wire, &pattern).unwrap())
 }
 
 impl Bench {
     fn send(&mut self, wr_id: u64, opcode: WrOpcode, len: u32, lkey: u32, rkey: u32) {
-        let sges = [sge(self.src.addr(), len, lkey)];
+        let sges = [sge(self.0.src.addr(), len, lkey)];
         let request = SendRequest {
-            wr_id, opcode, payload: Payload::Sges(&sges), remote_addr: self.dst.addr(), rkey, imm: 7, signaled: true, solicited: true,
+            wr_id, opcode, payload: Payload::Sges(&sges), remote_addr: self.0.dst.addr(), rkey, imm: 7, signaled: true, solicited: true,
         };
-        self.qps[0].post_send(&request).unwrap();
+        self.0.qps[0].post_send(&request).unwrap();
     }
     fn receive(&mut self, wr_id: u64, len: u32) {
-        let into = [sge(self.dst.addr(), len, self.dst.lkey())];
-        self.qps[1].post_recv(&RecvRequest { wr_id, sges: &into }).unwrap();
+        let into = [sge(self.0.dst.addr(), len, self.0.dst.lkey())];
+        self.0.qps[1].post_recv(&RecvRequest { wr_id, sges: &into }).unwrap();
     }
     fn wait(&mut self, host: usize) -> (u64, CqeStatus) {
-        let Bench { pair, cqs, .. } = self;
-        let c = pair.wait(&mut cqs[host], PATIENCE).unwrap();
+        let c = self.0.wait(host, PATIENCE).unwrap();
         (c.wr_id, c.status)
     }
     fn delivered(&self, len: usize) -> bool {
-        self.dst.to_vec(0, len) == self.src.to_vec(0, len) && self.pair.iommu_faults() == 0
+        self.0.dst.to_vec(0, len) == self.0.src.to_vec(0, len) && self.0.pair.iommu_faults() == 0
     }
 }
 
@@ -74,40 +61,40 @@ fn ipv6_and_vlan_carry_messages() {
 #[test]
 fn completions_by_interrupt() {
     let mut b = bench(&Wire::default());
-    b.cqs[1].arm(true);
+    b.0.cqs[1].arm(true);
     b.receive(1, 4096);
-    b.send(2, WrOpcode::SendImm, 1000, b.src.lkey(), 0);
-    let event = b.pair.hosts[1].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
-    assert_eq!((event.kind, event.id), (EventKind::Completion, b.cqs[1].id()));
+    b.send(2, WrOpcode::SendImm, 1000, b.0.src.lkey(), 0);
+    let event = b.0.pair.hosts[1].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
+    assert_eq!((event.kind, event.id), (EventKind::Completion, b.0.cqs[1].id()));
     assert_eq!(b.wait(1), (1, CqeStatus::Success));
     // Not armed: the next message raises nothing.
     b.receive(3, 4096);
-    b.send(4, WrOpcode::SendImm, 1000, b.src.lkey(), 0);
+    b.send(4, WrOpcode::SendImm, 1000, b.0.src.lkey(), 0);
     assert_eq!(b.wait(1), (3, CqeStatus::Success));
-    assert_eq!(b.pair.hosts[1].eq.wait(Duration::from_millis(1)).unwrap(), None);
+    assert_eq!(b.0.pair.hosts[1].eq.wait(Duration::from_millis(1)).unwrap(), None);
 }
 
 #[test]
 fn bad_remote_key_is_refused_and_flushes() {
     let mut b = bench(&Wire::default());
-    let key = b.dst.rkey() ^ 1;
-    b.send(1, WrOpcode::Write, 5000, b.src.lkey(), key);
-    b.send(2, WrOpcode::Write, 100, b.src.lkey(), b.dst.rkey());
+    let key = b.0.dst.rkey() ^ 1;
+    b.send(1, WrOpcode::Write, 5000, b.0.src.lkey(), key);
+    b.send(2, WrOpcode::Write, 100, b.0.src.lkey(), b.0.dst.rkey());
     assert_eq!(b.wait(0), (1, CqeStatus::RemoteAccess));
     assert_eq!(b.wait(0), (2, CqeStatus::WrFlush));
-    assert_eq!(b.dst.to_vec(0, 16_384), vec![0; 16_384], "a refused WRITE left bytes behind");
-    assert_eq!(b.qps[0].query().unwrap().state, QpState::Error);
-    assert_eq!(b.qps[1].query().unwrap().responder_state, QpState::Error);
-    let event = b.pair.hosts[0].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
+    assert_eq!(b.0.dst.to_vec(0, 16_384), vec![0; 16_384], "a refused WRITE left bytes behind");
+    assert_eq!(b.0.qps[0].query().unwrap().state, QpState::Error);
+    assert_eq!(b.0.qps[1].query().unwrap().responder_state, QpState::Error);
+    let event = b.0.pair.hosts[0].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
     assert_eq!(event.kind, EventKind::QpError);
 }
 
 #[test]
 fn bad_local_key_completes_with_protection_error_in_order() {
     let mut b = bench(&Wire::default());
-    b.send(1, WrOpcode::Write, 4096, b.src.lkey(), b.dst.rkey());
-    b.send(2, WrOpcode::Write, 4096, b.src.lkey() ^ 0x80, b.dst.rkey());
-    b.send(3, WrOpcode::Write, 4096, b.src.lkey(), b.dst.rkey());
+    b.send(1, WrOpcode::Write, 4096, b.0.src.lkey(), b.0.dst.rkey());
+    b.send(2, WrOpcode::Write, 4096, b.0.src.lkey() ^ 0x80, b.0.dst.rkey());
+    b.send(3, WrOpcode::Write, 4096, b.0.src.lkey(), b.0.dst.rkey());
     assert_eq!(b.wait(0), (1, CqeStatus::Success));
     assert_eq!(b.wait(0), (2, CqeStatus::LocalProtection));
     assert_eq!(b.wait(0), (3, CqeStatus::WrFlush));
@@ -117,9 +104,9 @@ fn bad_local_key_completes_with_protection_error_in_order() {
 #[test]
 fn receiver_not_ready_then_ready() {
     let mut b = bench(&Wire::default());
-    b.send(1, WrOpcode::Send, 6000, b.src.lkey(), 0);
-    b.pair.world().run(20_000);
-    assert!(b.cqs[0].poll().is_none());
+    b.send(1, WrOpcode::Send, 6000, b.0.src.lkey(), 0);
+    b.0.pair.world().run(20_000);
+    assert!(b.0.cqs[0].poll().is_none());
     b.receive(2, 8192);
     assert_eq!(b.wait(1), (2, CqeStatus::Success));
     assert_eq!(b.wait(0), (1, CqeStatus::Success));
@@ -129,16 +116,16 @@ fn receiver_not_ready_then_ready() {
 #[test]
 fn receiver_never_ready() {
     let mut b = bench(&Wire { rnr_retry: 1, ..Default::default() });
-    b.send(1, WrOpcode::Send, 6000, b.src.lkey(), 0);
+    b.send(1, WrOpcode::Send, 6000, b.0.src.lkey(), 0);
     assert_eq!(b.wait(0), (1, CqeStatus::RnrRetryExceeded));
 }
 
 #[test]
 fn silent_peer_exhausts_retries() {
     let mut b = bench(&Wire { retry_cnt: 2, timeout: 5, ..Default::default() });
-    b.pair.world().links[0].set_hook(Some(Box::new(|_, _| Some(Fate::Dropped))));
-    b.send(1, WrOpcode::Write, 5000, b.src.lkey(), b.dst.rkey());
-    b.send(2, WrOpcode::Write, 10, b.src.lkey(), b.dst.rkey());
+    b.0.pair.world().links[0].set_hook(Some(Box::new(|_, _| Some(Fate::Dropped))));
+    b.send(1, WrOpcode::Write, 5000, b.0.src.lkey(), b.0.dst.rkey());
+    b.send(2, WrOpcode::Write, 10, b.0.src.lkey(), b.0.dst.rkey());
     assert_eq!(b.wait(0), (1, CqeStatus::RetryExceeded));
     assert_eq!(b.wait(0), (2, CqeStatus::WrFlush));
 }
@@ -146,16 +133,16 @@ fn silent_peer_exhausts_retries() {
 #[test]
 fn reset_and_use_again() {
     let mut b = bench(&Wire::default());
-    b.send(1, WrOpcode::Write, 16_000, b.src.lkey(), b.dst.rkey());
+    b.send(1, WrOpcode::Write, 16_000, b.0.src.lkey(), b.0.dst.rkey());
     // Traffic is in flight.
-    b.pair.world().run(400);
-    let Bench { pair, qps: [q0, q1], .. } = &mut b;
+    b.0.pair.world().run(400);
+    let Linked { pair, qps: [q0, q1], .. } = &mut b.0;
     q0.to_reset().unwrap();
     q1.to_reset().unwrap();
     pair.connect(&Wire { psn: [0x777, 0x888], ..Default::default() }, q0, q1).unwrap();
-    while b.cqs[0].poll().is_some() {}
+    while b.0.cqs[0].poll().is_some() {}
     b.receive(8, 16_384);
-    b.send(9, WrOpcode::Send, 16_000, b.src.lkey(), 0);
+    b.send(9, WrOpcode::Send, 16_000, b.0.src.lkey(), 0);
     assert_eq!(b.wait(1), (8, CqeStatus::Success));
     assert_eq!(b.wait(0), (9, CqeStatus::Success));
     assert!(b.delivered(16_000));
@@ -164,13 +151,13 @@ fn reset_and_use_again() {
 #[test]
 fn a_new_driver_takes_over_a_card_in_use() {
     let mut b = bench(&Wire::default());
-    b.send(1, WrOpcode::Write, 16_000, b.src.lkey(), b.dst.rkey());
-    b.pair.world().run(400);
-    let now = b.pair.world().cycle();
-    b.pair.world().deadline = Some(now + 2_000_000);
-    b.pair.take_over().unwrap();
+    b.send(1, WrOpcode::Write, 16_000, b.0.src.lkey(), b.0.dst.rkey());
+    b.0.pair.world().run(400);
+    let now = b.0.pair.world().cycle();
+    b.0.pair.world().deadline = Some(now + 2_000_000);
+    b.0.pair.take_over().unwrap();
     // What the old driver had is not touched any more; its memory stays, for it was never told that the card is done with it.
-    let Bench { pair, cqs, qps, src, dst } = b;
+    let Linked { pair, cqs, qps, src, dst } = b.0;
     std::mem::forget((cqs, qps, src, dst));
     Flow::new(&pair, &Wire::default(), 5000, 4, false).unwrap().run(&pair, WrOpcode::Send, 6, PATIENCE).unwrap();
     Flow::new(&pair, &Wire::default(), 5000, 4, true).unwrap().run(&pair, WrOpcode::Write, 6, PATIENCE).unwrap();
@@ -180,26 +167,26 @@ fn a_new_driver_takes_over_a_card_in_use() {
 fn raw_frames_pass_both_rings() {
     let mut b = bench(&Wire::default());
     let config = QpConfig { qp_type: QpType::Raw, ..Default::default() };
-    let mut raw: Vec<QueuePair> = (0..2).map(|h| b.pair.hosts[h].pd.create_qp(&config, &b.cqs[h], &b.cqs[h]).unwrap()).collect();
+    let mut raw: Vec<QueuePair> = (0..2).map(|h| b.0.pair.hosts[h].pd.create_qp(&config, &b.0.cqs[h], &b.0.cqs[h]).unwrap()).collect();
     for qp in &mut raw {
         qp.to_init(Access::ALL).unwrap();
         qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, max_dest_rd_atomic: 0, path: None }).unwrap();
         qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 0, retry_cnt: 0, rnr_retry: 0, max_rd_atomic: 0 }).unwrap();
     }
-    b.pair.hosts[1].ctx.set_raw_queue(Some(&raw[1])).unwrap();
-    let into = [sge(b.dst.addr(), 2048, b.dst.lkey())];
+    b.0.pair.hosts[1].ctx.set_raw_queue(Some(&raw[1])).unwrap();
+    let into = [sge(b.0.dst.addr(), 2048, b.0.dst.lkey())];
     raw[1].post_recv(&RecvRequest { wr_id: 5, sges: &into }).unwrap();
     // An ARP request, say: no RoCE block wants it.
     let mut frame = vec![0xff; 6];
     frame.extend_from_slice(&[2, 0, 0, 0, 0, 1, 8, 6]);
     frame.extend((0..200u8).map(|i| i ^ 0x5a));
-    b.src.write(0, &frame);
-    let from = [sge(b.src.addr(), frame.len() as u32, b.src.lkey())];
+    b.0.src.write(0, &frame);
+    let from = [sge(b.0.src.addr(), frame.len() as u32, b.0.src.lkey())];
     let request = SendRequest { wr_id: 6, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
     raw[0].post_send(&request).unwrap();
     assert_eq!(b.wait(0), (6, CqeStatus::Success));
-    let Bench { pair, cqs, .. } = &mut b;
+    let Linked { pair, cqs, .. } = &mut b.0;
     let c = pair.wait(&mut cqs[1], PATIENCE).unwrap();
     assert_eq!((c.wr_id, c.status, c.byte_len as usize), (5, CqeStatus::Success, frame.len()));
-    assert_eq!(b.dst.to_vec(0, frame.len()), frame);
+    assert_eq!(b.0.dst.to_vec(0, frame.len()), frame);
 }
