@@ -1,0 +1,171 @@
+//! `./scripts/test`: runs the test programs that `cargo test --no-run --message-format=json` built, two at a time. cargo runs one after the
+//! other, and most of ours keep one core waiting: a card is made and its simulation runs in one thread.
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Runs test programs side by side.
+#[derive(Parser)]
+struct Options {
+    /// What cargo said of its artefacts, a JSON object per line.
+    artefacts: PathBuf,
+    /// Programs at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Where each program's output goes.
+    #[arg(long, default_value = "target/test-logs")]
+    logs: PathBuf,
+    /// Also run NAME=COMMAND in a shell; it passes with exit status 0. Such a command starts first.
+    #[arg(long, value_name = "NAME=COMMAND")]
+    also: Vec<String>,
+    /// Minutes after which a program counts as hung and is ended.
+    #[arg(long, default_value_t = 40)]
+    limit: u64,
+}
+
+/// Names of programs that take longest: they start first, so that none of them runs alone in the end.
+const LONGEST: [&str; 4] = ["ferric_tests property", "ferric_hdl", "ferric_sim boundary", "ferric_tests cm"];
+
+struct Job {
+    name: String,
+    command: Command,
+    /// Prints cargo's summary lines.
+    counted: bool,
+}
+
+/// Passed, failed, ignored.
+#[derive(Clone, Copy, Default)]
+struct Count([u64; 3]);
+
+impl Count {
+    /// Sums up the `test result:` lines. None if there is none.
+    fn of(log: &str) -> Option<Self> {
+        let mut sum = None;
+        for line in log.lines().filter(|l| l.starts_with("test result:")) {
+            let Count(total) = sum.get_or_insert(Count::default());
+            for (n, what) in total.iter_mut().zip([" passed", " failed", " ignored"]) {
+                let digits = line.split(what).next().and_then(|s| s.split([' ', '.']).next_back());
+                *n += digits.and_then(|s| s.parse::<u64>().ok()).unwrap_or(0);
+            }
+        }
+        sum
+    }
+}
+
+/// The test programs among cargo's artefacts. The integration tests of a package are named `package test`.
+fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
+    let file = File::open(artefacts).map_err(|e| format!("{}: {e}", artefacts.display()))?;
+    let mut jobs = Vec::new();
+    for line in std::io::BufReader::new(file).lines() {
+        let line = line.map_err(|e| e.to_string())?;
+        let Ok(v) = serde_json::from_str::<Value>(&line) else { continue };
+        let (Some(program), true) = (v["executable"].as_str(), v["profile"]["test"] == true) else { continue };
+        let home = v["manifest_path"].as_str().and_then(|p| Path::new(p).parent()).ok_or("cargo names no manifest")?;
+        let package = v["package_id"].as_str().and_then(|id| id.rsplit(['/', '#']).find(|s| s.chars().any(char::is_alphabetic))).unwrap_or("");
+        let (kind, target) = (v["target"]["kind"][0].as_str().unwrap_or(""), v["target"]["name"].as_str().unwrap_or(""));
+        let name = if kind == "test" { format!("ferric_{package} {target}") } else { target.replace('-', "_") };
+        let mut command = Command::new(program);
+        command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home);
+        jobs.push(Job { name, command, counted: true });
+    }
+    if jobs.is_empty() {
+        return Err(format!("{} names no test program; run cargo test --no-run --message-format=json", artefacts.display()));
+    }
+    jobs.sort_by_key(|j| (LONGEST.iter().position(|n| *n == j.name).unwrap_or(LONGEST.len()), j.name.clone()));
+    Ok(jobs)
+}
+
+/// Runs one. True if it passed.
+fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Count>) -> bool {
+    let start = Instant::now();
+    let path = options.logs.join(format!("{}.log", job.name.replace(' ', "-")));
+    let outcome = File::create(&path).and_then(|out| Ok((out.try_clone()?, out))).and_then(|(out, err)| job.command.stdout(out).stderr(err).spawn());
+    let verdict = outcome.map_err(|e| e.to_string()).and_then(|mut child| loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break if status.success() { Ok(()) } else { Err(status.to_string()) },
+            Ok(None) if start.elapsed() > Duration::from_secs(60 * options.limit) => {
+                // Nobody waits for what may not end; the log says how far it came.
+                let _ = child.kill().and_then(|()| child.wait());
+                break Err(format!("not ended after {} minutes", options.limit));
+            }
+            Ok(None) => thread::sleep(Duration::from_millis(50)),
+            Err(e) => break Err(e.to_string()),
+        }
+    });
+    let log = fs::read(&path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
+    let count = Count::of(&log);
+    let Count([passed, failed, ignored]) = count.unwrap_or_default();
+    total.lock().expect("no panic").0.iter_mut().zip([passed, failed, ignored]).for_each(|(t, n)| *t += n);
+    let verdict = verdict.and(if job.counted && count.is_none() { Err("no test result in its output".into()) } else { Ok(()) });
+    let counted = if job.counted { format!("{passed} passed, {failed} failed, {ignored} ignored") } else { String::new() };
+    let line = format!("{:34} {:7.1} s  {counted}", job.name, start.elapsed().as_secs_f64());
+    bar.inc(1);
+    bar.suspend(|| match &verdict {
+        Ok(()) => println!("ok      {line}"),
+        Err(e) => println!("{log}\nFAILED  {line}  {e} ({})", path.display()),
+    });
+    verdict.is_ok()
+}
+
+fn suite(options: &Options) -> Result<bool, String> {
+    let mut queue = VecDeque::new();
+    for also in &options.also {
+        let (name, line) = also.split_once('=').ok_or_else(|| format!("--also {also}: not NAME=COMMAND"))?;
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(line);
+        queue.push_back(Job { name: name.into(), command, counted: false });
+    }
+    queue.extend(jobs(&options.artefacts)?);
+    fs::create_dir_all(&options.logs).map_err(|e| format!("{}: {e}", options.logs.display()))?;
+    let bar = ProgressBar::new(queue.len() as u64);
+    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} test programs, {elapsed}").map_err(|e| e.to_string())?);
+    bar.enable_steady_tick(Duration::from_secs(1));
+    let (start, programs) = (Instant::now(), queue.len());
+    let (queue, total, failed) = (Mutex::new(queue), Mutex::new(Count::default()), Mutex::new(0));
+    thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| loop {
+                let Some(job) = queue.lock().expect("no panic").pop_front() else { break };
+                if !run(job, options, &bar, &total) {
+                    *failed.lock().expect("no panic") += 1;
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let (Count([ok, bad, ignored]), failed) = (*total.lock().expect("no panic"), *failed.lock().expect("no panic"));
+    println!("{programs} test programs in {:.0} s, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored", start.elapsed().as_secs_f64());
+    Ok(failed == 0)
+}
+
+fn main() -> ExitCode {
+    match suite(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("test: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_summed_up() {
+        let log = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.00s\n\
+                   test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
+        assert_eq!(Count::of(log).expect("there are two").0, [15, 4, 1]);
+        assert!(Count::of("Segmentation fault").is_none());
+    }
+}
