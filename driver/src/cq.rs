@@ -143,6 +143,7 @@ impl CompletionQueue {
     }
 }
 
+#[inline]
 fn completion(e: &Cqe, wr_id: u64) -> Completion {
     Completion {
         wr_id,

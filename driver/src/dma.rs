@@ -59,8 +59,19 @@ impl DmaBuffer {
     #[inline(always)]
     pub fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
         assert!(offset + N <= self.len);
-        // SAFETY: in bounds; byte arrays have no invalid values.
-        unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset) as *const [u8; N]) }
+        // SAFETY: in bounds.
+        let from = unsafe { self.ptr.as_ptr().add(offset) };
+        if N % 8 != 0 || offset % 8 != 0 {
+            // SAFETY: in bounds; byte arrays have no invalid values.
+            return unsafe { from.cast::<[u8; N]>().read_volatile() };
+        }
+        // A volatile array is read byte by byte, words are not.
+        let mut out = [0; N];
+        for (i, word) in out.chunks_exact_mut(8).enumerate() {
+            // SAFETY: in bounds, and aligned: the buffer begins with a page.
+            word.copy_from_slice(&unsafe { from.cast::<u64>().add(i).read_volatile() }.to_ne_bytes());
+        }
+        out
     }
 
     /// Reads one byte that the card may have written (phase bits), with acquire ordering for what was written before it.

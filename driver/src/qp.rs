@@ -368,6 +368,7 @@ impl QueuePair {
     }
 
     /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
+    #[inline]
     pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
         self.post(wr, None, false, None)
     }
@@ -400,6 +401,8 @@ impl QueuePair {
     }
 
     /// `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
+    // Inlined into each kind of posting, where most of its questions have answers.
+    #[inline(always)]
     pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(Error::State);
@@ -409,8 +412,16 @@ impl QueuePair {
         }
         let shared = self.shared();
         self.send.check_room(&shared.send)?;
-        let mut slot = [0u8; 512];
         let slot_bytes = self.send.slot_bytes();
+        // Most queues have slots of one line: nothing larger is cleared and copied for them.
+        let (mut line, mut lines);
+        let slot: &mut [u8] = if slot_bytes == 64 {
+            line = [0; 64];
+            &mut line
+        } else {
+            lines = [0; 512];
+            &mut lines[..slot_bytes]
+        };
         let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
         if asks && matches!(wr.payload, Payload::Inline(_)) {
             return Err(Error::Invalid("what is read goes to registered memory"));
@@ -469,16 +480,20 @@ impl QueuePair {
             .set_rkey(wr.rkey)
             .set_length(length as u32);
         slot[..WqeHead::BYTES].copy_from_slice(&head.0);
-        self.post_raw_slot(wr.wr_id, &slot[..slot_bytes]);
+        self.post_raw_slot(wr.wr_id, slot);
         Ok(())
     }
 
     /// Puts raw bytes into the next send slot and rings the doorbell: for tests of what the card does with nonsense.
     #[doc(hidden)]
+    #[inline]
     pub fn post_raw_slot(&mut self, wr_id: u64, slot: &[u8]) {
         let shared = self.shared();
         shared.send.wr_ids[self.send.producer as usize & (shared.send.wr_ids.len() - 1)].store(wr_id, Ordering::Relaxed);
-        self.send.memory.write(self.send.slot(), slot);
+        match <&[u8; 64]>::try_from(slot) {
+            Ok(line) => self.send.memory.write(self.send.slot(), line),
+            Err(_) => self.send.memory.write(self.send.slot(), slot),
+        }
         let producer = self.send.producer.wrapping_add(1);
         shared.send.posted.store(producer, Ordering::Release);
         self.send.producer = producer;

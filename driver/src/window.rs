@@ -70,6 +70,7 @@ impl Window {
         unsafe { &*self.base.as_ptr().add(R::OFFSET as usize).cast::<R::Cell>() }
     }
 
+    #[inline]
     fn place(&self, offset: u32, bytes: usize) -> *mut u8 {
         let offset = offset as usize;
         assert!(offset % bytes == 0 && offset + bytes <= WINDOW, "{bytes} bytes at offset {offset:#x} of a BAR window");
@@ -91,6 +92,7 @@ impl Window {
     }
 
     /// Posts a doorbell: one 64-bit store, behind everything the caller has written to its rings before.
+    #[inline]
     pub fn write64(&self, offset: u32, value: u64) {
         std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         // SAFETY: aligned and inside, by `place`.
@@ -98,6 +100,7 @@ impl Window {
     }
 
     /// Posts a 64-byte line: eight stores in ascending order, which a write-combining mapping sends as one.
+    #[inline]
     pub fn write_line(&self, offset: u32, line: &[u8; 64]) {
         std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         let to = self.place(offset, 64).cast::<u64>();

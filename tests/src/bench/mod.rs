@@ -2,5 +2,6 @@
 
 pub mod answers;
 pub mod datagrams;
+pub mod host;
 pub mod reader;
 pub mod scenario;

@@ -1,9 +1,9 @@
 //! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
 use clap::Parser;
 use ferric_driver::types::Mtu;
-use ferric_tests::bench::{answers, datagrams, reader, scenario};
+use ferric_tests::bench::{answers, datagrams, host, reader, scenario};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Cycle-exact figures of two simulated cards of 512 bits, at a host read latency of 250 cycles
@@ -13,18 +13,22 @@ struct Options {
     /// Where report and traces go.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
+    /// Program whose instructions are counted.
+    #[arg(long, default_value = "target/release/examples/host-cost")]
+    host_cost: PathBuf,
 }
 
 fn main() {
     env_logger::init();
     let options = Options::parse();
-    if let Err(e) = run(&options.out) {
+    if let Err(e) = run(&options) {
         eprintln!("bench: {e}");
         std::process::exit(1);
     }
 }
 
-fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    let out = options.out.as_path();
     std::fs::create_dir_all(out)?;
     let mut report: BTreeMap<&str, f64> = BTreeMap::new();
     let file = |name: &str| -> PathBuf { out.join(format!("{name}.trace")) };
@@ -74,6 +78,10 @@ fn run(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     report.insert("wire_to_dma_cycles", reader::wire_to_dma(&trace, 1).ok_or(missing)?);
     // Two cards and their drivers, verification included; building the cards is not.
     report.insert("cosim_cycles_per_second", (cycles as f64 / started.elapsed().as_secs_f64()).round());
+
+    let cost = host::measure(&options.host_cost, out)?;
+    report.insert("post_poll_instructions", cost.instructions);
+    report.insert("post_allocations", cost.allocations);
 
     let text = serde_json::to_string_pretty(&report)?;
     std::fs::write(out.join("report.json"), &text)?;
