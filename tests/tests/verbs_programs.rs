@@ -36,6 +36,9 @@ fn ping_pong_of_rdma_core() {
         ("ibv_uc_pingpong", &["-e"]),
         ("ibv_ud_pingpong", &["-s", "1024"]),
         ("ibv_ud_pingpong", &["-e", "-s", "512"]),
+        // Queue pairs that share a receive queue, whose completions come in any order.
+        ("ibv_srq_pingpong", &["-q", "3", "-c"]),
+        ("ibv_srq_pingpong", &["-q", "2", "-e", "-s", "3000"]),
     ] {
         let printed = cards.pair(program, &[&["-g", "0", "-n", "5"], options].concat());
         printed.iter().for_each(|p| assert!(p.contains("5 iters in"), "{p}"));

@@ -102,12 +102,13 @@ impl ContextObject {
         verbs.query_device_ex = Some(crate::query::query_device_ex);
         verbs.create_cq_ex = Some(crate::cq_ex::create_cq_ex);
         verbs.create_qp_ex = Some(crate::qp_ex::create_qp_ex);
+        verbs.get_srq_num = Some(crate::srq::get_srq_num);
         verbs.sz = size_of::<VerbsContext>();
         verbs.context = Context {
             device: (&raw const device.device).cast_mut(),
             ops: ContextOps {
                 poll_cq: Some(crate::cq::poll_cq), req_notify_cq: Some(crate::cq::req_notify_cq), post_send: Some(crate::post::post_send),
-                post_recv: Some(crate::post::post_recv),
+                post_recv: Some(crate::post::post_recv), post_srq_recv: Some(crate::srq::post_srq_recv),
                 ..verbs.context.ops
             },
             cmd_fd: -1, async_fd: events.fd(), num_comp_vectors: 1, mutex: libc::PTHREAD_MUTEX_INITIALIZER,

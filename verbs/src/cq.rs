@@ -114,9 +114,11 @@ pub fn wc_of(c: &Completion) -> Wc {
         _ => IBV_WC_SEND,
     };
     Wc {
-        wr_id: c.wr_id, status: c.status as u32, opcode, vendor_err: c.syndrome.into(), byte_len: c.byte_len, imm_data: c.imm.unwrap_or(0).to_be(),
-        qp_num: c.qpn, src_qp: c.src_qp,
-        wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.grh { IBV_WC_GRH } else { 0 },
+        wr_id: c.wr_id, status: c.status as u32, opcode, vendor_err: c.syndrome.into(), byte_len: c.byte_len,
+        // Immediate data are in network order, a key is not.
+        imm_data: c.invalidated.unwrap_or(c.imm.unwrap_or(0).to_be()), qp_num: c.qpn, src_qp: c.src_qp,
+        wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.invalidated.is_some() { IBV_WC_WITH_INV } else { 0 }
+            | if c.grh { IBV_WC_GRH } else { 0 },
         pkey_index: c.pkey_index, ..Default::default()
     }
 }
@@ -182,4 +184,23 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
         drop(Box::from_raw(cq.cast::<CqObject>()));
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferric_driver::CqeStatus;
+
+    #[test]
+    fn immediate_data_and_keys_are_told_apart() {
+        let plain = Completion {
+            wr_id: 7, status: CqeStatus::Success, opcode: CqeOpcode::Recv, qpn: 3, is_recv: true, byte_len: 64, imm: None, invalidated: None, solicited: false,
+            timestamp: 0, src_qp: 0, grh: false, pkey_index: 0, syndrome: 0,
+        };
+        let shown = |c: Completion| (wc_of(&c).opcode, wc_of(&c).wc_flags, wc_of(&c).imm_data);
+        assert_eq!(shown(plain), (IBV_WC_RECV, 0, 0));
+        assert_eq!(shown(Completion { opcode: CqeOpcode::RecvImm, imm: Some(0x0102_0304), ..plain }), (IBV_WC_RECV, IBV_WC_WITH_IMM, 0x0102_0304u32.to_be()));
+        assert_eq!(shown(Completion { invalidated: Some(0x0102_0304), ..plain }), (IBV_WC_RECV, IBV_WC_WITH_INV, 0x0102_0304));
+        assert_eq!(shown(Completion { opcode: CqeOpcode::SendInv, is_recv: false, ..plain }), (IBV_WC_SEND, 0, 0));
+    }
 }

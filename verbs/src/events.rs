@@ -7,6 +7,7 @@ use crate::cq::CqObject;
 use crate::errors::minus_one;
 use crate::qp::QpObject;
 use crate::shared::{lock, Shared, VECTOR};
+use crate::srq::SrqObject;
 use ferric_abi::codes::EventKind;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -87,6 +88,9 @@ fn hand_out(shared: &Shared) {
             EventKind::CqError => (&shared.cqs, Some(IBV_EVENT_CQ_ERR)),
             EventKind::QpError => (&shared.qps, Some(IBV_EVENT_QP_FATAL)),
             EventKind::QpAccessError => (&shared.qps, Some(IBV_EVENT_QP_ACCESS_ERR)),
+            EventKind::LastWqe => (&shared.qps, Some(IBV_EVENT_QP_LAST_WQE_REACHED)),
+            EventKind::SrqLimit => (&shared.srqs, Some(IBV_EVENT_SRQ_LIMIT_REACHED)),
+            EventKind::SrqError => (&shared.srqs, Some(IBV_EVENT_SRQ_ERR)),
             #[allow(unreachable_patterns)]
             other => {
                 log::debug!("event {other:?} of {}", event.id);
@@ -104,8 +108,22 @@ fn hand_out(shared: &Shared) {
     }
 }
 
-fn about_cq(kind: u32) -> bool {
-    kind == IBV_EVENT_CQ_ERR
+/// What an event is about.
+enum About {
+    Cq,
+    Qp,
+    Srq,
+    /// The whole card, or its port.
+    Card,
+}
+
+fn about(kind: u32) -> About {
+    match kind {
+        IBV_EVENT_CQ_ERR => About::Cq,
+        IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR | IBV_EVENT_COMM_EST | IBV_EVENT_QP_LAST_WQE_REACHED => About::Qp,
+        IBV_EVENT_SRQ_ERR | IBV_EVENT_SRQ_LIMIT_REACHED => About::Srq,
+        _ => About::Card,
+    }
 }
 
 #[no_mangle]
@@ -117,16 +135,23 @@ unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut Asyn
             Ok(record) => record,
             Err(n) => break Err(n),
         };
-        let element = if record.serial == 0 {
-            // Of the whole card: its port.
-            Some(1 as *mut c_void)
-        } else {
-            let table = lock(if about_cq(record.kind) { &context.shared.cqs } else { &context.shared.qps });
-            table.get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
+        let table = match about(record.kind) {
+            About::Cq => Some(&context.shared.cqs),
+            About::Qp => Some(&context.shared.qps),
+            About::Srq => Some(&context.shared.srqs),
+            About::Card => None,
+        };
+        let element = match table {
+            // Its port.
+            None => Some(1 as *mut c_void),
+            Some(table) => lock(table).get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
+                let object = e.object as *mut c_void;
                 // SAFETY: in the table, so it exists.
-                unsafe { outstanding(e.object as *mut c_void, record.kind) }.got();
-                e.object as *mut c_void
-            })
+                if let Some(outstanding) = unsafe { outstanding(object, record.kind) } {
+                    outstanding.got();
+                }
+                object
+            }),
         };
         if let Some(element) = element {
             // SAFETY: the output is the caller's.
@@ -136,10 +161,15 @@ unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut Asyn
     })
 }
 
-unsafe fn outstanding<'a>(object: *mut c_void, kind: u32) -> &'a Outstanding {
+unsafe fn outstanding<'a>(object: *mut c_void, kind: u32) -> Option<&'a Outstanding> {
     // SAFETY: the kind says what the object is.
     unsafe {
-        if about_cq(kind) { &(*object.cast::<CqObject>()).async_events } else { &(*object.cast::<QpObject>()).async_events }
+        match about(kind) {
+            About::Cq => Some(&(*object.cast::<CqObject>()).async_events),
+            About::Qp => Some(&(*object.cast::<QpObject>()).async_events),
+            About::Srq => Some(&(*object.cast::<SrqObject>()).async_events),
+            About::Card => None,
+        }
     }
 }
 
@@ -147,9 +177,8 @@ unsafe fn outstanding<'a>(object: *mut c_void, kind: u32) -> &'a Outstanding {
 unsafe extern "C" fn ibv_ack_async_event(event: *mut AsyncEvent) {
     // SAFETY: what `ibv_get_async_event` gave, by the caller's promise.
     let event = unsafe { *event };
-    let of_object = [IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST, IBV_EVENT_QP_LAST_WQE_REACHED];
-    if of_object.contains(&event.event_type) {
-        // SAFETY: an object of that kind, which waits for this before it goes.
-        unsafe { outstanding(event.element, event.event_type) }.acknowledged(1);
+    // SAFETY: an object of that kind, which waits for this before it goes.
+    if let Some(outstanding) = unsafe { outstanding(event.element, event.event_type) } {
+        outstanding.acknowledged(1);
     }
 }

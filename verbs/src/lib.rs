@@ -28,5 +28,6 @@ mod qp_modify;
 mod qp_ex;
 mod query;
 mod shared;
+mod srq;
 mod strings;
 mod ah;

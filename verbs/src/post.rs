@@ -17,7 +17,11 @@ pub const INLINE: usize = 512;
 // An entry of verbs and one of the card are the same sixteen bytes on the little-endian machines that can have a card.
 const _: () = assert!(size_of::<CSge>() == size_of::<LocalSge>() && cfg!(target_endian = "little"));
 
-unsafe fn entries<'a>(list: *mut CSge, n: c_int, most: u32) -> Result<&'a [LocalSge], c_int> {
+/// The entries of a request.
+///
+/// # Safety
+/// `n` of them, or fewer than none, at `list`.
+pub unsafe fn entries<'a>(list: *mut CSge, n: c_int, most: u32) -> Result<&'a [LocalSge], c_int> {
     match u32::try_from(n) {
         Ok(0) => Ok(&[]),
         // SAFETY: `n` entries, by the caller's promise, in the card's layout (above).
@@ -81,6 +85,8 @@ pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
                 IBV_WR_RDMA_WRITE_WITH_IMM => WrOpcode::WriteImm,
                 IBV_WR_SEND => WrOpcode::Send,
                 IBV_WR_SEND_WITH_IMM => WrOpcode::SendImm,
+                // In place of immediate data, and in the program's byte order.
+                IBV_WR_SEND_WITH_INV if inner.kind == IBV_QPT_RC => WrOpcode::SendInv,
                 IBV_WR_RDMA_READ if inner.kind == IBV_QPT_RC && !has(IBV_SEND_INLINE) => {
                     return qp.post_read(&ReadRequest { wr_id, sges, remote_addr, rkey, signaled, fence }).map_err(|e| errno_of(&e));
                 }
@@ -96,6 +102,7 @@ pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
                 }
                 _ => return Err(libc::EINVAL),
             };
+            let imm = if opcode == WrOpcode::SendInv { wr.imm_data } else { imm };
             let request = SendRequest { wr_id, opcode, payload, remote_addr, rkey, imm, signaled, solicited };
             if fence { qp.post_send_fenced(&request) } else { qp.post_send(&request) }
         }
@@ -103,42 +110,60 @@ pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
     done.map_err(|e| errno_of(&e))
 }
 
-/// `ibv_post_send`.
-pub unsafe extern "C" fn post_send(qp: *mut Qp, wr: *mut SendWr, bad_wr: *mut *mut SendWr) -> c_int {
-    // SAFETY: a handle of ours, by the caller's promise.
-    let mut inner = lock(&unsafe { QpObject::of(qp) }.inner);
-    let mut at = wr;
-    // SAFETY: a list of requests that ends with a null pointer, by the caller's promise.
+/// A request in a list of them.
+pub trait Listed {
+    /// The one behind it, or null.
+    fn next(&self) -> *mut Self;
+}
+
+impl Listed for SendWr {
+    fn next(&self) -> *mut Self {
+        self.next
+    }
+}
+
+impl Listed for RecvWr {
+    fn next(&self) -> *mut Self {
+        self.next
+    }
+}
+
+/// Posts a list of requests one by one, until the first that is refused: `bad_wr` points to it then.
+///
+/// # Safety
+/// A list that ends with a null pointer.
+pub unsafe fn each<W: Listed>(what: &str, list: *mut W, bad_wr: *mut *mut W, mut post: impl FnMut(&W) -> Result<(), c_int>) -> c_int {
+    let mut at = list;
+    // SAFETY: by the caller's promise.
     while let Some(one) = unsafe { at.as_ref() } {
-        // SAFETY: as above.
-        if let Err(n) = unsafe { send(&mut inner, one) } {
-            log::debug!("ibv_post_send: errno {n}");
+        if let Err(n) = post(one) {
+            log::debug!("{what}: errno {n}");
             // SAFETY: the caller's.
             unsafe { bad_wr.write(at) };
             return n;
         }
-        at = one.next;
+        at = one.next();
     }
     0
 }
 
+/// `ibv_post_send`.
+pub unsafe extern "C" fn post_send(qp: *mut Qp, wr: *mut SendWr, bad_wr: *mut *mut SendWr) -> c_int {
+    // SAFETY: a handle of ours and a list of requests, by the caller's promise.
+    unsafe {
+        let mut inner = lock(&QpObject::of(qp).inner);
+        each("ibv_post_send", wr, bad_wr, |one| send(&mut inner, one))
+    }
+}
+
 /// `ibv_post_recv`.
 pub unsafe extern "C" fn post_recv(qp: *mut Qp, wr: *mut RecvWr, bad_wr: *mut *mut RecvWr) -> c_int {
-    // SAFETY: a handle of ours, by the caller's promise.
-    let mut inner = lock(&unsafe { QpObject::of(qp) }.inner);
-    let mut at = wr;
-    // SAFETY: a list of requests that ends with a null pointer, by the caller's promise.
-    while let Some(one) = unsafe { at.as_ref() } {
-        // SAFETY: as above.
-        let posted = unsafe { entries(one.sg_list, one.num_sge, inner.cap.max_recv_sge) }
-            .and_then(|sges| inner.driver.post_recv(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e)));
-        if let Err(n) = posted {
-            log::debug!("ibv_post_recv: errno {n}");
-            // SAFETY: the caller's.
-            unsafe { bad_wr.write(at) };
-            return n;
-        }
-        at = one.next;
+    // SAFETY: a handle of ours and a list of requests, by the caller's promise.
+    unsafe {
+        let mut inner = lock(&QpObject::of(qp).inner);
+        each("ibv_post_recv", wr, bad_wr, |one| {
+            let sges = entries(one.sg_list, one.num_sge, inner.cap.max_recv_sge)?;
+            inner.driver.post_recv(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e))
+        })
     }
-    0
 }

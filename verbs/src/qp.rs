@@ -10,7 +10,8 @@ use crate::mr::PdObject;
 use crate::qp_ex::Batch;
 use crate::query::{limits, MAX_DEPTH};
 use crate::shared::{lock, serial, Entry, Shared};
-use ferric_driver::{QpConfig, QpState, QpType, QueuePair};
+use crate::srq::SrqObject;
+use ferric_driver::{CompletionQueue, QpConfig, QpState, QpType, QueuePair};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,9 +68,6 @@ impl QpObject {
             IBV_QPT_UD => QpType::Ud,
             _ => return Err(libc::EOPNOTSUPP),
         };
-        if !init.srq.is_null() {
-            return Err(libc::EOPNOTSUPP);
-        }
         if init.send_cq.is_null() || init.recv_cq.is_null() {
             return Err(libc::EINVAL);
         }
@@ -77,25 +75,35 @@ impl QpObject {
         let (domain, send_cq, recv_cq) = unsafe { (PdObject::of(pd), CqObject::of(init.send_cq), CqObject::of(init.recv_cq)) };
         // SAFETY: a domain's context is open.
         let open = unsafe { ContextObject::of(domain.pd.context) };
-        let (cap, (sge, inline)) = (init.cap, limits(open));
+        let (mut cap, (sge, inline)) = (init.cap, limits(open));
+        // SAFETY: null, or a handle in use.
+        let srq = unsafe { init.srq.cast::<SrqObject>().as_ref() };
+        if srq.is_some() {
+            // What they say of receives does not matter then.
+            (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
+        }
         if cap.max_send_wr.max(cap.max_recv_wr) > MAX_DEPTH || cap.max_send_sge.max(cap.max_recv_sge) > sge || cap.max_inline_data > inline {
             return Err(libc::EINVAL);
         }
         let depth = |n: u32| n.max(2).next_power_of_two();
-        let cap = QpCap {
-            max_send_wr: depth(cap.max_send_wr), max_recv_wr: depth(cap.max_recv_wr), max_send_sge: cap.max_send_sge.max(1),
-            max_recv_sge: cap.max_recv_sge.max(1), max_inline_data: cap.max_inline_data,
-        };
+        (cap.max_send_wr, cap.max_send_sge) = (depth(cap.max_send_wr), cap.max_send_sge.max(1));
+        if srq.is_none() {
+            (cap.max_recv_wr, cap.max_recv_sge) = (depth(cap.max_recv_wr), cap.max_recv_sge.max(1));
+        }
         let config = QpConfig {
             qp_type, max_send: cap.max_send_wr as usize, max_recv: cap.max_recv_wr as usize, max_send_sge: cap.max_send_sge as usize,
             max_recv_sge: cap.max_recv_sge as usize, max_inline: cap.max_inline_data as usize, signal_all: init.sq_sig_all != 0,
         };
         let driver = {
+            let make = |send: &CompletionQueue, recv: &CompletionQueue| match srq {
+                Some(srq) => domain.driver.create_qp_on_srq(&config, send, recv, &srq.driver),
+                None => domain.driver.create_qp(&config, send, recv),
+            };
             let polled = lock(&send_cq.inner);
             if init.send_cq == init.recv_cq {
-                domain.driver.create_qp(&config, &polled.driver, &polled.driver)
+                make(&polled.driver, &polled.driver)
             } else {
-                domain.driver.create_qp(&config, &polled.driver, &lock(&recv_cq.inner).driver)
+                make(&polled.driver, &lock(&recv_cq.inner).driver)
             }
         }
         .errno("queue pair")?;
@@ -113,7 +121,7 @@ impl QpObject {
             ex, inner: Mutex::new(inner), extended, building: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
         }));
         domain.users.fetch_add(1, Ordering::AcqRel);
-        [send_cq, recv_cq].iter().for_each(|cq| { cq.users.fetch_add(1, Ordering::AcqRel); });
+        [send_cq, recv_cq].map(|cq| &cq.users).into_iter().chain(srq.map(|s| &s.users)).for_each(|users| { users.fetch_add(1, Ordering::AcqRel); });
         let entry = Entry { serial: serial(), object: object as usize, channel: None, errors: open.events.clone() };
         lock(&open.shared.qps).insert(qpn, entry);
         Ok(object)
@@ -134,11 +142,14 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     let object = unsafe { QpObject::of(qp) };
     lock(&object.shared.qps).remove(&object.ex.qp_base.qp_num);
     object.async_events.wait();
-    let (pd, cqs) = (object.ex.qp_base.pd, [object.ex.qp_base.send_cq, object.ex.qp_base.recv_cq]);
+    let (pd, srq, cqs) = (object.ex.qp_base.pd, object.ex.qp_base.srq, [object.ex.qp_base.send_cq, object.ex.qp_base.recv_cq]);
     // SAFETY: from Box::into_raw, and out of the table, so nobody finds it; what it was made from outlives it.
     unsafe {
         drop(Box::from_raw(qp.cast::<QpObject>()));
         cqs.iter().for_each(|cq| { CqObject::of(*cq).users.fetch_sub(1, Ordering::AcqRel); });
+        if let Some(srq) = srq.cast::<SrqObject>().as_ref() {
+            srq.users.fetch_sub(1, Ordering::AcqRel);
+        }
         PdObject::of(pd).users.fetch_sub(1, Ordering::AcqRel);
     }
     0
@@ -194,12 +205,4 @@ not_there! {
     ibv_detach_mcast(*mut Qp, *const c_void, u16);
     ibv_set_ece(*mut Qp, *mut c_void);
     ibv_query_ece(*mut Qp, *mut c_void);
-    ibv_modify_srq(*mut c_void, *mut c_void, c_int);
-    ibv_query_srq(*mut c_void, *mut c_void);
-    ibv_destroy_srq(*mut c_void);
-}
-
-#[no_mangle]
-extern "C" fn ibv_create_srq(_pd: *mut Pd, _init: *mut c_void) -> *mut c_void {
-    pointer("ibv_create_srq", Err(libc::EOPNOTSUPP))
 }

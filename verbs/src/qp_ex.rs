@@ -29,7 +29,7 @@ struct Built {
 unsafe impl Send for Built {}
 
 const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM
-    | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 /// `ibv_create_qp_ex`.
 pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
@@ -65,6 +65,7 @@ fn fill(ex: &mut QpEx) {
     ex.wr_rdma_write_imm = Some(wr_rdma_write_imm);
     ex.wr_send = Some(wr_send);
     ex.wr_send_imm = Some(wr_send_imm);
+    ex.wr_send_inv = Some(wr_send_inv);
     ex.wr_set_ud_addr = Some(wr_set_ud_addr);
     ex.wr_set_inline_data = Some(wr_set_inline_data);
     ex.wr_set_inline_data_list = Some(wr_set_inline_data_list);
@@ -174,13 +175,20 @@ unsafe extern "C" fn wr_rdma_write_imm(qp: *mut QpEx, rkey: u32, remote_addr: u6
     // SAFETY: by the caller's promise.
     unsafe { begin(qp, IBV_WR_RDMA_WRITE_WITH_IMM, imm, rdma(remote_addr, rkey)) }
 }
+/// Of a SEND: datagrams are given theirs by `ibv_wr_set_ud_addr`.
+const NOWHERE: WrKind = WrKind { ud: WrUd { ah: null_mut(), remote_qpn: 0, remote_qkey: 0 } };
+
 unsafe extern "C" fn wr_send(qp: *mut QpEx) {
     // SAFETY: by the caller's promise.
-    unsafe { begin(qp, IBV_WR_SEND, 0, WrKind { ud: WrUd { ah: null_mut(), remote_qpn: 0, remote_qkey: 0 } }) }
+    unsafe { begin(qp, IBV_WR_SEND, 0, NOWHERE) }
 }
 unsafe extern "C" fn wr_send_imm(qp: *mut QpEx, imm: u32) {
     // SAFETY: by the caller's promise.
-    unsafe { begin(qp, IBV_WR_SEND_WITH_IMM, imm, WrKind { ud: WrUd { ah: null_mut(), remote_qpn: 0, remote_qkey: 0 } }) }
+    unsafe { begin(qp, IBV_WR_SEND_WITH_IMM, imm, NOWHERE) }
+}
+unsafe extern "C" fn wr_send_inv(qp: *mut QpEx, rkey: u32) {
+    // SAFETY: by the caller's promise.
+    unsafe { begin(qp, IBV_WR_SEND_WITH_INV, rkey, NOWHERE) }
 }
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut QpEx, ah: *mut Ah, remote_qpn: u32, remote_qkey: u32) {
     // SAFETY: by the caller's promise.

@@ -5,7 +5,8 @@ use crate::abi::objects::Context;
 use crate::config::{gid_of, Config};
 use crate::context::ContextObject;
 use crate::errors::{minus_one, number};
-use ferric_abi::pci;
+use ferric_abi::host::RECV_FETCHES;
+use ferric_abi::{csr, pci};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 
@@ -26,6 +27,13 @@ pub fn limits(context: &ContextObject) -> (u32, u32) {
     (caps.max_sge.min(MAX_SGE), caps.max_inline.min(512 - 32 - 16))
 }
 
+/// Shared receive queues of this card, and requests of one.
+pub fn srq_limits(context: &ContextObject) -> (u32, u32) {
+    let caps = context.shared.driver.capabilities();
+    // The ring has room for what the card may be fetching besides.
+    if caps.features >> csr::FEATURE_SRQ & 1 == 1 { (caps.qps, MAX_DEPTH - RECV_FETCHES as u32) } else { (0, 0) }
+}
+
 fn device_attr(context: &ContextObject) -> DeviceAttr {
     let caps = context.shared.driver.capabilities();
     // SAFETY: all zeros are numbers.
@@ -41,6 +49,8 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
     let sge = limits(context).0 as c_int;
     (a.max_sge, a.max_sge_rd) = (sge, sge);
+    let (srqs, srq_depth) = srq_limits(context);
+    (a.max_srq, a.max_srq_wr, a.max_srq_sge) = (srqs as c_int, srq_depth as c_int, if srqs > 0 { sge } else { 0 });
     a.max_cq = caps.cqs as c_int;
     a.max_cqe = MAX_DEPTH as c_int;
     a.max_mr = caps.mrs.saturating_sub(1) as c_int;

@@ -18,7 +18,7 @@ pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A completion queue or queue pair, to the thread that hands out events.
+/// A queue of any kind, to the thread that hands out events.
 pub struct Entry {
     /// Tells it from others that had the same number.
     pub serial: u64,
@@ -44,6 +44,8 @@ pub struct Shared {
     pub cqs: Mutex<HashMap<u32, Entry>>,
     /// Queue pairs by number.
     pub qps: Mutex<HashMap<u32, Entry>>,
+    /// Shared receive queues by number.
+    pub srqs: Mutex<HashMap<u32, Entry>>,
     /// Contexts, for events of the whole card.
     pub contexts: Mutex<Vec<Arc<Pipe>>>,
     /// Smallest ACK timeout.
@@ -65,7 +67,8 @@ impl Shared {
         .errno("open")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
         let shared = Arc::new(Self {
-            port: Mutex::new(None), eq: Mutex::new(eq), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), contexts: Mutex::default(),
+            port: Mutex::new(None), eq: Mutex::new(eq), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), srqs: Mutex::default(),
+            contexts: Mutex::default(),
             least_ack_timeout: Config::of_process().least_ack_timeout(served),
         });
         crate::events::start(&shared)?;

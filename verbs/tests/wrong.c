@@ -153,6 +153,62 @@ int main(void)
 	struct ibv_ah_attr route = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = 1, .dgid = entry.gid } };
 	FAILS(ibv_create_ah(pd, &route), EINVAL);
 
+	/* Shared receive queues: sizes, kinds, a limit that is below at once, and the end of a queue pair that takes receives from one. */
+	struct ibv_device_attr device;
+	IS(ibv_query_device(ctx, &device), 0);
+	struct ibv_srq_init_attr_ex shared = { .attr = { device.max_srq_wr + 1, 1, 0 }, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .pd = pd };
+	FAILS(ibv_create_srq_ex(ctx, &shared), EINVAL);
+	shared.attr = (struct ibv_srq_attr){ 4, device.max_srq_sge + 1, 0 };
+	FAILS(ibv_create_srq_ex(ctx, &shared), EINVAL);
+	shared.attr.max_sge = 1;
+	shared.srq_type = IBV_SRQT_XRC;
+	FAILS(ibv_create_srq_ex(ctx, &shared), EOPNOTSUPP);
+	shared.srq_type = IBV_SRQT_BASIC;
+	struct ibv_srq *srq = ibv_create_srq_ex(ctx, &shared);
+	MADE(srq);
+	recv.num_sge = 2;
+	IS(ibv_post_srq_recv(srq, &recv, &bad_recv), EINVAL);
+	recv.num_sge = 1;
+	IS(ibv_post_srq_recv(srq, &recv, &bad_recv), 0);
+	struct ibv_srq_attr limit = { .srq_limit = 5 };
+	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), EINVAL);
+	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	limit.srq_limit = 1;
+	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+	limit.srq_limit = 0;
+	IS(ibv_query_srq(srq, &limit), 0);
+	IS(limit.srq_limit == 1 && limit.max_wr == 4 && limit.max_sge == 1, 1);
+	limit.srq_limit = 2;
+	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+	struct ibv_async_event event;
+	IS(ibv_get_async_event(ctx, &event), 0);
+	IS(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq, 1);
+	ibv_ack_async_event(&event);
+	IS(ibv_query_srq(srq, &limit), 0);
+	IS((int)limit.srq_limit, 0);
+	for (int i = 1; i < 4; i++)
+		IS(ibv_post_srq_recv(srq, &recv, &bad_recv), 0);
+	bad_recv = NULL;
+	IS(ibv_post_srq_recv(srq, &recv, &bad_recv), ENOMEM);
+	IS(bad_recv == &recv, 1);
+	init.srq = srq;
+	struct ibv_qp *one = ibv_create_qp(pd, &init);
+	MADE(one);
+	IS((int)init.cap.max_recv_wr, 0);
+	IS(ibv_destroy_srq(srq), EBUSY);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	IS(ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	IS(ibv_post_recv(one, &recv, &bad_recv), EINVAL);
+	attr.qp_state = IBV_QPS_ERR;
+	IS(ibv_modify_qp(one, &attr, IBV_QP_STATE), 0);
+	IS(ibv_get_async_event(ctx, &event), 0);
+	IS(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == one, 1);
+	ibv_ack_async_event(&event);
+	/* The requests stay with the queue. */
+	IS(ibv_poll_cq(cq, 1, &wc), 0);
+	IS(ibv_destroy_qp(one), 0);
+	IS(ibv_destroy_srq(srq), 0);
+
 	IS(ibv_destroy_qp(qp), 0);
 	IS(ibv_destroy_cq(cq), 0);
 	IS(ibv_destroy_comp_channel(channel), 0);

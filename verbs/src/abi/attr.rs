@@ -51,6 +51,9 @@ c_structs! {
     }
     SrqAttr = "struct ibv_srq_attr" { max_wr: u32, max_sge: u32, srq_limit: u32 }
     SrqInitAttr = "struct ibv_srq_init_attr" { srq_context: *mut c_void, attr: SrqAttr }
+    SrqInitAttrEx = "struct ibv_srq_init_attr_ex" {
+        srq_context: *mut c_void, attr: SrqAttr, comp_mask: u32, srq_type: c_uint, pd: *mut Pd, xrcd: *mut c_void, cq: *mut Cq, tm_cap: [u32; 2],
+    }
     Ece = "struct ibv_ece" { vendor_id: u32, options: u32, comp_mask: u32 }
 }
 

@@ -13,6 +13,7 @@ type PostSrqRecv = unsafe extern "C" fn(*mut Srq, *mut RecvWr, *mut *mut RecvWr)
 type QueryPort = unsafe extern "C" fn(*mut Context, u8, *mut PortAttr, usize) -> c_int;
 type QueryDeviceEx = unsafe extern "C" fn(*mut Context, *const c_void, *mut DeviceAttrEx, usize) -> c_int;
 type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
+type GetSrqNum = unsafe extern "C" fn(*mut Srq, *mut u32) -> c_int;
 type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
 c_structs! {
@@ -36,7 +37,7 @@ c_structs! {
         alloc_td: Absent, modify_cq: Absent, post_srq_ops: Absent, destroy_rwq_ind_table: Absent, create_rwq_ind_table: Absent, destroy_wq: Absent,
         modify_wq: Absent, create_wq: Absent, query_rt_values: Absent, create_cq_ex: Option<CreateCqEx>, opaque_priv: Absent, query_device_ex: Option<QueryDeviceEx>,
         ibv_destroy_flow: Absent, ABI_placeholder2: Absent, ibv_create_flow: Absent, ABI_placeholder1: Absent, open_qp: Absent,
-        create_qp_ex: Option<CreateQpEx>, get_srq_num: Absent, create_srq_ex: Absent, open_xrcd: Absent, close_xrcd: Absent,
+        create_qp_ex: Option<CreateQpEx>, get_srq_num: Option<GetSrqNum>, create_srq_ex: Absent, open_xrcd: Absent, close_xrcd: Absent,
         _ABI_placeholder3: u64, sz: usize, context: Context,
     }
     Pd = "struct ibv_pd" { context: *mut Context, handle: u32 }
@@ -68,7 +69,7 @@ c_structs! {
         wr_atomic_cmp_swp: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u64, u64)>, wr_atomic_fetch_add: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u64)>,
         wr_bind_mw: Absent, wr_local_inv: Absent, wr_rdma_read: Option<unsafe extern "C" fn(*mut QpEx, u32, u64)>,
         wr_rdma_write: Option<unsafe extern "C" fn(*mut QpEx, u32, u64)>, wr_rdma_write_imm: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u32)>,
-        wr_send: Option<unsafe extern "C" fn(*mut QpEx)>, wr_send_imm: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_send_inv: Absent, wr_send_tso: Absent,
+        wr_send: Option<unsafe extern "C" fn(*mut QpEx)>, wr_send_imm: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_send_inv: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_send_tso: Absent,
         wr_set_ud_addr: Option<unsafe extern "C" fn(*mut QpEx, *mut Ah, u32, u32)>, wr_set_xrc_srqn: Absent,
         wr_set_inline_data: Option<unsafe extern "C" fn(*mut QpEx, *mut c_void, usize)>,
         wr_set_inline_data_list: Option<unsafe extern "C" fn(*mut QpEx, usize, *const DataBuf)>,

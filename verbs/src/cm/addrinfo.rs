@@ -1,6 +1,7 @@
 //! Names and addresses, endpoints made in one call, options, the list of cards.
-use super::connect::{ferric_rdma_create_qp, ferric_rdma_destroy_qp};
-use super::id::{address, context_of, ferric_rdma_destroy_id, sockaddr, IdObject};
+use super::address::{address, sockaddr};
+use super::id::{context_of, ferric_rdma_destroy_id, IdObject};
+use super::queues::{ferric_rdma_create_qp, ferric_rdma_destroy_qp, ferric_rdma_destroy_srq};
 use super::resolve::{ferric_rdma_bind_addr, ferric_rdma_resolve_addr, ferric_rdma_resolve_route};
 use crate::abi::cma::{AddrInfo, CmId};
 use crate::abi::consts::*;
@@ -138,6 +139,7 @@ unsafe extern "C" fn ferric_rdma_destroy_ep(id: *mut CmId) {
     // SAFETY: by the caller's promise.
     unsafe {
         ferric_rdma_destroy_qp(id);
+        ferric_rdma_destroy_srq(id);
         ferric_rdma_destroy_id(id);
     }
 }

@@ -1,17 +1,15 @@
 //! Connections: queue pairs are made and brought into their states, requests sent and answered.
-use super::id::{domain_of, IdObject};
+use super::id::{wait, IdObject};
 use super::with_port;
-use crate::abi::attr::{AhAttr, GlobalRoute, QpAttr, QpInitAttr, QpInitAttrEx};
+use crate::abi::attr::{AhAttr, GlobalRoute, QpAttr};
 use crate::abi::cma::{CmId, ConnParam};
 use crate::abi::consts::*;
-use crate::abi::objects::Pd;
 use crate::config::{gid_of, Config};
 use crate::errors::{errno_of, minus_one};
 use crate::query::MAX_RD_ATOMIC;
 use crate::shared::lock;
 use ferric_driver::cm::{ip_service_id, Local, RejectReason, Remote, Request};
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 
 /// Local ACK timeout of connections, as exponent: 1 s.
 const ACK_TIMEOUT: u8 = 18;
@@ -30,7 +28,7 @@ const RTS: u32 = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_R
 fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
     let inner = lock(&object.inner);
     let mut a = QpAttr { qp_state: state, port_num: 1, ..Default::default() };
-    let datagrams = object.id.qp_type == IBV_QPT_UD;
+    let datagrams = object.qp_type == IBV_QPT_UD;
     match state {
         IBV_QPS_INIT if datagrams => {
             a.qkey = UDP_QKEY;
@@ -43,7 +41,7 @@ fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
         IBV_QPS_RTR if datagrams => Ok((a, IBV_QP_STATE)),
         IBV_QPS_RTS if datagrams => Ok((a, IBV_QP_STATE | IBV_QP_SQ_PSN)),
         IBV_QPS_RTR => {
-            let (remote, peer) = (inner.remote.ok_or(libc::EINVAL)?, object.peer().ok_or(libc::EINVAL)?);
+            let (remote, peer) = (inner.remote.ok_or(libc::EINVAL)?, inner.peer.ok_or(libc::EINVAL)?);
             let grh = GlobalRoute { dgid: gid_of(peer.ip()), hop_limit: 64, traffic_class: inner.tos, ..Default::default() };
             a.ah_attr = AhAttr { grh, is_global: 1, port_num: 1, ..Default::default() };
             (a.path_mtu, a.dest_qp_num, a.rq_psn) = (remote.mtu as u32, remote.qpn, inner.psn);
@@ -63,10 +61,10 @@ fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
 }
 
 /// Brings the identifier's queue pair into a state.
-fn bring(object: &IdObject, state: u32) -> Result<(), c_int> {
+pub fn bring(object: &IdObject, state: u32) -> Result<(), c_int> {
     let (mut attr, mask) = attributes(object, state)?;
     // SAFETY: made by `rdma_create_qp`, not destroyed yet.
-    match unsafe { crate::qp_modify::ibv_modify_qp(object.id.qp, &mut attr, mask as c_int) } {
+    match unsafe { crate::qp_modify::ibv_modify_qp(object.qp(), &mut attr, mask as c_int) } {
         0 => Ok(()),
         n => Err(n),
     }
@@ -74,9 +72,9 @@ fn bring(object: &IdObject, state: u32) -> Result<(), c_int> {
 
 /// The peer has accepted. With a queue pair of ours the connection is brought up here; without, the program does it and calls `rdma_establish`.
 /// Gives the event and its status.
-pub fn answered(object: &mut IdObject, remote: Remote) -> (u32, c_int) {
+pub fn answered(object: &IdObject, remote: Remote) -> (u32, c_int) {
     lock(&object.inner).remote = Some(remote);
-    if object.id.qp.is_null() {
+    if object.qp().is_null() {
         return (RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
     }
     let done = bring(object, IBV_QPS_RTR).and_then(|()| bring(object, IBV_QPS_RTS)).and_then(|()| establish(object));
@@ -124,7 +122,7 @@ unsafe fn said(object: &IdObject, param: *const ConnParam, resources: (u8, u8)) 
         }
     }
     // SAFETY: a queue pair of ours.
-    if let Some(qp) = unsafe { object.id.qp.as_ref() } {
+    if let Some(qp) = unsafe { object.qp().as_ref() } {
         s.qp_num = qp.qp_num;
     }
     s
@@ -135,8 +133,8 @@ unsafe fn said(object: &IdObject, param: *const ConnParam, resources: (u8, u8)) 
 pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnParam) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
-    let mut connect = || -> Result<(), c_int> {
-        if object.id.ps != RDMA_PS_TCP {
+    let connect = || -> Result<(), c_int> {
+        if object.ps != RDMA_PS_TCP {
             return Err(libc::EOPNOTSUPP);
         }
         let (own, peer) = (object.own().ok_or(libc::EINVAL)?, object.peer().ok_or(libc::EINVAL)?);
@@ -150,7 +148,7 @@ pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnPa
             (inner.tos, inner.psn)
         };
         let local = Local { qpn: said.qp_num, psn, responder_resources: said.responder_resources, initiator_depth: said.initiator_depth, rnr_retry: said.rnr_retry };
-        let me = &raw const *object as usize;
+        let me = id as usize;
         let shared = object.shared()?;
         with_port(shared, |port| {
             let mut to = port.driver.address(peer.ip()).map_err(|e| errno_of(&e))?;
@@ -166,7 +164,7 @@ pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnPa
             Ok(())
         })?;
         // SAFETY: as above.
-        unsafe { object.wait() }
+        unsafe { wait(id) }
     };
     minus_one("rdma_connect", connect())
 }
@@ -176,7 +174,7 @@ pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnPa
 pub unsafe extern "C" fn ferric_rdma_accept(id: *mut CmId, param: *const ConnParam) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
-    let mut accept = || -> Result<(), c_int> {
+    let accept = || -> Result<(), c_int> {
         let (remote, connection, psn) = {
             let inner = lock(&object.inner);
             (inner.remote.ok_or(libc::EINVAL)?, inner.connection.ok_or(libc::EINVAL)?, inner.psn)
@@ -190,13 +188,13 @@ pub unsafe extern "C" fn ferric_rdma_accept(id: *mut CmId, param: *const ConnPar
         }
         let local = Local { qpn: said.qp_num, psn, responder_resources: said.responder_resources, initiator_depth: said.initiator_depth, rnr_retry: said.rnr_retry };
         lock(&object.inner).local = Some(local);
-        if !object.id.qp.is_null() {
+        if !object.qp().is_null() {
             bring(object, IBV_QPS_RTR)?;
             bring(object, IBV_QPS_RTS)?;
         }
         with_port(object.shared()?, |port| port.driver.cm.accept(port.driver.now(), connection, &local, &said.private).map_err(|e| errno_of(&e)))?;
         // SAFETY: as above.
-        unsafe { object.wait() }
+        unsafe { wait(id) }
     };
     minus_one("rdma_accept", accept())
 }
@@ -234,7 +232,7 @@ pub unsafe extern "C" fn ferric_rdma_disconnect(id: *mut CmId) -> c_int {
         // The peer may have been first: then it has ended already.
         with_port(object.shared()?, |port| Ok(drop(port.driver.cm.disconnect(port.driver.now(), c, &[]))))?;
         // SAFETY: as above.
-        unsafe { object.wait() }
+        unsafe { wait(id) }
     }))
 }
 
@@ -254,98 +252,3 @@ unsafe extern "C" fn ferric_rdma_init_qp_attr(id: *mut CmId, attr: *mut QpAttr, 
         })
     })
 }
-
-/// Completion queues for a queue pair that comes without.
-unsafe fn own_queues(object: &mut IdObject, init: &mut QpInitAttr) -> Result<(), c_int> {
-    let (verbs, me) = (object.id.verbs, (&raw mut object.id).cast::<c_void>());
-    // SAFETY: handles of ours, in use or null.
-    unsafe {
-        let make = |entries: u32, cq: *mut *mut _, channel: *mut *mut _| {
-            *channel = crate::channel::ibv_create_comp_channel(verbs);
-            *cq = crate::cq::ibv_create_cq(verbs, entries.max(1) as c_int, me, *channel, 0);
-            if (*cq).is_null() { Err(libc::ENOMEM) } else { Ok(()) }
-        };
-        if init.send_cq.is_null() {
-            make(init.cap.max_send_wr, &raw mut object.id.send_cq, &raw mut object.id.send_cq_channel)?;
-            init.send_cq = object.id.send_cq;
-        }
-        if init.recv_cq.is_null() {
-            make(init.cap.max_recv_wr, &raw mut object.id.recv_cq, &raw mut object.id.recv_cq_channel)?;
-            init.recv_cq = object.id.recv_cq;
-        }
-    }
-    Ok(())
-}
-
-/// Makes a queue pair; connected ones are brought to INIT, datagram ones to RTS.
-#[no_mangle]
-pub unsafe extern "C" fn ferric_rdma_create_qp(id: *mut CmId, pd: *mut Pd, init: *mut QpInitAttr) -> c_int {
-    // SAFETY: by the caller's promise.
-    let (object, init) = unsafe { (IdObject::of(id), &mut *init) };
-    let mut make = || -> Result<(), c_int> {
-        if object.id.verbs.is_null() || !object.id.qp.is_null() {
-            return Err(libc::EINVAL);
-        }
-        let pd = if !pd.is_null() { pd } else if !object.id.pd.is_null() { object.id.pd } else { domain_of(object.id.verbs)? };
-        // SAFETY: handles in use.
-        unsafe {
-            own_queues(object, init)?;
-            let made = crate::qp::ibv_create_qp(pd, init);
-            if made.is_null() {
-                return Err(*libc::__errno_location());
-            }
-            object.id.qp = made;
-        }
-        object.id.pd = pd;
-        bring(object, IBV_QPS_INIT)?;
-        if object.id.qp_type == IBV_QPT_UD {
-            bring(object, IBV_QPS_RTR)?;
-            bring(object, IBV_QPS_RTS)?;
-        }
-        Ok(())
-    };
-    let done = make();
-    minus_one("rdma_create_qp", done.inspect_err(|_| {
-        // SAFETY: as above.
-        unsafe { ferric_rdma_destroy_qp(id) }
-    }))
-}
-
-#[no_mangle]
-unsafe extern "C" fn ferric_rdma_create_qp_ex(id: *mut CmId, attr: *mut QpInitAttrEx) -> c_int {
-    // SAFETY: by the caller's promise.
-    let attr = unsafe { &mut *attr };
-    if attr.comp_mask & !IBV_QP_INIT_ATTR_PD != 0 {
-        return minus_one("rdma_create_qp_ex", Err(libc::EOPNOTSUPP));
-    }
-    let pd = if attr.comp_mask & IBV_QP_INIT_ATTR_PD != 0 { attr.pd } else { null_mut() };
-    let mut init = QpInitAttr {
-        qp_context: attr.qp_context, send_cq: attr.send_cq, recv_cq: attr.recv_cq, srq: attr.srq, cap: attr.cap, qp_type: attr.qp_type, sq_sig_all: attr.sq_sig_all,
-    };
-    // SAFETY: as above.
-    let r = unsafe { ferric_rdma_create_qp(id, pd, &mut init) };
-    attr.cap = init.cap;
-    r
-}
-
-/// Destroys the queue pair, and the completion queues that were made with it.
-#[no_mangle]
-pub unsafe extern "C" fn ferric_rdma_destroy_qp(id: *mut CmId) {
-    // SAFETY: by the caller's promise.
-    unsafe {
-        let i = &mut *id;
-        if !i.qp.is_null() {
-            crate::qp::ibv_destroy_qp(std::mem::replace(&mut i.qp, null_mut()));
-        }
-        for (cq, channel) in [(&mut i.send_cq, &mut i.send_cq_channel), (&mut i.recv_cq, &mut i.recv_cq_channel)] {
-            let (cq, channel) = (std::mem::replace(cq, null_mut()), std::mem::replace(channel, null_mut()));
-            if !cq.is_null() {
-                crate::cq::ibv_destroy_cq(cq);
-            }
-            if !channel.is_null() {
-                crate::channel::ibv_destroy_comp_channel(channel);
-            }
-        }
-    }
-}
-

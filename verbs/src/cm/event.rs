@@ -134,10 +134,14 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     let (kind, status, remote, private) = match happened.cause {
         Cause::AddressResolved => (RDMA_CM_EVENT_ADDR_RESOLVED, 0, None, Vec::new()),
         Cause::RouteResolved => (RDMA_CM_EVENT_ROUTE_RESOLVED, 0, None, Vec::new()),
-        Cause::Request { remote, private } => (RDMA_CM_EVENT_CONNECT_REQUEST, 0, Some(remote), private),
+        Cause::Request { remote, private } => {
+            // SAFETY: identifiers take their events out before they go; the program has not seen this one yet.
+            unsafe { (*id.cast::<CmId>()).context = (*happened.listener.cast::<CmId>()).context };
+            (RDMA_CM_EVENT_CONNECT_REQUEST, 0, Some(remote), private)
+        }
         Cause::Reply { remote, private } => {
             // SAFETY: identifiers take their events out before they go.
-            let (kind, status) = unsafe { answered(&mut *id, remote) };
+            let (kind, status) = unsafe { answered(&*id, remote) };
             (kind, status, Some(remote), private)
         }
         Cause::Established => {

@@ -2,10 +2,12 @@
 //!
 //! The messages are the driver's business ([`ferric_driver::cm`]); this is what a program sees of them: identifiers, events, and queue pairs that
 //! are brought into their states.
+mod address;
 mod addrinfo;
 mod connect;
 mod event;
 mod id;
+mod queues;
 mod resolve;
 mod sockets;
 

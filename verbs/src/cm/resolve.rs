@@ -1,7 +1,8 @@
 //! Addresses and routes, and listening: what comes before a connection.
-use super::connect::ferric_rdma_create_qp;
+use super::address::{address, ephemeral};
 use super::event::{complete, Cause};
-use super::id::{address, context_of, ephemeral, ferric_rdma_migrate_id, IdObject};
+use super::id::{context_of, ferric_rdma_migrate_id, happened, IdObject};
+use super::queues::ferric_rdma_create_qp;
 use super::with_port;
 use crate::abi::cma::CmId;
 use crate::abi::consts::*;
@@ -25,14 +26,14 @@ pub unsafe extern "C" fn ferric_rdma_bind_addr(id: *mut CmId, addr: *mut c_void)
 pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_void, dst: *mut c_void, _timeout_ms: c_int) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
-    let mut resolve = || -> Result<(), c_int> {
+    let resolve = || -> Result<(), c_int> {
         // SAFETY: by the caller's promise.
         let to = unsafe { address(dst) }?;
         if !src.is_null() {
             // SAFETY: by the caller's promise.
             object.bind_to(unsafe { address(src) }?)?;
         }
-        if object.id.verbs.is_null() {
+        if object.verbs().is_null() {
             let device = devices().iter().find(|d| d.named.ip.is_ipv4() == to.is_ipv4()).ok_or(libc::ENODEV)?;
             let port = object.own().map_or_else(ephemeral, |a| a.port());
             object.bind(device)?;
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_voi
         object.set_peer(to);
         log::debug!("{to} has MAC address {:02x?}", Config::of_process().mac(to.ip()).0);
         // SAFETY: as above.
-        unsafe { object.happened(Cause::AddressResolved) }
+        unsafe { happened(id, Cause::AddressResolved) }
     };
     minus_one("rdma_resolve_addr", resolve())
 }
@@ -55,7 +56,7 @@ pub unsafe extern "C" fn ferric_rdma_resolve_route(id: *mut CmId, _timeout_ms: c
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
     // SAFETY: as above.
-    minus_one("rdma_resolve_route", if object.peer().is_none() { Err(libc::EINVAL) } else { unsafe { object.happened(Cause::RouteResolved) } })
+    minus_one("rdma_resolve_route", if object.peer().is_none() { Err(libc::EINVAL) } else { unsafe { happened(id, Cause::RouteResolved) } })
 }
 
 /// Listens: on its card, or on all.
@@ -63,9 +64,9 @@ pub unsafe extern "C" fn ferric_rdma_resolve_route(id: *mut CmId, _timeout_ms: c
 pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, _backlog: c_int) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
-    let me = &raw mut *object as usize;
-    let mut listen = || -> Result<(), c_int> {
-        if object.id.ps != RDMA_PS_TCP {
+    let me = id as usize;
+    let listen = || -> Result<(), c_int> {
+        if object.ps != RDMA_PS_TCP {
             return Err(libc::EOPNOTSUPP);
         }
         let own = match object.own() {
