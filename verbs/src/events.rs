@@ -8,7 +8,7 @@ use crate::errors::minus_one;
 use crate::qp::QpObject;
 use crate::shared::{lock, Shared, VECTOR};
 use crate::srq::SrqObject;
-use ferric_abi::codes::EventKind;
+use ferric_abi::codes::{CqeStatus, EventKind};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
@@ -86,6 +86,8 @@ fn hand_out(shared: &Shared) {
         let (table, kind) = match event.kind {
             EventKind::Completion => (&shared.cqs, None),
             EventKind::CqError => (&shared.cqs, Some(IBV_EVENT_CQ_ERR)),
+            // The program has asked for that itself.
+            EventKind::QpError if event.cause == CqeStatus::WrFlush as u16 => continue,
             EventKind::QpError => (&shared.qps, Some(IBV_EVENT_QP_FATAL)),
             EventKind::QpAccessError => (&shared.qps, Some(IBV_EVENT_QP_ACCESS_ERR)),
             EventKind::LastWqe => (&shared.qps, Some(IBV_EVENT_QP_LAST_WQE_REACHED)),

@@ -182,7 +182,8 @@ int main(void)
 	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
 	struct ibv_async_event event;
 	IS(ibv_get_async_event(ctx, &event), 0);
-	IS(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq, 1);
+	IS(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	IS(event.element.srq == srq, 1);
 	ibv_ack_async_event(&event);
 	IS(ibv_query_srq(srq, &limit), 0);
 	IS((int)limit.srq_limit, 0);
@@ -202,7 +203,8 @@ int main(void)
 	attr.qp_state = IBV_QPS_ERR;
 	IS(ibv_modify_qp(one, &attr, IBV_QP_STATE), 0);
 	IS(ibv_get_async_event(ctx, &event), 0);
-	IS(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && event.element.qp == one, 1);
+	IS(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	IS(event.element.qp == one, 1);
 	ibv_ack_async_event(&event);
 	/* The requests stay with the queue. */
 	IS(ibv_poll_cq(cq, 1, &wc), 0);
