@@ -65,6 +65,10 @@ pub enum Command {
         /// The port has a loopback plug (`--wire loop` of a served card): test the data path too.
         #[arg(long)]
         plugged: bool,
+        /// Also have the card write where nothing is mapped, which an IOMMU must refuse (its kernel logs a fault); then wait for the end of the
+        /// input before the card is closed, for an administrator to see what its AER registers say (lspci -vv).
+        #[arg(long)]
+        stray: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,

@@ -41,7 +41,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Stat { device, filter, all, json } => inspect::stat(device, filter.as_deref(), *all, *json),
         Command::Bind { address } => inspect::bind(&sysfs, address, true),
         Command::Unbind { address } => inspect::bind(&sysfs, address, false),
-        Command::Selftest { device, plugged, json } => run_selftest(device, *plugged, *json),
+        Command::Selftest { device, plugged, stray, json } => run_selftest(device, *plugged, *stray, *json),
         Command::Capture { device, out, count, seconds } => {
             let taken = capture::run(device::open(device)?, out, *count, Duration::from_secs(*seconds))?;
             println!("{taken} frames in {}", out.display());
@@ -55,13 +55,19 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn run_selftest(name: &str, plugged: bool, json: bool) -> Result<(), Box<dyn Error>> {
-    let outcomes = selftest::run(device::open(name)?, plugged)?;
+fn run_selftest(name: &str, plugged: bool, stray: bool, json: bool) -> Result<(), Box<dyn Error>> {
+    let card = device::open(name)?;
+    let outcomes = selftest::run(card.clone(), plugged, stray)?;
     if json {
         println!("{}", serde_json::to_string(&outcomes)?);
     } else {
         outcomes.iter().for_each(|o| println!("{:12} {}", o.name, o.error.as_deref().unwrap_or("ok")));
     }
+    if stray {
+        std::io::stdout().flush()?;
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    }
+    drop(card);
     match outcomes.iter().filter(|o| o.error.is_some()).count() {
         0 => Ok(()),
         n => Err(format!("{n} of {} tests failed", outcomes.len()).into()),

@@ -71,6 +71,24 @@ fn dma(ctx: &Context) -> Check {
     expect((PAGE - 256..end).any(|i| byte(i) != 0xa5), "the card did not write")
 }
 
+fn stray(ctx: &Context) -> Check {
+    let device = ctx.device().clone();
+    let memory = Pages::new(PAGE);
+    let base = memory.ptr().as_ptr();
+    // SAFETY: a page of our own.
+    unsafe { base.write_bytes(0xa5, PAGE) };
+    // SAFETY: taken back at once: an address that was good until now.
+    let iovas = unsafe { device.map(base, PAGE, DmaAccess::ReadWrite, true) }?;
+    device.unmap(&iovas);
+    let errors = || ctx.counters(counters::index("dma_wr.write_errors").unwrap_or_default() as u32, 1).map(|v| v.first().copied().unwrap_or_default());
+    let before = errors()?;
+    // Whether the card says that it was done does not matter: what counts is where it wrote.
+    let _ = ctx.admin(AdminOpcode::QueryCounters, 0, &[iovas[0] as u32, (iovas[0] >> 32) as u32, 0, 8]);
+    // SAFETY: inside the memory, which the card cannot reach any more.
+    expect((0..PAGE).all(|i| unsafe { base.add(i).read_volatile() } == 0xa5), "the card wrote into memory that is not mapped any more")?;
+    expect(errors()? > before, "the card has not counted the write that was refused")
+}
+
 fn loopback(ctx: &Context, opcode: WrOpcode) -> Check {
     let shape = Shape { ip: IpAddr::from([10, 0, 0, 1]), size: 4097, window: 4, mtu: Mtu::M1024, patience: Duration::from_secs(30), transport: QpType::Rc };
     let mut party = Party::on(ctx.clone(), shape)?;
@@ -92,14 +110,17 @@ fn interrupt(ctx: &Context) -> Check {
     expect(party.next_event(Duration::from_secs(30))?.is_some(), "no interrupt has come")
 }
 
-/// Runs the tests on `device`; `plugged`: its port sends everything back, so the data path can be tested.
-pub fn run(device: Arc<dyn Device>, plugged: bool) -> Result<Vec<Outcome>, Error> {
+/// Runs the tests on `device`; `plugged`: its port sends everything back, so the data path can be tested; `stray`: an IOMMU may be provoked.
+pub fn run(device: Arc<dyn Device>, plugged: bool, stray_too: bool) -> Result<Vec<Outcome>, Error> {
     let mut outcomes = Vec::new();
     let mut note = |name, result: Check| outcomes.push(Outcome { name, error: result.err().map(|e| e.to_string()) });
     note("registers", registers(&device));
     let ctx = Context::open(device, Config::default())?;
     note("objects", objects(&ctx));
     note("dma", dma(&ctx));
+    if stray_too {
+        note("stray", stray(&ctx));
+    }
     if plugged {
         note("write", loopback(&ctx, WrOpcode::Write));
         note("send", loopback(&ctx, WrOpcode::Send));

@@ -119,7 +119,7 @@ impl Iommu {
 
     /// Reads bytes within one page.
     pub fn read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> Result<(), Fault> {
-        if let Some(client) = self.clients.get(&function) {
+        if let Some(client) = self.clients.get_mut(&function) {
             return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
         }
         let p = self.resolve(function, iova, false)?;
@@ -130,7 +130,7 @@ impl Iommu {
 
     /// Writes the bytes of one beat selected by `strobe` (bit per byte), within one page.
     pub fn write(&mut self, function: u16, iova: u64, data: &[u8], strobe: u64) -> Result<(), Fault> {
-        if let Some(client) = self.clients.get(&function) {
+        if let Some(client) = self.clients.get_mut(&function) {
             return if client.write(iova, data, strobe) { Ok(()) } else { Err(self.fault(function, iova, true)) };
         }
         let p = self.resolve(function, iova, true)?;

@@ -29,6 +29,8 @@ pub struct ClientMap {
     /// Bus master enable: without it nothing is mapped.
     pub enabled: bool,
     maps: BTreeMap<u64, Mapping>,
+    /// Reads and writes that were let through.
+    passed: [u64; 2],
 }
 
 /// errno of a refused request.
@@ -103,13 +105,20 @@ impl ClientMap {
         self.find(iova, len, false).is_some()
     }
 
+    /// Reads and writes that were let through so far, whatever has been mapped meanwhile.
+    pub fn passed(&self) -> [u64; 2] {
+        self.passed
+    }
+
     /// Reads bytes; false: the range is not mapped for that, or its memory has gone.
-    pub fn read(&self, iova: u64, out: &mut [u8]) -> bool {
-        self.find(iova, out.len(), false).is_some_and(|(file, at)| file.read_exact_at(out, at).is_ok())
+    pub fn read(&mut self, iova: u64, out: &mut [u8]) -> bool {
+        let done = self.find(iova, out.len(), false).is_some_and(|(file, at)| file.read_exact_at(out, at).is_ok());
+        self.passed[0] += done as u64;
+        done
     }
 
     /// Writes the bytes that `strobe` selects.
-    pub fn write(&self, iova: u64, data: &[u8], strobe: u64) -> bool {
+    pub fn write(&mut self, iova: u64, data: &[u8], strobe: u64) -> bool {
         let Some((file, at)) = self.find(iova, data.len(), true) else { return false };
         let mut i = 0;
         while i < data.len() {
@@ -127,6 +136,7 @@ impl ClientMap {
             }
             i += run;
         }
+        self.passed[1] += 1;
         true
     }
 }
@@ -170,6 +180,7 @@ mod tests {
         let mut out = [0; 64];
         assert!(m.read(0x10_0fc0, &mut out) && out[..] == data[..]);
         assert!(m.read(0x20_0000, &mut out));
+        assert_eq!(m.passed(), [2, 2], "what was refused does not count");
         m.enabled = false;
         assert!(!m.read(0x20_0000, &mut out), "bus master off");
     }

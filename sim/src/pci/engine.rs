@@ -276,6 +276,9 @@ impl Engine {
                     f.dma_fault(fault);
                 }
             }
+            for f in self.served.iter().map(|s| &s.function).filter(|f| f.card == i) {
+                f.state().counters.dma_passed = card.iommu.client(f.number).passed();
+            }
         }
     }
 }

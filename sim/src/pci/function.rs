@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard};
 /// What happened to a function, for tools and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// DMA reads and writes that the client's map let through.
+    pub dma_passed: [u64; 2],
     /// DMA accesses that lay outside the client's map (or came with bus mastering off).
     pub dma_refused: u64,
     /// Interrupts delivered.

@@ -3,6 +3,18 @@ fail() { echo "GUEST-FAIL $*"; dmesg | tail -15; exit 1; }
 # wait_for SECONDS COMMAND...
 wait_for() { n=$(($1 * 5)); shift; while ! "$@" >/dev/null 2>&1; do n=$((n - 1)); [ $n -gt 0 ] || return 1; sleep 0.2; done; }
 
+seconds() { cut -d. -f1 /proc/uptime; }
+# retry PATTERN COMMAND...: as the ordinary user; again as long as it fails with the pattern, because the other side may not be listening yet.
+retry() {
+  pattern=$1 tries=200
+  shift
+  until as_user "$@" 2> /tmp/error; do
+    grep -q "$pattern" /tmp/error && [ $tries -gt 0 ] || { cat /tmp/error; fail "$*"; }
+    tries=$((tries - 1))
+    sleep 0.3
+  done
+}
+
 # Network interface $1 with address $2: the control network, or the wire of rdma_rxe.
 network() {
   modprobe virtio_pci; modprobe virtio_net

@@ -1,23 +1,22 @@
-//! `ferric interop`: every operation, both ways, against any RDMA device that runs `tests/vm/peer.c` on stock libibverbs. Each case has a
-//! queue pair of its own, and every byte is checked on the side where it arrives.
+//! The card's side of `ferric interop`.
+use super::case::{peer_error, remote, transport, Case, Lines, Op, Remote};
 use crate::party::{mac_of, pattern, Trouble};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
 use ferric_driver::qp::{sge, LocalSge, Payload};
-use ferric_driver::types::{Mac, Mtu, Path, QpType, RtrAttr, RtsAttr};
+use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
     Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig,
     QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
 };
 use ferric_hdl::core::counters;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// As in peer.c: slots of each area and bytes of a slot. Outgoing messages lie in the first area, what comes in the second.
-const SLOTS: u64 = 32;
+pub(super) const SLOTS: u64 = 32;
 const STRIDE: usize = 16384;
 const AREA: usize = SLOTS as usize * STRIDE;
 const QKEY: u32 = 0x1111_1111;
@@ -26,160 +25,8 @@ const THEIRS: u64 = 1000;
 /// What atomics find first.
 const START: u64 = 0x1000;
 
-/// Options.
-#[derive(clap::Args, Clone, Debug)]
-pub struct Options {
-    /// Device.
-    pub device: String,
-    /// Where the peer listens.
-    #[arg(long)]
-    pub connect: SocketAddr,
-    /// Our IP addresses on the card's wire: one, or one of each family.
-    #[arg(long, required = true)]
-    pub ip: Vec<IpAddr>,
-    /// The peer's MAC address.
-    #[arg(long, value_parser = crate::pingpong::mac)]
-    pub peer_mac: [u8; 6],
-    /// Path MTUs.
-    #[arg(long, default_values_t = [1024, 4096])]
-    pub mtu: Vec<usize>,
-    /// Only these operations (transport_operation, see the table).
-    #[arg(long)]
-    pub only: Vec<String>,
-    /// Messages of a case.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=SLOTS))]
-    pub count: u64,
-    /// Seconds without a completion after which a case has failed.
-    #[arg(long, default_value_t = 60)]
-    pub patience: u64,
-    /// Print the table as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Send,
-    SendImm,
-    Write,
-    WriteImm,
-    Read,
-    FetchAdd,
-    CompareSwap,
-}
-
-impl Op {
-    fn name(self) -> &'static str {
-        match self {
-            Op::Send => "send",
-            Op::SendImm => "send_imm",
-            Op::Write => "write",
-            Op::WriteImm => "write_imm",
-            Op::Read => "read",
-            Op::FetchAdd => "fetch_add",
-            Op::CompareSwap => "compare_swap",
-        }
-    }
-    fn is_atomic(self) -> bool {
-        matches!(self, Op::FetchAdd | Op::CompareSwap)
-    }
-    /// The side that is asked completes a receive.
-    fn receives(self) -> bool {
-        matches!(self, Op::Send | Op::SendImm | Op::WriteImm)
-    }
-}
-
-const CASES: [(QpType, Op); 9] = [
-    (QpType::Rc, Op::Send), (QpType::Rc, Op::Write), (QpType::Rc, Op::WriteImm), (QpType::Rc, Op::Read), (QpType::Rc, Op::FetchAdd),
-    (QpType::Rc, Op::CompareSwap), (QpType::Uc, Op::SendImm), (QpType::Uc, Op::WriteImm), (QpType::Ud, Op::SendImm),
-];
-
-/// One line of the table.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Row {
-    /// Transport and operation.
-    pub case: String,
-    /// The card asks.
-    pub card_asks: bool,
-    /// Path MTU.
-    pub mtu: usize,
-    /// 4 or 6.
-    pub ip: u8,
-    /// Messages sent, and those that arrived with the right bytes.
-    pub messages: [u64; 2],
-    /// Frames the card received and sent, by its own counters.
-    pub frames: [u64; 2],
-    /// What went wrong.
-    pub error: Option<String>,
-}
-
-/// A case as both sides play it.
-struct Case {
-    transport: QpType,
-    op: Op,
-    card_asks: bool,
-    mtu: Mtu,
-    ip: IpAddr,
-    count: u64,
-    size: usize,
-}
-
-fn transport(t: QpType) -> &'static str {
-    match t {
-        QpType::Rc => "rc",
-        QpType::Uc => "uc",
-        _ => "ud",
-    }
-}
-
-/// What the peer says of its queue pair.
-struct Remote {
-    qpn: u32,
-    psn: u32,
-    ip: IpAddr,
-    addr: u64,
-    rkey: u32,
-}
-
-fn peer_error(e: impl std::fmt::Display) -> Trouble {
-    Trouble::Peer(e.to_string())
-}
-
-/// The peer's lines.
-struct Lines {
-    stream: BufReader<TcpStream>,
-    /// Nothing more can be heard.
-    broken: bool,
-}
-
-impl Lines {
-    fn say(&mut self, line: &str) -> Result<(), Trouble> {
-        self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).map_err(peer_error)
-    }
-
-    /// The words of the answer behind `word`.
-    fn hear(&mut self, word: &str) -> Result<Vec<String>, Trouble> {
-        let mut line = String::new();
-        let heard = self.stream.read_line(&mut line);
-        self.broken = !matches!(heard, Ok(n) if n > 0);
-        heard.map_err(peer_error)?;
-        match line.trim().split_once(' ') {
-            Some((w, rest)) if w == word => Ok(rest.split(' ').map(str::to_owned).collect()),
-            _ => Err(Trouble::Peer(format!("the peer says `{}`", line.trim()))),
-        }
-    }
-}
-
-fn remote(words: &[String]) -> Option<Remote> {
-    let [qpn, psn, gid, addr, rkey] = words else { return None };
-    let number = |s: &str| u32::from_str_radix(s, 16).ok();
-    let gid = u128::from_str_radix(gid, 16).ok()?;
-    Some(Remote { qpn: number(qpn)?, psn: number(psn)?, ip: Ipv6Addr::from(gid).to_canonical(), addr: u64::from_str_radix(addr, 16).ok()?, rkey: number(rkey)? })
-}
-
 /// The card's side. Fields are dropped in this order.
-struct Bench {
+pub(super) struct Bench {
     cq: CompletionQueue,
     memory: MemoryRegion,
     pd: Pd,
@@ -190,6 +37,16 @@ struct Bench {
 }
 
 impl Bench {
+    /// Opens `device` and makes what all cases share.
+    pub(super) fn open(device: Arc<dyn Device>, peer_mac: Mac, patience: Duration) -> Result<Self, Trouble> {
+        let ctx = Context::open(device, Config::default())?;
+        let pd = ctx.alloc_pd()?;
+        let eq = ctx.create_eq(8, 0)?;
+        let cq = ctx.create_cq(4 * SLOTS as usize, &eq)?;
+        let memory = pd.register(vec![0; 2 * AREA].into_boxed_slice(), Access::ALL)?;
+        Ok(Self { cq, memory, pd, _eq: eq, ctx, peer_mac, patience })
+    }
+
     fn piece(&self, offset: usize, len: usize) -> [LocalSge; 1] {
         [sge(self.memory.addr() + offset as u64, len as u32, self.memory.lkey())]
     }
@@ -347,7 +204,7 @@ impl Bench {
     }
 
     /// Plays a case; how many messages arrived.
-    fn play(&mut self, c: &Case, lines: &mut Lines) -> Result<u64, Trouble> {
+    pub(super) fn play(&mut self, c: &Case, lines: &mut Lines) -> Result<u64, Trouble> {
         let mut qp = self.prepare(c)?;
         let psn = 0xff_fff8 ^ qp.qpn() & 7;
         let gid = match c.ip {
@@ -371,7 +228,7 @@ impl Bench {
     }
 
     /// Frames received and sent so far.
-    fn frames(&self) -> Result<[u64; 2], Trouble> {
+    pub(super) fn frames(&self) -> Result<[u64; 2], Trouble> {
         let names = counters::names();
         let values = self.ctx.counters(0, names.len() as u32)?;
         let of = |name: &str| counters::index(name).map_or(0, |i| values[i]);
@@ -381,55 +238,3 @@ impl Bench {
 
 const RECEIVED: &str = "rx.rx_roce";
 const SENT: &str = "egress.tx_frames";
-
-/// Plays the table; one row for each case. `each` hears of it at once.
-pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, Trouble> {
-    let ctx = Context::open(device, Config::default())?;
-    let pd = ctx.alloc_pd()?;
-    let eq = ctx.create_eq(8, 0)?;
-    let cq = ctx.create_cq(4 * SLOTS as usize, &eq)?;
-    let memory = pd.register(vec![0; 2 * AREA].into_boxed_slice(), Access::ALL)?;
-    let patience = Duration::from_secs(o.patience.max(1));
-    let mut bench = Bench { cq, memory, pd, _eq: eq, ctx, peer_mac: Mac(o.peer_mac), patience };
-    let stream = TcpStream::connect(o.connect).map_err(|e| Trouble::Peer(format!("{}: {e}; does the peer run there?", o.connect)))?;
-    stream.set_read_timeout(Some(patience + Duration::from_secs(30))).map_err(peer_error)?;
-    stream.set_nodelay(true).map_err(peer_error)?;
-    let mut lines = Lines { stream: BufReader::new(stream), broken: false };
-    let mut rows = Vec::new();
-    for ip in &o.ip {
-        for bytes in &o.mtu {
-            let mtu = Mtu::from_bytes(*bytes).ok_or_else(|| peer_error("the path MTU is 256, 512, 1024, 2048 or 4096"))?;
-            for (transport_, op) in CASES {
-                let case = format!("{}_{}", transport(transport_), op.name());
-                if !o.only.is_empty() && !o.only.contains(&case) {
-                    continue;
-                }
-                for card_asks in [true, false] {
-                    let size = if transport_ == QpType::Ud { bytes - 5 } else { 3 * bytes + 7 };
-                    let c = Case { transport: transport_, op, card_asks, mtu, ip: *ip, count: o.count, size };
-                    let before = bench.frames()?;
-                    let mut outcome = bench.play(&c, &mut lines);
-                    // On an unreliable transport all of them can be lost, but hardly twice.
-                    if transport_ != QpType::Rc && matches!(outcome, Ok(0)) {
-                        outcome = bench.play(&c, &mut lines).and_then(|n| if n > 0 { Ok(n) } else { Err(peer_error("none of the messages arrived, twice")) });
-                    }
-                    let after = bench.frames()?;
-                    let (arrived, mut error) = outcome.map_or_else(|e| (0, Some(e.to_string())), |n| (n, None));
-                    let frames = [after[0] - before[0], after[1] - before[1]];
-                    // What the card did not send or receive did not come through it.
-                    if error.is_none() && (frames[1 - usize::from(!card_asks)] < arrived || frames.iter().sum::<u64>() == 0) {
-                        error = Some(format!("{arrived} messages arrived, but the card counts {frames:?} frames"));
-                    }
-                    let row = Row { case: case.clone(), card_asks, mtu: *bytes, ip: if ip.is_ipv4() { 4 } else { 6 }, messages: [o.count, arrived], frames, error };
-                    each(&row);
-                    rows.push(row);
-                    if lines.broken {
-                        return Ok(rows);
-                    }
-                }
-            }
-        }
-    }
-    lines.say("end")?;
-    Ok(rows)
-}

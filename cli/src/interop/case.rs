@@ -1,0 +1,107 @@
+//! Cases of `ferric interop`, and the lines in which both sides speak of them.
+use crate::party::Trouble;
+use ferric_driver::types::{Mtu, QpType};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv6Addr, TcpStream};
+
+/// Operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Send,
+    SendImm,
+    Write,
+    WriteImm,
+    Read,
+    FetchAdd,
+    CompareSwap,
+}
+
+impl Op {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Op::Send => "send",
+            Op::SendImm => "send_imm",
+            Op::Write => "write",
+            Op::WriteImm => "write_imm",
+            Op::Read => "read",
+            Op::FetchAdd => "fetch_add",
+            Op::CompareSwap => "compare_swap",
+        }
+    }
+    pub(super) fn is_atomic(self) -> bool {
+        matches!(self, Op::FetchAdd | Op::CompareSwap)
+    }
+    /// The side that is asked completes a receive.
+    pub(super) fn receives(self) -> bool {
+        matches!(self, Op::Send | Op::SendImm | Op::WriteImm)
+    }
+}
+
+pub(super) const CASES: [(QpType, Op); 9] = [
+    (QpType::Rc, Op::Send), (QpType::Rc, Op::Write), (QpType::Rc, Op::WriteImm), (QpType::Rc, Op::Read), (QpType::Rc, Op::FetchAdd),
+    (QpType::Rc, Op::CompareSwap), (QpType::Uc, Op::SendImm), (QpType::Uc, Op::WriteImm), (QpType::Ud, Op::SendImm),
+];
+
+/// A case as both sides play it.
+pub(super) struct Case {
+    pub(super) transport: QpType,
+    pub(super) op: Op,
+    pub(super) card_asks: bool,
+    pub(super) mtu: Mtu,
+    pub(super) ip: IpAddr,
+    pub(super) count: u64,
+    pub(super) size: usize,
+}
+
+pub(super) fn transport(t: QpType) -> &'static str {
+    match t {
+        QpType::Rc => "rc",
+        QpType::Uc => "uc",
+        _ => "ud",
+    }
+}
+
+/// What the peer says of its queue pair.
+pub(super) struct Remote {
+    pub(super) qpn: u32,
+    pub(super) psn: u32,
+    pub(super) ip: IpAddr,
+    pub(super) addr: u64,
+    pub(super) rkey: u32,
+}
+
+pub(super) fn peer_error(e: impl std::fmt::Display) -> Trouble {
+    Trouble::Peer(e.to_string())
+}
+
+/// The peer's lines.
+pub(super) struct Lines {
+    pub(super) stream: BufReader<TcpStream>,
+    /// Nothing more can be heard.
+    pub(super) broken: bool,
+}
+
+impl Lines {
+    pub(super) fn say(&mut self, line: &str) -> Result<(), Trouble> {
+        self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).map_err(peer_error)
+    }
+
+    /// The words of the answer behind `word`.
+    pub(super) fn hear(&mut self, word: &str) -> Result<Vec<String>, Trouble> {
+        let mut line = String::new();
+        let heard = self.stream.read_line(&mut line);
+        self.broken = !matches!(heard, Ok(n) if n > 0);
+        heard.map_err(peer_error)?;
+        match line.trim().split_once(' ') {
+            Some((w, rest)) if w == word => Ok(rest.split(' ').map(str::to_owned).collect()),
+            _ => Err(Trouble::Peer(format!("the peer says `{}`", line.trim()))),
+        }
+    }
+}
+
+pub(super) fn remote(words: &[String]) -> Option<Remote> {
+    let [qpn, psn, gid, addr, rkey] = words else { return None };
+    let number = |s: &str| u32::from_str_radix(s, 16).ok();
+    let gid = u128::from_str_radix(gid, 16).ok()?;
+    Some(Remote { qpn: number(qpn)?, psn: number(psn)?, ip: Ipv6Addr::from(gid).to_canonical(), addr: u64::from_str_radix(addr, 16).ok()?, rkey: number(rkey)? })
+}
