@@ -66,9 +66,28 @@ pub const fn offset_of(widths: &[usize], n: usize) -> usize {
     sum
 }
 
+/// Where a field of a host record lies if it is inside one whole 64-bit word: the word's first byte, the field's place in it and its mask there.
+/// Offsets and widths are constants where this is used, so that a record is packed and unpacked in registers.
+#[inline(always)]
+fn in_word(bytes: usize, order: Order, offset: usize, width: usize) -> Option<(usize, usize, u64)> {
+    let (word, shift) = (offset / 64, offset % 64);
+    let inside = matches!(order, Order::Little) && shift + width <= 64 && (word + 1) * 8 <= bytes && width > 0;
+    inside.then(|| (word * 8, shift, (u64::MAX >> (64 - width)) << shift))
+}
+
+#[inline(always)]
+fn word(raw: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&raw[at..at + 8]);
+    u64::from_le_bytes(bytes)
+}
+
 /// Reads `width` bits at `offset` of a record.
 #[inline(always)]
 pub fn get(raw: &[u8], order: Order, offset: usize, width: usize) -> u128 {
+    if let Some((at, shift, mask)) = in_word(raw.len(), order, offset, width) {
+        return u128::from((word(raw, at) & mask) >> shift);
+    }
     let mut v = 0u128;
     if offset % 8 == 0 && width % 8 == 0 {
         let bytes = &raw[offset / 8..(offset + width) / 8];
@@ -100,6 +119,11 @@ pub fn get(raw: &[u8], order: Order, offset: usize, width: usize) -> u128 {
 /// Writes `width` bits at `offset` of a record; higher bits of `value` are ignored.
 #[inline(always)]
 pub fn set(raw: &mut [u8], order: Order, offset: usize, width: usize, value: u128) {
+    if let Some((at, shift, mask)) = in_word(raw.len(), order, offset, width) {
+        let changed = word(raw, at) & !mask | (value as u64) << shift & mask;
+        raw[at..at + 8].copy_from_slice(&changed.to_le_bytes());
+        return;
+    }
     if offset % 8 == 0 && width % 8 == 0 {
         let bytes = &mut raw[offset / 8..(offset + width) / 8];
         let n = bytes.len();

@@ -1,6 +1,6 @@
 //! What posting and polling cost the host: the driver over a card that is only memory, so that every instruction counted is the driver's.
 //! `./scripts/bench` runs it under callgrind, which counts inside [`measured`] alone.
-use ferric_abi::codes::{AdminOpcode, CqeOpcode, WrOpcode};
+use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus, WrOpcode};
 use ferric_abi::context::CqCtx;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe};
 use ferric_abi::{csr, pci};
@@ -137,8 +137,8 @@ fn measured(qp: &mut QueuePair, cq: &mut CompletionQueue, from: u64, lkey: u32) 
             return 0;
         }
         match cq.poll() {
-            Some(c) => sum += c.wr_id,
-            None => return 0,
+            Some(c) if c.status == CqeStatus::Success => sum += c.wr_id,
+            _ => return 0,
         }
     }
     sum

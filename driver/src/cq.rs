@@ -48,7 +48,10 @@ pub struct CompletionQueue {
     ctx: Arc<Inner>,
     id: u32,
     ring: DmaBuffer,
-    log_size: u8,
+    /// Entries less one.
+    mask: u16,
+    /// The card hears of the consumer index after as many completions.
+    slack: u16,
     consumer: u16,
     reported: u16,
 }
@@ -66,7 +69,8 @@ impl CompletionQueue {
             ctx.cq_ids.give(id);
             return Err(e);
         }
-        Ok(Self { ctx: ctx.clone(), id, ring, log_size, consumer: 0, reported: 0 })
+        // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
+        Ok(Self { ctx: ctx.clone(), id, ring, mask: (1u16 << log_size) - 1, slack: 1 << (log_size.max(2) - 2), consumer: 0, reported: 0 })
     }
 
     /// Number of the queue.
@@ -89,14 +93,9 @@ impl CompletionQueue {
     /// The next entry of the ring, if the card has written it.
     #[inline]
     fn take(&mut self) -> Option<Cqe> {
-        if !self.is_written(self.consumer) {
-            return None;
-        }
-        let slot = self.consumer as usize & ((1 << self.log_size) - 1);
-        let e = Cqe(self.ring.read(slot * Cqe::BYTES));
+        let e = self.entry(self.consumer)?;
         self.consumer = self.consumer.wrapping_add(1);
-        // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
-        if self.consumer.wrapping_sub(self.reported) >= 1 << (self.log_size.max(2) - 2) {
+        if self.consumer.wrapping_sub(self.reported) >= self.slack {
             self.report(false, false);
         }
         Some(e)
@@ -112,19 +111,17 @@ impl CompletionQueue {
     /// next report the card takes those that wait for consumed, so it sees an overflow later by as many entries.
     pub fn arm_next(&mut self, solicited_only: bool) {
         let mut index = self.consumer;
-        while index.wrapping_sub(self.consumer) < 1 << self.log_size && self.is_written(index) {
+        while index.wrapping_sub(self.consumer) <= self.mask && self.entry(index).is_some() {
             index = index.wrapping_add(1);
         }
         self.reported = self.consumer;
         self.bell(index, !solicited_only, solicited_only);
     }
 
-    /// The card has written the entry with this index.
-    #[inline]
-    fn is_written(&self, index: u16) -> bool {
-        let slot = index as usize & ((1 << self.log_size) - 1);
-        let phase = index >> self.log_size & 1 == 0;
-        (self.ring.read_flag(slot * Cqe::BYTES + Cqe::BYTES - 1) >> 7 == 1) == phase
+    /// The entry with this index, if the card has written it.
+    #[inline(always)]
+    fn entry(&self, index: u16) -> Option<Cqe> {
+        self.ring.record((index & self.mask) as usize * Cqe::BYTES, index & (self.mask + 1) == 0).map(Cqe)
     }
 
     fn report(&mut self, arm: bool, arm_solicited: bool) {

@@ -55,23 +55,44 @@ impl DmaBuffer {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.ptr.as_ptr().add(offset), bytes.len()) }
     }
 
+    /// Room for `len` bytes at `offset`, to be filled in place before the card is told of it.
+    #[inline(always)]
+    pub(crate) fn room(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        assert!(offset + len <= self.len);
+        // SAFETY: in bounds; the card does not look at this range before the doorbell (rings have one writer per slot).
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr().add(offset), len) }
+    }
+
+    /// The record of `N` bytes at `offset`, if the card has written it: the last bit of its last word is `phase`. Whole words at a whole word.
+    #[inline(always)]
+    pub(crate) fn record<const N: usize>(&self, offset: usize, phase: bool) -> Option<[u8; N]> {
+        const { assert!(N % 8 == 0 && N > 0) };
+        assert!(offset + N <= self.len && offset % 8 == 0);
+        // SAFETY: in bounds, and aligned: the buffer begins with a page.
+        let words = unsafe { self.ptr.as_ptr().add(offset).cast::<u64>() };
+        let mut out = [0; N];
+        // SAFETY: as above.
+        let last = u64::from_le(unsafe { words.add(N / 8 - 1).read_volatile() });
+        if (last >> 63 == 1) != phase {
+            return None;
+        }
+        // The card writes the last word last.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        let (front, back) = out.split_at_mut(N - 8);
+        for (i, word) in front.chunks_exact_mut(8).enumerate() {
+            // SAFETY: as above.
+            word.copy_from_slice(&unsafe { words.add(i).read_volatile() }.to_ne_bytes());
+        }
+        back.copy_from_slice(&last.to_le_bytes());
+        Some(out)
+    }
+
     /// Reads `N` bytes that the card may have written.
     #[inline(always)]
     pub fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
         assert!(offset + N <= self.len);
-        // SAFETY: in bounds.
-        let from = unsafe { self.ptr.as_ptr().add(offset) };
-        if N % 8 != 0 || offset % 8 != 0 {
-            // SAFETY: in bounds; byte arrays have no invalid values.
-            return unsafe { from.cast::<[u8; N]>().read_volatile() };
-        }
-        // A volatile array is read byte by byte, words are not.
-        let mut out = [0; N];
-        for (i, word) in out.chunks_exact_mut(8).enumerate() {
-            // SAFETY: in bounds, and aligned: the buffer begins with a page.
-            word.copy_from_slice(&unsafe { from.cast::<u64>().add(i).read_volatile() }.to_ne_bytes());
-        }
-        out
+        // SAFETY: in bounds; byte arrays have no invalid values.
+        unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset) as *const [u8; N]) }
     }
 
     /// Reads one byte that the card may have written (phase bits), with acquire ordering for what was written before it.

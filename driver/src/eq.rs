@@ -55,10 +55,7 @@ impl EventQueue {
     pub fn poll(&mut self) -> Option<Event> {
         let slot = self.consumer as usize & ((1 << self.log_size) - 1);
         let phase = self.consumer >> self.log_size & 1 == 0;
-        if (self.ring.read_flag(slot * Eqe::BYTES + Eqe::BYTES - 1) >> 7 == 1) != phase {
-            return None;
-        }
-        let e = Eqe(self.ring.read(slot * Eqe::BYTES));
+        let e = Eqe(self.ring.record(slot * Eqe::BYTES, phase)?);
         self.consumer = self.consumer.wrapping_add(1);
         let bell = Doorbell::default().with_id(self.id).with_index(self.consumer);
         self.ctx.device.write64(csr::DB_EQ, u64::from_le_bytes(bell.0));

@@ -21,6 +21,7 @@ pub mod eventfd;
 pub mod iova;
 pub mod mr;
 pub mod pages;
+mod post;
 pub mod qp;
 mod ring;
 pub mod srq;

@@ -1,26 +1,20 @@
-//! Queue pairs: rings in host memory, posting without locks, allocation or register reads.
+//! Queue pairs: made, brought into their states, asked about. Work requests are those of [`crate::post`].
 use crate::admin::words;
 use crate::context::{Inner, PdInner};
 use crate::cq::CompletionQueue;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::srq::{Numbers, SrqInner};
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
-use ferric_abi::codes::{AdminOpcode, WrOpcode};
+use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::PathCtx;
-use ferric_abi::csr;
-use ferric_abi::host::{Doorbell, RecvHead, Sge, WqeHead};
+use ferric_abi::host::{RecvHead, Sge, WqeHead};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Local buffer of a work request.
-pub type LocalSge = Sge;
-
-/// A scatter/gather entry over `len` bytes from `addr` of the region with `lkey`.
-pub fn sge(addr: u64, length: u32, lkey: u32) -> LocalSge {
-    Sge::default().with_addr(addr).with_length(length).with_lkey(lkey)
-}
+pub use crate::post::{sge, AtomicOp, AtomicRequest, LocalSge, Payload, ReadRequest, RecvRequest, SendRequest};
 
 /// What a queue pair is made with.
 #[derive(Clone, Copy, Debug)]
@@ -47,105 +41,24 @@ impl Default for QpConfig {
     }
 }
 
-/// Payload of a send.
-#[derive(Clone, Copy, Debug)]
-pub enum Payload<'a> {
-    /// From registered memory.
-    Sges(&'a [LocalSge]),
-    /// Copied into the work request now; the buffer may be reused at once.
-    Inline(&'a [u8]),
-}
-
-/// A send work request.
-#[derive(Clone, Copy, Debug)]
-pub struct SendRequest<'a> {
-    /// The program's number, given back in the completion.
-    pub wr_id: u64,
-    /// Operation.
-    pub opcode: WrOpcode,
-    /// Payload.
-    pub payload: Payload<'a>,
-    /// Remote address (WRITE).
-    pub remote_addr: u64,
-    /// Remote key (WRITE).
-    pub rkey: u32,
-    /// Immediate data (the `Imm` operations), or the peer's key to invalidate (`SendInv`).
-    pub imm: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Ask the peer for a solicited event.
-    pub solicited: bool,
-}
-
-/// An RDMA READ: bytes of the peer's memory into registered memory of our own (with the right to local writes).
-#[derive(Clone, Copy, Debug)]
-pub struct ReadRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// Where the bytes go.
-    pub sges: &'a [LocalSge],
-    /// Where they are.
-    pub remote_addr: u64,
-    /// Remote key.
-    pub rkey: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Not before the READs and atomics posted earlier are done.
-    pub fence: bool,
-}
-
-/// What an atomic does to the 8 bytes it is aimed at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtomicOp {
-    /// Becomes `swap` if it is `compare`.
-    CompareSwap {
-        /// Value expected.
-        compare: u64,
-        /// Value put in its place.
-        swap: u64,
-    },
-    /// Grows by this much, modulo 2^64.
-    FetchAdd(u64),
-}
-
-/// An atomic operation on 8 aligned bytes of the peer's memory; what was there before comes back.
-#[derive(Clone, Copy, Debug)]
-pub struct AtomicRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// What to do.
-    pub op: AtomicOp,
-    /// Where the 8 bytes found go.
-    pub sges: &'a [LocalSge],
-    /// Address of the 8 bytes.
-    pub remote_addr: u64,
-    /// Remote key.
-    pub rkey: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Not before the READs and atomics posted earlier are done.
-    pub fence: bool,
-}
-
-/// A receive work request.
-#[derive(Clone, Copy, Debug)]
-pub struct RecvRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// Where to put the message.
-    pub sges: &'a [LocalSge],
-}
-
 /// What completion queues need to know of a queue: the program's numbers and how far it is done.
 pub(crate) struct Half {
+    /// A power of two of them.
     wr_ids: Box<[AtomicU64]>,
-    posted: AtomicU16,
+    pub(crate) posted: AtomicU16,
     pub(crate) done: AtomicU16,
 }
 
 impl Half {
     fn new(log_size: u8) -> Self {
         Self { wr_ids: (0..1 << log_size).map(|_| AtomicU64::new(0)).collect(), posted: AtomicU16::new(0), done: AtomicU16::new(0) }
+    }
+
+    /// Where the number of request `index` stands.
+    #[inline(always)]
+    pub(crate) fn wr_id(&self, index: u16) -> &AtomicU64 {
+        // SAFETY: `new` makes a power of two of them, so the mask keeps the index inside.
+        unsafe { self.wr_ids.get_unchecked(index as usize & (self.wr_ids.len() - 1)) }
     }
 
     fn rewind(&self) {
@@ -155,8 +68,8 @@ impl Half {
 }
 
 pub(crate) struct Shared {
-    send: Half,
-    recv: Half,
+    pub(crate) send: Half,
+    pub(crate) recv: Half,
     /// Receives come from there.
     srq: Option<Arc<Numbers>>,
 }
@@ -203,7 +116,7 @@ impl QpTable {
             return None;
         }
         half.done.store(index.wrapping_add(1), Ordering::Release);
-        Some(half.wr_ids[index as usize & (half.wr_ids.len() - 1)].load(Ordering::Relaxed))
+        Some(half.wr_id(index).load(Ordering::Relaxed))
     }
 }
 
@@ -222,14 +135,16 @@ impl Drop for QpTable {
 /// A queue pair.
 pub struct QueuePair {
     pd: Arc<PdInner>,
-    qpn: u32,
-    config: QpConfig,
+    /// The context's, here for posting.
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) qpn: u32,
+    pub(crate) config: QpConfig,
     shared: *const Shared,
-    send: Ring,
-    recv: Ring,
+    pub(crate) send: Ring,
+    pub(crate) recv: Ring,
     /// Receives come from there; it lives as long as this queue pair.
-    srq: Option<Arc<SrqInner>>,
-    state: QpState,
+    pub(crate) srq: Option<Arc<SrqInner>>,
+    pub(crate) state: QpState,
     /// Of a datagram queue pair from RTR on.
     pub(crate) datagram: Option<Datagram>,
 }
@@ -266,15 +181,17 @@ impl QueuePair {
             return Err(e);
         }
         let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size), srq: srq.map(|s| s.numbers().clone()) }));
-        Ok(Self { pd: pd.clone(), qpn, config: *config, shared, send, recv, srq: srq.cloned(), state: QpState::Reset, datagram: None })
+        Ok(Self { pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, srq: srq.cloned(), state: QpState::Reset, datagram: None })
     }
 
-    fn shared(&self) -> &Shared {
+    /// Not bound to the borrow of `self`: the rings are changed meanwhile.
+    #[inline(always)]
+    pub(crate) fn shared<'a>(&self) -> &'a Shared {
         // SAFETY: lives in the context's table as long as the context, which `pd` holds.
         unsafe { &*self.shared }
     }
 
-    fn ctx(&self) -> &Inner {
+    pub(crate) fn ctx(&self) -> &Inner {
         &self.pd.ctx
     }
 
@@ -365,168 +282,6 @@ impl QueuePair {
             expected_psn: r[5] & 0xff_ffff,
             msn: r[6] & 0xff_ffff,
         })
-    }
-
-    /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
-    #[inline]
-    pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
-        self.post(wr, None, false, None)
-    }
-
-    /// The same, but the request waits until all READs and atomics posted before it are done.
-    pub fn post_send_fenced(&mut self, wr: &SendRequest) -> Result<()> {
-        self.post(wr, None, true, None)
-    }
-
-    /// Posts an RDMA READ.
-    pub fn post_read(&mut self, wr: &ReadRequest) -> Result<()> {
-        let request = SendRequest {
-            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
-            signaled: wr.signaled, solicited: false,
-        };
-        self.post(&request, None, wr.fence, None)
-    }
-
-    /// Posts an atomic operation.
-    pub fn post_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
-        let (opcode, operands) = match wr.op {
-            AtomicOp::CompareSwap { compare, swap } => (WrOpcode::CompareSwap, [compare, swap]),
-            AtomicOp::FetchAdd(addend) => (WrOpcode::FetchAdd, [addend, 0]),
-        };
-        let request = SendRequest {
-            wr_id: wr.wr_id, opcode, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
-            signaled: wr.signaled, solicited: false,
-        };
-        self.post(&request, Some(operands), wr.fence, None)
-    }
-
-    /// `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
-    // Inlined into each kind of posting, where most of its questions have answers.
-    #[inline(always)]
-    pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
-        if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(Error::State);
-        }
-        if dest.is_some() != (self.config.qp_type == QpType::Ud) {
-            return Err(Error::Invalid("datagrams are posted with post_send_ud, and nothing else is"));
-        }
-        let shared = self.shared();
-        self.send.check_room(&shared.send)?;
-        let slot_bytes = self.send.slot_bytes();
-        // Most queues have slots of one line: nothing larger is cleared and copied for them.
-        let (mut line, mut lines);
-        let slot: &mut [u8] = if slot_bytes == 64 {
-            line = [0; 64];
-            &mut line
-        } else {
-            lines = [0; 512];
-            &mut lines[..slot_bytes]
-        };
-        let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
-        if asks && matches!(wr.payload, Payload::Inline(_)) {
-            return Err(Error::Invalid("what is read goes to registered memory"));
-        }
-        if operands.is_none() && asks && wr.opcode != WrOpcode::Read {
-            return Err(Error::Invalid("atomics are posted with post_atomic"));
-        }
-        let mut list = WqeHead::BYTES;
-        if let Some(operands) = operands {
-            for value in operands {
-                slot[list..list + 8].copy_from_slice(&value.to_le_bytes());
-                list += 8;
-            }
-        }
-        let (length, num_sge) = match wr.payload {
-            Payload::Sges(sges) => {
-                if list + sges.len() * Sge::BYTES > slot_bytes {
-                    return Err(Error::Invalid("more scatter/gather entries than the queue pair was made for"));
-                }
-                let mut total = 0u64;
-                for (i, s) in sges.iter().enumerate() {
-                    let at = list + i * Sge::BYTES;
-                    slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
-                    total += s.length() as u64;
-                }
-                (total, sges.len() as u8)
-            }
-            Payload::Inline(bytes) => {
-                let end = list + bytes.len();
-                if end > slot_bytes {
-                    return Err(Error::Invalid("more inline bytes than the queue pair was made for"));
-                }
-                slot[list..end].copy_from_slice(bytes);
-                (bytes.len() as u64, 0)
-            }
-        };
-        if length > i32::MAX as u64 {
-            return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
-        }
-        if operands.is_some() && dest.is_none() && length != 8 {
-            return Err(Error::Invalid("an atomic gives back 8 bytes"));
-        }
-        let mut head = WqeHead::default();
-        head.set_opcode(wr.opcode as u8)
-            .set_signaled(wr.signaled || self.config.signal_all)
-            .set_solicited(wr.solicited)
-            .set_fence(fence)
-            .set_inline_data(matches!(wr.payload, Payload::Inline(_)))
-            .set_num_sge(num_sge)
-            .set_index(self.send.producer)
-            .set_qpn(self.qpn)
-            .set_dest_low(dest.unwrap_or(0) as u16)
-            .set_dest_high((dest.unwrap_or(0) >> 16) as u8)
-            .set_imm(wr.imm)
-            .set_raddr(wr.remote_addr)
-            .set_rkey(wr.rkey)
-            .set_length(length as u32);
-        slot[..WqeHead::BYTES].copy_from_slice(&head.0);
-        self.post_raw_slot(wr.wr_id, slot);
-        Ok(())
-    }
-
-    /// Puts raw bytes into the next send slot and rings the doorbell: for tests of what the card does with nonsense.
-    #[doc(hidden)]
-    #[inline]
-    pub fn post_raw_slot(&mut self, wr_id: u64, slot: &[u8]) {
-        let shared = self.shared();
-        shared.send.wr_ids[self.send.producer as usize & (shared.send.wr_ids.len() - 1)].store(wr_id, Ordering::Relaxed);
-        match <&[u8; 64]>::try_from(slot) {
-            Ok(line) => self.send.memory.write(self.send.slot(), line),
-            Err(_) => self.send.memory.write(self.send.slot(), slot),
-        }
-        let producer = self.send.producer.wrapping_add(1);
-        shared.send.posted.store(producer, Ordering::Release);
-        self.send.producer = producer;
-        std::sync::atomic::fence(Ordering::Release);
-        match <&[u8; 64]>::try_from(slot) {
-            Ok(line) => self.ctx().device.write_line(csr::DB_WQE, line),
-            Err(_) => {
-                let bell = Doorbell::default().with_id(self.qpn).with_index(self.send.producer);
-                self.ctx().device.write64(csr::DB_SQ, u64::from_le_bytes(bell.0));
-            }
-        }
-    }
-
-    /// Writes a receive request into the ring and rings the doorbell.
-    pub fn post_recv(&mut self, wr: &RecvRequest) -> Result<()> {
-        if self.state == QpState::Reset {
-            return Err(Error::State);
-        }
-        if self.srq.is_some() {
-            return Err(Error::Invalid("receives of this queue pair are posted to its shared receive queue"));
-        }
-        let shared = self.shared();
-        self.recv.check_room(&shared.recv)?;
-        let at = self.recv.producer as usize & (shared.recv.wr_ids.len() - 1);
-        self.recv.write_receive(wr.sges)?;
-        // Read again: `write_receive` needs the ring to itself.
-        let shared = self.shared();
-        shared.recv.wr_ids[at].store(wr.wr_id, Ordering::Relaxed);
-        let producer = self.recv.producer.wrapping_add(1);
-        shared.recv.posted.store(producer, Ordering::Release);
-        self.recv.producer = producer;
-        self.recv.ring_receive_bell(self.ctx(), self.qpn);
-        Ok(())
     }
 }
 

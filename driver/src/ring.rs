@@ -3,17 +3,33 @@ use crate::admin::words;
 use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
-use crate::qp::{Half, LocalSge};
+use crate::post::LocalSge;
+use crate::qp::Half;
 use ferric_abi::context::RingCtx;
 use ferric_abi::csr;
 use ferric_abi::host::{Doorbell, RecvHead, Sge};
 use std::sync::atomic::Ordering;
 
+/// Writes scatter/gather entries one behind the other; gives the sum of their lengths.
+#[inline(always)]
+pub(crate) fn put_entries(list: &mut [u8], sges: &[LocalSge]) -> Result<u64> {
+    let room = list.get_mut(..sges.len() * Sge::BYTES).ok_or(Error::Invalid("more scatter/gather entries than the queue was made for"))?;
+    let mut total = 0;
+    for (to, s) in room.chunks_exact_mut(Sge::BYTES).zip(sges) {
+        to.copy_from_slice(&s.0);
+        total += u64::from(s.length());
+    }
+    Ok(total)
+}
+
 /// One ring of a queue pair, or that of a shared receive queue.
 pub(crate) struct Ring {
     pub(crate) memory: DmaBuffer,
     pub(crate) log_size: u8,
-    stride: u8,
+    /// Slots less one.
+    mask: u16,
+    /// Bytes of a slot: 64, 128, 256 or 512.
+    pub(crate) slot_bytes: usize,
     pub(crate) producer: u16,
 }
 
@@ -27,21 +43,19 @@ impl Ring {
             return Err(Error::Invalid("too many scatter/gather entries or inline bytes: a work request has at most 512 bytes"));
         }
         let log_size = slots.next_power_of_two().trailing_zeros().max(1) as u8;
-        Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, stride, producer: 0 })
+        Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, mask: (1u16 << log_size) - 1, slot_bytes: 64 << stride, producer: 0 })
     }
     pub(crate) fn context(&self) -> [u32; 3] {
-        words::<3>(&RingCtx::default().with_base(self.memory.iova()).with_log_size(self.log_size).with_stride(self.stride).0)
+        words::<3>(&RingCtx::default().with_base(self.memory.iova()).with_log_size(self.log_size).with_stride((self.slot_bytes / 64).trailing_zeros() as u8).0)
     }
-    pub(crate) fn slot_bytes(&self) -> usize {
-        64 << self.stride
-    }
+    /// The next slot, to be filled in place: the card looks at it from the doorbell on.
     #[inline(always)]
-    pub(crate) fn slot(&self) -> usize {
-        (self.producer as usize & ((1 << self.log_size) - 1)) * self.slot_bytes()
+    pub(crate) fn next(&mut self) -> &mut [u8] {
+        self.memory.room((self.producer & self.mask) as usize * self.slot_bytes, self.slot_bytes)
     }
     #[inline(always)]
     pub(crate) fn check_room(&self, half: &Half) -> Result<()> {
-        if self.producer.wrapping_sub(half.done.load(Ordering::Acquire)) as usize >= 1 << self.log_size {
+        if self.producer.wrapping_sub(half.done.load(Ordering::Acquire)) > self.mask {
             return Err(Error::QueueFull);
         }
         Ok(())
@@ -50,18 +64,10 @@ impl Ring {
     /// Writes a receive request into the next slot.
     #[inline(always)]
     pub(crate) fn write_receive(&mut self, sges: &[LocalSge]) -> Result<()> {
-        let mut slot = [0u8; 512];
-        let slot_bytes = self.slot_bytes();
-        if RecvHead::BYTES + sges.len() * Sge::BYTES > slot_bytes {
-            return Err(Error::Invalid("more scatter/gather entries than the queue was made for"));
-        }
         let head = RecvHead::default().with_num_sge(sges.len() as u8).with_index(self.producer);
-        slot[..RecvHead::BYTES].copy_from_slice(&head.0);
-        for (i, s) in sges.iter().enumerate() {
-            let at = RecvHead::BYTES + i * Sge::BYTES;
-            slot[at..at + Sge::BYTES].copy_from_slice(&s.0);
-        }
-        self.memory.write(self.slot(), &slot[..slot_bytes]);
+        let (front, list) = self.next().split_at_mut(RecvHead::BYTES);
+        put_entries(list, sges)?;
+        front.copy_from_slice(&head.0);
         Ok(())
     }
 

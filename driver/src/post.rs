@@ -1,0 +1,247 @@
+//! Work requests and how they are posted: built where the card will read them, without locks, allocation or register reads.
+use crate::error::{Error, Result};
+use crate::qp::QueuePair;
+use crate::ring::put_entries;
+use crate::types::{QpState, QpType};
+use ferric_abi::codes::WrOpcode;
+use ferric_abi::csr;
+use ferric_abi::host::{Doorbell, Sge, WqeHead};
+use std::sync::atomic::Ordering;
+
+/// Local buffer of a work request.
+pub type LocalSge = Sge;
+
+/// A scatter/gather entry over `len` bytes from `addr` of the region with `lkey`.
+#[inline]
+pub fn sge(addr: u64, length: u32, lkey: u32) -> LocalSge {
+    Sge::default().with_addr(addr).with_length(length).with_lkey(lkey)
+}
+
+/// Payload of a send.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// From registered memory.
+    Sges(&'a [LocalSge]),
+    /// Copied into the work request now; the buffer may be reused at once.
+    Inline(&'a [u8]),
+}
+
+/// A send work request.
+#[derive(Clone, Copy, Debug)]
+pub struct SendRequest<'a> {
+    /// The program's number, given back in the completion.
+    pub wr_id: u64,
+    /// Operation.
+    pub opcode: WrOpcode,
+    /// Payload.
+    pub payload: Payload<'a>,
+    /// Remote address (WRITE).
+    pub remote_addr: u64,
+    /// Remote key (WRITE).
+    pub rkey: u32,
+    /// Immediate data (the `Imm` operations), or the peer's key to invalidate (`SendInv`).
+    pub imm: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Ask the peer for a solicited event.
+    pub solicited: bool,
+}
+
+/// An RDMA READ: bytes of the peer's memory into registered memory of our own (with the right to local writes).
+#[derive(Clone, Copy, Debug)]
+pub struct ReadRequest<'a> {
+    /// The program's number.
+    pub wr_id: u64,
+    /// Where the bytes go.
+    pub sges: &'a [LocalSge],
+    /// Where they are.
+    pub remote_addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
+/// What an atomic does to the 8 bytes it is aimed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicOp {
+    /// Becomes `swap` if it is `compare`.
+    CompareSwap {
+        /// Value expected.
+        compare: u64,
+        /// Value put in its place.
+        swap: u64,
+    },
+    /// Grows by this much, modulo 2^64.
+    FetchAdd(u64),
+}
+
+/// An atomic operation on 8 aligned bytes of the peer's memory; what was there before comes back.
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicRequest<'a> {
+    /// The program's number.
+    pub wr_id: u64,
+    /// What to do.
+    pub op: AtomicOp,
+    /// Where the 8 bytes found go.
+    pub sges: &'a [LocalSge],
+    /// Address of the 8 bytes.
+    pub remote_addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
+/// A receive work request.
+#[derive(Clone, Copy, Debug)]
+pub struct RecvRequest<'a> {
+    /// The program's number.
+    pub wr_id: u64,
+    /// Where to put the message.
+    pub sges: &'a [LocalSge],
+}
+
+impl QueuePair {
+    /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
+    #[inline]
+    pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
+        self.post(wr, None, false, None)
+    }
+
+    /// The same, but the request waits until all READs and atomics posted before it are done.
+    pub fn post_send_fenced(&mut self, wr: &SendRequest) -> Result<()> {
+        self.post(wr, None, true, None)
+    }
+
+    /// Posts an RDMA READ.
+    pub fn post_read(&mut self, wr: &ReadRequest) -> Result<()> {
+        let request = SendRequest {
+            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
+            signaled: wr.signaled, solicited: false,
+        };
+        self.post(&request, None, wr.fence, None)
+    }
+
+    /// Posts an atomic operation.
+    pub fn post_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
+        let (opcode, operands) = match wr.op {
+            AtomicOp::CompareSwap { compare, swap } => (WrOpcode::CompareSwap, [compare, swap]),
+            AtomicOp::FetchAdd(addend) => (WrOpcode::FetchAdd, [addend, 0]),
+        };
+        let request = SendRequest {
+            wr_id: wr.wr_id, opcode, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
+            signaled: wr.signaled, solicited: false,
+        };
+        self.post(&request, Some(operands), wr.fence, None)
+    }
+
+    /// `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
+    // Inlined into each kind of posting, where most of its questions have answers.
+    #[inline(always)]
+    pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
+        if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(Error::State);
+        }
+        if dest.is_some() != (self.config.qp_type == QpType::Ud) {
+            return Err(Error::Invalid("datagrams are posted with post_send_ud, and nothing else is"));
+        }
+        let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
+        if asks && matches!(wr.payload, Payload::Inline(_)) {
+            return Err(Error::Invalid("what is read goes to registered memory"));
+        }
+        if operands.is_none() && asks && wr.opcode != WrOpcode::Read {
+            return Err(Error::Invalid("atomics are posted with post_atomic"));
+        }
+        self.send.check_room(&self.shared().send)?;
+        let index = self.send.producer;
+        // Built in the ring itself. What an earlier request has left behind the entries the card does not look at.
+        let Some((front, mut list)) = self.send.next().split_first_chunk_mut::<{ WqeHead::BYTES }>() else { return Err(Error::QueueFull) };
+        if let Some(operands) = operands {
+            let (at, rest) = list.split_at_mut(16);
+            at.chunks_exact_mut(8).zip(operands).for_each(|(to, value)| to.copy_from_slice(&value.to_le_bytes()));
+            list = rest;
+        }
+        let (length, num_sge) = match wr.payload {
+            Payload::Sges(sges) => (put_entries(list, sges)?, sges.len() as u8),
+            Payload::Inline(bytes) => {
+                let room = list.get_mut(..bytes.len()).ok_or(Error::Invalid("more inline bytes than the queue pair was made for"))?;
+                room.copy_from_slice(bytes);
+                (bytes.len() as u64, 0)
+            }
+        };
+        if length > i32::MAX as u64 {
+            return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
+        }
+        if asks && operands.is_some() && length != 8 {
+            return Err(Error::Invalid("an atomic gives back 8 bytes"));
+        }
+        let mut head = WqeHead::default();
+        head.set_opcode(wr.opcode as u8)
+            .set_signaled(wr.signaled || self.config.signal_all)
+            .set_solicited(wr.solicited)
+            .set_fence(fence)
+            .set_inline_data(matches!(wr.payload, Payload::Inline(_)))
+            .set_num_sge(num_sge)
+            .set_index(index)
+            .set_qpn(self.qpn)
+            .set_dest_low(dest.unwrap_or(0) as u16)
+            .set_dest_high((dest.unwrap_or(0) >> 16) as u8)
+            .set_imm(wr.imm)
+            .set_raddr(wr.remote_addr)
+            .set_rkey(wr.rkey)
+            .set_length(length as u32);
+        *front = head.0;
+        self.announce(wr.wr_id, self.send.slot_bytes);
+        Ok(())
+    }
+
+    /// Counts the request of `bytes` bytes in the next slot as posted and rings the doorbell; one of a single line travels with it.
+    #[inline(always)]
+    fn announce(&mut self, wr_id: u64, bytes: usize) {
+        let index = self.send.producer;
+        let producer = index.wrapping_add(1);
+        let half = &self.shared().send;
+        half.wr_id(index).store(wr_id, Ordering::Relaxed);
+        half.posted.store(producer, Ordering::Release);
+        std::sync::atomic::fence(Ordering::Release);
+        match self.send.next().first_chunk() {
+            Some(line) if bytes == line.len() => self.device.write_line(csr::DB_WQE, line),
+            _ => {
+                let bell = Doorbell::default().with_id(self.qpn).with_index(producer);
+                self.device.write64(csr::DB_SQ, u64::from_le_bytes(bell.0));
+            }
+        }
+        self.send.producer = producer;
+    }
+
+    /// Puts raw bytes into the next send slot and rings the doorbell: for tests of what the card does with nonsense.
+    #[doc(hidden)]
+    pub fn post_raw_slot(&mut self, wr_id: u64, slot: &[u8]) {
+        self.send.next()[..slot.len()].copy_from_slice(slot);
+        self.announce(wr_id, slot.len());
+    }
+
+    /// Writes a receive request into the ring and rings the doorbell.
+    pub fn post_recv(&mut self, wr: &RecvRequest) -> Result<()> {
+        if self.state == QpState::Reset {
+            return Err(Error::State);
+        }
+        if self.srq.is_some() {
+            return Err(Error::Invalid("receives of this queue pair are posted to its shared receive queue"));
+        }
+        self.recv.check_room(&self.shared().recv)?;
+        self.recv.write_receive(wr.sges)?;
+        let (half, index) = (&self.shared().recv, self.recv.producer);
+        half.wr_id(index).store(wr.wr_id, Ordering::Relaxed);
+        let producer = index.wrapping_add(1);
+        half.posted.store(producer, Ordering::Release);
+        self.recv.producer = producer;
+        self.recv.ring_receive_bell(self.ctx(), self.qpn);
+        Ok(())
+    }
+}
