@@ -4,6 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The Verilated card could not be built or loaded.
+    #[cfg(feature = "cards")]
     #[error(transparent)]
     Verilator(#[from] verilator_sys::Error),
     /// The generated card failed a check.

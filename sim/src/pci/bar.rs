@@ -1,6 +1,6 @@
 //! BAR 0 as the PCIe hard IP passes it on: reads as 32-bit registers, writes as registers, doorbells and 64-byte lines,
 //! with the write combining that a processor does before its stores reach the bus.
-use super::engine::{Command, Handle};
+use super::command::{Command, Handle};
 use ferric_abi::{csr, pci};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};

@@ -1,13 +1,13 @@
 //! The thread that runs the simulation of served cards. Everybody else talks to it through channels, so that no answer to
 //! a client ever waits for more than the bounded time the caller chooses.
-use super::dma::ClientMap;
+use super::command::{Command, Handle, Inbox};
 use super::function::Function;
 use crate::capture::Capture;
 use crate::wire::Wire;
 use crate::world::World;
 use ferric_abi::csr;
 use std::collections::VecDeque;
-use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,29 +24,6 @@ const BACKLOG: usize = 64;
 const RESET_TIMEOUT: Duration = Duration::from_secs(35);
 /// CONTROL: soft reset; STATUS: reset in progress.
 const RESET: u32 = 2;
-
-/// A change to a function's map.
-pub type MapChange = Box<dyn FnOnce(&mut ClientMap) + Send>;
-
-/// What the engine is asked to do. `function` is an index into the functions it was made with, `offset` one into the
-/// function's window.
-#[allow(missing_docs)]
-pub enum Command {
-    /// A register write.
-    Write32 { function: usize, offset: u32, value: u32 },
-    /// A doorbell write.
-    Doorbell { function: usize, offset: u32, bytes: Vec<u8> },
-    /// A register read.
-    Read32 { function: usize, offset: u32, reply: SyncSender<u32> },
-    /// A change to its DMA map, made between two cycles.
-    Map { function: usize, change: MapChange },
-    /// Reset of the function; `done` hears when the card has finished.
-    Reset { function: usize, done: Option<SyncSender<()>> },
-    /// A frame is waiting.
-    Wake,
-    /// End.
-    Stop,
-}
 
 /// What waits for the value of a register read.
 enum Reader {
@@ -75,46 +52,14 @@ pub struct Engine {
     started: Instant,
 }
 
-/// The way to a running engine.
-#[derive(Clone)]
-pub struct Handle {
-    commands: SyncSender<Command>,
-    frames: SyncSender<Vec<u8>>,
-}
-
-impl Handle {
-    /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
-    pub fn send(&self, mut command: Command, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        loop {
-            match self.commands.try_send(command) {
-                Ok(()) => return true,
-                Err(TrySendError::Disconnected(_)) => return false,
-                Err(TrySendError::Full(c)) if Instant::now() < end => command = c,
-                Err(TrySendError::Full(_)) => return false,
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
-
-    /// Hands the engine a frame from the wire. False: dropped, its queue is full.
-    pub fn frame(&self, frame: Vec<u8>) -> bool {
-        let taken = self.frames.try_send(frame).is_ok();
-        // A full channel is awake anyway.
-        let _ = self.commands.try_send(Command::Wake);
-        taken
-    }
-}
-
 impl Engine {
     /// An engine over `world`, whose ticks it drives by the wall clock.
     pub fn new(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Self, Handle) {
-        let (commands_tx, commands) = sync_channel(1024);
-        let (frames_tx, frames) = sync_channel(512);
+        let (handle, Inbox { commands, frames }) = Handle::new();
         let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
         let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
         let engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now() };
-        (engine, Handle { commands: commands_tx, frames: frames_tx })
+        (engine, handle)
     }
 
     /// Runs until told to stop, or until every handle is gone.

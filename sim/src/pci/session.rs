@@ -2,7 +2,7 @@
 use super::bar::{self, Bar};
 use super::config;
 use super::dma::{Errno, Mapping};
-use super::engine::{Command, Handle};
+use super::command::{Command, Handle};
 use super::function::Function;
 use ferric_abi::pci;
 use ferric_driver::vfio_user::socket::{receive, send, Message};
