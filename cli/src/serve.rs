@@ -83,8 +83,8 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i))).collect();
     if options.json {
         let list: Vec<_> = functions.iter().map(|(e, c)| {
-            serde_json::json!({ "card": e.card, "function": e.function, "dma_reads": c.dma_passed[0], "dma_writes": c.dma_passed[1], "dma_refused": c.dma_refused, "interrupts": c.interrupts, "resets": c.resets,
-                "clients": c.clients, "clients_refused": c.refused, "bad_messages": c.nonsense, "late_accesses": c.late })
+            serde_json::json!({ "card": e.card, "function": e.function, "dma_reads": c.dma_passed[0], "dma_writes": c.dma_passed[1], "dma_refused": c.dma_refused,
+                "dma_master_off": c.dma_master_off, "interrupts": c.interrupts, "resets": c.resets, "clients": c.clients, "clients_refused": c.refused, "bad_messages": c.nonsense, "late_accesses": c.late })
         }).collect();
         println!("{}", serde_json::json!({ "functions": list, "frames_dropped": server.frames_dropped() }));
     } else {

@@ -31,6 +31,8 @@ pub struct ClientMap {
     maps: BTreeMap<u64, Mapping>,
     /// Reads and writes that were let through.
     passed: [u64; 2],
+    /// Accesses that came while bus mastering was off.
+    off: u64,
 }
 
 /// errno of a refused request.
@@ -110,15 +112,22 @@ impl ClientMap {
         self.passed
     }
 
+    /// Accesses so far that came while bus mastering was off, and were refused for that.
+    pub fn off(&self) -> u64 {
+        self.off
+    }
+
     /// Reads bytes; false: the range is not mapped for that, or its memory has gone.
     pub fn read(&mut self, iova: u64, out: &mut [u8]) -> bool {
         let done = self.find(iova, out.len(), false).is_some_and(|(file, at)| file.read_exact_at(out, at).is_ok());
         self.passed[0] += done as u64;
+        self.off += !self.enabled as u64;
         done
     }
 
     /// Writes the bytes that `strobe` selects.
     pub fn write(&mut self, iova: u64, data: &[u8], strobe: u64) -> bool {
+        self.off += !self.enabled as u64;
         let Some((file, at)) = self.find(iova, data.len(), true) else { return false };
         let mut i = 0;
         while i < data.len() {
@@ -183,6 +192,7 @@ mod tests {
         assert_eq!(m.passed(), [2, 2], "what was refused does not count");
         m.enabled = false;
         assert!(!m.read(0x20_0000, &mut out), "bus master off");
+        assert_eq!((m.off(), m.passed()), (1, [2, 2]));
     }
 
     #[test]

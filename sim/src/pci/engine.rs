@@ -222,7 +222,10 @@ impl Engine {
                 }
             }
             for f in self.served.iter().map(|s| &s.function).filter(|f| f.card == i) {
-                f.state().counters.dma_passed = card.iommu.client(f.number).passed();
+                let map = card.iommu.client(f.number);
+                let (passed, off) = (map.passed(), map.off());
+                let counters = &mut f.state().counters;
+                (counters.dma_passed, counters.dma_master_off) = (passed, off);
             }
         }
     }

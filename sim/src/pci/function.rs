@@ -12,8 +12,10 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Counters {
     /// DMA reads and writes that the client's map let through.
     pub dma_passed: [u64; 2],
-    /// DMA accesses that lay outside the client's map (or came with bus mastering off).
+    /// DMA accesses that lay outside the client's map or came with bus mastering off.
     pub dma_refused: u64,
+    /// Of these, those that came with bus mastering off: a driver's end clears it, whatever the card is doing.
+    pub dma_master_off: u64,
     /// Interrupts delivered.
     pub interrupts: u64,
     /// Function-level resets.
@@ -101,6 +103,7 @@ impl Function {
     pub fn dma_fault(&self, fault: Fault) {
         let mut s = self.state();
         s.counters.dma_refused += 1;
+        log::debug!("function {}: {} {:#x} refused, bus mastering is {}", self.number, if fault.write { "write to" } else { "read of" }, fault.iova, if s.master_enabled() { "on" } else { "off" });
         // The header of the request: 64-bit address, one dword; format and type say read or write.
         let kind = if fault.write { 0x6000_0001 } else { 0x2000_0001 };
         let header = [kind, (self.number as u32) << 16 | 0xff, (fault.iova >> 32) as u32, fault.iova as u32 & !3];
