@@ -31,3 +31,5 @@ mod shared;
 mod srq;
 mod strings;
 mod ah;
+
+pub use shared::{Opener, MODELS};

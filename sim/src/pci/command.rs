@@ -1,6 +1,7 @@
 //! What the engine is asked to do, and the way to it. Nobody who asks waits for more than the bounded time of its choice.
 use super::dma::ClientMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A change to a function's map.
@@ -26,11 +27,21 @@ pub enum Command {
     Stop,
 }
 
-/// The way to a running engine.
+/// What executes commands at once, where they are sent.
+pub type Executor = Arc<dyn Fn(Command) + Send + Sync>;
+
+/// The way to an engine.
 #[derive(Clone)]
-pub struct Handle {
-    commands: SyncSender<Command>,
-    frames: SyncSender<Vec<u8>>,
+pub enum Handle {
+    /// One that runs in a thread of its own.
+    Running {
+        /// Commands in order.
+        commands: SyncSender<Command>,
+        /// Frames from the wire.
+        frames: SyncSender<Vec<u8>>,
+    },
+    /// What stands for one in a test.
+    Direct(Executor),
 }
 
 /// What comes out at the engine's end.
@@ -42,18 +53,25 @@ pub struct Inbox {
 }
 
 impl Handle {
-    /// A way to an engine, and the engine's end of it.
-    pub fn new() -> (Self, Inbox) {
-        let (commands_tx, commands) = sync_channel(1024);
-        let (frames_tx, frames) = sync_channel(512);
-        (Self { commands: commands_tx, frames: frames_tx }, Inbox { commands, frames })
+    /// A way to an engine with a thread, and the engine's end of it.
+    pub fn running() -> (Self, Inbox) {
+        let (commands, commands_rx) = sync_channel(1024);
+        let (frames, frames_rx) = sync_channel(512);
+        (Self::Running { commands, frames }, Inbox { commands: commands_rx, frames: frames_rx })
     }
 
     /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
     pub fn send(&self, mut command: Command, limit: Duration) -> bool {
+        let commands = match self {
+            Self::Running { commands, .. } => commands,
+            Self::Direct(execute) => {
+                execute(command);
+                return true;
+            }
+        };
         let end = Instant::now() + limit;
         loop {
-            match self.commands.try_send(command) {
+            match commands.try_send(command) {
                 Ok(()) => return true,
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(c)) if Instant::now() < end => command = c,
@@ -65,9 +83,10 @@ impl Handle {
 
     /// Hands the engine a frame from the wire. False: dropped, its queue is full.
     pub fn frame(&self, frame: Vec<u8>) -> bool {
-        let taken = self.frames.try_send(frame).is_ok();
+        let Self::Running { commands, frames } = self else { return false };
+        let taken = frames.try_send(frame).is_ok();
         // A full channel is awake anyway.
-        let _ = self.commands.try_send(Command::Wake);
+        let _ = commands.try_send(Command::Wake);
         taken
     }
 }

@@ -55,7 +55,7 @@ pub struct Engine {
 impl Engine {
     /// An engine over `world`, whose ticks it drives by the wall clock.
     pub fn new(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Self, Handle) {
-        let (handle, Inbox { commands, frames }) = Handle::new();
+        let (handle, Inbox { commands, frames }) = Handle::running();
         let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
         let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
         let engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now() };
