@@ -21,14 +21,16 @@ codes! {
         Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "RDMA WRITE."; WriteImm = 3 "RDMA WRITE with immediate.";
         Read = 4 "RDMA READ: the entries name where the bytes go."; CompareSwap = 5 "Atomic compare and swap: operands in front of the entries, 8 bytes back."; FetchAdd = 6 "Atomic fetch and add: likewise.";
         SendInv = 8 "SEND with invalidate: the peer's key in `imm` stops working before the message is completed there.";
+        LocalInv = 9 "The own key in `imm` stops working. Local: nothing is sent; begins when all requests before it are complete.";
+        RegMr = 10 "The region of `rkey`, allocated and free, gets that key, start address `raddr`, rights (`imm`: bits 1 to 4 as in `MrCtx`), and, in the 16 bytes behind the head, page table and length. Local.";
         Nop = 15 "Nothing is sent; completes in order.";
     }
     #[doc = "What a CQE reports."]
-    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; Nop = 15 "NOP.";
+    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; LocalInv = 9 "Local invalidation."; RegMr = 10 "Fast registration."; Nop = 15 "NOP.";
         Recv = 16 "Received SEND."; RecvImm = 17 "Received SEND with immediate."; RecvWriteImm = 18 "Received WRITE with immediate."; }
     #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
     CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";
-        LocalProtection = 4 "Local key, bounds or permission."; WrFlush = 5 "Queue pair went into error before this request was executed."; BadResponse = 7 "The peer's answer to a READ or an atomic does not fit the request.";
+        LocalProtection = 4 "Local key, bounds or permission."; WrFlush = 5 "Queue pair went into error before this request was executed."; MwBind = 6 "A local operation was refused (IBTA: memory management operation error)."; BadResponse = 7 "The peer's answer to a READ or an atomic does not fit the request.";
         LocalAccess = 8 "The WRITE with immediate that took this receive may not go where it wanted to (unreliable connection)."; RemoteInvalidRequest = 9 "Peer answered NAK invalid request. Of a receive: the peer named a key that it may not invalidate."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
         RetryExceeded = 12 "No answer after all retries."; RnrRetryExceeded = 13 "Peer kept answering RNR NAK."; Fatal = 19 "DMA of the work request or payload failed."; }
     #[doc = "Queue pair state; numbers follow `ibv_qp_state`."]

@@ -39,7 +39,8 @@ macro_rules! context_records {
             error_pending: bool[1] "A local error waits for older work requests to complete.";
             read_gap: bool[1] "A READ is asked for again from a hole; further answers behind the hole say nothing new.";
             fenced: bool[1] "Parked until no READ or atomic is outstanding.";
-            rsvd5: u8[3] "Zero.";
+            local: u8[2] "Local operation whose turn it is: 0 none, 1 under way in the key unit, 2 executed.";
+            drain: bool[1] "Parked until all requests before are complete.";
             max_psn: u32[24] "One past the highest PSN ever sent.";
             error_status: u8[8] "CQE status of the pending local error.";
             una_index: u16[16] "Oldest work request that is not wholly acknowledged.";
@@ -181,13 +182,13 @@ macro_rules! context_records {
             remote_read: bool[1] "Peer may READ.";
             remote_atomic: bool[1] "Peer may use atomics.";
             direct: bool[1] "IOVA-contiguous: `table` is the IOVA of the start address; no page table.";
-            fast: bool[1] "Work requests may change it: a peer's SEND with invalidate clears `valid`.";
+            fast: bool[1] "Work requests may change it: invalidations clear `valid`, a registration sets it.";
             rsvd0: bool[1] "Zero.";
             variant: u8[8] "Low byte of the key.";
             rsvd1: u8[4] "Zero.";
             function: u16[12] "Owning PCI function.";
             pd: u32[24] "Protection domain.";
-            rsvd2: u8[8] "Zero.";
+            life: u8[8] "Registrations by work request so far: part of the translation cache's tag.";
             start: u64[64] "First virtual address.";
             length: u64[64] "Bytes.";
             table: u64[64] "IOVA of the page table (array of `Pte`, 64-byte aligned), or of the region when `direct`.";

@@ -4,7 +4,7 @@ use crate::cq::CompletionQueue;
 use crate::device::Device;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
-use crate::mr::{Access, MemoryRegion};
+use crate::mr::{Access, MemoryRegion, Start};
 use crate::qp::{QpConfig, QpTable, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
@@ -192,13 +192,13 @@ pub struct Pd {
 impl Pd {
     /// Registers memory that this region owns until it is dropped.
     pub fn register(&self, memory: Box<[u8]>, access: Access) -> Result<MemoryRegion> {
-        MemoryRegion::register(&self.inner, memory, access, false)
+        MemoryRegion::register(&self.inner, memory, access, Start::Ordinary)
     }
 
     /// The same, but work requests may change the region: its key stops working when a peer to which `access` gives a right invalidates it with
     /// a SEND ([`crate::Completion::invalidated`]).
     pub fn register_fast(&self, memory: Box<[u8]>, access: Access) -> Result<MemoryRegion> {
-        MemoryRegion::register(&self.inner, memory, access, true)
+        MemoryRegion::register(&self.inner, memory, access, Start::Fast)
     }
 
     /// Registers memory that stays the caller's. Work requests and peers name its first byte `start`, which lies in its page as `ptr` does in

@@ -65,28 +65,38 @@ impl Drop for Memory {
 unsafe impl Send for MemoryRegion {}
 unsafe impl Sync for MemoryRegion {}
 
+/// What may become of a region, and how it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Only destroyed.
+    Ordinary,
+    /// Work requests may change it; it begins with a key that works.
+    Fast,
+    /// The same, but it begins free.
+    Free,
+}
+
 /// Key variants differ from one registration to the next, so that a stale key misses.
 static VARIANT: AtomicU8 = AtomicU8::new(1);
 
 impl MemoryRegion {
-    /// `fast`: work requests may change it.
-    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, fast: bool) -> Result<Self> {
+    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, mode: Start) -> Result<Self> {
         let len = memory.len();
         let ptr = Box::into_raw(memory) as *mut u8;
         // SAFETY: the region owns the memory and frees it after it has been unmapped.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access, fast) }
+        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access, mode) }
     }
 
     /// # Safety
     /// As [`crate::Pd::register_raw`].
     pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, false) }
+        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, Start::Ordinary) }
     }
 
     /// # Safety
     /// `memory` stays allocated until the region is dropped.
-    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, fast: bool) -> Result<Self> {
+    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, mode: Start) -> Result<Self> {
         let (ptr, len) = (memory.ptr, memory.len);
         if len == 0 {
             return Err(Error::Invalid("a memory region has at least one byte"));
@@ -111,12 +121,12 @@ impl MemoryRegion {
             let index = ctx.mr_ids.take()?;
             let variant = VARIANT.fetch_add(1, Ordering::Relaxed);
             let line = MrCtx::default()
-                .with_valid(true)
+                .with_valid(mode != Start::Free)
                 .with_local_write(access.local_write)
                 .with_remote_write(access.remote_write)
                 .with_remote_read(access.remote_read)
                 .with_remote_atomic(access.remote_atomic)
-                .with_fast(fast)
+                .with_fast(mode != Start::Ordinary)
                 .with_variant(variant)
                 .with_pd(pd.id)
                 .with_start(start)

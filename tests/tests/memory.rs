@@ -2,7 +2,7 @@
 use ferric_abi::codes::{CqeOpcode, EventKind, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpState};
-use ferric_driver::{Access, Completion, CqeStatus, MemoryRegion, QpConfig, RecvRequest, SendRequest};
+use ferric_driver::{Access, Completion, CqeStatus, FastRegion, MemoryRegion, QpConfig, RecvRequest, SendRequest};
 use ferric_hdl::core::counters;
 use ferric_tests::pair::{Linked, Wire};
 use std::time::Duration;
@@ -128,5 +128,102 @@ fn a_key_that_may_not_be_invalidated_ends_the_queue_pairs() {
             b.send(6, WrOpcode::Write, 64, far.addr(), far.rkey(), 0);
             assert_eq!(b.outcome(0), (6, CqeStatus::Success));
         }
+    }
+}
+
+/// A region that work requests of host 1 change.
+fn free_region(b: &Bench) -> FastRegion {
+    b.0.pair.hosts[1].pd.alloc_fast(vec![0; 8 * BYTES].into_boxed_slice()).unwrap()
+}
+
+/// One queue pair's whole life of a key, again and again: registered on other pages each time, told to the peer, used, taken away by the peer's SEND
+/// or by a local invalidation, and useless from then on.
+#[test]
+fn registrations_follow_each_other_on_one_region() {
+    let mut b = bench(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let mut region = free_region(&b);
+    for n in 0..12usize {
+        let range = n * 5000 + 3..n * 5000 + 9003;
+        // Registration and the message that tells of it are posted together.
+        let key = b.0.qps[1].post_register(1, &mut region, range.clone(), Access { remote_write: true, ..Access::READ_ONLY }, true).unwrap();
+        let note = [sge(b.0.dst.addr(), 4, b.0.dst.lkey())];
+        let into = [sge(b.0.src.addr() + 12_000, 4, b.0.src.lkey())];
+        b.0.qps[0].post_recv(&RecvRequest { wr_id: 2, sges: &into }).unwrap();
+        let tell = SendRequest { wr_id: 3, opcode: WrOpcode::SendImm, payload: Payload::Sges(&note), remote_addr: 0, rkey: 0, imm: key, signaled: true, solicited: false };
+        b.0.qps[1].post_send(&tell).unwrap();
+        let c = b.wait(1);
+        assert_eq!((c.wr_id, c.status, c.opcode), (1, CqeStatus::Success, CqeOpcode::RegMr), "round {n}");
+        let c = b.wait(0);
+        assert_eq!((c.wr_id, c.imm), (2, Some(key)));
+        assert_eq!(b.outcome(1), (3, CqeStatus::Success));
+        b.send(4, WrOpcode::Write, 9000, region.memory().addr() + range.start as u64, key, 0);
+        assert_eq!(b.outcome(0), (4, CqeStatus::Success));
+        assert_eq!(region.memory().to_vec(range.start, 9000), b.0.src.to_vec(0, 9000), "round {n}: written somewhere else");
+        if n % 2 == 0 {
+            b.receive(5);
+            b.send(6, WrOpcode::SendInv, 64, 0, 0, key);
+            assert_eq!(b.wait(1).invalidated, Some(key));
+            assert_eq!(b.outcome(0), (6, CqeStatus::Success));
+        } else {
+            b.0.qps[1].post_local_invalidate(7, key, true).unwrap();
+            let c = b.wait(1);
+            assert_eq!((c.wr_id, c.status, c.opcode), (7, CqeStatus::Success, CqeOpcode::LocalInv));
+        }
+    }
+    assert_eq!((b.count("mr.registered"), b.count("mr.invalidated"), b.0.pair.iommu_faults()), (12, 12, 0));
+    // The last key is gone, too.
+    b.send(8, WrOpcode::Write, 64, region.memory().addr() + 60_000, region.key(), 0);
+    assert_eq!(b.outcome(0), (8, CqeStatus::RemoteAccess));
+}
+
+/// Invalidated, registered anew and used within one burst of work requests, without a completion asked for but the last.
+#[test]
+fn local_operations_execute_in_order_with_the_rest() {
+    let mut b = bench(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let mut region = free_region(&b);
+    for n in 0..4usize {
+        let far = b.0.src.rkey();
+        for part in 0..4usize {
+            let range = part * 20_000..part * 20_000 + 6000;
+            region.memory().write(range.start, &[(n * 16 + part + 1) as u8; 6000]);
+            let key = b.0.qps[1].post_register(0, &mut region, range.clone(), Access::READ_ONLY, false).unwrap();
+            let from = [sge(region.memory().addr() + range.start as u64, 6000, key)];
+            let write = SendRequest {
+                wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.0.src.addr(), rkey: far, imm: 0, signaled: false, solicited: false,
+            };
+            b.0.qps[1].post_send(&write).unwrap();
+            b.0.qps[1].post_local_invalidate(2, key, part == 3).unwrap();
+        }
+        let c = b.wait(1);
+        assert_eq!((c.wr_id, c.status, c.opcode), (2, CqeStatus::Success, CqeOpcode::LocalInv), "round {n}");
+        assert_eq!(b.0.src.to_vec(0, 6000), vec![(n * 16 + 4) as u8; 6000]);
+    }
+    // A request that uses the key behind its invalidation fails, and so does one that registers what is not free.
+    let from = [sge(region.memory().addr(), 64, region.key())];
+    let send = SendRequest { wr_id: 9, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
+    b.0.qps[1].post_send(&send).unwrap();
+    assert_eq!(b.outcome(1), (9, CqeStatus::LocalProtection));
+}
+
+#[test]
+fn refused_local_operations_end_the_queue_pair() {
+    for case in 0..3 {
+        let mut b = bench(&Wire::default());
+        let mut region = free_region(&b);
+        let ordinary = b.0.pair.hosts[1].region(4096, Access::ALL).unwrap();
+        match case {
+            // A key that does not work; an ordinary region's; a registration of a region that is registered.
+            0 => b.0.qps[1].post_local_invalidate(1, region.key(), true).unwrap(),
+            1 => b.0.qps[1].post_local_invalidate(1, ordinary.rkey(), true).unwrap(),
+            _ => {
+                b.0.qps[1].post_register(0, &mut region, 0..4096, Access::ALL, false).unwrap();
+                b.0.qps[1].post_register(1, &mut region, 0..4096, Access::ALL, true).unwrap();
+            }
+        }
+        b.0.qps[1].post_local_invalidate(2, region.key(), true).unwrap();
+        assert_eq!(b.outcome(1), (1, CqeStatus::MwBind), "case {case}");
+        assert_eq!(b.outcome(1), (2, CqeStatus::WrFlush));
+        assert_eq!(b.0.qps[1].query().unwrap().state, QpState::Error);
+        assert_eq!(b.count("mr.changes_refused"), 1);
     }
 }

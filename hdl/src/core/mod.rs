@@ -96,6 +96,8 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     error_from_complete: MsgFifo<QpError, LQ>,
     error_from_reply: MsgFifo<QpError, LQ>,
     req_errors: MsgArb<QpError, 2>,
+    /// Local failures and local operations of the requester.
+    req_reports: MsgArb<TxDone, 2>,
     resp_errors: MsgArb<QpError, 3>,
     /// Registered here: one fan-out tree for the whole core, and inputs that a simulator need not follow through every block.
     reset_q: DFF<Bit>,
@@ -115,7 +117,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
         clock!(self, clock, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
-        clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, resp_errors);
+        clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, req_reports, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
         self.admin.reset.next = self.reset_q.q.val();
@@ -154,6 +156,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.error_from_complete.reset.next = self.reset_q.q.val();
         self.error_from_reply.reset.next = self.reset_q.q.val();
         self.req_errors.reset.next = self.reset_q.q.val();
+        self.req_reports.reset.next = self.reset_q.q.val();
         self.resp_errors.reset.next = self.reset_q.q.val();
 
         // Registers
@@ -303,7 +306,10 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<WqeData>::join(&mut self.sq.m_read, &mut self.gather.s_wqe);
         MsgSrc::<TxOp>::join(&mut self.req_tx.m_op, &mut self.gather.s_op);
         MsgSrc::<TxOp>::join(&mut self.reply.m_op, &mut self.gather.s_reply);
-        MsgSrc::<TxDone>::join(&mut self.req_tx.m_done, &mut self.req_rx.s_tx_done[0]);
+        MsgSrc::<MrWork>::join(&mut self.req_tx.m_work, &mut self.keys.s_work);
+        MsgSrc::<TxDone>::join(&mut self.req_tx.m_done, &mut self.req_reports.s[0]);
+        MsgSrc::<TxDone>::join(&mut self.keys.m_worked, &mut self.req_reports.s[1]);
+        MsgSrc::<TxDone>::join(&mut self.req_reports.m, &mut self.req_rx.s_tx_done[0]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_done, &mut self.req_rx.s_tx_done[1]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_reply_done, &mut self.reply.s_tx_done);
         MsgSrc::<CqeReq>::join(&mut self.req_tx.m_cqe, &mut self.cq.s_req[0]);
@@ -425,26 +431,26 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 23);
         // eq: 7 at 30
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 30);
-        // mr: 5 at 37
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.keys.stat.val()) << 37);
-        // req_tx: 3 at 42
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 42);
-        // req_rx: 13 at 45
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 45);
-        // resp: 16 at 58
-        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 58);
-        // place: 3 at 74
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 74);
-        // complete: 6 at 77
-        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 77);
-        // ackgen: 4 at 83
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 83);
-        // egress: 2 at 87
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 87);
-        // rx: 8 at 89
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 89);
-        // reply: 5 at 97
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 97);
+        // mr: 6 at 37
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.keys.stat.val()) << 37);
+        // req_tx: 3 at 43
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 43);
+        // req_rx: 13 at 46
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 46);
+        // resp: 16 at 59
+        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 59);
+        // place: 3 at 75
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 75);
+        // complete: 6 at 78
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 78);
+        // ackgen: 4 at 84
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 84);
+        // egress: 2 at 88
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 88);
+        // rx: 8 at 90
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 90);
+        // reply: 5 at 98
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 98);
         self.stats.inc.next = self.counted.val();
     }
 }

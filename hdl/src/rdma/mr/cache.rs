@@ -15,6 +15,8 @@ pub struct PteQuery {
     pub direct: Bit,
     pub function: Bits<12>,
     pub index: Bits<16>,
+    /// Of the region: what it translated before its last registration is not what it translates.
+    pub life: Bits<8>,
     pub va_low: Bits<12>,
     pub page: Bits<52>,
     pub addr: Bits<64>,
@@ -25,6 +27,7 @@ pub struct PteQuery {
 pub struct Tag {
     pub valid: Bit,
     pub index: Bits<16>,
+    pub life: Bits<8>,
     pub line: Bits<49>,
 }
 
@@ -104,7 +107,8 @@ impl Logic for PteCache {
         self.e_line.next = self.e_page.val().get_bits::<49>(3);
         self.hit.next = self.tags.read_data.val().valid
             & (self.tags.read_data.val().line == self.e_line.val())
-            & (self.tags.read_data.val().index == self.query.val().index);
+            & (self.tags.read_data.val().index == self.query.val().index)
+            & (self.tags.read_data.val().life == self.query.val().life);
         self.needs.next = (self.query.val().status == bits::<3>(0)) & !self.query.val().direct;
         self.done.next = self.query_valid.val()
             & (self.state.q.val() == State::Run)
@@ -161,6 +165,7 @@ impl Logic for PteCache {
         self.tags.write_addr.next = self.e_slot.q.val();
         self.tags.write_data.next.valid = true;
         self.tags.write_data.next.index = self.query.val().index;
+        self.tags.write_data.next.life = self.query.val().life;
         self.tags.write_data.next.line = self.e_line.val();
         self.lines.write_en.next = false;
         self.lines.write_addr.next = self.e_slot.q.val();

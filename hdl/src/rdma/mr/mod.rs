@@ -8,7 +8,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, RdCmd, RdRow};
+use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use crate::prim::ram::RamHold;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::MrCtx;
@@ -19,7 +19,7 @@ use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Counters of the block, in `stat` bit order.
-pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused"];
+pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered"];
 
 /// Verdicts of the first two stages, carried with the request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -33,6 +33,7 @@ struct Checked {
     function: Bits<12>,
     index: Bits<24>,
     va_low: Bits<12>,
+    life: Bits<8>,
     chk_len: Bits<32>,
     off: Bits<64>,
     page: Bits<52>,
@@ -53,6 +54,7 @@ struct Bounded {
     function: Bits<12>,
     index: Bits<24>,
     va_low: Bits<12>,
+    life: Bits<8>,
     page: Bits<52>,
     table: Bits<64>,
     add: Bits<64>,
@@ -73,11 +75,14 @@ pub struct MemoryKeys<const LM: usize> {
     /// Regions that a peer invalidates: once `m_changed` says so, no request taken later finds the key.
     pub s_change: MsgSink<MrChange>,
     pub m_changed: MsgSrc<MrChanged>,
+    /// Local operations of the requester.
+    pub s_work: MsgSink<MrWork>,
+    pub m_worked: MsgSrc<TxDone>,
     /// Pulse: forget all translations.
     pub invalidate: Signal<In, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    pub stat: Signal<Out, Bits<5>>,
+    pub stat: Signal<Out, Bits<6>>,
     input: [MsgSkid<MrReq>; 2],
     output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
@@ -100,6 +105,8 @@ pub struct MemoryKeys<const LM: usize> {
     asked: Signal<Local, Bit>,
     changed: Signal<Local, Bit>,
     declined: Signal<Local, Bit>,
+    freed: Signal<Local, Bit>,
+    renewed: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bits<2>>,
     pick: Signal<Local, Bit>,
@@ -141,11 +148,13 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.line.reset.next = self.reset.val();
         self.change.reset.next = self.reset.val();
         self.cache.reset.next = self.reset.val();
-        self.cache.invalidate.next = self.invalidate.val();
+        self.cache.invalidate.next = self.invalidate.val() | self.change.wrap.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
         MsgSink::<MrChange>::link(&mut self.s_change, &mut self.change.s_change);
         MsgSrc::<MrChanged>::link(&mut self.m_changed, &mut self.change.m_changed);
+        MsgSink::<MrWork>::link(&mut self.s_work, &mut self.change.s_work);
+        MsgSrc::<TxDone>::link(&mut self.m_worked, &mut self.change.m_worked);
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.cache.m_rd);
         MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.cache.s_rd);
 
@@ -240,6 +249,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.query.next.direct = self.d.q.val().direct;
         self.cache.query.next.function = self.d.q.val().function;
         self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
+        self.cache.query.next.life = self.d.q.val().life;
         self.cache.query.next.va_low = self.d.q.val().va_low;
         self.cache.query.next.page = self.d.q.val().page;
         self.cache.query.next.addr = self.sum.y.val();
@@ -265,6 +275,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.direct = self.regions.read_data.val().direct;
             self.c.d.next.function = self.b.q.val().function;
             self.c.d.next.index = self.b_index.val();
+            self.c.d.next.life = self.regions.read_data.val().life;
             self.c.d.next.va_low = self.va.val().get_bits::<12>(0);
             self.c.d.next.chk_len = self.b.q.val().chk_len;
             self.c.d.next.off = self.diff.y.val();
@@ -289,6 +300,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.d.d.next.direct = self.c.q.val().direct;
             self.d.d.next.function = self.c.q.val().function;
             self.d.d.next.index = self.c.q.val().index;
+            self.d.d.next.life = self.c.q.val().life;
             self.d.d.next.va_low = self.c.q.val().va_low;
             self.d.d.next.page = self.c.q.val().page;
             self.d.d.next.table = self.c.q.val().table;
@@ -309,11 +321,14 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         }
         self.changed.next = self.change.done.val() & self.change.we.val();
         self.declined.next = self.change.done.val() & !self.change.we.val();
-        self.stat.next = bit_cast::<5, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
-            | (bit_cast::<5, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
-            | (bit_cast::<5, 1>(self.cache.miss.val().into()) << 2)
-            | (bit_cast::<5, 1>(self.changed.val().into()) << 3)
-            | (bit_cast::<5, 1>(self.declined.val().into()) << 4);
+        self.freed.next = self.changed.val() & !self.change.new_row.val().valid;
+        self.renewed.next = self.changed.val() & self.change.new_row.val().valid;
+        self.stat.next = bit_cast::<6, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
+            | (bit_cast::<6, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+            | (bit_cast::<6, 1>(self.cache.miss.val().into()) << 2)
+            | (bit_cast::<6, 1>(self.freed.val().into()) << 3)
+            | (bit_cast::<6, 1>(self.declined.val().into()) << 4)
+            | (bit_cast::<6, 1>(self.renewed.val().into()) << 5);
         if self.reset.val() {
             self.b_valid.d.next = false;
             self.c_valid.d.next = false;

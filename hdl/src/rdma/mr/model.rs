@@ -48,12 +48,12 @@ pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Op
     Ok(pte.page() << 12 | a.va & 0xfff)
 }
 
-/// A peer of protection domain `pd` and `function` invalidates `key`. The line of a region that may not be invalidated stays, and the
-/// status says why.
-pub fn invalidate(regions: &mut [MrCtx], key: u32, pd: u32, function: u16) -> u8 {
+/// Invalidates `key` for a queue pair of protection domain `pd` and `function`: by the peer, or by a work request. The line of a region that
+/// may not be invalidated stays, and the status says why.
+pub fn invalidate(regions: &mut [MrCtx], key: u32, pd: u32, function: u16, remote: bool) -> u8 {
     let Some(mr) = regions.get_mut((key >> 8) as usize) else { return 1 };
     let peers = mr.remote_write() || mr.remote_read() || mr.remote_atomic();
-    if !mr.valid() || !peers || mr.variant() != key as u8 {
+    if !mr.valid() || remote && !peers || mr.variant() != key as u8 {
         return 1;
     }
     if mr.pd() != pd || mr.function() != function {
@@ -63,5 +63,31 @@ pub fn invalidate(regions: &mut [MrCtx], key: u32, pd: u32, function: u16) -> u8
         return 4;
     }
     mr.set_valid(false);
+    0
+}
+
+/// Gives a free region the key, rights, bounds and page table of `new`; `life` counts.
+pub fn register(regions: &mut [MrCtx], key: u32, pd: u32, function: u16, new: &MrCtx) -> u8 {
+    let Some(mr) = regions.get_mut((key >> 8) as usize) else { return 1 };
+    if mr.valid() {
+        return 1;
+    }
+    if mr.pd() != pd || mr.function() != function {
+        return 2;
+    }
+    if !mr.fast() {
+        return 4;
+    }
+    *mr = mr
+        .with_valid(true)
+        .with_variant(key as u8)
+        .with_local_write(new.local_write())
+        .with_remote_write(new.remote_write())
+        .with_remote_read(new.remote_read())
+        .with_remote_atomic(new.remote_atomic())
+        .with_life(mr.life().wrapping_add(1))
+        .with_start(new.start())
+        .with_length(new.length())
+        .with_table(new.table() & !63);
     0
 }

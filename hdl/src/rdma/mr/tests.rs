@@ -1,10 +1,10 @@
-use super::model::{invalidate, translate, Access};
+use super::model::{invalidate, register, translate, Access};
 use super::MemoryKeys;
 use crate::tb::{Fields, Tb};
-use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, RdCmd, RdRow};
+use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 const REGIONS: usize = 16;
 /// Page-table lines that accesses to large regions go to: neighbours, and lines that share a place of the cache with another
@@ -236,7 +236,7 @@ fn what_is_invalidated_is_refused_from_then_on() {
         let wild = tb.rng().below(12);
         let key = at << 8 | (mr.variant() ^ u8::from(wild == 1)) as u32;
         let (pd, function) = (7 ^ u32::from(wild == 2), mr.function() ^ u16::from(wild == 3));
-        let want = invalidate(&mut regions, key, pd, function);
+        let want = invalidate(&mut regions, key, pd, function, true);
         seen[want as usize] += 1;
         s_change.push(change.pack(&[("key", key.into()), ("pd", pd.into()), ("function", function.into())]));
         // The last region has no part in it; its line is read and written meanwhile.
@@ -291,4 +291,75 @@ fn a_cached_translation_does_not_outlive_its_key() {
     tb.run_until(50, |_| m.len() == 3);
     let statuses: Vec<u128> = (0..3).map(|_| resp.get(&m.pop().expect("counted"), "status")).collect();
     assert_eq!((statuses, rd.len()), (vec![0, 0, 1], 1));
+}
+
+/// Local invalidations and registrations in any order, with the regions' translations in the cache: what is registered is translated by its
+/// new page table, also when the count of registrations wraps; what is refused stays as it was.
+#[test]
+fn registrations_bring_their_own_pages() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, cmd, row, ctl) =
+        (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let (work, worked) = (Fields::of::<MrWork>(), Fields::of::<TxDone>());
+    let (port, answers) = (tb.source("s_req$1", 20), tb.sink("m_resp$1", 20));
+    let (rd, rows) = (tb.sink("m_rd", 20), tb.source("s_rd", 20));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
+    let (s_work, m_worked) = (tb.source("s_work", 20), tb.sink("m_worked", 20));
+    let mut regions = vec![MrCtx::default(); REGIONS];
+    for (i, mr) in regions.iter_mut().enumerate().take(6).skip(1) {
+        *mr = MrCtx::default().with_fast(i != 5).with_valid(i == 5).with_pd(7).with_start(1).with_length(1).with_life(if i < 3 { 250 } else { 0 });
+        line_writes(&ctl, i as u128, mr).into_iter().for_each(|w| ctl_req.push(w));
+    }
+    tb.run_until(5000, |_| ctl_resp.len() == 60);
+    // A page table's entries name pages by the table's own address.
+    let entry = |table: u64, n: u64| table << 8 | n << 12 | 1;
+    let mut seen = BTreeMap::<(bool, u8), u32>::new();
+    for round in 0..900u64 {
+        let i = tb.rng().range(1, 6) as u32;
+        let (wild, registers) = (tb.rng().below(20), tb.rng().percent(60));
+        let (pd, key) = (7 ^ u32::from(wild == 0), i << 8 | tb.rng().below(3) as u32);
+        let key = if wild == 1 { 1 << 30 | key } else { key };
+        let new = MrCtx::default()
+            .with_remote_write(tb.rng().percent(80))
+            .with_local_write(round % 2 == 0)
+            .with_start(0x40_0000 + round % 5)
+            .with_length(0x3000 + round)
+            .with_table(0x10_0000 + (tb.rng().below(64) << 6) + round % 64);
+        let access = u128::from(new.local_write()) | u128::from(new.remote_write()) << 1;
+        let want = if registers { register(&mut regions, key, pd, 0, &new) } else { invalidate(&mut regions, key, pd, 0, false) };
+        *seen.entry((registers, want)).or_default() += 1;
+        s_work.push(work.pack(&[
+            ("register", registers.into()), ("key", key.into()), ("pd", pd.into()), ("qpn", round.into()), ("index", (round + 5).into()), ("access", access),
+            ("start", new.start().into()), ("length", new.length().into()), ("table", new.table().into()),
+        ]));
+        tb.run_until(500, |_| !m_worked.is_empty());
+        let got = m_worked.pop().expect("just seen");
+        let status = if want == 0 { 0xfe } else { 6 };
+        assert_eq!((worked.get(&got, "status"), worked.get(&got, "qpn"), worked.get(&got, "wqe_index")), (status, round.into(), (round + 5).into()), "round {round}, seed {}", tb.seed());
+        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, va: 0x40_0000 + tb.rng().below(0x3400), chk_len: 8, access: 4 };
+        let want = translate(&regions, &access, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
+        port.push(req.pack(&[("key", access.key.into()), ("pd", 7), ("va", access.va.into()), ("chk_len", 8), ("access", 4)]));
+        for _ in 0..3000 {
+            tb.cycle();
+            if let Some(c) = rd.pop() {
+                let at = cmd.get(&c, "iova") as u64;
+                let words: Vec<u32> = (0..8).flat_map(|n| [entry(at, n) as u32, (entry(at, n) >> 32) as u32]).collect();
+                let mut answer = row.pack(&[("last", 1)]);
+                row.set_words(&mut answer, "data", &words);
+                rows.push(answer);
+            }
+            if !answers.is_empty() {
+                break;
+            }
+        }
+        let got = answers.pop().expect("an answer");
+        let got = match resp.get(&got, "status") {
+            0 => Ok(resp.get(&got, "iova") as u64),
+            s => Err(s as u8),
+        };
+        assert_eq!(got, want, "round {round}, seed {}", tb.seed());
+    }
+    for case in [(true, 0), (true, 1), (true, 2), (false, 0), (false, 1), (false, 2), (false, 4)] {
+        assert!(seen.get(&case).is_some_and(|n| *n > 2), "{case:?} never seen: {seen:?}");
+    }
 }

@@ -53,6 +53,8 @@ pub mod kind {
     pub const ATOMIC: u8 = 11;
     /// Answer `psn` is in host memory, or could not be placed (`status`).
     pub const PLACED: u8 = 12;
+    /// The local operation whose turn it is has been executed.
+    pub const WORKED: u8 = 13;
 }
 
 /// Serves its six inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
@@ -239,6 +241,9 @@ impl Logic for Intake {
                 }
                 if self.done.val().status == 0xff {
                     self.next.d.next.kind = bits::<4>(5);
+                }
+                if self.done.val().status == 0xfe {
+                    self.next.d.next.kind = bits::<4>(13);
                 }
                 self.next_valid.d.next = self.done_valid.val();
             }

@@ -66,7 +66,7 @@ pub struct RequesterRx {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_rx: MsgSink<RxDesc>,
-    /// 0: req_tx, 1: egress.
+    /// 0: req_tx and the key unit, 1: egress.
     pub s_tx_done: [MsgSink<TxDone>; 2],
     pub s_timer: MsgSink<TimerEvent>,
     /// From resp.
@@ -235,7 +235,11 @@ impl Logic for RequesterRx {
         self.retire.next = false;
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
-        self.resumes.next = self.line.q.val().parked & self.window.room.val() & self.window.may_ask.val();
+        self.resumes.next = self.line.q.val().parked
+            & self.window.room.val()
+            & self.window.may_ask.val()
+            & self.window.drained.val()
+            & !(self.line.q.val().local == 1);
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.q.val() == State::Settle)
             & (self.line.q.val().rnr_wait
@@ -334,6 +338,14 @@ impl Logic for RequesterRx {
                                 self.dirty.d.next = true;
                                 self.line.d.next.rnr_wait = false;
                                 self.state.d.next = State::Distance;
+                            }
+                        }
+                        13 => {
+                            // The queue goes on with the operation, which then counts as a NOP.
+                            if self.line.q.val().local == 1 {
+                                self.dirty.d.next = true;
+                                self.line.d.next.local = bits::<2>(2);
+                                self.state.d.next = State::Settle;
                             }
                         }
                         12 => {

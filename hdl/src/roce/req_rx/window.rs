@@ -36,6 +36,8 @@ pub struct Window {
     pub room: Signal<Out, Bit>,
     /// A READ or atomic may go, and whoever is fenced.
     pub may_ask: Signal<Out, Bit>,
+    /// All requests are complete, if the queue pair waits for that.
+    pub drained: Signal<Out, Bit>,
     /// Part of the oldest request is acknowledged: so many bytes.
     pub within: Signal<Out, Bit>,
     pub bytes: Signal<Out, Bits<32>>,
@@ -105,6 +107,7 @@ impl Logic for Window {
         self.r_behind.d.next = self.flight.val().get_bit(23);
         self.r_near.d.next = !self.flight.val().get_bits::<16>(8).any();
         self.room.next = self.r_near.q.val() & !self.tracked.val().get_bits::<10>(6).any();
+        self.drained.next = !self.line.val().drain | !self.tracked.val().any();
         self.r_may_ask.d.next = (self.line.val().rd_out < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();

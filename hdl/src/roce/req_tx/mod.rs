@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
-use crate::msg::{CqeReq, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
+use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
 use crate::prim::sum::Diff;
 use crate::records::{ReqCtx, WqeHead};
@@ -65,6 +65,8 @@ pub struct RequesterTx {
     pub m_timer: MsgSrc<TimerCmd>,
     pub m_free: MsgSrc<WqeFree>,
     pub m_track: MsgSrc<TrackWrite>,
+    /// Local operations, to the key unit.
+    pub m_work: MsgSrc<MrWork>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     waiting: MsgFifo<SqWqe, 7>,
@@ -110,6 +112,8 @@ pub struct RequesterTx {
     free_valid: DFF<Bit>,
     track: DFF<TrackWrite>,
     track_valid: DFF<Bit>,
+    work: DFF<MrWork>,
+    work_valid: DFF<Bit>,
     stats: DFF<Bits<3>>,
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
@@ -131,6 +135,8 @@ pub struct RequesterTx {
     status: Signal<Local, Bits<8>>,
     /// First PSN behind a READ or atomic.
     opcode: Signal<Local, Bits<8>>,
+    sge: Signal<Local, Bits<128>>,
+    access: Signal<Local, Bits<32>>,
 }
 
 impl Logic for RequesterTx {
@@ -139,7 +145,7 @@ impl Logic for RequesterTx {
         dff_setup!(
             self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first,
             out, left, offered, again, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
-            free, free_valid, track, track_valid, stats
+            free, free_valid, track, track_valid, work, work_valid, stats
         );
         clock!(self, clock, waiting, ops, plan);
         self.waiting.reset.next = self.reset.val();
@@ -161,6 +167,9 @@ impl Logic for RequesterTx {
         self.m_free.valid.next = self.free_valid.q.val();
         self.m_track.data.next = self.track.q.val();
         self.m_track.valid.next = self.track_valid.q.val();
+        self.m_work.data.next = self.work.q.val();
+        self.m_work.valid.next = self.work_valid.q.val();
+        self.work_valid.d.next = self.work_valid.q.val() & !self.m_work.ready.val();
         self.stat.next = self.stats.q.val();
         self.stats.d.next = bits::<3>(0);
         self.cmd_valid.d.next = self.cmd_valid.q.val() & !self.m_cmd.ready.val();
@@ -181,7 +190,8 @@ impl Logic for RequesterTx {
             & self.room.val()
             & !self.done_valid.q.val()
             & !self.cqe_valid.q.val()
-            & !self.free_valid.q.val();
+            & !self.free_valid.q.val()
+            & !self.work_valid.q.val();
         if self.ahead_valid.q.val() {
             self.ahead_valid.d.next = !(self.acquire.val() & self.ctx.acq_ready.val());
         } else {
@@ -298,7 +308,18 @@ impl Logic for RequesterTx {
                     self.state.d.next = State::Discard;
                 } else if self.plan.full.val() & self.unsent.q.val() {
                     self.state.d.next = State::Park;
+                } else if self.plan.local.val() & self.unsent.q.val() & !(self.line.q.val().local == 2) {
+                    // Executed by the key unit while the queue is parked; when it is offered again it counts as a NOP. Executed once, whatever is
+                    // sent again meanwhile.
+                    self.state.d.next = State::Park;
+                    if !self.line.q.val().local.any() & !self.plan.waits.val() {
+                        self.work_valid.d.next = true;
+                        self.new.next.local = bits::<2>(1);
+                    }
                 } else if self.plan.nop.val() {
+                    if self.unsent.q.val() {
+                        self.new.next.local = bits::<2>(0);
+                    }
                     self.status.next = bits::<8>(0xff);
                     self.done_valid.d.next = true;
                     self.dirty.d.next = true;
@@ -324,6 +345,7 @@ impl Logic for RequesterTx {
                 self.new.next.epoch = self.after.val();
                 self.new.next.parked = true;
                 self.new.next.fenced = self.plan.fence.val() & self.unsent.q.val();
+                self.new.next.drain = self.plan.drains.val() & self.unsent.q.val() & !self.line.q.val().local.any();
                 self.state.d.next = State::Discard;
                 if self.sent.q.val() {
                     // The packet that filled the window has taken the buffer along.
@@ -462,6 +484,23 @@ impl Logic for RequesterTx {
         if !self.free_valid.q.val() {
             self.free.d.next.handle = self.wqe.q.val().handle;
         }
+        if !self.work_valid.q.val() {
+            self.sge.next = self.wqe.q.val().sge;
+            self.access.next = self.head.y.val().imm;
+            self.work.d.next.register = !self.plan.drains.val();
+            self.work.d.next.key = self.head.y.val().rkey;
+            if self.plan.drains.val() {
+                self.work.d.next.key = self.head.y.val().imm;
+            }
+            self.work.d.next.pd = self.line.q.val().pd;
+            self.work.d.next.function = self.line.q.val().function;
+            self.work.d.next.qpn = self.wqe.q.val().qpn;
+            self.work.d.next.index = self.wqe.q.val().index;
+            self.work.d.next.access = self.access.val().get_bits::<4>(1);
+            self.work.d.next.start = self.head.y.val().raddr;
+            self.work.d.next.table = self.sge.val().get_bits::<64>(0);
+            self.work.d.next.length = self.sge.val().get_bits::<64>(64);
+        }
         if !self.track_valid.q.val() {
             self.track.d.next.qpn = self.wqe.q.val().qpn;
             self.track.d.next.index = self.wqe.q.val().index;
@@ -481,6 +520,7 @@ impl Logic for RequesterTx {
             self.timer_valid.d.next = false;
             self.free_valid.d.next = false;
             self.track_valid.d.next = false;
+            self.work_valid.d.next = false;
         }
     }
 }

@@ -23,7 +23,13 @@ pub struct Plan {
     pub past_error: Signal<Out, Bit>,
     /// The tracker has no place for a new request.
     pub full: Signal<Out, Bit>,
+    /// Enters the tracker and sends nothing: a NOP, or a local operation, which is executed before.
     pub nop: Signal<Out, Bit>,
+    pub local: Signal<Out, Bit>,
+    /// A local operation that must wait: every request before is to be complete (invalidation), or the fence holds.
+    pub waits: Signal<Out, Bit>,
+    /// It is a local invalidation.
+    pub drains: Signal<Out, Bit>,
     /// `CqeStatus` if the request cannot be sent, else 0.
     pub status: Signal<Out, Bits<8>>,
     /// UD or RAW: one packet whatever the length.
@@ -53,6 +59,9 @@ pub struct Plan {
     r_past_error: DFF<Bit>,
     r_full: DFF<Bit>,
     r_nop: DFF<Bit>,
+    r_local: DFF<Bit>,
+    r_drains: DFF<Bit>,
+    r_drained: DFF<Bit>,
     r_bad: DFF<Bit>,
     r_err: DFF<Bit>,
     r_long: DFF<Bit>,
@@ -73,6 +82,7 @@ pub struct Plan {
     r_ticks: DFF<Bits<32>>,
     send: Signal<Local, Bit>,
     invalidates: Signal<Local, Bit>,
+    inward: Signal<Local, Bit>,
     write: Signal<Local, Bit>,
     read: Signal<Local, Bit>,
     exchange: Signal<Local, Bit>,
@@ -97,7 +107,7 @@ impl Logic for Plan {
     fn update(&mut self) {
         dff_setup!(
             self, clock, r_stale, r_live, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
-            r_datagram, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_mtu, r_ticks
+            r_datagram, r_local, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_mtu, r_ticks
         );
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
@@ -109,6 +119,7 @@ impl Logic for Plan {
         self.read.next = self.opcode.val() == 4;
         self.exchange.next = (self.opcode.val() == 5) | (self.opcode.val() == 6);
         self.asking.next = self.read.val() | self.exchange.val();
+        self.inward.next = (self.opcode.val() == 9) | (self.opcode.val() == 10);
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
         self.less.a.next = self.length.val();
@@ -129,10 +140,15 @@ impl Logic for Plan {
             self.r_in_order.d.next = self.wqe.val().index == self.line.val().next_index;
             self.r_past_error.d.next = self.line.val().error_pending & !self.beyond.val().get_bit(15);
             self.r_full.d.next = self.tracked.val() > 127;
-            self.r_nop.d.next = self.idle.val();
+            self.r_nop.d.next = self.idle.val() | self.inward.val();
+            self.r_local.d.next = self.inward.val();
+            self.r_drains.d.next = self.opcode.val() == 9;
+            self.r_drained.d.next = !self.tracked.val().any();
             self.r_err.d.next = self.wqe.val().err;
             // READ and atomics: reliable connections only, an atomic's answer has 8 bytes, nothing of it is inline.
-            self.r_bad.d.next = !(self.send.val() | self.write.val() | self.idle.val() | self.asking.val())
+            self.r_bad.d.next = !(self.send.val() | self.write.val() | self.idle.val() | self.asking.val() | self.inward.val())
+                // Connections have local operations, datagrams and raw queues have none.
+                | (self.inward.val() & self.transport.val().get_bit(1))
                 | (self.asking.val()
                     & (self.transport.val().any()
                         | !self.line.val().max_rd_atomic.any()
@@ -190,6 +206,9 @@ impl Logic for Plan {
         self.past_error.next = self.r_past_error.q.val();
         self.full.next = self.r_full.q.val();
         self.nop.next = self.r_nop.q.val();
+        self.local.next = self.r_local.q.val();
+        self.drains.next = self.r_drains.q.val();
+        self.waits.next = self.r_fence.q.val() | (self.r_drains.q.val() & !self.r_drained.q.val());
         self.single.next = self.r_single.q.val();
         self.reliable.next = self.r_reliable.q.val();
         self.mtu.next = self.r_mtu.q.val();

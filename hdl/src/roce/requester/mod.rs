@@ -8,6 +8,7 @@ use crate::roce::req_rx::RequesterRx;
 use crate::roce::req_tx::RequesterTx;
 use crate::roce::timer::Timers;
 use crate::roce::tracker::Tracker;
+use crate::stream::MsgArb;
 use rust_hdl::prelude::*;
 
 pub mod model;
@@ -24,6 +25,9 @@ pub struct Requester<const LQ: usize, const LA: usize> {
     pub s_wqe: MsgSink<SqWqe>,
     pub m_op: MsgSrc<TxOp>,
     pub m_free: MsgSrc<WqeFree>,
+    /// Local operations, and what became of them.
+    pub m_work: MsgSrc<MrWork>,
+    pub s_worked: MsgSink<TxDone>,
     pub tx_ctx: CtxClient<ReqCtx>,
     pub tx_cmd: MsgSrc<SqCmd>,
     pub tx_cqe: MsgSrc<CqeReq>,
@@ -51,12 +55,14 @@ pub struct Requester<const LQ: usize, const LA: usize> {
     rx: RequesterRx,
     tracker: Tracker<LQ, LA>,
     timers: Timers<LQ>,
+    reports: MsgArb<TxDone, 2>,
 }
 
 impl<const LQ: usize, const LA: usize> Logic for Requester<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, tx, rx, tracker, timers);
+        clock!(self, clock, tx, rx, tracker, timers, reports);
+        self.reports.reset.next = self.reset.val();
         self.tx.reset.next = self.reset.val();
         self.rx.reset.next = self.reset.val();
         self.tracker.reset.next = self.reset.val();
@@ -87,7 +93,10 @@ impl<const LQ: usize, const LA: usize> Logic for Requester<LQ, LA> {
         self.rx.barrier.next = self.barrier.val();
         self.barrier_done.next = self.rx.barrier_done.val();
         self.rx_stat.next = self.rx.stat.val();
-        MsgSrc::<TxDone>::join(&mut self.tx.m_done, &mut self.rx.s_tx_done[0]);
+        MsgSrc::<MrWork>::link(&mut self.m_work, &mut self.tx.m_work);
+        MsgSrc::<TxDone>::join(&mut self.tx.m_done, &mut self.reports.s[0]);
+        MsgSink::<TxDone>::link(&mut self.s_worked, &mut self.reports.s[1]);
+        MsgSrc::<TxDone>::join(&mut self.reports.m, &mut self.rx.s_tx_done[0]);
         MsgSrc::<TrackWrite>::join(&mut self.tx.m_track, &mut self.tracker.s_write);
         MsgSrc::<TrackRead>::join(&mut self.rx.m_track, &mut self.tracker.s_read);
         MsgSrc::<TrackEntry>::join(&mut self.tracker.m_entry, &mut self.rx.s_track);

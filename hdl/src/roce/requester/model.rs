@@ -29,6 +29,11 @@ impl WorkRequest {
         matches!(self.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd)
     }
 
+    /// Executed by the card itself; nothing goes out.
+    pub fn is_local(&self) -> bool {
+        matches!(self.opcode, WrOpcode::LocalInv | WrOpcode::RegMr)
+    }
+
     fn has_imm(&self) -> bool {
         matches!(self.opcode, WrOpcode::SendImm | WrOpcode::WriteImm)
     }
@@ -59,10 +64,10 @@ pub fn packet_count(qp: QpType, length: u32, mtu: u32) -> u32 {
     }
 }
 
-/// The packets of one work request, first PSN given (IBTA 9.2.1, table 38; 9.7.2 on message segmentation). A NOP has none. A READ takes the PSNs of
+/// The packets of one work request, first PSN given (IBTA 9.2.1, table 38; 9.7.2 on message segmentation). NOPs and local operations have none. A READ takes the PSNs of
 /// its answer, and there is one request for each of them: that for the rest from there on, of which a requester sends those it needs.
 pub fn packets(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32) -> Vec<Packet> {
-    if request.opcode == WrOpcode::Nop {
+    if request.opcode == WrOpcode::Nop || request.is_local() {
         return Vec::new();
     }
     let count = packet_count(qp, request.length, mtu);
@@ -118,7 +123,7 @@ pub fn refusal(qp: QpType, opcode: u8, length: u32, mtu: u32) -> Option<u8> {
     let (malformed, too_long) = (Some(2), Some(1));
     let Some(code) = WrOpcode::from_u8(opcode) else { return malformed };
     let fits_transport = match (qp, code) {
-        (_, WrOpcode::Nop) => return None,
+        (_, WrOpcode::Nop) | (QpType::Rc | QpType::Uc, WrOpcode::LocalInv | WrOpcode::RegMr) => return None,
         (QpType::Rc, WrOpcode::CompareSwap | WrOpcode::FetchAdd) => length == 8,
         (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd | WrOpcode::SendInv) => false,
         (QpType::Rc | QpType::Uc, _) | (_, WrOpcode::Send) => true,

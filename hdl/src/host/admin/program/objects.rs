@@ -79,8 +79,14 @@ impl Program {
             self.write(MR, word, p(word as u8));
         }
         // Permissions, direct, fast and variant are the driver's; the rest is the card's.
-        self.asm.op(Op::And, T, p(0), 0xff7e);
-        self.asm.op(Op::Or, T, T, 1);
+        self.asm.op(Op::And, T, p(0), 0xff7f);
+        let (fast, valid) = (field(layout, "fast"), field(layout, "valid"));
+        let free = self.asm.label();
+        // A fast one may begin free.
+        self.get(U, p(0), fast);
+        self.asm.branch(Op::Bne, U, 0, free);
+        self.asm.op(Op::Or, T, T, valid.mask << valid.shift);
+        self.asm.bind(free);
         self.set(T, T, FN, field(layout, "function"));
         self.write(MR, 0, T);
         self.users(self.pd, W, Op::Add);

@@ -85,6 +85,42 @@ fn many_small_requests_fill_the_tracker_and_park() {
     all_succeed(&mut world, 1_000_000);
 }
 
+/// Local operations among everything else, on a wire that loses packets: each is executed once, in its turn.
+#[test]
+fn local_operations_have_their_turn() {
+    for (seed, stall, trouble) in [(13, 0, Trouble::default()), (14, 20, Trouble { loss: 4, ..Trouble::default() }), (15, 10, Trouble { rnr: 5, ..Trouble::default() })] {
+        let mut world = World::new(seed, stall);
+        for kind in [QpType::Rc, QpType::Rc, QpType::Uc] {
+            let qp = world.add_qp(kind, 2, trouble, &[]);
+            for n in 0..60 {
+                let mut wr = if kind == QpType::Rc { world.random_asking(qp, 6) } else { world.random(qp, 6) };
+                if n % 3 == 0 {
+                    wr.opcode = [WrOpcode::LocalInv, WrOpcode::RegMr, WrOpcode::RegMr][n / 3 % 3];
+                }
+                world.post(qp, wr);
+            }
+        }
+        all_succeed(&mut world, 1_000_000);
+    }
+}
+
+/// A refused one ends the queue pair when all before it is complete.
+#[test]
+fn a_refused_local_operation_ends_the_queue_pair() {
+    for opcode in [WrOpcode::LocalInv, WrOpcode::RegMr] {
+        let mut world = World::new(16, 10);
+        let qp = world.add_qp(QpType::Rc, 1, Trouble { refused: Some(3), loss: 3, ..Trouble::default() }, &[]);
+        for n in 0..6 {
+            let opcode = if n == 3 { opcode } else { WrOpcode::Send };
+            world.post(qp, WorkRequest { opcode, ..send(700) });
+        }
+        world.run_until(200_000, |w| w.qps[qp].cqes.len() == 6);
+        let cqes: Vec<_> = world.qps[qp].cqes.iter().map(|(number, status, _)| (*number, *status)).collect();
+        assert_eq!(cqes, [(0, 0), (1, 0), (2, 0), (3, 6), (4, 5), (5, 5)], "{opcode:?}");
+        assert_eq!(world.field(qp, "state"), 6);
+    }
+}
+
 /// `length` bytes to be sent.
 fn send(length: u32) -> WorkRequest {
     WorkRequest { opcode: WrOpcode::Send, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length, operands: (0, 0), fence: false }

@@ -40,6 +40,8 @@ pub struct Trouble {
     pub misplaced: Option<(usize, u8)>,
     /// The answer to this request does not fit it, in way `.1`.
     pub odd: Option<(usize, u8)>,
+    /// The key unit refuses this local operation.
+    pub refused: Option<usize>,
 }
 
 /// A frame under way to the requester.
@@ -88,6 +90,8 @@ pub struct Qp {
     placed: HashMap<usize, (u32, bool)>,
     /// Most requests of this kind that were on their way together.
     pub asked: u32,
+    /// Local operations that the key unit was told of; done.
+    worked: HashMap<usize, bool>,
 }
 
 /// A lock-granting table with two clients.
@@ -125,6 +129,10 @@ pub struct World {
     place: Sink,
     placed: Source,
     again: Sink,
+    work: Sink,
+    worked: Source,
+    /// Answers of the key unit on their way.
+    works: VecDeque<(u64, usize, usize)>,
     handle: Source,
     /// Buffers of work requests fetched again, and whose they are.
     lists: HashMap<u64, (usize, usize)>,
@@ -160,7 +168,8 @@ impl World {
             cqe_ports: [tb.sink("tx_cqe", stall), tb.sink("rx_cqe", stall)],
             rx: tb.source("s_rx", stall), tx_done: tb.source("s_tx_done", stall), error_in: tb.source("s_error", stall),
             errors: tb.sink("m_error", stall), events: tb.sink("m_async", stall), cells: tb.sink("m_cell", stall),
-            place: tb.sink("m_place", stall), placed: tb.source("s_placed", stall), again: tb.sink("m_again", stall), handle: tb.source("s_again", stall),
+            place: tb.sink("m_place", stall), placed: tb.source("s_placed", stall), again: tb.sink("m_again", stall),
+            work: tb.sink("m_work", stall), worked: tb.source("s_worked", stall), works: VecDeque::new(), handle: tb.source("s_again", stall),
             lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(),
             tb, qps: Vec::new(), store, latency: 2, ctx,
             free_handles: (0..64).collect(), buffers: HashMap::new(), gathering: VecDeque::new(), wire: VecDeque::new(),
@@ -186,7 +195,7 @@ impl World {
             self.ctx.set(line, name, *value);
         }
         self.qps.push(Qp { kind, mtu: 128 << pmtu, trouble, base_index: index, wrs: Vec::new(), next_psn: psn, truth: HashMap::new(), first_psn: psn, acked: psn, fetch: 0, epoch,
-            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0, placed: HashMap::new(), asked: 0 });
+            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0, placed: HashMap::new(), asked: 0, worked: HashMap::new() });
         n
     }
 
@@ -206,7 +215,7 @@ impl World {
     pub fn idle(&self) -> bool {
         self.store.wants == [None; 3] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
             && self.gathering.is_empty() && self.wire.is_empty() && self.acks.is_empty() && self.frames == self.freed && self.reports.is_empty()
-            && self.lists.len() <= 1
+            && self.lists.len() <= 1 && self.works.is_empty() && self.worked.pending() == 0
     }
 
     /// One cycle of everything.
@@ -222,6 +231,7 @@ impl World {
         self.gather();
         self.peer();
         self.placement();
+        self.keys();
         for sink in &self.cqe_ports {
             while let Some(cqe) = sink.pop() {
                 let f = Fields::of::<CqeReq>();
@@ -242,12 +252,52 @@ impl World {
         }
     }
 
+    /// The key unit: each local operation comes once, an invalidation when all before it is complete.
+    fn keys(&mut self) {
+        let cycle = self.tb.cycles();
+        if let Some(work) = self.work.pop() {
+            let f = Fields::of::<MrWork>();
+            let get = |name: &str| f.get(&work, name);
+            let qp = get("qpn") as usize;
+            let index = get("index") as u16;
+            let number = index.wrapping_sub(self.qps[qp].base_index) as usize;
+            let wr = self.qps[qp].wrs[number].clone();
+            let register = wr.opcode == WrOpcode::RegMr;
+            assert!(wr.is_local() && self.qps[qp].worked.insert(number, false).is_none(), "request {number} of queue pair {qp} executed twice");
+            assert_eq!((get("register"), get("pd"), get("function")), (register.into(), 200 + qp as u128, 300 + qp as u128));
+            assert_eq!(get("key") as u32, if register { wr.rkey } else { wr.imm });
+            if register {
+                assert_eq!((get("start") as u64, get("table") as u64, get("length") as u64), (wr.raddr, wr.operands.0, wr.operands.1));
+                assert_eq!(get("access") as u32, wr.imm >> 1 & 15);
+            } else {
+                assert_eq!(self.field(qp, "done_index") as u16, index, "invalidated before all is complete");
+            }
+            if wr.fence {
+                let q = &self.qps[qp];
+                assert!(q.wrs[..number].iter().enumerate().all(|(n, wr)| !wr.asks() || q.placed.get(&n).is_some_and(|p| p.1)), "passed a fence");
+            }
+            let wait = self.tb.rng().range(1, 60);
+            self.works.push_back((cycle + wait, qp, number));
+        }
+        if let Some((at, qp, number)) = self.works.front().copied() {
+            if at <= cycle {
+                self.works.pop_front();
+                let q = &mut self.qps[qp];
+                let status = if q.trouble.refused == Some(number) { 6 } else { 0xfe };
+                q.worked.insert(number, status != 6);
+                let index = q.base_index.wrapping_add(number as u16);
+                self.worked.push(Fields::of::<TxDone>().pack(&[("qpn", qp as u128), ("wqe_index", index.into()), ("status", status)]));
+            }
+        }
+    }
+
     /// A random request of up to `most` packets.
     pub fn random(&mut self, qp: usize, most: u64) -> WorkRequest {
         let (kind, mtu) = (self.qps[qp].kind, self.qps[qp].mtu);
         let rng = self.tb.rng();
-        let opcode = match (kind, rng.below(10)) {
+        let opcode = match (kind, rng.below(11)) {
             (_, 0) => WrOpcode::Nop,
+            (QpType::Rc | QpType::Uc, 10) => if rng.percent(50) { WrOpcode::LocalInv } else { WrOpcode::RegMr },
             (QpType::Rc, 9) => WrOpcode::SendInv,
             (QpType::Raw, _) | (_, 1..=2) => WrOpcode::Send,
             (QpType::Ud, _) | (_, 3..=4) => WrOpcode::SendImm,

@@ -131,6 +131,8 @@ impl World {
             atomic: (get("has_atomic") == 1).then(|| (get("raddr") as u64, get("rkey") as u32, get("operand") as u64, get("compare") as u64)),
             solicited: get("solicited") == 1, last: truth.last };
         assert_eq!(&seen, truth, "request {number} of queue pair {qp}");
+        let local = q.wrs[..*number].iter().enumerate().find(|(n, wr)| wr.is_local() && q.worked.get(n) != Some(&true));
+        assert!(local.is_none(), "request {number} of queue pair {qp} has passed a local operation");
         let reliable = q.kind == QpType::Rc;
         let flight = psn.wrapping_sub(q.acked) & 0xff_ffff;
         let asks = q.wrs.iter().any(WorkRequest::asks);
