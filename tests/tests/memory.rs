@@ -183,7 +183,7 @@ fn local_operations_execute_in_order_with_the_rest() {
     let mut region = free_region(&b);
     for n in 0..4usize {
         let far = b.0.src.rkey();
-        for part in 0..4usize {
+        for part in 0..2usize {
             let range = part * 20_000..part * 20_000 + 6000;
             region.memory().write(range.start, &[(n * 16 + part + 1) as u8; 6000]);
             let key = b.0.qps[1].post_register(0, &mut region, range.clone(), Access::READ_ONLY, false).unwrap();
@@ -192,11 +192,11 @@ fn local_operations_execute_in_order_with_the_rest() {
                 wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.0.src.addr(), rkey: far, imm: 0, signaled: false, solicited: false,
             };
             b.0.qps[1].post_send(&write).unwrap();
-            b.0.qps[1].post_local_invalidate(2, key, part == 3).unwrap();
+            b.0.qps[1].post_local_invalidate(2, key, part == 1).unwrap();
         }
         let c = b.wait(1);
         assert_eq!((c.wr_id, c.status, c.opcode), (2, CqeStatus::Success, CqeOpcode::LocalInv), "round {n}");
-        assert_eq!(b.0.src.to_vec(0, 6000), vec![(n * 16 + 4) as u8; 6000]);
+        assert_eq!(b.0.src.to_vec(0, 6000), vec![(n * 16 + 2) as u8; 6000]);
     }
     // A request that uses the key behind its invalidation fails, and so does one that registers what is not free.
     let from = [sge(region.memory().addr(), 64, region.key())];

@@ -1,11 +1,26 @@
-//! Wide addition and subtraction that is shallow: carry-select over pieces of 16 bits.
+//! Wide addition and subtraction that is shallow: carry-select over pieces of 14, 14 and then 18 bits.
 //!
 //! A plain 64-bit adder is a chain of 16 four-bit carry cells. Here each piece is added with and without a carry coming in, and
-//! the true carries choose: about 9 levels for 64 bits, for twice the LUTs.
+//! the true carries choose: about 9 levels for 64 bits, for twice the LUTs. The first pieces are the shorter ones, since the carries behind
+//! them have the longer way.
 
 use rust_hdl::prelude::*;
 
-const PIECE: usize = 16;
+/// Bits of the first two pieces (16 with both carries: four carry cells), and of those behind them.
+const FIRST: usize = 14;
+const REST: usize = 18;
+
+/// Lowest bit and width of each piece of `n` bits.
+fn cuts(n: usize) -> Vec<(usize, usize)> {
+    let mut cuts = Vec::new();
+    let mut low = 0;
+    while low < n {
+        let width = if cuts.len() < 2 { FIRST } else { REST }.min(n - low);
+        cuts.push((low, width));
+        low += width;
+    }
+    cuts
+}
 
 /// `y = a + b`, modulo `2^N`.
 #[derive(LogicBlock, Default)]
@@ -41,18 +56,17 @@ impl<const N: usize> Logic for Diff<N> {
         self.below.connect();
     }
     fn hdl(&self) -> Verilog {
-        let last = N.div_ceil(PIECE);
+        let last = cuts(N).len();
         Verilog::Custom(pieces(N, true) + &format!("always @(*) below = !c{last};\n"))
     }
 }
 
 /// The adder, with `b` inverted and a carry into bit 0 for a difference. `c{k}` is the carry into piece k.
 fn pieces(n: usize, subtract: bool) -> String {
-    assert!(n > PIECE, "an ordinary adder of {n} bits is as shallow");
+    assert!(n > FIRST, "an ordinary adder of {n} bits is as shallow");
     let invert = if subtract { "~" } else { "" };
     let mut text = format!("wire [{}:0] other = {invert}b;\nwire c0 = 1'b{};\n", n - 1, subtract as u8);
-    for (k, low) in (0..n).step_by(PIECE).enumerate() {
-        let w = PIECE.min(n - low);
+    for (k, (low, w)) in cuts(n).into_iter().enumerate() {
         let bits = format!("{}:{low}", low + w - 1);
         // The choice is written in gates: a multiplexer would let synthesis share one adder between its two inputs again.
         text += &format!(

@@ -293,6 +293,41 @@ fn a_cached_translation_does_not_outlive_its_key() {
     assert_eq!((statuses, rd.len()), (vec![0, 0, 1], 1));
 }
 
+/// A count of registrations that wraps comes back to what translations in the cache are marked with.
+#[test]
+fn a_wrapped_count_empties_the_cache() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let (req, resp, row, ctl, work) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>(), Fields::of::<MrWork>());
+    let (s, m) = (tb.source("s_req$1", 0), tb.sink("m_resp$1", 0));
+    let (rd, rows) = (tb.sink("m_rd", 0), tb.source("s_rd", 0));
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let (s_work, m_worked) = (tb.source("s_work", 0), tb.sink("m_worked", 0));
+    let mr = MrCtx::default().with_valid(true).with_fast(true).with_remote_write(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
+    let mut got = Vec::new();
+    for (life, page) in [(0u128, 0xa000u32), (255, 0xb000)] {
+        let line = if life == 0 { mr } else { mr.with_valid(false).with_life(life as u8) };
+        line_writes(&ctl, 2, &line).into_iter().for_each(|w| ctl_req.push(w));
+        tb.run_until(5000, |_| ctl_resp.len() == 12);
+        while ctl_resp.pop().is_some() {}
+        if life != 0 {
+            s_work.push(work.pack(&[
+                ("register", 1), ("key", 2 << 8), ("access", 2), ("start", 0x10_0000), ("length", 0x8000), ("table", 0x9000),
+            ]));
+            tb.run_until(50, |_| m_worked.len() == 1);
+        }
+        s.push(req.pack(&[("key", 2 << 8), ("va", 0x10_0000), ("chk_len", 64), ("access", 4)]));
+        tb.run_until(3000, |_| !rd.is_empty() || !m.is_empty());
+        if rd.pop().is_some() {
+            let mut answer = row.pack(&[("last", 1)]);
+            row.set_words(&mut answer, "data", &[page | 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            rows.push(answer);
+            tb.run_until(50, |_| !m.is_empty());
+        }
+        got.push(resp.get(&m.pop().expect("an answer"), "iova"));
+    }
+    assert_eq!(got, [0xa000, 0xb000]);
+}
+
 /// Local invalidations and registrations in any order, with the regions' translations in the cache: what is registered is translated by its
 /// new page table, also when the count of registrations wraps; what is refused stays as it was.
 #[test]
@@ -317,8 +352,8 @@ fn registrations_bring_their_own_pages() {
     for round in 0..900u64 {
         let i = tb.rng().range(1, 6) as u32;
         let (wild, registers) = (tb.rng().below(20), tb.rng().percent(60));
-        let (pd, key) = (7 ^ u32::from(wild == 0), i << 8 | tb.rng().below(3) as u32);
-        let key = if wild == 1 { 1 << 30 | key } else { key };
+        let low = if tb.rng().percent(50) { regions[i as usize].variant() as u32 } else { tb.rng().below(3) as u32 };
+        let (pd, key) = (7 ^ u32::from(wild == 0), i << 8 | low | u32::from(wild == 1) << 30);
         let new = MrCtx::default()
             .with_remote_write(tb.rng().percent(80))
             .with_local_write(round % 2 == 0)

@@ -484,9 +484,9 @@ impl Logic for RequesterTx {
         if !self.free_valid.q.val() {
             self.free.d.next.handle = self.wqe.q.val().handle;
         }
+        self.sge.next = self.wqe.q.val().sge;
+        self.access.next = self.head.y.val().imm;
         if !self.work_valid.q.val() {
-            self.sge.next = self.wqe.q.val().sge;
-            self.access.next = self.head.y.val().imm;
             self.work.d.next.register = !self.plan.drains.val();
             self.work.d.next.key = self.head.y.val().rkey;
             if self.plan.drains.val() {

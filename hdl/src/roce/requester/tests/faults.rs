@@ -18,8 +18,9 @@ fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) ->
     for qp in [sick, well] {
         for _ in 0..REQUESTS {
             let wr = WorkRequest { signaled: true, ..world.random(qp, 10) };
-            // A NOP cannot meet any of these errors.
-            let wr = WorkRequest { opcode: if wr.opcode == WrOpcode::Nop { WrOpcode::Write } else { wr.opcode }, ..wr };
+            // What sends nothing cannot meet any of these errors.
+            let silent = wr.opcode == WrOpcode::Nop || wr.is_local();
+            let wr = WorkRequest { opcode: if silent { WrOpcode::Write } else { wr.opcode }, ..wr };
             world.post(qp, wr);
         }
     }
