@@ -83,12 +83,17 @@ pub struct Admin {
     pub raw_qpn: Signal<Out, Bits<32>>,
     state: DFF<State>,
     pc: DFF<Bits<10>>,
-    next_pc: DFF<Bits<10>>,
     inst: DFF<Inst>,
     a: DFF<Bits<32>>,
     b: DFF<Bits<32>>,
     c: DFF<Bits<32>>,
+    /// The arithmetic's answers, one cycle after the operands.
+    y: DFF<Bits<32>>,
+    equal: DFF<Bit>,
+    less: DFF<Bit>,
+    /// The result that does not come from there.
     result: DFF<Bits<32>>,
+    computed: DFF<Bit>,
     line: DFF<Bits<24>>,
     serving: DFF<Bits<12>>,
     failed: DFF<Bit>,
@@ -113,6 +118,7 @@ pub struct Admin {
     chosen: Signal<Local, Bits<2>>,
     step: Signal<Local, Bits<10>>,
     taken: Signal<Local, Bit>,
+    sum: Signal<Local, Bits<32>>,
     word: Signal<Local, Bits<6>>,
     address: Signal<Local, Bits<32>>,
     register: Signal<Local, Bits<32>>,
@@ -141,7 +147,7 @@ impl Default for Rom<Inst, 10> {
 impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, pc, next_pc, inst, a, b, c, result, line, serving, failed, count, shift);
+        dff_setup!(self, clock, state, pc, inst, a, b, c, y, equal, less, result, computed, line, serving, failed, count, shift);
         dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, resets, raw);
         clock!(self, clock, rom, regs, scratch, registers);
         // Outputs from registers
@@ -204,22 +210,30 @@ impl Logic for Admin {
         self.others.next = !self.one.val();
 
         // Memories
-        self.rom.read_addr.next = self.pc.q.val();
+        self.step.next = self.pc.q.val() + 1;
+        // The next instruction in order is there when this one is done; only a branch that is taken fetches.
+        self.rom.read_addr.next = self.step.val();
         self.regs.read_addr0.next = self.inst.q.val().a;
         self.regs.read_addr1.next = self.inst.q.val().b;
         self.regs.write_en.next = false;
         self.regs.write_addr.next = self.inst.q.val().d;
         self.regs.write_data.next = self.result.q.val();
-        self.scratch.read_addr.next = self.result.q.val().get_bits::<12>(0);
-        self.scratch.write_addr.next = self.alu.y.val().get_bits::<12>(0);
+        if self.computed.q.val() {
+            self.regs.write_data.next = self.y.q.val();
+        }
+        self.sum.next = self.y.q.val();
+        self.scratch.read_addr.next = self.sum.val().get_bits::<12>(0);
+        self.scratch.write_addr.next = self.sum.val().get_bits::<12>(0);
         self.scratch.write_data.next = self.b.q.val();
         self.scratch.write_en.next = false;
         self.alu.inst.next = self.inst.q.val();
         self.alu.a.next = self.a.q.val();
         self.alu.b.next = self.b.q.val();
         self.alu.c.next = self.c.q.val();
+        self.y.d.next = self.alu.y.val();
+        self.equal.d.next = self.alu.eq.val();
+        self.less.d.next = self.alu.lt.val();
         self.op.next = self.inst.q.val().op;
-        self.step.next = self.pc.q.val() + 1;
         self.taken.next = false;
         self.word.next = bits::<6>(32) | self.count.q.val().get_bits::<6>(0);
         if self.second_row.q.val() {
@@ -237,6 +251,7 @@ impl Logic for Admin {
                 }
             }
             State::Fetch => {
+                self.rom.read_addr.next = self.pc.q.val();
                 self.state.d.next = State::Decode;
             }
             State::Decode => {
@@ -254,31 +269,15 @@ impl Logic for Admin {
             }
             State::Execute => {
                 self.state.d.next = State::Write;
-                self.result.d.next = self.alu.y.val();
+                self.computed.d.next = true;
                 match self.op.val().index() {
-                    8 => {
-                        self.taken.next = self.alu.eq.val();
-                    }
-                    9 => {
-                        self.taken.next = !self.alu.eq.val();
-                    }
-                    10 => {
-                        self.taken.next = self.alu.lt.val();
-                    }
-                    11 => {
-                        self.taken.next = !self.alu.lt.val();
-                    }
-                    12 => {
-                        self.taken.next = self.failed.q.val();
-                    }
                     13 => {
-                        self.taken.next = true;
+                        self.computed.d.next = false;
                         self.result.d.next = bit_cast::<32, 10>(self.step.val());
                     }
                     15 => {
                         self.state.d.next = State::Load;
                     }
-                    16 => self.scratch.write_en.next = true,
                     17 => {
                         self.line.d.next = self.register.val().get_bits::<24>(0);
                     }
@@ -289,6 +288,7 @@ impl Logic for Admin {
                         self.state.d.next = State::CtlSend;
                     }
                     20 => {
+                        self.computed.d.next = false;
                         self.result.d.next = self.registers.word.val();
                     }
                     21 => {
@@ -332,23 +332,48 @@ impl Logic for Admin {
                     }
                     _ => {}
                 }
-                self.next_pc.d.next = self.step.val();
-                if self.taken.val() {
-                    self.next_pc.d.next = self.inst.q.val().target;
-                }
-                if self.inst.q.val().op == 14 {
-                    self.next_pc.d.next = self.register.val().get_bits::<10>(0);
-                }
             }
             State::Write => {
                 self.regs.write_en.next = self.inst.q.val().write;
-                self.pc.d.next = self.next_pc.q.val();
-                self.state.d.next = State::Fetch;
+                self.scratch.write_en.next = self.op.val() == 16;
+                match self.op.val().index() {
+                    8 => {
+                        self.taken.next = self.equal.q.val();
+                    }
+                    9 => {
+                        self.taken.next = !self.equal.q.val();
+                    }
+                    10 => {
+                        self.taken.next = self.less.q.val();
+                    }
+                    11 => {
+                        self.taken.next = !self.less.q.val();
+                    }
+                    12 => {
+                        self.taken.next = self.failed.q.val();
+                    }
+                    13 => {
+                        self.taken.next = true;
+                    }
+                    _ => {}
+                }
+                self.pc.d.next = self.step.val();
+                self.inst.d.next = self.rom.read_data.val();
+                self.state.d.next = State::Operands;
+                if self.taken.val() {
+                    self.pc.d.next = self.inst.q.val().target;
+                    self.state.d.next = State::Fetch;
+                }
+                if self.op.val() == 14 {
+                    self.pc.d.next = self.register.val().get_bits::<10>(0);
+                    self.state.d.next = State::Fetch;
+                }
             }
             State::Load => {
                 self.state.d.next = State::Loaded;
             }
             State::Loaded => {
+                self.computed.d.next = false;
                 self.result.d.next = self.scratch.read_data.val();
                 self.state.d.next = State::Write;
             }
@@ -358,6 +383,7 @@ impl Logic for Admin {
                 }
             }
             State::CtlWait => {
+                self.computed.d.next = false;
                 self.result.d.next = self.s_ctl.data.val().data;
                 if self.s_ctl.valid.val() {
                     self.failed.d.next = self.s_ctl.data.val().err;
