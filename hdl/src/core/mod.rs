@@ -7,7 +7,7 @@ mod tests;
 use crate::bus::{AxisSink, AxisSrc, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
-use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
+use crate::host::{admin::{program::Sizes, Admin}, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
 use crate::msg::*;
 use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
@@ -56,6 +56,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     #[init(Csr::new(capabilities(K, [LQ, LC, LM, LE])))]
     csr: Csr,
     doorbell: Doorbell<W, K>,
+    #[init(Admin::new(Sizes { qp: LQ as u32, cq: LC as u32, mr: LM as u32, pd: LOG_PDS, eq: LE as u32 }))]
     admin: Admin,
     #[init(CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]))]
     switch: CtlSwitch<9>,
@@ -466,8 +467,9 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18 | 1 << ferric_abi::csr::FEATURE_SRQ]
 }
 
+/// Card with 1024 queue pairs, 1024 completion queues, 4096 memory regions and 32 event queues.
+pub(crate) type Card512 = Core<512, 64, 6, 10, 17, 15, 11, 10, 12, 5>;
 /// Card with 256 queue pairs, 256 completion queues, 1024 memory regions and 32 event queues.
-pub(crate) type Card512 = Core<512, 64, 6, 8, 15, 13, 9, 8, 10, 5>;
 pub(crate) type Card64 = Core<64, 8, 3, 8, 15, 13, 9, 8, 10, 5>;
 
 /// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.

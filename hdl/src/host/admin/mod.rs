@@ -97,7 +97,7 @@ pub struct Admin {
     line: DFF<Bits<24>>,
     serving: DFF<Bits<12>>,
     failed: DFF<Bit>,
-    count: DFF<Bits<12>>,
+    count: DFF<Bits<13>>,
     /// A row of the command, or the line to be written, 32 bits in or out at a time.
     shift: DFF<Bits<512>>,
     second_row: DFF<Bit>,
@@ -108,7 +108,7 @@ pub struct Admin {
     raw: DFF<Bits<32>>,
     rom: Rom<Inst, 10>,
     regs: RamAsync2<Bits<32>, 6>,
-    scratch: Ram<Bits<32>, 12>,
+    scratch: Ram<Bits<32>, 13>,
     alu: Alu,
     registers: Registers,
     op: Signal<Local, Bits<5>>,
@@ -222,8 +222,8 @@ impl Logic for Admin {
             self.regs.write_data.next = self.y.q.val();
         }
         self.sum.next = self.y.q.val();
-        self.scratch.read_addr.next = self.sum.val().get_bits::<12>(0);
-        self.scratch.write_addr.next = self.sum.val().get_bits::<12>(0);
+        self.scratch.read_addr.next = self.sum.val().get_bits::<13>(0);
+        self.scratch.write_addr.next = self.sum.val().get_bits::<13>(0);
         self.scratch.write_data.next = self.b.q.val();
         self.scratch.write_en.next = false;
         self.alu.inst.next = self.inst.q.val();
@@ -246,7 +246,7 @@ impl Logic for Admin {
                 self.scratch.write_addr.next = self.count.q.val();
                 self.scratch.write_data.next = bits::<32>(0);
                 self.count.d.next = self.count.q.val() + 1;
-                if self.count.q.val() == 0xfff {
+                if self.count.q.val() == 0x1fff {
                     self.state.d.next = State::Fetch;
                 }
             }
@@ -399,7 +399,7 @@ impl Logic for Admin {
                 self.shift.d.next = self.s_rd.data.val().data;
                 self.second_row.d.next = self.s_rd.data.val().row != 0;
                 self.last_row.d.next = self.s_rd.data.val().last;
-                self.count.d.next = bits::<12>(0);
+                self.count.d.next = bits::<13>(0);
                 if self.s_rd.valid.val() {
                     self.failed.d.next = self.failed.q.val() | self.s_rd.data.val().err;
                     self.state.d.next = State::ReadWord;
@@ -468,7 +468,7 @@ impl Logic for Admin {
         if self.reset.val() {
             self.state.d.next = State::Clear;
             self.pc.d.next = bits::<10>(0);
-            self.count.d.next = bits::<12>(0);
+            self.count.d.next = bits::<13>(0);
             self.resets.d.next = bits::<4>(0);
         }
     }

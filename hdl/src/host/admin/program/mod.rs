@@ -27,7 +27,7 @@ impl Default for Sizes {
 }
 
 /// Bits of the scratch address.
-pub const SCRATCH_BITS: u32 = 12;
+pub const SCRATCH_BITS: u32 = 13;
 
 // Registers
 const ZERO: R = R(0);
@@ -80,16 +80,18 @@ fn field(layout: &Layout, name: &str) -> F {
     F { word: (f.offset / 32) as u32, shift: shift as u8, mask: ((1u64 << f.width) - 1) as u32 }
 }
 
-/// A kind of object: its scratch words start at `base`.
+/// A kind of object: its scratch words start at `base`. In the word `bound` stands a number that no object of the kind reaches.
 ///
-/// Object word: users [11:0], function [23:12], exists [31]. Zero: no such object.
+/// Object word: users [15:0], function [27:16], exists [31]. Zero: no such object.
 #[derive(Clone, Copy)]
 struct Kind {
     base: u32,
     count: u32,
+    bound: u32,
 }
 
-const USERS: u32 = 0xfff;
+const USERS: u32 = 0xffff;
+const FUNCTION_AT: u8 = 16;
 const EXISTS: u32 = 1 << 31;
 
 struct Program {
@@ -120,10 +122,12 @@ struct Program {
 
 /// Assembles the program for tables of these sizes.
 pub fn assemble(sizes: Sizes) -> Vec<Step> {
-    let mut next = 4;
+    // Four functions' ring heads, six bounds, then the objects.
+    let (mut bound, mut next) = (4, 10);
     let mut kind = |log: u32| {
-        let k = Kind { base: next, count: 1 << log };
+        let k = Kind { base: next, count: 1 << log, bound };
         next += k.count;
+        bound += 1;
         k
     };
     let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
@@ -200,7 +204,7 @@ impl Program {
         self.refuse(AdminStatus::BadId, Op::Bge, id, kind.count);
         self.asm.op(Op::Ld, OBJ, id, kind.base);
         self.refuse(AdminStatus::BadState, Op::Beq, OBJ, 0);
-        self.asm.ext(T, OBJ, 12, 0xfff);
+        self.asm.ext(T, OBJ, FUNCTION_AT, 0xfff);
         self.refuse(AdminStatus::BadId, Op::Bne, T, FN);
     }
     /// Object ID must be [`Self::own`] and without users.
@@ -218,8 +222,14 @@ impl Program {
     /// Object ID exists from now on.
     fn make(&mut self, kind: Kind) {
         self.asm.li(T, EXISTS);
-        self.asm.ins(T, T, FN, 12, 0xfff);
+        self.asm.ins(T, T, FN, FUNCTION_AT, 0xfff);
         self.asm.store(ID, kind.base, T);
+        let below = self.asm.label();
+        self.asm.op(Op::Ld, T, ZERO, kind.bound);
+        self.asm.branch(Op::Blt, ID, T, below);
+        self.asm.op(Op::Add, T, ID, 1);
+        self.asm.store(ZERO, kind.bound, T);
+        self.asm.bind(below);
     }
     /// Object ID is gone.
     fn unmake(&mut self, kind: Kind) {
@@ -365,18 +375,27 @@ impl Program {
             (self.eq, self.remove_eq),
             (self.pd, self.remove_pd),
         ];
+        // The way is as long as there were objects, not as there may be. PROD: its end, HEAD: one above the last object that stays.
         for (kind, remove) in kinds {
+            let [each, stays, next, end] = std::array::from_fn(|_| self.asm.label());
             self.asm.li(ID, 0);
-            let next = self.asm.label();
-            let each = self.asm.here();
+            self.asm.li(HEAD, 0);
+            self.asm.op(Op::Ld, PROD, ZERO, kind.bound);
+            self.asm.bind(each);
+            self.asm.branch(Op::Bge, ID, PROD, end);
             self.asm.op(Op::Ld, OBJ, ID, kind.base);
             self.asm.branch(Op::Beq, OBJ, 0, next);
-            self.asm.ext(T, OBJ, 12, 0xfff);
-            self.asm.branch(Op::Bne, T, FN, next);
+            self.asm.ext(T, OBJ, FUNCTION_AT, 0xfff);
+            self.asm.branch(Op::Bne, T, FN, stays);
             self.asm.call(LINK3, remove);
+            self.asm.jump(next);
+            self.asm.bind(stays);
+            self.asm.op(Op::Add, HEAD, ID, 1);
             self.asm.bind(next);
             self.asm.op(Op::Add, ID, ID, 1);
-            self.asm.branch(Op::Blt, ID, kind.count, each);
+            self.asm.jump(each);
+            self.asm.bind(end);
+            self.asm.store(ZERO, kind.bound, HEAD);
         }
         self.asm.store(FN, 0, ZERO);
         self.asm.act(Op::Out, ZERO, ZERO, 3);
