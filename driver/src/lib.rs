@@ -24,6 +24,7 @@ pub mod mr;
 pub mod pages;
 mod post;
 pub mod qp;
+pub mod registration;
 mod ring;
 pub mod srq;
 pub mod types;

@@ -1,7 +1,7 @@
 //! Memory regions: user memory, mapped page by page, with a page table in DMA memory.
 use crate::admin::words;
 use crate::context::PdInner;
-use crate::device::DmaAccess;
+use crate::device::{Device, DmaAccess};
 use crate::dma::{DmaBuffer, PAGE};
 use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
@@ -40,7 +40,8 @@ pub struct MemoryRegion {
     key: u32,
     start: u64,
     iovas: Vec<u64>,
-    _table: DmaBuffer,
+    /// Where the pages lie; none if they lie one behind the other.
+    _table: Option<DmaBuffer>,
     /// After [`Drop::drop`] has unmapped it.
     memory: Memory,
 }
@@ -79,6 +80,14 @@ pub(crate) enum Start {
 /// Key variants differ from one registration to the next, so that a stale key misses.
 static VARIANT: AtomicU8 = AtomicU8::new(1);
 
+fn page_table(device: &Arc<dyn Device>, iovas: &[u64]) -> Result<DmaBuffer> {
+    let table = DmaBuffer::new(device, iovas.len() * Pte::BYTES)?;
+    for (i, iova) in iovas.iter().enumerate() {
+        table.write(i * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
+    }
+    Ok(table)
+}
+
 impl MemoryRegion {
     pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, mode: Start) -> Result<Self> {
         let len = memory.len();
@@ -114,10 +123,9 @@ impl MemoryRegion {
         // SAFETY: the caller keeps the memory, the region unmaps it on drop.
         let iovas = unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) }?;
         let made = (|| {
-            let table = DmaBuffer::new(&ctx.device, iovas.len() * Pte::BYTES)?;
-            for (i, iova) in iovas.iter().enumerate() {
-                table.write(i * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
-            }
+            // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
+            let direct = !fast && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
+            let table = if direct { None } else { Some(page_table(&ctx.device, &iovas)?) };
             let index = ctx.mr_ids.take()?;
             let variant = VARIANT.fetch_add(1, Ordering::Relaxed);
             let line = MrCtx::default()
@@ -131,7 +139,8 @@ impl MemoryRegion {
                 .with_pd(pd.id)
                 .with_start(start)
                 .with_length(len as u64)
-                .with_table(table.iova());
+                .with_direct(direct)
+                .with_table(table.as_ref().map_or(iovas[0] + start % PAGE as u64, DmaBuffer::iova));
             if let Err(e) = ctx.admin("create MR", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
                 ctx.mr_ids.give(index);
                 return Err(e);

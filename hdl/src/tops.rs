@@ -1,10 +1,10 @@
-//! Every block as a top of its own, at both data widths and with the default table sizes: what `./scripts/synth` maps and
+//! Every block as a top of its own, with the data width and the table sizes of either card: what `./scripts/synth` maps and
 //! the lint gate reads.
 
 use crate::context::store::CtxStore;
 use crate::core::{capabilities, Card512, Card64};
 use crate::emit::emit;
-use crate::host::{admin::Admin, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
+use crate::host::{admin::{program::Sizes, Admin}, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
 use crate::msg::*;
 use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFront, tx::Egress};
 use crate::prim::leaves::leaves;
@@ -17,9 +17,9 @@ use ferric_abi::csr::space;
 
 /// A block that can be emitted on its own.
 pub struct Top {
-    /// Name of the top module and of the file: the block, `_w` and the width where it has one.
+    /// Name of the top module and of the file: the block, `_w` and the width where the two cards differ.
     pub name: &'static str,
-    /// Data path bits; `None` where the block has no such parameter.
+    /// Data path bits of the card it belongs to; `None` where it is the same in both.
     pub width: Option<usize>,
     build: fn(&str) -> Result<String, crate::emit::EmitError>,
     leaves: fn(&str) -> Vec<String>,
@@ -50,50 +50,68 @@ macro_rules! tops {
 
 /// All tops: blocks in the order of the life of a packet, then the whole core.
 pub const TOPS: &[Top] = tops! {
-    "csr" None, Csr::new(capabilities(64, [8, 8, 10, 5]));
+    "csr_w64" Some(64), Csr::new(capabilities(8, [8, 8, 10, 5]));
+    "csr_w512" Some(512), Csr::new(capabilities(64, [10, 10, 12, 5]));
     "doorbell_w64" Some(64), Doorbell::<64, 8>::default();
     "doorbell_w512" Some(512), Doorbell::<512, 64>::default();
-    "admin" None, Admin::default();
+    "admin_w64" Some(64), Admin::default();
+    "admin_w512" Some(512), Admin::new(Sizes { qp: 10, cq: 10, mr: 12, pd: 8, eq: 5 });
     "switch" None, CtlSwitch::<9>::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]);
     "stats" None, Stats::<128>::default();
-    "sq" None, SendQueue::<8>::default();
-    "again" None, WqeAgainUnit::<8>::default();
+    "sq_w64" Some(64), SendQueue::<8>::default();
+    "sq_w512" Some(512), SendQueue::<10>::default();
+    "again_w64" Some(64), WqeAgainUnit::<8>::default();
+    "again_w512" Some(512), WqeAgainUnit::<10>::default();
     "row_share" None, RowShare::default();
-    "rq" None, RecvQueue::<9>::default();
-    "cq" None, CompletionWriter::<8>::default();
+    "rq_w64" Some(64), RecvQueue::<9>::default();
+    "rq_w512" Some(512), RecvQueue::<11>::default();
+    "cq_w64" Some(64), CompletionWriter::<8>::default();
+    "cq_w512" Some(512), CompletionWriter::<10>::default();
     "eq" None, EventWriter::<5>::default();
     "dma_rd_w64" Some(64), DmaRead::<64, 8, 3>::default();
     "dma_rd_w512" Some(512), DmaRead::<512, 64, 6>::default();
     "dma_wr_w64" Some(64), DmaWrite::<64, 8, 3>::default();
     "dma_wr_w512" Some(512), DmaWrite::<512, 64, 6>::default();
-    "req_ctx" None, CtxStore::<ReqCtx, 8, 3>::default();
-    "rsp_ctx" None, CtxStore::<RspCtx, 8, 2>::default();
-    "path_ctx" None, CtxStore::<PathCtx, 8, 2>::default();
-    "keys" None, MemoryKeys::<10>::default();
+    "req_ctx_w64" Some(64), CtxStore::<ReqCtx, 8, 3>::default();
+    "req_ctx_w512" Some(512), CtxStore::<ReqCtx, 10, 3>::default();
+    "rsp_ctx_w64" Some(64), CtxStore::<RspCtx, 8, 2>::default();
+    "rsp_ctx_w512" Some(512), CtxStore::<RspCtx, 10, 2>::default();
+    "path_ctx_w64" Some(64), CtxStore::<PathCtx, 8, 2>::default();
+    "path_ctx_w512" Some(512), CtxStore::<PathCtx, 10, 2>::default();
+    "keys_w64" Some(64), MemoryKeys::<10>::default();
+    "keys_w512" Some(512), MemoryKeys::<12>::default();
     "req_tx" None, RequesterTx::default();
     "gather" None, Gather::default();
     "header_w64" Some(64), HeaderBuilder::<64, 8>::default();
     "header_w512" Some(512), HeaderBuilder::<512, 64>::default();
-    "ackgen" None, AckGen::<8>::default();
-    "reply" None, Reply::<8, 13>::default();
+    "ackgen_w64" Some(64), AckGen::<8>::default();
+    "ackgen_w512" Some(512), AckGen::<10>::default();
+    "reply_w64" Some(64), Reply::<8, 13>::default();
+    "reply_w512" Some(512), Reply::<10, 15>::default();
     "egress_w64" Some(64), Egress::<64, 8, 3>::default();
     "egress_w512" Some(512), Egress::<512, 64, 6>::default();
     "icrc_w64" Some(64), IcrcPipe::<64, 8, 3>::default();
     "icrc_w512" Some(512), IcrcPipe::<512, 64, 6>::default();
-    "tracker" None, Tracker::<8, 15>::default();
-    "timers" None, Timers::<8>::default();
+    "tracker_w64" Some(64), Tracker::<8, 15>::default();
+    "tracker_w512" Some(512), Tracker::<10, 17>::default();
+    "timers_w64" Some(64), Timers::<8>::default();
+    "timers_w512" Some(512), Timers::<10>::default();
     "req_rx" None, RequesterRx::default();
     "front_w64" Some(64), RxFront::<64, 8, 3>::default();
     "front_w512" Some(512), RxFront::<512, 64, 6>::default();
     "cells_w64" Some(64), CellBuffer::<64, 8>::default();
     "cells_w512" Some(512), CellBuffer::<512, 64>::default();
     "dispatch" None, Dispatch::default();
-    "resp" None, Responder::<8>::default();
-    "place" None, Place::<8>::default();
+    "resp_w64" Some(64), Responder::<8>::default();
+    "resp_w512" Some(512), Responder::<10>::default();
+    "place_w64" Some(64), Place::<8>::default();
+    "place_w512" Some(512), Place::<10>::default();
     "mover_w64" Some(64), Mover::<64, 8, 3>::default();
     "mover_w512" Some(512), Mover::<512, 64, 6>::default();
-    "complete" None, Complete::<8>::default();
-    "errors" None, MsgFifo::<QpError, 8>::default();
+    "complete_w64" Some(64), Complete::<8>::default();
+    "complete_w512" Some(512), Complete::<10>::default();
+    "errors_w64" Some(64), MsgFifo::<QpError, 8>::default();
+    "errors_w512" Some(512), MsgFifo::<QpError, 10>::default();
     "error_arb" None, MsgArb::<QpError, 2>::default();
     "error_arb3" None, MsgArb::<QpError, 3>::default();
     "axis_slice_w64" Some(64), AxisSlice::<64, 8>::default();
@@ -111,8 +129,7 @@ pub fn find(name: &str) -> Option<&'static Top> {
     TOPS.iter().find(|t| t.name == name)
 }
 
-/// The top that stands for the core's block `instance` in a card of `width` bits. The registers' capability words are those of
-/// the wide card in both.
+/// The top that stands for the core's block `instance` in a card of `width` bits.
 pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
     let block = match instance {
         "error_to_req" | "error_to_resp" | "error_from_complete" | "error_from_reply" => "errors",
@@ -143,7 +160,7 @@ mod tests {
     /// Memories and sums are leaves; registers and kernels are none.
     #[test]
     fn leaves_are_modules_of_the_text() {
-        let top = find("tracker").unwrap_or_else(|| panic!("no tracker"));
+        let top = find("tracker_w64").unwrap_or_else(|| panic!("no tracker"));
         let (verilog, leaves) = (top.emit().unwrap_or_default(), top.leaves().unwrap_or_default());
         assert!(!leaves.is_empty());
         for leaf in &leaves {
@@ -161,6 +178,6 @@ mod tests {
             assert_eq!(suffix, top.width, "{}", top.name);
             assert!(TOPS[..n].iter().all(|other| other.name != top.name), "{} stands twice", top.name);
         }
-        assert!(find("nobody").is_none() && find("csr").is_some());
+        assert!(find("nobody").is_none() && find("csr_w64").is_some());
     }
 }

@@ -178,7 +178,11 @@ pub struct Linked {
 impl Linked {
     /// On cards as they are by default; `fill` gives the bytes of host 0's region, and the length of both.
     pub fn new(config: &QpConfig, wire: &Wire, fill: &[u8]) -> Result<Self, Error> {
-        let pair = Pair::new(&WorldConfig::default())?;
+        Self::on(Pair::new(&WorldConfig::default())?, config, wire, fill)
+    }
+
+    /// On cards that are there.
+    pub fn on(pair: Pair, config: &QpConfig, wire: &Wire, fill: &[u8]) -> Result<Self, Error> {
         let cqs = [pair.hosts[0].cq(64)?, pair.hosts[1].cq(64)?];
         let qps = pair.connected(config, wire, [&cqs[0], &cqs[1]])?;
         let src = pair.hosts[0].region(fill.len(), Access::ALL)?;

@@ -4,4 +4,5 @@ pub mod answers;
 pub mod datagrams;
 pub mod host;
 pub mod reader;
+pub mod registrations;
 pub mod scenario;

@@ -9,6 +9,9 @@ use ferric_sim::{CardConfig, WorldConfig};
 use std::io::Write;
 use std::path::Path;
 
+/// Cycles within which anything here ends.
+pub(super) const PATIENCE: u64 = 400_000;
+
 /// A fresh pair of cards under bench conditions.
 pub fn pair(width: usize) -> Result<Pair, Error> {
     let host = HostTiming { read_latency: 250, read_jitter: 60, ..Default::default() };
@@ -35,8 +38,8 @@ pub fn bulk(pair: &Pair, mtu: Mtu, path: &Path) -> Result<(), Error> {
     let mut there = Flow::new(pair, &wire, 262_144, 4, false)?;
     let mut back = Flow::new(pair, &wire, 262_144, 4, true)?;
     let mut flows = [(&mut there, WrOpcode::Write), (&mut back, WrOpcode::Write)];
-    run_all(pair, &mut flows, 4, 400_000)?;
-    traced(pair, path, || run_all(pair, &mut flows, 32, 400_000))
+    run_all(pair, &mut flows, 4, PATIENCE)?;
+    traced(pair, path, || run_all(pair, &mut flows, 32, PATIENCE))
 }
 
 /// 64-byte WRITEs on `qps` queue pairs, one direction or both. Returns how many messages each direction carried while traced.

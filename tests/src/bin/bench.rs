@@ -1,7 +1,7 @@
 //! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
 use clap::Parser;
 use ferric_driver::types::Mtu;
-use ferric_tests::bench::{answers, datagrams, host, reader, scenario};
+use ferric_tests::bench::{answers, datagrams, host, reader, registrations, scenario};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -76,6 +76,8 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let trace = reader::read(&file("single"))?;
     report.insert("doorbell_to_wire_cycles", reader::doorbell_to_wire(&trace, 0).ok_or(missing)?);
     report.insert("wire_to_dma_cycles", reader::wire_to_dma(&trace, 1).ok_or(missing)?);
+    let costs = registrations::costs()?;
+    report.extend([("registration_each_cycles", costs.each), ("registration_pool_cycles", costs.pool), ("registration_bounce_cycles", costs.bounce), ("registration_once_cycles", costs.once)]);
     // Two cards and their drivers, verification included; building the cards is not.
     report.insert("cosim_cycles_per_second", (cycles as f64 / started.elapsed().as_secs_f64()).round());
 

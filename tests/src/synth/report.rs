@@ -100,6 +100,6 @@ pub fn summary(outcomes: &[Outcome], state: &str) -> String {
             o.top.width.unwrap_or(0), a.lut, a.lutram, a.ff, a.bram, x.walk.levels()
         );
     }
-    let _ = write!(text, "256 QPs, 256 CQs, 1024 memory regions, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed), {state}. By block: [docs/resources.md](docs/resources.md).");
+    let _ = write!(text, "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed), {state}. By block: [docs/resources.md](docs/resources.md).");
     text
 }

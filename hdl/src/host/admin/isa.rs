@@ -3,13 +3,13 @@
 use rust_hdl::prelude::*;
 
 /// log2 of the program memory.
-pub const PROGRAM_BITS: usize = 10;
+pub const PROGRAM_BITS: usize = 11;
 
 /// An instruction as the engine reads it. `y` is `imm` or register `b`; register 0 reads as zero.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Inst {
     pub imm: Bits<32>,
-    pub target: Bits<10>,
+    pub target: Bits<11>,
     pub sh: Bits<5>,
     pub use_imm: Bit,
     pub write: Bit,

@@ -82,7 +82,7 @@ pub struct Admin {
     /// Bit 31: there is a raw queue pair, with the number in the bits below.
     pub raw_qpn: Signal<Out, Bits<32>>,
     state: DFF<State>,
-    pc: DFF<Bits<10>>,
+    pc: DFF<Bits<11>>,
     inst: DFF<Inst>,
     a: DFF<Bits<32>>,
     b: DFF<Bits<32>>,
@@ -106,7 +106,7 @@ pub struct Admin {
     invalidate_now: DFF<Bit>,
     resets: DFF<Bits<4>>,
     raw: DFF<Bits<32>>,
-    rom: Rom<Inst, 10>,
+    rom: Rom<Inst, 11>,
     regs: RamAsync2<Bits<32>, 6>,
     scratch: Ram<Bits<32>, 13>,
     alu: Alu,
@@ -116,7 +116,7 @@ pub struct Admin {
     failure: Signal<Local, QpError>,
     number: Signal<Local, Bits<12>>,
     chosen: Signal<Local, Bits<2>>,
-    step: Signal<Local, Bits<10>>,
+    step: Signal<Local, Bits<11>>,
     taken: Signal<Local, Bit>,
     sum: Signal<Local, Bits<32>>,
     word: Signal<Local, Bits<6>>,
@@ -134,11 +134,11 @@ impl Admin {
     }
 }
 
-fn microcode(sizes: Sizes) -> Rom<Inst, 10> {
+fn microcode(sizes: Sizes) -> Rom<Inst, 11> {
     Rom::new(program::assemble(sizes).iter().map(isa::Step::encode).collect())
 }
 
-impl Default for Rom<Inst, 10> {
+impl Default for Rom<Inst, 11> {
     fn default() -> Self {
         microcode(Sizes::default())
     }
@@ -273,7 +273,7 @@ impl Logic for Admin {
                 match self.op.val().index() {
                     13 => {
                         self.computed.d.next = false;
-                        self.result.d.next = bit_cast::<32, 10>(self.step.val());
+                        self.result.d.next = bit_cast::<32, 11>(self.step.val());
                     }
                     15 => {
                         self.state.d.next = State::Load;
@@ -365,7 +365,7 @@ impl Logic for Admin {
                     self.state.d.next = State::Fetch;
                 }
                 if self.op.val() == 14 {
-                    self.pc.d.next = self.register.val().get_bits::<10>(0);
+                    self.pc.d.next = self.register.val().get_bits::<11>(0);
                     self.state.d.next = State::Fetch;
                 }
             }
@@ -467,7 +467,7 @@ impl Logic for Admin {
         }
         if self.reset.val() {
             self.state.d.next = State::Clear;
-            self.pc.d.next = bits::<10>(0);
+            self.pc.d.next = bits::<11>(0);
             self.count.d.next = bits::<13>(0);
             self.resets.d.next = bits::<4>(0);
         }

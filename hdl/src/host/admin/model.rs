@@ -1,6 +1,6 @@
 //! Interpreter of the microprogram: the golden model of the engine, and the way to test the program by itself.
 
-use super::isa::{Op, Step};
+use super::isa::{Op, Step, PROGRAM_BITS};
 
 /// What the engine reaches outside of itself.
 pub trait World {
@@ -59,7 +59,7 @@ impl Model {
             Op::Berr if self.failed => next = target,
             Op::Beq | Op::Bne | Op::Blt | Op::Bge | Op::Berr => {}
             Op::Jal => (d, next) = (next, target),
-            Op::Jr => next = a & 0x3ff,
+            Op::Jr => next = a & ((1 << PROGRAM_BITS) - 1),
             Op::Ld => d = self.scratch[at],
             Op::St => self.scratch[at] = b,
             Op::Line => self.line = a & 0xff_ffff,
