@@ -1,6 +1,7 @@
 //! Every command of docs/admin.md, its checks and its effects.
 
 use super::card::{Card, Event, COUNTERS};
+use super::super::program::SCRATCH_BITS;
 use super::Bench;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
@@ -403,8 +404,8 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(BadParameter, 0, QueryObject, 0, &[space::SQ.into(), 57]);
     b.expect(BadId, 0, QueryObject, 16, &[space::SQ.into(), 0]);
     b.expect(BadId, 0, QueryObject, 1 << 24, &[space::SQ.into(), 0]);
-    b.expect(BadId, 0, QueryObject, 1 << 12, &[space::ADMIN.into(), 0]);
-    let q = b.expect(Ok, 0, QueryObject, 4 + 9, &[space::ADMIN.into(), 0]);
+    b.expect(BadId, 0, QueryObject, 1 << SCRATCH_BITS, &[space::ADMIN.into(), 0]);
+    let q = b.expect(Ok, 0, QueryObject, 10 + 9, &[space::ADMIN.into(), 0]);
     assert_eq!(q[0], 1 << 31, "queue pair 9 exists, function 0, no users");
     // Counters
     for n in 0..COUNTERS {
@@ -451,6 +452,17 @@ fn resets(b: &mut Bench) {
     b.expect(BadState, 1, DestroyPd, 2, &[]);
     b.expect(Ok, 0, DestroyCq, 0, &[]);
     basics(b);
+    // What stays of one function does not hide what another one made behind it, nor the other way round.
+    for (f, id) in [(1, 6), (0, 7), (1, 5)] {
+        b.expect(Ok, f, CreatePd, id, &[]);
+    }
+    b.soft_reset(1);
+    b.expect(Ok, 0, CreatePd, 6, &[]);
+    b.soft_reset(0);
+    b.card.lines.retain(|iova, _| *iova < Card::completions(0) || *iova > Card::completions(1) + 0x1000);
+    for id in 5..8 {
+        b.expect(Ok, 1, CreatePd, id, &[]);
+    }
     // A function that is switched off pauses.
     b.card.enabled[2] = false;
     let (n, start) = (b.produced[2], b.card.log.len());
