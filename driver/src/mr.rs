@@ -124,7 +124,7 @@ impl MemoryRegion {
         let iovas = unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) }?;
         let made = (|| {
             // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
-            let direct = !fast && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
+            let direct = mode == Start::Ordinary && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
             let table = if direct { None } else { Some(page_table(&ctx.device, &iovas)?) };
             let index = ctx.mr_ids.take()?;
             let variant = VARIANT.fetch_add(1, Ordering::Relaxed);
