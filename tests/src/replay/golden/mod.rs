@@ -159,24 +159,75 @@ impl Golden {
 /// A queue pair number unlike those of common captures, with its upper byte in use.
 pub const QPN: u32 = 0x00c0_ffee;
 
-impl Endpoint for Golden {
+/// A model of a transport. Around it stands the same queue pair: memory, completions, time, the way out.
+trait Protocol {
+    fn port(&self) -> &Port;
+    fn port_mut(&mut self) -> &mut Port;
+    fn can(&self, kind: Kind) -> bool;
+    fn post_send(&mut self, post: &Post) -> Result<()>;
+    fn post_recv(&mut self, id: u64, place: Option<Slice>) -> Result<()>;
+    fn receive(&mut self, frame: &[u8]);
+    /// Does what needs no time.
+    fn settle(&mut self) {}
+    /// Does what is due now that time has passed.
+    fn elapsed(&mut self) {}
+}
+
+impl<P: Protocol> Endpoint for P {
     fn qpn(&self) -> u32 {
         QPN
     }
     fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
+        Protocol::can(self, kind)
     }
     fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
-        Ok(self.port.memory.register(spec))
+        Ok(self.port_mut().memory.register(spec))
     }
     fn write_memory(&mut self, region: &Region, offset: usize, bytes: &[u8]) {
-        self.port.memory.bytes_mut(region.index)[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.port_mut().memory.bytes_mut(region.index)[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
     fn read_memory(&self, region: &Region, offset: usize, len: usize) -> Vec<u8> {
-        self.port.memory.bytes(region.index)[offset..offset + len].to_vec()
+        self.port().memory.bytes(region.index)[offset..offset + len].to_vec()
     }
     fn post_send(&mut self, post: &Post) -> Result<()> {
-        if !self.can(post.kind) {
+        Protocol::post_send(self, post)
+    }
+    fn post_recv(&mut self, id: u64, place: Option<Slice>) -> Result<()> {
+        Protocol::post_recv(self, id, place)
+    }
+    fn receive(&mut self, frame: &[u8]) {
+        Protocol::receive(self, frame);
+    }
+    fn settle(&mut self) {
+        Protocol::settle(self);
+    }
+    fn ticks(&self) -> u64 {
+        self.port().now
+    }
+    fn advance(&mut self, ticks: u64) {
+        self.port_mut().now += ticks;
+        self.elapsed();
+    }
+    fn poll(&mut self) -> Option<Done> {
+        self.port_mut().done.pop_front()
+    }
+    fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
+        std::mem::take(&mut self.port_mut().out)
+    }
+}
+
+impl Protocol for Golden {
+    fn port(&self) -> &Port {
+        &self.port
+    }
+    fn port_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+    fn can(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
+    }
+    fn post_send(&mut self, post: &Post) -> Result<()> {
+        if !Protocol::can(self, post.kind) {
             return Err(Error::Endpoint(format!("the golden model does not do {}", post.kind.name())));
         }
         self.requester.post(&self.port, post);
@@ -207,19 +258,9 @@ impl Endpoint for Golden {
     fn settle(&mut self) {
         self.after();
     }
-    fn ticks(&self) -> u64 {
-        self.port.now
-    }
-    fn advance(&mut self, ticks: u64) {
-        self.port.now += ticks;
+    fn elapsed(&mut self) {
         self.requester.expire(&mut self.port);
         self.after();
-    }
-    fn poll(&mut self) -> Option<Done> {
-        self.port.done.pop_front()
-    }
-    fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
-        std::mem::take(&mut self.port.out)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Golden model of one end of an unreliable connection, from IBTA volume 1, 9.8.2: the sender numbers packets and forgets them; the
 //! receiver takes a message only if its packets come one after the other, tells nobody otherwise, and starts anew with the next First or Only.
 use super::memory::{Memory, Want};
-use super::{Defect, Port, QPN};
-use crate::replay::endpoint::{Done, Endpoint, Post, Region, RegionSpec, Setup, Slice};
+use super::{Defect, Port, Protocol, QPN};
+use crate::replay::endpoint::{Done, Post, Setup, Slice};
 use crate::replay::error::{Error, Result};
 use crate::replay::frame::{psn_add, Frame, Kind, Op, Syndrome};
 use crate::replay::uc::CLASS;
@@ -152,28 +152,22 @@ impl GoldenUc {
     }
 }
 
-impl Endpoint for GoldenUc {
-    fn qpn(&self) -> u32 {
-        QPN
+impl Protocol for GoldenUc {
+    fn port(&self) -> &Port {
+        &self.port
+    }
+    fn port_mut(&mut self) -> &mut Port {
+        &mut self.port
     }
     fn can(&self, kind: Kind) -> bool {
         matches!(kind, Kind::Send | Kind::Write)
     }
-    fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
-        Ok(self.port.memory.register(spec))
-    }
-    fn write_memory(&mut self, region: &Region, offset: usize, bytes: &[u8]) {
-        self.port.memory.bytes_mut(region.index)[offset..offset + bytes.len()].copy_from_slice(bytes);
-    }
-    fn read_memory(&self, region: &Region, offset: usize, len: usize) -> Vec<u8> {
-        self.port.memory.bytes(region.index)[offset..offset + len].to_vec()
-    }
     fn post_send(&mut self, post: &Post) -> Result<()> {
-        if !self.can(post.kind) {
+        if !Protocol::can(self, post.kind) {
             return Err(Error::Endpoint(format!("{} on an unreliable connection", post.kind.name())));
         }
         let mtu = self.port.setup.mtu.bytes();
-        let data = post.local.map_or(Vec::new(), |l| self.read_memory(&l.region, l.offset, l.len));
+        let data = post.local.map_or(Vec::new(), |l| self.port.memory.bytes(l.region.index)[l.offset..l.offset + l.len].to_vec());
         let packets = data.len().div_ceil(mtu).max(1);
         for i in 0..packets {
             let last = i + 1 == packets;
@@ -220,18 +214,5 @@ impl Endpoint for GoldenUc {
         if self.has(UcDefect::Acknowledges) {
             self.port.acknowledge(f.psn(), Syndrome::Ack, 0);
         }
-    }
-    fn settle(&mut self) {}
-    fn ticks(&self) -> u64 {
-        self.port.now
-    }
-    fn advance(&mut self, ticks: u64) {
-        self.port.now += ticks;
-    }
-    fn poll(&mut self) -> Option<Done> {
-        self.port.done.pop_front()
-    }
-    fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
-        std::mem::take(&mut self.port.out)
     }
 }
