@@ -32,7 +32,7 @@ struct Options {
 }
 
 /// Names of programs that take longest: they start first, so that none of them runs alone in the end.
-const LONGEST: [&str; 4] = ["ferric_tests property", "ferric_hdl", "ferric_sim boundary", "ferric_tests cm"];
+const LONGEST: [&str; 6] = ["tests property", "ferric_hdl", "tests srq", "sim boundary", "tests replay_card", "tests replay_peers"];
 
 struct Job {
     name: String,
@@ -60,20 +60,29 @@ impl Count {
     }
 }
 
+/// Where the compiler's own libraries are, which the tests of a procedural macro load; cargo says so to what it runs, too.
+fn libraries() -> Result<String, String> {
+    let out = Command::new("rustc").args(["--print", "target-libdir"]).output().map_err(|e| format!("rustc: {e}"))?;
+    Ok(String::from_utf8_lossy(&out.stdout).trim().to_string())
+}
+
 /// The test programs among cargo's artefacts. The integration tests of a package are named `package test`.
 fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
     let file = File::open(artefacts).map_err(|e| format!("{}: {e}", artefacts.display()))?;
+    let libraries = libraries()?;
     let mut jobs = Vec::new();
     for line in std::io::BufReader::new(file).lines() {
         let line = line.map_err(|e| e.to_string())?;
         let Ok(v) = serde_json::from_str::<Value>(&line) else { continue };
         let (Some(program), true) = (v["executable"].as_str(), v["profile"]["test"] == true) else { continue };
         let home = v["manifest_path"].as_str().and_then(|p| Path::new(p).parent()).ok_or("cargo names no manifest")?;
-        let package = v["package_id"].as_str().and_then(|id| id.rsplit(['/', '#']).find(|s| s.chars().any(char::is_alphabetic))).unwrap_or("");
+        // `path+file:///...#name@version`, or `path+file:///.../name#version`.
+        let (path, rest) = v["package_id"].as_str().and_then(|id| id.split_once('#')).ok_or("cargo names no package")?;
+        let package = rest.split_once('@').map_or(path.rsplit('/').next().unwrap_or(path), |(name, _)| name).trim_start_matches("ferric-");
         let (kind, target) = (v["target"]["kind"][0].as_str().unwrap_or(""), v["target"]["name"].as_str().unwrap_or(""));
-        let name = if kind == "test" { format!("ferric_{package} {target}") } else { target.replace('-', "_") };
+        let name = if kind == "test" { format!("{package} {target}") } else { target.replace('-', "_") };
         let mut command = Command::new(program);
-        command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home);
+        command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home).env("LD_LIBRARY_PATH", &libraries);
         jobs.push(Job { name, command, counted: true });
     }
     if jobs.is_empty() {
