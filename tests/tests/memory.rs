@@ -198,7 +198,7 @@ fn local_operations_execute_in_order_with_the_rest() {
         assert_eq!((c.wr_id, c.status, c.opcode), (2, CqeStatus::Success, CqeOpcode::LocalInv), "round {n}");
         assert_eq!(b.0.src.to_vec(0, 6000), vec![(n * 16 + 2) as u8; 6000]);
     }
-    // A request that uses the key behind its invalidation fails, and so does one that registers what is not free.
+    // A request that uses the key behind its invalidation fails.
     let from = [sge(region.memory().addr(), 64, region.key())];
     let send = SendRequest { wr_id: 9, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
     b.0.qps[1].post_send(&send).unwrap();
