@@ -66,11 +66,13 @@ impl FastRegion {
 impl QueuePair {
     /// Posts the registration of `range` of a free region; requests posted later may use the key that comes back.
     pub fn post_register(&mut self, wr_id: u64, region: &mut FastRegion, range: Range<usize>, access: Access, signaled: bool) -> Result<u32> {
+        let before = (region.turn, region.key);
         let (start, length, table) = region.list(&range)?;
         let rights = [access.local_write, access.remote_write, access.remote_read, access.remote_atomic];
         let imm = rights.iter().enumerate().map(|(n, &on)| u32::from(on) << (n + 1)).sum();
         let request = SendRequest { opcode: WrOpcode::RegMr, imm, remote_addr: start, rkey: region.key, ..local(wr_id, signaled) };
-        self.post(&request, Some([table, length]), false, None)?;
+        // What was not posted has taken neither the key nor the table's turn.
+        self.post(&request, Some([table, length]), false, None).inspect_err(|_| (region.turn, region.key) = before)?;
         Ok(region.key)
     }
 

@@ -142,6 +142,12 @@ fn free_region(b: &Bench) -> FastRegion {
 fn registrations_follow_each_other_on_one_region() {
     let mut b = bench(&Wire { mtu: Mtu::M1024, ..Default::default() });
     let mut region = free_region(&b);
+    // What cannot be posted leaves the region as it was.
+    let mut idle = b.0.pair.hosts[1].pd.create_qp(&QpConfig::default(), &b.0.cqs[1], &b.0.cqs[1]).unwrap();
+    let free = region.key();
+    assert!(idle.post_register(1, &mut region, 0..100, Access::ALL, true).is_err());
+    assert_eq!(region.key(), free);
+    drop(idle);
     for n in 0..12usize {
         let range = n * 5000 + 3..n * 5000 + 9003;
         // Registration and the message that tells of it are posted together.

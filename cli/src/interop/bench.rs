@@ -1,5 +1,5 @@
 //! The card's side of `ferric interop`.
-use super::case::{peer_error, remote, transport, Case, Lines, Op, Remote};
+use super::case::{is_atomic, name, peer_error, receives, remote, transport, Case, Lines, Remote};
 use crate::party::{mac_of, pattern, Trouble};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
@@ -80,7 +80,7 @@ impl Bench {
             self.memory.write(n as usize * STRIDE, &bytes);
         }
         self.memory.write(AREA, &vec![0xee; AREA]);
-        if c.op.is_atomic() {
+        if is_atomic(c.op) {
             self.memory.write(AREA, &START.to_le_bytes());
         }
         let depth = SLOTS as usize;
@@ -117,24 +117,18 @@ impl Bench {
                     wr_id: n, payload: Payload::Sges(&from), to: &handle, dest_qpn: to.qpn, qkey: QKEY, imm: Some(imm), signaled: true, solicited: false,
                 })?;
             }
-            Op::Read => {
+            WrOpcode::Read => {
                 let sges = self.piece(AREA + at, c.size);
                 qp.post_read(&ReadRequest { wr_id: n, sges: &sges, remote_addr: to.addr + at as u64, rkey, signaled: true, fence: false })?;
             }
-            Op::FetchAdd | Op::CompareSwap => {
-                let op = if c.op == Op::FetchAdd { AtomicOp::FetchAdd(n + 1) } else { AtomicOp::CompareSwap { compare: START + n, swap: START + n + 1 } };
+            WrOpcode::FetchAdd | WrOpcode::CompareSwap => {
+                let op = if c.op == WrOpcode::FetchAdd { AtomicOp::FetchAdd(n + 1) } else { AtomicOp::CompareSwap { compare: START + n, swap: START + n + 1 } };
                 qp.post_atomic(&AtomicRequest { wr_id: n, op, sges: &self.piece(AREA + at, 8), remote_addr: target, rkey, signaled: true, fence: false })?;
             }
             _ => {
-                let opcode = match c.op {
-                    Op::Send => WrOpcode::Send,
-                    Op::SendImm => WrOpcode::SendImm,
-                    Op::Write => WrOpcode::Write,
-                    _ => WrOpcode::WriteImm,
-                };
                 let from = self.piece(at, c.size);
                 qp.post_send(&SendRequest {
-                    wr_id: n, opcode, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false,
+                    wr_id: n, opcode: c.op, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false,
                 })?;
             }
         }
@@ -153,14 +147,14 @@ impl Bench {
                 return Err(Trouble::Failed(done));
             }
             let at = AREA + n as usize * STRIDE;
-            if c.op == Op::Read && !self.holds(at, THEIRS + n, c.size) {
+            if c.op == WrOpcode::Read && !self.holds(at, THEIRS + n, c.size) {
                 return Err(peer_error(format!("READ {n} brought other bytes")));
             }
-            if c.op.is_atomic() {
+            if is_atomic(c.op) {
                 if self.word(at) != before {
                     return Err(peer_error(format!("atomic {n} found {:#x}, must be {before:#x}", self.word(at))));
                 }
-                before += if c.op == Op::FetchAdd { n + 1 } else { 1 };
+                before += if c.op == WrOpcode::FetchAdd { n + 1 } else { 1 };
             }
         }
         Ok(())
@@ -171,7 +165,7 @@ impl Bench {
         let reliable = c.transport == QpType::Rc;
         let mut got = 0;
         match c.op {
-            _ if c.op.receives() => {
+            _ if receives(c.op) => {
                 let head = if c.transport == QpType::Ud { GRH_BYTES } else { 0 };
                 let patience = if reliable { self.patience } else { Duration::from_secs(1) };
                 while got < c.count {
@@ -180,16 +174,16 @@ impl Bench {
                     if done.status != CqeStatus::Success || !done.is_recv {
                         return Err(Trouble::Failed(done));
                     }
-                    let slot = if c.op == Op::WriteImm { n } else { done.wr_id };
+                    let slot = if c.op == WrOpcode::WriteImm { n } else { done.wr_id };
                     if n >= c.count || done.byte_len as usize != c.size + head || !self.holds(AREA + slot as usize * STRIDE + head, THEIRS + n, c.size) {
                         return Err(peer_error(format!("message {n} of {} bytes is not what was sent", done.byte_len)));
                     }
                     got += 1;
                 }
             }
-            Op::Write => got = (0..c.count).filter(|n| self.holds(AREA + *n as usize * STRIDE, THEIRS + n, c.size)).count() as u64,
-            Op::FetchAdd | Op::CompareSwap => {
-                let want = START + if c.op == Op::FetchAdd { c.count * (c.count + 1) / 2 } else { c.count };
+            WrOpcode::Write => got = (0..c.count).filter(|n| self.holds(AREA + *n as usize * STRIDE, THEIRS + n, c.size)).count() as u64,
+            WrOpcode::FetchAdd | WrOpcode::CompareSwap => {
+                let want = START + if c.op == WrOpcode::FetchAdd { c.count * (c.count + 1) / 2 } else { c.count };
                 if self.word(AREA) != want {
                     return Err(peer_error(format!("the value is {:#x} after all atomics, must be {want:#x}", self.word(AREA))));
                 }
@@ -213,7 +207,7 @@ impl Bench {
         };
         let (me, family) = (u8::from(!c.card_asks), if c.ip.is_ipv4() { 4 } else { 6 });
         let mine = format!("{:x} {psn:x} {:032x} {:x} {:x}", qp.qpn(), u128::from(gid), self.memory.addr(), self.memory.rkey());
-        lines.say(&format!("case {} {} {me} {} {family} {} {} {mine}", transport(c.transport), c.op.name(), c.mtu.bytes(), c.count, c.size))?;
+        lines.say(&format!("case {} {} {me} {} {family} {} {} {mine}", transport(c.transport), name(c.op), c.mtu.bytes(), c.count, c.size))?;
         let to = remote(&lines.hear("ready")?).ok_or_else(|| peer_error("the peer's address cannot be read"))?;
         self.connect(&mut qp, c, psn, &to)?;
         if c.card_asks {

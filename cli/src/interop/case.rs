@@ -1,51 +1,42 @@
 //! Cases of `ferric interop`, and the lines in which both sides speak of them.
 use crate::party::Trouble;
+use ferric_abi::codes::WrOpcode;
 use ferric_driver::types::{Mtu, QpType};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpStream};
 
-/// Operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    Send,
-    SendImm,
-    Write,
-    WriteImm,
-    Read,
-    FetchAdd,
-    CompareSwap,
-}
-
-impl Op {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Op::Send => "send",
-            Op::SendImm => "send_imm",
-            Op::Write => "write",
-            Op::WriteImm => "write_imm",
-            Op::Read => "read",
-            Op::FetchAdd => "fetch_add",
-            Op::CompareSwap => "compare_swap",
-        }
-    }
-    pub(super) fn is_atomic(self) -> bool {
-        matches!(self, Op::FetchAdd | Op::CompareSwap)
-    }
-    /// The side that is asked completes a receive.
-    pub(super) fn receives(self) -> bool {
-        matches!(self, Op::Send | Op::SendImm | Op::WriteImm)
+pub(super) fn name(op: WrOpcode) -> &'static str {
+    match op {
+        WrOpcode::Send => "send",
+        WrOpcode::SendImm => "send_imm",
+        WrOpcode::Write => "write",
+        WrOpcode::WriteImm => "write_imm",
+        WrOpcode::Read => "read",
+        WrOpcode::FetchAdd => "fetch_add",
+        WrOpcode::CompareSwap => "compare_swap",
+        // None of the cases.
+        _ => "other",
     }
 }
 
-pub(super) const CASES: [(QpType, Op); 9] = [
-    (QpType::Rc, Op::Send), (QpType::Rc, Op::Write), (QpType::Rc, Op::WriteImm), (QpType::Rc, Op::Read), (QpType::Rc, Op::FetchAdd),
-    (QpType::Rc, Op::CompareSwap), (QpType::Uc, Op::SendImm), (QpType::Uc, Op::WriteImm), (QpType::Ud, Op::SendImm),
+pub(super) fn is_atomic(op: WrOpcode) -> bool {
+    matches!(op, WrOpcode::FetchAdd | WrOpcode::CompareSwap)
+}
+
+/// The side that is asked completes a receive.
+pub(super) fn receives(op: WrOpcode) -> bool {
+    matches!(op, WrOpcode::Send | WrOpcode::SendImm | WrOpcode::WriteImm)
+}
+
+pub(super) const CASES: [(QpType, WrOpcode); 9] = [
+    (QpType::Rc, WrOpcode::Send), (QpType::Rc, WrOpcode::Write), (QpType::Rc, WrOpcode::WriteImm), (QpType::Rc, WrOpcode::Read), (QpType::Rc, WrOpcode::FetchAdd),
+    (QpType::Rc, WrOpcode::CompareSwap), (QpType::Uc, WrOpcode::SendImm), (QpType::Uc, WrOpcode::WriteImm), (QpType::Ud, WrOpcode::SendImm),
 ];
 
 /// A case as both sides play it.
 pub(super) struct Case {
     pub(super) transport: QpType,
-    pub(super) op: Op,
+    pub(super) op: WrOpcode,
     pub(super) card_asks: bool,
     pub(super) mtu: Mtu,
     pub(super) ip: IpAddr,

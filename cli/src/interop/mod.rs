@@ -5,7 +5,7 @@ mod case;
 
 use crate::party::Trouble;
 use bench::{Bench, SLOTS};
-use case::{peer_error, transport, Case, Lines, CASES};
+use case::{name, peer_error, transport, Case, Lines, CASES};
 use ferric_driver::device::Device;
 use ferric_driver::types::{Mac, Mtu, QpType};
 use std::io::BufReader;
@@ -76,7 +76,7 @@ pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> 
         for bytes in &o.mtu {
             let mtu = Mtu::from_bytes(*bytes).ok_or_else(|| peer_error("the path MTU is 256, 512, 1024, 2048 or 4096"))?;
             for (transport_, op) in CASES {
-                let case = format!("{}_{}", transport(transport_), op.name());
+                let case = format!("{}_{}", transport(transport_), name(op));
                 if !o.only.is_empty() && !o.only.contains(&case) {
                     continue;
                 }

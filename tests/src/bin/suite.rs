@@ -23,9 +23,6 @@ struct Options {
     /// Where each program's output goes.
     #[arg(long, default_value = "target/test-logs")]
     logs: PathBuf,
-    /// Also run NAME=COMMAND in a shell; it passes with exit status 0. Such a command starts first.
-    #[arg(long, value_name = "NAME=COMMAND")]
-    also: Vec<String>,
     /// Minutes after which a program counts as hung and is ended.
     #[arg(long, default_value_t = 40)]
     limit: u64,
@@ -37,8 +34,6 @@ const LONGEST: [&str; 6] = ["tests property", "ferric_hdl", "tests srq", "sim bo
 struct Job {
     name: String,
     command: Command,
-    /// Prints cargo's summary lines.
-    counted: bool,
 }
 
 /// Passed, failed, ignored.
@@ -83,7 +78,7 @@ fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
         let name = if kind == "test" { format!("{package} {target}") } else { target.replace('-', "_") };
         let mut command = Command::new(program);
         command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home).env("LD_LIBRARY_PATH", &libraries);
-        jobs.push(Job { name, command, counted: true });
+        jobs.push(Job { name, command });
     }
     if jobs.is_empty() {
         return Err(format!("{} names no test program; run cargo test --no-run --message-format=json", artefacts.display()));
@@ -113,9 +108,8 @@ fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Count>)
     let count = Count::of(&log);
     let Count([passed, failed, ignored]) = count.unwrap_or_default();
     total.lock().expect("no panic").0.iter_mut().zip([passed, failed, ignored]).for_each(|(t, n)| *t += n);
-    let verdict = verdict.and(if job.counted && count.is_none() { Err("no test result in its output".into()) } else { Ok(()) });
-    let counted = if job.counted { format!("{passed} passed, {failed} failed, {ignored} ignored") } else { String::new() };
-    let line = format!("{:34} {:7.1} s  {counted}", job.name, start.elapsed().as_secs_f64());
+    let verdict = verdict.and(if count.is_none() { Err("no test result in its output".into()) } else { Ok(()) });
+    let line = format!("{:34} {:7.1} s  {passed} passed, {failed} failed, {ignored} ignored", job.name, start.elapsed().as_secs_f64());
     bar.inc(1);
     bar.suspend(|| match &verdict {
         Ok(()) => println!("ok      {line}"),
@@ -125,14 +119,7 @@ fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Count>)
 }
 
 fn suite(options: &Options) -> Result<bool, String> {
-    let mut queue = VecDeque::new();
-    for also in &options.also {
-        let (name, line) = also.split_once('=').ok_or_else(|| format!("--also {also}: not NAME=COMMAND"))?;
-        let mut command = Command::new("bash");
-        command.arg("-c").arg(line);
-        queue.push_back(Job { name: name.into(), command, counted: false });
-    }
-    queue.extend(jobs(&options.artefacts)?);
+    let queue = VecDeque::from(jobs(&options.artefacts)?);
     fs::create_dir_all(&options.logs).map_err(|e| format!("{}: {e}", options.logs.display()))?;
     let bar = ProgressBar::new(queue.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} test programs, {elapsed}").map_err(|e| e.to_string())?);
