@@ -4,12 +4,13 @@ use crate::cq::CompletionQueue;
 use crate::device::Device;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
-use crate::mr::{Access, MemoryRegion, Start};
+use crate::mr::{Access, MemoryRegion, Region, Start};
 use crate::qp::{QpConfig, QpTable, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::csr;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
 /// Numbers of one object kind; freed numbers are used again, oldest first, so that stale references show.
@@ -209,6 +210,15 @@ impl Pd {
     pub unsafe fn register_raw(&self, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<MemoryRegion> {
         // SAFETY: the caller's promise is passed on.
         unsafe { MemoryRegion::register_raw(&self.inner, ptr, len, start, access) }
+    }
+
+    /// Registers memory that another device exported as a dma-buf (a GPU's, another card's): `len` bytes of it from `offset` on, which work
+    /// requests and peers name from `start` on; `start` lies in its page as `offset` does. The card reaches the bytes on the bus, past this
+    /// process and its memory. The caller may close the file; the region holds what it needs.
+    ///
+    /// Errors: [`crate::Error::Map`] when the IOMMU's driver does not take the buffer.
+    pub fn register_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, start: u64, access: Access) -> Result<Region> {
+        Region::of_dmabuf(&self.inner, buffer, offset, len, start, access)
     }
 
     /// Makes a queue pair in state RESET.

@@ -2,7 +2,7 @@
 //! real or simulated.
 //!
 //! ```text
-//! Context -> Pd -> MemoryRegion
+//! Context -> Pd -> MemoryRegion, or Region of another device's memory
 //!         -> CompletionQueue
 //!         -> SharedReceiveQueue: post_srq_recv, modify_srq
 //!         -> QueuePair: post_send, post_read, post_atomic, post_send_ud, post_recv          CompletionQueue: poll, arm, wait
@@ -38,7 +38,7 @@ pub use cq::{Completion, CompletionQueue};
 pub use device::Device;
 pub use error::Error;
 pub use fast::FastRegion;
-pub use mr::{Access, MemoryRegion};
+pub use mr::{Access, MemoryRegion, Region};
 pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
 pub use srq::{SharedReceiveQueue, SrqConfig, SrqStatus};
 pub use types::*;

@@ -1,4 +1,4 @@
-//! Memory regions: user memory, mapped page by page, with a page table in DMA memory.
+//! Memory regions: user memory or another device's (dma-buf), mapped page by page, with a page table in DMA memory.
 use crate::admin::words;
 use crate::context::PdInner;
 use crate::device::{Device, DmaAccess};
@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
@@ -32,18 +34,32 @@ impl Access {
     pub const READ_ONLY: Self = Self { local_write: false, remote_write: false, remote_read: false, remote_atomic: false };
 }
 
-/// A registered region. The card may read and, with permission, write it at any time, so its bytes are reached through
-/// copies ([`MemoryRegion::read`], [`MemoryRegion::write`]), never through references.
-pub struct MemoryRegion {
+/// What the card knows of registered memory: a key, and where the pages lie. Dropping it takes the key back and unmaps the pages.
+pub struct Region {
     pd: Arc<PdInner>,
     index: u32,
     key: u32,
     start: u64,
+    len: usize,
     iovas: Vec<u64>,
     /// Where the pages lie; none if they lie one behind the other.
     _table: Option<DmaBuffer>,
-    /// After [`Drop::drop`] has unmapped it.
+}
+
+/// A registered region of this process's memory. The card may read and, with permission, write it at any time, so its bytes are reached
+/// through copies ([`MemoryRegion::read`], [`MemoryRegion::write`]), never through references.
+pub struct MemoryRegion {
+    region: Region,
+    /// Freed after the region has been unmapped.
     memory: Memory,
+}
+
+impl Deref for MemoryRegion {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        &self.region
+    }
 }
 
 /// Bytes of a region: freed with it if they are its own.
@@ -88,40 +104,21 @@ fn page_table(device: &Arc<dyn Device>, iovas: &[u64]) -> Result<DmaBuffer> {
     Ok(table)
 }
 
-impl MemoryRegion {
-    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, mode: Start) -> Result<Self> {
-        let len = memory.len();
-        let ptr = Box::into_raw(memory) as *mut u8;
-        // SAFETY: the region owns the memory and frees it after it has been unmapped.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access, mode) }
+impl Access {
+    /// What the card's own mapping of the memory must allow.
+    fn dma(self) -> DmaAccess {
+        if self.local_write || self.remote_write || self.remote_atomic {
+            DmaAccess::ReadWrite
+        } else {
+            DmaAccess::Read
+        }
     }
+}
 
-    /// # Safety
-    /// As [`crate::Pd::register_raw`].
-    pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, Start::Ordinary) }
-    }
-
-    /// # Safety
-    /// `memory` stays allocated until the region is dropped.
-    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, mode: Start) -> Result<Self> {
-        let (ptr, len) = (memory.ptr, memory.len);
-        if len == 0 {
-            return Err(Error::Invalid("a memory region has at least one byte"));
-        }
-        if len.checked_add(PAGE).and_then(|l| l.checked_add(ptr as usize)).is_none() || start.checked_add(len as u64).is_none() {
-            return Err(Error::Invalid("a memory region ends below the end of the address space"));
-        }
-        if (start ^ ptr as u64) % PAGE as u64 != 0 {
-            return Err(Error::Invalid("a memory region's addresses for peers lie in their pages as the memory lies in its own"));
-        }
+impl Region {
+    /// The region of `len` bytes from `start` on whose pages lie at `iovas`. It unmaps them in the end; so it does if it fails.
+    fn create(pd: &Arc<PdInner>, iovas: Vec<u64>, start: u64, len: usize, access: Access, mode: Start) -> Result<Self> {
         let ctx = &pd.ctx;
-        let first_page = ptr as usize & !(PAGE - 1);
-        let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
-        let dma = if access.local_write || access.remote_write || access.remote_atomic { DmaAccess::ReadWrite } else { DmaAccess::Read };
-        // SAFETY: the caller keeps the memory, the region unmaps it on drop.
-        let iovas = unsafe { ctx.device.map(first_page as *mut u8, pages_len, dma, false) }?;
         let made = (|| {
             // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
             let direct = mode == Start::Ordinary && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
@@ -148,12 +145,21 @@ impl MemoryRegion {
             Ok((table, index, index << 8 | variant as u32))
         })();
         match made {
-            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, iovas, _table: table, memory }),
+            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, len, iovas, _table: table }),
             Err(e) => {
                 ctx.device.unmap(&iovas);
                 Err(e)
             }
         }
+    }
+
+    /// As [`crate::Pd::register_dmabuf`].
+    pub(crate) fn of_dmabuf(pd: &Arc<PdInner>, buffer: BorrowedFd, offset: u64, len: usize, start: u64, access: Access) -> Result<Self> {
+        check(offset, len, start)?;
+        let first = offset & !(PAGE as u64 - 1);
+        let pages = (offset - first) as usize + len;
+        let iovas = pd.ctx.device.map_dmabuf(buffer, first, pages.next_multiple_of(PAGE), access.dma())?;
+        Self::create(pd, iovas, start, len, access, Start::Ordinary)
     }
 
     /// Local key.
@@ -174,11 +180,61 @@ impl MemoryRegion {
     }
     /// Bytes.
     pub fn len(&self) -> usize {
-        self.memory.len
+        self.len
     }
     /// Never true.
     pub fn is_empty(&self) -> bool {
         false
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let ctx = &self.pd.ctx;
+        ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
+        ctx.device.unmap(&self.iovas);
+    }
+}
+
+/// A region of `len` bytes from `start` on can be made of memory at address or offset `at`.
+fn check(at: u64, len: usize, start: u64) -> Result<()> {
+    if len == 0 {
+        return Err(Error::Invalid("a memory region has at least one byte"));
+    }
+    if len.checked_add(PAGE).and_then(|l| (l as u64).checked_add(at)).is_none() || start.checked_add(len as u64).is_none() {
+        return Err(Error::Invalid("a memory region ends below the end of the address space"));
+    }
+    if (start ^ at) % PAGE as u64 != 0 {
+        return Err(Error::Invalid("a memory region's addresses for peers lie in their pages as the memory lies in its own"));
+    }
+    Ok(())
+}
+
+impl MemoryRegion {
+    pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, mode: Start) -> Result<Self> {
+        let len = memory.len();
+        let ptr = Box::into_raw(memory) as *mut u8;
+        // SAFETY: the region owns the memory and frees it after it has been unmapped.
+        unsafe { Self::of(pd, Memory { ptr, len, owned: true }, ptr as u64, access, mode) }
+    }
+
+    /// # Safety
+    /// As [`crate::Pd::register_raw`].
+    pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, Start::Ordinary) }
+    }
+
+    /// # Safety
+    /// `memory` stays allocated until the region is dropped.
+    unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, mode: Start) -> Result<Self> {
+        let (ptr, len) = (memory.ptr, memory.len);
+        check(ptr as u64, len, start)?;
+        let first_page = ptr as usize & !(PAGE - 1);
+        let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
+        // SAFETY: the caller keeps the memory, the region unmaps it on drop.
+        let iovas = unsafe { pd.ctx.device.map(first_page as *mut u8, pages_len, access.dma(), false) }?;
+        Ok(Self { region: Region::create(pd, iovas, start, len, access, mode)?, memory })
     }
 
     /// Copies `bytes` into the region at `offset`.
@@ -200,13 +256,5 @@ impl MemoryRegion {
         let mut v = vec![0; len];
         self.read(offset, &mut v);
         v
-    }
-}
-
-impl Drop for MemoryRegion {
-    fn drop(&mut self) {
-        let ctx = &self.pd.ctx;
-        ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
-        ctx.device.unmap(&self.iovas);
     }
 }

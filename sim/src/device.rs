@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::world::World;
 use ferric_driver::device::{Device, DmaAccess};
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 use verilator_sys::{Builder, Library, OptLevel};
@@ -98,6 +99,16 @@ impl Device for SimDevice {
     unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Vec<u64>> {
         // SAFETY: the caller's promise is passed on.
         Ok(unsafe { self.world().cards[self.card].iommu.map(self.function, ptr, len, access == DmaAccess::ReadWrite, contiguous) })
+    }
+
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> ferric_driver::error::Result<Vec<u64>> {
+        let fail = |reason: &str| Err(ferric_driver::Error::Map { len, reason: reason.into() });
+        let mut w = self.world();
+        let Some(peer) = w.peers.iter().find(|p| p.is(buffer)).cloned() else { return fail("no device of this machine has exported the buffer") };
+        if offset.checked_add(len as u64).is_none_or(|end| end > peer.bytes()) {
+            return fail("it ends behind the buffer");
+        }
+        Ok(w.cards[self.card].iommu.map_peer(self.function, &peer, offset, len, access == DmaAccess::ReadWrite))
     }
 
     fn unmap(&self, iovas: &[u64]) {

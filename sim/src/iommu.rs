@@ -1,9 +1,11 @@
 //! The IOMMU: the only way from the card to process memory. One domain per card function; what is not mapped faults.
 use crate::pci::dma::ClientMap;
+use crate::peer::PeerMemory;
 use crate::Rng;
 use rand::seq::SliceRandom;
 use rand::{Rng as _, SeedableRng};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
@@ -19,8 +21,15 @@ pub struct Fault {
     pub write: bool,
 }
 
+/// What lies behind a page.
+enum Target {
+    Memory(*mut u8),
+    /// Another device's memory from an offset on.
+    Peer(Arc<PeerMemory>, u64),
+}
+
 struct Page {
-    memory: *mut u8,
+    target: Target,
     writable: bool,
 }
 
@@ -51,6 +60,16 @@ impl Iommu {
     /// # Safety
     /// The memory must stay allocated until [`Iommu::unmap`].
     pub unsafe fn map(&mut self, function: u16, ptr: *mut u8, len: usize, writable: bool, contiguous: bool) -> Vec<u64> {
+        // SAFETY: inside the caller's range.
+        self.map_pages(function, len, writable, contiguous, |i| Target::Memory(unsafe { ptr.add(i * PAGE as usize) }))
+    }
+
+    /// The same for the pages of another device's memory from `offset` on, scattered.
+    pub fn map_peer(&mut self, function: u16, peer: &Arc<PeerMemory>, offset: u64, len: usize, writable: bool) -> Vec<u64> {
+        self.map_pages(function, len, writable, false, |i| Target::Peer(peer.clone(), offset + i as u64 * PAGE))
+    }
+
+    fn map_pages(&mut self, function: u16, len: usize, writable: bool, contiguous: bool, target: impl Fn(usize) -> Target) -> Vec<u64> {
         let n = (len as u64).div_ceil(PAGE);
         // A hole behind every mapping: overruns fault.
         let room = if contiguous { n + 1 } else { 2 * n + 1 };
@@ -69,9 +88,7 @@ impl Iommu {
             .enumerate()
             .map(|(i, slot)| {
                 let page = high + slot;
-                // SAFETY: inside the caller's range.
-                let memory = unsafe { ptr.add(i * PAGE as usize) };
-                self.pages.insert((function, page), Page { memory, writable });
+                self.pages.insert((function, page), Page { target: target(i), writable });
                 page * PAGE
             })
             .collect()
@@ -84,12 +101,10 @@ impl Iommu {
         }
     }
 
-    fn resolve(&mut self, function: u16, iova: u64, write: bool) -> Result<*mut u8, Fault> {
+    /// What `access` says of the page of `iova`, if it may be reached so; a fault if it may not, or `access` says false.
+    fn reach(&mut self, function: u16, iova: u64, write: bool, access: impl FnOnce(&Target) -> bool) -> Result<(), Fault> {
         match self.pages.get(&(function, iova / PAGE)) {
-            Some(p) if p.writable || !write => {
-                // SAFETY: offset inside the page.
-                Ok(unsafe { p.memory.add((iova % PAGE) as usize) })
-            }
+            Some(p) if (p.writable || !write) && access(&p.target) => Ok(()),
             _ => Err(self.fault(function, iova, write)),
         }
     }
@@ -122,10 +137,15 @@ impl Iommu {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
         }
-        let p = self.resolve(function, iova, false)?;
-        // SAFETY: mapped, within one page.
-        unsafe { std::ptr::copy_nonoverlapping(p, out.as_mut_ptr(), out.len()) };
-        Ok(())
+        let at = iova % PAGE;
+        self.reach(function, iova, false, |target| match target {
+            // SAFETY: mapped, within one page.
+            Target::Memory(p) => {
+                unsafe { std::ptr::copy_nonoverlapping(p.add(at as usize), out.as_mut_ptr(), out.len()) };
+                true
+            }
+            Target::Peer(peer, offset) => peer.read(offset + at, out),
+        })
     }
 
     /// Writes the bytes of one beat selected by `strobe` (bit per byte), within one page.
@@ -133,18 +153,15 @@ impl Iommu {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.write(iova, data, strobe) { Ok(()) } else { Err(self.fault(function, iova, true)) };
         }
-        let p = self.resolve(function, iova, true)?;
-        let full = if data.len() == 64 { u64::MAX } else { (1 << data.len()) - 1 };
-        if strobe == full {
-            // SAFETY: mapped, within one page.
-            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p, data.len()) };
-        } else {
-            for (i, b) in data.iter().enumerate().filter(|(i, _)| strobe >> i & 1 == 1) {
-                // SAFETY: mapped, within one page; volatile because drivers poll bytes of it.
-                unsafe { p.add(i).write_volatile(*b) };
+        let at = iova % PAGE;
+        self.reach(function, iova, true, |target| match target {
+            Target::Memory(p) => {
+                // SAFETY: mapped, within one page.
+                unsafe { write_beat(p.add(at as usize), data, strobe) };
+                true
             }
-        }
-        Ok(())
+            Target::Peer(peer, offset) => peer.write(offset + at, data, strobe),
+        })
     }
 
     /// Faults so far.
@@ -162,6 +179,21 @@ impl Iommu {
         match self.clients.get(&function) {
             Some(client) => client.is_mapped(iova, 1),
             None => self.pages.contains_key(&(function, iova / PAGE)),
+        }
+    }
+}
+
+/// # Safety
+/// `p` takes `data.len()` bytes.
+unsafe fn write_beat(p: *mut u8, data: &[u8], strobe: u64) {
+    let full = if data.len() == 64 { u64::MAX } else { (1 << data.len()) - 1 };
+    if strobe == full {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p, data.len()) };
+    } else {
+        for (i, b) in data.iter().enumerate().filter(|(i, _)| strobe >> i & 1 == 1) {
+            // SAFETY: as above; volatile because drivers poll bytes of it.
+            unsafe { p.add(i).write_volatile(*b) };
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod error;
 pub mod fabric;
 pub mod iommu;
 pub mod pci;
+pub mod peer;
 pub mod trace;
 pub mod wire;
 #[cfg(feature = "cards")]

@@ -3,8 +3,10 @@ use crate::capture::{Capture, CYCLE_NS};
 use crate::card::{Card, CardConfig};
 use crate::error::Error;
 use crate::fabric::{Link, LinkConfig};
+use crate::peer::PeerMemory;
 use crate::trace::Event;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Cycles of one tick (1.024 us) on hardware.
 pub const TICK_CYCLES: u64 = 256;
@@ -38,6 +40,8 @@ pub struct World {
     pub cards: Vec<Card>,
     /// `links[i]` carries what card `i` sends; to the other card when there are two, to nobody when there is one.
     pub links: Vec<Link>,
+    /// Other devices on the bus, whose memory the cards may be given.
+    pub peers: Vec<Arc<PeerMemory>>,
     cycle: u64,
     ticks: u64,
     tick_cycles: u64,
@@ -62,7 +66,7 @@ impl World {
             cards.push(Card::new(&library, &c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
-        Ok(Self { cards, links, cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
+        Ok(Self { cards, links, peers: Vec::new(), cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
     }
 
     /// Cycles simulated so far.

@@ -2,8 +2,10 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::registration::{Bounce, Pool, Registered};
-use ferric_driver::{Access, CqeStatus, QpConfig, SendRequest};
+use ferric_driver::{Access, CqeStatus, QpConfig, ReadRequest, SendRequest};
+use ferric_sim::peer::PeerMemory;
 use ferric_tests::pair::{Linked, Wire};
+use std::sync::Arc;
 
 const BYTES: usize = 10_000;
 
@@ -56,4 +58,54 @@ fn each_policy_carries_messages() {
     registered.forget(buffer[BYTES - 1..].as_ptr(), 1);
     assert!(registered.is_empty());
     assert_eq!(link.pair.iommu_faults(), 0);
+}
+
+/// The card reads and writes another device's memory (dma-buf) on the bus; peers reach it by the key, and nothing beside it changes.
+#[test]
+fn memory_of_another_device() {
+    const AT: usize = 5000;
+    let bytes = |n: usize| (0..BYTES).map(|i| (i * 13 + (i >> 8) + n) as u8).collect::<Vec<u8>>();
+    let mut link = Linked::new(&QpConfig::default(), &Wire::default(), &bytes(0)).unwrap();
+    let gpu = Arc::new(PeerMemory::new(32 << 10).unwrap());
+    let pd = link.pair.hosts[0].pd.clone();
+    let register = |offset: u64, len, start| pd.register_dmabuf(gpu.export(), offset, len, start, Access::ALL);
+    assert!(register(AT as u64, BYTES, AT as u64).is_err(), "not a device of this machine");
+    link.pair.world().peers.push(gpu.clone());
+    for (offset, len, start) in [(AT as u64, 32 << 10, AT as u64), (AT as u64, BYTES, 0), (0, 0, 0), (u64::MAX - 4095, 100, 0)] {
+        assert!(register(offset, len, start).is_err(), "{offset:#x}+{len}");
+    }
+    // A name that is neither the offset nor an address of this process.
+    let start = 0x7000_0000_0000 + AT as u64 % 4096;
+    let region = register(AT as u64, BYTES, start).unwrap();
+
+    gpu.store(AT as u64, &bytes(1)).unwrap();
+    arrives(&mut link, sge(start, BYTES as u32, region.lkey()), &bytes(1));
+    let reads = gpu.passed()[0];
+    assert!(reads > 0 && gpu.passed()[1] == 0);
+
+    // The other host's card writes into it, then reads what is there.
+    let there = [sge(link.dst.addr(), BYTES as u32, link.dst.lkey())];
+    link.dst.write(0, &bytes(2));
+    let write = SendRequest { wr_id: 2, opcode: WrOpcode::Write, payload: Payload::Sges(&there), remote_addr: start, rkey: region.rkey(), imm: 0, signaled: true, solicited: false };
+    link.qps[1].post_send(&write).unwrap();
+    assert_eq!(link.wait(1, 400_000).unwrap().status, CqeStatus::Success);
+    let mut all = vec![0; 32 << 10];
+    gpu.load(0, &mut all).unwrap();
+    assert!(all[AT..AT + BYTES] == bytes(2) && all.iter().enumerate().all(|(i, b)| (AT..AT + BYTES).contains(&i) || *b == 0));
+    gpu.store(AT as u64, &bytes(3)).unwrap();
+    link.qps[1].post_read(&ReadRequest { wr_id: 3, sges: &there, remote_addr: start, rkey: region.rkey(), signaled: true, fence: false }).unwrap();
+    assert_eq!(link.wait(1, 400_000).unwrap().status, CqeStatus::Success);
+    assert_eq!(link.dst.to_vec(0, BYTES), bytes(3));
+    assert!(gpu.passed()[0] > reads && gpu.passed()[1] > 0);
+    assert_eq!(link.pair.iommu_faults(), 0);
+
+    // The device takes its memory back while it is registered: the request fails, and only it.
+    gpu.revoke();
+    let passed = gpu.passed();
+    link.qps[1].post_send(&write).unwrap();
+    assert_eq!(link.wait(1, 2_000_000).unwrap().status, CqeStatus::RemoteOperation);
+    assert!(gpu.passed() == passed && link.pair.iommu_faults() > 0);
+    let page = region.iovas()[0];
+    drop(region);
+    assert!(!link.pair.world().cards[0].iommu.is_mapped(0, page));
 }

@@ -8,6 +8,7 @@ use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_driver::{Config, Context, Error};
 use ferric_hdl::core::counters;
 use ferric_sim::pci::config;
+use ferric_sim::peer::PeerMemory;
 use ferric_tests::served::{looped, open, selfish, shape};
 use std::path::Path;
 use std::sync::Arc;
@@ -66,6 +67,13 @@ fn dma_stays_inside_what_is_mapped() {
     }
     assert!(untouched(0) && untouched(2), "the card has written memory that it was not given");
     assert!(counter(&ctx, "dma_wr.write_errors") >= before + outside.len() as u64);
+    // A file that another device exported is reached past this process's memory.
+    let gpu = PeerMemory::new(3 * PAGE as u64).unwrap();
+    gpu.store(0, &[0xa5; 3 * PAGE]).unwrap();
+    dump(device.map_dmabuf(gpu.export(), PAGE as u64, PAGE, DmaAccess::ReadWrite).unwrap()[0]).unwrap();
+    let mut bytes = [0; 3 * PAGE];
+    gpu.load(0, &mut bytes).unwrap();
+    assert_eq!([0, 1, 2].map(|page| bytes[page * PAGE..][..PAGE].iter().all(|b| *b == 0xa5)), [true, false, true]);
     // A mapping that is taken back is gone at once.
     device.unmap(&[middle]);
     let refused = server.counters(0).dma_refused;

@@ -4,8 +4,11 @@ use crate::abi::objects::{Context, Mr, Pd};
 use crate::context::ContextObject;
 use crate::errors::{number, pointer, set_errno, Errno};
 use crate::query::MAX_MR;
-use ferric_driver::{Access, MemoryRegion};
+use ferric_driver::{Access, Region};
+use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A protection domain.
@@ -31,7 +34,8 @@ impl PdObject {
 #[repr(C)]
 struct MrObject {
     mr: Mr,
-    _driver: MemoryRegion,
+    /// The driver's region, of whichever kind, as long as the handle.
+    _driver: Box<dyn Any + Send>,
 }
 
 /// The driver's rights of `ibv_access_flags`.
@@ -66,7 +70,13 @@ unsafe extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
     0
 }
 
-unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint) -> Result<*mut Mr, c_int> {
+/// Makes a region by `make` after the checks that are the same for all, and a handle for it.
+///
+/// # Safety
+/// `pd` is a handle that is in use.
+unsafe fn handle<R: Deref<Target = Region> + Send + 'static>(
+    pd: *mut Pd, addr: *mut c_void, length: usize, access: c_uint, make: impl FnOnce(&ferric_driver::Pd, Access) -> ferric_driver::error::Result<R>,
+) -> Result<*mut Mr, c_int> {
     let known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
     let remote_change = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) != 0;
     if access & !known != 0 {
@@ -76,15 +86,17 @@ unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, acc
     if length == 0 || length > MAX_MR || remote_change && access & IBV_ACCESS_LOCAL_WRITE == 0 {
         return Err(libc::EINVAL);
     }
-    // SAFETY: a handle of ours; the program keeps the memory as long as the region, by the rules of `ibv_reg_mr`.
-    let (object, driver) = unsafe {
-        let object = PdObject::of(pd);
-        (object, object.driver.register_raw(addr.cast(), length, iova, access_of(access)))
-    };
-    let driver = driver.errno("memory region")?;
+    // SAFETY: a handle of ours.
+    let object = unsafe { PdObject::of(pd) };
+    let driver = make(&object.driver, access_of(access)).errno("memory region")?;
     object.users.fetch_add(1, Ordering::AcqRel);
     let mr = Mr { context: object.pd.context, pd, addr, length, handle: 0, lkey: driver.lkey(), rkey: driver.rkey() };
-    Ok(Box::into_raw(Box::new(MrObject { mr, _driver: driver })).cast())
+    Ok(Box::into_raw(Box::new(MrObject { mr, _driver: Box::new(driver) })).cast())
+}
+
+unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint) -> Result<*mut Mr, c_int> {
+    // SAFETY: a handle of ours; the program keeps the memory as long as the region, by the rules of `ibv_reg_mr`.
+    unsafe { handle(pd, addr, length, access, |driver, access| driver.register_raw(addr.cast(), length, iova, access)) }
 }
 
 #[no_mangle]
@@ -122,6 +134,12 @@ unsafe extern "C" fn ibv_rereg_mr(_mr: *mut Mr, _flags: c_int, _pd: *mut Pd, _ad
 }
 
 #[no_mangle]
-unsafe extern "C" fn ibv_reg_dmabuf_mr(_pd: *mut Pd, _offset: u64, _length: usize, _iova: u64, _fd: c_int, _access: c_int) -> *mut Mr {
-    pointer("ibv_reg_dmabuf_mr", Err(libc::EOPNOTSUPP))
+unsafe extern "C" fn ibv_reg_dmabuf_mr(pd: *mut Pd, offset: u64, length: usize, iova: u64, fd: c_int, access: c_int) -> *mut Mr {
+    let made = if fd < 0 {
+        Err(libc::EBADF)
+    } else {
+        // SAFETY: the program's descriptor, open during the call; a handle of ours, by the caller's promise.
+        unsafe { handle(pd, std::ptr::null_mut(), length, access as c_uint, |driver, access| driver.register_dmabuf(BorrowedFd::borrow_raw(fd), offset, length, iova, access).map(Box::new)) }
+    };
+    pointer("ibv_reg_dmabuf_mr", made)
 }

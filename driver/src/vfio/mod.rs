@@ -12,10 +12,11 @@ use crate::iova::IovaAllocator;
 use crate::pages::PAGE;
 use crate::window::Window;
 use ferric_abi::pci;
+use memmap2::{MmapOptions, MmapRaw};
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -45,10 +46,16 @@ trait Backend: Send + Sync {
     fn reset(&self) -> io::Result<()>;
 }
 
+struct Mapped {
+    len: usize,
+    /// Our own view of a dma-buf, by whose addresses the kernel finds it. Closed after the card's mapping.
+    _view: Option<MmapRaw>,
+}
+
 struct Dma {
     iovas: IovaAllocator,
-    /// Bytes of each mapping by its first address.
-    mapped: HashMap<u64, usize>,
+    /// Each mapping by its first address.
+    mapped: HashMap<u64, Mapped>,
 }
 
 /// A function of a card on the PCI bus.
@@ -97,6 +104,23 @@ impl VfioDevice {
         self.dma.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Maps whole pages; `view` is kept as long.
+    ///
+    /// # Safety
+    /// As [`Device::map`].
+    unsafe fn map_view(&self, ptr: *mut u8, len: usize, access: DmaAccess, view: Option<MmapRaw>) -> Result<Vec<u64>> {
+        let mut dma = self.dma();
+        let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
+        // SAFETY: the caller's promise is passed on.
+        if let Err(e) = unsafe { self.backend.map(iova, ptr, len, access) } {
+            dma.iovas.give(iova, len as u64);
+            let reason = if is_out_of_memory(&e) { format!("{}; {}", memlock_problem(len), memlock_mend()) } else { e.to_string() };
+            return Err(Error::Map { len, reason });
+        }
+        dma.mapped.insert(iova, Mapped { len, _view: view });
+        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+    }
+
     /// Function-level reset. Everything the card held is void afterwards.
     pub fn reset(&self) -> Result<()> {
         let open = |e: io::Error| Error::Open { device: self.address.clone(), problem: format!("reset failed: {e}"), mend: "see what the kernel says: sudo dmesg | tail".into() };
@@ -127,27 +151,29 @@ impl Device for VfioDevice {
     }
 
     unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
-        let len = len.next_multiple_of(PAGE);
-        let mut dma = self.dma();
-        let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
         // SAFETY: the caller's promise is passed on.
-        if let Err(e) = unsafe { self.backend.map(iova, ptr, len, access) } {
-            dma.iovas.give(iova, len as u64);
-            let reason = if is_out_of_memory(&e) { format!("{}; {}", memlock_problem(len), memlock_mend()) } else { e.to_string() };
-            return Err(Error::Map { len, reason });
-        }
-        dma.mapped.insert(iova, len);
-        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+        unsafe { self.map_view(ptr, len.next_multiple_of(PAGE), access, None) }
+    }
+
+    /// Through a view of the buffer in this process: VFIO finds the pages of another device by the page tables of such a view. (An exporter
+    /// that cannot be mapped into a process is refused; so are, by iommufd, buffers without page structures.)
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+        let mut options = MmapOptions::new();
+        options.offset(offset).len(len);
+        let view = if access == DmaAccess::Read { options.map_raw_read_only(&buffer) } else { options.map_raw(&buffer) };
+        let view = view.map_err(|e| Error::Map { len, reason: format!("the buffer cannot be mapped: {e}") })?;
+        // SAFETY: the view is kept with the mapping.
+        unsafe { self.map_view(view.as_mut_ptr(), len, access, Some(view)) }
     }
 
     fn unmap(&self, iovas: &[u64]) {
         let Some(first) = iovas.first() else { return };
         let mut dma = self.dma();
-        let Some(len) = dma.mapped.remove(first) else { return };
-        match self.backend.unmap(*first, len) {
-            Ok(()) => dma.iovas.give(*first, len as u64),
+        let Some(mapped) = dma.mapped.remove(first) else { return };
+        match self.backend.unmap(*first, mapped.len) {
+            Ok(()) => dma.iovas.give(*first, mapped.len as u64),
             // The address stays taken: the card may still reach what is there.
-            Err(e) => log::error!("{}: {len} bytes at {first:#x} stay mapped: {e}", self.address),
+            Err(e) => log::error!("{}: {} bytes at {first:#x} stay mapped: {e}", self.address, mapped.len),
         }
     }
 

@@ -17,7 +17,7 @@ use ferric_abi::pci;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -133,6 +133,24 @@ impl VfioUserDevice {
     }
 }
 
+impl VfioUserDevice {
+    /// Maps whole pages of a file.
+    fn map_file(&self, file: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+        let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
+        let done = if self.is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { lock(&self.client).dma_map(iova, len as u64, file.as_raw_fd(), offset, access == DmaAccess::ReadWrite) };
+        let mut dma = lock(&self.dma);
+        if let Err(e) = done {
+            dma.iovas.give(iova, len as u64);
+            if e.raw_os_error().is_none() {
+                self.remove("DMA_MAP", &e);
+            }
+            return Err(Error::Map { len, reason: format!("the server refused: {e}") });
+        }
+        dma.mapped.insert(iova, len as u64);
+        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+    }
+}
+
 impl Device for VfioUserDevice {
     fn read32(&self, offset: u32) -> u32 {
         let mut word = [0xff; 4];
@@ -153,20 +171,11 @@ impl Device for VfioUserDevice {
     }
 
     unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
-        let len = len.next_multiple_of(PAGE);
-        let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
-        let fd = self.memory.as_raw_fd();
-        let done = if self.is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { lock(&self.client).dma_map(iova, len as u64, fd, ptr as u64, access == DmaAccess::ReadWrite) };
-        let mut dma = lock(&self.dma);
-        if let Err(e) = done {
-            dma.iovas.give(iova, len as u64);
-            if e.raw_os_error().is_none() {
-                self.remove("DMA_MAP", &e);
-            }
-            return Err(Error::Map { len, reason: format!("the server refused: {e}") });
-        }
-        dma.mapped.insert(iova, len as u64);
-        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+        self.map_file(self.memory.as_fd(), ptr as u64, len.next_multiple_of(PAGE), access)
+    }
+
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+        self.map_file(buffer, offset, len, access)
     }
 
     fn unmap(&self, iovas: &[u64]) {
