@@ -276,7 +276,9 @@ impl World {
                 let q = &self.qps[qp];
                 assert!(q.wrs[..number].iter().enumerate().all(|(n, wr)| !wr.asks() || q.placed.get(&n).is_some_and(|p| p.1)), "passed a fence");
             }
-            let wait = self.tb.rng().range(1, 60);
+            // Long enough now and then for the queue pair to go back meanwhile.
+            let most = if self.tb.rng().percent(25) { 3000 } else { 60 };
+            let wait = self.tb.rng().range(1, most);
             self.works.push_back((cycle + wait, qp, number));
         }
         if let Some((at, qp, number)) = self.works.front().copied() {
