@@ -1,11 +1,15 @@
 //! The boards Ferric runs on, described once: part, clocks, pins, vendor blocks, the wiring of the top, constraints, image
 //! and flash. Everything in `constraints/` is generated from here, and what a description names is checked ([`check`]).
 
+pub mod bitstream;
 pub mod blocks;
 pub mod boards;
 pub mod check;
 pub mod emit;
+pub mod flash;
+pub mod image;
 pub mod netlist;
+pub mod tool;
 
 use netlist::Netlist;
 

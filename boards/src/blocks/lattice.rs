@@ -50,3 +50,14 @@ pub fn delayg() -> Module {
     let params = vec![one_of("DEL_MODE", &["\"USER_DEFINED\"", "\"SCLK_ZEROHOLD\""]), number("DEL_VALUE", 0.0, 127.0)];
     module("DELAYG", Origin::Primitive, "FPGA-TN-02035: static delay of a pin.", params, "in A\nout Z")
 }
+
+/// A register.
+pub fn trellis_ff() -> Module {
+    let params = vec![one_of("GSR", &["\"ENABLED\"", "\"DISABLED\""]), one_of("CEMUX", &["\"1\"", "\"0\"", "\"CE\"", "\"INV\""])];
+    module("TRELLIS_FF", Origin::Primitive, "A register of a slice.", params, "in CLK LSR CE DI M\nout Q")
+}
+
+/// A function of four inputs: bit n of INIT is its value at inputs DCBA = n.
+pub fn lut4() -> Module {
+    module("LUT4", Origin::Primitive, "A four-input look-up table.", vec![number("INIT", 0.0, 65535.0)], "in A B C D\nout Z")
+}

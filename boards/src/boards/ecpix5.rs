@@ -15,28 +15,7 @@ fn top() -> Netlist {
         "in clk100 rst_n eth_rx_clk eth_rx_ctl eth_rx_data:4
          out eth_tx_clk eth_tx_ctl eth_tx_data:4 eth_rst_n eth_mdc led_r:4 led_g:4 led_b:4",
     );
-    // 100 MHz / 4 x 5 = 125 MHz (feedback from CLKOP), VCO 625 MHz / 10 = 62.5 MHz; numbers of `ecppll -i 100 --clkout0 125 --clkout1 62.5`.
-    n.instance("pll", &lattice::ehxplll())
-        .attribute("FREQUENCY_PIN_CLKI", "100")
-        .attribute("FREQUENCY_PIN_CLKOP", "125")
-        .attribute("FREQUENCY_PIN_CLKOS", "62.5")
-        .attribute("ICP_CURRENT", "12")
-        .attribute("LPF_RESISTOR", "8")
-        .attribute("MFG_ENABLE_FILTEROPAMP", "1")
-        .attribute("MFG_GMCREF_SEL", "2")
-        .param("CLKI_DIV", "4")
-        .param("CLKFB_DIV", "5")
-        .param("FEEDBK_PATH", "\"CLKOP\"")
-        .param("CLKOP_ENABLE", "\"ENABLED\"")
-        .param("CLKOP_DIV", "5")
-        .param("CLKOP_CPHASE", "2")
-        .param("CLKOP_FPHASE", "0")
-        .param("CLKOS_ENABLE", "\"ENABLED\"")
-        .param("CLKOS_DIV", "10")
-        .param("CLKOS_CPHASE", "2")
-        .param("CLKOS_FPHASE", "0")
-        .wire("CLKI=clk100 CLKFB=clk125 CLKOP=clk125 CLKOS=clk_core LOCK=locked")
-        .tie_rest("");
+    pll(&mut n);
     n.instance("core_reset_sync", &gateware::reset()).wire("clock=clk_core reset_n=rst_n ready=locked reset=core_reset");
     n.instance("tx_reset_sync", &gateware::reset()).wire("clock=clk125 reset_n=rst_n ready=locked reset=tx_reset");
     n.instance("rx_reset_sync", &gateware::reset()).wire("clock=eth_rx_clk reset_n=rst_n ready=locked reset=rx_reset");
@@ -64,6 +43,42 @@ fn top() -> Netlist {
     n.assigns.push(("led_g".into(), net("status")));
     n.assigns.push(("led_r".into(), Expr::Const(4, 0)));
     n.assigns.push(("led_b".into(), Expr::Const(4, 0)));
+    n
+}
+
+/// 125 MHz for the network, 62.5 MHz for the core.
+fn pll(n: &mut Netlist) {
+    // 100 MHz / 4 x 5 = 125 MHz (feedback from CLKOP), VCO 625 MHz / 10 = 62.5 MHz; numbers of `ecppll -i 100 --clkout0 125 --clkout1 62.5`.
+    n.instance("pll", &lattice::ehxplll())
+        .attribute("FREQUENCY_PIN_CLKI", "100")
+        .attribute("FREQUENCY_PIN_CLKOP", "125")
+        .attribute("FREQUENCY_PIN_CLKOS", "62.5")
+        .attribute("ICP_CURRENT", "12")
+        .attribute("LPF_RESISTOR", "8")
+        .attribute("MFG_ENABLE_FILTEROPAMP", "1")
+        .attribute("MFG_GMCREF_SEL", "2")
+        .param("CLKI_DIV", "4")
+        .param("CLKFB_DIV", "5")
+        .param("FEEDBK_PATH", "\"CLKOP\"")
+        .param("CLKOP_ENABLE", "\"ENABLED\"")
+        .param("CLKOP_DIV", "5")
+        .param("CLKOP_CPHASE", "2")
+        .param("CLKOP_FPHASE", "0")
+        .param("CLKOS_ENABLE", "\"ENABLED\"")
+        .param("CLKOS_DIV", "10")
+        .param("CLKOS_CPHASE", "2")
+        .param("CLKOS_FPHASE", "0")
+        .wire("CLKI=clk100 CLKFB=clk125 CLKOP=clk125 CLKOS=clk_core LOCK=locked")
+        .tie_rest("");
+}
+
+/// The smallest top that goes through every tool: the PLL, a register that toggles, two lamps. To try board and tools with.
+pub fn lamp() -> Netlist {
+    let mut n = Netlist { name: "lamp_ecpix5".into(), ports: ports("in clk100\nout led_g:4"), ..Netlist::default() };
+    pll(&mut n);
+    n.instance("invert", &lattice::lut4()).param("INIT", "21845").wire("A=lit Z=next").tie("B C D");
+    n.instance("toggle", &lattice::trellis_ff()).param("GSR", "\"DISABLED\"").param("CEMUX", "\"1\"").wire("CLK=clk_core DI=next Q=lit").tie("LSR CE M");
+    n.assigns.push(("led_g".into(), Expr::Concat(vec![Expr::Const(2, 0), net("lit"), net("locked")])));
     n
 }
 

@@ -6,6 +6,8 @@ mod f2;
 mod u250;
 mod u50;
 
+pub use ecpix5::lamp;
+
 use crate::netlist::Wiring;
 use crate::{Board, Pin};
 
