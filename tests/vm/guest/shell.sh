@@ -1,0 +1,3 @@
+# A shell, for trying things by hand: root, with the functions of common.sh.
+export ENV=/common.sh
+sh -i
