@@ -231,6 +231,7 @@ impl Party {
             match self.cq.poll() {
                 Some(c) if c.status == CqeStatus::Success => return Ok(c),
                 Some(c) => return Err(Trouble::Failed(c)),
+                None if self.ctx.device().is_gone() => return Err(Error::Gone.into()),
                 None if self.ctx.device().now() - start > self.shape.patience => return Err(Trouble::Silent(self.shape.patience)),
                 None => self.cq.relax(),
             }

@@ -12,6 +12,10 @@ const LOG_SIZE: u32 = 5;
 const SLOTS: u32 = 1 << LOG_SIZE;
 /// Far longer than any command takes, even while the card drains a full pipeline, and even on a simulated card served by a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// How often a wait looks whether the card is still there. A register of one that was pulled reads all ones; one that is simulated may do so
+/// once because it was late.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 3;
 
 /// One function's admin queue. One command is in flight at a time.
 pub struct AdminQueue {
@@ -19,6 +23,8 @@ pub struct AdminQueue {
     commands: DmaBuffer,
     completions: DmaBuffer,
     producer: u32,
+    /// The card has gone: no command waits for it again.
+    gone: bool,
 }
 
 impl AdminQueue {
@@ -48,11 +54,14 @@ impl AdminQueue {
         }
         device.write32(csr::ADMIN_SIZE, LOG_SIZE);
         device.write32(csr::CONTROL, 1);
-        Ok(Self { device: device.clone(), commands, completions, producer: 0 })
+        Ok(Self { device: device.clone(), commands, completions, producer: 0, gone: false })
     }
 
     /// Executes one command and returns its 14 result words.
     pub fn execute(&mut self, what: &'static str, opcode: AdminOpcode, id: u32, params: &[u32]) -> Result<[u32; 14]> {
+        if self.gone || self.device.is_gone() {
+            return Err(Error::Gone);
+        }
         let slot = (self.producer % SLOTS) as usize;
         let mut raw = [0u8; AdminCommand::BYTES];
         let mut command = AdminCommand(raw);
@@ -67,10 +76,19 @@ impl AdminQueue {
         self.device.write32(csr::ADMIN_DOORBELL, self.producer & 0xffff);
 
         let start = self.device.now();
+        let (mut looked, mut silent) = (start, 0);
         let at = slot * AdminCompletion::BYTES;
         while (self.completions.read_flag(at + AdminCompletion::BYTES - 1) >> 7 == 1) != phase {
             if self.device.now() - start > TIMEOUT {
                 return Err(Error::AdminTimeout(what));
+            }
+            if self.device.now() - looked > LOOK {
+                looked = self.device.now();
+                silent = if self.device.read32(csr::MAGIC) == u32::MAX { silent + 1 } else { 0 };
+            }
+            if silent == LOOKS || self.device.is_gone() {
+                self.gone = true;
+                return Err(Error::Gone);
             }
             self.device.relax();
         }

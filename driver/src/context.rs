@@ -54,8 +54,18 @@ impl Inner {
     }
     /// Destroys an object from a `drop`: there is nobody to tell but the log.
     pub(crate) fn destroy(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids) {
+        self.destroy_then(what, opcode, id, ids, || ());
+    }
+
+    /// The same; `gone` is called when the card has let go of the object, before another can have its number.
+    pub(crate) fn destroy_then(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids, gone: impl FnOnce()) {
         match self.admin(what, opcode, id, &[]) {
-            Ok(_) => ids.give(id),
+            Ok(_) => {
+                gone();
+                ids.give(id);
+            }
+            // With the card everything on it has gone; it has been said once.
+            Err(Error::Gone) => log::debug!("{what} {id}: the card is gone"),
             // The number stays taken: the card may still use the object.
             Err(e) => log::warn!("{what} {id}: {e}"),
         }

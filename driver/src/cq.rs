@@ -4,6 +4,7 @@ use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
+use crate::visit::Visit;
 use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus};
 use ferric_abi::context::CqCtx;
 use ferric_abi::csr;
@@ -48,6 +49,7 @@ pub struct CompletionQueue {
     ctx: Arc<Inner>,
     id: u32,
     ring: DmaBuffer,
+    visit: Arc<Visit>,
     /// Entries less one.
     mask: u16,
     /// The card hears of the consumer index after as many completions.
@@ -70,7 +72,7 @@ impl CompletionQueue {
             return Err(e);
         }
         // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
-        Ok(Self { ctx: ctx.clone(), id, ring, mask: (1u16 << log_size) - 1, slack: 1 << (log_size.max(2) - 2), consumer: 0, reported: 0 })
+        Ok(Self { ctx: ctx.clone(), id, ring, visit: ctx.qps.visits.one(), mask: (1u16 << log_size) - 1, slack: 1 << (log_size.max(2) - 2), consumer: 0, reported: 0 })
     }
 
     /// Number of the queue.
@@ -78,13 +80,13 @@ impl CompletionQueue {
         self.id
     }
 
-    /// Takes the next completion, if there is one.
+    /// Takes the next completion, if there is one. Those of queue pairs that have been destroyed are not given.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        // Completions from before a queue pair's reset are passed over.
+        // Completions from before a queue pair's reset or end are passed over.
         loop {
             let e = self.take()?;
-            if let Some(wr_id) = self.ctx.qps.complete(e.qpn(), e.is_recv(), e.wqe_index()) {
+            if let Some(wr_id) = self.ctx.qps.complete(&self.visit, e.qpn(), e.is_recv(), e.wqe_index()) {
                 return Some(completion(&e, wr_id));
             }
         }
@@ -162,6 +164,7 @@ fn completion(e: &Cqe, wr_id: u64) -> Completion {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
+        self.ctx.qps.visits.no_more(&self.visit);
         self.ctx.destroy("destroy CQ", AdminOpcode::DestroyCq, self.id, &self.ctx.cq_ids);
     }
 }

@@ -42,4 +42,8 @@ pub trait Device: Send + Sync {
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool>;
     /// Time on the device's clock, for time-outs in busy-wait loops.
     fn now(&self) -> Duration;
+    /// The card was pulled, or whoever served it has ended, as far as is known: registers read all ones, nothing completes any more.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }

@@ -31,6 +31,7 @@ pub mod types;
 pub mod ud;
 pub mod vfio;
 pub mod vfio_user;
+mod visit;
 pub mod window;
 
 pub use context::{Config, Context, Pd};

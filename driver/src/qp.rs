@@ -7,12 +7,13 @@ use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::srq::{Numbers, SrqInner};
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
+use crate::visit::{Visit, Visits};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::PathCtx;
 use ferric_abi::host::{RecvHead, Sge, WqeHead};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use crate::post::{sge, AtomicOp, AtomicRequest, LocalSge, Payload, ReadRequest, RecvRequest, SendRequest};
 
@@ -77,35 +78,46 @@ pub(crate) struct Shared {
 /// Queue pairs by number, so that a completion finds its work request without a lock.
 pub(crate) struct QpTable {
     slots: Box<[AtomicPtr<Shared>]>,
-    /// Retired halves: a completion queue may still be looking at one, so they live as long as the context.
-    retired: Mutex<Vec<Box<Shared>>>,
+    /// Whoever looks at it.
+    pub(crate) visits: Visits,
 }
 
 impl QpTable {
     pub(crate) fn new(n: usize) -> Self {
-        Self { slots: (0..n).map(|_| AtomicPtr::default()).collect(), retired: Mutex::default() }
+        Self { slots: (0..n).map(|_| AtomicPtr::default()).collect(), visits: Visits::default() }
     }
 
-    fn set(&self, qpn: u32, shared: Box<Shared>) -> &Shared {
+    fn set(&self, qpn: u32, shared: Box<Shared>) -> *const Shared {
         let raw = Box::into_raw(shared);
-        let old = self.slots[qpn as usize].swap(raw, Ordering::AcqRel);
-        if !old.is_null() {
-            // SAFETY: came from Box::into_raw here and is reachable only through `retired` from now on.
-            self.retired.lock().unwrap_or_else(|e| e.into_inner()).push(unsafe { Box::from_raw(old) });
+        // One whose destruction the card has not answered stays as it is: it may still be looked at.
+        self.slots[qpn as usize].store(raw, Ordering::Release);
+        raw
+    }
+
+    /// Takes out a queue pair that the card has destroyed and frees what completion queues need of it. Completions that they still hold belong
+    /// to no queue pair now.
+    fn remove(&self, qpn: u32) {
+        let ptr = self.slots[qpn as usize].swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !ptr.is_null() && self.visits.are_over() {
+            // SAFETY: from Box::into_raw in `set`; out of the table, and whoever found it there before has finished.
+            drop(unsafe { Box::from_raw(ptr) });
         }
-        // SAFETY: freed only in drop of the table.
-        unsafe { &*raw }
     }
 
     /// Marks everything up to `index` done and returns the program's number of that request. `None`: the completion belongs to an
-    /// earlier life of the queue pair, before a reset.
+    /// earlier life of the queue pair, before a reset or its end. `visit` is one of [`QpTable::visits`].
     #[inline]
-    pub(crate) fn complete(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
+    pub(crate) fn complete(&self, visit: &Visit, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
+        visit.during(|| self.complete_found(qpn, is_recv, index))
+    }
+
+    #[inline(always)]
+    fn complete_found(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
         let ptr = self.slots.get(qpn as usize)?.load(Ordering::Acquire);
         if ptr.is_null() {
             return None;
         }
-        // SAFETY: non-null pointers in the table are valid as long as the table.
+        // SAFETY: what is in the table during a visit is valid until its end.
         let shared = unsafe { &*ptr };
         if let (true, Some(srq)) = (is_recv, &shared.srq) {
             return srq.complete(index);
@@ -156,7 +168,7 @@ pub(crate) struct Datagram {
     pub(crate) v6: bool,
 }
 
-// The raw pointer is a borrow from the context's table, which `pd` keeps alive.
+// The raw pointer is a borrow from the context's table, out of which only this queue pair takes it.
 unsafe impl Send for QueuePair {}
 
 impl QueuePair {
@@ -187,7 +199,7 @@ impl QueuePair {
     /// Not bound to the borrow of `self`: the rings are changed meanwhile.
     #[inline(always)]
     pub(crate) fn shared<'a>(&self) -> &'a Shared {
-        // SAFETY: lives in the context's table as long as the context, which `pd` holds.
+        // SAFETY: lives in the context's table until this queue pair is dropped.
         unsafe { &*self.shared }
     }
 
@@ -316,6 +328,58 @@ impl Drop for QueuePair {
                 log::warn!("QP {} to ERROR before it is destroyed: {e}", self.qpn);
             }
         }
-        self.ctx().destroy("destroy QP", AdminOpcode::DestroyQp, self.qpn, &self.ctx().qp_ids);
+        let ctx = self.ctx();
+        ctx.destroy_then("destroy QP", AdminOpcode::DestroyQp, self.qpn, &ctx.qp_ids, || ctx.qps.remove(self.qpn));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(numbers: &Arc<Numbers>) -> Box<Shared> {
+        Box::new(Shared { send: Half::new(4), recv: Half::new(4), srq: Some(numbers.clone()) })
+    }
+
+    #[test]
+    fn memory_of_a_destroyed_queue_pair_comes_back() {
+        let (table, numbers) = (QpTable::new(8), Arc::new(Numbers::new(8, 4)));
+        let visits = [table.visits.one(), table.visits.one()];
+        for _ in 0..3 {
+            table.set(5, shared(&numbers));
+            assert_eq!(Arc::strong_count(&numbers), 2);
+            table.remove(5);
+            assert_eq!(Arc::strong_count(&numbers), 1, "it is still held");
+            assert_eq!(table.complete(&visits[0], 5, false, 0), None);
+        }
+    }
+
+    #[test]
+    fn completions_and_destruction_at_once() {
+        let (table, numbers) = (QpTable::new(8), Arc::new(Numbers::new(8, 4)));
+        let visits = [table.visits.one(), table.visits.one()];
+        let (stop, found) = (std::sync::atomic::AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|s| {
+            for visit in &visits {
+                s.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        found.fetch_add(table.complete(visit, 5, false, 3).is_some() as u64, Ordering::Relaxed);
+                    }
+                });
+            }
+            let mut rounds = 0;
+            while rounds < 2000 || found.load(Ordering::Relaxed) < 100 {
+                let one = shared(&numbers);
+                one.send.posted.store(4, Ordering::Release);
+                table.set(5, one);
+                if rounds % 8 == 0 {
+                    std::thread::yield_now();
+                }
+                table.remove(5);
+                rounds += 1;
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(Arc::strong_count(&numbers), 1, "all have come back");
     }
 }

@@ -102,6 +102,10 @@ pub(crate) struct SrqInner {
 pub(crate) struct Numbers(Mutex<Book>);
 
 impl Numbers {
+    pub(crate) fn new(slots: usize, max_wr: usize) -> Self {
+        Self(Mutex::new(Book::new(slots, max_wr)))
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -147,7 +151,7 @@ impl SharedReceiveQueue {
             ctx.srq_ids.give(id);
             return Err(e);
         }
-        let numbers = Arc::new(Numbers(Mutex::new(Book::new(1 << ring.log_size, config.max_wr))));
+        let numbers = Arc::new(Numbers::new(1 << ring.log_size, config.max_wr));
         Ok(Self { inner: Arc::new(SrqInner { pd: pd.clone(), id, numbers, ring: Mutex::new(ring) }) })
     }
 

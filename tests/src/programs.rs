@@ -64,6 +64,15 @@ impl Program {
         (ok, format!("{} after {:.1} s\n{}", self.name, start.elapsed().as_secs_f32(), self.text()))
     }
 
+    /// Waits until it has printed `text`.
+    pub fn says(&mut self, text: &str) {
+        let start = Instant::now();
+        while !self.text().contains(text) {
+            assert!(self.is_alive() && start.elapsed() < PATIENCE, "{} does not say `{text}`:\n{}", self.name, self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// What it has printed so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.output).unwrap_or_default()).into_owned()
@@ -131,6 +140,14 @@ impl Cards {
 
     /// Runs a client and a server of a stock program that meet at a TCP port (`-p`); what each printed.
     pub fn pair(&self, name: &str, args: &[&str]) -> [String; 2] {
+        let [server, client] = self.begin(name, args);
+        let (ok, client) = client.end();
+        assert!(ok, "client:\n{client}\nserver:\n{}", server.text());
+        [server.succeed(), client]
+    }
+
+    /// The same without waiting for their ends.
+    pub fn begin(&self, name: &str, args: &[&str]) -> [Program; 2] {
         let port = free_port();
         let text = port.to_string();
         let args = [args, &["-p", &text]].concat();
@@ -140,22 +157,22 @@ impl Cards {
             assert!(server.is_alive() && start.elapsed() < PATIENCE, "{name} does not listen:\n{}", server.text());
             std::thread::sleep(Duration::from_millis(20));
         }
-        let (ok, client) = self.program(1, name, &[&args[..], &["127.0.0.1"]].concat()).end();
-        assert!(ok, "client:\n{client}\nserver:\n{}", server.text());
-        [server.succeed(), client]
+        let client = self.program(1, name, &[&args[..], &["127.0.0.1"]].concat());
+        [server, client]
     }
 
     /// Runs a server and a client of a program that connects by librdmacm, the server once it listens; what each printed.
     pub fn connected(&self, server: (&str, &[&str]), client: (&str, &[&str])) -> [String; 2] {
         let mut one = self.program(0, server.0, server.1);
-        let start = Instant::now();
-        while !one.text().contains("listens at") {
-            assert!(one.is_alive() && start.elapsed() < PATIENCE, "{} does not listen:\n{}", server.0, one.text());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        one.says("listens at");
         let (ok, printed) = self.program(1, client.0, client.1).end();
         assert!(ok, "client:\n{printed}\nserver:\n{}", one.text());
         [one.succeed(), printed]
+    }
+
+    /// Takes card `card` away, as if it were pulled.
+    pub fn pull(&self, card: usize) {
+        self.servers[card].signal(libc::SIGKILL);
     }
 
     /// The servers run.

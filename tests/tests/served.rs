@@ -190,7 +190,18 @@ fn a_server_that_ends_is_noticed() {
     let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     let ctx = Context::open(device.clone(), Config::default()).unwrap();
+    let mut party = Party::on(ctx.clone(), shape(1)).unwrap();
+    let address = party.address();
+    party.connect(&address).unwrap();
+    party.post(0, WrOpcode::Write, &address).unwrap();
     server.stop();
+    let start = Instant::now();
+    // The write may have come to its end, but no other does.
+    let ends = [party.wait(), party.wait()];
+    assert!(matches!(ends[1], Err(Trouble::Driver(Error::Gone))), "{ends:?}");
+    assert!(matches!(party.next_event(Duration::from_secs(1)), Err(Trouble::Driver(Error::Gone))));
+    drop(party);
+    assert!(start.elapsed() < Duration::from_secs(5), "it took {:?} to let go of everything", start.elapsed());
     assert_eq!(device.read32(csr::MAGIC), u32::MAX);
     assert!(device.is_gone());
     assert!(matches!(device.wait_interrupt(0, Duration::from_secs(1)), Err(Error::Gone)));

@@ -2,6 +2,7 @@
 use ferric_tests::programs::{libraries, Cards};
 use ferric_tests::served::{alone, scratch};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
 
@@ -84,6 +85,31 @@ fn perftest_bandwidth() {
     ] {
         measured(&cards, program, options, start);
     }
+}
+
+/// Cards that are pulled while programs use them: who polls is told, who waits is woken, and nobody waits for a card to let go of what it had.
+#[test]
+fn cards_that_are_pulled_end_programs() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    for (options, said) in [(&[][..], "poll CQ failed"), (&["-e"], "Failed to get cq_event"), (&["-t"], "poll CQ failed")] {
+        let cards = Cards::start(FERRIC);
+        let mut programs = cards.begin("stdbuf", &[&["-oL", "ibv_rc_pingpong", "-g", "0", "-n", "100000"], options].concat());
+        programs.iter_mut().for_each(|p| p.says("remote address"));
+        std::thread::sleep(Duration::from_millis(500));
+        [0, 1].iter().for_each(|card| cards.pull(*card));
+        let start = Instant::now();
+        for program in programs {
+            let (ok, printed) = program.end();
+            assert!(!ok && printed.contains(said), "{printed}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "it took {:?}", start.elapsed());
+    }
+    let mut watch = cards.program(0, "stdbuf", &["-oL", "ibv_asyncwatch"]);
+    watch.says("async event FD");
+    cards.pull(0);
+    watch.says("event_type");
+    assert!(watch.text().contains("evice fatal") || watch.text().contains("DEVICE_FATAL"), "{}", watch.text());
 }
 
 /// What programs do wrong, from a C program built against the installed headers.

@@ -1,4 +1,5 @@
 //! Completion channels: a pipe, so that a program can poll(2) what it waits for.
+use crate::abi::consts::IBV_EVENT_DEVICE_FATAL;
 use crate::abi::objects::{CompChannel, Context, Cq};
 use crate::context::ContextObject;
 use crate::cq::CqObject;
@@ -18,7 +19,7 @@ pub struct Record {
     pub serial: u64,
     /// Number of the object.
     pub id: u32,
-    /// `ibv_event_type`; nothing on completion channels.
+    /// `ibv_event_type`; on completion channels nothing, or that the card is gone.
     pub kind: u32,
 }
 
@@ -116,6 +117,11 @@ unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut C
             Ok(record) => record,
             Err(n) => break Err(n),
         };
+        if record.kind == IBV_EVENT_DEVICE_FATAL {
+            // For whoever asks next, too.
+            object.pipe.put(record);
+            break Err(libc::EIO);
+        }
         let cqs = lock(&context.shared.cqs);
         // Events of queues that have been destroyed are passed over.
         if let Some(entry) = cqs.get(&record.id).filter(|e| e.serial == record.serial) {

@@ -10,6 +10,7 @@ use crate::query::MAX_DEPTH;
 use crate::shared::{lock, serial, Entry, Shared};
 use ferric_driver::{Completion, CompletionQueue, CqeOpcode};
 use std::ffi::{c_int, c_void};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -45,6 +46,8 @@ pub struct Polled {
     pub current: Wc,
     /// Its time.
     pub timestamp: u64,
+    /// What is in front of a datagram.
+    pub headers: u8,
 }
 
 impl CqObject {
@@ -73,7 +76,7 @@ impl CqObject {
         (ex.context, ex.channel, ex.cq_context, ex.handle) = (context, channel, cq_context, id);
         ex.cqe = cqe.next_power_of_two().max(2) as c_int;
         (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
-        let inner = Mutex::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0 });
+        let inner = Mutex::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
         let object = Box::into_raw(Box::new(Self {
             ex, inner, polling: AtomicBool::new(false), completion_events: Outstanding::default(), async_events: Outstanding::default(), users: AtomicU32::new(0),
             shared: shared.clone(),
@@ -94,16 +97,26 @@ impl CqObject {
         c
     }
 
-    /// Nothing was there: gives the card time now and then.
-    pub fn pause(&self, inner: &Polled) {
+    /// Nothing was there: gives the card time now and then. EIO: there is no card any more.
+    pub fn pause(&self, inner: &Polled) -> Result<(), c_int> {
         if inner.empty > PATIENCE {
+            if self.shared.driver.device().is_gone() {
+                return Err(libc::EIO);
+            }
             inner.driver.relax();
         }
+        Ok(())
     }
 }
 
-/// A completion as verbs show it.
-pub fn wc_of(c: &Completion) -> Wc {
+/// The service level of a datagram's completion: RoCE has none, so mlx5 puts there what stands in front of the datagram, and UCX 1.13 reads it: an
+/// IPv4 (2) or IPv6 header (1), and behind it one of UDP (8).
+fn headers_of(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 10 } else { 9 }
+}
+
+/// A completion as verbs show it; `headers` are those of a datagram on this port.
+pub fn wc_of(c: &Completion, headers: u8) -> Wc {
     let opcode = match (c.opcode, c.is_recv) {
         (CqeOpcode::RecvWriteImm, _) => IBV_WC_RECV_RDMA_WITH_IMM,
         (CqeOpcode::Recv | CqeOpcode::RecvImm, _) | (_, true) => IBV_WC_RECV,
@@ -119,7 +132,7 @@ pub fn wc_of(c: &Completion) -> Wc {
         imm_data: c.invalidated.unwrap_or(c.imm.unwrap_or(0).to_be()), qp_num: c.qpn, src_qp: c.src_qp,
         wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.invalidated.is_some() { IBV_WC_WITH_INV } else { 0 }
             | if c.grh { IBV_WC_GRH } else { 0 },
-        pkey_index: c.pkey_index, ..Default::default()
+        pkey_index: c.pkey_index, sl: if c.grh { headers } else { 0 }, ..Default::default()
     }
 }
 
@@ -131,13 +144,13 @@ pub unsafe extern "C" fn poll_cq(cq: *mut Cq, entries: c_int, wc: *mut Wc) -> c_
     let mut n = 0;
     while n < entries {
         let Some(c) = object.take(&mut inner) else {
-            if n == 0 {
-                object.pause(&inner);
+            if n == 0 && object.pause(&inner).is_err() {
+                return -1;
             }
             break;
         };
         // SAFETY: room for `entries`, by the caller's promise.
-        unsafe { wc.add(n as usize).write(wc_of(&c)) };
+        unsafe { wc.add(n as usize).write(wc_of(&c, inner.headers)) };
         n += 1;
     }
     n
@@ -197,10 +210,14 @@ mod tests {
             wr_id: 7, status: CqeStatus::Success, opcode: CqeOpcode::Recv, qpn: 3, is_recv: true, byte_len: 64, imm: None, invalidated: None, solicited: false,
             timestamp: 0, src_qp: 0, grh: false, pkey_index: 0, syndrome: 0,
         };
-        let shown = |c: Completion| (wc_of(&c).opcode, wc_of(&c).wc_flags, wc_of(&c).imm_data);
+        let shown = |c: Completion| {
+            let wc = wc_of(&c, 10);
+            (wc.opcode, wc.wc_flags, wc.imm_data)
+        };
         assert_eq!(shown(plain), (IBV_WC_RECV, 0, 0));
         assert_eq!(shown(Completion { opcode: CqeOpcode::RecvImm, imm: Some(0x0102_0304), ..plain }), (IBV_WC_RECV, IBV_WC_WITH_IMM, 0x0102_0304u32.to_be()));
         assert_eq!(shown(Completion { invalidated: Some(0x0102_0304), ..plain }), (IBV_WC_RECV, IBV_WC_WITH_INV, 0x0102_0304));
+        assert_eq!([true, false].map(|grh| wc_of(&Completion { grh, ..plain }, headers_of([10, 0, 0, 1].into())).sl), [10, 0]);
         assert_eq!(shown(Completion { opcode: CqeOpcode::SendInv, is_recv: false, ..plain }), (IBV_WC_SEND, 0, 0));
     }
 }

@@ -33,7 +33,7 @@ pub unsafe extern "C" fn create_cq_ex(context: *mut Context, attr: *mut CqInitAt
         ex.read_src_qp = Some(read_src_qp);
         ex.read_wc_flags = Some(read_wc_flags);
         ex.read_slid = Some(read_slid);
-        ex.read_sl = Some(read_nothing);
+        ex.read_sl = Some(read_sl);
         ex.read_dlid_path_bits = Some(read_nothing);
         ex.read_completion_ts = Some(read_completion_ts);
         object.cast()
@@ -51,10 +51,9 @@ unsafe fn look(cq: *mut CqEx) -> c_int {
     let object = unsafe { of(cq) };
     let mut inner = lock(&object.inner);
     let Some(c) = object.take(&mut inner) else {
-        object.pause(&inner);
-        return libc::ENOENT;
+        return object.pause(&inner).err().unwrap_or(libc::ENOENT);
     };
-    inner.current = wc_of(&c);
+    inner.current = wc_of(&c, inner.headers);
     inner.timestamp = c.timestamp;
     // SAFETY: the program that has started polling is the only one that looks at these.
     unsafe { ((*cq).status, (*cq).wr_id) = (inner.current.status, inner.current.wr_id) };
@@ -108,6 +107,7 @@ fields! {
     read_src_qp -> u32 = src_qp;
     read_wc_flags -> c_uint = wc_flags;
     read_slid -> u32 = slid;
+    read_sl -> u8 = sl;
 }
 
 unsafe extern "C" fn read_nothing(_cq: *mut CqEx) -> u8 {

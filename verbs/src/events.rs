@@ -1,7 +1,7 @@
 //! The thread that hands out a card's events, and asynchronous events.
 use crate::abi::consts::*;
 use crate::abi::objects::{AsyncEvent, Context};
-use crate::channel::Record;
+use crate::channel::{Pipe, Record};
 use crate::context::ContextObject;
 use crate::cq::CqObject;
 use crate::errors::minus_one;
@@ -69,7 +69,7 @@ fn run(weak: &Weak<Shared>) {
         let managed = lock(&shared.port).is_some();
         if let Err(e) = shared.driver.device().wait_interrupt(VECTOR, if managed { CM_TURN } else { IDLE }) {
             log::error!("{}: {e}", shared.named.target);
-            lock(&shared.contexts).iter().for_each(|c| c.put(Record { serial: 0, id: 0, kind: IBV_EVENT_DEVICE_FATAL }));
+            gone(&shared);
             return;
         }
         hand_out(&shared);
@@ -77,6 +77,20 @@ fn run(weak: &Weak<Shared>) {
             crate::cm::progress(&shared);
         }
     }
+}
+
+/// Tells everybody who may be waiting that nothing will come any more.
+fn gone(shared: &Shared) {
+    let record = Record { serial: 0, id: 0, kind: IBV_EVENT_DEVICE_FATAL };
+    lock(&shared.contexts).iter().for_each(|c| c.put(record));
+    let mut told: Vec<*const Pipe> = Vec::new();
+    for channel in lock(&shared.cqs).values().filter_map(|entry| entry.channel.as_ref()) {
+        if !told.contains(&Arc::as_ptr(channel)) {
+            channel.put(record);
+            told.push(Arc::as_ptr(channel));
+        }
+    }
+    crate::cm::removed(shared);
 }
 
 fn hand_out(shared: &Shared) {

@@ -67,7 +67,7 @@ impl Bench {
             if let Some(c) = self.cq.poll() {
                 return Some(c);
             }
-            if self.ctx.device().now() - start > patience {
+            if self.ctx.device().is_gone() || self.ctx.device().now() - start > patience {
                 return None;
             }
             self.cq.relax();

@@ -11,19 +11,22 @@ use crate::eventfd::{wait_readable, EventFd};
 use crate::iova::IovaAllocator;
 use crate::pages::PAGE;
 use crate::window::Window;
-use ferric_abi::pci;
+use ferric_abi::{csr, pci};
 use memmap2::{MmapOptions, MmapRaw};
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use sysfs::{memlock_mend, memlock_problem, Sysfs};
 
 /// Command register: memory space and bus master enable.
 const COMMAND_ENABLE: u16 = 6;
+/// A card is gone after as many waits: a simulated one behind a virtual machine may answer late once.
+const SILENT: u32 = 3;
 
 /// What the two interfaces of VFIO have in common.
 trait Backend: Send + Sync {
@@ -67,6 +70,8 @@ pub struct VfioDevice {
     dma: Mutex<Dma>,
     backend: Box<dyn Backend>,
     opened: Instant,
+    /// Waits in a row that found all ones where the magic number is.
+    silent: AtomicU32,
 }
 
 impl VfioDevice {
@@ -95,7 +100,7 @@ impl VfioDevice {
             // SAFETY: the back end keeps the mapping, and is dropped after the window.
             let window = unsafe { Window::new(base) }.ok_or_else(|| io::Error::other("BAR 0 is not aligned"))?;
             let dma = Mutex::new(Dma { iovas: IovaAllocator::new(backend.iova_ranges()), mapped: HashMap::new() });
-            Ok(Self { address: ready.address.clone(), window, vectors, dma, backend, opened: Instant::now() })
+            Ok(Self { address: ready.address.clone(), window, vectors, dma, backend, opened: Instant::now(), silent: AtomicU32::new(0) })
         };
         open().map_err(|e| sysfs.explain(&ready, &e))
     }
@@ -184,7 +189,13 @@ impl Device for VfioDevice {
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool> {
         let event = self.vectors.get(vector as usize).ok_or(Error::Invalid("the card has no such interrupt vector"))?;
         match wait_readable(event.as_raw_fd(), -1, timeout) {
-            Ok(ready) => Ok(ready && event.take() > 0),
+            Ok(true) => Ok(event.take() > 0),
+            Ok(false) => {
+                // One that was pulled raises no interrupt to say so.
+                let silent = if self.read32(csr::MAGIC) == u32::MAX { self.silent.load(Ordering::Relaxed) + 1 } else { 0 };
+                self.silent.store(silent.min(SILENT), Ordering::Relaxed);
+                if silent < SILENT { Ok(false) } else { Err(Error::Gone) }
+            }
             Err(e) => {
                 log::error!("{}: waiting for an interrupt: {e}", self.address);
                 Err(Error::Gone)
@@ -194,5 +205,9 @@ impl Device for VfioDevice {
 
     fn now(&self) -> Duration {
         self.opened.elapsed()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.silent.load(Ordering::Relaxed) == SILENT
     }
 }

@@ -108,11 +108,6 @@ impl VfioUserDevice {
         }
     }
 
-    /// The server has gone away: registers read all ones, as from a card that was pulled.
-    pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
-    }
-
     /// Function-level reset. Everything the card held is void afterwards.
     pub fn reset(&self) -> Result<()> {
         self.with("reset", |c| {
@@ -207,5 +202,9 @@ impl Device for VfioUserDevice {
 
     fn now(&self) -> Duration {
         self.opened.elapsed()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 }

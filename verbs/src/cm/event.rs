@@ -40,6 +40,8 @@ pub enum Cause {
     Unreachable,
     /// The connection has ended.
     Disconnected,
+    /// The card is gone.
+    Removed,
 }
 
 // Addresses of identifiers, which take their events out before they go.
@@ -156,6 +158,7 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
         Cause::Rejected { reason, private } => (RDMA_CM_EVENT_REJECTED, c_int::from(reason), None, private),
         Cause::Unreachable => (RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, None, Vec::new()),
         Cause::Disconnected => (RDMA_CM_EVENT_DISCONNECTED, 0, None, Vec::new()),
+        Cause::Removed => (RDMA_CM_EVENT_DEVICE_REMOVAL, 0, None, Vec::new()),
     };
     if matches!(kind, RDMA_CM_EVENT_REJECTED | RDMA_CM_EVENT_UNREACHABLE) {
         // SAFETY: as above. Its queue pair flushes what was posted.

@@ -86,6 +86,16 @@ pub fn progress(shared: &Shared) {
     }
 }
 
+/// The card is gone: every identifier on it is told.
+pub fn removed(shared: &Shared) {
+    if let Some(port) = lock(&shared.port).as_ref() {
+        for id in port.ids.values().chain(port.listeners.values()).map(|p| *p as *mut IdObject) {
+            // SAFETY: identifiers take themselves out of the tables before they go.
+            unsafe { (*id).queue().push(Happened { id, listener: std::ptr::null_mut(), cause: Cause::Removed }) };
+        }
+    }
+}
+
 fn hand_out(port: &mut Port, event: Event) {
     log::debug!("connection: {event:?}");
     let (id, cause) = match event {
