@@ -34,6 +34,7 @@ pub fn libraries() -> &'static Path {
 pub struct Cards {
     servers: [Ferric; 2],
     sockets: [PathBuf; 2],
+    captures: [PathBuf; 2],
 }
 
 /// A running program; killed when dropped.
@@ -113,13 +114,13 @@ impl Cards {
         let bound: Vec<UdpSocket> = (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
         let ports: Vec<u16> = bound.iter().map(|s| s.local_addr().expect("an address").port()).collect();
         drop(bound);
-        let sockets = [0, 1].map(|i| dir.join(format!("{i}.sock")));
+        let [sockets, captures] = ["sock", "pcapng"].map(|kind| [0, 1].map(|i| dir.join(format!("{i}.{kind}"))));
         let mut servers = [0, 1].map(|i| {
             let wire = format!("udp:127.0.0.1:{},127.0.0.1:{}", ports[i], ports[1 - i]);
-            Ferric::start(ferric, &["card", "serve", "--socket", sockets[i].to_str().expect("a path"), "--wire", &wire])
+            Ferric::start(ferric, &["card", "serve", "--socket", sockets[i].to_str().expect("a path"), "--wire", &wire, "--pcap", captures[i].to_str().expect("a path")])
         });
         servers.iter_mut().for_each(|s| drop(s.line("ready")));
-        Self { servers, sockets }
+        Self { servers, sockets, captures }
     }
 
     /// `FERRIC_DEVICES` of a card.
@@ -168,6 +169,11 @@ impl Cards {
         let (ok, printed) = self.program(1, client.0, client.1).end();
         assert!(ok, "client:\n{printed}\nserver:\n{}", one.text());
         [one.succeed(), printed]
+    }
+
+    /// Bytes of the capture of a card's wire.
+    pub fn captured(&self, card: usize) -> u64 {
+        self.captures[card].metadata().map_or(0, |m| m.len())
     }
 
     /// Takes card `card` away, as if it were pulled.

@@ -94,9 +94,12 @@ fn cards_that_are_pulled_end_programs() {
     let cards = Cards::start(FERRIC);
     for (options, said) in [(&[][..], "poll CQ failed"), (&["-e"], "Failed to get cq_event"), (&["-t"], "poll CQ failed")] {
         let cards = Cards::start(FERRIC);
-        let mut programs = cards.begin("stdbuf", &[&["-oL", "ibv_rc_pingpong", "-g", "0", "-n", "100000"], options].concat());
-        programs.iter_mut().for_each(|p| p.says("remote address"));
-        std::thread::sleep(Duration::from_millis(500));
+        let mut programs = cards.begin("ibv_rc_pingpong", &[&["-g", "0", "-n", "100000"], options].concat());
+        // In the middle of it.
+        while cards.captured(0) < 50_000 {
+            assert!(programs.iter_mut().all(|p| p.is_alive()), "{}", programs[1].text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
         [0, 1].iter().for_each(|card| cards.pull(*card));
         let start = Instant::now();
         for program in programs {
