@@ -43,33 +43,44 @@ fn perftest_over_connections() {
     }
 }
 
-/// libfabric wants an interface with the card's address, UCX device files and what sysfs says of a GID: both processes run in namespaces that
-/// have them.
-#[test]
-fn frameworks_on_verbs() {
+/// Runs a program as a server on one card and, once it listens, as a client on the other, for each list of arguments, where an interface has the
+/// cards' addresses (libfabric wants that) and there are device files and what sysfs says of a GID (UCX). `None`: this machine gives ordinary users
+/// no namespaces.
+fn as_if_installed(program: &str, each: &[&str]) -> Option<String> {
     let spaces = std::process::Command::new("unshare").args(["--user", "--map-root-user", "--net", "--mount", "true"]).output();
     if !spaces.is_ok_and(|o| o.status.success()) {
-        eprintln!("this machine gives ordinary users no namespaces: fi_pingpong and ucx_perftest are not run");
-        return;
+        eprintln!("this machine gives ordinary users no namespaces: {program} is not run");
+        return None;
     }
     let _alone = alone();
     let cards = Cards::start(FERRIC);
     let script = r#"
-        both() {
-            FERRIC_DEVICES=$A "$@" & server=$!
-            # Until it listens.
-            until FERRIC_DEVICES=$B "$@" 10.0.0.1; do kill -0 $server || exit 1; sleep 0.3; done
+        A=$1 B=$2 program=$3
+        shift 3
+        for arguments; do
+            FERRIC_DEVICES=$A $program $arguments & server=$!
+            until FERRIC_DEVICES=$B $program $arguments 10.0.0.1; do kill -0 $server || exit 1; sleep 0.3; done
             wait $server || exit 1
-        }
-        A=$1 B=$2
-        # Else libfabric wants a completion queue for 256 peers, larger than the card has.
-        export FI_UNIVERSE_SIZE=4
-        for kind in msg dgram rdm; do both fi_pingpong -p verbs -e $kind -I 5 -S 64; done
-        for layer in rc_verbs ud_verbs; do both ucx_perftest -d ferric0:1 -x $layer -t am_lat -n 7 -w 1 -s 8; done
-        export UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=ferric0:1
-        both ucx_perftest -t tag_lat -n 7 -w 1 -s 3000"#;
+        done"#;
     let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/as-if-installed");
-    let printed = cards.program(0, inside, &["sh", "-c", script, "sh", &cards.devices(0), &cards.devices(1)]).succeed();
-    let results = |start: &[&str]| printed.lines().filter(|l| l.split_whitespace().take(start.len()).eq(start.iter().copied())).count();
-    assert_eq!((results(&["64", "5", "=5"]), results(&["Final:", "7"])), (6, 3), "{printed}");
+    let devices = [0, 1].map(|card| cards.devices(card));
+    let first = ["sh", "-c", script, "sh", &devices[0], &devices[1], program];
+    Some(cards.program(0, inside, &[&first, each].concat()).succeed())
+}
+
+/// Lines that begin with these words.
+fn lines(printed: &str, start: &[&str]) -> usize {
+    printed.lines().filter(|l| l.split_whitespace().take(start.len()).eq(start.iter().copied())).count()
+}
+
+#[test]
+fn fi_pingpong_on_verbs() {
+    let Some(printed) = as_if_installed("fi_pingpong -p verbs -I 5 -S 64", &["-e msg", "-e dgram"]) else { return };
+    assert_eq!(lines(&printed, &["64", "5", "=5"]), 4, "{printed}");
+}
+
+#[test]
+fn ucx_perftest_on_verbs() {
+    let Some(printed) = as_if_installed("ucx_perftest -d ferric0:1 -t am_lat -n 7 -w 1 -s 8", &["-x rc_verbs", "-x ud_verbs"]) else { return };
+    assert_eq!(lines(&printed, &["Final:", "7"]), 2, "{printed}");
 }
