@@ -1,5 +1,6 @@
 //! ECP5 primitives: Lattice FPGA-TN-02200 (PLL) and FPGA-TN-02035 (high-speed I/O); port and parameter names as yosys has
-//! them in `share/ecp5/cells_bb.v` (a test compares them with the installed yosys).
+//! them in `share/ecp5/cells_bb.v` (a test compares PLL and I/O cells with the installed yosys; register and look-up table are in
+//! `cells_sim.v`).
 
 use super::{module, number, one_of};
 use crate::netlist::{Module, Origin};
