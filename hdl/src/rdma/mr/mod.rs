@@ -1,10 +1,14 @@
 //! Memory keys: key check and translation. See README.md.
 
+mod ahead;
 mod cache;
 mod change;
 pub mod model;
 #[cfg(test)]
+mod cache_tests;
+#[cfg(test)]
 mod tests;
+mod way;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
@@ -19,7 +23,7 @@ use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Counters of the block, in `stat` bit order.
-pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered"];
+pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "mtt_ahead"];
 
 /// Verdicts of the first two stages, carried with the request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -82,7 +86,7 @@ pub struct MemoryKeys<const LM: usize> {
     pub invalidate: Signal<In, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    pub stat: Signal<Out, Bits<6>>,
+    pub stat: Signal<Out, Bits<7>>,
     input: [MsgSkid<MrReq>; 2],
     output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
@@ -237,6 +241,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         // The cache reads the slot of this page meanwhile.
         self.cache.look_page.next = self.c.q.val().page;
         self.cache.look_index.next = self.c.q.val().index.get_bits::<16>(0);
+        self.cache.look_valid.next = self.c_valid.q.val();
 
         // Stage D: verdict; the slot is there, the cache answers.
         self.bound_bad.next =
@@ -251,6 +256,8 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
         self.cache.query.next.life = self.d.q.val().life;
         self.cache.query.next.va_low = self.d.q.val().va_low;
+        self.cache.query.next.rem = self.d.q.val().rem;
+        self.cache.query.next.short = self.d.q.val().short;
         self.cache.query.next.page = self.d.q.val().page;
         self.cache.query.next.addr = self.sum.y.val();
         self.cache.query_valid.next = self.d_valid.q.val();
@@ -323,12 +330,13 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.declined.next = self.change.done.val() & !self.change.we.val();
         self.freed.next = self.changed.val() & !self.change.new_row.val().valid;
         self.renewed.next = self.changed.val() & self.change.new_row.val().valid;
-        self.stat.next = bit_cast::<6, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
-            | (bit_cast::<6, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
-            | (bit_cast::<6, 1>(self.cache.miss.val().into()) << 2)
-            | (bit_cast::<6, 1>(self.freed.val().into()) << 3)
-            | (bit_cast::<6, 1>(self.declined.val().into()) << 4)
-            | (bit_cast::<6, 1>(self.renewed.val().into()) << 5);
+        self.stat.next = bit_cast::<7, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
+            | (bit_cast::<7, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+            | (bit_cast::<7, 1>(self.cache.miss.val().into()) << 2)
+            | (bit_cast::<7, 1>(self.freed.val().into()) << 3)
+            | (bit_cast::<7, 1>(self.declined.val().into()) << 4)
+            | (bit_cast::<7, 1>(self.renewed.val().into()) << 5)
+            | (bit_cast::<7, 1>(self.cache.early.val().into()) << 6);
         if self.reset.val() {
             self.b_valid.d.next = false;
             self.c_valid.d.next = false;

@@ -13,6 +13,11 @@ const LINES: [u64; 12] = [0, 1, 2, 3, 4, 5, 32, 33, 64, 1024, 1025, 2048];
 /// Bytes mapped by one line.
 const LINE_BYTES: u64 = 8 * 4096;
 
+/// Of a region's page table, as far as it has pages.
+fn table_bytes(mr: &MrCtx) -> u64 {
+    (mr.start() % 4096 + mr.length()).div_ceil(LINE_BYTES) * 64
+}
+
 /// A line of entries, some of them invalid; `None`: its read fails.
 fn table_line(tb: &mut Tb) -> Option<[u8; 64]> {
     let mut bytes = [0u8; 64];
@@ -70,7 +75,7 @@ fn matches_the_model() {
     tb.run_until(100_000, |_| ctl_resp.len() == writes);
 
     let mut expected: [VecDeque<Result<u64, u8>>; 2] = Default::default();
-    let mut due: VecDeque<(u64, Vec<u32>)> = VecDeque::new();
+    let mut due: Vec<(u64, Vec<u32>)> = Vec::new();
     let (mut done, mut seen) = (0, [0u32; 8]);
     let (mut sent, mut changes) = (0, 1);
     while done < 3000 {
@@ -113,15 +118,18 @@ fn matches_the_model() {
         while let Some(c) = rd.pop() {
             let late = tb.rng().below(60);
             let at = cmd.get(&c, "iova") as u64;
-            let mut answer = row.pack(&[("last", 1), ("err", !tables.contains_key(&at) as u128)]);
+            let has = |mr: &MrCtx| !mr.direct() && (mr.table()..mr.table() + table_bytes(mr)).contains(&at);
+            assert!(regions.iter().any(has), "{at:#x} is no region's, seed {}", tb.seed());
+            let mut answer = row.pack(&[("tag", cmd.get(&c, "tag")), ("last", 1), ("err", !tables.contains_key(&at) as u128)]);
             if let Some(bytes) = tables.get(&at) {
                 let words: Vec<u32> = bytes.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
                 row.set_words(&mut answer, "data", &words);
             }
-            due.push_back((now + late, answer));
+            due.push((now + late, answer));
         }
-        while due.front().is_some_and(|d| d.0 <= now) {
-            rows.push(due.pop_front().unwrap().1);
+        // In any order.
+        while let Some(at) = due.iter().position(|d| d.0 <= now) {
+            rows.push(due.remove(at).1);
         }
         for port in 0..2 {
             while let Some(r) = answers[port].pop() {
@@ -194,7 +202,7 @@ fn an_answer_takes_four_cycles() {
 }
 
 /// Writes a region's line over the control bus.
-fn line_writes(ctl: &Fields, index: u128, mr: &MrCtx) -> Vec<Vec<u32>> {
+pub(super) fn line_writes(ctl: &Fields, index: u128, mr: &MrCtx) -> Vec<Vec<u32>> {
     let words = mr.0.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
     words.enumerate().map(|(word, data)| ctl.pack(&[("line", index), ("word", word as u128), ("write", 1), ("data", data.into())])).collect()
 }

@@ -1,0 +1,171 @@
+//! What the page-table cache keeps, and what it fetches before it is asked for.
+use super::tests::line_writes;
+use super::MemoryKeys;
+use crate::msg::{CtlReq, MrReq, MrResp, RdCmd, RdRow};
+use crate::tb::{Fields, Sink, Source, Tb};
+use ferric_abi::context::MrCtx;
+use std::collections::VecDeque;
+
+const START: u64 = 0x10_0010;
+const PAGE: u64 = 4096;
+/// A megabyte that does not begin with a page: 33 lines, the last of one entry.
+const PAGES: u64 = 257;
+
+fn table(region: u64) -> u64 {
+    region << 32
+}
+
+struct Bench {
+    tb: Tb,
+    ports: [Source; 2],
+    answers: [Sink; 2],
+    rd: Sink,
+    rows: Source,
+    due: VecDeque<(u64, Vec<u32>)>,
+    /// Reads seen: cycle, address, by whom.
+    reads: Vec<(u64, u64, u128)>,
+}
+
+impl Bench {
+    /// Regions 1 to 3, all of one size, on ports that stall in so many cycles of a hundred.
+    fn new(stalls: u32) -> Self {
+        let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+        let ctl = Fields::of::<CtlReq>();
+        let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+        for region in 1..4 {
+            let mr = MrCtx::default().with_valid(true).with_remote_write(true).with_start(START).with_length(1 << 20).with_table(table(region));
+            line_writes(&ctl, region.into(), &mr).into_iter().for_each(|w| ctl_req.push(w));
+        }
+        tb.run_until(5000, |_| ctl_resp.len() == 36);
+        tb.run(600);
+        let ports = [tb.source("s_req$0", stalls), tb.source("s_req$1", stalls)];
+        let answers = [tb.sink("m_resp$0", stalls), tb.sink("m_resp$1", stalls)];
+        let (rd, rows) = (tb.sink("m_rd", stalls), tb.source("s_rd", stalls));
+        Self { tb, ports, answers, rd, rows, due: VecDeque::new(), reads: Vec::new() }
+    }
+
+    /// One cycle; the host answers after 250. The page of entry `n` of a table is the table's number and `n`.
+    fn cycle(&mut self) {
+        let (cmd, row) = (Fields::of::<RdCmd>(), Fields::of::<RdRow>());
+        self.tb.cycle();
+        let now = self.tb.cycles();
+        while let Some(c) = self.rd.pop() {
+            let at = cmd.get(&c, "iova") as u64;
+            self.reads.push((now, at, cmd.get(&c, "tag")));
+            let mut answer = row.pack(&[("tag", cmd.get(&c, "tag")), ("last", 1)]);
+            let first = (at >> 32) << 12 | (at as u32 as u64) >> 3;
+            let words: Vec<u32> = (first..first + 8).flat_map(|page| [(page as u32) << 12 | 1, (page >> 20) as u32]).collect();
+            row.set_words(&mut answer, "data", &words);
+            self.due.push_back((now + 250, answer));
+        }
+        while self.due.front().is_some_and(|d| d.0 <= now) {
+            self.rows.push(self.due.pop_front().expect("just seen").1);
+        }
+    }
+
+    fn ask(&mut self, port: usize, region: u64, page: u64) {
+        let va = (START / PAGE + page) * PAGE + 0x10;
+        self.ports[port].push(Fields::of::<MrReq>().pack(&[("key", (region << 8).into()), ("va", va.into()), ("access", 4)]));
+    }
+
+    /// Takes an answer if there is one; it must be of this page.
+    fn take(&mut self, port: usize, region: u64, page: u64) -> bool {
+        let resp = Fields::of::<MrResp>();
+        let Some(got) = self.answers[port].pop() else { return false };
+        let want = (region << 12 | page) << 12 | 0x10;
+        assert_eq!((resp.get(&got, "status"), resp.get(&got, "iova")), (0, want.into()), "region {region}, page {page}, seed {}", self.tb.seed());
+        true
+    }
+
+    /// One page after the other, each as soon as the one before is answered, at least `pace` cycles apart. The most cycles that an answer took.
+    fn walk(&mut self, port: usize, region: u64, pages: std::ops::Range<u64>, pace: u64) -> u64 {
+        let mut worst = 0;
+        for page in pages {
+            let begun = self.tb.cycles();
+            self.ask(port, region, page);
+            while !self.take(port, region, page) {
+                self.cycle();
+                assert!(self.tb.cycles() < begun + 2000, "no answer, seed {}", self.tb.seed());
+            }
+            worst = worst.max(self.tb.cycles() - begun);
+            while self.tb.cycles() < begun + pace {
+                self.cycle();
+            }
+        }
+        worst
+    }
+}
+
+/// Their last lines lie where other regions' first lines do.
+#[test]
+fn regions_of_a_size_keep_their_lines() {
+    let mut b = Bench::new(0);
+    for region in 1..4 {
+        b.walk(1, region, 0..PAGES, 1);
+    }
+    let cold = b.reads.len();
+    assert_eq!(cold, 3 * 33);
+    for region in [2, 3, 1, 3] {
+        assert!(b.walk(1, region, 0..PAGES, 1) <= 6);
+    }
+    assert_eq!(b.reads.len(), cold, "fetched again");
+}
+
+/// DMA at line rate, 64 cycles a page, waits for the first line and for no other; nothing behind the region's end is read.
+#[test]
+fn a_walk_waits_for_its_first_line() {
+    let mut b = Bench::new(0);
+    b.walk(1, 2, 0..1, 1);
+    assert!(b.walk(1, 2, 1..PAGES, 64) < 70);
+    b.tb.run(600);
+    let asked: Vec<_> = b.reads.iter().filter(|r| r.2 == 0).collect();
+    assert_eq!((asked.len(), b.reads.len()), (1, 33), "{asked:?}");
+    assert!(b.reads.iter().all(|r| (table(2)..table(2) + 33 * 64).contains(&r.1)));
+}
+
+/// A query for the line that is on its way asks for no second read, and does not wait longer than it takes.
+#[test]
+fn a_line_on_its_way_is_waited_for() {
+    let mut b = Bench::new(0);
+    b.walk(0, 1, 0..3, 1);
+    while b.reads.len() < 2 {
+        b.cycle();
+    }
+    let begun = b.reads[1].0;
+    b.walk(0, 1, 8..9, 1);
+    assert!(b.tb.cycles() <= begun + 260);
+    assert_eq!(b.reads.iter().map(|r| r.1).collect::<Vec<_>>(), [table(1), table(1) + 64]);
+}
+
+/// Two walks at once and a third that goes anywhere, with stalls on all sides: every answer is right, and few reads are waited for.
+#[test]
+fn walks_at_once() {
+    let mut b = Bench::new(25);
+    let mut open: [VecDeque<(u64, u64)>; 2] = Default::default();
+    let (mut next, mut done) = ([0u64; 2], 0);
+    while done < 2 * PAGES {
+        for port in 0..2 {
+            if next[port] < PAGES && open[port].len() < 4 && b.tb.rng().below(40) == 0 {
+                // Port 1 wanders now and then.
+                let wild = port == 1 && b.tb.rng().below(8) == 0;
+                let (region, page) = if wild { (3, b.tb.rng().below(PAGES)) } else { (1 + port as u64, next[port]) };
+                next[port] += u64::from(!wild);
+                done -= u64::from(wild && done > 0);
+                b.ask(port, region, page);
+                open[port].push_back((region, page));
+            }
+        }
+        b.cycle();
+        for port in 0..2 {
+            if let Some(&(region, page)) = open[port].front() {
+                if b.take(port, region, page) {
+                    open[port].pop_front();
+                    done += 1;
+                }
+            }
+        }
+        assert!(b.tb.cycles() < 200_000, "stuck after {done}, seed {}", b.tb.seed());
+    }
+    let early = b.reads.iter().filter(|r| r.2 != 0).count();
+    assert!(early > 40, "{early} of {} fetched ahead, seed {}", b.reads.len(), b.tb.seed());
+}
