@@ -23,10 +23,11 @@ codes! {
         SendInv = 8 "SEND with invalidate: the peer's key in `imm` stops working before the message is completed there.";
         LocalInv = 9 "The own key in `imm` stops working. Local: nothing is sent; begins when all requests before it are complete.";
         RegMr = 10 "The region of `rkey`, allocated and free, gets that key, start address `raddr`, rights (`imm`: bits 1 to 4 as in `MrCtx`), and, in the 16 bytes behind the head, page table and length. Local.";
+        BindMw = 11 "The window of `rkey`, free or of type 1, gets that key and, of the region whose key is in the first 4 of the 16 bytes behind the head, `raddr` and so many bytes as the last 8 say, with rights as of a registration. No bytes: bound to nothing (type 1). Local.";
         Nop = 15 "Nothing is sent; completes in order.";
     }
     #[doc = "What a CQE reports."]
-    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; LocalInv = 9 "Local invalidation."; RegMr = 10 "Fast registration."; Nop = 15 "NOP.";
+    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; LocalInv = 9 "Local invalidation."; RegMr = 10 "Fast registration."; BindMw = 11 "Memory window bound."; Nop = 15 "NOP.";
         Recv = 16 "Received SEND."; RecvImm = 17 "Received SEND with immediate."; RecvWriteImm = 18 "Received WRITE with immediate."; }
     #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
     CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";

@@ -183,16 +183,21 @@ macro_rules! context_records {
             remote_atomic: bool[1] "Peer may use atomics.";
             direct: bool[1] "IOVA-contiguous: `table` is the IOVA of the start address; no page table.";
             fast: bool[1] "Work requests may change it: invalidations clear `valid`, a registration sets it.";
-            rsvd0: bool[1] "Zero.";
+            window: bool[1] "Memory window: a peer's rights to a part of a region; of type 2 if `fast`. `valid` while it is bound.";
             variant: u8[8] "Low byte of the key.";
-            rsvd1: u8[4] "Zero.";
+            bind: bool[1] "Windows may be bound to the region.";
+            rsvd1: u8[3] "Zero.";
             function: u16[12] "Owning PCI function.";
             pd: u32[24] "Protection domain.";
             life: u8[8] "Registrations by work request so far: part of the translation cache's tag.";
             start: u64[64] "First virtual address.";
             length: u64[64] "Bytes.";
-            table: u64[64] "IOVA of the page table (array of `Pte`, 64-byte aligned), or of the region when `direct`.";
-            rsvd3: u32[32] "Zero."; rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero."; rsvd6: u32[32] "Zero.";
+            table: u64[64] "IOVA of the page table (array of `Pte`; 64-byte aligned, of a window that of its first page), or of the region when `direct`.";
+            link: u32[24] "Windows that are bound to the region; of a window that was bound the region.";
+            rsvd2: u8[8] "Zero.";
+            qpn: u32[24] "Queue pair through which a window of type 2 was bound: nobody else's peer may use it.";
+            rsvd3: u8[8] "Zero.";
+            rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
         }
     } };
 }

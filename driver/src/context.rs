@@ -206,6 +206,11 @@ impl Pd {
         MemoryRegion::register(&self.inner, memory, access, Start::Ordinary)
     }
 
+    /// The same, and windows may be bound to it ([`QueuePair::post_bind`]).
+    pub fn register_bindable(&self, memory: Box<[u8]>, access: Access) -> Result<MemoryRegion> {
+        MemoryRegion::register(&self.inner, memory, access, Start::Bindable)
+    }
+
     /// The same, but work requests may change the region: its key stops working when a peer to which `access` gives a right invalidates it with
     /// a SEND ([`crate::Completion::invalidated`]).
     pub fn register_fast(&self, memory: Box<[u8]>, access: Access) -> Result<MemoryRegion> {

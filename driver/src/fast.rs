@@ -68,9 +68,7 @@ impl QueuePair {
     pub fn post_register(&mut self, wr_id: u64, region: &mut FastRegion, range: Range<usize>, access: Access, signaled: bool) -> Result<u32> {
         let before = (region.turn, region.key);
         let (start, length, table) = region.list(&range)?;
-        let rights = [access.local_write, access.remote_write, access.remote_read, access.remote_atomic];
-        let imm = rights.iter().enumerate().map(|(n, &on)| u32::from(on) << (n + 1)).sum();
-        let request = SendRequest { opcode: WrOpcode::RegMr, imm, remote_addr: start, rkey: region.key, ..local(wr_id, signaled) };
+        let request = SendRequest { opcode: WrOpcode::RegMr, imm: rights(access), remote_addr: start, rkey: region.key, ..local(wr_id, signaled) };
         // What was not posted has taken neither the key nor the table's turn.
         self.post(&request, Some([table, length]), false, None).inspect_err(|_| (region.turn, region.key) = before)?;
         Ok(region.key)
@@ -82,7 +80,13 @@ impl QueuePair {
     }
 }
 
+/// As a work request says them: bits 1 to 4 as in `MrCtx`.
+pub(crate) fn rights(access: Access) -> u32 {
+    let rights = [access.local_write, access.remote_write, access.remote_read, access.remote_atomic];
+    rights.iter().enumerate().map(|(n, &on)| u32::from(on) << (n + 1)).sum()
+}
+
 /// A request that sends nothing.
-fn local(wr_id: u64, signaled: bool) -> SendRequest<'static> {
+pub(crate) fn local(wr_id: u64, signaled: bool) -> SendRequest<'static> {
     SendRequest { wr_id, opcode: WrOpcode::Nop, payload: Payload::Sges(&[]), remote_addr: 0, rkey: 0, imm: 0, signaled, solicited: false }
 }

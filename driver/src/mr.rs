@@ -87,6 +87,8 @@ unsafe impl Sync for MemoryRegion {}
 pub(crate) enum Start {
     /// Only destroyed.
     Ordinary,
+    /// The same, but windows may be bound to it.
+    Bindable,
     /// Work requests may change it; it begins with a key that works.
     Fast,
     /// The same, but it begins free.
@@ -102,6 +104,10 @@ fn page_table(device: &Arc<dyn Device>, iovas: &[u64]) -> Result<DmaBuffer> {
         table.write(i * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
     }
     Ok(table)
+}
+
+pub(crate) fn next_variant() -> u8 {
+    VARIANT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Access {
@@ -121,17 +127,18 @@ impl Region {
         let ctx = &pd.ctx;
         let made = (|| {
             // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
-            let direct = mode == Start::Ordinary && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
+            let direct = matches!(mode, Start::Ordinary | Start::Bindable) && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
             let table = if direct { None } else { Some(page_table(&ctx.device, &iovas)?) };
             let index = ctx.mr_ids.take()?;
-            let variant = VARIANT.fetch_add(1, Ordering::Relaxed);
+            let variant = next_variant();
             let line = MrCtx::default()
                 .with_valid(mode != Start::Free)
                 .with_local_write(access.local_write)
                 .with_remote_write(access.remote_write)
                 .with_remote_read(access.remote_read)
                 .with_remote_atomic(access.remote_atomic)
-                .with_fast(mode != Start::Ordinary)
+                .with_fast(matches!(mode, Start::Fast | Start::Free))
+                .with_bind(mode == Start::Bindable)
                 .with_variant(variant)
                 .with_pd(pd.id)
                 .with_start(start)

@@ -105,16 +105,16 @@ messages! {
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
     /// inside the region (at least the access itself). `access`: bit 0 local read (always allowed), 1 local write, 2 remote write, 3 remote read, 4 atomic.
-    MrReq { key: 32, pd: 24, function: 12, va: 64, chk_len: 32, access: 5, }
+    MrReq { key: 32, pd: 24, function: 12, qpn: 24, va: 64, chk_len: 32, access: 5, }
     /// `status`: 0 ok, 1 key, 2 protection domain or function, 3 bounds, 4 permission, 5 page absent, 6 table fetch failed.
     MrResp { iova: 64, status: 3, }
     /// The peer wants `key` invalid: a region or window of this protection domain and function. Answered once it is, with `MrResp` statuses:
     /// 0 done, 1 no such key (or none for the peer), 2 protection domain or function, 4 not of a kind that work requests change.
-    MrChange { key: 32, pd: 24, function: 12, }
+    MrChange { key: 32, pd: 24, function: 12, qpn: 24, }
     MrChanged { status: 3, }
     /// Local operation of queue pair `qpn`, work request `index`: `register` 0 local invalidation of `key`, 1 registration of the region with these
     /// rights (`access`: bit 0 local write, then remote write, read, atomic). Answered by a `TxDone` with status 0xfe, or `CqeStatus` MwBind.
-    MrWork { register: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, start: 64, length: 64, table: 64, }
+    MrWork { register: 1, bind: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, start: 64, length: 64, table: 64, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first

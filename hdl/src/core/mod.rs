@@ -432,26 +432,26 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.cq.stat.val()) << 23);
         // eq: 7 at 30
         self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.eq.stat.val()) << 30);
-        // mr: 7 at 37
-        self.counted.next = self.counted.val() | (bit_cast::<128, 7>(self.keys.stat.val()) << 37);
-        // req_tx: 3 at 44
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 44);
-        // req_rx: 13 at 47
-        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 47);
-        // resp: 16 at 60
-        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 60);
-        // place: 3 at 76
-        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 76);
-        // complete: 6 at 79
-        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 79);
-        // ackgen: 4 at 85
-        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 85);
-        // egress: 2 at 89
-        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 89);
-        // rx: 8 at 91
-        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 91);
-        // reply: 5 at 99
-        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 99);
+        // mr: 8 at 37
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.keys.stat.val()) << 37);
+        // req_tx: 3 at 45
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.req_tx.stat.val()) << 45);
+        // req_rx: 13 at 48
+        self.counted.next = self.counted.val() | (bit_cast::<128, 13>(self.req_rx.stat.val()) << 48);
+        // resp: 16 at 61
+        self.counted.next = self.counted.val() | (bit_cast::<128, 16>(self.resp.stat.val()) << 61);
+        // place: 3 at 77
+        self.counted.next = self.counted.val() | (bit_cast::<128, 3>(self.place.stat.val()) << 77);
+        // complete: 6 at 80
+        self.counted.next = self.counted.val() | (bit_cast::<128, 6>(self.complete.stat.val()) << 80);
+        // ackgen: 4 at 86
+        self.counted.next = self.counted.val() | (bit_cast::<128, 4>(self.ackgen.stat.val()) << 86);
+        // egress: 2 at 90
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.egress.stat.val()) << 90);
+        // rx: 8 at 92
+        self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 92);
+        // reply: 5 at 100
+        self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 100);
         self.stats.inc.next = self.counted.val();
     }
 }

@@ -1,5 +1,7 @@
-//! Changes of a region that come from the data path: invalidations by the peer or by a work request, registrations. One at a time; see README.md.
+//! Changes of regions and windows that come from the data path: invalidations by the peer or by a work request, registrations, windows bound.
+//! One at a time; see README.md.
 
+use super::extent::Extent;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{MrChange, MrChanged, MrWork, TxDone};
 use crate::records::MrCtx;
@@ -9,14 +11,26 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
+    /// The line that the key names.
     Ask,
     Judge,
     Decide,
+    /// The region that a window is to be bound to: its line, then what the window is of it.
+    Base,
+    Measure,
+    Verdict,
+    /// The key's line is written.
+    Write,
+    /// The region has one window more.
+    More,
+    /// The region that the window belonged to has one less.
+    Former,
+    Less,
     Done,
     Answer,
 }
 
-/// Reads, judges and writes one line of the table of `2^LM` regions; towards the table it behaves as `host/ctl/line` does.
+/// Reads, judges and writes lines of the table of `2^LM` regions.
 #[derive(LogicBlock, BlockDefault)]
 #[demand((1..=16).contains(&LM), "as the table")]
 pub struct Change<const LM: usize> {
@@ -27,24 +41,35 @@ pub struct Change<const LM: usize> {
     /// Local operations, and what became of them.
     pub s_work: MsgSink<MrWork>,
     pub m_worked: MsgSrc<TxDone>,
+    /// Pulse: a bound window of region `parent` has been destroyed over the control bus.
+    pub orphan: Signal<In, Bit>,
+    pub parent: Signal<In, Bits<24>>,
     /// Pulse: the count of registrations of a region has wrapped; old translations must go.
     pub wrap: Signal<Out, Bit>,
-    /// A row is wanted, until `row_valid`.
+    /// A row is wanted, until `row_valid`. From the first to `done` the table's other writers wait.
     pub req: Signal<Out, Bit>,
     pub addr: Signal<Out, Bits<LM>>,
     pub row_valid: Signal<In, Bit>,
     pub row: Signal<In, MrCtx>,
-    /// One cycle: the access is over; store `new_row` if `we`.
-    pub done: Signal<Out, Bit>,
+    /// Store `new_row` at `addr`.
     pub we: Signal<Out, Bit>,
     pub new_row: Signal<Out, MrCtx>,
+    /// One cycle: the access is over.
+    pub done: Signal<Out, Bit>,
+    /// Keys invalidated, changes refused, regions registered, windows bound.
+    pub stat: Signal<Out, Bits<4>>,
     state: DFF<State>,
     work: DFF<MrWork>,
-    /// The peer's; otherwise the answer goes to the requester.
+    /// The peer's; nobody's; otherwise the answer goes to the requester.
     remote: DFF<Bit>,
+    orphaned: DFF<Bit>,
+    pending: DFF<Bit>,
+    former: DFF<Bits<24>>,
     /// Whose turn it is when both want something.
     turn: DFF<Bit>,
     hold: DFF<MrCtx>,
+    base: DFF<MrCtx>,
+    extent: Extent,
     bad_key: DFF<Bit>,
     bad_owner: DFF<Bit>,
     bad_kind: DFF<Bit>,
@@ -52,10 +77,22 @@ pub struct Change<const LM: usize> {
     key: Signal<Local, Bits<32>>,
     index: Signal<Local, Bits<24>>,
     variant: Signal<Local, Bits<8>>,
+    /// The region's key, of a window to be bound.
+    region: Signal<Local, Bits<64>>,
+    region_index: Signal<Local, Bits<24>>,
+    region_variant: Signal<Local, Bits<8>>,
+    named: Signal<Local, Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     shared: Signal<Local, Bit>,
     again: Signal<Local, Bits<8>>,
     rights: Signal<Local, Bits<4>>,
+    /// A window that was bound; one that is bound now.
+    was: Signal<Local, Bit>,
+    binds: Signal<Local, Bit>,
+    empty: Signal<Local, Bit>,
+    length: Signal<Local, Bits<64>>,
+    windows: Signal<Local, Bits<24>>,
+    good: Signal<Local, Bit>,
     #[init(Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()))]
     outside: Constant<Bits<24>>,
 }
@@ -63,9 +100,13 @@ pub struct Change<const LM: usize> {
 impl<const LM: usize> Logic for Change<LM> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, work, remote, turn, hold, bad_key, bad_owner, bad_kind, status);
-        self.s_change.ready.next = (self.state.q.val() == State::Idle) & self.turn.q.val();
-        self.s_work.ready.next = (self.state.q.val() == State::Idle) & !self.turn.q.val();
+        dff_setup!(
+            self, clock, state, work, remote, orphaned, pending, former, turn, hold, base, bad_key, bad_owner, bad_kind, status
+        );
+        clock!(self, clock, extent);
+        self.extent.reset.next = self.reset.val();
+        self.s_change.ready.next = (self.state.q.val() == State::Idle) & self.turn.q.val() & !self.pending.q.val();
+        self.s_work.ready.next = (self.state.q.val() == State::Idle) & !self.turn.q.val() & !self.pending.q.val();
         self.m_changed.valid.next = (self.state.q.val() == State::Answer) & self.remote.q.val();
         self.m_changed.data.next.status = self.status.q.val();
         self.m_worked.valid.next = (self.state.q.val() == State::Answer) & !self.remote.q.val();
@@ -82,42 +123,86 @@ impl<const LM: usize> Logic for Change<LM> {
         self.key.next = self.work.q.val().key;
         self.index.next = self.key.val().get_bits::<24>(8);
         self.variant.next = self.key.val().get_bits::<8>(0);
-        self.excess.next = self.index.val() & self.outside.val();
-        self.req.next = self.state.q.val() == State::Ask;
-        self.addr.next = self.index.val().get_bits::<LM>(0);
+        self.region.next = self.work.q.val().table;
+        self.region_index.next = self.region.val().get_bits::<24>(8);
+        self.region_variant.next = self.region.val().get_bits::<8>(0);
+        self.named.next = self.index.val();
+        if (self.state.q.val() == State::Base) | (self.state.q.val() == State::Measure) | (self.state.q.val() == State::More) {
+            self.named.next = self.region_index.val();
+        }
+        self.excess.next = self.named.val() & self.outside.val();
+        if (self.state.q.val() == State::Former) | (self.state.q.val() == State::Less) {
+            self.named.next = self.former.q.val();
+        }
+        self.addr.next = self.named.val().get_bits::<LM>(0);
+        self.req.next = (self.state.q.val() == State::Ask) | (self.state.q.val() == State::Base) | (self.state.q.val() == State::Former);
         self.done.next = self.state.q.val() == State::Done;
-        self.we.next = !self.status.q.val().any();
-        self.new_row.next = self.hold.q.val();
-        self.new_row.next.valid = self.work.q.val().register;
         self.again.next = self.hold.q.val().life;
         self.rights.next = self.work.q.val().access;
-        if self.work.q.val().register {
+        self.length.next = self.work.q.val().length;
+        self.empty.next = !self.length.val().any();
+        self.was.next = self.hold.q.val().window & self.hold.q.val().valid;
+        self.binds.next = self.work.q.val().bind & !self.empty.val();
+        self.good.next = !self.status.q.val().any();
+        self.windows.next = self.base.q.val().link;
+
+        // What a window is of its region.
+        self.extent.start.next = self.work.q.val().start;
+        self.extent.length.next = self.length.val();
+        self.extent.base.next = self.base.q.val();
+        self.extent.begin.next = false;
+
+        // The line as it becomes; a region's line when windows are counted.
+        self.we.next = false;
+        self.new_row.next = self.hold.q.val();
+        self.new_row.next.valid = self.work.q.val().register | self.binds.val();
+        if self.work.q.val().register | self.binds.val() {
             self.new_row.next.variant = self.variant.val();
-            self.new_row.next.local_write = self.rights.val().get_bit(0);
+            self.new_row.next.local_write = self.rights.val().get_bit(0) & !self.work.q.val().bind;
             self.new_row.next.remote_write = self.rights.val().get_bit(1);
             self.new_row.next.remote_read = self.rights.val().get_bit(2);
             self.new_row.next.remote_atomic = self.rights.val().get_bit(3);
             self.new_row.next.life = self.again.val() + 1;
             self.new_row.next.start = self.work.q.val().start;
-            self.new_row.next.length = self.work.q.val().length;
+            self.new_row.next.length = self.length.val();
             // Page tables begin with a cache line.
-            self.new_row.next.table = (self.work.q.val().table >> 6) << 6;
+            self.new_row.next.table = (self.region.val() >> 6) << 6;
         }
-        self.wrap.next = self.done.val() & self.we.val() & self.work.q.val().register & self.again.val().all();
+        if self.binds.val() {
+            self.new_row.next.table = self.extent.table.val();
+            self.new_row.next.direct = self.base.q.val().direct;
+            self.new_row.next.link = self.region_index.val();
+            self.new_row.next.qpn = self.work.q.val().qpn;
+        }
+        self.wrap.next = (self.state.q.val() == State::Write)
+            & self.good.val()
+            & (self.work.q.val().register | self.binds.val())
+            & self.again.val().all();
         // A key without any right of the peer is none of the peer's.
         self.shared.next = self.hold.q.val().remote_write | self.hold.q.val().remote_read | self.hold.q.val().remote_atomic;
+        self.stat.next = bits::<4>(0);
+        if self.orphan.val() {
+            self.pending.d.next = true;
+            self.former.d.next = self.parent.val();
+        }
         match self.state.q.val() {
             State::Idle => {
                 self.work.d.next = self.s_work.data.val();
                 self.remote.d.next = self.turn.q.val();
                 self.turn.d.next = !self.turn.q.val();
+                self.orphaned.d.next = self.pending.q.val();
                 if self.turn.q.val() {
                     self.work.d.next.key = self.s_change.data.val().key;
                     self.work.d.next.pd = self.s_change.data.val().pd;
                     self.work.d.next.function = self.s_change.data.val().function;
+                    self.work.d.next.qpn = self.s_change.data.val().qpn;
                     self.work.d.next.register = false;
+                    self.work.d.next.bind = false;
                 }
-                if (self.turn.q.val() & self.s_change.valid.val()) | (!self.turn.q.val() & self.s_work.valid.val()) {
+                if self.pending.q.val() {
+                    self.pending.d.next = false;
+                    self.state.d.next = State::Former;
+                } else if (self.turn.q.val() & self.s_change.valid.val()) | (!self.turn.q.val() & self.s_work.valid.val()) {
                     self.state.d.next = State::Ask;
                 }
             }
@@ -128,29 +213,111 @@ impl<const LM: usize> Logic for Change<LM> {
                 }
             }
             State::Judge => {
-                // A registration needs a free region and brings its own key.
-                self.bad_key.d.next = (self.hold.q.val().valid == self.work.q.val().register)
+                // A registration needs a free region and brings its own key, and so does a window of type 2.
+                self.bad_key.d.next = ((self.hold.q.val().valid == (self.work.q.val().register | self.work.q.val().bind))
+                    & (!self.work.q.val().bind | self.hold.q.val().fast))
                     | (self.remote.q.val() & !self.shared.val())
-                    | (!self.work.q.val().register & (self.hold.q.val().variant != self.variant.val()))
+                    | (!self.work.q.val().register & !self.work.q.val().bind & (self.hold.q.val().variant != self.variant.val()))
                     | self.excess.val().any();
                 self.bad_owner.d.next = (self.hold.q.val().pd != self.work.q.val().pd)
-                    | (self.hold.q.val().function != self.work.q.val().function);
-                self.bad_kind.d.next = !self.hold.q.val().fast;
+                    | (self.hold.q.val().function != self.work.q.val().function)
+                    | (self.was.val() & self.hold.q.val().fast & (self.hold.q.val().qpn != self.work.q.val().qpn));
+                // Only windows are bound, only type 1 to nothing; only regions are registered.
+                self.bad_kind.d.next = (!self.hold.q.val().fast & !self.work.q.val().bind)
+                    | (self.hold.q.val().window & self.work.q.val().register)
+                    | (self.work.q.val().bind & (!self.hold.q.val().window | (self.hold.q.val().fast & self.empty.val())));
+                self.former.d.next = self.hold.q.val().link;
                 self.state.d.next = State::Decide;
             }
             State::Decide => {
                 self.status.d.next = bits::<3>(0);
+                self.state.d.next = State::Write;
                 if self.bad_key.q.val() {
                     self.status.d.next = bits::<3>(1);
                 } else if self.bad_owner.q.val() {
                     self.status.d.next = bits::<3>(2);
                 } else if self.bad_kind.q.val() {
                     self.status.d.next = bits::<3>(4);
+                } else if self.binds.val() {
+                    self.state.d.next = State::Base;
                 }
+            }
+            State::Base => {
+                self.base.d.next = self.row.val();
+                if self.row_valid.val() {
+                    self.extent.begin.next = true;
+                    self.state.d.next = State::Measure;
+                }
+            }
+            State::Measure => {
+                self.bad_key.d.next = !self.base.q.val().valid
+                    | self.base.q.val().window
+                    | (self.base.q.val().variant != self.region_variant.val())
+                    | self.excess.val().any();
+                self.bad_owner.d.next = (self.base.q.val().pd != self.work.q.val().pd)
+                    | (self.base.q.val().function != self.work.q.val().function);
+                // Who lets peers write through a window must be allowed to write himself.
+                self.bad_kind.d.next = !self.base.q.val().bind
+                    | ((self.rights.val().get_bit(1) | self.rights.val().get_bit(3)) & !self.base.q.val().local_write);
+                if self.extent.ready.val() {
+                    self.state.d.next = State::Verdict;
+                }
+            }
+            State::Verdict => {
+                if self.bad_key.q.val() {
+                    self.status.d.next = bits::<3>(1);
+                } else if self.bad_owner.q.val() {
+                    self.status.d.next = bits::<3>(2);
+                } else if self.extent.outside.val() {
+                    self.status.d.next = bits::<3>(3);
+                } else if self.bad_kind.q.val() {
+                    self.status.d.next = bits::<3>(4);
+                }
+                self.state.d.next = State::Write;
+            }
+            State::Write => {
+                self.we.next = self.good.val();
+                self.state.d.next = State::Done;
+                if !self.good.val() {
+                    self.stat.next = bits::<4>(2);
+                } else if self.work.q.val().register {
+                    self.stat.next = bits::<4>(4);
+                } else if self.binds.val() {
+                    self.stat.next = bits::<4>(8);
+                    self.state.d.next = State::More;
+                } else {
+                    self.stat.next = bits::<4>(1);
+                    if self.was.val() {
+                        self.state.d.next = State::Former;
+                    }
+                }
+            }
+            State::More => {
+                self.we.next = true;
+                self.new_row.next = self.base.q.val();
+                self.new_row.next.link = self.windows.val() + 1;
+                self.state.d.next = State::Done;
+                if self.was.val() {
+                    self.state.d.next = State::Former;
+                }
+            }
+            State::Former => {
+                self.base.d.next = self.row.val();
+                if self.row_valid.val() {
+                    self.state.d.next = State::Less;
+                }
+            }
+            State::Less => {
+                self.we.next = true;
+                self.new_row.next = self.base.q.val();
+                self.new_row.next.link = self.windows.val() - 1;
                 self.state.d.next = State::Done;
             }
             State::Done => {
                 self.state.d.next = State::Answer;
+                if self.orphaned.q.val() {
+                    self.state.d.next = State::Idle;
+                }
             }
             State::Answer => {
                 if (self.m_changed.ready.val() & self.remote.q.val()) | (self.m_worked.ready.val() & !self.remote.q.val()) {
@@ -163,6 +330,7 @@ impl<const LM: usize> Logic for Change<LM> {
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;
+            self.pending.d.next = false;
         }
     }
 }

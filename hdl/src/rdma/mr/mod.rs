@@ -3,12 +3,15 @@
 mod ahead;
 mod cache;
 mod change;
+mod extent;
 pub mod model;
 #[cfg(test)]
 mod cache_tests;
 #[cfg(test)]
 mod tests;
 mod way;
+#[cfg(test)]
+mod window_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
@@ -23,7 +26,8 @@ use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Counters of the block, in `stat` bit order.
-pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "mtt_ahead"];
+pub const STATS: &[&str] =
+    &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "bound", "mtt_ahead"];
 
 /// Verdicts of the first two stages, carried with the request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -38,6 +42,8 @@ struct Checked {
     index: Bits<24>,
     va_low: Bits<12>,
     life: Bits<8>,
+    /// Of the page table's first line: entries in front of the start address's own.
+    skew: Bits<3>,
     chk_len: Bits<32>,
     off: Bits<64>,
     page: Bits<52>,
@@ -86,7 +92,7 @@ pub struct MemoryKeys<const LM: usize> {
     pub invalidate: Signal<In, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    pub stat: Signal<Out, Bits<7>>,
+    pub stat: Signal<Out, Bits<8>>,
     input: [MsgSkid<MrReq>; 2],
     output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
@@ -107,10 +113,6 @@ pub struct MemoryKeys<const LM: usize> {
     lent: DFF<Bit>,
     for_change: DFF<Bit>,
     asked: Signal<Local, Bit>,
-    changed: Signal<Local, Bit>,
-    declined: Signal<Local, Bit>,
-    freed: Signal<Local, Bit>,
-    renewed: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bits<2>>,
     pick: Signal<Local, Bit>,
@@ -129,7 +131,15 @@ pub struct MemoryKeys<const LM: usize> {
     b_index: Signal<Local, Bits<24>>,
     key_variant: Signal<Local, Bits<8>>,
     line_off: Signal<Local, Bits<64>>,
+    /// The page's place in its table.
+    place: Sum<52>,
+    entry: Signal<Local, Bits<52>>,
     page_line: Signal<Local, Bits<49>>,
+    table: Signal<Local, Bits<64>>,
+    /// A bound window is in the row that the control bus has in hand, and the region it belongs to; it is being destroyed.
+    bound: DFF<Bit>,
+    parent: DFF<Bits<24>>,
+    destroys: Signal<Local, Bit>,
     sum: Sum<64>,
     bound_bad: Signal<Local, Bit>,
     #[init(Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()))]
@@ -139,7 +149,7 @@ pub struct MemoryKeys<const LM: usize> {
 impl<const LM: usize> Logic for MemoryKeys<LM> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, row_read, lent, for_change);
+        dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, row_read, lent, for_change, bound, parent);
         clock!(self, clock, regions, line, change, cache);
         for i in 0..2 {
             self.input[i].clock.next = self.clock.val();
@@ -166,7 +176,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.go.next = self.cache.ready.val();
 
         // Stage A: pick a port, read the table. The control bus or a change takes the read port when the pipeline has passed, one of them at a time.
-        self.asked.next = (self.line.req.val() | self.change.req.val()) & !self.lent.q.val();
+        // A change looks at several rows before it gives them back.
+        self.asked.next = (self.line.req.val() & !self.lent.q.val())
+            | (self.change.req.val() & (!self.lent.q.val() | self.for_change.q.val()));
         self.pick.next = self.input[1].m.valid.val() & (!self.input[0].m.valid.val() | !self.last.q.val());
         self.take.next = bits::<2>(0);
         if self.go.val() & !self.asked.val() & !self.row_read.q.val() {
@@ -199,10 +211,17 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.lent.d.next = true;
             self.for_change.d.next = self.change.req.val();
         }
+        if self.line.row_valid.val() {
+            self.bound.d.next = self.regions.read_data.val().window & self.regions.read_data.val().valid;
+            self.parent.d.next = self.regions.read_data.val().link;
+        }
+        self.destroys.next = self.line.done.val() & self.line.we.val() & self.bound.q.val() & !self.line.new_row.val().valid;
+        self.change.orphan.next = self.destroys.val();
+        self.change.parent.next = self.parent.q.val();
         if self.line.done.val() | self.change.done.val() {
             self.lent.d.next = false;
         }
-        self.regions.write_en.next = (self.line.done.val() & self.line.we.val()) | (self.change.done.val() & self.change.we.val());
+        self.regions.write_en.next = (self.line.done.val() & self.line.we.val()) | self.change.we.val();
         self.regions.write_addr.next = self.line.addr.val();
         self.regions.write_data.next = self.line.new_row.val();
         if self.for_change.q.val() {
@@ -220,18 +239,23 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.diff.b.next = self.start.val();
         self.page.a.next = self.va.val().get_bits::<52>(12);
         self.page.b.next = self.start.val().get_bits::<52>(12);
-        self.allowed.next = bits::<5>(1)
+        // A window's key is for peers only.
+        self.allowed.next = bit_cast::<5, 1>((!self.regions.read_data.val().window).into())
             | (bit_cast::<5, 1>(self.regions.read_data.val().local_write.into()) << 1)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_write.into()) << 2)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_read.into()) << 3)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_atomic.into()) << 4);
+        self.table.next = self.regions.read_data.val().table;
         self.refused.next = self.b.q.val().access & !self.allowed.val();
 
         // Stage C: what is left behind the address, where the page-table line stands.
         self.rem.a.next = self.c.q.val().length;
         self.rem.b.next = self.c.q.val().off;
         self.rem64.next = self.rem.y.val();
-        self.page_line.next = self.c.q.val().page.get_bits::<49>(3);
+        self.place.a.next = self.c.q.val().page;
+        self.place.b.next = bit_cast::<52, 3>(self.c.q.val().skew);
+        self.entry.next = self.place.y.val();
+        self.page_line.next = self.entry.val().get_bits::<49>(3);
         self.line_off.next = bit_cast::<64, 49>(self.page_line.val()) << 6;
         if self.c.q.val().direct {
             self.line_off.next = self.c.q.val().off;
@@ -239,7 +263,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.rem_high.next = self.rem64.val().get_bits::<32>(32);
 
         // The cache reads the slot of this page meanwhile.
-        self.cache.look_page.next = self.c.q.val().page;
+        self.cache.look_page.next = self.entry.val();
         self.cache.look_index.next = self.c.q.val().index.get_bits::<16>(0);
         self.cache.look_valid.next = self.c_valid.q.val();
 
@@ -276,7 +300,10 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
                 | (self.regions.read_data.val().variant != self.key_variant.val())
                 | self.excess.val().any();
             self.c.d.next.bad_owner = (self.regions.read_data.val().pd != self.b.q.val().pd)
-                | (self.regions.read_data.val().function != self.b.q.val().function);
+                | (self.regions.read_data.val().function != self.b.q.val().function)
+                | (self.regions.read_data.val().window
+                    & self.regions.read_data.val().fast
+                    & (self.regions.read_data.val().qpn != self.b.q.val().qpn));
             self.c.d.next.bad_access = self.refused.val().any();
             self.c.d.next.below = self.diff.below.val();
             self.c.d.next.direct = self.regions.read_data.val().direct;
@@ -288,7 +315,11 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.off = self.diff.y.val();
             self.c.d.next.page = self.page.y.val();
             self.c.d.next.length = self.regions.read_data.val().length;
-            self.c.d.next.table = self.regions.read_data.val().table;
+            self.c.d.next.table = self.table.val();
+            self.c.d.next.skew = self.table.val().get_bits::<3>(3);
+            if self.regions.read_data.val().direct {
+                self.c.d.next.skew = bits::<3>(0);
+            }
 
             self.d_valid.d.next = self.c_valid.q.val();
             self.d.d.next.port = self.c.q.val().port;
@@ -309,8 +340,11 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.d.d.next.index = self.c.q.val().index;
             self.d.d.next.life = self.c.q.val().life;
             self.d.d.next.va_low = self.c.q.val().va_low;
-            self.d.d.next.page = self.c.q.val().page;
+            self.d.d.next.page = self.entry.val();
             self.d.d.next.table = self.c.q.val().table;
+            if !self.c.q.val().direct {
+                self.d.d.next.table = (self.c.q.val().table >> 6) << 6;
+            }
             self.d.d.next.add = self.line_off.val();
         } else if self.cache.answer_valid.val() & self.cache.answer_ready.val() {
             self.d_valid.d.next = false;
@@ -326,17 +360,11 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         if self.cache.answer_port.val() {
             self.cache.answer_ready.next = self.output[1].s.ready.val();
         }
-        self.changed.next = self.change.done.val() & self.change.we.val();
-        self.declined.next = self.change.done.val() & !self.change.we.val();
-        self.freed.next = self.changed.val() & !self.change.new_row.val().valid;
-        self.renewed.next = self.changed.val() & self.change.new_row.val().valid;
-        self.stat.next = bit_cast::<7, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
-            | (bit_cast::<7, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
-            | (bit_cast::<7, 1>(self.cache.miss.val().into()) << 2)
-            | (bit_cast::<7, 1>(self.freed.val().into()) << 3)
-            | (bit_cast::<7, 1>(self.declined.val().into()) << 4)
-            | (bit_cast::<7, 1>(self.renewed.val().into()) << 5)
-            | (bit_cast::<7, 1>(self.cache.early.val().into()) << 6);
+        self.stat.next = bit_cast::<8, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
+            | (bit_cast::<8, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+            | (bit_cast::<8, 1>(self.cache.miss.val().into()) << 2)
+            | (bit_cast::<8, 4>(self.change.stat.val()) << 3)
+            | (bit_cast::<8, 1>(self.cache.early.val().into()) << 7);
         if self.reset.val() {
             self.b_valid.d.next = false;
             self.c_valid.d.next = false;

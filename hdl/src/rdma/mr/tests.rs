@@ -1,4 +1,4 @@
-use super::model::{invalidate, register, translate, Access};
+use super::model::{invalidate, register, translate, Access, Asker};
 use super::MemoryKeys;
 use crate::tb::{Fields, Tb};
 use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
@@ -99,6 +99,7 @@ fn matches_the_model() {
                 key: (i as u32) << 8 | (mr.variant() ^ (wild == 1) as u8) as u32,
                 pd: mr.pd() ^ (wild == 2) as u32,
                 function: mr.function() ^ (wild == 3) as u16,
+                qpn: 0,
                 va: mr.start().wrapping_add(off).wrapping_sub((wild == 4) as u64 * 9000),
                 chk_len: match wild {
                     5 => tb.rng().next_u32(),
@@ -244,7 +245,7 @@ fn what_is_invalidated_is_refused_from_then_on() {
         let wild = tb.rng().below(12);
         let key = at << 8 | (mr.variant() ^ u8::from(wild == 1)) as u32;
         let (pd, function) = (7 ^ u32::from(wild == 2), mr.function() ^ u16::from(wild == 3));
-        let want = invalidate(&mut regions, key, pd, function, true);
+        let want = invalidate(&mut regions, key, Asker { pd, function, qpn: 0 }, true);
         seen[want as usize] += 1;
         s_change.push(change.pack(&[("key", key.into()), ("pd", pd.into()), ("function", function.into())]));
         // The last region has no part in it; its line is read and written meanwhile.
@@ -256,7 +257,7 @@ fn what_is_invalidated_is_refused_from_then_on() {
         assert_eq!(changed.get(&got, "status"), u128::from(want), "round {round}, seed {}", tb.seed());
         // The very next request, on either port.
         let port = tb.rng().below(2) as usize;
-        let access = Access { key: (i as u32) << 8 | mr.variant() as u32, pd: 7, function: mr.function(), va: 0x1010, chk_len: 64, access: 1 };
+        let access = Access { key: (i as u32) << 8 | mr.variant() as u32, pd: 7, function: mr.function(), qpn: 0, va: 0x1010, chk_len: 64, access: 1 };
         let want = translate(&regions, &access, |_| None);
         ports[port].push(req.pack(&[("key", access.key.into()), ("pd", 7), ("function", access.function.into()), ("va", 0x1010), ("chk_len", 64), ("access", 1)]));
         tb.run_until(500, |_| !answers[port].is_empty());
@@ -369,7 +370,8 @@ fn registrations_bring_their_own_pages() {
             .with_length(0x3000 + round)
             .with_table(0x10_0000 + (tb.rng().below(64) << 6) + round % 64);
         let access = u128::from(new.local_write()) | u128::from(new.remote_write()) << 1;
-        let want = if registers { register(&mut regions, key, pd, 0, &new) } else { invalidate(&mut regions, key, pd, 0, false) };
+        let by = Asker { pd, function: 0, qpn: 0 };
+        let want = if registers { register(&mut regions, key, by, &new) } else { invalidate(&mut regions, key, by, false) };
         *seen.entry((registers, want)).or_default() += 1;
         s_work.push(work.pack(&[
             ("register", registers.into()), ("key", key.into()), ("pd", pd.into()), ("qpn", round.into()), ("index", (round + 5).into()), ("access", access),
@@ -379,7 +381,7 @@ fn registrations_bring_their_own_pages() {
         let got = m_worked.pop().expect("just seen");
         let status = if want == 0 { 0xfe } else { 6 };
         assert_eq!((worked.get(&got, "status"), worked.get(&got, "qpn"), worked.get(&got, "wqe_index")), (status, round.into(), (round + 5).into()), "round {round}, seed {}", tb.seed());
-        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, va: 0x40_0000 + tb.rng().below(0x3400), chk_len: 8, access: 4 };
+        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: 0x40_0000 + tb.rng().below(0x3400), chk_len: 8, access: 4 };
         let want = translate(&regions, &access, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         port.push(req.pack(&[("key", access.key.into()), ("pd", 7), ("va", access.va.into()), ("chk_len", 8), ("access", 4)]));
         for _ in 0..3000 {

@@ -267,6 +267,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.change.d.next.key = self.orders.m.data.val().imm;
             self.change.d.next.pd = self.orders.m.data.val().pd;
             self.change.d.next.function = self.orders.m.data.val().function;
+            self.change.d.next.qpn = self.orders.m.data.val().qpn;
             if self.open.val() & self.due.val() {
                 self.state.d.next = State::Ask;
             }

@@ -234,6 +234,7 @@ impl Logic for Walk {
             self.mr.d.next.key = self.s_op.data.val().key;
             self.mr.d.next.pd = self.s_op.data.val().pd;
             self.mr.d.next.function = self.s_op.data.val().function;
+            self.mr.d.next.qpn = self.s_op.data.val().qpn;
             self.mr.d.next.va = self.new_va.val();
             // The whole rest of the message must lie inside the region before its first byte is written.
             self.mr.d.next.chk_len = self.s_op.data.val().chk_len;
@@ -262,6 +263,7 @@ impl Logic for Walk {
             self.mr.d.next.key = self.key.q.val();
             self.mr.d.next.pd = self.op.q.val().pd;
             self.mr.d.next.function = self.op.q.val().function;
+            self.mr.d.next.qpn = self.op.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = self.len32.val();
             self.mr.d.next.access = bits::<5>(2);

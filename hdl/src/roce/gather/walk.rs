@@ -437,6 +437,7 @@ impl Logic for Walk {
             self.mr.d.next.key = self.key.q.val();
             self.mr.d.next.pd = self.job.q.val().pd;
             self.mr.d.next.function = self.job.q.val().function;
+            self.mr.d.next.qpn = self.job.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
             self.mr.d.next.access = bits::<5>(1);

@@ -487,7 +487,8 @@ impl Logic for RequesterTx {
         self.sge.next = self.wqe.q.val().sge;
         self.access.next = self.head.y.val().imm;
         if !self.work_valid.q.val() {
-            self.work.d.next.register = !self.plan.drains.val();
+            self.work.d.next.register = self.opcode.val() == 10;
+            self.work.d.next.bind = self.opcode.val() == 11;
             self.work.d.next.key = self.head.y.val().rkey;
             if self.plan.drains.val() {
                 self.work.d.next.key = self.head.y.val().imm;

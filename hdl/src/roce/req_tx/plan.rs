@@ -119,7 +119,7 @@ impl Logic for Plan {
         self.read.next = self.opcode.val() == 4;
         self.exchange.next = (self.opcode.val() == 5) | (self.opcode.val() == 6);
         self.asking.next = self.read.val() | self.exchange.val();
-        self.inward.next = (self.opcode.val() == 9) | (self.opcode.val() == 10);
+        self.inward.next = (self.opcode.val() == 9) | (self.opcode.val() == 10) | (self.opcode.val() == 11);
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
         self.less.a.next = self.length.val();

@@ -321,7 +321,7 @@ impl Program {
             DestroyPd => self.destroy(self.pd, self.remove_pd),
             DestroyEq => self.destroy(self.eq, self.remove_eq),
             DestroyCq => self.destroy(self.cq, self.remove_cq),
-            DestroyMr => self.destroy(self.mr, self.remove_mr),
+            DestroyMr => self.destroy_mr(),
             DestroyQp => self.destroy(self.qp, self.remove_qp),
             CreateSrq => self.create_srq(),
             ModifySrq => self.modify_srq(),

@@ -79,18 +79,42 @@ impl Program {
             self.write(MR, word, p(word as u8));
         }
         // Permissions, direct, fast and variant are the driver's; the rest is the card's.
-        self.asm.op(Op::And, T, p(0), 0xff7f);
-        let (fast, valid) = (field(layout, "fast"), field(layout, "valid"));
+        self.write(MR, 8, ZERO);
+        self.write(MR, 9, ZERO);
+        self.asm.op(Op::And, T, p(0), 0x1_ffff);
         let free = self.asm.label();
-        // A fast one may begin free.
-        self.get(U, p(0), fast);
+        let ordinary = self.asm.label();
+        // A fast region may begin free, a window does.
+        self.get(U, p(0), field(layout, "window"));
+        self.asm.branch(Op::Beq, U, 0, ordinary);
+        self.set_to(T, field(layout, "valid"), 0);
+        self.asm.jump(free);
+        self.asm.bind(ordinary);
+        self.get(U, p(0), field(layout, "fast"));
         self.asm.branch(Op::Bne, U, 0, free);
-        self.asm.op(Op::Or, T, T, valid.mask << valid.shift);
+        self.set_to(T, field(layout, "valid"), 1);
         self.asm.bind(free);
         self.set(T, T, FN, field(layout, "function"));
         self.write(MR, 0, T);
         self.users(self.pd, W, Op::Add);
         self.make(self.mr);
+        self.done();
+    }
+
+    /// A region stays while windows are bound to it; a window goes, bound or not.
+    pub(super) fn destroy_mr(&mut self) {
+        let layout = &MrCtx::LAYOUT;
+        let goes = self.asm.label();
+        self.own_unused(self.mr);
+        self.line(ID);
+        self.read(T, MR, 0);
+        self.get(T, T, field(layout, "window"));
+        self.asm.branch(Op::Bne, T, 0, goes);
+        self.read(T, MR, 8);
+        self.get(T, T, field(layout, "link"));
+        self.refuse(AdminStatus::InUse, Op::Bne, T, 0);
+        self.asm.bind(goes);
+        self.asm.call(LINK3, self.remove_mr);
         self.done();
     }
 

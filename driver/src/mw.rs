@@ -1,0 +1,90 @@
+//! Memory windows (IBTA 10.6.6.2.6, 10.6.7.2): a peer's rights to part of a region, given and taken away by work requests.
+use crate::admin::words;
+use crate::context::{Pd, PdInner};
+use crate::error::{Error, Result};
+use crate::fast::{local, rights};
+use crate::mr::{next_variant, Access, MemoryRegion};
+use crate::qp::{QueuePair, SendRequest};
+use ferric_abi::codes::{AdminOpcode, WrOpcode};
+use ferric_abi::context::MrCtx;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a window is bound (IBTA 10.6.7.2; `ibv_mw_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowType {
+    /// May be bound anew while it is bound, and to nothing; its key works on every queue pair of its protection domain.
+    One,
+    /// Bound when it is free, and freed by an invalidation; its key works on the queue pair through which it was bound.
+    Two,
+}
+
+/// A window: no memory of its own, a key that works from a bind on.
+pub struct MemoryWindow {
+    pd: Arc<PdInner>,
+    index: u32,
+    key: u32,
+    kind: WindowType,
+}
+
+impl Pd {
+    /// Allocates a window, which is bound to nothing.
+    pub fn alloc_mw(&self, kind: WindowType) -> Result<MemoryWindow> {
+        let ctx = &self.inner.ctx;
+        let index = ctx.mr_ids.take()?;
+        let variant = next_variant();
+        let line = MrCtx::default().with_window(true).with_fast(kind == WindowType::Two).with_variant(variant).with_pd(self.inner.id).with_length(1);
+        if let Err(e) = ctx.admin("create MW", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
+            ctx.mr_ids.give(index);
+            return Err(e);
+        }
+        Ok(MemoryWindow { pd: self.inner.clone(), index, key: index << 8 | u32::from(variant), kind })
+    }
+}
+
+impl MemoryWindow {
+    /// Key of the bind posted last.
+    pub fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> WindowType {
+        self.kind
+    }
+
+    fn next_key(&mut self) -> u32 {
+        self.key = self.key & !0xff | self.key.wrapping_add(1) & 0xff;
+        self.key
+    }
+}
+
+impl Drop for MemoryWindow {
+    fn drop(&mut self) {
+        let ctx = &self.pd.ctx;
+        ctx.destroy("destroy MW", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
+    }
+}
+
+impl QueuePair {
+    /// Posts the bind of a window to `range` of a region made with [`Pd::register_bindable`]; requests posted later, and the peer when it is told,
+    /// may use the key that comes back, with the rights of a peer in `access`. The region cannot be dropped while windows are bound to it: the
+    /// card refuses.
+    pub fn post_bind(&mut self, wr_id: u64, window: &mut MemoryWindow, region: &MemoryRegion, range: Range<usize>, access: Access, signaled: bool) -> Result<u32> {
+        if range.is_empty() || range.end > region.len() {
+            return Err(Error::Invalid("a window is a part of its region, of one byte at least"));
+        }
+        let rkey = window.next_key();
+        let request = SendRequest {
+            opcode: WrOpcode::BindMw, imm: rights(access), remote_addr: region.addr() + range.start as u64, rkey, ..local(wr_id, signaled)
+        };
+        self.post(&request, Some([region.lkey().into(), range.len() as u64]), false, None)?;
+        Ok(rkey)
+    }
+
+    /// Posts the bind of a window of type 1 to nothing.
+    pub fn post_unbind(&mut self, wr_id: u64, window: &mut MemoryWindow, signaled: bool) -> Result<()> {
+        let request = SendRequest { opcode: WrOpcode::BindMw, rkey: window.key, ..local(wr_id, signaled) };
+        self.post(&request, Some([0, 0]), false, None)
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a window lies in its region: bounds and page table, one difference at a time.
+
+use crate::prim::sum::{Diff, Sum};
+use crate::records::MrCtx;
+use rust_hdl::prelude::*;
+
+#[derive(Copy, Clone, Debug, PartialEq, LogicState)]
+enum State {
+    Ready,
+    /// From the region's start to the window's.
+    Offset,
+    /// From there to the region's end.
+    Left,
+    /// Less the window's length.
+    Fits,
+    /// The same start in pages.
+    Pages,
+    Entry,
+    Table,
+}
+
+/// Begins with `begin`, when `base` holds in the cycle behind it; all inputs stay until `ready`.
+#[derive(LogicBlock, Default)]
+pub struct Extent {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub begin: Signal<In, Bit>,
+    pub start: Signal<In, Bits<64>>,
+    pub length: Signal<In, Bits<64>>,
+    pub base: Signal<In, MrCtx>,
+    pub ready: Signal<Out, Bit>,
+    /// Not all of it lies in the region.
+    pub outside: Signal<Out, Bit>,
+    /// IOVA of the page-table entry of the window's first page; of its first byte, if the region is `direct`.
+    pub table: Signal<Out, Bits<64>>,
+    state: DFF<State>,
+    a: DFF<Bits<64>>,
+    b: DFF<Bits<64>>,
+    off: DFF<Bits<64>>,
+    over: DFF<Bit>,
+    found: DFF<Bits<64>>,
+    diff: Diff<64>,
+    sum: Sum<64>,
+    bytes: Signal<Local, Bits<64>>,
+}
+
+impl Logic for Extent {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, state, a, b, off, over, found);
+        self.diff.a.next = self.a.q.val();
+        self.diff.b.next = self.b.q.val();
+        self.sum.a.next = self.base.val().table;
+        self.sum.b.next = self.off.q.val();
+        self.ready.next = (self.state.q.val() == State::Ready) & !self.begin.val();
+        self.outside.next = self.over.q.val();
+        self.table.next = self.found.q.val();
+        self.bytes.next = self.diff.y.val();
+        match self.state.q.val() {
+            State::Ready => {
+                if self.begin.val() {
+                    self.over.d.next = false;
+                    self.state.d.next = State::Offset;
+                }
+            }
+            State::Offset => {
+                self.a.d.next = self.start.val();
+                self.b.d.next = self.base.val().start;
+                self.state.d.next = State::Left;
+            }
+            State::Left => {
+                self.off.d.next = self.bytes.val();
+                self.over.d.next = self.diff.below.val();
+                self.a.d.next = self.base.val().length;
+                self.b.d.next = self.bytes.val();
+                self.state.d.next = State::Fits;
+            }
+            State::Fits => {
+                self.over.d.next = self.over.q.val() | self.diff.below.val();
+                self.a.d.next = self.bytes.val();
+                self.b.d.next = self.length.val();
+                self.state.d.next = State::Pages;
+            }
+            State::Pages => {
+                self.over.d.next = self.over.q.val() | self.diff.below.val();
+                self.a.d.next = self.start.val() >> 12;
+                self.b.d.next = self.base.val().start >> 12;
+                self.state.d.next = State::Entry;
+            }
+            State::Entry => {
+                if !self.base.val().direct {
+                    self.off.d.next = self.bytes.val() << 3;
+                }
+                self.state.d.next = State::Table;
+            }
+            State::Table => {
+                self.found.d.next = self.sum.y.val();
+                self.state.d.next = State::Ready;
+            }
+            _ => {
+                self.state.d.next = State::Ready;
+            }
+        }
+        if self.reset.val() {
+            self.state.d.next = State::Ready;
+        }
+    }
+}
