@@ -1,8 +1,8 @@
-//! Memory verbs on whole cards: keys that work requests take away.
+//! Memory verbs on whole cards: keys that work requests give and take away.
 use ferric_abi::codes::{CqeOpcode, EventKind, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpState};
-use ferric_driver::{Access, Completion, CqeStatus, FastRegion, MemoryRegion, QpConfig, RecvRequest, SendRequest};
+use ferric_driver::{Access, Completion, CqeStatus, FastRegion, MemoryRegion, QpConfig, ReadRequest, RecvRequest, SendRequest, WindowType};
 use ferric_hdl::core::counters;
 use ferric_tests::pair::{Linked, Wire};
 use std::time::Duration;
@@ -230,6 +230,120 @@ fn refused_local_operations_end_the_queue_pair() {
         assert_eq!(b.outcome(1), (1, CqeStatus::MwBind), "case {case}");
         assert_eq!(b.outcome(1), (2, CqeStatus::WrFlush));
         assert_eq!(b.0.qps[1].query().unwrap().state, QpState::Error);
+        assert_eq!(b.count("mr.changes_refused"), 1);
+    }
+}
+
+const WRITE: Access = Access { remote_write: true, ..Access::READ_ONLY };
+
+/// Memory of host 1 in which windows can be opened.
+fn bindable(b: &Bench) -> MemoryRegion {
+    b.0.pair.hosts[1].pd.register_bindable(vec![0; 4 * BYTES].into_boxed_slice(), Access::ALL).unwrap()
+}
+
+/// Windows of both types, bound to other bytes each time; every way to close one is taken.
+#[test]
+fn windows_open_and_close() {
+    let mut b = bench(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let region = bindable(&b);
+    let pd = &b.0.pair.hosts[1].pd;
+    let mut windows = [WindowType::One, WindowType::Two].map(|kind| pd.alloc_mw(kind).unwrap());
+    for n in 0..8usize {
+        let window = &mut windows[n % 2];
+        let range = n * 5000 + 11..n * 5000 + 9011;
+        let key = b.0.qps[1].post_bind(1, window, &region, range.clone(), WRITE, true).unwrap();
+        let c = b.wait(1);
+        assert_eq!((c.wr_id, c.status, c.opcode), (1, CqeStatus::Success, CqeOpcode::BindMw), "round {n}");
+        b.send(2, WrOpcode::Write, 9000, region.addr() + range.start as u64, key, 0);
+        assert_eq!(b.outcome(0), (2, CqeStatus::Success), "round {n}");
+        assert_eq!(region.to_vec(range.start, 9000), b.0.src.to_vec(0, 9000), "round {n}: written somewhere else");
+        match n {
+            // One of type 1 is bound anew while it is bound, or to nothing.
+            0 | 4 => {}
+            2 | 6 => {
+                b.0.qps[1].post_unbind(3, &mut windows[0], true).unwrap();
+                assert_eq!(b.outcome(1), (3, CqeStatus::Success));
+            }
+            1 | 5 => {
+                b.receive(4);
+                b.send(5, WrOpcode::SendInv, 64, 0, 0, key);
+                assert_eq!(b.wait(1).invalidated, Some(key));
+                assert_eq!(b.outcome(0), (5, CqeStatus::Success));
+            }
+            _ => {
+                b.0.qps[1].post_local_invalidate(6, key, true).unwrap();
+                assert_eq!(b.outcome(1), (6, CqeStatus::Success));
+            }
+        }
+    }
+    assert_eq!((b.count("mr.bound"), b.count("mr.changes_refused"), b.0.pair.iommu_faults()), (8, 0, 0));
+    // Closed means closed.
+    b.send(8, WrOpcode::Write, 64, region.addr() + 7 * 5000 + 11, windows[1].key(), 0);
+    assert_eq!(b.outcome(0), (8, CqeStatus::RemoteAccess));
+}
+
+/// What a window does not give, and to whom.
+#[test]
+fn a_window_shows_no_more_than_it_should() {
+    for case in 0..4 {
+        let mut b = bench(&Wire::default());
+        let region = bindable(&b);
+        let kind = if case == 3 { WindowType::One } else { WindowType::Two };
+        let mut window = b.0.pair.hosts[1].pd.alloc_mw(kind).unwrap();
+        let key = b.0.qps[1].post_bind(1, &mut window, &region, 5000..9000, WRITE, true).unwrap();
+        assert_eq!(b.outcome(1), (1, CqeStatus::Success));
+        let at = region.addr() + 5000;
+        if case >= 2 {
+            // By another queue pair of the same protection domain.
+            let mut others = b.0.pair.connected(&QpConfig::default(), &Wire::default(), [&b.0.cqs[0], &b.0.cqs[1]]).unwrap();
+            std::mem::swap(&mut b.0.qps, &mut others);
+            b.send(2, WrOpcode::Write, 64, at, key, 0);
+            let status = if case == 3 { CqeStatus::Success } else { CqeStatus::RemoteAccess };
+            assert_eq!(b.outcome(0), (2, status), "case {case}");
+            continue;
+        }
+        match case {
+            // One byte beyond; a READ.
+            0 => b.send(2, WrOpcode::Write, 4001, at, key, 0),
+            _ => {
+                let into = [sge(b.0.src.addr(), 64, b.0.src.lkey())];
+                b.0.qps[0].post_read(&ReadRequest { wr_id: 2, sges: &into, remote_addr: at, rkey: key, signaled: true, fence: false }).unwrap();
+            }
+        }
+        assert_eq!(b.outcome(0), (2, CqeStatus::RemoteAccess), "case {case}");
+        assert_eq!(region.to_vec(0, 4 * BYTES), vec![0; 4 * BYTES]);
+    }
+}
+
+#[test]
+fn refused_binds_end_the_queue_pair() {
+    for case in 0..5 {
+        let mut b = bench(&Wire::default());
+        let region = bindable(&b);
+        let mut window = b.0.pair.hosts[1].pd.alloc_mw(if case == 3 { WindowType::One } else { WindowType::Two }).unwrap();
+        match case {
+            // To a region that takes no windows; of another protection domain; a window that is bound; one of type 1 invalidated, one of type 2 bound to nothing.
+            0 => b.0.qps[1].post_bind(1, &mut window, &b.0.dst, 0..64, WRITE, true).map(|_| ()).unwrap(),
+            1 => {
+                let domain = b.0.pair.hosts[1].ctx.alloc_pd().unwrap();
+                let foreign = domain.register_bindable(vec![0; 4096].into_boxed_slice(), Access::ALL).unwrap();
+                b.0.qps[1].post_bind(1, &mut window, &foreign, 0..64, WRITE, true).unwrap();
+                assert_eq!(b.outcome(1), (1, CqeStatus::MwBind));
+                continue;
+            }
+            2 => {
+                b.0.qps[1].post_bind(0, &mut window, &region, 0..64, WRITE, false).unwrap();
+                b.0.qps[1].post_bind(1, &mut window, &region, 0..64, WRITE, true).unwrap();
+            }
+            3 => {
+                let key = b.0.qps[1].post_bind(0, &mut window, &region, 0..64, WRITE, false).unwrap();
+                b.0.qps[1].post_local_invalidate(1, key, true).unwrap();
+            }
+            _ => b.0.qps[1].post_unbind(1, &mut window, true).unwrap(),
+        }
+        b.0.qps[1].post_unbind(2, &mut window, true).unwrap();
+        assert_eq!(b.outcome(1), (1, CqeStatus::MwBind), "case {case}");
+        assert_eq!(b.outcome(1), (2, CqeStatus::WrFlush));
         assert_eq!(b.count("mr.changes_refused"), 1);
     }
 }

@@ -150,7 +150,7 @@ impl<const LM: usize> Logic for Change<LM> {
         self.extent.start.next = self.work.q.val().start;
         self.extent.length.next = self.length.val();
         self.extent.base.next = self.base.q.val();
-        self.extent.begin.next = false;
+        self.extent.go.next = false;
 
         // The line as it becomes; a region's line when windows are counted.
         self.we.next = false;
@@ -169,7 +169,7 @@ impl<const LM: usize> Logic for Change<LM> {
             self.new_row.next.table = (self.region.val() >> 6) << 6;
         }
         if self.binds.val() {
-            self.new_row.next.table = self.extent.table.val();
+            self.new_row.next.table = self.extent.root.val();
             self.new_row.next.direct = self.base.q.val().direct;
             self.new_row.next.link = self.region_index.val();
             self.new_row.next.qpn = self.work.q.val().qpn;
@@ -245,7 +245,7 @@ impl<const LM: usize> Logic for Change<LM> {
             State::Base => {
                 self.base.d.next = self.row.val();
                 if self.row_valid.val() {
-                    self.extent.begin.next = true;
+                    self.extent.go.next = true;
                     self.state.d.next = State::Measure;
                 }
             }

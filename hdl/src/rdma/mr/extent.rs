@@ -19,12 +19,12 @@ enum State {
     Table,
 }
 
-/// Begins with `begin`, when `base` holds in the cycle behind it; all inputs stay until `ready`.
+/// Begins with `go`, when `base` holds in the cycle behind it; all inputs stay until `ready`.
 #[derive(LogicBlock, Default)]
 pub struct Extent {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub begin: Signal<In, Bit>,
+    pub go: Signal<In, Bit>,
     pub start: Signal<In, Bits<64>>,
     pub length: Signal<In, Bits<64>>,
     pub base: Signal<In, MrCtx>,
@@ -32,7 +32,7 @@ pub struct Extent {
     /// Not all of it lies in the region.
     pub outside: Signal<Out, Bit>,
     /// IOVA of the page-table entry of the window's first page; of its first byte, if the region is `direct`.
-    pub table: Signal<Out, Bits<64>>,
+    pub root: Signal<Out, Bits<64>>,
     state: DFF<State>,
     a: DFF<Bits<64>>,
     b: DFF<Bits<64>>,
@@ -52,13 +52,13 @@ impl Logic for Extent {
         self.diff.b.next = self.b.q.val();
         self.sum.a.next = self.base.val().table;
         self.sum.b.next = self.off.q.val();
-        self.ready.next = (self.state.q.val() == State::Ready) & !self.begin.val();
+        self.ready.next = (self.state.q.val() == State::Ready) & !self.go.val();
         self.outside.next = self.over.q.val();
-        self.table.next = self.found.q.val();
+        self.root.next = self.found.q.val();
         self.bytes.next = self.diff.y.val();
         match self.state.q.val() {
             State::Ready => {
-                if self.begin.val() {
+                if self.go.val() {
                     self.over.d.next = false;
                     self.state.d.next = State::Offset;
                 }

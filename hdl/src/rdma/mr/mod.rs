@@ -118,6 +118,7 @@ pub struct MemoryKeys<const LM: usize> {
     pick: Signal<Local, Bit>,
     chosen: Signal<Local, MrReq>,
     excess: Signal<Local, Bits<24>>,
+    own: Signal<Local, Bit>,
     allowed: Signal<Local, Bits<5>>,
     refused: Signal<Local, Bits<5>>,
     diff: Diff<64>,
@@ -135,7 +136,7 @@ pub struct MemoryKeys<const LM: usize> {
     place: Sum<52>,
     entry: Signal<Local, Bits<52>>,
     page_line: Signal<Local, Bits<49>>,
-    table: Signal<Local, Bits<64>>,
+    root: Signal<Local, Bits<64>>,
     /// A bound window is in the row that the control bus has in hand, and the region it belongs to; it is being destroyed.
     bound: DFF<Bit>,
     parent: DFF<Bits<24>>,
@@ -240,12 +241,13 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.page.a.next = self.va.val().get_bits::<52>(12);
         self.page.b.next = self.start.val().get_bits::<52>(12);
         // A window's key is for peers only.
-        self.allowed.next = bit_cast::<5, 1>((!self.regions.read_data.val().window).into())
+        self.own.next = !self.regions.read_data.val().window;
+        self.allowed.next = bit_cast::<5, 1>(self.own.val().into())
             | (bit_cast::<5, 1>(self.regions.read_data.val().local_write.into()) << 1)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_write.into()) << 2)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_read.into()) << 3)
             | (bit_cast::<5, 1>(self.regions.read_data.val().remote_atomic.into()) << 4);
-        self.table.next = self.regions.read_data.val().table;
+        self.root.next = self.regions.read_data.val().table;
         self.refused.next = self.b.q.val().access & !self.allowed.val();
 
         // Stage C: what is left behind the address, where the page-table line stands.
@@ -315,8 +317,8 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.off = self.diff.y.val();
             self.c.d.next.page = self.page.y.val();
             self.c.d.next.length = self.regions.read_data.val().length;
-            self.c.d.next.table = self.table.val();
-            self.c.d.next.skew = self.table.val().get_bits::<3>(3);
+            self.c.d.next.table = self.root.val();
+            self.c.d.next.skew = self.root.val().get_bits::<3>(3);
             if self.regions.read_data.val().direct {
                 self.c.d.next.skew = bits::<3>(0);
             }

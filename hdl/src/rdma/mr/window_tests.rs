@@ -116,7 +116,7 @@ fn windows_are_what_the_model_says() {
         let mr = regions[i as usize];
         let a = Access {
             key: mr.variant() as u32 | i << 8, pd: 7, function: 0, qpn: tb.rng().range(1, 3) as u32,
-            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, 0x2_0000) + 4)), chk_len: 8, access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
+            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, 0x2_0000) * 5 / 4 + 4)), chk_len: 8, access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
         };
         let want = translate(&regions, &a, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         *seen.entry(("access", want.err().unwrap_or(0))).or_default() += 1;
