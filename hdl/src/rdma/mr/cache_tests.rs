@@ -22,6 +22,8 @@ struct Bench {
     rd: Sink,
     rows: Source,
     due: VecDeque<(u64, Vec<u32>)>,
+    /// Cycles until the host answers a read.
+    latency: u64,
     /// Reads seen: cycle, address, by whom.
     reads: Vec<(u64, u64, u128)>,
 }
@@ -41,10 +43,10 @@ impl Bench {
         let ports = [tb.source("s_req$0", stalls), tb.source("s_req$1", stalls)];
         let answers = [tb.sink("m_resp$0", stalls), tb.sink("m_resp$1", stalls)];
         let (rd, rows) = (tb.sink("m_rd", stalls), tb.source("s_rd", stalls));
-        Self { tb, ports, answers, rd, rows, due: VecDeque::new(), reads: Vec::new() }
+        Self { tb, ports, answers, rd, rows, due: VecDeque::new(), latency: 250, reads: Vec::new() }
     }
 
-    /// One cycle; the host answers after 250. The page of entry `n` of a table is the table's number and `n`.
+    /// One cycle. The page of entry `n` of a table is the table's number and `n`.
     fn cycle(&mut self) {
         let (cmd, row) = (Fields::of::<RdCmd>(), Fields::of::<RdRow>());
         self.tb.cycle();
@@ -56,7 +58,7 @@ impl Bench {
             let first = (at >> 32) << 12 | (at as u32 as u64) >> 3;
             let words: Vec<u32> = (first..first + 8).flat_map(|page| [(page as u32) << 12 | 1, (page >> 20) as u32]).collect();
             row.set_words(&mut answer, "data", &words);
-            self.due.push_back((now + 250, answer));
+            self.due.push_back((now + self.latency, answer));
         }
         while self.due.front().is_some_and(|d| d.0 <= now) {
             self.rows.push(self.due.pop_front().expect("just seen").1);
@@ -135,6 +137,23 @@ fn a_line_on_its_way_is_waited_for() {
     b.walk(0, 1, 8..9, 1);
     assert!(b.tb.cycles() <= begun + 260);
     assert_eq!(b.reads.iter().map(|r| r.1).collect::<Vec<_>>(), [table(1), table(1) + 64]);
+}
+
+/// A line that was asked for before an invalidation and comes long after it is fetched again.
+#[test]
+fn what_is_on_its_way_is_invalidated_too() {
+    let mut b = Bench::new(0);
+    b.latency = 1500;
+    b.walk(0, 1, 0..3, 1);
+    while b.reads.len() < 2 {
+        b.cycle();
+    }
+    b.tb.set("invalidate", 1);
+    b.cycle();
+    b.tb.set("invalidate", 0);
+    (0..3000).for_each(|_| b.cycle());
+    b.walk(0, 1, 8..9, 1);
+    assert_eq!(b.reads.iter().filter(|r| r.1 == table(1) + 64).count(), 2);
 }
 
 /// Two walks at once and a third that goes anywhere, with stalls on all sides: every answer is right, and few reads are waited for.

@@ -126,7 +126,7 @@ fn windows_are_what_the_model_says() {
             if let Some(c) = rd.pop() {
                 let at = cmd.get(&c, "iova") as u64;
                 let words: Vec<u32> = (0..8).flat_map(|n| [entry(at, n) as u32, (entry(at, n) >> 32) as u32]).collect();
-                let mut answer = row.pack(&[("last", 1)]);
+                let mut answer = row.pack(&[("tag", cmd.get(&c, "tag")), ("last", 1)]);
                 row.set_words(&mut answer, "data", &words);
                 rows.push(answer);
             }
