@@ -74,11 +74,13 @@ impl QueuePair {
         if range.is_empty() || range.end > region.len() {
             return Err(Error::Invalid("a window is a part of its region, of one byte at least"));
         }
+        let before = window.key;
         let rkey = window.next_key();
         let request = SendRequest {
             opcode: WrOpcode::BindMw, imm: rights(access), remote_addr: region.addr() + range.start as u64, rkey, ..local(wr_id, signaled)
         };
-        self.post(&request, Some([region.lkey().into(), range.len() as u64]), false, None)?;
+        // What was not posted has not taken the key.
+        self.post(&request, Some([region.lkey().into(), range.len() as u64]), false, None).inspect_err(|_| window.key = before)?;
         Ok(rkey)
     }
 

@@ -10,6 +10,8 @@ const START: u64 = 0x10_0010;
 const PAGE: u64 = 4096;
 /// A megabyte that does not begin with a page: 33 lines, the last of one entry.
 const PAGES: u64 = 257;
+/// A region of 21 pages: its third line has five entries.
+const SMALL: u64 = 4;
 
 fn table(region: u64) -> u64 {
     region << 32
@@ -29,16 +31,17 @@ struct Bench {
 }
 
 impl Bench {
-    /// Regions 1 to 3, all of one size, on ports that stall in so many cycles of a hundred.
+    /// Regions 1 to 3, all of one size, and a small one, on ports that stall in so many cycles of a hundred.
     fn new(stalls: u32) -> Self {
         let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
         let ctl = Fields::of::<CtlReq>();
         let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
-        for region in 1..4 {
-            let mr = MrCtx::default().with_valid(true).with_remote_write(true).with_start(START).with_length(1 << 20).with_table(table(region));
+        for region in 1..5 {
+            let length = if region == SMALL { 20 * PAGE } else { 1 << 20 };
+            let mr = MrCtx::default().with_valid(true).with_remote_write(true).with_start(START).with_length(length).with_table(table(region));
             line_writes(&ctl, region.into(), &mr).into_iter().for_each(|w| ctl_req.push(w));
         }
-        tb.run_until(5000, |_| ctl_resp.len() == 36);
+        tb.run_until(5000, |_| ctl_resp.len() == 48);
         tb.run(600);
         let ports = [tb.source("s_req$0", stalls), tb.source("s_req$1", stalls)];
         let answers = [tb.sink("m_resp$0", stalls), tb.sink("m_resp$1", stalls)];
@@ -123,6 +126,18 @@ fn a_walk_waits_for_its_first_line() {
     let asked: Vec<_> = b.reads.iter().filter(|r| r.2 == 0).collect();
     assert_eq!((asked.len(), b.reads.len()), (1, 33), "{asked:?}");
     assert!(b.reads.iter().all(|r| (table(2)..table(2) + 33 * 64).contains(&r.1)));
+}
+
+/// Neither at its end nor by an access behind that.
+#[test]
+fn nothing_behind_a_region_is_fetched() {
+    let mut b = Bench::new(0);
+    b.walk(1, SMALL, 0..21, 300);
+    b.ask(1, SMALL, 22);
+    (0..600).for_each(|_| b.cycle());
+    let refused = b.answers[1].pop().expect("an answer");
+    assert_eq!(Fields::of::<MrResp>().get(&refused, "status"), 3);
+    assert_eq!(b.reads.iter().map(|r| r.1).collect::<Vec<_>>(), [0, 64, 128].map(|at| table(SMALL) + at));
 }
 
 /// A query for the line that is on its way asks for no second read, and does not wait longer than it takes.
