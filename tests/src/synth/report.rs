@@ -5,7 +5,7 @@ use serde_json::{json, Value};
 use std::fmt::Write;
 
 /// Levels allowed at a data path of 512 bits.
-pub const LIMIT: u32 = 12;
+pub const LIMIT: u32 = 10;
 
 /// The JSON report: one object per top. `width` is 0 for a block that has none.
 pub fn json(outcomes: &[Outcome]) -> Value {

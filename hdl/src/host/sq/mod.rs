@@ -2,6 +2,7 @@
 
 pub mod again;
 mod fetch;
+mod merge;
 mod sched;
 #[cfg(test)]
 mod model;

@@ -396,6 +396,35 @@ fn throughput_of_many_queues() {
     println!("{} doorbells to offers in {} cycles, reads take 5..80", 2 * QUEUES, bench.tb.cycles() - start);
 }
 
+/// A doorbell per request: those of one queue go together while they wait, those of two queues never do.
+#[test]
+fn doorbells_of_one_queue_do_not_wait_for_each_other() {
+    for queues in [1, 2] {
+        let mut bench = Bench::new("sq", 0);
+        bench.run(40);
+        let mut rings: HashMap<u32, RingModel> = (0..queues).map(|qpn| (qpn, RingModel { log_size: 6, ..Default::default() })).collect();
+        for (qpn, ring) in &rings {
+            bench.create(*qpn, ring, true);
+        }
+        bench.run(100);
+        let start = bench.tb.cycles();
+        for index in 1..=60 {
+            let qpn = u32::from(index) % queues;
+            assert!(rings.get_mut(&qpn).expect("just made").doorbell(0, index));
+            bench.doorbell(qpn, index, 0);
+        }
+        while bench.db.pending() > 0 {
+            bench.cycle();
+        }
+        let each = (bench.tb.cycles() - start) as f64 / 60.0;
+        println!("{queues} queues: {each:.2} cycles per doorbell");
+        assert!(queues > 1 || each <= 2.2, "{each:.2} cycles per doorbell");
+        bench.drain(&mut rings);
+        assert_eq!((bench.stats[0], bench.stats[1]), (0, 0));
+        no_buffer_was_lost(&mut bench, &mut rings);
+    }
+}
+
 /// Exact cycles of an idle unit: doorbell to read command, row to offer.
 #[test]
 fn an_idle_unit_loses_no_time() {

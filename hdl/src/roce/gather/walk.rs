@@ -4,7 +4,7 @@ use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
-use crate::prim::sum::Sum;
+use crate::prim::sum::{Diff, Sum};
 use crate::records::Sge;
 use crate::stream::MsgSlice;
 use rust_hdl::prelude::*;
@@ -59,11 +59,14 @@ pub struct Walk {
     place: DFF<Bits<32>>,
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,
+    /// Behind the segment; `va` becomes it a cycle after its low bits have gone on.
+    onward: DFF<Bits<64>>,
+    moved: DFF<Bit>,
     advance: Sum<64>,
-    /// `va` goes on by the sum, which comes late and meets but one gate, or becomes this.
-    moves: Signal<Local, Bits<64>>,
-    stays: Signal<Local, Bits<64>>,
-    none: Signal<Local, Bits<64>>,
+    low_va: Signal<Local, Bits<14>>,
+    high_va: Signal<Local, Bits<64>>,
+    rest: Diff<32>,
+    short: Diff<32>,
     passed: Sum<64>,
     rem: DFF<Bits<32>>,
     key: DFF<Bits<32>>,
@@ -71,8 +74,6 @@ pub struct Walk {
     hit: DFF<Bit>,
     empty: DFF<Bit>,
     too_many: DFF<Bit>,
-    /// Message offset behind this packet.
-    reach: DFF<Bits<32>>,
     pay: DFF<Bits<14>>,
     /// Bytes of the packet that earlier segments hold.
     at: DFF<Bits<14>>,
@@ -100,7 +101,16 @@ pub struct Walk {
     take: Signal<Local, Bit>,
     resume: Signal<Local, Bit>,
     length: Signal<Local, Bits<14>>,
-    wide_length: Signal<Local, Bits<32>>,
+    /// Message offset behind this packet; inline data: it reaches beyond byte 480, or 464.
+    reach: Signal<Local, Bits<32>>,
+    low_reach: Signal<Local, Bits<15>>,
+    far: Signal<Local, Bit>,
+    far_addressed: Signal<Local, Bit>,
+    /// The entry's bytes that are left, of the first entry and of the one at hand: more than any packet has, or so many.
+    first_low: Signal<Local, Bits<14>>,
+    first_long: Signal<Local, Bit>,
+    rem_low: Signal<Local, Bits<14>>,
+    rem_long: Signal<Local, Bit>,
     first_page: Signal<Local, Bits<13>>,
     first_fits: Signal<Local, Bit>,
     fits_on: Signal<Local, Bit>,
@@ -113,7 +123,6 @@ pub struct Walk {
     rounded: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
     page_left: Signal<Local, Bits<13>>,
-    wide: Signal<Local, Bits<32>>,
     over: Signal<Local, Bit>,
     more_sge: Signal<Local, Bit>,
     pushed: Signal<Local, Bit>,
@@ -127,15 +136,20 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, rem, key, skip, hit, empty, too_many, reach, pay, at, place_valid, dst, owed, keys,
+            self, clock, state, job, known, handle, place, index, va, onward, moved, rem, key, skip, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
         clock!(self, clock, inl, frees);
-        self.none.next = bits::<64>(0);
-        self.moves.next = self.none.val();
-        self.stays.next = self.va.q.val();
         self.advance.a.next = self.va.q.val();
         self.advance.b.next = bit_cast::<64, 13>(self.seg.q.val());
+        self.onward.d.next = self.advance.y.val();
+        self.moved.d.next = false;
+        self.low_va.next = self.va.q.val().get_bits::<14>(0) + bit_cast::<14, 13>(self.seg.q.val());
+        self.high_va.next = (self.va.q.val() >> 14) << 14;
+        self.rest.a.next = self.rem.q.val();
+        self.rest.b.next = bit_cast::<32, 13>(self.seg.q.val());
+        self.short.a.next = self.rem.q.val();
+        self.short.b.next = self.skip.q.val();
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.inl.reset.next = self.reset.val();
@@ -186,13 +200,16 @@ impl Logic for Walk {
             & (self.s_job.data.val().handle == self.handle.q.val())
             & (self.s_job.data.val().pay_off == self.place.q.val());
         self.length.next = self.s_job.data.val().pay_len;
-        self.wide_length.next = bit_cast::<32, 14>(self.length.val());
+        self.first_low.next = self.first.y.val().length.get_bits::<14>(0);
+        self.first_long.next = self.first.y.val().length.get_bits::<18>(14).any();
+        self.rem_low.next = self.rem.q.val().get_bits::<14>(0);
+        self.rem_long.next = self.rem.q.val().get_bits::<18>(14).any();
         self.first_page.next = bits::<13>(4096) - bit_cast::<13, 12>(self.first.y.val().addr.get_bits::<12>(0));
         self.page_left.next = bits::<13>(4096) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
-        self.first_fits.next = (self.wide_length.val() <= self.first.y.val().length)
+        self.first_fits.next = (self.first_long.val() | (self.length.val() <= self.first_low.val()))
             & (self.length.val() <= bit_cast::<14, 13>(self.first_page.val()))
             & (self.s_job.data.val().pay_off == 0);
-        self.fits_on.next = (self.wide_length.val() <= self.rem.q.val())
+        self.fits_on.next = (self.rem_long.val() | (self.length.val() <= self.rem_low.val()))
             & (self.length.val() <= bit_cast::<14, 13>(self.page_left.val()));
         self.whole.next = self.first_fits.val();
         if self.resume.val() {
@@ -206,7 +223,10 @@ impl Logic for Walk {
             & !self.s_job.data.val().only_free;
         self.rounded.next = self.job.q.val().pay_len + 15;
         self.in_granule.next = self.job.q.val().pay_off >> 4;
-        self.wide.next = bit_cast::<32, 14>(self.pay.q.val());
+        self.reach.next = self.job.q.val().pay_off + bit_cast::<32, 14>(self.job.q.val().pay_len);
+        self.low_reach.next = bit_cast::<15, 9>(self.job.q.val().pay_off.get_bits::<9>(0)) + bit_cast::<15, 14>(self.job.q.val().pay_len);
+        self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > 480);
+        self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > 464);
         self.over.next = self.skip.q.val() >= self.rem.q.val();
         self.tail.next = self.pay.q.val() <= 16;
         self.inl.s.valid.next = false;
@@ -217,6 +237,9 @@ impl Logic for Walk {
             self.inl.s.data.next.len = self.pay.q.val().get_bits::<5>(0);
         }
         self.done.next = false;
+        if self.moved.q.val() {
+            self.va.d.next = self.onward.q.val();
+        }
 
         match self.state.q.val() {
             State::Load => {
@@ -227,8 +250,6 @@ impl Logic for Walk {
                     // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes; an address takes the place of one.
                     self.too_many.d.next = (self.s_job.data.val().num_sge > 30)
                         | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == 30));
-                    self.reach.d.next =
-                        self.s_job.data.val().pay_off + bit_cast::<32, 14>(self.s_job.data.val().pay_len);
                     self.pay.d.next = self.s_job.data.val().pay_len;
                     self.at.d.next = bits::<14>(0);
                     self.status.d.next = bits::<8>(0);
@@ -237,7 +258,7 @@ impl Logic for Walk {
                     self.ends.d.next = self.quick.val();
                     if !self.resume.val() {
                         // The first entry came with the order.
-                        self.stays.next = self.first.y.val().addr;
+                        self.va.d.next = self.first.y.val().addr;
                         self.rem.d.next = self.first.y.val().length;
                         self.key.d.next = self.first.y.val().lkey;
                         self.index.d.next = bits::<8>(1);
@@ -253,19 +274,19 @@ impl Logic for Walk {
                 }
             }
             State::Quick => {
+                self.place.d.next = self.reach.val();
                 if self.pushed.val() & self.m_owner.ready.val() {
                     self.mr_valid.d.next = true;
-                    self.moves.next = !self.none.val();
-                    self.stays.next = self.none.val();
-                    self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
-                    self.place.d.next = self.reach.q.val();
+                    self.moved.d.next = true;
+                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
+                    self.rem.d.next = self.rest.y.val();
                     self.handle.d.next = self.job.q.val().handle;
                     self.known.d.next = !self.job.q.val().free & !self.job.q.val().reply;
                     self.done.next = true;
                 }
             }
             State::Start => {
-                self.place.d.next = self.reach.q.val();
+                self.place.d.next = self.reach.val();
                 self.handle.d.next = self.job.q.val().handle;
                 self.known.d.next = false;
                 self.granules.d.next = self.rounded.val().get_bits::<10>(4);
@@ -283,7 +304,7 @@ impl Logic for Walk {
                         self.state.d.next = State::Close;
                     } else if self.job.q.val().inline_data {
                         self.state.d.next = State::Inline;
-                        if (self.reach.q.val() > 480) | (self.job.q.val().addressed & (self.reach.q.val() > 464)) {
+                        if self.far.val() | self.far_addressed.val() {
                             self.status.d.next = bits::<8>(1);
                             self.state.d.next = State::Close;
                         }
@@ -308,7 +329,7 @@ impl Logic for Walk {
                 }
             }
             State::Await => {
-                self.stays.next = self.sge.y.val().addr;
+                self.va.d.next = self.sge.y.val().addr;
                 self.rem.d.next = self.sge.y.val().length;
                 self.key.d.next = self.sge.y.val().lkey;
                 if self.s_wqe.valid.val() {
@@ -327,8 +348,8 @@ impl Logic for Walk {
                     self.skip.d.next = self.skip.q.val() - self.rem.q.val();
                     self.state.d.next = State::Read;
                 } else {
-                    self.stays.next = self.passed.y.val();
-                    self.rem.d.next = self.rem.q.val() - self.skip.q.val();
+                    self.va.d.next = self.passed.y.val();
+                    self.rem.d.next = self.short.y.val();
                     self.skip.d.next = bits::<32>(0);
                     self.state.d.next = State::Compare;
                 }
@@ -336,9 +357,9 @@ impl Logic for Walk {
             State::Compare => {
                 self.skip.d.next = bits::<32>(0);
                 self.page.d.next = self.page_left.val();
-                self.fits.d.next = self.wide.val() <= self.rem.q.val();
+                self.fits.d.next = self.rem_long.val() | (self.pay.q.val() <= self.rem_low.val());
                 self.in_page.d.next = self.pay.q.val() <= bit_cast::<14, 13>(self.page_left.val());
-                self.sge_in_page.d.next = self.rem.q.val() <= bit_cast::<32, 13>(self.page_left.val());
+                self.sge_in_page.d.next = !self.rem_long.val() & (self.rem_low.val() <= bit_cast::<14, 13>(self.page_left.val()));
                 self.state.d.next = State::Choose;
                 if !self.rem.q.val().any() {
                     self.state.d.next = State::Read;
@@ -358,9 +379,9 @@ impl Logic for Walk {
             State::Push => {
                 if self.pushed.val() {
                     self.mr_valid.d.next = true;
-                    self.moves.next = !self.none.val();
-                    self.stays.next = self.none.val();
-                    self.rem.d.next = self.rem.q.val() - bit_cast::<32, 13>(self.seg.q.val());
+                    self.moved.d.next = true;
+                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
+                    self.rem.d.next = self.rest.y.val();
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
                     self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.seg.q.val());
                     self.state.d.next = State::Compare;
@@ -446,7 +467,6 @@ impl Logic for Walk {
                 self.mr.d.next.access = bits::<5>(8);
             }
         }
-        self.va.d.next = (self.advance.y.val() & self.moves.val()) | self.stays.val();
         self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();
         self.out_of_slice.next = self.m_inline.valid.val() & self.m_inline.ready.val();
         if self.into_slice.val() & !self.out_of_slice.val() {

@@ -51,7 +51,7 @@ enum State {
     Row,
     Pick,
     Modify,
-    Compare,
+    Choose,
     Write,
 }
 
@@ -76,6 +76,8 @@ pub struct Atomics {
     state: DFF<State>,
     row: DFF<Bits<512>>,
     value: DFF<Bits<64>>,
+    /// `value` and the operand, a cycle behind.
+    total: DFF<Bits<64>>,
     new: DFF<Bits<64>>,
     err: DFF<Bit>,
     same: DFF<Bit>,
@@ -106,7 +108,7 @@ pub struct Atomics {
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, row, value, new, err, same, busy, flying);
+        dff_setup!(self, clock, state, row, value, total, new, err, same, busy, flying);
         clock!(self, clock, queue, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
         self.reading.reset.next = self.reset.val();
@@ -142,6 +144,7 @@ impl Logic for Atomics {
         self.turned.next = self.row.q.val() >> self.shift.val();
         self.sum.a.next = self.value.q.val();
         self.sum.b.next = self.op.val().operand;
+        self.total.d.next = self.sum.y.val();
         self.same.d.next = self.value.q.val() == self.op.val().compare;
         self.m_wr.data.next.iova = self.iova.val();
         self.m_wr.data.next.function = self.op.val().function;
@@ -177,13 +180,14 @@ impl Logic for Atomics {
                 self.state.d.next = State::Modify;
             }
             State::Modify => {
+                // Sum and comparison are under way.
+                self.state.d.next = State::Choose;
+            }
+            State::Choose => {
                 self.new.d.next = self.op.val().operand;
                 if self.op.val().add {
-                    self.new.d.next = self.sum.y.val();
+                    self.new.d.next = self.total.q.val();
                 }
-                self.state.d.next = State::Compare;
-            }
-            State::Compare => {
                 self.state.d.next = State::Write;
             }
             State::Write => {

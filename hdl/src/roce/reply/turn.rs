@@ -64,6 +64,8 @@ pub struct Turn {
     last: DFF<Bit>,
     pay: DFF<Bits<13>>,
     count: DFF<Bits<4>>,
+    /// By how much `va` goes on: what earlier turns have sent, then each packet.
+    step: DFF<Bits<32>>,
     place: Sum<64>,
     job: Signal<Local, TurnJob>,
     to: Signal<Local, Addressee>,
@@ -77,7 +79,7 @@ pub struct Turn {
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count);
+        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step);
         self.idle.next = self.state.q.val() == State::Idle;
         self.done.next = self.state.q.val() == State::Done;
         self.after.next = self.now.q.val();
@@ -117,7 +119,7 @@ impl Logic for Turn {
         }
         self.wide_mtu.next = bit_cast::<32, 13>(self.mtu.val());
         self.place.a.next = self.va.q.val();
-        self.place.b.next = bit_cast::<64, 13>(self.pay.q.val());
+        self.place.b.next = bit_cast::<64, 32>(self.step.q.val());
         self.ends.next = self.last.q.val() | self.count.q.val().all();
         self.read.next = self.now.q.val().kind == 1;
         // Credit count 31: end-to-end flow control is not used.
@@ -185,13 +187,13 @@ impl Logic for Turn {
                 self.now.d.next = self.job.val();
                 // The sum of the next state.
                 self.va.d.next = self.job.val().va;
+                self.step.d.next = self.job.val().off;
                 self.count.d.next = bits::<4>(0);
                 if self.start.val() {
                     self.state.d.next = State::Begin;
                 }
             }
             State::Begin => {
-                self.place.b.next = bit_cast::<64, 32>(self.now.q.val().off);
                 self.va.d.next = self.place.y.val();
                 self.left.d.next = self.now.q.val().len - self.now.q.val().off;
                 if !self.read.val() {
@@ -204,9 +206,11 @@ impl Logic for Turn {
             State::Cut => {
                 self.last.d.next = false;
                 self.pay.d.next = self.mtu.val();
+                self.step.d.next = self.wide_mtu.val();
                 if self.left.q.val() <= self.wide_mtu.val() {
                     self.last.d.next = true;
                     self.pay.d.next = self.left.q.val().get_bits::<13>(0);
+                    self.step.d.next = self.left.q.val();
                 }
                 self.state.d.next = State::Send;
             }

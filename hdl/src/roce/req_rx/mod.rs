@@ -561,7 +561,7 @@ impl Logic for RequesterRx {
             self.reports.put_cqe.next = self.oldest.wanted.val();
             self.line.d.next.una_index = self.oldest.follower.val();
             self.line.d.next.done_index = self.oldest.follower.val();
-            self.line.d.next.una_wqe_psn = self.oldest.entry.val().last_psn + 1;
+            self.line.d.next.una_wqe_psn = self.oldest.first_psn.val();
             self.pending.d.next = self.oldest.fails_next.val();
             self.state.d.next = State::Oldest;
             if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.frame.val() | (self.ev.q.val().kind == 0)) {

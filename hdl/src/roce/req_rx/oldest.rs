@@ -16,14 +16,17 @@ pub struct Oldest {
     pub wanted: Signal<Out, Bit>,
     /// Acknowledged to its end. In cycles with `take` only.
     pub passed: Signal<Out, Bit>,
-    /// Number of the request behind it.
+    /// Number of the request behind it, and its first PSN.
     pub follower: Signal<Out, Bits<16>>,
+    pub first_psn: Signal<Out, Bits<24>>,
     /// What stands there has failed locally; nothing stands there; what stands there is not acknowledged to its end.
     pub fails_next: Signal<Out, Bit>,
     pub empties: Signal<Out, Bit>,
     pub stops: Signal<Out, Bit>,
     kept: DFF<TrackEntry>,
     short: DFF<Bit>,
+    behind: DFF<Bits<24>>,
+    beyond: Signal<Local, Bits<24>>,
     now: Signal<Local, TrackEntry>,
     gap: Signal<Local, Bits<24>>,
     next_gap: Signal<Local, Bits<24>>,
@@ -35,7 +38,7 @@ pub struct Oldest {
 impl Logic for Oldest {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, kept, short);
+        dff_setup!(self, clock, kept, short, behind);
         self.now.next = self.kept.q.val();
         if self.take.val() {
             self.now.next = self.data.val();
@@ -43,6 +46,13 @@ impl Logic for Oldest {
         self.kept.d.next = self.now.val();
         self.entry.next = self.now.val();
         self.wanted.next = self.now.val().signaled;
+        // Added before the choice: the sum is what takes long.
+        self.beyond.next = self.data.val().last_psn + 1;
+        self.first_psn.next = self.behind.q.val();
+        if self.take.val() {
+            self.first_psn.next = self.beyond.val();
+            self.behind.d.next = self.beyond.val();
+        }
         self.gap.next = self.line.val().una_psn - self.data.val().last_psn;
         self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
         self.after.next = self.line.val().una_index + 1;

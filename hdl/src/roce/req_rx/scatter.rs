@@ -42,7 +42,8 @@ enum State {
     Give,
 }
 
-/// In order. A buffer is kept while the answers that follow belong to the same request. Fetches run ahead of placement by the 32 places of
+/// In order. A buffer is kept while the answers that follow belong to the same request: those of a queue pair come request by request, each
+/// ending with its `last`, so the queue pair's number tells. Fetches run ahead of placement by the 32 places of
 /// the queue behind.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Scatter {
@@ -61,10 +62,9 @@ pub struct Scatter {
     orders: MsgFifo<Answer, 5>,
     state: DFF<State>,
     answer: DFF<Answer>,
-    /// The buffer at hand and whose it is.
+    /// The buffer at hand and whose queue pair's it is.
     kept: DFF<Bit>,
     kept_qpn: DFF<Bits<24>>,
-    kept_index: DFF<Bits<16>>,
     buffer: DFF<Bits<7>>,
     same: DFF<Bit>,
     /// The queue pair's number may have changed hands since.
@@ -84,7 +84,7 @@ pub struct Scatter {
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, answer, kept, kept_qpn, kept_index, buffer, same, stale, taken, placed, mark, draining, passed);
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, mark, draining, passed);
         clock!(self, clock, answers, orders);
         self.answers.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
@@ -155,8 +155,7 @@ impl Logic for Scatter {
                 self.answer.d.next = self.answers.m.data.val();
                 self.same.d.next = self.kept.q.val()
                     & !self.stale.q.val()
-                    & (self.answers.m.data.val().qpn == self.kept_qpn.q.val())
-                    & (self.answers.m.data.val().index == self.kept_index.q.val());
+                    & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
                 if self.answers.m.valid.val() {
                     self.state.d.next = State::Judge;
                 }
@@ -181,7 +180,6 @@ impl Logic for Scatter {
                     self.kept.d.next = true;
                     self.stale.d.next = false;
                     self.kept_qpn.d.next = self.answer.q.val().qpn;
-                    self.kept_index.d.next = self.answer.q.val().index;
                     self.state.d.next = State::Pass;
                 }
             }

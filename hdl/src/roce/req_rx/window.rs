@@ -55,6 +55,8 @@ pub struct Window {
     r_flying: DFF<Bit>,
     r_behind: DFF<Bit>,
     r_near: DFF<Bit>,
+    /// Half of the tracker was free before the last cycle's retirement: of several, the last one sees it.
+    r_free: DFF<Bit>,
     r_may_ask: DFF<Bit>,
     r_ticks: DFF<Bits<32>>,
     offset: DFF<Bits<24>>,
@@ -72,7 +74,7 @@ impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_moving, r_flying, r_behind, r_near,
+            self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_moving, r_flying, r_behind, r_near, r_free,
             r_may_ask, r_ticks, offset
         );
         self.from_una.next = self.ev.val().psn - self.seen.val().una_psn;
@@ -106,8 +108,9 @@ impl Logic for Window {
         self.r_flying.d.next = self.flight.val().any();
         self.r_behind.d.next = self.flight.val().get_bit(23);
         self.r_near.d.next = !self.flight.val().get_bits::<16>(8).any();
-        self.room.next = self.r_near.q.val() & !self.tracked.val().get_bits::<10>(6).any();
-        self.drained.next = !self.line.val().drain | !self.tracked.val().any();
+        self.r_free.d.next = !self.tracked.val().get_bits::<10>(6).any();
+        self.room.next = self.r_near.q.val() & self.r_free.q.val();
+        self.drained.next = !self.line.val().drain | (self.line.val().sent_index == self.line.val().done_index);
         self.r_may_ask.d.next = (self.line.val().rd_out < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();

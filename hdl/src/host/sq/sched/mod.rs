@@ -5,6 +5,7 @@
 mod act;
 mod look;
 
+use super::merge::DoorbellMerge;
 use super::{SqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
@@ -66,7 +67,7 @@ pub(super) struct SqSched<const LQ: usize> {
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
     pub stat: Signal<Out, Bits<2>>,
     cmds: [MsgSlice<SqCmd>; 2],
-    db: MsgSlice<DoorbellMsg>,
+    db: DoorbellMerge,
     wqe: MsgSlice<WqeDoorbell>,
     head: Cast<Bits<256>, WqeHead>,
     active: MsgFifo<Bits<LQ>, LQ>,
