@@ -78,13 +78,17 @@ pub(crate) struct Shared {
 /// Queue pairs by number, so that a completion finds its work request without a lock.
 pub(crate) struct QpTable {
     slots: Box<[AtomicPtr<Shared>]>,
+    /// Stands where there is no queue pair: nothing was posted there, so nothing completes.
+    nobody: Box<Shared>,
     /// Whoever looks at it.
     pub(crate) visits: Visits,
 }
 
 impl QpTable {
     pub(crate) fn new(n: usize) -> Self {
-        Self { slots: (0..n).map(|_| AtomicPtr::default()).collect(), visits: Visits::default() }
+        let nobody = Box::new(Shared { send: Half::new(0), recv: Half::new(0), srq: None });
+        let place = (&raw const *nobody).cast_mut();
+        Self { slots: (0..n).map(|_| AtomicPtr::new(place)).collect(), nobody, visits: Visits::default() }
     }
 
     fn set(&self, qpn: u32, shared: Box<Shared>) -> *const Shared {
@@ -97,8 +101,9 @@ impl QpTable {
     /// Takes out a queue pair that the card has destroyed and frees what completion queues need of it. Completions that they still hold belong
     /// to no queue pair now.
     fn remove(&self, qpn: u32) {
-        let ptr = self.slots[qpn as usize].swap(std::ptr::null_mut(), Ordering::AcqRel);
-        if !ptr.is_null() && self.visits.are_over() {
+        let nobody = (&raw const *self.nobody).cast_mut();
+        let ptr = self.slots[qpn as usize].swap(nobody, Ordering::AcqRel);
+        if ptr != nobody && self.visits.are_over() {
             // SAFETY: from Box::into_raw in `set`; out of the table, and whoever found it there before has finished.
             drop(unsafe { Box::from_raw(ptr) });
         }
@@ -114,9 +119,6 @@ impl QpTable {
     #[inline(always)]
     fn complete_found(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
         let ptr = self.slots.get(qpn as usize)?.load(Ordering::Acquire);
-        if ptr.is_null() {
-            return None;
-        }
         // SAFETY: what is in the table during a visit is valid until its end.
         let shared = unsafe { &*ptr };
         if let (true, Some(srq)) = (is_recv, &shared.srq) {
@@ -136,7 +138,7 @@ impl Drop for QpTable {
     fn drop(&mut self) {
         for slot in self.slots.iter() {
             let ptr = slot.load(Ordering::Acquire);
-            if !ptr.is_null() {
+            if !std::ptr::eq(ptr, &*self.nobody) {
                 // SAFETY: from Box::into_raw, nobody else is left.
                 drop(unsafe { Box::from_raw(ptr) });
             }
