@@ -66,6 +66,15 @@ pub fn wait_readable(fd: RawFd, socket: RawFd, timeout: Duration) -> Result<bool
     }
 }
 
+/// Sleeps for `nap`; true, and at once, when `socket` has been closed by its other end.
+pub fn is_closed(socket: RawFd, nap: Duration) -> bool {
+    let mut fd = libc::pollfd { fd: socket, events: 0, revents: 0 };
+    let nap = libc::timespec { tv_sec: nap.as_secs() as libc::time_t, tv_nsec: nap.subsec_nanos() as libc::c_long };
+    // SAFETY: one valid entry, a time of our own, no signal mask.
+    let n = unsafe { libc::ppoll(&mut fd, 1, &nap, std::ptr::null()) };
+    n == 1 && fd.revents & (libc::POLLHUP | libc::POLLERR) != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +90,9 @@ mod tests {
         (&e.0).write_all(&2u64.to_ne_bytes()).unwrap();
         assert!(wait(1000).unwrap());
         assert_eq!((e.take(), e.take()), (2, 0));
+        assert!(!is_closed(b.as_raw_fd(), Duration::from_millis(1)));
         drop(a);
         assert!(wait(1000).is_err());
+        assert!(is_closed(b.as_raw_fd(), Duration::from_secs(60)));
     }
 }

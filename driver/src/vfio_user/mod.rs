@@ -9,7 +9,7 @@ pub mod wire;
 
 use crate::device::{Device, DmaAccess};
 use crate::error::{Error, Result};
-use crate::eventfd::{wait_readable, EventFd};
+use crate::eventfd::{is_closed, wait_readable, EventFd};
 use crate::iova::IovaAllocator;
 use crate::pages::PAGE;
 use client::Client;
@@ -17,7 +17,7 @@ use ferric_abi::pci;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,6 +40,8 @@ struct Dma {
 pub struct VfioUserDevice {
     path: PathBuf,
     client: Mutex<Client>,
+    /// The client's, to watch for its end without the lock.
+    socket: RawFd,
     memory: File,
     dma: Mutex<Dma>,
     vectors: Vec<EventFd>,
@@ -91,7 +93,8 @@ impl VfioUserDevice {
         let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
         // High addresses, so that truncation shows.
         let dma = Dma { iovas: IovaAllocator::new([0x10_0000_0000..0x70_0000_0000]), mapped: HashMap::new() };
-        Ok(Self { path: path.to_owned(), client: Mutex::new(client), memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
+        let socket = client.raw_fd();
+        Ok(Self { path: path.to_owned(), client: Mutex::new(client), socket, memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
     }
 
     /// Runs a request; its failure makes the device a removed one.
@@ -180,8 +183,14 @@ impl Device for VfioUserDevice {
         lock(&self.dma).iovas.give(*first, len);
     }
 
+    /// A nap that ends when the server does: whoever waits for a completion touches no register that would tell him.
     fn relax(&self) {
-        std::thread::sleep(NAP);
+        if self.is_gone() {
+            return std::thread::sleep(NAP);
+        }
+        if is_closed(self.socket, NAP) {
+            self.remove("wait", &io::ErrorKind::ConnectionAborted.into());
+        }
     }
 
     fn wait_interrupt(&self, vector: u16, timeout: Duration) -> Result<bool> {
@@ -189,8 +198,7 @@ impl Device for VfioUserDevice {
         if self.is_gone() {
             return Err(Error::Gone);
         }
-        let socket = lock(&self.client).raw_fd();
-        match wait_readable(event.as_raw_fd(), socket, timeout) {
+        match wait_readable(event.as_raw_fd(), self.socket, timeout) {
             Ok(true) => Ok(event.take() > 0),
             Ok(false) => Ok(false),
             Err(e) => {
