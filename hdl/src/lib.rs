@@ -1,6 +1,7 @@
 //! Ferric's gateware in RustHDL. See `docs/microarchitecture.md` for the blocks and how they fit together.
 #![allow(clippy::new_without_default)]
 
+pub mod board;
 pub mod bus;
 pub mod context;
 pub mod core;

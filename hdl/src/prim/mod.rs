@@ -5,6 +5,7 @@ pub mod arb;
 pub mod cell_ram;
 pub mod chaos;
 pub mod clash;
+pub mod cross;
 pub mod keep_mask;
 pub mod lane_ram;
 pub mod leaves;

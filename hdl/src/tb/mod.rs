@@ -3,6 +3,7 @@
 //! See `hdl/README.md`, "Testing a block".
 
 mod axis;
+mod clocks;
 mod fields;
 mod rng;
 mod stream;
@@ -10,6 +11,7 @@ mod stream;
 mod tests;
 
 pub use axis::{AxisBeat, AxisSink, AxisSource};
+pub use clocks::{ClockSpec, Clocks};
 pub use fields::Fields;
 pub use rng::Rng;
 pub use stream::{IntoWords, Sink, Source};
@@ -17,7 +19,7 @@ pub use stream::{IntoWords, Sink, Source};
 use axis::AXIS_FIELDS;
 use rust_hdl::prelude::Block;
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use stream::{port_name, Lane, Port};
 use verilator_sys::{cache_dir, Builder, Model, OptLevel, PortId};
@@ -54,18 +56,9 @@ impl Tb {
 
     /// A test bench for Verilog text that is there already.
     pub fn from_verilog(name: &str, verilog: &str, seed: u64) -> Tb {
-        let seed = std::env::var("FERRIC_SEED").ok().map_or(seed, |text| parse_seed(&text));
-        let mutated = crate::mutants::requested(verilog);
-        // A mutant is for the test to catch, not for the gate.
-        let fit = if mutated.is_none() { crate::lint::check(name, verilog) } else { Ok(()) };
-        if let Err(faults) = fit {
-            panic!("the lint gate refuses `{name}`:\n{}", faults.join("\n"));
-        }
+        let seed = self::seed(seed);
         let trace = std::env::var_os("FERRIC_TRACE").map(|_| trace_path(name, seed));
-        let broken = if mutated.is_some() { crate::mutants::BROKEN } else { "the model" };
-        let verilog = mutated.as_deref().unwrap_or(verilog);
-        let library = Builder::new(verilog, name).opt(OptLevel::O1).trace(trace.is_some()).build();
-        let model = library.and_then(|library| library.instance(trace.as_deref())).unwrap_or_else(|e| panic!("{broken}: {e}"));
+        let model = build(name, verilog, trace.as_deref());
         let mut tb =
             Tb { model, name: name.into(), seed, rng: Rng::new(seed), ports: Vec::new(), registered: true };
         tb.reset();
@@ -253,6 +246,25 @@ impl Tb {
     fn id(&self, port: &str) -> PortId {
         self.model.port(port).unwrap_or_else(|e| panic!("{e}"))
     }
+}
+
+/// Lints, mutates when asked to, Verilates and starts `verilog`. Panics with the reason if anything fails.
+fn build(name: &str, verilog: &str, trace: Option<&Path>) -> Model {
+    let mutated = crate::mutants::requested(verilog);
+    // A mutant is for the test to catch, not for the gate.
+    let fit = if mutated.is_none() { crate::lint::check(name, verilog) } else { Ok(()) };
+    if let Err(faults) = fit {
+        panic!("the lint gate refuses `{name}`:\n{}", faults.join("\n"));
+    }
+    let broken = if mutated.is_some() { crate::mutants::BROKEN } else { "the model" };
+    let verilog = mutated.as_deref().unwrap_or(verilog);
+    let library = Builder::new(verilog, name).opt(OptLevel::O1).trace(trace.is_some()).build();
+    library.and_then(|library| library.instance(trace)).unwrap_or_else(|e| panic!("{broken}: {e}"))
+}
+
+/// `FERRIC_SEED` if set, else `fixed`.
+fn seed(fixed: u64) -> u64 {
+    std::env::var("FERRIC_SEED").ok().map_or(fixed, |text| parse_seed(&text))
 }
 
 impl Drop for Tb {

@@ -13,8 +13,12 @@ pub(super) type Beat = Vec<u32>;
 const LONG_STALL_ODDS: u64 = 64;
 const LONG_STALL: u64 = 40;
 
-/// `bus$field`, or `bus_field` when the prefix brings its own separator (`ar_`, `ctx$acq_`).
+/// `bus$field`, or `bus_field` when the prefix brings its own separator (`ar_`, `ctx$acq_`). A field that begins with `/` is a
+/// port's whole name.
 pub(super) fn port_name(prefix: &str, field: &str) -> String {
+    if let Some(whole) = field.strip_prefix('/') {
+        return whole.into();
+    }
     let separator = if prefix.ends_with(['_', '$']) { "" } else { "$" };
     format!("{prefix}{separator}{field}")
 }
