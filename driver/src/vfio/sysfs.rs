@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The driver that gives functions to user space.
 pub const VFIO_PCI: &str = "vfio-pci";
+/// The module that maps memory for a container. It has parameters, so that `/sys/module` shows it built in as well.
+const IOMMU_TYPE1: &str = "vfio_iommu_type1";
 
 /// The system's view of its devices.
 #[derive(Clone, Debug)]
@@ -177,6 +179,8 @@ impl Sysfs {
             (io::ErrorKind::PermissionDenied, _) => (format!("you may not open {shown}"), format!("make it yours: sudo chown $USER {shown}")),
             (_, Some(libc::EBUSY)) => ("another process has it".into(), format!("see which: sudo fuser -v {shown}")),
             (_, Some(libc::ENOMEM)) => (memlock_problem(0), memlock_mend()),
+            // A container takes no IOMMU then, and says only that there is no such device.
+            _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => (format!("{e}; the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}")),
             _ => (format!("{shown}: {e}"), "see what the kernel says: sudo dmesg | tail".into()),
         };
         Error::Open { device: ready.address.clone(), problem, mend }

@@ -133,6 +133,9 @@ fn every_obstacle_has_its_remedy() {
 fn failures_to_open_are_explained() {
     let t = Tree::ready("explain");
     let ready = t.sysfs().check(CARD).unwrap();
+    let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(libc::ENODEV)).to_string();
+    assert!(text.contains("not loaded") && text.contains("sudo modprobe vfio_iommu_type1"), "{text}");
+    fs::create_dir_all(t.0.join("sys/module/vfio_iommu_type1")).unwrap();
     for (errno, words, command) in [(libc::EACCES, "you may not open", "sudo chown $USER"), (libc::EBUSY, "another process", "fuser -v"), (libc::ENOMEM, "", "memlock"), (libc::EIO, "error", "dmesg")] {
         let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(errno)).to_string();
         assert!(text.contains(words) && text.contains(command), "{text}");
