@@ -104,9 +104,6 @@ impl Device for Memory {
     fn write64(&self, offset: u32, value: u64) {
         self.window.write64(offset, value);
     }
-    fn write_line(&self, offset: u32, line: &[u8; 64]) {
-        self.window.write_line(offset, line);
-    }
     unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Vec<u64>, Error> {
         Ok((0..len.div_ceil(4096)).map(|i| ptr as u64 + i as u64 * 4096).collect())
     }

@@ -22,8 +22,15 @@ pub trait Device: Send + Sync {
     fn write32(&self, offset: u32, value: u32);
     /// Posts a 64-bit doorbell write.
     fn write64(&self, offset: u32, value: u64);
-    /// Posts a 64-byte write-combined line, aligned to 64 bytes.
-    fn write_line(&self, offset: u32, line: &[u8; 64]);
+    /// A line of 64 bytes reaches the card as one write. Where it does not, requests are announced by [`Device::write64`] and fetched by the card,
+    /// which refuses lines in pieces.
+    fn has_lines(&self) -> bool {
+        false
+    }
+    /// Posts a 64-byte line, aligned to 64 bytes, as one write. Only where [`Device::has_lines`]; elsewhere nothing is written.
+    fn write_line(&self, _offset: u32, _line: &[u8; 64]) {
+        debug_assert!(false, "a line for a device that has none");
+    }
     /// Maps whole pages of process memory for DMA and returns the IOVA of each 4 KiB page, in order. They need not be contiguous
     /// unless `contiguous` is asked for.
     ///

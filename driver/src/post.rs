@@ -107,7 +107,7 @@ pub struct RecvRequest<'a> {
 }
 
 impl QueuePair {
-    /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell.
+    /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell where the device has lines.
     #[inline]
     pub fn post_send(&mut self, wr: &SendRequest) -> Result<()> {
         self.post(wr, None, false, None)
@@ -196,13 +196,13 @@ impl QueuePair {
             .set_rkey(wr.rkey)
             .set_length(length as u32);
         *front = head.0;
-        self.announce(wr.wr_id, self.send.slot_bytes);
+        self.announce(wr.wr_id, self.by_line);
         Ok(())
     }
 
-    /// Counts the request of `bytes` bytes in the next slot as posted and rings the doorbell; one of a single line travels with it.
+    /// Counts the request in the next slot as posted and rings the doorbell; `by_line`: the request, a single line, travels with it.
     #[inline(always)]
-    fn announce(&mut self, wr_id: u64, bytes: usize) {
+    fn announce(&mut self, wr_id: u64, by_line: bool) {
         let index = self.send.producer;
         let producer = index.wrapping_add(1);
         let half = &self.shared().send;
@@ -210,7 +210,7 @@ impl QueuePair {
         half.posted.store(producer, Ordering::Release);
         std::sync::atomic::fence(Ordering::Release);
         match self.send.next().first_chunk() {
-            Some(line) if bytes == line.len() => self.device.write_line(csr::DB_WQE, line),
+            Some(line) if by_line => self.device.write_line(csr::DB_WQE, line),
             _ => {
                 let bell = Doorbell::default().with_id(self.qpn).with_index(producer);
                 self.device.write64(csr::DB_SQ, u64::from_le_bytes(bell.0));
@@ -223,7 +223,7 @@ impl QueuePair {
     #[doc(hidden)]
     pub fn post_raw_slot(&mut self, wr_id: u64, slot: &[u8]) {
         self.send.next()[..slot.len()].copy_from_slice(slot);
-        self.announce(wr_id, slot.len());
+        self.announce(wr_id, self.by_line && slot.len() == 64);
     }
 
     /// Writes a receive request into the ring and rings the doorbell.

@@ -156,6 +156,8 @@ pub struct QueuePair {
     shared: *const Shared,
     pub(crate) send: Ring,
     pub(crate) recv: Ring,
+    /// Send requests have 64 bytes and travel with their doorbell.
+    pub(crate) by_line: bool,
     /// Receives come from there; it lives as long as this queue pair.
     pub(crate) srq: Option<Arc<SrqInner>>,
     pub(crate) state: QpState,
@@ -195,7 +197,8 @@ impl QueuePair {
             return Err(e);
         }
         let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size), srq: srq.map(|s| s.numbers().clone()) }));
-        Ok(Self { pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, srq: srq.cloned(), state: QpState::Reset, datagram: None })
+        let by_line = send.slot_bytes == 64 && ctx.device.has_lines();
+        Ok(Self { pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, by_line, srq: srq.cloned(), state: QpState::Reset, datagram: None })
     }
 
     /// Not bound to the borrow of `self`: the rings are changed meanwhile.

@@ -98,18 +98,6 @@ impl Window {
         // SAFETY: aligned and inside, by `place`.
         unsafe { self.place(offset, 8).cast::<u64>().write_volatile(value) }
     }
-
-    /// Posts a 64-byte line: eight stores in ascending order, which a write-combining mapping sends as one.
-    #[inline]
-    pub fn write_line(&self, offset: u32, line: &[u8; 64]) {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
-        let to = self.place(offset, 64).cast::<u64>();
-        for (i, word) in line.chunks_exact(8).enumerate() {
-            let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-            // SAFETY: eight words of 64 aligned bytes inside the window.
-            unsafe { to.add(i).write_volatile(word) }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -151,15 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn doorbells_and_lines() {
+    fn doorbells() {
         let mut memory = Box::new(Memory([0; WINDOW]));
         let w = window(&mut memory);
-        let line: [u8; 64] = std::array::from_fn(|i| i as u8 + 1);
         w.write64(csr::DB_RQ, u64::from_le_bytes([1, 2, 3, 4, 5, 6, 7, 8]));
-        w.write_line(csr::DB_WQE + 64, &line);
         assert_eq!(memory.0[csr::DB_RQ as usize..][..8], [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(memory.0[csr::DB_WQE as usize + 64..][..64], line);
-        assert!(memory.0[csr::DB_WQE as usize..][..64].iter().all(|b| *b == 0));
     }
 
     #[test]

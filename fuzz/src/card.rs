@@ -223,6 +223,9 @@ impl Device for Card {
         drop(s);
         self.bell.notify_all();
     }
+    fn has_lines(&self) -> bool {
+        true
+    }
     fn write_line(&self, _: u32, line: &[u8; 64]) {
         let mut head = WqeHead::default();
         head.0.copy_from_slice(&line[..WqeHead::BYTES]);

@@ -91,6 +91,10 @@ impl Device for SimDevice {
         self.world().cards[self.card].doorbell(addr, &value.to_le_bytes());
     }
 
+    fn has_lines(&self) -> bool {
+        true
+    }
+
     fn write_line(&self, offset: u32, line: &[u8; 64]) {
         let addr = self.address(offset);
         self.world().cards[self.card].doorbell(addr, line);

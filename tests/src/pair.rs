@@ -1,4 +1,5 @@
 //! Two hosts, two cards, one wire: the set-up almost every co-simulation test starts from.
+use ferric_driver::device::Device;
 use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
 use ferric_driver::eq::EventQueue;
@@ -32,9 +33,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens function 0 of a card.
-    fn open(world: &Arc<Mutex<World>>, index: u8) -> Result<Self, Error> {
-        let ctx = Context::open(SimDevice::new(world, index as usize, 0), Config::default())?;
+    /// Takes function 0 of a card into use.
+    fn open(device: Arc<dyn Device>, index: u8) -> Result<Self, Error> {
+        let ctx = Context::open(device, Config::default())?;
         let pd = ctx.alloc_pd()?;
         let eq = ctx.create_eq(8, 0)?;
         Ok(Self { ctx, pd, eq, index })
@@ -100,14 +101,21 @@ pub struct Pair {
 impl Pair {
     /// Builds the cards (cached) and opens both.
     pub fn new(config: &WorldConfig) -> Result<Self, Error> {
+        Self::behind(config, |device| device)
+    }
+
+    /// The same; the drivers see each card as `back_end` shows it.
+    pub fn behind(config: &WorldConfig, back_end: impl Fn(Arc<dyn Device>) -> Arc<dyn Device>) -> Result<Self, Error> {
         let world = Arc::new(Mutex::new(World::new(config)?));
-        let hosts = [Host::open(&world, 0)?, Host::open(&world, 1)?];
+        let host = |i: u8| Host::open(back_end(SimDevice::new(&world, i.into(), 0)), i);
+        let hosts = [host(0)?, host(1)?];
         Ok(Self { world, hosts })
     }
 
     /// New drivers on cards that old ones have left without a word, as after a `kill -9`. Everything made with the old ones is void.
     pub fn take_over(&mut self) -> Result<(), Error> {
-        let hosts = [Host::open(&self.world, 0)?, Host::open(&self.world, 1)?];
+        let host = |i: u8| Host::open(SimDevice::new(&self.world, i.into(), 0), i);
+        let hosts = [host(0)?, host(1)?];
         std::mem::forget(std::mem::replace(&mut self.hosts, hosts));
         Ok(())
     }

@@ -1,15 +1,49 @@
 //! Behaviour a verbs user sees, on whole cards: PSN wrap, interrupts, protection errors, RNR, retries, reset, raw frames, IPv6 and VLAN.
 use ferric_abi::codes::{EventKind, WrOpcode};
+use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
+use ferric_hdl::core::counters;
 use ferric_sim::fabric::Fate;
 use ferric_sim::WorldConfig;
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
+use std::sync::Arc;
 use std::time::Duration;
 
 const PATIENCE: u64 = 400_000;
+
+/// A card as VFIO shows it: the kernel maps its window uncached, so that a line of 64 bytes would come in pieces.
+struct Uncached(Arc<dyn Device>);
+
+impl Device for Uncached {
+    fn read32(&self, offset: u32) -> u32 {
+        self.0.read32(offset)
+    }
+    fn write32(&self, offset: u32, value: u32) {
+        self.0.write32(offset, value);
+    }
+    fn write64(&self, offset: u32, value: u64) {
+        self.0.write64(offset, value);
+    }
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Vec<u64>> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.map(ptr, len, access, contiguous) }
+    }
+    fn unmap(&self, iovas: &[u64]) {
+        self.0.unmap(iovas);
+    }
+    fn relax(&self) {
+        self.0.relax();
+    }
+    fn wait_interrupt(&self, vector: u16, timeout: Duration) -> ferric_driver::error::Result<bool> {
+        self.0.wait_interrupt(vector, timeout)
+    }
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+}
 
 struct Bench(Linked);
 
@@ -47,6 +81,24 @@ fn psn_wraps_inside_a_message() {
         Flow::new(&pair, &wire, 3000, 4, false).unwrap().run(&pair, opcode, 6, PATIENCE).unwrap();
         Flow::new(&pair, &wire, 3000, 4, true).unwrap().run(&pair, opcode, 6, PATIENCE).unwrap();
     }
+}
+
+#[test]
+fn requests_of_one_line_travel_with_the_doorbell_only_where_lines_stay_whole() {
+    let small = QpConfig { max_send_sge: 2, ..Default::default() };
+    let run = |pair: Pair| {
+        let mut b = Bench(Linked::on(pair, &small, &Wire::default(), &[7; 4096]).unwrap());
+        for n in 0..20 {
+            b.send(n, WrOpcode::Write, 3000, b.0.src.lkey(), b.0.dst.rkey());
+            assert_eq!(b.wait(0), (n, CqeStatus::Success));
+        }
+        assert!(b.delivered(3000));
+        ["db_wqe", "db_rung", "db_bad"].map(|name| b.0.pair.hosts[0].ctx.counters(counters::index(&format!("doorbell.{name}")).unwrap() as u32, 1).unwrap()[0])
+    };
+    let whole = run(Pair::new(&WorldConfig::default()).unwrap());
+    assert_eq!((whole[0], whole[2]), (20, 0));
+    let pieces = run(Pair::behind(&WorldConfig::default(), |card| Arc::new(Uncached(card))).unwrap());
+    assert_eq!(pieces, [0, whole[1] + 20, 0]);
 }
 
 #[test]

@@ -151,9 +151,8 @@ impl Device for VfioDevice {
         self.window.write64(offset, value);
     }
 
-    fn write_line(&self, offset: u32, line: &[u8; 64]) {
-        self.window.write_line(offset, line);
-    }
+    // No lines: the kernel maps BARs uncached, so that 64 bytes are eight writes on the bus, and whatever comes between two of them (another
+    // thread's access, an interrupt) tears the line.
 
     unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
         // SAFETY: the caller's promise is passed on.

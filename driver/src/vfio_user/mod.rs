@@ -164,6 +164,10 @@ impl Device for VfioUserDevice {
         self.with("doorbell", |c| c.write(pci::BAR_WINDOW, offset as u64, &value.to_le_bytes(), true));
     }
 
+    fn has_lines(&self) -> bool {
+        true
+    }
+
     fn write_line(&self, offset: u32, line: &[u8; 64]) {
         self.with("doorbell line", |c| c.write(pci::BAR_WINDOW, offset as u64, line, true));
     }
