@@ -71,7 +71,7 @@ macro_rules! context_records {
             rsvd0: bool[1] "Zero.";
             epoch: u8[8] "Bumped on reset.";
             rcqn: u32[24] "Receive completion queue.";
-            max_dest_rd_atomic: u8[5] "READs and atomics of the peer that are remembered, at most 16.";
+            max_dest_rd_atomic: u8[5] "READs and atomics of the peer that may be open, at most 16; one more is an invalid request.";
             rsvd1: u8[3] "Zero.";
             pd: u32[24] "Protection domain.";
             rsvd2: u8[8] "Zero.";
@@ -81,7 +81,8 @@ macro_rules! context_records {
             dest_qpn: u32[24] "Remote queue pair (destination of ACKs).";
             rsvd4: u8[8] "Zero.";
             epsn: u32[24] "Expected PSN.";
-            rsvd5: u8[8] "Zero.";
+            rd_in: u8[5] "READs and atomics accepted in this life, modulo 32.";
+            rsvd5: u8[3] "Zero.";
             msn: u32[24] "Message sequence number: messages completed.";
             rsvd6: u8[8] "Zero.";
             va: u64[64] "WRITE in progress: where the next byte goes.";

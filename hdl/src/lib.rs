@@ -3,6 +3,7 @@
 
 pub mod board;
 pub mod bus;
+pub mod cc;
 pub mod context;
 pub mod core;
 pub mod emit;

@@ -177,6 +177,13 @@ messages! {
     /// `next_psn`: last PSN of the work request behind, if there is one.
     TrackEntry { last_psn: 24, signaled: 1, opcode: 4, next_psn: 24, }
 
+    // ---- congestion ------------------------------------------------------------------------------------------------
+    /// What congestion control may want to know of queue pair `context`. `kind`: 0 a frame came with CE in its `ecn` bits, 1 a congestion notification packet came.
+    /// `time`, `rtt` in ticks (`rtt` 0: not measured); `bytes` of the frame; `telemetry` 0: none.
+    CcEvent { context: 24, kind: 3, time: 32, ecn: 2, rtt: 32, bytes: 14, telemetry: 32, }
+    /// What is to change: `rate` in bytes per 256 ticks, `window` in bytes, `path` the index of one of its paths; 0 leaves as it is.
+    CcUpdate { context: 24, rate: 32, window: 32, path: 8, }
+
     // ---- timers ----------------------------------------------------------------------------------------------------
     /// Timer command. `kind`: 0 retransmission, 1 RNR. `start` 0: stop. `ticks`: from now.
     TimerCmd { qpn: 24, start: 1, kind: 1, ticks: 32, }

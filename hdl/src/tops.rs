@@ -1,6 +1,7 @@
 //! Every block as a top of its own, with the data width and the table sizes of either card: what `./scripts/synth` maps and
 //! the lint gate reads.
 
+use crate::cc::hook::CcHook;
 use crate::context::store::CtxStore;
 use crate::core::{capabilities, Card512, Card64};
 use crate::emit::emit;
@@ -102,6 +103,7 @@ pub const TOPS: &[Top] = tops! {
     "cells_w64" Some(64), CellBuffer::<64, 8>::default();
     "cells_w512" Some(512), CellBuffer::<512, 64>::default();
     "dispatch" None, Dispatch::default();
+    "cc_hook" None, CcHook::default();
     "resp_w64" Some(64), Responder::<8>::default();
     "resp_w512" Some(512), Responder::<10>::default();
     "place_w64" Some(64), Place::<8>::default();

@@ -81,13 +81,17 @@ pub struct Wire {
     pub rnr_retry: u8,
     /// RNR timer code.
     pub min_rnr_timer: u8,
+    /// Traffic class: DSCP and ECN bits.
+    pub tclass: u8,
+    /// READs and atomics either side grants the other; as many as 16 are asked for.
+    pub max_dest_rd_atomic: u8,
     /// Rights given to the peer.
     pub access: Access,
 }
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { mtu: Mtu::M4096, v6: false, vlan: None, psn: [0x10, 0x20], timeout: 8, retry_cnt: 7, rnr_retry: 7, min_rnr_timer: 1, access: Access::ALL }
+        Self { mtu: Mtu::M4096, v6: false, vlan: None, psn: [0x10, 0x20], timeout: 8, retry_cnt: 7, rnr_retry: 7, min_rnr_timer: 1, tclass: 0, max_dest_rd_atomic: 16, access: Access::ALL }
     }
 }
 
@@ -138,9 +142,9 @@ impl Pair {
             qp.to_init(wire.access)?;
             let path = Path {
                 dmac: peer.mac(), smac: me.mac(), dip: peer.ip(wire.v6), sip: me.ip(wire.v6), vlan: wire.vlan,
-                udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff, tclass: 0, hop_limit: 64, flow_label: 0,
+                udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff, tclass: wire.tclass, hop_limit: 64, flow_label: 0,
             };
-            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: 16, path: Some(path) })?;
+            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) })?;
             qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 })?;
         }
         Ok(())

@@ -119,6 +119,32 @@ fn lost_answers_are_asked_for_again() {
     }
 }
 
+/// The peer grants fewer than are asked for at once: those it granted are answered, the next one ends both queue pairs.
+#[test]
+fn more_than_was_granted_is_an_invalid_request() {
+    let mut b = bench(&Wire { mtu: Mtu::M256, max_dest_rd_atomic: 3, ..Default::default() });
+    // One behind the other is what is granted, again and again.
+    for n in 0..40 {
+        if n % 2 == 0 {
+            b.read(n, &[(0, 3000)], 0);
+        } else {
+            b.atomic(n, AtomicOp::FetchAdd(1), 8000, 16_000);
+        }
+        assert_eq!(b.wait(0), (n, CqeStatus::Success));
+    }
+    for n in 0..6 {
+        b.read(100 + n, &[(4000 * n as usize, 4000)], 100 * n as usize);
+    }
+    use CqeStatus::{RemoteInvalidRequest, Success, WrFlush};
+    for (n, status) in (100..).zip([Success, Success, Success, RemoteInvalidRequest, WrFlush, WrFlush]) {
+        assert_eq!(b.wait(0), (n, status));
+    }
+    for n in 0..3 {
+        assert!(b.has(4000 * n, 100 * n, 4000));
+    }
+    assert_eq!(b.qps[1].query().unwrap().responder_state, ferric_driver::QpState::Error);
+}
+
 #[test]
 fn what_may_not_be_read_is_refused() {
     let mut b = bench(&Wire::default());

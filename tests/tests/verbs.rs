@@ -6,7 +6,7 @@ use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
 use ferric_hdl::core::counters;
 use ferric_sim::fabric::Fate;
-use ferric_sim::WorldConfig;
+use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
 use std::sync::Arc;
@@ -198,6 +198,39 @@ fn reset_and_use_again() {
     assert_eq!(b.wait(1), (8, CqeStatus::Success));
     assert_eq!(b.wait(0), (9, CqeStatus::Success));
     assert!(b.delivered(16_000));
+}
+
+/// More often than the card has receive buffers: each reset finds a SEND of which only the first packets have come.
+#[test]
+fn resets_in_mid_message_cost_no_receive_buffer() {
+    let card = CardConfig { width: 64, ..Default::default() };
+    let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() }).unwrap();
+    let pattern: Vec<u8> = (0..4096u32).map(|i| (i * 3 + (i >> 8)) as u8).collect();
+    let wire = Wire { mtu: Mtu::M256, ..Default::default() };
+    let mut b = Bench(Linked::on(pair, &QpConfig::default(), &wire, &pattern).unwrap());
+    for round in 0..72u64 {
+        let (mut frames, before) = (0, b.0.pair.world().links[0].counters.dropped);
+        b.0.pair.world().links[0].set_hook(Some(Box::new(move |_, _| {
+            frames += 1;
+            (frames > 1 + round % 5).then_some(Fate::Dropped)
+        })));
+        b.receive(1, 4096);
+        b.send(2, WrOpcode::Send, 4096, b.0.src.lkey(), 0);
+        while b.0.pair.world().links[0].counters.dropped == before {
+            b.0.pair.world().run(100);
+        }
+        let Linked { pair, qps: [q0, q1], .. } = &mut b.0;
+        q1.to_reset().unwrap();
+        q0.to_reset().unwrap();
+        pair.world().links[0].set_hook(None);
+        pair.connect(&wire, q0, q1).unwrap();
+        assert!(b.0.cqs[0].poll().is_none() && b.0.cqs[1].poll().is_none(), "round {round}: a reset completes nothing");
+    }
+    b.receive(8, 4096);
+    b.send(9, WrOpcode::Send, 4000, b.0.src.lkey(), 0);
+    assert_eq!(b.wait(1), (8, CqeStatus::Success));
+    assert_eq!(b.wait(0), (9, CqeStatus::Success));
+    assert!(b.delivered(4000));
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub const BLOCKS: &[(&str, &[&str])] = &[
     ("egress", crate::net::tx::STATS),
     ("rx", crate::net::rx::STATS),
     ("reply", crate::roce::reply::STATS),
+    ("cc", crate::cc::hook::STATS),
 ];
 
 /// Inputs of the statistics block.

@@ -5,6 +5,7 @@ pub mod counters;
 mod tests;
 
 use crate::bus::{AxisSink, AxisSrc, MsgSrc};
+use crate::cc::hook::CcHook;
 use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
 use crate::host::{admin::{program::Sizes, Admin}, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
@@ -79,6 +80,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     header: HeaderBuilder<W, K>,
     ackgen: AckGen<LQ>,
     reply: Reply<LQ, LR>,
+    congestion: CcHook,
     egress: Egress<W, K, LK>,
     tracker: Tracker<LQ, LA>,
     timers: Timers<LQ>,
@@ -117,7 +119,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
+        clock!(self, clock, congestion, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, req_reports, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
@@ -141,6 +143,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.header.reset.next = self.reset_q.q.val();
         self.ackgen.reset.next = self.reset_q.q.val();
         self.reply.reset.next = self.reset_q.q.val();
+        self.congestion.reset.next = self.reset_q.q.val();
         self.egress.reset.next = self.reset_q.q.val();
         self.tracker.reset.next = self.reset_q.q.val();
         self.timers.reset.next = self.reset_q.q.val();
@@ -293,6 +296,10 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.admin.quiesced_wr.next = self.dma_wr.quiesced.val();
         self.keys.invalidate.next = self.admin.mtt_invalidate.val();
         self.resp.raw_qpn.next = self.admin.raw_qpn.val();
+        self.resp.answered.next = self.reply.answered.val();
+        self.resp.answered_qpn.next = self.reply.answered_qpn.val();
+        self.resp.answered_epoch.next = self.reply.answered_epoch.val();
+        self.resp.answered_count.next = self.reply.answered_count.val();
 
         // Requester
         CtxClient::<ReqCtx>::join(&mut self.req_tx.ctx, &mut self.req_ctx.client[0]);
@@ -363,6 +370,9 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.front.s_err.next = self.rx_err.val();
         CellWriter::<W>::join(&mut self.front.m_cell, &mut self.cells.s_write);
         MsgSrc::<RxDesc>::join(&mut self.front.m_desc, &mut self.dispatch.s);
+        self.dispatch.now.next = self.now_q.q.val();
+        self.congestion.notice.next = self.dispatch.notice.val();
+        self.congestion.notice_valid.next = self.dispatch.notice_valid.val();
         MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.resp.s_rx);
         MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.req_rx.s_rx);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
@@ -452,6 +462,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 8>(self.front.stat.val()) << 92);
         // reply: 5 at 100
         self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 100);
+        // cc: 2 at 105
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.congestion.stat.val()) << 105);
         self.stats.inc.next = self.counted.val();
     }
 }

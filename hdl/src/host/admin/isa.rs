@@ -72,7 +72,7 @@ pub enum Op {
     Write = 24,
     /// Output `imm = a`: 0 raw queue, 2 drop translations, 3 soft reset done
     Out = 25,
-    /// Queue pair `a`, epoch `b`, into error, at port `imm`
+    /// Queue pair `a`, epoch `b`, into error, at port `imm`; 2: it has been reset, the receive of its unfinished message goes back (port 1)
     Error = 26,
     /// Receive barrier, and wait
     Barrier = 27,

@@ -188,10 +188,13 @@ impl Logic for Admin {
         self.failure.next.epoch = self.b.q.val().get_bits::<8>(0);
         self.failure.next.side = self.inst.q.val().imm == 0;
         self.failure.next.cause = bits::<8>(5);
+        if self.inst.q.val().imm == 2 {
+            self.failure.next.cause = bits::<8>(0);
+        }
         self.m_error[0].data.next = self.failure.val();
         self.m_error[1].data.next = self.failure.val();
         self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm == 0);
-        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm == 1);
+        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm != 0);
 
         self.number.next = self.serving.q.val();
         self.chosen.next = self.number.val().get_bits::<2>(0);
@@ -431,7 +434,7 @@ impl Logic for Admin {
             }
             State::ErrorSend => {
                 if (self.m_error[0].ready.val() & (self.inst.q.val().imm == 0))
-                    | (self.m_error[1].ready.val() & (self.inst.q.val().imm == 1))
+                    | (self.m_error[1].ready.val() & (self.inst.q.val().imm != 0))
                 {
                     self.state.d.next = State::Write;
                 }

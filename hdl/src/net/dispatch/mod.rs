@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::RxDesc;
+use crate::msg::{CcEvent, RxDesc};
 use crate::stream::MsgFifo;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -22,15 +22,24 @@ pub struct Dispatch {
     pub s: MsgSink<RxDesc>,
     pub m_resp: MsgSrc<RxDesc>,
     pub m_req: MsgSrc<RxDesc>,
+    /// Ticks.
+    pub now: Signal<In, Bits<32>>,
+    /// For congestion control: of frames with CE and of congestion notification packets, in the cycle after they are taken.
+    pub notice: Signal<Out, CcEvent>,
+    pub notice_valid: Signal<Out, Bit>,
+    last: DFF<CcEvent>,
+    noticed: DFF<Bit>,
     resp: MsgFifo<RxDesc, LG_DESCS>,
     req: MsgFifo<RxDesc, LG_DESCS>,
     opcode: Signal<Local, Bits<8>>,
     answers: Signal<Local, Bit>,
+    cnp: Signal<Local, Bit>,
 }
 
 impl Logic for Dispatch {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, last, noticed);
         clock!(self, clock, resp, req);
         self.resp.reset.next = self.reset.val();
         self.req.reset.next = self.reset.val();
@@ -46,5 +55,24 @@ impl Logic for Dispatch {
         self.req.s.data.next = self.s.data.val();
         self.resp.s.valid.next = self.s.valid.val() & !self.answers.val() & self.req.s.ready.val();
         self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.resp.s.ready.val();
+
+        // Annex A17: congestion notification packet 0x81. RFC 3168: congestion experienced 3.
+        self.cnp.next = self.opcode.val() == 0x81;
+        self.notice.next = self.last.q.val();
+        self.notice_valid.next = self.noticed.q.val();
+        self.noticed.d.next = self.s.valid.val() & self.s.ready.val() & !self.s.data.val().raw & (self.cnp.val() | (self.s.data.val().ecn == 3));
+        self.last.d.next.context = self.s.data.val().dest_qpn;
+        self.last.d.next.kind = bits::<3>(0);
+        if self.cnp.val() {
+            self.last.d.next.kind = bits::<3>(1);
+        }
+        self.last.d.next.time = self.now.val();
+        self.last.d.next.ecn = self.s.data.val().ecn;
+        self.last.d.next.rtt = bits::<32>(0);
+        self.last.d.next.bytes = self.s.data.val().frame_len;
+        self.last.d.next.telemetry = bits::<32>(0);
+        if self.reset.val() {
+            self.noticed.d.next = false;
+        }
     }
 }

@@ -1,5 +1,5 @@
 use super::Dispatch;
-use crate::msg::RxDesc;
+use crate::msg::{CcEvent, RxDesc};
 use crate::tb::{Fields, Tb};
 
 #[test]
@@ -38,4 +38,34 @@ fn one_cycle() {
         tb.run(2);
         assert_eq!([resp.len(), req.len()], [first, second]);
     }
+}
+
+/// Congestion control hears of each frame with CE and of each CNP, once, and of nothing else.
+#[test]
+fn congestion_is_noticed() {
+    let mut tb = Tb::new("dispatch", Dispatch::default());
+    let (s, _resp, _req) = (tb.source("s", 30), tb.sink("m_resp", 20), tb.sink("m_req", 20));
+    let (layout, event) = (Fields::of::<RxDesc>(), Fields::of::<CcEvent>());
+    let (mut want, mut got) = (Vec::new(), Vec::new());
+    for n in 0..600u32 {
+        let mut words = tb.rng().words(layout.width());
+        let (raw, ecn, opcode) = (tb.rng().percent(10), tb.rng().below(4), [0x81, 0x80, 0x01, 0x0a, 0x11][tb.rng().below(5) as usize]);
+        for (name, value) in [("raw", u128::from(raw)), ("ecn", ecn.into()), ("opcode", opcode), ("dest_qpn", n.into())] {
+            layout.set(&mut words, name, value);
+        }
+        if !raw && (ecn == 3 || opcode == 0x81) {
+            want.push([n.into(), u128::from(opcode == 0x81), ecn.into(), layout.get(&words, "frame_len"), 77]);
+        }
+        s.push(words);
+    }
+    tb.set("now", 77);
+    while s.pending() > 0 || got.len() < want.len() {
+        tb.cycle();
+        if tb.get("notice_valid") == 1 {
+            let words = tb.get_wide("notice");
+            got.push(["context", "kind", "ecn", "bytes", "time"].map(|name| event.get(&words, name)));
+        }
+        assert!(tb.cycles() < 20_000, "{} of {}", got.len(), want.len());
+    }
+    assert_eq!(got, want);
 }

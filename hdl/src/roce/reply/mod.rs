@@ -61,6 +61,11 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed.
     pub barrier: Signal<In, Bit>,
     pub barrier_done: Signal<Out, Bit>,
+    /// Pulse: of queue pair `qpn` in life `epoch` `count` READs and atomics have been answered, modulo 32, the last one just now; to the responder.
+    pub answered: Signal<Out, Bit>,
+    pub answered_qpn: Signal<Out, Bits<24>>,
+    pub answered_epoch: Signal<Out, Bits<8>>,
+    pub answered_count: Signal<Out, Bits<5>>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<5>>,
     acks: MsgSlice<AckOp>,
@@ -93,6 +98,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     /// A barrier waits: no further replies are taken.
     hold: DFF<Bit>,
     passed: DFF<Bit>,
+    /// The seat at hand has answered one more.
+    told: DFF<Bit>,
     #[init(Constant::new(Seat::default()))]
     nothing: Constant<Seat>,
     next_id: Signal<Local, Bits<24>>,
@@ -123,7 +130,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed);
+        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told);
         clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, ring);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
@@ -145,6 +152,11 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.atomics.s_wr);
         self.stat.next = self.events.q.val();
         self.events.d.next = bits::<5>(0);
+        self.answered.next = self.told.q.val();
+        self.answered_qpn.next = self.seat_id.q.val();
+        self.answered_epoch.next = self.seat.q.val().epoch;
+        self.answered_count.next = self.seat.q.val().answered;
+        self.told.d.next = false;
 
         // A barrier: the replies that came before it, then the atomics among them.
         self.barrier_done.next = self.passed.q.val();
@@ -319,6 +331,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     self.seat.d.next.off = bits::<32>(0);
                     self.seat.d.next.psn_off = bits::<24>(0);
                     self.seat.d.next.used = bits::<6>(0);
+                    self.seat.d.next.answered = bits::<5>(0);
                     self.seat.d.next.dead = false;
                     self.seat.d.next.ack = false;
                 }
@@ -505,6 +518,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.seat.d.next.count = self.seat.q.val().count - 1;
             self.seat.d.next.off = bits::<32>(0);
             self.seat.d.next.psn_off = bits::<24>(0);
+            if !self.turn.after.val().again {
+                self.seat.d.next.answered = self.seat.q.val().answered + 1;
+                self.told.d.next = true;
+            }
         }
         // A turn that ends makes its queue pair absent.
         if self.enlist.val() & (self.absent.val() | (self.job.q.val() == Job::Ended)) {
@@ -534,6 +551,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.store.d.next = false;
             self.hold.d.next = false;
             self.passed.d.next = false;
+            self.told.d.next = false;
             self.events.d.next = bits::<5>(0);
         }
     }

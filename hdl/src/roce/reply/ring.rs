@@ -49,6 +49,7 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
         self.items.write_en.next = self.push.val();
         self.items.write_data.next.atomic = self.ack.val().kind == 2;
+        self.items.write_data.next.again = self.ack.val().again;
         self.items.write_data.next.slot = self.seat.val().slot;
         if self.found.val() {
             self.items.write_data.next.slot = self.slot.val();

@@ -15,7 +15,8 @@ pub struct Addressee {
 /// What is known of a queue pair. `epoch`: the life that the rest belongs to. `head`, `count`: its READs and atomics in the ring; `off`,
 /// `psn_off`: bytes and packets already sent of the first. `slot`, `used`: next place for an atomic's result, and how many hold one.
 /// `marks`: packets with `notify` on their way out. `listed`: in the list of those with something to send; `busy`: having its turn.
-/// `ack`: an acknowledge is to go behind all that. `dead`: a READ or atomic has failed.
+/// `ack`: an acknowledge is to go behind all that. `dead`: a READ or atomic has failed. `answered`: READs and atomics answered in this life, modulo 32,
+/// duplicates apart.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Seat {
     pub epoch: Bits<8>,
@@ -34,12 +35,14 @@ pub struct Seat {
     pub ack_psn: Bits<24>,
     pub ack_msn: Bits<24>,
     pub ack_syndrome: Bits<8>,
+    pub answered: Bits<5>,
 }
 
-/// A READ, or an atomic whose result is in `slot`.
+/// A READ, or an atomic whose result is in `slot`. `again`: a duplicate.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Item {
     pub atomic: Bit,
+    pub again: Bit,
     pub slot: Bits<5>,
     pub psn: Bits<24>,
     pub msn: Bits<24>,

@@ -39,6 +39,9 @@ struct Qp {
     /// Packets sent whose departure was not reported; packets since the last mark.
     inside: u32,
     run: u32,
+    /// READs and atomics, duplicates apart: sent whole, and those that the responder was told of.
+    finished: u32,
+    told: u32,
 }
 
 struct Bench {
@@ -195,6 +198,7 @@ impl Bench {
         if let Some(value) = item.value {
             assert_eq!((opcode, get("has_atomic_ack"), get("operand") as u64, get("pay_len")), (0x12, 1, value, 0), "{item:x?}");
             assert_eq!((get("has_aeth"), aeth), (1, 31 << 24 | item.msn));
+            qp.finished += u32::from(!item.again);
             qp.items.pop_front();
             return;
         }
@@ -212,6 +216,7 @@ impl Bench {
         assert_eq!((sge as u64, (sge >> 64) as u32, (sge >> 96) as u32), (item.va.wrapping_add(off.into()), size, item.key), "{item:x?}");
         item.sent += 1;
         if last {
+            qp.finished += u32::from(!item.again);
             qp.items.pop_front();
         }
     }
@@ -221,6 +226,13 @@ impl Bench {
         let now = self.tb.cycles();
         while let Some(words) = self.op.pop() {
             self.packet(&words);
+        }
+        if self.tb.get("answered") == 1 {
+            let [id, epoch, count] = ["answered_qpn", "answered_epoch", "answered_count"].map(|name| self.tb.get(name) as u32);
+            let qp = self.qps.get_mut(&id).expect("there");
+            qp.told += 1;
+            assert!(qp.told <= qp.finished, "told before it is sent");
+            assert_eq!((epoch, count), (7, qp.told % 32));
         }
         while let Some(words) = self.m_ack.pop() {
             let f = Fields::of::<AckOp>();
@@ -324,6 +336,7 @@ fn random(seed: u64, stall: u32, delay: u64, count: usize) {
     bench.settle();
     for (id, qp) in &bench.qps {
         assert!(qp.items.is_empty(), "queue pair {id}: {:x?} never came, seed {seed}", qp.items);
+        assert_eq!(qp.told, qp.finished, "queue pair {id}, seed {seed}");
         // An acknowledge may only be left out for something newer.
         assert!(qp.acks.back().is_none_or(|a| a.psn != qp.psn), "queue pair {id}: {:x?} never came, seed {seed}", qp.acks);
     }

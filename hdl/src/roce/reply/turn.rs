@@ -6,7 +6,7 @@ use crate::prim::sum::Sum;
 use rust_hdl::prelude::*;
 
 /// What is to be sent. `kind`: 0 acknowledge with `syndrome`, 1 READ response, 2 atomic acknowledge with `value`.
-/// `va`, `len`: the whole READ; `off`, `psn_off`: bytes and packets of it that earlier turns have sent.
+/// `again`: of a duplicate. `va`, `len`: the whole READ; `off`, `psn_off`: bytes and packets of it that earlier turns have sent.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct TurnJob {
     pub qpn: Bits<24>,
@@ -22,6 +22,7 @@ pub struct TurnJob {
     pub off: Bits<32>,
     pub psn_off: Bits<24>,
     pub value: Bits<64>,
+    pub again: Bit,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -97,6 +98,7 @@ impl Logic for Turn {
         self.job.next.off = bits::<32>(0);
         self.job.next.psn_off = bits::<24>(0);
         self.job.next.value = self.value.val();
+        self.job.next.again = self.item.val().again;
         if self.answer.val() {
             self.job.next.kind = bits::<2>(1);
             self.job.next.psn = self.item.val().psn;

@@ -278,6 +278,11 @@ impl Logic for RequesterRx {
             State::Decide => {
                 self.status.d.next = self.ev.q.val().status;
                 self.state.d.next = State::Release;
+                // Nothing of it is under way any more, also if the queue pair has ended meanwhile: a reset waits for that.
+                if self.window.worked.val() {
+                    self.dirty.d.next = true;
+                    self.line.d.next.local = bits::<2>(0);
+                }
                 if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
                     if !self.window.dead.val() {
                         self.blame.d.next = false;
@@ -342,7 +347,7 @@ impl Logic for RequesterRx {
                         }
                         13 => {
                             // The queue goes on with the operation, which then counts as a NOP.
-                            if self.line.q.val().local == 1 {
+                            if self.window.worked.val() {
                                 self.dirty.d.next = true;
                                 self.line.d.next.local = bits::<2>(2);
                                 self.state.d.next = State::Settle;

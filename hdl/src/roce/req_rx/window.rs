@@ -27,6 +27,8 @@ pub struct Window {
     pub at_una: Signal<Out, Bit>,
     /// The event's request stands before the one that failed locally, if one did.
     pub earlier: Signal<Out, Bit>,
+    /// The key unit has answered the local operation whose turn it is, whatever it says.
+    pub worked: Signal<Out, Bit>,
     /// Packets are in flight: before the event, and as `line` has it.
     pub moving: Signal<Out, Bit>,
     pub flying: Signal<Out, Bit>,
@@ -51,6 +53,7 @@ pub struct Window {
     r_old: DFF<Bit>,
     r_at_una: DFF<Bit>,
     r_earlier: DFF<Bit>,
+    r_worked: DFF<Bit>,
     r_moving: DFF<Bit>,
     r_flying: DFF<Bit>,
     r_behind: DFF<Bit>,
@@ -74,7 +77,7 @@ impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_moving, r_flying, r_behind, r_near, r_free,
+            self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_worked, r_moving, r_flying, r_behind, r_near, r_free,
             r_may_ask, r_ticks, offset
         );
         self.from_una.next = self.ev.val().psn - self.seen.val().una_psn;
@@ -97,6 +100,8 @@ impl Logic for Window {
             self.r_inside.d.next = !self.from_una.val().get_bit(23) & self.from_max.val().get_bit(23);
             self.r_old.d.next = self.from_una.val().get_bit(23);
             self.r_earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
+            self.r_worked.d.next = (self.seen.val().local == 1)
+                & ((self.ev.val().kind == 13) | ((self.ev.val().kind == 6) & (self.ev.val().index == self.seen.val().next_index)));
             self.r_ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
             if self.ev.val().kind == 6 {
                 self.r_inside.d.next = !self.index_off.val().get_bit(15) & !self.index_left.val().get_bit(15);
@@ -135,6 +140,7 @@ impl Logic for Window {
         self.old.next = self.r_old.q.val();
         self.at_una.next = self.r_at_una.q.val();
         self.earlier.next = self.r_earlier.q.val();
+        self.worked.next = self.r_worked.q.val();
         self.moving.next = self.r_moving.q.val();
         self.flying.next = self.r_flying.q.val();
         self.behind.next = self.r_behind.q.val();

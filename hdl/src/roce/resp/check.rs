@@ -10,6 +10,8 @@ use rust_hdl::prelude::*;
 pub enum Verdict {
     /// Queue pair absent or not ready.
     NoQp,
+    /// A congestion notification: nothing to be done here.
+    Notice,
     /// Opcode class or response opcode that does not belong here.
     Transport,
     /// Partition key mismatch.
@@ -69,6 +71,8 @@ pub struct RequestCheck {
     pub rx: Signal<In, RxDesc>,
     pub kind: Signal<In, OpKind>,
     pub ctx: Signal<In, RspCtx>,
+    /// One cycle behind `ctx`: no further READ or atomic is granted.
+    pub full: Signal<In, Bit>,
     pub verdict: Signal<Out, Verdict>,
     pub sums: Signal<Out, Sums>,
     decision: DFF<Verdict>,
@@ -220,6 +224,8 @@ impl Logic for RequestCheck {
             | self.stuffed.q.val();
         self.bad.next = !(self.kind.val().send | self.kind.val().write | ((self.kind.val().read | self.kind.val().atomic) & self.rc.q.val()))
             | self.order_bad.q.val()
+            // Responder resources: more are open than were granted (IBTA 9.7.4.1).
+            | ((self.kind.val().read | self.kind.val().atomic) & self.full.val())
             | self.len_bad.val()
             | self.barred.q.val();
         // A duplicate may come in the middle of a later message.
@@ -252,6 +258,8 @@ impl Logic for RequestCheck {
             }
         } else if !self.alive.q.val() {
             self.decision.d.next = Verdict::NoQp;
+        } else if self.kind.val().notice {
+            self.decision.d.next = Verdict::Notice;
         } else if !self.transport_ok.q.val() {
             self.decision.d.next = Verdict::Transport;
         } else if !self.pkey_ok.q.val() {

@@ -14,6 +14,8 @@ pub enum Order {
     Area,
     /// Completion of the half-received SEND of a failed queue pair.
     Held,
+    /// The receive of a message that a reset has cut short: nothing but its buffer goes back.
+    Back,
     /// Of a queue pair on a shared receive queue that goes to error: no completion, but what comes behind the last one.
     Last,
     /// Completion of a receive request flushed by the receive-queue unit.
@@ -48,6 +50,7 @@ pub struct Compose {
     area_off: Signal<Local, Bits<8>>,
     area_len: Signal<Local, Bits<13>>,
     area_at: Signal<Local, Bits<32>>,
+    accepted: Signal<Local, Bits<5>>,
     timer: Signal<Local, Bits<8>>,
     psn_next: Signal<Local, Bits<24>>,
     last_psn: Signal<Local, Bits<24>>,
@@ -67,6 +70,7 @@ impl Logic for Compose {
         self.timer.next = bit_cast::<8, 5>(self.ctx.val().min_rnr_timer);
         self.psn_next.next = self.rx.val().psn + self.sums.val().step;
         self.last_psn.next = self.ctx.val().epsn - 1;
+        self.accepted.next = self.ctx.val().rd_in + 1;
         self.msn_next.next = self.ctx.val().msn + 1;
 
         self.datagram.next = self.ctx.val().qp_type == 2;
@@ -143,6 +147,7 @@ impl Logic for Compose {
             self.op.next.kind = bits::<3>(4);
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
+                Verdict::Notice => self.events.next = bits::<16>(0x001),
                 Verdict::NoQp => self.events.next = bits::<16>(0x081),
                 Verdict::Transport => self.events.next = bits::<16>(0x101),
                 Verdict::Pkey => self.events.next = bits::<16>(0x201),
@@ -262,6 +267,9 @@ impl Logic for Compose {
                     } else {
                         self.after.next.in_msg = bits::<2>(2);
                     }
+                    if self.kind.val().read | self.kind.val().atomic {
+                        self.after.next.rd_in = self.accepted.val();
+                    }
                     self.after.next.epsn = self.psn_next.val();
                     self.after.next.nak_sent = false;
                     self.after.next.rnr_sent = false;
@@ -297,6 +305,9 @@ impl Logic for Compose {
                 }
                 _ => {}
             }
+        } else if self.order.val() == Order::Back {
+            self.op.next.free_rq = true;
+            self.after.next.rq_handle = bits::<8>(0);
         } else if self.order.val() == Order::Area {
             self.op.next.kind = bits::<3>(2);
             self.op.next.grh = true;

@@ -22,6 +22,8 @@ pub struct OpKind {
     pub imm: Bit,
     /// Carries a key to invalidate: SEND Last and Only of reliable connections.
     pub inv: Bit,
+    /// A congestion notification packet (annex A17): `cc/hook` has been told.
+    pub notice: Bit,
     /// A response or acknowledge: no business of a responder.
     pub reply: Bit,
 }
@@ -51,6 +53,7 @@ impl Logic for OpDecode {
         self.found.d.next.read = self.low.val() == 12;
         self.found.d.next.atomic = (self.low.val() == 0x13) | (self.low.val() == 0x14);
         self.found.d.next.add = self.low.val() == 0x14;
+        self.found.d.next.notice = self.opcode.val() == 0x81;
         self.found.d.next.reply = (self.low.val() >= 13) & (self.low.val() <= 18);
         self.found.d.next.start = (self.low.val() == 0)
             | (self.low.val() == 4)

@@ -37,6 +37,7 @@ pub struct Front<const LQ: usize> {
     pub valid: Signal<Out, Bit>,
     pub next_job: Signal<Out, Job>,
     pub next_raw: Signal<Out, Bit>,
+    pub next_id: Signal<Out, Bits<24>>,
     /// `has_line`: a line was asked for and there is one.
     pub line: Signal<Out, RspCtx>,
     pub has_line: Signal<Out, Bit>,
@@ -167,6 +168,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
         self.valid.next = (self.there.val() & (self.lines.valid.val() | !self.needs.q.val())) | self.chain.val();
         self.next_job.next = self.job_next.q.val();
         self.next_raw.next = self.rx_next.q.val().raw;
+        self.next_id.next = self.id_next.q.val();
         self.job.next = self.job_now.q.val();
         self.id.next = self.id_now.q.val();
         self.rx.next = self.rx_now.q.val();

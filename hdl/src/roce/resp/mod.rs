@@ -3,6 +3,7 @@ mod check;
 mod compose;
 mod decode;
 mod front;
+mod open;
 #[cfg(test)]
 pub mod model;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::records::RspCtx;
 use check::{RequestCheck, Verdict};
 use compose::{Compose, Order};
 use front::{Front, Job};
+use open::OpenRequests;
 use rust_hdl::prelude::*;
 
 /// Event names of [`Responder::stat`], bit 0 first.
@@ -37,6 +39,8 @@ pub enum State {
     Commit,
     Fall,
     Held,
+    /// A queue pair that has been reset in mid-message: its receive buffer.
+    Back,
     /// A queue pair on a shared receive queue: behind its last receive.
     Last,
     Release,
@@ -51,7 +55,7 @@ pub struct Responder<const LQ: usize> {
     pub s_rx: MsgSink<RxDesc>,
     /// Receive requests to be completed with a flush error.
     pub s_flush: MsgSink<RqFlush>,
-    /// 0: from completion (matched by epoch), 1: from req_rx.
+    /// 0: from completion, or of a reset (`cause` 0); matched by epoch. 1: from req_rx.
     pub s_error: [MsgSink<QpError>; 2],
     /// Pulse: send a barrier behind everything accepted so far.
     pub barrier: Signal<In, Bit>,
@@ -65,10 +69,16 @@ pub struct Responder<const LQ: usize> {
     pub m_error: MsgSrc<QpError>,
     /// Queue pair of raw frames, bit 31 = valid.
     pub raw_qpn: Signal<In, Bits<32>>,
+    /// From `roce/reply`: READs and atomics answered of a queue pair in a life, modulo 32.
+    pub answered: Signal<In, Bit>,
+    pub answered_qpn: Signal<In, Bits<24>>,
+    pub answered_epoch: Signal<In, Bits<8>>,
+    pub answered_count: Signal<In, Bits<5>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<16>>,
     front: Front<LQ>,
     check: RequestCheck,
+    open: OpenRequests<LQ>,
     compose: Compose,
     state: DFF<State>,
     line: DFF<RspCtx>,
@@ -88,6 +98,7 @@ pub struct Responder<const LQ: usize> {
     /// The packet in hand ends here, and the next job may come.
     swift: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
+    wants: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
     handle: Signal<Local, Bits<8>>,
     held: Signal<Local, Bit>,
@@ -100,8 +111,18 @@ impl<const LQ: usize> Logic for Responder<LQ> {
     fn update(&mut self) {
         dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events);
-        clock!(self, clock, front, check);
+        clock!(self, clock, front, check, open);
         self.front.reset.next = self.reset.val();
+        self.open.reset.next = self.reset.val();
+        self.open.answered.next = self.answered.val();
+        self.open.answered_qpn.next = self.answered_qpn.val();
+        self.open.answered_epoch.next = self.answered_epoch.val();
+        self.open.answered_count.next = self.answered_count.val();
+        self.open.qpn.next = self.front.id.val();
+        if self.wants.val() {
+            self.open.qpn.next = self.front.next_id.val();
+        }
+        self.open.ctx.next = self.line.q.val();
         MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.front.s_rx);
         MsgSink::<RqFlush>::link(&mut self.s_flush, &mut self.front.s_flush);
         for i in 0..2 {
@@ -140,6 +161,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.check.kind.next = self.front.kind.val();
         self.check.rx.next = self.front.rx.val();
         self.check.ctx.next = self.line.q.val();
+        self.check.full.next = self.open.full.val();
         self.stale.next = (self.line.q.val().epoch != self.front.place_error.val().epoch)
             & (self.front.job.val() == Job::PlaceError);
         self.judged.next = self.check.verdict.val();
@@ -157,6 +179,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.compose.order.next = Order::Packet;
         if self.state.q.val() == State::Held {
             self.compose.order.next = Order::Held;
+        } else if self.state.q.val() == State::Back {
+            self.compose.order.next = Order::Back;
         } else if self.state.q.val() == State::Last {
             self.compose.order.next = Order::Last;
         } else if self.state.q.val() == State::Area {
@@ -170,7 +194,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.held.next = self.handle.val().get_bit(7);
         self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.op_busy.q.val() & !self.front.giving.val();
         self.swift.next = self.ends.val() & (self.front.job.val() == Job::Packet) & !self.compose.fatal.val();
-        self.front.want.next = (self.state.q.val() == State::Idle) | self.swift.val();
+        self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
+        self.front.want.next = self.wants.val();
         self.front.finish.next = false;
         self.front.give.next = false;
         self.front.dirty.next = self.dirty.q.val();
@@ -191,6 +216,12 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.state.d.next = State::Release;
                     if (self.line.q.val().state != 6) & (self.line.q.val().state != 0) & !self.stale.val() {
                         self.state.d.next = State::Fall;
+                    }
+                    if !self.cause.q.val().any() & (self.front.job.val() == Job::PlaceError) {
+                        self.state.d.next = State::Release;
+                        if self.held.val() & !self.stale.val() {
+                            self.state.d.next = State::Back;
+                        }
                     }
                 }
             }
@@ -274,6 +305,14 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     }
                 }
             }
+            State::Back => {
+                if !self.op_busy.q.val() {
+                    self.op_busy.d.next = true;
+                    self.line.d.next = self.compose.after.val();
+                    self.dirty.d.next = true;
+                    self.state.d.next = State::Release;
+                }
+            }
             State::Last => {
                 if !self.op_busy.q.val() {
                     self.op_busy.d.next = true;
@@ -292,7 +331,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         }
 
         // The next job.
-        if self.front.want.val() & self.front.valid.val() {
+        if self.wants.val() & self.front.valid.val() {
             if !self.front.chain.val() {
                 self.line.d.next = self.front.line.val();
             }

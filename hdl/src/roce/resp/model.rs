@@ -57,6 +57,9 @@ pub struct Qp {
     pub rq: u32,
     pub srq: bool,
     pub rq_pd: u32,
+    /// READs and atomics that the peer may have open, and those that it has.
+    pub max_dest_rd_atomic: u32,
+    pub open: u32,
     pub message: Option<Message>,
     /// Receive request taken and not yet completed: (buffer, index).
     pub receive: Option<(u32, u32)>,
@@ -284,6 +287,7 @@ impl Responder {
             None if reads(p) => {
                 qp.epsn = (p.psn + if p.opcode == 0x0c { packets(p, qp) } else { 1 }) & 0xff_ffff;
                 qp.msn = (qp.msn + 1) & 0xff_ffff;
+                qp.open += 1;
                 (qp.nak_sent, qp.rnr_sent) = (false, false);
                 answer(op, qp, 0x1f, p.psn);
                 op.extend([("again", 0), ("done", 1)]);
@@ -358,7 +362,8 @@ impl Responder {
     fn fault(&self, p: &Packet, qp: &Qp) -> Option<u8> {
         let invalid = Some(1);
         if reads(p) && qp.qp_type == 0 {
-            return if qp.message.is_some() { invalid } else { malformed(p, qp) };
+            let crowded = qp.open >= qp.max_dest_rd_atomic;
+            return if qp.message.is_some() || crowded { invalid } else { malformed(p, qp) };
         }
         let Some((write, position, _)) = request(p.opcode) else { return invalid };
         match (&qp.message, position) {
@@ -487,6 +492,15 @@ impl Responder {
         }
         self.fall(id, &mut qp, epoch.map(|_| cause));
         self.qps.insert(id, qp);
+    }
+
+    /// Queue pair `id` has been reset: the buffer of a receive it has taken comes back, and nothing else.
+    pub fn give_back(&mut self, id: u32, epoch: u8) {
+        let Some(qp) = self.qps.get_mut(&id).filter(|qp| qp.epoch == epoch) else { return };
+        if let Some((handle, _)) = qp.receive.take() {
+            let order = [("kind", 0), ("has_frame", 0), ("done", 0), ("cqe", 0), ("ack", 0), ("free_rq", 1), ("rq_handle", handle.into())];
+            self.acts.push(Act::Place(BTreeMap::from(order)));
+        }
     }
 
     fn grant(&mut self, qp: &Qp) -> Grant {

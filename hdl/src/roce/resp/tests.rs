@@ -66,6 +66,7 @@ fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("msg_bytes", m.bytes.into()),
         ("rq_handle", qp.receive.map_or(0, |(handle, _)| 0x80 | u128::from(handle))),
         ("rq_index", qp.receive.map_or(0, |(_, index)| index.into())),
+        ("max_dest_rd_atomic", qp.max_dest_rd_atomic.into()),
         ("rq", qp.rq.into()),
         ("srq", qp.srq.into()),
         ("rq_pd", qp.rq_pd.into()),
@@ -79,6 +80,7 @@ impl Bench {
             Store { layout: Fields::of::<RspCtx>(), lines: BTreeMap::new(), due: [None; 2], held: [None; 2], latency, stall };
         tb.set("raw_qpn", u64::from(1 << 31 | RAW_QPN));
         tb.set("barrier", 0);
+        tb.set("answered", 0);
         for port in ["acq_ready", "line_valid", "rel_ready", "line_tag", "line_fault"] {
             for client in 0..2 {
                 tb.set(&format!("ctx${client}${port}"), 0);
@@ -174,6 +176,15 @@ impl Bench {
         panic!("the responder does not come to rest");
     }
 
+    /// So many READs and atomics of `id` have been answered in life `epoch`.
+    fn answered(&mut self, id: u32, epoch: u8, count: u32) {
+        for (port, value) in [("answered", 1), ("answered_qpn", id), ("answered_epoch", epoch.into()), ("answered_count", count % 32)] {
+            self.tb.set(port, value.into());
+        }
+        self.cycle();
+        self.tb.set("answered", 0);
+    }
+
     fn send(&mut self, p: &Packet) {
         let layout = Fields::of::<RxDesc>();
         let mut words = self.tb.rng().words(layout.width());
@@ -255,6 +266,7 @@ fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         vlan: rng.percent(50),
         epsn: if rng.percent(30) { 0xff_ffff - rng.below(20) as u32 } else { rng.next_u32() >> 8 },
         msn: rng.next_u32() >> 8,
+        max_dest_rd_atomic: [0, 1, 2, 4, 16, 16, 16, 16][rng.below(8) as usize],
         rq: rng.next_u32() >> 8,
         srq: id != RAW_QPN && rng.percent(50),
         rq_pd: rng.next_u32() >> 8,
@@ -411,7 +423,24 @@ fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, pack
             bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
             golden.qps.insert(id, qp);
         }
-        for _ in 0..packets {
+        let mut answered = [0; 12];
+        for n in 0..packets {
+            if n % 30 == 29 {
+                // Replies: some of what is open is answered, while nothing is on its way.
+                bench.settle();
+                for (id, qp) in &mut golden.qps {
+                    for _ in 0..bench.tb.rng().below(u64::from(qp.open) + 1) {
+                        qp.open -= 1;
+                        answered[*id as usize] += 1;
+                        bench.answered(*id, qp.epoch, answered[*id as usize]);
+                    }
+                    // Of an earlier life, which has no meaning.
+                    if answered[*id as usize] == 0 && bench.tb.rng().percent(50) {
+                        let count = bench.tb.rng().below(32) as u32;
+                        bench.answered(*id, qp.epoch.wrapping_sub(1), count);
+                    }
+                }
+            }
             let id = bench.tb.rng().below(12) as u32;
             let p = random_packet(bench.tb.rng(), id, &golden.qps[&id]);
             let rng = bench.tb.rng();
@@ -578,4 +607,112 @@ fn errors_flush_the_queue_and_the_half_received_send() {
     };
     let barrier = Act::Place(BTreeMap::from([("kind", 4), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
     bench.compare(&[op(41), op(42), barrier]);
+}
+
+#[test]
+fn a_reset_in_mid_message_gives_the_receive_back() {
+    let mut bench = Bench::new("resp", 30, (2, 20));
+    let mut golden = model::Responder::default();
+    for id in 0..4 {
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, u8::from(id == 2), 1, 0xffff, 7);
+        (qp.epoch, qp.srq) = (7, id == 1);
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp);
+    }
+    // The last one is between two messages.
+    for id in 0..3 {
+        let first = Packet { opcode: 0x20 * golden.qps[&id].qp_type, psn: 7, qpn: id, pay_len: 256, pkey: 0xffff, ..Default::default() };
+        golden.grants.push_back(Grant::Some(20 + id, 40 + id));
+        bench.answers.push_back(Grant::Some(20 + id, 40 + id));
+        golden.packet(&first);
+        bench.send(&first);
+    }
+    bench.settle();
+    let layout = Fields::of::<QpError>();
+    for id in 0..4 {
+        let words = bench.store.lines.get_mut(&id).expect("made above");
+        bench.store.layout.set(words, "state", 0);
+        bench.store.layout.set(words, "epoch", 8);
+        let qp = golden.qps.get_mut(&id).expect("made above");
+        (qp.state, qp.epoch) = (0, 8);
+        // Of an earlier life, then twice of this one.
+        for epoch in [7, 8, 8] {
+            bench.errors[0].push(layout.pack(&[("qpn", id.into()), ("epoch", epoch), ("cause", 0)]));
+            golden.give_back(id, epoch as u8);
+        }
+        bench.settle();
+    }
+    bench.compare(&golden.acts);
+    assert_eq!(golden.acts.len(), 3 + 3);
+    for (id, words) in &bench.store.lines {
+        assert_eq!(bench.store.layout.get(words, "rq_handle") >> 7, 0, "queue pair {id}");
+        assert_eq!(bench.store.layout.get(words, "state"), 0, "queue pair {id}");
+    }
+}
+
+/// As many READs and atomics as were granted, one of them answered, one more, and one too many.
+#[test]
+fn no_more_is_open_than_was_granted() {
+    let mut bench = Bench::new("resp", 20, (2, 20));
+    let mut golden = model::Responder::default();
+    for most in [1, 3, 16] {
+        let mut qp = random_qp(bench.tb.rng(), most);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0);
+        (qp.remote_read, qp.remote_atomic, qp.max_dest_rd_atomic) = (true, true, most);
+        bench.store.lines.insert(most, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(most, qp);
+    }
+    let ask = |bench: &mut Bench, golden: &mut model::Responder, id: u32| {
+        let psn = golden.qps[&id].epsn;
+        let p = Packet { opcode: if psn % 3 == 0 { 0x14 } else { 0x0c }, qpn: id, psn, dma_len: 8, pkey: 0xffff, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+    };
+    // Round and round: the counts are modulo 32.
+    for round in 1..=40 {
+        for id in [1, 3, 16] {
+            while golden.qps[&id].open < id {
+                ask(&mut bench, &mut golden, id);
+            }
+        }
+        bench.settle();
+        for id in [1, 3, 16] {
+            golden.qps.get_mut(&id).expect("made above").open -= 1;
+            let epoch = golden.qps[&id].epoch;
+            bench.answered(id, epoch, round);
+        }
+    }
+    assert!(golden.qps.values().all(|qp| qp.state == 3));
+    for id in [1, 3, 16] {
+        ask(&mut bench, &mut golden, id);
+        ask(&mut bench, &mut golden, id);
+    }
+    bench.settle();
+    bench.compare(&golden.acts);
+    assert!(golden.qps.values().all(|qp| qp.state == 6));
+}
+
+/// It is for the congestion hook, which has been told of it.
+#[test]
+fn a_congestion_notification_is_dropped_in_silence() {
+    for qp_type in 0..3 {
+        let mut bench = Bench::new("resp", 0, (1, 1));
+        let mut golden = model::Responder::default();
+        let mut qp = random_qp(bench.tb.rng(), 1);
+        (qp.state, qp.qp_type) = (3, qp_type);
+        bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(1, qp);
+        let p = Packet { opcode: 0x81, qpn: 1, pay_len: 16, pkey: 0xffff, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+        let mut events = Vec::new();
+        for _ in 0..100 {
+            bench.cycle();
+            events.extend(Some(bench.tb.get("stat")).filter(|stat| *stat != 0));
+        }
+        bench.settle();
+        bench.compare(&golden.acts);
+        assert_eq!(events, [1], "a request, and no drop for a cause");
+    }
 }

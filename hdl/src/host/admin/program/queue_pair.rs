@@ -184,6 +184,22 @@ impl Program {
         self.asm.op(Op::Add, U, U, 1);
         self.set(T, T, U, rsp("epoch"));
         self.write(RSP, 0, T);
+        // The key unit may be at work on a local operation: it is awaited, the next life would take the answer for its own.
+        let executing = self.asm.here();
+        self.read(T, REQ, req("local").word);
+        self.get(T, T, req("local"));
+        self.asm.branch(Op::Beq, T, 1, executing);
+        // The receive of a message in progress: the responder gives the buffer back, behind the orders that use it.
+        let (none, held) = (self.asm.label(), F { shift: rsp("rq_handle").shift + 7, mask: 1, ..rsp("rq_handle") });
+        self.read(T, RSP, held.word);
+        self.get(T, T, held);
+        self.asm.branch(Op::Beq, T, 0, none);
+        self.asm.act(Op::Error, ID, U, 2);
+        let waiting = self.asm.here();
+        self.read(T, RSP, held.word);
+        self.get(T, T, held);
+        self.asm.branch(Op::Bne, T, 0, waiting);
+        self.asm.bind(none);
         self.drain();
         // Now nothing of the queue pair is on its way any more. An engine may have rewound between the reads and the
         // writes above: once more, so that the epoch is one that nothing carries.

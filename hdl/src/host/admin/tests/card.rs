@@ -32,6 +32,8 @@ pub struct Card {
     pub log_size: [u32; 4],
     pub producer: [u32; 4],
     pub raw_qpn: u32,
+    /// Reads of a requester's line until the key unit has answered the local operation under way.
+    pub answer_in: u32,
 }
 
 pub const COUNTERS: u32 = 24;
@@ -68,6 +70,7 @@ impl Card {
             log_size: [0; 4],
             producer: [0; 4],
             raw_qpn: 0,
+            answer_in: 0,
         }
     }
 
@@ -92,6 +95,14 @@ impl World for Card {
         self.log.push(Event::Control { space, line, word, write });
         if line >= self.lines_of[space as usize] {
             return (0, true);
+        }
+        let local = ferric_abi::context::ReqCtx::LAYOUT.field("local").expect("a field of it").offset;
+        if (space, u32::from(word)) == (space::REQ, local as u32 / 32) && self.answer_in > 0 {
+            self.answer_in -= 1;
+            if self.answer_in == 0 {
+                let value = self.word(space, line, word) & !(3 << (local % 32));
+                self.set(space, line, word, value);
+            }
         }
         let old = self.word(space, line, word);
         if let Some(value) = write {
@@ -145,6 +156,12 @@ impl World for Card {
         let space = if port == 0 { space::REQ } else { space::RSP };
         let word = self.word(space, qpn, 0);
         assert_eq!(word >> 24, epoch.into(), "epoch of the error");
+        if port == 2 {
+            assert_eq!(word & 7, 0, "only a queue pair that has been reset");
+            let held = ferric_abi::context::RspCtx::LAYOUT.field("rq_handle").expect("a field of it").offset;
+            let value = self.word(space, qpn, (held / 32) as u8) & !(0xff << (held % 32));
+            return self.set(space, qpn, (held / 32) as u8, value);
+        }
         self.set(space, qpn, 0, word & !7 | 6);
     }
 

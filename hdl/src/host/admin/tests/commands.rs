@@ -20,6 +20,11 @@ fn line<const N: usize>(card: &Card, space: u8, line: u32) -> [u8; N] {
     }
     out
 }
+fn set_line(b: &mut Bench, space: u8, line: u32, bytes: &[u8]) {
+    for (word, value) in bytes.chunks(4).enumerate() {
+        b.card.set(space, line, word as u8, u32::from_le_bytes(value.try_into().expect("four bytes")));
+    }
+}
 fn req(b: &Bench, qp: u32) -> ReqCtx {
     ReqCtx(line(&b.card, space::REQ, qp))
 }
@@ -253,8 +258,17 @@ fn queue_pair_life(b: &mut Bench) {
     let q = b.expect(Ok, 1, QueryQp, 5, &[]);
     assert_eq!((q[0] & 7, q[1] & 0xff_ffff, q[2] & 0xff_ffff, q[4] & 7, q[5], q[7]), (3, 0x200, 0x200, 3, 0x100, 0x0012_0034));
     b.expect(BadId, 0, QueryQp, 5, &[]);
-    // To RESET
+    // To RESET, in mid-message and with a local operation under way
+    let (half, busy) = (rsp(b, 5).with_rq_handle(0x85), req(b, 5).with_local(1));
+    set_line(b, space::RSP, 5, &half.0);
+    set_line(b, space::REQ, 5, &busy.0);
+    b.card.answer_in = 5;
+    let start = b.card.log.len();
     b.expect(Ok, 1, ModifyQp, 5, &[0]);
+    assert_eq!(b.card.answer_in, 0, "the key unit is awaited");
+    let back = b.card.log[start..].iter().position(|e| matches!(e, Event::Error { port: 2, qpn: 5, .. })).expect("the receive goes back");
+    let barrier = b.card.log[start..].iter().position(|e| *e == Event::Barrier).expect("a barrier");
+    assert!(back < barrier);
     let (r, s) = (req(b, 5), rsp(b, 5));
     assert_eq!((r.state(), s.state(), s.in_msg(), s.nak_sent(), s.epoch()), (0, 0, 0, false, 0));
     assert!(r.epoch() != 0x4f && r.epoch() == sq(b, 5).epoch());

@@ -207,8 +207,11 @@ impl Rtl {
         for port in 0..2u32 {
             if let Some(got) = self.errors[port as usize].pop() {
                 let layout = Fields::of::<QpError>();
-                assert_eq!((layout.get(&got, "cause"), layout.get(&got, "side")), (5, u128::from(port == 0)));
-                card.error(port, layout.get(&got, "qpn") as u32, layout.get(&got, "epoch") as u8);
+                // Without a cause it is no error: see `Op::Error`.
+                let told = if layout.get(&got, "cause") == 0 { 2 } else { port };
+                assert_eq!((layout.get(&got, "cause"), layout.get(&got, "side")), (if told == 2 { 0 } else { 5 }, u128::from(port == 0)));
+                assert!(told != 2 || port == 1, "a reset is the responder's business");
+                card.error(told, layout.get(&got, "qpn") as u32, layout.get(&got, "epoch") as u8);
             }
         }
     }

@@ -121,6 +121,29 @@ fn a_refused_local_operation_ends_the_queue_pair() {
     }
 }
 
+/// The answer of the key unit comes when the queue pair has been reset or has failed: a reset waits until nothing is under way (`local` 0).
+#[test]
+fn a_local_operation_is_over_when_it_is_answered() {
+    for (state, refused) in [(0, None), (0, Some(0)), (6, None), (6, Some(0))] {
+        let mut world = World::new(17, 0);
+        let qp = world.add_qp(QpType::Rc, 1, Trouble { refused, ..Trouble::default() }, &[]);
+        world.post(qp, WorkRequest { opcode: WrOpcode::RegMr, ..send(0) });
+        world.run_until(10_000, |w| w.field(qp, "local") == 1);
+        while !world.set_field(qp, "state", state) {
+            world.step();
+        }
+        assert_eq!(world.field(qp, "local"), 1, "too late to see");
+        world.run_until(10_000, |w| w.field(qp, "local") == 0);
+        assert!(world.qps[qp].cqes.is_empty());
+    }
+    // Refused while it runs: over as well.
+    let mut world = World::new(18, 0);
+    let qp = world.add_qp(QpType::Rc, 1, Trouble { refused: Some(0), ..Trouble::default() }, &[]);
+    world.post(qp, WorkRequest { opcode: WrOpcode::RegMr, ..send(0) });
+    world.run_until(200_000, |w| w.field(qp, "state") == 6);
+    assert_eq!(world.field(qp, "local"), 0);
+}
+
 /// `length` bytes to be sent.
 fn send(length: u32) -> WorkRequest {
     WorkRequest { opcode: WrOpcode::Send, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length, operands: (0, 0), fence: false }

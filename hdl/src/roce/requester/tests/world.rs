@@ -212,6 +212,15 @@ impl World {
         self.ctx.get(&self.store.lines[qp], name) as u64
     }
 
+    /// Writes a field as the control bus does: `false` while an engine has the line.
+    pub fn set_field(&mut self, qp: usize, name: &str, value: u128) -> bool {
+        let free = self.store.owner[qp].is_none();
+        if free {
+            self.ctx.set(&mut self.store.lines[qp], name, value);
+        }
+        free
+    }
+
     pub fn idle(&self) -> bool {
         self.store.wants == [None; 3] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
             && self.gathering.is_empty() && self.wire.is_empty() && self.acks.is_empty() && self.frames == self.freed && self.reports.is_empty()

@@ -1,0 +1,2 @@
+//! Congestion control.
+pub mod hook;
