@@ -180,7 +180,7 @@ impl Sysfs {
             (_, Some(libc::EBUSY)) => ("another process has it".into(), format!("see which: sudo fuser -v {shown}")),
             (_, Some(libc::ENOMEM)) => (memlock_problem(0), memlock_mend()),
             // A container takes no IOMMU then, and says only that there is no such device.
-            _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => (format!("{e}; the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}")),
+            _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => (format!("the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}")),
             _ => (format!("{shown}: {e}"), "see what the kernel says: sudo dmesg | tail".into()),
         };
         Error::Open { device: ready.address.clone(), problem, mend }
