@@ -35,22 +35,23 @@ codes! {
         LocalAccess = 8 "The WRITE with immediate that took this receive may not go where it wanted to (unreliable connection)."; RemoteInvalidRequest = 9 "Peer answered NAK invalid request. Of a receive: the peer named a key that it may not invalidate."; RemoteAccess = 10 "Peer answered NAK remote access error."; RemoteOperation = 11 "Peer answered NAK remote operational error.";
         RetryExceeded = 12 "No answer after all retries."; RnrRetryExceeded = 13 "Peer kept answering RNR NAK."; Fatal = 19 "DMA of the work request or payload failed."; }
     #[doc = "Queue pair state; numbers follow `ibv_qp_state`."]
-    QpState { Reset = 0 "Nothing works."; Init = 1 "Receives may be posted."; Rtr = 2 "Ready to receive."; Rts = 3 "Ready to send."; Error = 6 "All requests are flushed."; }
+    QpState { Reset = 0 "Nothing works."; Init = 1 "Receives may be posted."; Rtr = 2 "Ready to receive."; Rts = 3 "Ready to send."; Sqd = 4 "As Rts, but no further send request begins (IBTA: SQ drain)."; SqError = 5 "A send request of an unreliable queue pair has failed: send requests are flushed, receives go on (IBTA: SQ error)."; Error = 6 "All requests are flushed."; }
     #[doc = "Transport of a queue pair."]
     QpType { Rc = 0 "Reliable connection."; Uc = 1 "Unreliable connection."; Ud = 2 "Unreliable datagram."; Raw = 3 "Raw Ethernet frames."; }
     #[doc = "Event type."]
     EventKind { Completion = 1 "An armed CQ got a completion."; CqError = 2 "CQ overflow or access error."; QpError = 3 "QP entered the error state by itself."; QpAccessError = 4 "Peer violated protection.";
-        SrqLimit = 5 "SRQ: fewer receives left than its limit; the limit is disarmed."; LastWqe = 6 "A QP on an SRQ is in error and has completed its last receive."; SrqError = 7 "SRQ: a receive could not be fetched; QPs that want one go to error."; }
+        SrqLimit = 5 "SRQ: fewer receives left than its limit; the limit is disarmed."; LastWqe = 6 "A QP on an SRQ is in error and has completed its last receive."; SrqError = 7 "SRQ: a receive could not be fetched; QPs that want one go to error."; SqDrained = 8 "A QP in SQD has completed all send requests it had begun."; }
     #[doc = "Admin opcode. Parameter words are described in docs/admin.md."]
     AdminOpcode { Nop = 0 "No operation."; CreatePd = 1 "Make protection domain `id`."; DestroyPd = 2 "Remove it; fails while in use.";
         CreateEq = 3 "Make event queue `id`."; DestroyEq = 4 "Remove event queue `id`."; CreateCq = 5 "Make completion queue `id`."; DestroyCq = 6 "Remove completion queue `id`.";
         CreateMr = 7 "Register memory region `id`."; DestroyMr = 8 "Invalidate memory region `id` and wait for its DMA."; CreateQp = 9 "Make queue pair `id` (state RESET).";
         ModifyQp = 10 "Change state and attributes."; QueryQp = 11 "Read both context halves."; DestroyQp = 12 "Remove queue pair `id` and wait for its DMA.";
         QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair."; QueryObject = 15 "Read words of any table line of this function.";
-        CreateSrq = 20 "Make shared receive queue `id`."; ModifySrq = 21 "Arm or disarm its limit."; QuerySrq = 22 "Read its ring context."; DestroySrq = 23 "Remove it; fails while queue pairs use it."; }
+        CreateSrq = 20 "Make shared receive queue `id`."; ModifySrq = 21 "Arm or disarm its limit."; QuerySrq = 22 "Read its ring context."; DestroySrq = 23 "Remove it; fails while queue pairs use it.";
+        AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group."; }
     #[doc = "Admin completion status."]
     AdminStatus { Ok = 0 "Done."; BadOpcode = 1 "Unknown opcode."; BadId = 2 "Object number out of range or not this function's."; BadState = 3 "Object exists, does not exist, or transition not allowed.";
-        BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; }
+        BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; NoRoom = 7 "A table of the card is full."; }
     #[doc = "Why a received frame or packet was dropped."]
     DropCause { None = 0 "Not dropped."; Malformed = 1 "Truncated or inconsistent header."; BadIcrc = 2 "ICRC wrong."; NoBuffer = 3 "Cell buffer full."; NoQp = 4 "Queue pair absent or not ready.";
         BadTransport = 5 "Opcode does not belong to the QP's transport."; BadPkey = 6 "Partition key mismatch."; Duplicate = 7 "Duplicate request, acknowledged again."; OutOfOrder = 8 "PSN ahead of the expected one.";

@@ -16,7 +16,7 @@ macro_rules! context_records {
             sig_all: bool[1] "Every work request is signalled.";
             ipv6: bool[1] "Path is IPv6.";
             vlan: bool[1] "Path carries an 802.1Q tag.";
-            rsvd0: bool[1] "Zero.";
+            drained: bool[1] "SQD: it has been told that all that had begun is complete.";
             epoch: u8[8] "Bumped on every rewind or reset; work requests of an older epoch are stale.";
             scqn: u32[24] "Send completion queue.";
             max_rd_atomic: u8[5] "READs and atomics that may be outstanding, at most 16.";
@@ -174,6 +174,15 @@ macro_rules! context_records {
             producer: u16[16] "Next entry to write.";
             consumer: u16[16] "Consumer index (from the doorbell).";
             rsvd3: u32[32] "Zero."; rsvd4: u32[32] "Zero."; rsvd5: u32[32] "Zero.";
+        }
+        #[doc = "Attachment of a datagram queue pair to a multicast group."]
+        McastCtx [32] {
+            group: u128[128] "Destination IP address, first byte on the wire in the most significant byte; an IPv4 address stands in the high 32 bits, zeros below.";
+            qpn: u32[24] "Queue pair that gets a copy.";
+            ipv6: bool[1] "An IPv6 group.";
+            valid: bool[1] "In use.";
+            rsvd0: u8[6] "Zero.";
+            rsvd1: u32[32] "Zero."; rsvd2: u32[32] "Zero."; rsvd3: u32[32] "Zero.";
         }
         #[doc = "Memory region: key check and translation root."]
         MrCtx [48] {

@@ -35,7 +35,7 @@ macro_rules! registers {
         CAPS0 0x008 ReadOnly "log2 QPs [7:0], log2 CQs [15:8], log2 MRs [23:16], log2 PDs [31:24].";
         CAPS1 0x00c ReadOnly "log2 EQs [7:0], log2 functions [15:8], data path bytes [23:16], ports [31:24].";
         CAPS2 0x010 ReadOnly "Largest SGE count [7:0], largest inline bytes [23:8], largest slot stride code [31:24].";
-        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs).";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group).";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
@@ -79,6 +79,13 @@ pub const DB_WQE_SIZE: u32 = 0x1000;
 /// Feature bit of CAPS3: shared receive queues, as many as queue pairs.
 pub const FEATURE_SRQ: u32 = 20;
 
+/// Feature bit of CAPS3: multicast receive.
+pub const FEATURE_MULTICAST: u32 = 21;
+/// Attachments of queue pairs to multicast groups, on the whole card and of one group.
+pub const MULTICAST_ATTACHMENTS: u32 = 64;
+/// See [`MULTICAST_ATTACHMENTS`].
+pub const MULTICAST_MEMBERS: u32 = 8;
+
 /// Control-bus address: `space << 28 | line << 8 | word << 2` (admin and firmware side, not visible in the BAR).
 pub mod space {
     /// Kept for the admin engine; no table answers.
@@ -101,6 +108,8 @@ pub mod space {
     pub const MR: u8 = 8;
     /// Counters, two words each.
     pub const STATS: u8 = 9;
+    /// Multicast attachments (`McastCtx`).
+    pub const MCAST: u8 = 11;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }

@@ -36,8 +36,9 @@ macro_rules! frame_metadata {
         qkey: 32 "DETH queue key.";
         src_qpn: 24 "DETH source queue pair.";
         flow_hash: 32 "Hash of addresses and ports.";
-        operand: 64 "AtomicETH swap or addend; original value of an AtomicAckETH.";
-        compare: 64 "AtomicETH compare value.";
+        operand: 64 "AtomicETH swap or addend; original value of an AtomicAckETH; of a datagram low half of the destination IP address (`McastCtx`).";
+        compare: 64 "AtomicETH compare value; of a datagram high half of the destination IP address.";
+        multicast: 1 "Datagram to queue pair 0xFFFFFF: to the group in `compare` and `operand`.";
     } };
 }
 

@@ -267,6 +267,18 @@ impl QueuePair {
         self.modify("modify QP to RTS", QpState::Rts, &[QpState::Rts as u32, p1, 0, 0, attr.sq_psn & 0xff_ffff, 0xffff, attr.max_rd_atomic as u32 & 31])
     }
 
+    /// RTS -> SQD (IBTA 10.3.1): no further send request begins; more may be posted, they wait. When all that had begun is complete, at once if there is nothing,
+    /// event queue 0 gets `EventKind::SqDrained`.
+    pub fn to_sqd(&mut self) -> Result<()> {
+        self.modify("modify QP to SQD", QpState::Sqd, &[QpState::Sqd as u32])
+    }
+
+    /// SQD or SQ error -> RTS: sending goes on. Out of SQ error, in which a failed send request puts an unreliable queue pair, all send requests
+    /// posted so far are flushed first.
+    pub fn resume(&mut self) -> Result<()> {
+        self.modify("modify QP to RTS again", QpState::Rts, &[QpState::Rts as u32])
+    }
+
     /// Any state -> ERROR: outstanding requests are flushed.
     pub fn to_error(&mut self) -> Result<()> {
         self.modify("modify QP to ERROR", QpState::Error, &[QpState::Error as u32])

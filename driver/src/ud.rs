@@ -5,7 +5,8 @@
 use crate::error::{Error, Result};
 use crate::qp::{path_line, Datagram, Payload, QueuePair, SendRequest};
 use crate::types::{Mac, Mtu, Path, QpState, QpType};
-use ferric_abi::codes::WrOpcode;
+use ferric_abi::codes::{AdminOpcode, WrOpcode};
+use ferric_abi::csr::FEATURE_MULTICAST;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Queue pair number of the general services interface (IBTA 3.9.1).
@@ -14,6 +15,8 @@ pub const GSI_QPN: u32 = 1;
 pub const GSI_QKEY: u32 = 0x8001_0000;
 /// A request with this bit in its Q_Key is sent with the queue pair's own (IBTA 10.2.4).
 pub const QKEY_OWN: u32 = 1 << 31;
+/// Queue pair number of a datagram to a multicast group (IBTA 10.5).
+pub const MULTICAST_QPN: u32 = 0xff_ffff;
 /// Bytes in front of every received datagram.
 pub const GRH_BYTES: usize = 40;
 
@@ -49,6 +52,22 @@ impl AddressHandle {
     /// A destination with default class and a hop limit of 64.
     pub fn new(dmac: Mac, dip: IpAddr) -> Self {
         Self { dmac, dip, tclass: 0, hop_limit: 64 }
+    }
+
+    /// A multicast group, at its own MAC address (RFC 1112, RFC 2464); datagrams to it go to [`MULTICAST_QPN`]. Errors: `group` is no multicast address.
+    pub fn multicast(group: IpAddr) -> Result<Self> {
+        let dmac = match group {
+            IpAddr::V4(a) if a.is_multicast() => {
+                let [_, b, c, d] = a.octets();
+                Mac([1, 0, 0x5e, b & 0x7f, c, d])
+            }
+            IpAddr::V6(a) if a.is_multicast() => {
+                let [.., a, b, c, d] = a.octets();
+                Mac([0x33, 0x33, a, b, c, d])
+            }
+            _ => return Err(Error::Invalid("this is no multicast address")),
+        };
+        Ok(Self::new(dmac, group))
     }
 
     /// The address word of the work request head, and the destination address behind it.
@@ -147,6 +166,34 @@ impl QueuePair {
     pub fn to_rts_ud(&mut self, sq_psn: u32) -> Result<()> {
         self.must_be_ud()?;
         self.modify("modify UD QP to RTS", QpState::Rts, &[QpState::Rts as u32, 0, 0, 0, sq_psn & 0xff_ffff, 0xffff, 0])
+    }
+
+    /// From now on a datagram queue pair gets a copy of each datagram to `group` that comes to the card and carries its Q_Key. Joining twice is joining once.
+    /// Errors: `group` is no multicast address; the card is without multicast, or its table or the group is full ([`AdminStatus::NoRoom`](crate::AdminStatus)).
+    pub fn attach_multicast(&self, group: IpAddr) -> Result<()> {
+        self.modify_groups("attach to a multicast group", AdminOpcode::AttachMulticast, group)
+    }
+
+    /// No more copies. Errors: it is not attached.
+    pub fn detach_multicast(&self, group: IpAddr) -> Result<()> {
+        self.modify_groups("detach from a multicast group", AdminOpcode::DetachMulticast, group)
+    }
+
+    fn modify_groups(&self, what: &'static str, opcode: AdminOpcode, group: IpAddr) -> Result<()> {
+        self.must_be_ud()?;
+        if !group.is_multicast() {
+            return Err(Error::Invalid("this is no multicast address"));
+        }
+        if self.ctx().caps.features >> FEATURE_MULTICAST & 1 == 0 {
+            return Err(Error::Invalid("the card does not receive multicast"));
+        }
+        let number = match group {
+            IpAddr::V4(a) => u128::from(u32::from(a)) << 96,
+            IpAddr::V6(a) => u128::from(a),
+        };
+        let word = |n: u32| (number >> (32 * n)) as u32;
+        self.ctx().admin(what, opcode, self.qpn, &[group.is_ipv6() as u32, word(0), word(1), word(2), word(3)])?;
+        Ok(())
     }
 
     /// Posts a datagram. It completes when it has left; whether it arrives nobody tells.

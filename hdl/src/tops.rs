@@ -11,7 +11,7 @@ use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFr
 use crate::prim::leaves::leaves;
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice, MsgArb, MsgFifo};
 use ferric_abi::csr::space;
@@ -57,7 +57,7 @@ pub const TOPS: &[Top] = tops! {
     "doorbell_w512" Some(512), Doorbell::<512, 64>::default();
     "admin_w64" Some(64), Admin::default();
     "admin_w512" Some(512), Admin::new(Sizes { qp: 10, cq: 10, mr: 12, pd: 8, eq: 5 });
-    "switch" None, CtlSwitch::<9>::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]);
+    "switch" None, CtlSwitch::<10>::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST]);
     "stats" None, Stats::<128>::default();
     "sq_w64" Some(64), SendQueue::<8>::default();
     "sq_w512" Some(512), SendQueue::<10>::default();
@@ -103,6 +103,7 @@ pub const TOPS: &[Top] = tops! {
     "cells_w64" Some(64), CellBuffer::<64, 8>::default();
     "cells_w512" Some(512), CellBuffer::<512, 64>::default();
     "dispatch" None, Dispatch::default();
+    "mcast" None, Multicast::<6>::default();
     "cc_hook" None, CcHook::default();
     "resp_w64" Some(64), Responder::<8>::default();
     "resp_w512" Some(512), Responder::<10>::default();

@@ -155,3 +155,56 @@ fn a_message_that_fails_is_dropped_and_the_queue_pair_goes_on() {
     let state = b.0.qps[1].query().unwrap();
     assert_eq!((state.state, state.responder_state, b.0.pair.iommu_faults()), (QpState::Rts, QpState::Rts, 0));
 }
+
+/// IBTA 10.3.1, SQ error: a send request that fails costs those behind it, not the receives; then sending goes on.
+#[test]
+fn a_failed_request_stops_sends_and_no_receives() {
+    let mut b = Bench::new(&Wire { mtu: Mtu::M1024, ..Default::default() });
+    let region = b.0.pair.hosts[0].region(SLOT, ferric_driver::Access::ALL).unwrap();
+    for round in 0..3 {
+        b.receive(0);
+        b.send(1, 0, WrOpcode::Send, 3000);
+        let from = [sge(b.0.src.addr(), 3000, b.0.src.lkey() ^ 0x80)];
+        let bad = SendRequest { wr_id: 2, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
+        b.0.qps[0].post_send(&bad).unwrap();
+        b.send(3, 0, WrOpcode::Send, 100);
+        b.send(4, 0, WrOpcode::Write, 100);
+        for (n, status) in [(1, CqeStatus::Success), (2, CqeStatus::LocalProtection), (3, CqeStatus::WrFlush), (4, CqeStatus::WrFlush)] {
+            let c = b.completion(0);
+            assert_eq!((c.wr_id, c.status), (n, status));
+        }
+        assert_eq!(b.completion(1).status, CqeStatus::Success);
+        let state = b.0.qps[0].query().unwrap();
+        assert_eq!((state.state, state.responder_state), (QpState::SqError, QpState::Rtr));
+        // What is posted now is flushed; what comes is received.
+        b.send(5, 0, WrOpcode::Send, 100);
+        assert_eq!((b.completion(0).wr_id, b.0.qps[1].state()), (5, QpState::Rts));
+        let into = [sge(region.addr(), SLOT as u32, region.lkey())];
+        b.0.qps[0].post_recv(&RecvRequest { wr_id: 7, sges: &into }).unwrap();
+        let from = [sge(b.0.dst.addr(), 2000, b.0.dst.lkey())];
+        let back = SendRequest { wr_id: 8, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
+        b.0.qps[1].post_send(&back).unwrap();
+        let c = b.completion(0);
+        assert_eq!((c.wr_id, c.status, c.is_recv), (7, CqeStatus::Success, true));
+        assert_eq!(b.completion(1).wr_id, 8);
+        assert_eq!(region.to_vec(0, 2000), b.0.dst.to_vec(0, 2000));
+        b.0.qps[0].resume().unwrap();
+        assert_eq!(b.0.qps[0].query().unwrap().state, QpState::Rts);
+        b.0.dst.write(0, &[0; SLOT]);
+        b.receive(0);
+        b.send(6, 0, WrOpcode::Send, 5000);
+        b.sent(6);
+        assert_eq!(b.completion(1).status, CqeStatus::Success, "round {round}");
+        assert!(b.holds(0, 6, 5000));
+    }
+    // From SQ error to ERROR: what was flushed is not flushed again.
+    let from = [sge(b.0.src.addr(), 3000, b.0.src.lkey() ^ 0x80)];
+    let bad = SendRequest { wr_id: 2, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
+    b.0.qps[0].post_send(&bad).unwrap();
+    b.send(3, 0, WrOpcode::Send, 100);
+    assert_eq!([b.completion(0).wr_id, b.completion(0).wr_id], [2, 3]);
+    b.0.qps[0].to_error().unwrap();
+    b.0.pair.world().run(5000);
+    assert!(b.0.cqs[0].poll().is_none());
+    assert_eq!(b.0.qps[0].query().unwrap().responder_state, QpState::Error);
+}

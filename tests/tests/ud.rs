@@ -1,7 +1,7 @@
 //! Unreliable datagrams on whole cards (IBTA volume 1, 9.8.3, and annex A17): addresses per request, Q_Keys, the GRH area, losses.
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
-use ferric_driver::ud::{GRH_BYTES, GSI_QKEY, GSI_QPN, QKEY_OWN};
+use ferric_driver::ud::{GRH_BYTES, GSI_QKEY, GSI_QPN, MULTICAST_QPN, QKEY_OWN};
 use ferric_driver::{
     Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Grh, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, Source,
 };
@@ -278,4 +278,82 @@ fn management_datagrams_among_connections() {
     drop(gsi);
     pair.hosts[0].pd.create_gsi(&QpConfig::default(), &cqs[0], &cqs[0]).unwrap();
     assert_ne!(pair.hosts[0].pd.create_qp(&QpConfig::default(), &cqs[0], &cqs[0]).unwrap().qpn(), GSI_QPN);
+}
+
+/// Two of three queue pairs are attached, each with a Q_Key of the group; who leaves, or is destroyed, gets nothing any more.
+#[test]
+fn members_of_a_group_get_copies() {
+    for (width, v6, vlan) in [(512, false, None), (64, true, Some(0x2005)), (64, false, None)] {
+        let mut b = Bench::new(width, Mtu::M2048, v6, vlan);
+        let config = QpConfig { qp_type: QpType::Ud, ..Default::default() };
+        let mut members: Vec<_> = (0..3).map(|_| b.pair.hosts[1].pd.create_qp(&config, &b.cqs[1], &b.cqs[1]).unwrap()).collect();
+        for qp in &mut members {
+            qp.to_init_ud(QKEY).unwrap();
+            qp.to_rtr_ud(Mtu::M2048, &source(&b.pair, 1, v6, vlan)).unwrap();
+        }
+        let [group, other]: [IpAddr; 2] = if v6 {
+            ["ff0e::1:2345", "ff0e:0:0:1::1:2345"].map(|a| a.parse().unwrap())
+        } else {
+            ["239.129.3.4", "239.1.3.4"].map(|a| a.parse().unwrap())
+        };
+        let to = AddressHandle::multicast(group).unwrap();
+        assert_eq!(to.dmac, AddressHandle::multicast(other).unwrap().dmac, "both groups have the same MAC address");
+        members[0].attach_multicast(group).unwrap();
+        members[1].attach_multicast(group).unwrap();
+        members[2].attach_multicast(other).unwrap();
+        assert!(b.qps[0].attach_multicast("10.0.0.1".parse().unwrap()).is_err());
+        let mut n = 0;
+        // To `dip`: who is to have it, in the order of attachment.
+        let mut deliver = |b: &mut Bench, members: &mut [QueuePair], to: &AddressHandle, wanted: &[usize], len: usize, qkey: u32| {
+            n += 1;
+            for (i, qp) in members.iter_mut().enumerate() {
+                let into = [sge(b.dst.addr() + (i * SLOT) as u64, SLOT as u32, b.dst.lkey())];
+                qp.post_recv(&RecvRequest { wr_id: i as u64, sges: &into }).unwrap();
+            }
+            b.dst.write(0, &[0xee; 3 * SLOT]);
+            let from = [sge(b.src.addr() + (n % 8 * SLOT) as u64, len as u32, b.src.lkey())];
+            b.qps[0].post_send_ud(&DatagramRequest { wr_id: 9, payload: Payload::Sges(&from), to, dest_qpn: MULTICAST_QPN, qkey, imm: Some(n as u32), signaled: true, solicited: false }).unwrap();
+            b.sent(9);
+            b.pair.world().run(6000);
+            let mut got: Vec<_> = std::iter::from_fn(|| b.cqs[1].poll()).collect();
+            got.sort_by_key(|c| c.wr_id);
+            assert_eq!(got.iter().map(|c| c.wr_id as usize).collect::<Vec<_>>(), wanted);
+            for c in got {
+                assert_eq!((c.status, c.byte_len as usize, c.imm, c.src_qp, c.grh), (CqeStatus::Success, len + GRH_BYTES, Some(n as u32), b.qps[0].qpn(), true));
+                let bytes = b.dst.to_vec(c.wr_id as usize * SLOT, SLOT);
+                let grh = Grh::parse(bytes[..GRH_BYTES].try_into().unwrap()).expect("a GRH");
+                assert_eq!((grh.sip, grh.dip), (b.pair.hosts[0].ip(v6), to.dip));
+                assert!((0..len).all(|i| bytes[GRH_BYTES + i] == pattern(n as u64 % 8, i)) && bytes[GRH_BYTES + len] == 0xee);
+            }
+            // Receives that nothing came for go with their queue pairs' next life.
+            for qp in members {
+                qp.to_reset().unwrap();
+                qp.to_init_ud(QKEY).unwrap();
+                qp.to_rtr_ud(Mtu::M2048, &source(&b.pair, 1, v6, vlan)).unwrap();
+            }
+        };
+        for len in [0, 1, 700, 2048] {
+            deliver(&mut b, &mut members, &to, &[0, 1], len, QKEY);
+        }
+        deliver(&mut b, &mut members, &AddressHandle::multicast(other).unwrap(), &[2], 100, QKEY);
+        assert_eq!(b.counter(1, "mcast.mcast_delivered"), 9);
+        // A Q_Key of somebody else, then a group of nobody's.
+        deliver(&mut b, &mut members, &to, &[], 100, QKEY + 1);
+        assert_eq!((b.counter(1, "resp.drop_bad_qkey"), b.counter(1, "mcast.mcast_no_group")), (2, 0));
+        members[0].detach_multicast(group).unwrap();
+        assert!(members[0].detach_multicast(group).is_err());
+        deliver(&mut b, &mut members, &to, &[1], 100, QKEY);
+        members[1].detach_multicast(group).unwrap();
+        deliver(&mut b, &mut members, &to, &[], 100, QKEY);
+        assert_eq!((b.counter(1, "mcast.mcast_no_group"), b.counter(1, "resp.drop_no_qp")), (1, 1));
+        // A destroyed queue pair's place is free again; frames come back to the buffer however many had them.
+        for round in 0..70 {
+            let qp = b.pair.hosts[1].pd.create_qp(&config, &b.cqs[1], &b.cqs[1]).unwrap();
+            qp.attach_multicast(group).unwrap();
+            assert!(round > 0 || qp.attach_multicast(group).is_ok());
+        }
+        members[0].attach_multicast(group).unwrap();
+        deliver(&mut b, &mut members, &to, &[0], 1000, QKEY);
+        assert_eq!(b.pair.iommu_faults(), 0);
+    }
 }

@@ -233,6 +233,61 @@ fn resets_in_mid_message_cost_no_receive_buffer() {
     assert!(b.delivered(4000));
 }
 
+/// IBTA 10.3.1, SQD: what has begun is completed, with frames lost on the way, and told; what was posted waits.
+#[test]
+fn a_send_queue_is_drained_and_goes_on() {
+    for lost in [0, 3] {
+        let mut b = bench(&Wire { mtu: Mtu::M1024, timeout: 6, ..Default::default() });
+        let mut frames = 0;
+        b.0.pair.world().links[0].set_hook(Some(Box::new(move |_, _| {
+            frames += 1;
+            (frames == lost).then_some(Fate::Dropped)
+        })));
+        let drained = |b: &mut Bench| {
+            b.0.qps[0].to_sqd().unwrap();
+            let event = b.0.pair.hosts[0].eq.wait(Duration::from_millis(50)).unwrap().expect("an event");
+            assert_eq!((event.kind, event.id), (EventKind::SqDrained, b.0.qps[0].qpn()));
+        };
+        let mut done = 0;
+        for n in 0..50 {
+            b.send(n, WrOpcode::Write, 16_000, b.0.src.lkey(), b.0.dst.rkey());
+        }
+        b.0.pair.world().run(300);
+        for _ in 0..2 {
+            drained(&mut b);
+            // The last completion and the event go their own ways.
+            b.0.pair.world().run(2000);
+            while b.0.cqs[0].poll().is_some() {
+                done += 1;
+            }
+            assert!(done < 50, "too late to see");
+            b.0.pair.world().run(50_000);
+            assert!(b.0.cqs[0].poll().is_none(), "nothing begins");
+            assert_eq!(b.0.qps[0].query().unwrap().state, QpState::Sqd);
+            b.0.qps[0].resume().unwrap();
+            b.0.pair.world().run(300);
+        }
+        for n in done..50 {
+            assert_eq!(b.wait(0), (n, CqeStatus::Success));
+        }
+        assert!(b.delivered(16_000));
+        // Nothing is under way: told at once. What is posted waits, also for the other end.
+        drained(&mut b);
+        b.receive(9, 4096);
+        b.send(10, WrOpcode::Send, 4000, b.0.src.lkey(), 0);
+        b.0.pair.world().run(20_000);
+        assert!(b.0.cqs[0].poll().is_none() && b.0.cqs[1].poll().is_none());
+        b.0.qps[0].resume().unwrap();
+        assert_eq!((b.wait(1), b.wait(0)), ((9, CqeStatus::Success), (10, CqeStatus::Success)));
+        // From SQD to ERROR and RESET.
+        drained(&mut b);
+        b.send(11, WrOpcode::Write, 100, b.0.src.lkey(), b.0.dst.rkey());
+        b.0.qps[0].to_error().unwrap();
+        assert_eq!(b.wait(0), (11, CqeStatus::WrFlush));
+        b.0.qps[0].to_reset().unwrap();
+    }
+}
+
 #[test]
 fn a_new_driver_takes_over_a_card_in_use() {
     let mut b = bench(&Wire::default());

@@ -104,6 +104,7 @@ fn hand_out(shared: &Shared) {
             EventKind::QpError if event.cause == CqeStatus::WrFlush as u16 => continue,
             EventKind::QpError => (&shared.qps, Some(IBV_EVENT_QP_FATAL)),
             EventKind::QpAccessError => (&shared.qps, Some(IBV_EVENT_QP_ACCESS_ERR)),
+            EventKind::SqDrained => (&shared.qps, Some(IBV_EVENT_SQ_DRAINED)),
             EventKind::LastWqe => (&shared.qps, Some(IBV_EVENT_QP_LAST_WQE_REACHED)),
             EventKind::SrqLimit => (&shared.srqs, Some(IBV_EVENT_SRQ_LIMIT_REACHED)),
             EventKind::SrqError => (&shared.srqs, Some(IBV_EVENT_SRQ_ERR)),
@@ -115,6 +116,10 @@ fn hand_out(shared: &Shared) {
         };
         let table = lock(table);
         let Some(entry) = table.get(&event.id) else { continue };
+        // SAFETY: a queue pair is in the table as long as it exists, and the table is locked.
+        if event.kind == EventKind::SqDrained && !unsafe { &*(entry.object as *const crate::qp::QpObject) }.tell_drained.load(std::sync::atomic::Ordering::Acquire) {
+            continue;
+        }
         let record = Record { serial: entry.serial, id: event.id, kind: kind.unwrap_or(0) };
         match (kind, &entry.channel) {
             (Some(_), _) => entry.errors.put(record),

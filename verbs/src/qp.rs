@@ -1,7 +1,8 @@
 //! Queue pairs: made, asked about, destroyed.
-use crate::abi::attr::{QpAttr, QpCap, QpInitAttr};
+use crate::abi::attr::{GidWords, QpAttr, QpCap, QpInitAttr};
 use crate::abi::consts::*;
 use crate::abi::objects::{Pd, Qp, QpEx};
+use crate::config::ip_of;
 use crate::context::ContextObject;
 use crate::cq::CqObject;
 use crate::errors::{number, pointer, Errno};
@@ -13,6 +14,7 @@ use crate::shared::{lock, serial, Entry, Shared};
 use crate::srq::SrqObject;
 use ferric_driver::{CompletionQueue, QpConfig, QpState, QpType, QueuePair};
 use std::ffi::{c_int, c_uint, c_void};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +29,8 @@ pub struct QpObject {
     pub extended: bool,
     /// A program is between `ibv_wr_start` and `ibv_wr_complete`.
     pub building: AtomicBool,
+    /// The program wants to hear when it is drained.
+    pub tell_drained: AtomicBool,
     /// Asynchronous events the program has.
     pub async_events: Outstanding,
     /// The card.
@@ -118,7 +122,7 @@ impl QpObject {
         let attr = QpAttr { cap, ..Default::default() };
         let inner = QpInner { driver, kind: init.qp_type, cap, signal_all: init.sq_sig_all != 0, attr, batch: Batch::default() };
         let object = Box::into_raw(Box::new(Self {
-            ex, inner: Mutex::new(inner), extended, building: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
+            ex, inner: Mutex::new(inner), extended, building: AtomicBool::new(false), tell_drained: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
         }));
         domain.users.fetch_add(1, Ordering::AcqRel);
         [send_cq, recv_cq].map(|cq| &cq.users).into_iter().chain(srq.map(|s| &s.users)).for_each(|users| { users.fetch_add(1, Ordering::AcqRel); });
@@ -168,6 +172,8 @@ unsafe extern "C" fn ibv_query_qp(qp: *mut Qp, attr: *mut QpAttr, _mask: c_int, 
     if status.state == QpState::Error || status.responder_state == QpState::Error {
         // It may have gone there by itself.
         a.qp_state = IBV_QPS_ERR;
+    } else if status.state == QpState::SqError {
+        a.qp_state = IBV_QPS_SQE;
     }
     a.cur_qp_state = a.qp_state;
     if a.qp_state == IBV_QPS_RTS {
@@ -191,6 +197,29 @@ extern "C" fn ibv_query_qp_data_in_order(_qp: *mut Qp, _op: c_uint, _flags: u32)
     0
 }
 
+/// Joins or leaves the group of a GID; LIDs are not RoCE's.
+unsafe fn group(what: &str, qp: *mut Qp, gid: *const GidWords, change: fn(&QueuePair, IpAddr) -> Result<(), ferric_driver::Error>) -> c_int {
+    // SAFETY: a handle of ours and a GID of the caller's, by its promise.
+    let (object, group) = unsafe { (QpObject::of(qp), ip_of(&gid.read_unaligned())) };
+    let inner = lock(&object.inner);
+    if inner.kind != IBV_QPT_UD || !group.is_multicast() {
+        return number(what, Err(libc::EINVAL));
+    }
+    number(what, change(&inner.driver, group).errno("multicast group"))
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_attach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { group("ibv_attach_mcast", qp, gid, QueuePair::attach_multicast) }
+}
+
+#[no_mangle]
+unsafe extern "C" fn ibv_detach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe { group("ibv_detach_mcast", qp, gid, QueuePair::detach_multicast) }
+}
+
 macro_rules! not_there {
     ($( $name:ident ( $($arg:ty),* ); )*) => { $(
         #[no_mangle]
@@ -201,8 +230,6 @@ macro_rules! not_there {
 }
 
 not_there! {
-    ibv_attach_mcast(*mut Qp, *const c_void, u16);
-    ibv_detach_mcast(*mut Qp, *const c_void, u16);
     ibv_set_ece(*mut Qp, *mut c_void);
     ibv_query_ece(*mut Qp, *mut c_void);
 }

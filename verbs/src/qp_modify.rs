@@ -12,7 +12,9 @@ use crate::query::MAX_RD_ATOMIC;
 use crate::shared::lock;
 use ferric_driver::types::{Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::ud::Source;
+use ferric_driver::QpState;
 use std::ffi::{c_int, c_uint};
+use std::sync::atomic::Ordering;
 
 /// Attributes a transition must name, and those it may name; `None`: there is no such transition.
 fn attributes(kind: c_uint, from: c_uint, to: c_uint) -> Option<(c_uint, c_uint)> {
@@ -32,7 +34,9 @@ fn attributes(kind: c_uint, from: c_uint, to: c_uint) -> Option<(c_uint, c_uint)
             let reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
             (IBV_QP_SQ_PSN | if rc { reliable } else { 0 }, later)
         }
-        (IBV_QPS_RTS, IBV_QPS_RTS) => (0, later),
+        (IBV_QPS_RTS | IBV_QPS_SQD, IBV_QPS_RTS) => (0, later),
+        (IBV_QPS_SQE, IBV_QPS_RTS) if !rc => (0, later),
+        (IBV_QPS_RTS, IBV_QPS_SQD) => (0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
         _ => return None,
     })
 }
@@ -141,8 +145,15 @@ fn to_rts(context: &ContextObject, inner: &mut QpInner, a: &QpAttr) -> Result<()
 
 /// Modifies a queue pair.
 pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: c_uint) -> Result<(), c_int> {
-    let from = inner.attr.qp_state;
-    let to = if mask & IBV_QP_STATE != 0 { new.qp_state } else { from };
+    let to = if mask & IBV_QP_STATE != 0 { new.qp_state } else { inner.attr.qp_state };
+    let from = match inner.attr.qp_state {
+        // An unreliable one may have gone there by itself.
+        state @ (IBV_QPS_RTS | IBV_QPS_SQD) if to == IBV_QPS_RTS && inner.kind != IBV_QPT_RC => {
+            let failed = inner.driver.query().errno("queue pair")?.state == QpState::SqError;
+            if failed { IBV_QPS_SQE } else { state }
+        }
+        state => state,
+    };
     if mask & IBV_QP_CUR_STATE != 0 && new.cur_qp_state != from {
         return Err(libc::EINVAL);
     }
@@ -166,6 +177,10 @@ pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: 
         // From here on the card's rights and keys stay what they are.
         (IBV_QPS_RTR, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags => to_rts(context, inner, &a)?,
         (IBV_QPS_RTS, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags && a.min_rnr_timer == inner.attr.min_rnr_timer => {}
+        (IBV_QPS_RTS, IBV_QPS_SQD) => inner.driver.to_sqd().errno("queue pair to SQD")?,
+        (IBV_QPS_SQD | IBV_QPS_SQE, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags && a.min_rnr_timer == inner.attr.min_rnr_timer => {
+            inner.driver.resume().errno("queue pair to RTS")?;
+        }
         _ => return Err(libc::EOPNOTSUPP),
     }
     a.qp_state = to;
@@ -179,6 +194,9 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_i
     // SAFETY: handles and attributes of the caller's, by its promise.
     let (object, context, new) = unsafe { (QpObject::of(qp), ContextObject::of((*qp).context), &*attr) };
     let mut inner = lock(&object.inner);
+    if mask as c_uint & IBV_QP_EN_SQD_ASYNC_NOTIFY != 0 {
+        object.tell_drained.store(new.en_sqd_async_notify != 0, Ordering::Release);
+    }
     let done = modify(context, &mut inner, new, mask as c_uint);
     if done.is_ok() {
         // SAFETY: the program only reads it.
@@ -193,13 +211,15 @@ mod tests {
 
     #[test]
     fn transitions_are_those_of_the_specification() {
-        let states = [IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR];
+        let states = [IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR];
         for kind in [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD] {
             for from in states {
                 assert_eq!(attributes(kind, from, IBV_QPS_RESET), Some((0, 0)));
                 assert_eq!(attributes(kind, from, IBV_QPS_ERR), Some((0, 0)));
-                assert_eq!(attributes(kind, from, IBV_QPS_SQD), None);
-                assert_eq!(attributes(kind, from, IBV_QPS_RTS).is_some(), matches!(from, IBV_QPS_RTR | IBV_QPS_RTS));
+                assert_eq!(attributes(kind, from, IBV_QPS_SQD).is_some(), from == IBV_QPS_RTS);
+                assert_eq!(attributes(kind, from, IBV_QPS_SQE), None);
+                let sends = matches!(from, IBV_QPS_RTR | IBV_QPS_RTS | IBV_QPS_SQD) || from == IBV_QPS_SQE && kind != IBV_QPT_RC;
+                assert_eq!(attributes(kind, from, IBV_QPS_RTS).is_some(), sends);
             }
         }
         let named = |kind| attributes(kind, IBV_QPS_INIT, IBV_QPS_RTR).unwrap().0;

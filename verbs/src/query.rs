@@ -51,6 +51,10 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     (a.max_sge, a.max_sge_rd) = (sge, sge);
     let (srqs, srq_depth) = srq_limits(context);
     (a.max_srq, a.max_srq_wr, a.max_srq_sge) = (srqs as c_int, srq_depth as c_int, if srqs > 0 { sge } else { 0 });
+    if caps.features >> csr::FEATURE_MULTICAST & 1 == 1 {
+        (a.max_mcast_grp, a.max_total_mcast_qp_attach) = (csr::MULTICAST_ATTACHMENTS as c_int, csr::MULTICAST_ATTACHMENTS as c_int);
+        a.max_mcast_qp_attach = csr::MULTICAST_MEMBERS as c_int;
+    }
     a.max_cq = caps.cqs as c_int;
     a.max_cqe = MAX_DEPTH as c_int;
     a.max_mr = caps.mrs.saturating_sub(1) as c_int;

@@ -20,6 +20,7 @@ pub const BLOCKS: &[(&str, &[&str])] = &[
     ("rx", crate::net::rx::STATS),
     ("reply", crate::roce::reply::STATS),
     ("cc", crate::cc::hook::STATS),
+    ("mcast", crate::roce::mcast::STATS),
 ];
 
 /// Inputs of the statistics block.

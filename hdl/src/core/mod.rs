@@ -13,7 +13,7 @@ use crate::msg::*;
 use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_abi::csr::space;
@@ -59,8 +59,8 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     doorbell: Doorbell<W, K>,
     #[init(Admin::new(Sizes { qp: LQ as u32, cq: LC as u32, mr: LM as u32, pd: LOG_PDS, eq: LE as u32 }))]
     admin: Admin,
-    #[init(CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS]))]
-    switch: CtlSwitch<9>,
+    #[init(CtlSwitch::new([space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST]))]
+    switch: CtlSwitch<10>,
     stats: Stats<128>,
     dma_rd: DmaRead<W, K, LK>,
     dma_wr: DmaWrite<W, K, LK>,
@@ -81,6 +81,7 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     ackgen: AckGen<LQ>,
     reply: Reply<LQ, LR>,
     congestion: CcHook,
+    mcast: Multicast<6>,
     egress: Egress<W, K, LK>,
     tracker: Tracker<LQ, LA>,
     timers: Timers<LQ>,
@@ -119,7 +120,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, congestion, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
+        clock!(self, clock, congestion, mcast, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, req_reports, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
@@ -143,6 +144,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.header.reset.next = self.reset_q.q.val();
         self.ackgen.reset.next = self.reset_q.q.val();
         self.reply.reset.next = self.reset_q.q.val();
+        self.mcast.reset.next = self.reset_q.q.val();
         self.congestion.reset.next = self.reset_q.q.val();
         self.egress.reset.next = self.reset_q.q.val();
         self.tracker.reset.next = self.reset_q.q.val();
@@ -285,6 +287,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<CtlResp>::join(&mut self.keys.m_ctl, &mut self.switch.s_resp[7]);
         MsgSrc::<CtlReq>::join(&mut self.switch.m_req[8], &mut self.stats.s_ctl);
         MsgSrc::<CtlResp>::join(&mut self.stats.m_ctl, &mut self.switch.s_resp[8]);
+        MsgSrc::<CtlReq>::join(&mut self.switch.m_req[9], &mut self.mcast.s_ctl);
+        MsgSrc::<CtlResp>::join(&mut self.mcast.m_ctl, &mut self.switch.s_resp[9]);
         // Answers to the requester first, then what the responder has: both are in order behind the barrier.
         self.req_rx.barrier.next = self.admin.barrier.val();
         self.resp.barrier.next = self.req_rx.barrier_done.val();
@@ -373,13 +377,13 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.dispatch.now.next = self.now_q.q.val();
         self.congestion.notice.next = self.dispatch.notice.val();
         self.congestion.notice_valid.next = self.dispatch.notice_valid.val();
-        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.resp.s_rx);
+        MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.mcast.s);
+        MsgSrc::<RxDesc>::join(&mut self.mcast.m, &mut self.resp.s_rx);
+        MsgSrc::<Bits<9>>::join(&mut self.mcast.m_retain, &mut self.cells.s_retain);
         MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.req_rx.s_rx);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
         MsgSrc::<CellRead>::join(&mut self.req_rx.m_cell, &mut self.cells.s_read[1]);
         AxisSrc::<W, K>::join(&mut self.cells.m_data, &mut self.mover.s_cell);
-        self.cells.s_retain.valid.next = self.nothing.val();
-        self.cells.s_retain.data.next = bits::<9>(0);
 
         // Responder
         for i in 0..2 {
@@ -464,6 +468,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 5>(self.reply.stat.val()) << 100);
         // cc: 2 at 105
         self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.congestion.stat.val()) << 105);
+        // mcast: 2 at 107
+        self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.mcast.stat.val()) << 107);
         self.stats.inc.next = self.counted.val();
     }
 }
@@ -476,7 +482,7 @@ pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
     let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
     let chaos = crate::stream::chaos::on() as u32;
     // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18 | 1 << ferric_abi::csr::FEATURE_SRQ]
+    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18 | 1 << ferric_abi::csr::FEATURE_SRQ | 1 << ferric_abi::csr::FEATURE_MULTICAST]
 }
 
 /// Card with 1024 queue pairs, 1024 completion queues, 4096 memory regions and 32 event queues.

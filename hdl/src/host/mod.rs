@@ -13,5 +13,5 @@ pub mod rq;
 pub mod sq;
 pub mod table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod wqe_store;

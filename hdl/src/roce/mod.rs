@@ -9,4 +9,5 @@ pub mod requester;
 pub mod timer;
 pub mod tracker;
 pub mod ackgen;
+pub mod mcast;
 pub mod reply;

@@ -72,7 +72,8 @@ pub enum Op {
     Write = 24,
     /// Output `imm = a`: 0 raw queue, 2 drop translations, 3 soft reset done
     Out = 25,
-    /// Queue pair `a`, epoch `b`, into error, at port `imm`; 2: it has been reset, the receive of its unfinished message goes back (port 1)
+    /// Queue pair `a`, epoch `b`, told at port `imm[0]` (0 requester, 1 responder); `imm` 0, 1: into error; 3: it has been reset, the receive of its unfinished
+    /// message goes back; 2: into SQD; 4: out of it; 6: out of SQ error
     Error = 26,
     /// Receive barrier, and wait
     Barrier = 27,

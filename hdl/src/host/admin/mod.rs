@@ -186,15 +186,19 @@ impl Logic for Admin {
         // Each side is told as if the other one had noticed.
         self.failure.next.qpn = self.register.val().get_bits::<24>(0);
         self.failure.next.epoch = self.b.q.val().get_bits::<8>(0);
-        self.failure.next.side = self.inst.q.val().imm == 0;
+        self.failure.next.side = !self.inst.q.val().imm.get_bit(0);
         self.failure.next.cause = bits::<8>(5);
-        if self.inst.q.val().imm == 2 {
-            self.failure.next.cause = bits::<8>(0);
+        match self.inst.q.val().imm.index() {
+            2 => self.failure.next.cause = bits::<8>(0x81),
+            3 => self.failure.next.cause = bits::<8>(0),
+            4 => self.failure.next.cause = bits::<8>(0x80),
+            6 => self.failure.next.cause = bits::<8>(0x82),
+            _ => {}
         }
         self.m_error[0].data.next = self.failure.val();
         self.m_error[1].data.next = self.failure.val();
-        self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm == 0);
-        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & (self.inst.q.val().imm != 0);
+        self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & !self.inst.q.val().imm.get_bit(0);
+        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & self.inst.q.val().imm.get_bit(0);
 
         self.number.next = self.serving.q.val();
         self.chosen.next = self.number.val().get_bits::<2>(0);
@@ -433,8 +437,8 @@ impl Logic for Admin {
                 }
             }
             State::ErrorSend => {
-                if (self.m_error[0].ready.val() & (self.inst.q.val().imm == 0))
-                    | (self.m_error[1].ready.val() & (self.inst.q.val().imm != 0))
+                if (self.m_error[0].ready.val() & !self.inst.q.val().imm.get_bit(0))
+                    | (self.m_error[1].ready.val() & self.inst.q.val().imm.get_bit(0))
                 {
                     self.state.d.next = State::Write;
                 }

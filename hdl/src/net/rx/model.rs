@@ -51,6 +51,7 @@ pub struct Parsed {
     pub flow_hash: u32,
     pub operand: u64,
     pub compare: u64,
+    pub multicast: bool,
 }
 
 fn at<const N: usize>(window: &[u8; WINDOW], offset: usize) -> [u8; N] {
@@ -172,6 +173,9 @@ pub fn receive(frame: &[u8], mac_error: bool) -> Result<Parsed, Drop> {
     if headers.deth {
         let deth = Deth(at(&window, ext));
         (p.qkey, p.src_qpn) = (deth.qkey(), deth.src_qpn());
+        p.multicast = p.dest_qpn == 0xff_ffff;
+        let to = if v4 { u128::from(ip4.dst()) << 96 } else { ip6.dst() };
+        (p.operand, p.compare) = (to as u64, (to >> 64) as u64);
     }
     if headers.aeth {
         let aeth = Aeth(at(&window, ext));

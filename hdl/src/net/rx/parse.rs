@@ -65,6 +65,11 @@ pub struct Parser {
     hash_addr: XorMatrix<256, 32>,
     #[init(XorMatrix::of(|j| hash_column(32, j)))]
     hash_ports: XorMatrix<32, 32>,
+    /// Destination address as a number: IPv4 in the high 32 bits.
+    #[init(BePick::new((0..128).map(|bit| 8 * (31 - bit / 8) + bit % 8).collect()))]
+    dst: BePick<256, Bits<128>>,
+    dst2: DFF<Bits<128>>,
+    dst3: DFF<Bits<128>>,
     link2: DFF<Link>,
     is_udp2: DFF<Bit>,
     has_ports2: DFF<Bit>,
@@ -137,7 +142,7 @@ impl Logic for Parser {
         dff_setup!(self, clock, link2, is_udp2, has_ports2);
         dff_setup!(self, clock, roce_port2, ip_payload2, udp_len2, bth2, ext2, exts2, sum_a2, sum_b2, sum_c2, hash_a2, hash_p2);
         dff_setup!(self, clock, link3, roce3, bad3, pay3, off3, sum3, hash3, bth3, ext3, exts3);
-        dff_setup!(self, clock, desc4, bad4);
+        dff_setup!(self, clock, desc4, bad4, dst2, dst3);
         clock!(self, clock, ip);
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
@@ -160,6 +165,8 @@ impl Logic for Parser {
         self.by_opcode.x.next = self.bth.y.val().opcode;
         self.exts.x.next = self.by_opcode.y.val();
         self.hash_addr.x.next = self.ip.addr.val();
+        self.dst.x.next = self.ip.addr.val();
+        self.dst2.d.next = self.dst.y.val();
         self.hash_ports.x.next = self.ports.y.val();
         self.link2.d.next = self.ip.link.val();
         self.is_udp2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & self.ip.facts.val().udp4)
@@ -182,6 +189,7 @@ impl Logic for Parser {
         self.hash_p2.d.next = self.hash_ports.y.val();
         // Stage 3
         self.link3.d.next = self.link2.q.val();
+        self.dst3.d.next = self.dst2.q.val();
         self.roce3.d.next = self.is_udp2.q.val() & self.roce_port2.q.val();
         self.bad3.d.next = (self.udp_len2.q.val() != self.ip_payload2.q.val()) | self.bth2.q.val().tver.any();
         self.pay3.d.next = self.udp_len2.q.val() - bit_cast::<17, 6>(self.exts2.q.val().need) - bit_cast::<17, 2>(self.bth2.q.val().pad);
@@ -255,6 +263,9 @@ impl Logic for Parser {
             if self.exts3.q.val().deth {
                 self.desc4.d.next.qkey = self.deth.y.val().qkey;
                 self.desc4.d.next.src_qpn = self.deth.y.val().src_qpn;
+                self.desc4.d.next.operand = self.dst3.q.val().get_bits::<64>(0);
+                self.desc4.d.next.compare = self.dst3.q.val().get_bits::<64>(64);
+                self.desc4.d.next.multicast = self.bth3.q.val().dest_qpn.all();
             }
             if self.exts3.q.val().aeth {
                 self.desc4.d.next.aeth = self.word0.y.val();

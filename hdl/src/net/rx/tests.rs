@@ -170,6 +170,7 @@ fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
         ("dest_qpn", p.dest_qpn.into()), ("psn", p.psn.into()), ("va", p.va.into()), ("rkey", p.rkey.into()),
         ("dma_len", p.dma_len.into()), ("imm", p.imm.into()), ("aeth", p.aeth.into()), ("qkey", p.qkey.into()),
         ("src_qpn", p.src_qpn.into()), ("flow_hash", p.flow_hash.into()), ("operand", p.operand.into()), ("compare", p.compare.into()),
+        ("multicast", p.multicast.into()),
     ]
 }
 

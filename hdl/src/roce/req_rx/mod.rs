@@ -54,6 +54,8 @@ enum State {
     /// Go-back-N.
     Distance,
     Rewind,
+    /// A queue pair in SQD has completed what had begun.
+    Drained,
     /// Queue pair into error.
     Fail,
     Fatal,
@@ -127,6 +129,11 @@ pub struct RequesterRx {
     retire: Signal<Local, Bit>,
     restarts: Signal<Local, Bit>,
     resumes: Signal<Local, Bit>,
+    /// In SQD, all that had begun is complete, and nobody has been told.
+    tells: Signal<Local, Bit>,
+    /// The send queue alone fails: of UC and UD, by a request of its own.
+    alone: Signal<Local, Bit>,
+    flushed: Signal<Local, Bit>,
     early: Signal<Local, Bit>,
     seen: Signal<Local, ReqCtx>,
     after: Signal<Local, Bits<8>>,
@@ -239,9 +246,16 @@ impl Logic for RequesterRx {
             & self.window.room.val()
             & self.window.may_ask.val()
             & self.window.drained.val()
-            & !(self.line.q.val().local == 1);
+            & !(self.line.q.val().local == 1)
+            & !(self.line.q.val().state == 4);
+        self.tells.next = (self.line.q.val().state == 4)
+            & !self.line.q.val().drained
+            & (self.line.q.val().sent_index == self.line.q.val().done_index);
+        self.alone.next = self.blame.q.val() & ((self.line.q.val().qp_type == 1) | (self.line.q.val().qp_type == 2));
+        self.flushed.next = self.line.q.val().state == 5;
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.q.val() == State::Settle)
+            & !self.tells.val()
             & (self.line.q.val().rnr_wait
                 | (!self.window.behind.val()
                     & !self.resumes.val()
@@ -272,6 +286,7 @@ impl Logic for RequesterRx {
         self.reports.timer_start.next = false;
         self.reports.timer_rnr.next = false;
         self.reports.put_async.next = false;
+        self.reports.drained.next = false;
         self.reports.blame.next = false;
 
         match self.state.q.val() {
@@ -283,7 +298,22 @@ impl Logic for RequesterRx {
                     self.dirty.d.next = true;
                     self.line.d.next.local = bits::<2>(0);
                 }
-                if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
+                if (self.ev.q.val().kind == 9) & self.ev.q.val().status.get_bit(7) & !self.missing.q.val() {
+                    // Not an error: into SQD, or out of it.
+                    self.dirty.d.next = self.window.live.val();
+                    if self.window.live.val() {
+                        self.line.d.next.state = bits::<3>(3);
+                        if self.ev.q.val().status.get_bit(0) {
+                            self.line.d.next.state = bits::<3>(4);
+                        }
+                        self.line.d.next.drained = false;
+                        self.state.d.next = State::Settle;
+                    }
+                    if self.flushed.val() & self.ev.q.val().status.get_bit(1) {
+                        self.dirty.d.next = true;
+                        self.line.d.next.state = bits::<3>(3);
+                    }
+                } else if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
                     if !self.window.dead.val() {
                         self.blame.d.next = false;
                         self.state.d.next = State::Fatal;
@@ -484,9 +514,21 @@ impl Logic for RequesterRx {
                         self.line.d.next.parked = false;
                         self.reports.put_cmd.next = true;
                     }
+                    if self.tells.val() {
+                        self.state.d.next = State::Drained;
+                    }
                 }
                 if self.early.val() {
                     self.offered.d.next = !self.fetch.given.val();
+                }
+            }
+            State::Drained => {
+                if !self.reports.async_busy.val() {
+                    self.reports.put_async.next = true;
+                    self.reports.drained.next = true;
+                    self.dirty.d.next = true;
+                    self.line.d.next.drained = true;
+                    self.state.d.next = State::Release;
                 }
             }
             State::Distance => {
@@ -547,14 +589,21 @@ impl Logic for RequesterRx {
                 if !self.reports.cqe_busy.val() & !self.reports.async_busy.val() & self.errors.s.ready.val() {
                     self.dirty.d.next = true;
                     self.line.d.next.state = bits::<3>(6);
-                    self.line.d.next.epoch = self.after.val();
+                    if self.alone.val() {
+                        // Receives go on, and so does the responder (IBTA 10.3.1).
+                        self.line.d.next.state = bits::<3>(5);
+                    }
+                    // In SQ error all is flushed, or being flushed, already.
+                    if !self.flushed.val() {
+                        self.line.d.next.epoch = self.after.val();
+                    }
                     self.line.d.next.timer_on = false;
                     self.line.d.next.rnr_wait = false;
                     self.line.d.next.parked = false;
-                    self.reports.put_cmd.next = true;
+                    self.reports.put_cmd.next = !self.flushed.val();
                     self.reports.put_timer.next = true;
-                    self.reports.put_async.next = true;
-                    self.errors.s.valid.next = self.blame.q.val();
+                    self.reports.put_async.next = !self.alone.val();
+                    self.errors.s.valid.next = self.blame.q.val() & !self.alone.val();
                     self.state.d.next = State::Release;
                 }
             }

@@ -29,6 +29,8 @@ pub struct Reports {
     /// The RNR timer, with the time the event's syndrome asks for.
     pub timer_rnr: Signal<In, Bit>,
     pub put_async: Signal<In, Bit>,
+    /// With `put_async`: the queue pair is drained.
+    pub drained: Signal<In, Bit>,
     /// The oldest request failed with `status`: CQE with it, flush behind it, an event of our own. Else the CQE is a success
     /// or the failure is the responder half's.
     pub blame: Signal<In, Bit>,
@@ -117,6 +119,9 @@ impl Logic for Reports {
             self.notice.d.next.kind = bits::<8>(3);
             if !self.blame.val() & (self.status.val() == 10) {
                 self.notice.d.next.kind = bits::<8>(4);
+            }
+            if self.drained.val() {
+                self.notice.d.next.kind = bits::<8>(8);
             }
             self.notice.d.next.id = self.ev.val().qpn;
             self.notice.d.next.cause = bit_cast::<16, 8>(self.status.val());

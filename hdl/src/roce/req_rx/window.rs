@@ -90,7 +90,7 @@ impl Logic for Window {
             self.exponent.next = bits::<5>(28);
         }
         if self.load.val() {
-            self.r_live.d.next = (self.seen.val().state == 3) & !self.missing.val();
+            self.r_live.d.next = ((self.seen.val().state == 3) | (self.seen.val().state == 4)) & !self.missing.val();
             self.r_asked.d.next = self.seen.val().rd_out.any();
             self.r_moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
             self.r_dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);

@@ -303,6 +303,8 @@ impl Logic for RequesterTx {
                     self.state.d.next = State::Discard;
                 } else if !self.plan.in_order.val() {
                     self.state.d.next = State::Requeue;
+                } else if self.plan.halted.val() & self.unsent.q.val() {
+                    self.state.d.next = State::Park;
                 } else if self.status.val().any() {
                     self.done_valid.d.next = true;
                     self.state.d.next = State::Discard;

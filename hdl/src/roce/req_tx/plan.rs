@@ -17,6 +17,8 @@ pub struct Plan {
     /// Of another epoch, or the queue pair does not send.
     pub stale: Signal<Out, Bit>,
     pub live: Signal<Out, Bit>,
+    /// No request begins that has not (SQD).
+    pub halted: Signal<Out, Bit>,
     /// The request whose turn it is.
     pub in_order: Signal<Out, Bit>,
     /// At or behind a request that failed locally.
@@ -55,6 +57,7 @@ pub struct Plan {
     head: Cast<Bits<256>, WqeHead>,
     r_stale: DFF<Bit>,
     r_live: DFF<Bit>,
+    r_halted: DFF<Bit>,
     r_in_order: DFF<Bit>,
     r_past_error: DFF<Bit>,
     r_full: DFF<Bit>,
@@ -106,7 +109,7 @@ impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, r_stale, r_live, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
+            self, clock, r_stale, r_live, r_halted, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
             r_datagram, r_local, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_mtu, r_ticks
         );
         self.head.x.next = self.wqe.val().head;
@@ -136,7 +139,8 @@ impl Logic for Plan {
         }
         if self.en.val() {
             self.r_stale.d.next = !(self.wqe.val().epoch == self.line.val().epoch);
-            self.r_live.d.next = self.line.val().state == 3;
+            self.r_live.d.next = (self.line.val().state == 3) | (self.line.val().state == 4);
+            self.r_halted.d.next = self.line.val().state == 4;
             self.r_in_order.d.next = self.wqe.val().index == self.line.val().next_index;
             self.r_past_error.d.next = self.line.val().error_pending & !self.beyond.val().get_bit(15);
             self.r_full.d.next = self.tracked.val() > 127;
@@ -202,6 +206,7 @@ impl Logic for Plan {
         }
         self.stale.next = self.r_stale.q.val();
         self.live.next = self.r_live.q.val();
+        self.halted.next = self.r_halted.q.val();
         self.in_order.next = self.r_in_order.q.val();
         self.past_error.next = self.r_past_error.q.val();
         self.full.next = self.r_full.q.val();

@@ -1,5 +1,6 @@
 //! The admin commands as a microprogram: see docs/admin.md for what they do.
 
+mod multicast;
 mod objects;
 mod query;
 mod queue_pair;
@@ -7,7 +8,7 @@ mod shared_queue;
 
 use super::isa::{Asm, Label, Op, Step, R};
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
-use ferric_abi::csr::space::{self, CQ, EQ, MR, PATH, REQ, RQ, RSP, SQ, STATS};
+use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
 
 /// log2 of the number of objects of each kind.
@@ -134,7 +135,7 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
     let srq = kind(sizes.qp);
     assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
-    let status = (0..7).map(|_| asm.label()).collect();
+    let status = (0..8).map(|_| asm.label()).collect();
     let [idle, complete, add_offset, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] =
         std::array::from_fn(|_| asm.label());
     let mut program = Program {
@@ -301,7 +302,7 @@ impl Program {
         self.asm.bind(unreadable);
         self.asm.li(C0, 0);
         self.asm.jump(self.fails(AdminStatus::DmaError));
-        for status in 0..7 {
+        for status in 0..8 {
             self.asm.bind(self.status[status]);
             self.asm.li(STATUS, status as u32);
             self.asm.jump(self.complete);
@@ -327,6 +328,8 @@ impl Program {
             ModifySrq => self.modify_srq(),
             QuerySrq => self.query_srq(),
             DestroySrq => self.destroy(self.srq, self.remove_srq),
+            AttachMulticast => self.attach_multicast(),
+            DetachMulticast => self.detach_multicast(),
             ModifyQp => self.modify_qp(),
             QueryQp => self.query_qp(),
             QueryCounters => self.query_counters(),

@@ -7,7 +7,7 @@ use ferric_abi::context::{PathCtx, ReqCtx, RingCtx, RspCtx};
 /// Polls of both states before ModifyQp to ERROR answers anyway: far more than an idle pipeline needs.
 const ERROR_POLLS: u32 = 256;
 
-fn req(name: &str) -> F {
+pub(super) fn req(name: &str) -> F {
     field(&ReqCtx::LAYOUT, name)
 }
 fn rsp(name: &str) -> F {
@@ -174,6 +174,14 @@ impl Program {
         }
     }
 
+    /// Waits until the key unit has answered what it was asked for.
+    fn local_done(&mut self) {
+        let executing = self.asm.here();
+        self.read(T, REQ, req("local").word);
+        self.get(T, T, req("local"));
+        self.asm.branch(Op::Beq, T, 1, executing);
+    }
+
     pub(super) fn queue_pair_down(&mut self) {
         self.asm.bind(self.qp_down);
         self.line(ID);
@@ -185,16 +193,13 @@ impl Program {
         self.set(T, T, U, rsp("epoch"));
         self.write(RSP, 0, T);
         // The key unit may be at work on a local operation: it is awaited, the next life would take the answer for its own.
-        let executing = self.asm.here();
-        self.read(T, REQ, req("local").word);
-        self.get(T, T, req("local"));
-        self.asm.branch(Op::Beq, T, 1, executing);
+        self.local_done();
         // The receive of a message in progress: the responder gives the buffer back, behind the orders that use it.
         let (none, held) = (self.asm.label(), F { shift: rsp("rq_handle").shift + 7, mask: 1, ..rsp("rq_handle") });
         self.read(T, RSP, held.word);
         self.get(T, T, held);
         self.asm.branch(Op::Beq, T, 0, none);
-        self.asm.act(Op::Error, ID, U, 2);
+        self.asm.act(Op::Error, ID, U, 3);
         let waiting = self.asm.here();
         self.read(T, RSP, held.word);
         self.get(T, T, held);
@@ -223,6 +228,7 @@ impl Program {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, 0);
         self.asm.bind(not_raw);
+        self.leave_groups();
         self.asm.call(LINK2, self.qp_down);
         self.read(W, REQ, 2);
         self.get(W, W, req("pd"));
@@ -246,7 +252,7 @@ impl Program {
     }
 
     pub(super) fn modify_qp(&mut self) {
-        let [to_init, to_rtr, to_rts, to_error, to_reset] = std::array::from_fn(|_| self.asm.label());
+        let [to_init, to_rtr, to_rts, to_sqd, to_error, to_reset] = std::array::from_fn(|_| self.asm.label());
         self.own(self.qp, ID);
         self.line(ID);
         self.read(W, REQ, 0);
@@ -259,6 +265,7 @@ impl Program {
             (QpState::Init, to_init),
             (QpState::Rtr, to_rtr),
             (QpState::Rts, to_rts),
+            (QpState::Sqd, to_sqd),
             (QpState::Error, to_error),
         ] {
             self.asm.branch(Op::Beq, p(0), state as u32, label);
@@ -279,13 +286,68 @@ impl Program {
         self.ready_to_receive();
         self.done();
 
+        self.asm.bind(to_sqd);
+        self.refuse(AdminStatus::BadState, Op::Bne, V, QpState::Rts as u32);
+        self.told(2, QpState::Rts);
+        self.done();
+
         self.asm.bind(to_rts);
+        let [drained, failed] = std::array::from_fn(|_| self.asm.label());
+        self.asm.branch(Op::Beq, V, QpState::Sqd as u32, drained);
+        self.asm.branch(Op::Beq, V, QpState::SqError as u32, failed);
         self.from_state(QpState::Rtr);
         self.ready_to_send();
         self.done();
 
+        self.asm.bind(drained);
+        self.told(4, QpState::Sqd);
+        self.done();
+
+        self.asm.bind(failed);
+        self.start_again();
+        self.done();
+
         self.asm.bind(to_error);
         self.error();
+    }
+
+    /// The requester is told to leave `state` (`how`: of [`Op::Error`]), and has.
+    fn told(&mut self, how: u32, state: QpState) {
+        self.asm.act(Op::Error, ID, ZERO, how);
+        let waiting = self.asm.here();
+        self.read(T, REQ, req("state").word);
+        self.get(T, T, req("state"));
+        self.asm.branch(Op::Beq, T, state as u32, waiting);
+    }
+
+    /// From SQ error to RTS (IBTA 10.3.1): when all that was posted has been flushed, the requester begins anew behind it. PSNs go on where they were.
+    fn start_again(&mut self) {
+        self.local_done();
+        let flushing = self.asm.here();
+        self.read(T, SQ, ring("fetch").word);
+        self.get(N, T, ring("fetch"));
+        self.get(U, T, ring("producer"));
+        self.asm.branch(Op::Bne, U, N, flushing);
+        self.read(T, SQ, ring("flush").word);
+        self.set_to(T, ring("flush"), 0);
+        self.write(SQ, ring("flush").word, T);
+        self.read(T, REQ, req("max_psn").word);
+        self.get(T, T, req("max_psn"));
+        self.read(U, REQ, req("next_psn").word);
+        self.asm.op(Op::And, U, U, 0x3f00_0000);
+        self.asm.op(Op::Or, U, U, T);
+        self.write(REQ, req("next_psn").word, U);
+        for name in ["una_psn", "max_psn", "una_wqe_psn"] {
+            self.write(REQ, req(name).word, T);
+        }
+        self.write(REQ, req("msg_offset").word, ZERO);
+        self.asm.mov(U, N);
+        self.set(U, U, N, req("next_index"));
+        self.write(REQ, req("next_index").word, U);
+        for name in ["sent_index", "done_index"] {
+            self.write(REQ, req(name).word, N);
+        }
+        self.told(6, QpState::SqError);
     }
 
     /// Both halves must be in `state`.

@@ -51,6 +51,7 @@ impl Card {
             (space::EQ, 1 << sizes.eq, 8),
             (space::MR, 1 << sizes.mr, 12),
             (space::STATS, COUNTERS, 2),
+            (space::MCAST, 64, 8),
         ];
         for (space, lines, words) in tables {
             lines_of[space as usize] = lines;
@@ -153,10 +154,17 @@ impl World for Card {
     /// The engines do at once what they are told.
     fn error(&mut self, port: u32, qpn: u32, epoch: u8) {
         self.log.push(Event::Error { port, qpn, epoch });
-        let space = if port == 0 { space::REQ } else { space::RSP };
+        let space = if port % 2 == 0 { space::REQ } else { space::RSP };
         let word = self.word(space, qpn, 0);
-        assert_eq!(word >> 24, epoch.into(), "epoch of the error");
-        if port == 2 {
+        assert!(port % 2 == 0 && port > 0 || word >> 24 == u32::from(epoch), "epoch of the error");
+        if port != 3 && port > 1 {
+            let state = match port {
+                2 => 4,
+                _ => 3,
+            };
+            return self.set(space::REQ, qpn, 0, self.word(space::REQ, qpn, 0) & !7 | state);
+        }
+        if port == 3 {
             assert_eq!(word & 7, 0, "only a queue pair that has been reset");
             let held = ferric_abi::context::RspCtx::LAYOUT.field("rq_handle").expect("a field of it").offset;
             let value = self.word(space, qpn, (held / 32) as u8) & !(0xff << (held % 32));

@@ -5,7 +5,7 @@ use super::super::program::SCRATCH_BITS;
 use super::Bench;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
-use ferric_abi::context::{CqCtx, EqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
+use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
 use ferric_abi::csr::space;
 
 fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
@@ -91,6 +91,7 @@ pub fn all(b: &mut Bench) {
     queue_pair_life(b);
     queue_pair_errors(b);
     shared_queues(b);
+    groups(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);
@@ -216,7 +217,8 @@ fn queue_pair_life(b: &mut Bench) {
     for state in [2, 3] {
         b.expect(BadState, 1, ModifyQp, 5, &[state]);
     }
-    for state in [4, 5, 7, u32::MAX] {
+    b.expect(BadState, 1, ModifyQp, 5, &[4]);
+    for state in [5, 7, u32::MAX] {
         b.expect(BadParameter, 1, ModifyQp, 5, &[state]);
     }
     b.expect(BadId, 0, ModifyQp, 5, &[1]);
@@ -258,6 +260,27 @@ fn queue_pair_life(b: &mut Bench) {
     let q = b.expect(Ok, 1, QueryQp, 5, &[]);
     assert_eq!((q[0] & 7, q[1] & 0xff_ffff, q[2] & 0xff_ffff, q[4] & 7, q[5], q[7]), (3, 0x200, 0x200, 3, 0x100, 0x0012_0034));
     b.expect(BadId, 0, QueryQp, 5, &[]);
+    // SQD and back
+    b.expect(Ok, 1, ModifyQp, 5, &[4]);
+    // The responder stays where INIT -> RTR has put it.
+    assert_eq!((req(b, 5).state(), rsp(b, 5).state()), (4, 2));
+    b.expect(BadState, 1, ModifyQp, 5, &[4]);
+    b.expect(Ok, 1, ModifyQp, 5, &[3]);
+    assert_eq!(req(b, 5).state(), 3);
+    // SQ error: the requester begins anew where the flush has ended.
+    let failed = req(b, 5).with_state(5).with_max_psn(0x4321).with_next_psn(0x99).with_una_psn(0x80).with_error_pending(true).with_una_index(0x30).with_next_index(0x31)
+        .with_sent_index(0x32).with_done_index(0x33).with_msg_offset(256).with_retries_left(5).with_rnr_left(6);
+    set_line(b, space::REQ, 5, &failed.0);
+    b.card.set(space::SQ, 5, 4, 0x0034_0034);
+    b.card.set(space::SQ, 5, 2, b.card.word(space::SQ, 5, 2) | 1 << 23);
+    assert!(sq(b, 5).flush());
+    b.expect(BadState, 1, ModifyQp, 5, &[1]);
+    b.expect(Ok, 1, ModifyQp, 5, &[3]);
+    let r = req(b, 5);
+    assert_eq!((r.state(), r.next_psn(), r.una_psn(), r.max_psn(), r.una_wqe_psn(), r.error_pending()), (3, 0x4321, 0x4321, 0x4321, 0x4321, false));
+    assert_eq!((r.una_index(), r.next_index(), r.sent_index(), r.done_index(), r.msg_offset()), (0x34, 0x34, 0x34, 0x34, 0));
+    assert_eq!((r.retries_left(), r.rnr_left(), r.epoch(), sq(b, 5).flush(), sq(b, 5).valid()), (5, 6, failed.epoch(), false, true));
+    b.card.set(space::SQ, 5, 4, 0x0012_0034);
     // To RESET, in mid-message and with a local operation under way
     let (half, busy) = (rsp(b, 5).with_rq_handle(0x85), req(b, 5).with_local(1));
     set_line(b, space::RSP, 5, &half.0);
@@ -266,7 +289,7 @@ fn queue_pair_life(b: &mut Bench) {
     let start = b.card.log.len();
     b.expect(Ok, 1, ModifyQp, 5, &[0]);
     assert_eq!(b.card.answer_in, 0, "the key unit is awaited");
-    let back = b.card.log[start..].iter().position(|e| matches!(e, Event::Error { port: 2, qpn: 5, .. })).expect("the receive goes back");
+    let back = b.card.log[start..].iter().position(|e| matches!(e, Event::Error { port: 3, qpn: 5, .. })).expect("the receive goes back");
     let barrier = b.card.log[start..].iter().position(|e| *e == Event::Barrier).expect("a barrier");
     assert!(back < barrier);
     let (r, s) = (req(b, 5), rsp(b, 5));
@@ -389,6 +412,53 @@ fn shared_queues(b: &mut Bench) {
     assert!(!rq(b, 16).valid());
     b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
     b.expect(BadState, 1, QuerySrq, 0, &[]);
+}
+
+fn groups(b: &mut Bench) {
+    let group = |n: u32| [0, n, 0xabcd, 0x5678_0000, 0xff0e_0000];
+    let lines = |b: &Bench| (0..64).map(|i| McastCtx(line(&b.card, space::MCAST, i))).filter(|a| a.valid()).count();
+    basics(b);
+    for qp in 2..12 {
+        b.expect(Ok, 1, CreateQp, qp, &qp_params(if qp == 2 { 0 } else { 2 }, 2, 3, 4));
+    }
+    b.expect(BadParameter, 1, AttachMulticast, 2, &group(1));
+    b.expect(BadId, 2, AttachMulticast, 3, &group(1));
+    b.expect(BadState, 1, AttachMulticast, 12, &group(1));
+    b.expect(BadParameter, 1, AttachMulticast, 3, &[2, 0, 0, 0, 0]);
+    b.expect(BadState, 1, DetachMulticast, 3, &group(1));
+    // Eight members, each once.
+    for qp in 3..11 {
+        b.expect(Ok, 1, AttachMulticast, qp, &group(1));
+        b.expect(Ok, 1, AttachMulticast, qp, &group(1));
+    }
+    assert_eq!(lines(b), 8);
+    b.expect(NoRoom, 1, AttachMulticast, 11, &group(1));
+    // The same number as an IPv4 address is another group, as is one with a bit more.
+    let mut v4 = group(1);
+    v4[0] = 1;
+    b.expect(Ok, 1, AttachMulticast, 11, &v4);
+    b.expect(BadState, 1, DetachMulticast, 11, &group(1));
+    b.expect(Ok, 1, DetachMulticast, 7, &group(1));
+    b.expect(BadState, 1, DetachMulticast, 7, &group(1));
+    b.expect(Ok, 1, AttachMulticast, 11, &group(1));
+    let found = (0..64).map(|i| McastCtx(line(&b.card, space::MCAST, i))).find(|a| a.valid() && a.qpn() == 11 && !a.ipv6()).expect("attached");
+    assert_eq!(found.group(), 0xff0e_0000_5678_0000_0000_abcd_0000_0001);
+    // The table is full.
+    let left = 64 - lines(b) as u32;
+    for n in 0..left {
+        b.expect(Ok, 1, AttachMulticast, 3, &group(100 + n));
+    }
+    b.expect(NoRoom, 1, AttachMulticast, 3, &group(99));
+    // With a queue pair go its attachments, and no others.
+    b.expect(Ok, 1, DestroyQp, 3, &[]);
+    assert_eq!(lines(b) as u32, 64 - left - 1);
+    for qp in (2..12).filter(|qp| *qp != 3) {
+        b.expect(Ok, 1, DestroyQp, qp, &[]);
+    }
+    assert_eq!(lines(b), 0);
+    for (opcode, id) in [(DestroyCq, 3), (DestroyCq, 4), (DestroyEq, 1), (DestroyPd, 2)] {
+        b.expect(Ok, 1, opcode, id, &[]);
+    }
 }
 
 fn ports_and_queries(b: &mut Bench) {

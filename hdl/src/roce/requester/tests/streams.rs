@@ -2,6 +2,8 @@
 
 use super::super::model::WorkRequest;
 use super::world::{Trouble, World, TICK, WINDOW};
+use crate::msg::{EqeReq, QpError};
+use crate::tb::Fields;
 use ferric_abi::codes::{QpType, WrOpcode};
 
 /// All requests of all queue pairs succeed; every signalled one is reported once, in order.
@@ -142,6 +144,60 @@ fn a_local_operation_is_over_when_it_is_answered() {
     world.post(qp, WorkRequest { opcode: WrOpcode::RegMr, ..send(0) });
     world.run_until(200_000, |w| w.field(qp, "state") == 6);
     assert_eq!(world.field(qp, "local"), 0);
+}
+
+/// SQD: what has begun is completed and told, nothing else begins; out of it all goes on.
+#[test]
+fn a_drained_queue_pair_begins_nothing() {
+    for (seed, kind, trouble) in [(31, QpType::Rc, Trouble::default()), (32, QpType::Rc, Trouble { loss: 6, ..Trouble::default() }), (33, QpType::Uc, Trouble::default()), (34, QpType::Ud, Trouble::default())] {
+        let mut world = World::new(seed, 10);
+        world.latency = 20;
+        let qp = world.add_qp(kind, 1, trouble, &[]);
+        for n in 0..60 {
+            let request = send(if kind == QpType::Ud { 200 } else { 100 * n % 3000 });
+            world.post(qp, WorkRequest { opcode: if n % 7 == 3 && kind != QpType::Ud { WrOpcode::RegMr } else { request.opcode }, ..request });
+        }
+        let tell = |world: &mut World, cause: u128| world.error_in.push(Fields::of::<QpError>().pack(&[("qpn", qp as u128), ("cause", cause)]));
+        let layout = Fields::of::<EqeReq>();
+        for done in [1, 5, 20, 60] {
+            world.run_until(400_000, |w| w.qps[qp].cqes.len() >= done);
+            tell(&mut world, 0x81);
+            world.run_until(200_000, |w| !w.events.is_empty());
+            let event = world.events.pop().expect("just seen");
+            assert_eq!((layout.get(&event, "kind"), layout.get(&event, "id")), (8, qp as u128));
+            (0..200).for_each(|_| world.step());
+            let (complete, sent) = (world.qps[qp].cqes.len(), world.sent);
+            assert_eq!((world.field(qp, "state"), world.field(qp, "sent_index")), (4, world.field(qp, "done_index")));
+            (0..5000).for_each(|_| world.step());
+            assert_eq!((world.qps[qp].cqes.len(), world.sent), (complete, sent), "something has begun, seed {seed}");
+            assert!(world.events.is_empty(), "told once");
+            tell(&mut world, 0x80);
+        }
+        world.run_until(400_000, |w| w.idle() && w.field(qp, "state") == 3);
+        assert!(world.qps[qp].cqes.iter().enumerate().all(|(n, cqe)| (cqe.0, cqe.1) == (n, 0)), "{:?}", world.qps[qp].cqes);
+    }
+}
+
+/// A request of an unreliable queue pair fails: those behind it are flushed, the responder hears nothing. An error of the other half does not flush them again.
+#[test]
+fn an_unreliable_queue_pair_goes_into_sq_error() {
+    for (kind, later) in [(QpType::Uc, None), (QpType::Ud, None), (QpType::Uc, Some(9))] {
+        let mut world = World::new(35, 10);
+        world.latency = 20;
+        let qp = world.add_qp(kind, 1, Trouble { local: Some(4), ..Trouble::default() }, &[]);
+        (0..12).for_each(|_| world.post(qp, send(200)));
+        world.run_until(200_000, |w| w.idle() && w.qps[qp].cqes.len() == 12);
+        if let Some(cause) = later {
+            world.error_in.push(Fields::of::<QpError>().pack(&[("qpn", qp as u128), ("cause", cause)]));
+        }
+        (0..3000).for_each(|_| world.step());
+        let statuses: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| (cqe.0, cqe.1)).collect();
+        let expected: Vec<_> = (0..12).map(|n| (n, [0, 4, 5][usize::from(n >= 4) + usize::from(n > 4)])).collect();
+        assert_eq!(statuses, expected);
+        assert_eq!(world.field(qp, "state"), if later.is_some() { 6 } else { 5 });
+        assert!(world.errors.is_empty(), "the responder goes on");
+        assert_eq!(world.events.pop().is_some(), later.is_some());
+    }
 }
 
 /// `length` bytes to be sent.

@@ -1,0 +1,168 @@
+//! Random attachments and random frames against the model.
+use super::model::{Attached, Groups};
+use super::Multicast;
+use crate::host::testing::Control;
+use crate::msg::RxDesc;
+use crate::tb::{Fields, Sink, Source, Tb};
+use ferric_abi::context::McastCtx;
+use std::collections::BTreeMap;
+
+const LINES: u32 = 16;
+
+struct Bench {
+    tb: Tb,
+    s: Source,
+    m: Sink,
+    retain: Sink,
+    ctl: Control,
+    stat: [u64; 2],
+    groups: Groups,
+    layout: Fields,
+}
+
+impl Bench {
+    fn new(stall: u32) -> Bench {
+        let mut tb = Tb::new("mcast", Multicast::<4>::default());
+        // From the responder's `ready` to the queue's: both are registers.
+        tb.allow_combinational();
+        let ctl = Control::new(&mut tb, stall);
+        Bench {
+            s: tb.source("s", stall), m: tb.sink("m", stall), retain: tb.sink("m_retain", stall), ctl, tb, stat: [0; 2],
+            groups: Groups(vec![None; LINES as usize]), layout: Fields::of::<RxDesc>(),
+        }
+    }
+
+    fn cycle(&mut self) {
+        self.tb.cycle();
+        let stat = self.tb.get("stat");
+        (0..2).for_each(|i| self.stat[i] += stat >> i & 1);
+    }
+
+    fn control(&mut self, line: u32, word: u32, write: Option<u32>) -> Option<u32> {
+        self.ctl.ask(line, word, write);
+        for _ in 0..2000 {
+            self.cycle();
+            if let Some(answer) = self.ctl.answer() {
+                return answer;
+            }
+        }
+        panic!("no answer from the table");
+    }
+
+    /// As the admin engine does it: the word with `valid` last, and alone when something is taken out.
+    fn set(&mut self, line: u32, attached: Option<Attached>) {
+        let old = self.groups.0[line as usize].unwrap_or_default();
+        let a = attached.unwrap_or(old);
+        let record = McastCtx::default().with_group(a.group).with_qpn(a.qpn).with_ipv6(a.ipv6).with_valid(attached.is_some());
+        for (word, bytes) in record.0.chunks(4).enumerate() {
+            let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+            self.control(line, word as u32, Some(value));
+            assert_eq!(self.control(line, word as u32, None), Some(value));
+        }
+        self.groups.0[line as usize] = attached;
+    }
+
+    /// A descriptor of any content; to `group` if one is given.
+    fn send(&mut self, group: Option<(u128, bool)>) -> Vec<u32> {
+        let mut words = self.tb.rng().words(self.layout.width());
+        let (to, ipv6) = group.unwrap_or((self.tb.rng().next_u64().into(), true));
+        let fields = [("multicast", u128::from(group.is_some())), ("ipv6", ipv6.into()), ("operand", to & u128::from(u64::MAX)), ("compare", to >> 64)];
+        for (name, value) in fields {
+            self.layout.set(&mut words, name, value);
+        }
+        self.s.push(words.clone());
+        words
+    }
+}
+
+fn random(stall: u32, rounds: u32) {
+    let mut b = Bench::new(stall);
+    let known: Vec<(u128, bool)> = (0..4).map(|n| (0xff0e_u128 << 112 | u128::from(b.tb.rng().next_u64() >> 3) << (n % 3), n % 2 == 0)).collect();
+    let mut most = 0;
+    for _ in 0..rounds {
+        for _ in 0..b.tb.rng().below(4) {
+            let rng = b.tb.rng();
+            let (line, (group, ipv6), on, qpn) = (rng.below(LINES.into()) as u32, known[rng.below(4) as usize], rng.percent(60), rng.next_u32() >> 8);
+            b.set(line, on.then_some(Attached { group, ipv6, qpn }));
+        }
+        let (mut want, mut retained, mut stat) = (Vec::new(), BTreeMap::<u128, usize>::new(), b.stat);
+        for _ in 0..12 {
+            let rng = b.tb.rng();
+            let mut group = rng.percent(60).then(|| known[rng.below(4) as usize]);
+            if let Some((to, v6)) = group.as_mut().filter(|_| rng.percent(20)) {
+                // One bit is wrong, or the family.
+                match rng.below(130) {
+                    n @ 0..128 => *to ^= 1 << n,
+                    _ => *v6 = !*v6,
+                }
+            }
+            let words = b.send(group);
+            let Some((to, v6)) = group else {
+                want.push(words);
+                continue;
+            };
+            let members = b.groups.members(to, v6);
+            most = most.max(members.len());
+            stat[0] += members.len() as u64;
+            stat[1] += u64::from(members.is_empty());
+            if members.is_empty() {
+                want.push(words.clone());
+            }
+            *retained.entry(b.layout.get(&words, "handle") & 511).or_default() += members.len().saturating_sub(1);
+            for qpn in members {
+                let mut copy = words.clone();
+                b.layout.set(&mut copy, "dest_qpn", qpn.into());
+                want.push(copy);
+            }
+        }
+        let owners: usize = retained.values().sum();
+        let mut left = 20_000;
+        while b.m.len() < want.len() || b.s.pending() > 0 || b.retain.len() < owners {
+            b.cycle();
+            left -= 1;
+            assert!(left > 0, "{} of {} descriptors, seed {}", b.m.len(), want.len(), b.tb.seed());
+        }
+        (0..40).for_each(|_| b.cycle());
+        let got: Vec<_> = std::iter::from_fn(|| b.m.pop()).collect();
+        assert_eq!(got, want, "seed {}", b.tb.seed());
+        while let Some(handle) = b.retain.pop_u64() {
+            *retained.get_mut(&handle.into()).expect("a frame of this round") -= 1;
+        }
+        assert!(retained.values().all(|n| *n == 0), "{retained:?}");
+        assert_eq!(b.stat, stat);
+    }
+    assert!(most >= 3, "at most {most} in a group");
+}
+
+#[test]
+fn every_attached_queue_pair_gets_a_copy() {
+    random(0, 60);
+    random(40, 60);
+}
+
+/// A frame's owners are counted before the copy that could be given back first goes.
+#[test]
+fn the_frame_is_kept_before_its_copies_go() {
+    let mut b = Bench::new(0);
+    for line in 0..5 {
+        b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10 }));
+    }
+    b.send(Some((7, true)));
+    for _ in 0..200 {
+        b.cycle();
+        assert!(b.m.len() <= b.retain.len() + usize::from(b.retain.len() == 4));
+    }
+    assert_eq!((b.m.len(), b.retain.len()), (5, 4));
+}
+
+/// What is not for a group loses no cycle.
+#[test]
+fn others_pass_at_once() {
+    let mut b = Bench::new(0);
+    (0..40).for_each(|_| b.cycle());
+    for _ in 0..100 {
+        b.send(None);
+    }
+    (0..101).for_each(|_| b.cycle());
+    assert_eq!(b.m.len(), 100);
+}
