@@ -1,5 +1,5 @@
-//! Writes the Verilog of a card or of one block: `ferric-gen [--chaos] 64|512 FILE`, `ferric-gen block NAME FILE`, `ferric-gen --list`.
-use ferric_hdl::tops;
+//! Writes the Verilog of a card, of one block, or of a module that board tops instantiate: `ferric-gen [--chaos] 64|512 FILE`, `ferric-gen block NAME FILE`, `ferric-gen --list`.
+use ferric_hdl::{board, tops};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list";
@@ -10,11 +10,13 @@ fn main() -> ExitCode {
     let written = match args.as_slice() {
         ["--list"] => {
             tops::TOPS.iter().for_each(|t| println!("{}", t.name));
+            board::tops::TOPS.iter().for_each(|t| println!("{}", t.name));
             Ok(())
         }
-        ["block", name, file] => match tops::find(name) {
-            Some(top) => top.emit().and_then(|v| write(file, &v)),
-            None => Err(format!("no block is called {name}; --list names them")),
+        ["block", name, file] => match (tops::find(name), board::tops::find(name)) {
+            (Some(top), _) => top.emit().and_then(|v| write(file, &v)),
+            (None, Some(top)) => top.emit().and_then(|v| write(file, &v)),
+            (None, None) => Err(format!("no block is called {name}; --list names them")),
         },
         ["--chaos", width, file] => card(width, true, file),
         [width, file] => card(width, false, file),

@@ -2,3 +2,13 @@
 //! that instantiate it (`boards/src/blocks/gateware.rs` declares the same ports).
 
 pub mod async_fifo;
+pub mod host;
+pub mod irq;
+pub mod link;
+pub mod mac;
+pub mod msix;
+pub mod ocl;
+pub mod reset;
+pub mod rgmii;
+pub mod tick;
+pub mod tops;

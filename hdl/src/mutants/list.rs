@@ -10,7 +10,7 @@ pub struct Mutant {
     pub name: String,
     /// What is wrong in the mutated gateware.
     pub what: String,
-    /// A top that holds the module (`tops::TOPS`, or one of the tests' own), to check the pattern against.
+    /// A top that holds the module (`tops::TOPS`, `board::tops::TOPS`, or one of the tests' own), to check the pattern against.
     pub top: String,
     /// Which modules: their path below the top, `*` for anything, `.` for the top itself, `|` between alternatives; or
     /// `=` and a module's whole name.

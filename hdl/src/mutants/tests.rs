@@ -1,5 +1,6 @@
 use super::list::parse;
 use super::*;
+use crate::board::{self, async_fifo::PulseCross};
 use crate::prim::sum::{Diff, Sum};
 use crate::roce::requester::Requester;
 use crate::stream::tests::yard::Yard;
@@ -50,6 +51,8 @@ fn every_mutant_finds_its_place() {
             "diff52" => crate::emit::emit("diff52", Diff::<52>::default()).unwrap(),
             "prims64" => crate::prim::tests::leaves64(),
             "yard" => crate::emit::emit("yard", Yard::<64, 8, 4>::default()).unwrap(),
+            "pulse_cross" => crate::emit::emit("pulse_cross", PulseCross::default()).unwrap(),
+            board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
             "requester3" => crate::emit::emit("requester3", Requester::<3, 10>::default()).unwrap(),
             // A block of either card will do.
             name => tops::in_core(name, 64).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),

@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use stream::{port_name, Lane, Port};
-use verilator_sys::{cache_dir, Builder, Model, OptLevel, PortId};
+use verilator_sys::{cache_dir, Builder, Direction, Model, OptLevel, PortId};
 
 /// Cycles for which `reset` is held.
 const RESET_CYCLES: u32 = 4;
@@ -182,7 +182,8 @@ impl Tb {
         for port in &self.ports {
             port.quiet(&mut self.model);
         }
-        if let Some(reset) = self.model.try_port("reset") {
+        let reset = self.model.try_port("reset").filter(|id| self.model.info(*id).direction == Direction::In);
+        if let Some(reset) = reset {
             self.model.set(reset, 1);
             (0..RESET_CYCLES).for_each(|_| self.model.tick());
             self.model.set(reset, 0);

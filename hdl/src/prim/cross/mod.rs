@@ -1,8 +1,8 @@
 //! Leaves on the border between two clocks: the only places where data may pass from one to another.
 //!
-//! Each marks its registers for the tools. `ASYNC_REG` (Vivado: keep together, no optimisation; `ferric_tests::cdc` finds
-//! synchronisers by it), `SHREG_EXTRACT` (Vivado: no shift register), `keep` (yosys), `ferric_gray` (for `ferric_tests::cdc`:
-//! never more than one bit of this register changes at once), `ferric_cross` on a memory with two clocks.
+//! Each marks its registers for the tools: `ASYNC_REG` (Vivado: keep together, no optimisation; a check of crossings knows
+//! synchronisers by it), `SHREG_EXTRACT` (Vivado: no shift register), `keep` (yosys), `ferric_gray` (never more than one bit
+//! of this register changes at once), `ferric_cross` on a memory with two clocks.
 
 #[cfg(test)]
 mod model;
