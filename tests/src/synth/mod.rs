@@ -2,6 +2,7 @@
 
 pub mod cells;
 pub mod docs;
+pub mod memories;
 pub mod netlist;
 pub mod report;
 pub mod share;
@@ -12,6 +13,7 @@ pub mod yosys;
 
 use cells::{area, Area};
 use ferric_hdl::tops::{self, Top};
+use memories::Memory;
 use netlist::Module;
 use share::Share;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +42,8 @@ pub struct Mapping {
     /// Depth with a carry chain as one and hard multiplexers as none.
     pub levels_chain: u32,
     pub flow: Flow,
+    /// The top's memories and what they were mapped to.
+    pub memories: Vec<Memory>,
     /// Seconds of yosys; without the blocks' for a core.
     pub seconds: f32,
     /// Why the netlist is not acceptable: latches, open nets, several drivers, loops.
@@ -132,12 +136,12 @@ impl Flows {
     fn family(&self, top: &Top, family: Family) -> Result<Mapping, String> {
         if !is_core(top) || self.flat_core {
             match self.flat(top, family) {
-                Ok(netlist) => return measure(netlist, Flow::Flat),
+                Ok(netlist) => return measure(netlist, Flow::Flat, top, &self.verilog(top)?),
                 Err(e) if !is_core(top) => return Err(e),
                 Err(e) => eprintln!("{e}; mapping its blocks instead"),
             }
         }
-        measure(self.joined(top, family)?, Flow::Hierarchical)
+        measure(self.joined(top, family)?, Flow::Hierarchical, top, &self.verilog(top)?)
     }
 
     fn flat(&self, top: &Top, family: Family) -> Result<Netlist, String> {
@@ -197,12 +201,12 @@ fn instances(verilog: &str, top: &str) -> Vec<String> {
     direct
 }
 
-fn measure((module, mut faults, seconds): Netlist, flow: Flow) -> Result<Mapping, String> {
+fn measure((module, mut faults, seconds): Netlist, flow: Flow, top: &Top, verilog: &str) -> Result<Mapping, String> {
     let area = area(module.cells.values().map(|c| c.kind.as_str()))?;
     if area.latches > 0 {
         faults.push(format!("{} latches after mapping", area.latches));
     }
     let mut walk = walk(&module, Count::Cells);
     faults.append(&mut walk.faults);
-    Ok(Mapping { area, walk, levels_chain: self::walk::walk(&module, Count::Chains).levels(), flow, seconds, faults })
+    Ok(Mapping { area, walk, levels_chain: self::walk::walk(&module, Count::Chains).levels(), flow, memories: memories::read(verilog, top.name, &module), seconds, faults })
 }

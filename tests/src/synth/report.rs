@@ -43,7 +43,7 @@ fn critical(r: &Mapping) -> Value {
 /// The table, and below it the paths of the tops above [`LIMIT`].
 pub fn markdown(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
-        "| top | LUT | LUTRAM | FF | RAMB36 | levels | chain levels | prim | ECP5 LUT4 / LUTRAM / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        "| top | LUT | LUTRAM | FF | RAMB36 | URAM | levels | chain levels | prim | ECP5 LUT4 / LUTRAM / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for o in outcomes {
         let (x, a) = (&o.xcup, &o.xcup.area);
@@ -51,7 +51,7 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
         let ecp5 = o.ecp5.as_ref().map_or("-".into(), |e| format!("{} / {} / {} / {} / {}", e.area.lut, e.area.lutram, e.area.ff, e.area.bram, e.walk.levels()));
         let prim = o.prim.as_ref().map_or("-".into(), |p| format!("{:.0} %", 100.0 * p.part()));
         let mark = if x.flow == Flow::Hierarchical { " (by blocks)" } else { "" };
-        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {prim} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, x.walk.levels(), x.levels_chain);
+        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {} | {prim} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, a.uram, x.walk.levels(), x.levels_chain);
     }
     let deep: Vec<&Outcome> = outcomes.iter().filter(|o| o.xcup.walk.levels() > LIMIT).collect();
     if !deep.is_empty() {
@@ -84,6 +84,19 @@ pub fn document(outcomes: &[Outcome], missing: &[String], state: &str) -> String
             let _ = writeln!(text, "- {m}");
         }
     }
+    text + &memories(outcomes)
+}
+
+/// The memories of the largest core, one a line.
+fn memories(outcomes: &[Outcome]) -> String {
+    let Some(core) = outcomes.iter().rfind(|o| o.top.name.starts_with("core_")) else { return String::new() };
+    let mut text = format!("\nMemories of `{}`; those without cells were made of registers, or nothing reads them.\n\n", core.top.name);
+    text += "| memory | rows x bits | Kbit | write, read ports | mapped to |\n|---|---|---|---|---|\n";
+    for m in &core.xcup.memories {
+        let cells: Vec<String> = m.cells.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let lanes = if m.lanes > 1 { format!("{} x ", m.lanes) } else { String::new() };
+        let _ = writeln!(text, "| `{}` | {lanes}{} x {} | {:.1} | {}, {} | {} |", m.path, m.rows, m.width, m.bits() as f64 / 1024.0, m.writes, m.reads, cells.join(", "));
+    }
     text
 }
 
@@ -96,8 +109,8 @@ pub fn summary(outcomes: &[Outcome], state: &str) -> String {
         let ecp5 = o.ecp5.as_ref().map_or(String::new(), |e| format!("; on ECP5 {} LUT4, {} FF, {} EBR, {} levels", e.area.lut, e.area.ff, e.area.bram, e.walk.levels()));
         let _ = writeln!(
             text,
-            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} logic levels between registers{prim}{ecp5}.  ",
-            o.top.width.unwrap_or(0), a.lut, a.lutram, a.ff, a.bram, x.walk.levels()
+            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}{ecp5}.  ",
+            o.top.width.unwrap_or(0), a.lut, a.lutram, a.ff, a.bram, a.uram, x.walk.levels()
         );
     }
     let _ = write!(text, "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed), {state}. By block: [docs/resources.md](docs/resources.md).");

@@ -18,7 +18,7 @@ pub enum Family {
 impl Family {
     fn synth(self, top: &str) -> String {
         match self {
-            Family::Xcup => format!("synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}"),
+            Family::Xcup => format!("synth_xilinx -family xcup -uram -flatten -noiopad -noclkbuf -top {top}"),
             Family::Ecp5 => format!("synth_ecp5 -top {top}"),
         }
     }
