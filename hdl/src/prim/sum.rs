@@ -36,7 +36,7 @@ impl<const N: usize> Logic for Sum<N> {
         self.y.connect();
     }
     fn hdl(&self) -> Verilog {
-        Verilog::Custom(pieces(N, false))
+        Verilog::Custom(format!("wire [{}:0] one = a;\n{}always @(*) y = sum;\n", N - 1, pieces(N)))
     }
 }
 
@@ -56,27 +56,29 @@ impl<const N: usize> Logic for Diff<N> {
         self.below.connect();
     }
     fn hdl(&self) -> Verilog {
+        // `a - b = ~(~a + b)`: with a carry coming in instead, synthesis finds rows of LUTs in place of the second sums, two levels deeper.
         let last = cuts(N).len();
-        Verilog::Custom(pieces(N, true) + &format!("always @(*) below = !c{last};\n"))
+        Verilog::Custom(format!("wire [{}:0] one = ~a;\n{}always @(*) begin\n  y = ~sum;\n  below = c{last};\nend\n", N - 1, pieces(N)))
     }
 }
 
-/// The adder, with `b` inverted and a carry into bit 0 for a difference. `c{k}` is the carry into piece k.
-fn pieces(n: usize, subtract: bool) -> String {
+/// `sum = one + b`, piece by piece; `c{k}` is the carry into piece k: `z{k}` is that piece without one, `o{k}`, from bit 1 on, with one.
+fn pieces(n: usize) -> String {
     assert!(n > FIRST, "an ordinary adder of {n} bits is as shallow");
-    let invert = if subtract { "~" } else { "" };
-    let mut text = format!("wire [{}:0] other = {invert}b;\nwire c0 = 1'b{};\n", n - 1, subtract as u8);
+    let mut text = format!("reg [{}:0] sum;\n", n - 1);
     for (k, (low, w)) in cuts(n).into_iter().enumerate() {
-        let bits = format!("{}:{low}", low + w - 1);
+        let (top, next, high) = (w + 1, k + 1, w - 1);
+        let bits = format!("{}:{low}", low + high);
+        text += &format!("wire [{w}:0] z{k} = {{1'b0, one[{bits}]}} + {{1'b0, b[{bits}]}};\n");
+        if k == 0 {
+            text += &format!("always @(*) sum[{bits}] = z0[{high}:0];\nwire c1 = z0[{w}];\n");
+            continue;
+        }
         // The choice is written in gates: a multiplexer would let synthesis share one adder between its two inputs again.
         text += &format!(
-            "wire [{w}:0] z{k} = {{1'b0, a[{bits}]}} + {{1'b0, other[{bits}]}};\n\
-             wire [{top}:0] o{k} = {{1'b0, a[{bits}], 1'b1}} + {{1'b0, other[{bits}], 1'b1}};\n\
+            "wire [{top}:0] o{k} = {{1'b0, one[{bits}], 1'b1}} + {{1'b0, b[{bits}], 1'b1}};\n\
              wire c{next} = z{k}[{w}] | (o{k}[{top}] & c{k});\n\
-             always @(*) y[{bits}] = z{k}[{high}:0] ^ ((z{k}[{high}:0] ^ o{k}[{w}:1]) & {{{w}{{c{k}}}}});\n",
-            top = w + 1,
-            next = k + 1,
-            high = w - 1,
+             always @(*) sum[{bits}] = z{k}[{high}:0] ^ ((z{k}[{high}:0] ^ o{k}[{w}:1]) & {{{w}{{c{k}}}}});\n"
         );
     }
     text

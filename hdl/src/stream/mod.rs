@@ -2,6 +2,7 @@
 //! Latencies and limits: README.md.
 
 pub mod arb;
+pub mod backlog;
 pub mod chaos;
 pub mod fifo;
 pub mod fork;
@@ -11,6 +12,7 @@ pub(crate) mod tests;
 pub mod wide;
 
 pub use arb::{AxisArb, MsgArb};
+pub use backlog::Backlog;
 pub use fifo::{AxisFifo, MsgFifo};
 pub use fork::MsgFork;
 pub use slice::{AxisSlice, MsgSkid, MsgSlice};

@@ -44,6 +44,8 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     pub put_grant: Signal<In, Bit>,
     pub put_row: Signal<Out, T>,
     state: DFF<State>,
+    /// The state is `Read`: in one bit, since the client's first look at the line is the longest way of all.
+    reading: DFF<Bit>,
     wanted: DFF<Bits<24>>,
     tag: DFF<Bits<4>>,
     hold: DFF<T>,
@@ -58,7 +60,7 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, wanted, tag, hold);
+        dff_setup!(self, clock, state, reading, wanted, tag, hold);
         clock!(self, clock, delay);
         self.number.next = self.wanted.q.val();
         self.put_row.next = self.hold.q.val();
@@ -67,6 +69,10 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         self.client.line_fault.next = false;
         self.client.line_tag.next = self.tag.q.val();
         self.client.line_data.next = self.hold.q.val();
+        if self.reading.q.val() {
+            self.client.line_data.next = self.row.val();
+        }
+        self.reading.d.next = false;
         self.client.rel_ready.next = false;
         self.want.next = false;
         self.held.next = false;
@@ -87,6 +93,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                         self.want.next = true;
                         if self.grant.val() {
                             self.state.d.next = State::Read;
+                            self.reading.d.next = true;
                             self.delay.start.next = true;
                         }
                     }
@@ -96,13 +103,13 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.want.next = true;
                 if self.grant.val() {
                     self.state.d.next = State::Read;
+                    self.reading.d.next = true;
                     self.delay.start.next = true;
                 }
             }
             State::Read => {
                 self.held.next = true;
                 self.hold.d.next = self.row.val();
-                self.client.line_data.next = self.row.val();
                 self.client.line_valid.next = !self.delay.busy.val();
                 self.state.d.next = State::Line;
                 if self.client.line_ready.val() & !self.delay.busy.val() {
@@ -152,6 +159,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         self.id.next = self.number.val().get_bits::<LQ>(0);
         if self.reset.val() {
             self.state.d.next = State::Idle;
+            self.reading.d.next = false;
         }
     }
 }

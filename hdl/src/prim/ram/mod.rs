@@ -13,15 +13,21 @@
 
 use rust_hdl::prelude::*;
 
-/// Depths up to this many address bits go to LUT RAM, deeper ones to block RAM: a 64-word LUT RAM is one LUT per bit.
+/// Depths up to this many address bits go to LUT RAM, deeper ones to block RAM or UltraRAM: a 64-word LUT RAM is one LUT per bit.
 pub const LUT_RAM_MAX_A: usize = 6;
 
 /// Below this many bits a deep memory is cheaper in LUTs than as a mostly empty block RAM: the tool decides.
 const BLOCK_MIN_BITS: usize = 4096;
 
+/// A memory of more bits would take more than 58 block RAMs: UltraRAM (4096 rows of 72 bits each) has room for it. Only cards for parts that
+/// have some are so large.
+const ULTRA_MIN_BITS: usize = 1 << 21;
+
 pub(super) fn style(a: usize, bits: usize) -> &'static str {
     if a <= LUT_RAM_MAX_A {
         "(* ram_style = \"distributed\" *) "
+    } else if bits << a >= ULTRA_MIN_BITS {
+        "(* ram_style = \"ultra\" *) "
     } else if bits << a >= BLOCK_MIN_BITS {
         "(* ram_style = \"block\" *) "
     } else {

@@ -25,6 +25,7 @@ enum State {
     More,
     /// The region that the window belonged to has one less.
     Former,
+    Count,
     Less,
     Done,
     Answer,
@@ -69,6 +70,9 @@ pub struct Change<const LM: usize> {
     turn: DFF<Bit>,
     hold: DFF<MrCtx>,
     base: DFF<MrCtx>,
+    /// Its windows with one more and one less, a cycle later.
+    more: DFF<Bits<24>>,
+    fewer: DFF<Bits<24>>,
     extent: Extent,
     bad_key: DFF<Bit>,
     bad_owner: DFF<Bit>,
@@ -101,7 +105,7 @@ impl<const LM: usize> Logic for Change<LM> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, work, remote, orphaned, pending, former, turn, hold, base, bad_key, bad_owner, bad_kind, status
+            self, clock, state, work, remote, orphaned, pending, former, turn, hold, base, more, fewer, bad_key, bad_owner, bad_kind, status
         );
         clock!(self, clock, extent);
         self.extent.reset.next = self.reset.val();
@@ -145,6 +149,8 @@ impl<const LM: usize> Logic for Change<LM> {
         self.binds.next = self.work.q.val().bind & !self.empty.val();
         self.good.next = !self.status.q.val().any();
         self.windows.next = self.base.q.val().link;
+        self.more.d.next = self.windows.val() + 1;
+        self.fewer.d.next = self.windows.val() - 1;
 
         // What a window is of its region.
         self.extent.start.next = self.work.q.val().start;
@@ -295,7 +301,7 @@ impl<const LM: usize> Logic for Change<LM> {
             State::More => {
                 self.we.next = true;
                 self.new_row.next = self.base.q.val();
-                self.new_row.next.link = self.windows.val() + 1;
+                self.new_row.next.link = self.more.q.val();
                 self.state.d.next = State::Done;
                 if self.was.val() {
                     self.state.d.next = State::Former;
@@ -304,13 +310,16 @@ impl<const LM: usize> Logic for Change<LM> {
             State::Former => {
                 self.base.d.next = self.row.val();
                 if self.row_valid.val() {
-                    self.state.d.next = State::Less;
+                    self.state.d.next = State::Count;
                 }
+            }
+            State::Count => {
+                self.state.d.next = State::Less;
             }
             State::Less => {
                 self.we.next = true;
                 self.new_row.next = self.base.q.val();
-                self.new_row.next.link = self.windows.val() - 1;
+                self.new_row.next.link = self.fewer.q.val();
                 self.state.d.next = State::Done;
             }
             State::Done => {

@@ -39,15 +39,18 @@ pub struct Extent {
     off: DFF<Bits<64>>,
     over: DFF<Bit>,
     found: DFF<Bits<64>>,
+    /// The difference of `a` and `b`, a cycle later; `settled`: it is that of those at hand.
+    bytes: DFF<Bits<64>>,
+    below: DFF<Bit>,
+    settled: DFF<Bit>,
     diff: Diff<64>,
     sum: Sum<64>,
-    bytes: Signal<Local, Bits<64>>,
 }
 
 impl Logic for Extent {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, a, b, off, over, found);
+        dff_setup!(self, clock, state, a, b, off, over, found, bytes, below, settled);
         self.diff.a.next = self.a.q.val();
         self.diff.b.next = self.b.q.val();
         self.sum.a.next = self.base.val().table;
@@ -55,7 +58,11 @@ impl Logic for Extent {
         self.ready.next = (self.state.q.val() == State::Ready) & !self.go.val();
         self.outside.next = self.over.q.val();
         self.root.next = self.found.q.val();
-        self.bytes.next = self.diff.y.val();
+        self.bytes.d.next = self.diff.y.val();
+        self.below.d.next = self.diff.below.val();
+        // Inputs and offset stay until long after it is asked for.
+        self.found.d.next = self.sum.y.val();
+        self.settled.d.next = !self.settled.q.val();
         match self.state.q.val() {
             State::Ready => {
                 if self.go.val() {
@@ -66,35 +73,43 @@ impl Logic for Extent {
             State::Offset => {
                 self.a.d.next = self.start.val();
                 self.b.d.next = self.base.val().start;
+                self.settled.d.next = false;
                 self.state.d.next = State::Left;
             }
             State::Left => {
-                self.off.d.next = self.bytes.val();
-                self.over.d.next = self.diff.below.val();
-                self.a.d.next = self.base.val().length;
-                self.b.d.next = self.bytes.val();
-                self.state.d.next = State::Fits;
+                if self.settled.q.val() {
+                    self.off.d.next = self.bytes.q.val();
+                    self.over.d.next = self.below.q.val();
+                    self.a.d.next = self.base.val().length;
+                    self.b.d.next = self.bytes.q.val();
+                    self.state.d.next = State::Fits;
+                }
             }
             State::Fits => {
-                self.over.d.next = self.over.q.val() | self.diff.below.val();
-                self.a.d.next = self.bytes.val();
-                self.b.d.next = self.length.val();
-                self.state.d.next = State::Pages;
+                if self.settled.q.val() {
+                    self.over.d.next = self.over.q.val() | self.below.q.val();
+                    self.a.d.next = self.bytes.q.val();
+                    self.b.d.next = self.length.val();
+                    self.state.d.next = State::Pages;
+                }
             }
             State::Pages => {
-                self.over.d.next = self.over.q.val() | self.diff.below.val();
-                self.a.d.next = self.start.val() >> 12;
-                self.b.d.next = self.base.val().start >> 12;
-                self.state.d.next = State::Entry;
+                if self.settled.q.val() {
+                    self.over.d.next = self.over.q.val() | self.below.q.val();
+                    self.a.d.next = self.start.val() >> 12;
+                    self.b.d.next = self.base.val().start >> 12;
+                    self.state.d.next = State::Entry;
+                }
             }
             State::Entry => {
-                if !self.base.val().direct {
-                    self.off.d.next = self.bytes.val() << 3;
+                if self.settled.q.val() {
+                    if !self.base.val().direct {
+                        self.off.d.next = self.bytes.q.val() << 3;
+                    }
+                    self.state.d.next = State::Table;
                 }
-                self.state.d.next = State::Table;
             }
             State::Table => {
-                self.found.d.next = self.sum.y.val();
                 self.state.d.next = State::Ready;
             }
             _ => {

@@ -57,7 +57,8 @@ struct Bounded {
     port: Bit,
     status: Bits<3>,
     out_of_bounds: Bit,
-    short: Bit,
+    /// Bits of the remainder's upper half, eight by eight: it is that long.
+    long: Bits<4>,
     rem: Bits<32>,
     chk_len: Bits<32>,
     direct: Bit,
@@ -142,6 +143,7 @@ pub struct MemoryKeys<const LM: usize> {
     parent: DFF<Bits<24>>,
     destroys: Signal<Local, Bit>,
     sum: Sum<64>,
+    short: Signal<Local, Bit>,
     bound_bad: Signal<Local, Bit>,
     #[init(Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()))]
     outside: Constant<Bits<24>>,
@@ -270,8 +272,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.look_valid.next = self.c_valid.q.val();
 
         // Stage D: verdict; the slot is there, the cache answers.
+        self.short.next = !self.d.q.val().long.any();
         self.bound_bad.next =
-            self.d.q.val().out_of_bounds | (self.d.q.val().short & (self.d.q.val().rem < self.d.q.val().chk_len));
+            self.d.q.val().out_of_bounds | (self.short.val() & (self.d.q.val().rem < self.d.q.val().chk_len));
         self.sum.a.next = self.d.q.val().table;
         self.sum.b.next = self.d.q.val().add;
         self.cache.query.next.port = self.d.q.val().port;
@@ -283,7 +286,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.query.next.life = self.d.q.val().life;
         self.cache.query.next.va_low = self.d.q.val().va_low;
         self.cache.query.next.rem = self.d.q.val().rem;
-        self.cache.query.next.short = self.d.q.val().short;
+        self.cache.query.next.short = self.short.val();
         self.cache.query.next.page = self.d.q.val().page;
         self.cache.query.next.addr = self.sum.y.val();
         self.cache.query_valid.next = self.d_valid.q.val();
@@ -334,7 +337,10 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
                 self.d.d.next.status = bits::<3>(4);
             }
             self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.below.val();
-            self.d.d.next.short = !self.rem_high.val().any();
+            self.d.d.next.long = bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(0).any().into())
+                | (bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(8).any().into()) << 1)
+                | (bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(16).any().into()) << 2)
+                | (bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(24).any().into()) << 3);
             self.d.d.next.rem = self.rem64.val().get_bits::<32>(0);
             self.d.d.next.chk_len = self.c.q.val().chk_len;
             self.d.d.next.direct = self.c.q.val().direct;

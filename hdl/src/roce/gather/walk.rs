@@ -18,8 +18,9 @@ enum State {
     /// Reads entry `index` of the list.
     Read,
     Await,
-    /// Passes over what earlier packets have sent.
+    /// Passes over what earlier packets have sent: all of the entry, or a part.
     Skip,
+    Pass,
     /// Compares, chooses, and sends one segment.
     Compare,
     Choose,
@@ -67,10 +68,18 @@ pub struct Walk {
     high_va: Signal<Local, Bits<64>>,
     rest: Diff<32>,
     short: Diff<32>,
+    beyond: Diff<32>,
     passed: Sum<64>,
     rem: DFF<Bits<32>>,
     key: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
+    /// The entry ends before that, or with it: by so much. Otherwise where it is, and what is left of the entry. All a cycle late.
+    over: DFF<Bit>,
+    excess: DFF<Bits<32>>,
+    target: DFF<Bits<64>>,
+    remains: DFF<Bits<32>>,
+    /// The segment goes: `rem` becomes what is behind it.
+    steps: Signal<Local, Bit>,
     hit: DFF<Bit>,
     empty: DFF<Bit>,
     too_many: DFF<Bit>,
@@ -123,7 +132,6 @@ pub struct Walk {
     rounded: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
     page_left: Signal<Local, Bits<13>>,
-    over: Signal<Local, Bit>,
     more_sge: Signal<Local, Bit>,
     pushed: Signal<Local, Bit>,
     done: Signal<Local, Bit>,
@@ -136,7 +144,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, onward, moved, rem, key, skip, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
+            self, clock, state, job, known, handle, place, index, va, onward, moved, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
         clock!(self, clock, inl, frees);
@@ -150,6 +158,12 @@ impl Logic for Walk {
         self.rest.b.next = bit_cast::<32, 13>(self.seg.q.val());
         self.short.a.next = self.rem.q.val();
         self.short.b.next = self.skip.q.val();
+        self.beyond.a.next = self.skip.q.val();
+        self.beyond.b.next = self.rem.q.val();
+        self.over.d.next = !self.beyond.below.val();
+        self.excess.d.next = self.beyond.y.val();
+        self.target.d.next = self.passed.y.val();
+        self.remains.d.next = self.short.y.val();
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.inl.reset.next = self.reset.val();
@@ -227,7 +241,6 @@ impl Logic for Walk {
         self.low_reach.next = bit_cast::<15, 9>(self.job.q.val().pay_off.get_bits::<9>(0)) + bit_cast::<15, 14>(self.job.q.val().pay_len);
         self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > 480);
         self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > 464);
-        self.over.next = self.skip.q.val() >= self.rem.q.val();
         self.tail.next = self.pay.q.val() <= 16;
         self.inl.s.valid.next = false;
         self.inl.s.data.next.dst = self.dst.q.val() + bit_cast::<18, 14>(self.at.q.val());
@@ -237,6 +250,7 @@ impl Logic for Walk {
             self.inl.s.data.next.len = self.pay.q.val().get_bits::<5>(0);
         }
         self.done.next = false;
+        self.steps.next = false;
         if self.moved.q.val() {
             self.va.d.next = self.onward.q.val();
         }
@@ -279,7 +293,7 @@ impl Logic for Walk {
                     self.mr_valid.d.next = true;
                     self.moved.d.next = true;
                     self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
-                    self.rem.d.next = self.rest.y.val();
+                    self.steps.next = true;
                     self.handle.d.next = self.job.q.val().handle;
                     self.known.d.next = !self.job.q.val().free & !self.job.q.val().reply;
                     self.done.next = true;
@@ -344,12 +358,15 @@ impl Logic for Walk {
                 }
             }
             State::Skip => {
-                if self.over.val() {
-                    self.skip.d.next = self.skip.q.val() - self.rem.q.val();
+                self.state.d.next = State::Pass;
+            }
+            State::Pass => {
+                if self.over.q.val() {
+                    self.skip.d.next = self.excess.q.val();
                     self.state.d.next = State::Read;
                 } else {
-                    self.va.d.next = self.passed.y.val();
-                    self.rem.d.next = self.short.y.val();
+                    self.va.d.next = self.target.q.val();
+                    self.rem.d.next = self.remains.q.val();
                     self.skip.d.next = bits::<32>(0);
                     self.state.d.next = State::Compare;
                 }
@@ -381,7 +398,7 @@ impl Logic for Walk {
                     self.mr_valid.d.next = true;
                     self.moved.d.next = true;
                     self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
-                    self.rem.d.next = self.rest.y.val();
+                    self.steps.next = true;
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
                     self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.seg.q.val());
                     self.state.d.next = State::Compare;
@@ -424,6 +441,10 @@ impl Logic for Walk {
         }
         if self.done.val() {
             self.state.d.next = State::Load;
+        }
+        // Chosen last, since the difference comes last.
+        if self.steps.val() {
+            self.rem.d.next = self.rest.y.val();
         }
         self.frees.s.valid.next = self.done.val() & self.job.q.val().free;
         self.frees.s.data.next.handle = self.job.q.val().handle;

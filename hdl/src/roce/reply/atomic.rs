@@ -2,7 +2,7 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::{Backlog, MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. The rest: whose result.
@@ -70,6 +70,7 @@ pub struct Atomics {
     /// Nothing under way.
     pub idle: Signal<Out, Bit>,
     queue: MsgFifo<AtomicOp, 6>,
+    backlog: Backlog<7>,
     reading: MsgFifo<Reading, 4>,
     writing: MsgFifo<Writing, 4>,
     answers: MsgSlice<WrDone>,
@@ -109,14 +110,15 @@ impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, row, value, total, new, err, same, busy, flying);
-        clock!(self, clock, queue, reading, writing, answers);
+        clock!(self, clock, queue, backlog, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
+        self.backlog.reset.next = self.reset.val();
         self.reading.reset.next = self.reset.val();
         self.writing.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
         MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.answers.s);
         MsgSink::<AtomicOp>::link(&mut self.s_op, &mut self.queue.s);
-        self.idle.next = !self.queue.m.valid.val() & (self.queue.level.val() == 0) & !self.flying.q.val().any();
+        self.idle.next = !self.queue.m.valid.val() & self.backlog.none.val() & !self.flying.q.val().any();
 
         // Ask.
         self.next_iova.next = self.queue.m.data.val().iova;
@@ -131,6 +133,8 @@ impl Logic for Atomics {
         self.m_rd.data.next.tag = bits::<8>(0);
         self.starts.next = self.may.val() & (self.m_rd.ready.val() | self.odd.val());
         self.queue.m.ready.next = self.starts.val();
+        self.backlog.came.next = self.s_op.valid.val() & self.s_op.ready.val();
+        self.backlog.went.next = self.starts.val();
         self.reading.s.valid.next = self.starts.val();
         self.reading.s.data.next.op = self.queue.m.data.val();
         self.reading.s.data.next.odd = self.odd.val();

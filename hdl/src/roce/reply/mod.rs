@@ -32,6 +32,7 @@ pub enum State {
     /// Looks for the stored result of a duplicate atomic.
     Look,
     Seen,
+    Match,
     /// Fetches the first item of the ring, then its result.
     Item,
     Value,
@@ -89,6 +90,11 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     seat_known: DFF<Bit>,
     store: DFF<Bit>,
     item: DFF<Item>,
+    /// Of the seat at hand, from the cycle in which it came: its ring holds something; packets with `notify` are on their way;
+    /// none of both, nor an acknowledge or a turn. True while the job is judged.
+    pending: DFF<Bit>,
+    marked: DFF<Bit>,
+    quiet: DFF<Bit>,
     look: DFF<Bits<5>>,
     to_look: DFF<Bits<6>>,
     init: DFF<Bits<LQ>>,
@@ -112,8 +118,9 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     seat_index: Signal<Local, Bits<LQ>>,
     count: Signal<Local, Bits<6>>,
     used: Signal<Local, Bits<6>>,
-    pending: Signal<Local, Bit>,
-    quiet: Signal<Local, Bit>,
+    fresh: Signal<Local, Bit>,
+    holds: Signal<Local, Bit>,
+    departs: Signal<Local, Bit>,
     absent: Signal<Local, Bit>,
     full: Signal<Local, Bit>,
     kind: Signal<Local, Bits<2>>,
@@ -130,7 +137,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told);
+        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, pending, marked, quiet, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told);
         clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, ring);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
@@ -219,8 +226,9 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         if self.seat_known.q.val() & (self.seat_id.q.val() == self.id.q.val()) {
             self.loaded.next = self.seat.q.val();
         }
-        self.pending.next = self.seat.q.val().count.any();
-        self.quiet.next = !self.pending.val() & !self.seat.q.val().marks.any() & !self.seat.q.val().ack & !self.seat.q.val().busy;
+        self.fresh.next = (self.job.q.val() == Job::Ack) & (self.loaded.val().epoch != self.acks.m.data.val().epoch);
+        self.holds.next = self.loaded.val().count.any() & !self.fresh.val();
+        self.departs.next = self.loaded.val().marks.any();
         self.absent.next = !self.seat.q.val().listed & !self.seat.q.val().busy;
         self.stale.next = self.turn.after.val().epoch != self.seat.q.val().epoch;
         self.kind.next = self.acks.m.data.val().kind;
@@ -235,10 +243,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.ring.seat.next = self.seat.q.val();
         self.ring.ack.next = self.acks.m.data.val();
         self.ring.slot.next = self.look.q.val();
-        self.ring.found.next = self.state.q.val() == State::Seen;
-        if self.job.q.val() == Job::Turn {
-            self.ring.slot.next = self.item.q.val().slot;
-        }
+        self.ring.found.next = self.state.q.val() == State::Match;
+        self.ring.first.next = self.state.q.val() == State::Item;
         self.ring.started.next = false;
         self.ring.done.next = self.atomics.m_done.data.val();
         self.ring.ended.next = false;
@@ -323,8 +329,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 self.seat.d.next = self.loaded.val();
                 self.seat_id.d.next = self.id.q.val();
                 self.seat_known.d.next = true;
+                self.pending.d.next = self.holds.val();
+                self.marked.d.next = self.departs.val();
+                self.quiet.d.next =
+                    !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
                 self.state.d.next = State::Act;
-                if (self.job.q.val() == Job::Ack) & (self.loaded.val().epoch != self.acks.m.data.val().epoch) {
+                if self.fresh.val() {
                     // A new life of the queue pair. What is on its way out, and the list, stay facts.
                     self.seat.d.next.epoch = self.acks.m.data.val().epoch;
                     self.seat.d.next.count = bits::<6>(0);
@@ -343,7 +353,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         if self.seat.q.val().dead {
                             self.finish.next = true;
                         } else if self.kind.val() == 0 {
-                            if self.quiet.val() {
+                            if self.quiet.q.val() {
                                 self.out.s.valid.next = true;
                                 self.finish.next = self.out.s.ready.val();
                             } else if self.list.s.ready.val() {
@@ -403,8 +413,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         if self.list.s.ready.val() {
                             self.finish.next = true;
                             self.seat.d.next.busy = false;
-                            self.enlist.next = self.pending.val() | self.seat.q.val().ack;
-                            if !self.stale.val() & self.pending.val() & self.turn.after.val().kind.any() {
+                            self.enlist.next = self.pending.q.val() | self.seat.q.val().ack;
+                            if !self.stale.val() & self.pending.q.val() & self.turn.after.val().kind.any() {
                                 self.seat.d.next.off = self.turn.after.val().off;
                                 self.seat.d.next.psn_off = self.turn.after.val().psn_off;
                                 self.leave.next = self.turn.all.val();
@@ -415,15 +425,15 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         // The turn that waits for it.
                         if self.list.s.ready.val() {
                             self.ring.ended.next = self.atomics.m_done.data.val().epoch == self.seat.q.val().epoch;
-                            self.enlist.next = self.pending.val();
+                            self.enlist.next = self.pending.q.val();
                             self.finish.next = true;
                         }
                     }
                     Job::Turn => {
                         self.seat.d.next.listed = false;
-                        if self.pending.val() {
+                        if self.pending.q.val() {
                             self.state.d.next = State::Item;
-                        } else if self.seat.q.val().ack & self.seat.q.val().marks.any() {
+                        } else if self.seat.q.val().ack & self.marked.q.val() {
                             self.turn.start.next = true;
                             self.seat.d.next.ack = false;
                             self.seat.d.next.busy = true;
@@ -450,17 +460,17 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 }
             }
             State::Seen => {
-                self.look.d.next = self.look.q.val() - 1;
-                self.to_look.d.next = self.to_look.q.val() - 1;
-                self.state.d.next = State::Look;
-                if self.ring.outcome.val().psn == self.acks.m.data.val().psn {
-                    self.state.d.next = State::Seen;
-                    self.look.d.next = self.look.q.val();
-                    if self.list.s.ready.val() {
-                        self.push.next = true;
-                        self.events.d.next = bits::<5>(4);
-                        self.finish.next = true;
-                    }
+                self.state.d.next = State::Match;
+            }
+            State::Match => {
+                if !self.ring.same.val() {
+                    self.look.d.next = self.look.q.val() - 1;
+                    self.to_look.d.next = self.to_look.q.val() - 1;
+                    self.state.d.next = State::Look;
+                } else if self.list.s.ready.val() {
+                    self.push.next = true;
+                    self.events.d.next = bits::<5>(4);
+                    self.finish.next = true;
                 }
             }
             State::Item => {

@@ -6,7 +6,8 @@ use crate::prim::ram::Ram;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// Two memories and their addresses. What is read at an address of this cycle stands at the output in the next.
+/// Two memories and their addresses. The first of the ring stands at the output in the cycle behind its address, an outcome in the one after
+/// that: the memories are so deep that choosing among their parts takes most of a cycle.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Ring<const LQ: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
@@ -19,15 +20,20 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     pub found: Signal<In, Bit>,
     /// The first of the ring.
     pub item: Signal<Out, Item>,
-    /// The outcome that stands in `slot`.
+    /// The outcome that stands in `slot`, or the one of `item` (`first`); it is that of the atomic in `ack`.
     pub slot: Signal<In, Bits<5>>,
+    pub first: Signal<In, Bit>,
     pub outcome: Signal<Out, Outcome>,
+    pub same: Signal<Out, Bit>,
     /// The atomic in `ack` is under way and has a place for its outcome; it is `done`.
     pub started: Signal<In, Bit>,
     pub ended: Signal<In, Bit>,
     pub done: Signal<In, AtomicDone>,
     items: Ram<Item, LR>,
     outcomes: Ram<Outcome, LR>,
+    kept: DFF<Outcome>,
+    equal: DFF<Bit>,
+    wanted: Signal<Local, Bits<5>>,
     base: Signal<Local, Bits<LR>>,
     count: Signal<Local, Bits<6>>,
     last: Signal<Local, Bits<5>>,
@@ -38,6 +44,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
 impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, kept, equal);
         clock!(self, clock, items, outcomes);
         self.base.next = bit_cast::<LR, LQ>(self.place.val()) << 5;
         self.count.next = self.seat.val().count;
@@ -60,8 +67,15 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.items.write_data.next.key = self.ack.val().key;
         self.items.write_data.next.len = self.ack.val().len;
 
-        self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.slot.val());
-        self.outcome.next = self.outcomes.read_data.val();
+        self.wanted.next = self.slot.val();
+        if self.first.val() {
+            self.wanted.next = self.items.read_data.val().slot;
+        }
+        self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.wanted.val());
+        self.kept.d.next = self.outcomes.read_data.val();
+        self.equal.d.next = self.outcomes.read_data.val().psn == self.ack.val().psn;
+        self.outcome.next = self.kept.q.val();
+        self.same.next = self.equal.q.val();
         self.outcomes.write_en.next = self.started.val() | self.ended.val();
         self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().slot);
         self.outcomes.write_data.next.psn = self.ack.val().psn;

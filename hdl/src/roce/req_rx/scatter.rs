@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
-use crate::stream::MsgFifo;
+use crate::stream::{Backlog, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -50,7 +50,7 @@ pub struct Scatter {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_answer: MsgSink<Answer>,
-    /// Fewer than 12 answers wait: those under way between a frame's acceptance and here have a place.
+    /// Fewer than 7 answers wait: those under way between a frame's acceptance and here have a place.
     pub room: Signal<Out, Bit>,
     pub m_again: MsgSrc<WqeAgain>,
     pub s_again: MsgSink<WqeHandle>,
@@ -69,13 +69,14 @@ pub struct Scatter {
     same: DFF<Bit>,
     /// The queue pair's number may have changed hands since.
     stale: DFF<Bit>,
+    backlog: Backlog<5>,
+    waiting: Signal<Local, Bits<5>>,
     /// Answers taken in and handed on; a barrier waits until the latter reaches what the former was.
     taken: DFF<Bits<16>>,
     placed: DFF<Bits<16>>,
     mark: DFF<Bits<16>>,
     draining: DFF<Bit>,
     passed: DFF<Bit>,
-    waiting: Signal<Local, Bits<16>>,
     missing: Signal<Local, Bits<16>>,
     #[init(Constant::new(PlaceOp::default()))]
     blank: Constant<PlaceOp>,
@@ -85,13 +86,16 @@ impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, mark, draining, passed);
-        clock!(self, clock, answers, orders);
+        clock!(self, clock, answers, orders, backlog);
+        self.backlog.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
         MsgSink::<Answer>::link(&mut self.s_answer, &mut self.answers.s);
-        self.waiting.next = self.answers.level.val();
-        // Half of the places are for what stands between the intake and here.
-        self.room.next = !self.waiting.val().get_bit(4) & !self.waiting.val().get_bit(3);
+        self.backlog.came.next = self.s_answer.valid.val();
+        self.backlog.went.next = self.answers.m.valid.val() & self.answers.m.ready.val();
+        self.waiting.next = self.backlog.count.val();
+        // Half of the places, and one more for the cycle, are for what stands between the intake and here.
+        self.room.next = !self.waiting.val().get_bit(4) & !self.waiting.val().get_bit(3) & !(self.waiting.val() == 7);
         self.answers.m.ready.next = self.state.q.val() == State::Idle;
         self.m_again.valid.next = self.state.q.val() == State::Ask;
         self.m_again.data.next.qpn = self.answer.q.val().qpn;

@@ -4,7 +4,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
-use crate::prim::sum::Diff;
+use crate::prim::sum::{Diff, Sum};
 use crate::records::{ReqCtx, WqeHead};
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
@@ -99,6 +99,8 @@ pub struct RequesterTx {
     /// The line is looked at again, not as it comes.
     again: DFF<Bit>,
     remains: Diff<32>,
+    /// Message offset behind a full packet.
+    behind: Sum<32>,
     count: DFF<Bits<4>>,
     cmd: DFF<SqCmd>,
     cmd_valid: DFF<Bit>,
@@ -243,6 +245,8 @@ impl Logic for RequesterTx {
             self.seen.next = self.line.q.val();
         }
         self.again.d.next = false;
+        self.behind.a.next = self.line.q.val().msg_offset;
+        self.behind.b.next = bit_cast::<32, 13>(self.plan.mtu.val());
         self.remains.a.next = self.head.y.val().length;
         self.remains.b.next = self.seen.val().msg_offset;
         self.plan.en.next = (self.state.q.val() == State::Check) | (self.state.q.val() == State::Line);
@@ -418,7 +422,7 @@ impl Logic for RequesterTx {
                 self.timer_valid.d.next = true;
             }
             self.state.d.next = State::Emit;
-            self.new.next.msg_offset = self.line.q.val().msg_offset + bit_cast::<32, 13>(self.plan.mtu.val());
+            self.new.next.msg_offset = self.behind.y.val();
             if self.is_last.val() {
                 self.new.next.msg_offset = bits::<32>(0);
                 self.new.next.next_index = self.line.q.val().next_index + 1;
