@@ -1,6 +1,6 @@
 //! Leaves on the border between two clocks: the only places where data may pass from one to another.
 //!
-//! Each marks its registers for the tools: `ASYNC_REG` (Vivado: keep together, no optimisation; a check of crossings knows
+//! Each marks its registers for the tools: `ASYNC_REG` (Vivado: keep together, no optimisation; `hdl/cdc` knows
 //! synchronisers by it), `SHREG_EXTRACT` (Vivado: no shift register), `keep` (yosys), `ferric_gray` (never more than one bit
 //! of this register changes at once), `ferric_cross` on a memory with two clocks.
 
