@@ -14,4 +14,5 @@ pub mod layout;
 pub mod meta;
 pub mod pci;
 pub mod codes;
+pub mod target;
 pub mod wire;

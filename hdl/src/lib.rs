@@ -18,5 +18,6 @@ pub mod records;
 pub mod roce;
 pub mod stats;
 pub mod stream;
+pub mod target;
 pub mod tb;
 pub mod tops;

@@ -2,6 +2,7 @@
 //! (for [`chaos`]) a test-only pattern generator. Latencies and resources: README.md.
 
 pub mod arb;
+pub mod byte_ram;
 pub mod cell_ram;
 pub mod chaos;
 pub mod clash;
