@@ -81,6 +81,7 @@ pub struct RamKeys<const LM: usize> {
     reach: Signal<Local, Bits<33>>,
     short: Signal<Local, Bit>,
     verdict: Signal<Local, Bits<3>>,
+    answer: Signal<Local, MrResp>,
 }
 
 impl<const LM: usize> Logic for RamKeys<LM> {
@@ -149,10 +150,11 @@ impl<const LM: usize> Logic for RamKeys<LM> {
         if !self.status.q.val().any() & self.short.val() {
             self.verdict.next = bits::<3>(3);
         }
+        self.answer.next.iova = bit_cast::<64, 32>(self.req.q.val().va.get_bits::<32>(0));
+        self.answer.next.status = self.verdict.val();
         self.refused.next = (self.state.q.val() == State::Judge) & self.verdict.val().any();
         for i in 0..2 {
-            self.output[i].s.data.next.iova = bit_cast::<64, 32>(self.req.q.val().va.get_bits::<32>(0));
-            self.output[i].s.data.next.status = self.verdict.val();
+            self.output[i].s.data.next = self.answer.val();
         }
         self.output[0].s.valid.next = (self.state.q.val() == State::Judge) & !self.turn.q.val();
         self.output[1].s.valid.next = (self.state.q.val() == State::Judge) & self.turn.q.val();

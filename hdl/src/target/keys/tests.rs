@@ -22,7 +22,7 @@ fn judge(e: &Entry, key: u32, pd: u32, va: u64, chk: u32, access: u8) -> u128 {
         2
     } else if access & !(e.rights << 1 | 1) != 0 {
         4
-    } else if va < e.start.into() || va + u64::from(chk) > u64::from(e.start) + u64::from(e.length) {
+    } else if va < u64::from(e.start) || va + u64::from(chk) > u64::from(e.start) + u64::from(e.length) {
         3
     } else {
         0
@@ -76,7 +76,7 @@ fn every_access_is_judged() {
                 for (status, va) in wanted {
                     let got = answers.pop().unwrap();
                     assert_eq!(resp.get(&got, "status"), status);
-                    assert!(status != 0 || resp.get(&got, "iova") == va.into());
+                    assert!(status != 0 || resp.get(&got, "iova") == u128::from(va));
                 }
             }
         }

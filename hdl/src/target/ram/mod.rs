@@ -80,7 +80,8 @@ pub struct Memory<const A: usize> {
     row_busy: DFF<Bit>,
     cmd_busy: DFF<Bit>,
     small_busy: [DFF<Bit>; 2],
-    small_tag: [DFF<Bits<8>>; 2],
+    small_told: [DFF<WrDone>; 2],
+    told: Signal<Local, WrDone>,
     wanted: Signal<Local, Bits<5>>,
     from: Signal<Local, Bits<64>>,
     less: Signal<Local, Bits<13>>,
@@ -128,11 +129,10 @@ impl<const A: usize> Logic for Memory<A> {
         }
         for i in 0..2 {
             self.small_busy[i].clock.next = self.clock.val();
-            self.small_tag[i].clock.next = self.clock.val();
+            self.small_told[i].clock.next = self.clock.val();
             self.small_busy[i].d.next = self.small_busy[i].q.val() & !self.m_small_done[i].ready.val();
-            self.small_tag[i].d.next = self.small_tag[i].q.val();
-            self.m_small_done[i].data.next.tag = self.small_tag[i].q.val();
-            self.m_small_done[i].data.next.err = false;
+            self.small_told[i].d.next = self.small_told[i].q.val();
+            self.m_small_done[i].data.next = self.small_told[i].q.val();
             self.m_small_done[i].valid.next = self.small_busy[i].q.val();
         }
 
@@ -165,6 +165,8 @@ impl<const A: usize> Logic for Memory<A> {
             6 => self.small_word.next = self.little.val().data.get_bits::<64>(384),
             _ => self.small_word.next = self.little.val().data.get_bits::<64>(448),
         }
+        self.told.next.tag = self.little.val().tag;
+        self.told.next.err = false;
         self.small_less.next = self.little.val().len - 1;
 
         // The chosen command's first byte and, of a payload read, its place in the assembly buffer.
@@ -299,10 +301,10 @@ impl<const A: usize> Logic for Memory<A> {
                 if self.ends.val() {
                     if self.chosen.q.val().get_bit(3) {
                         self.small_busy[0].d.next = true;
-                        self.small_tag[0].d.next = self.little.val().tag;
+                        self.small_told[0].d.next = self.told.val();
                     } else {
                         self.small_busy[1].d.next = true;
-                        self.small_tag[1].d.next = self.little.val().tag;
+                        self.small_told[1].d.next = self.told.val();
                     }
                     self.state.d.next = State::Idle;
                 }

@@ -30,10 +30,10 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
             tb.run_until(100, |_| grant.len() == 1);
             let got = grant.pop().unwrap();
             let room = head.wrapping_sub(consumer) < 8;
-            assert_eq!(g.get(&got, "ok"), room.into());
+            assert_eq!(g.get(&got, "ok"), u128::from(room));
             if room {
                 let slot = u128::from(head % 8);
-                assert_eq!((g.get(&got, "index"), g.get(&got, "handle")), (head.into(), slot));
+                assert_eq!((g.get(&got, "index"), g.get(&got, "handle")), (u128::from(head), slot));
                 for granule in 0..2 {
                     read.push(Fields::of::<WqeRead>().pack(&[("handle", slot), ("granule", granule)]));
                 }
@@ -44,7 +44,7 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
                 assert_eq!((entry.addr(), entry.length(), entry.lkey()), (0x3000 + 512 * slot as u64 + 32, 480, 0x55));
                 head = head.wrapping_add(1);
             }
-            assert_eq!(tb.get("head"), head.into());
+            assert_eq!(tb.get("head"), u64::from(head));
         }
     }
 }
