@@ -14,5 +14,4 @@ pub mod layout;
 pub mod meta;
 pub mod pci;
 pub mod codes;
-pub mod target;
 pub mod wire;

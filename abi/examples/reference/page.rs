@@ -41,7 +41,7 @@ macro_rules! code_lists {
 
 /// Every code list; a test compares the names with the source of `codes`.
 pub fn code_lists() -> Vec<Codes> {
-    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, AdminStatus, DropCause, TargetOp, TargetStatus)
+    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, AdminStatus, DropCause)
 }
 
 /// A documented constant of `csr.rs`.

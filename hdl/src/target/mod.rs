@@ -1,4 +1,5 @@
 //! The memory target: a card without a host whose memory is RAM of the FPGA. See README.md.
+pub mod client;
 pub mod engine;
 pub mod keys;
 pub mod model;

@@ -1,7 +1,7 @@
 //! Peers of the target in software: a set-up client's frames, and an RC requester with go-back-N (IBTA 9.7), as simple as can be.
 use crate::net::icrc::model::seal;
-use ferric_abi::target::{MAGIC, PORT, VERSION};
-use ferric_abi::wire::{Aeth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Reth, SetupReply, SetupRequest, Udp};
+use super::setup::proto::{SetupReply, SetupRequest, MAGIC, PORT, VERSION};
+use ferric_abi::wire::{Aeth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Reth, Udp};
 use std::collections::VecDeque;
 
 /// An end of the wire.
@@ -182,6 +182,11 @@ impl Requester {
             self.progress = now;
         }
         let message = self.messages.get(self.at.0).filter(|_| self.at.0 < WINDOW)?;
+        // A READ that is asked for again reads what is there then: nothing changes the memory meanwhile (IBTA 10.8.3.3, fence).
+        let reads = |m: &Message| matches!(m.request, Request::Read { .. });
+        if !reads(message) && self.messages.iter().take(self.at.0).any(reads) {
+            return None;
+        }
         let frame = message.packets[self.at.1].clone();
         self.at = if self.at.1 + 1 < message.packets.len() { (self.at.0, self.at.1 + 1) } else { (self.at.0 + 1, 0) };
         Some(frame)

@@ -6,6 +6,7 @@ use crate::bus::{AxisSink, MsgSink, MsgSrc};
 use crate::msg::{PayCmd, PayDone, RdCmd, RdRow, WrCmd, WrDone, WrSmall};
 use crate::prim::arb::RrPick;
 use crate::prim::byte_ram::ByteRam;
+use crate::prim::pack::Gather;
 use crate::prim::rotate::ByteRotate;
 use rust_hdl::prelude::*;
 
@@ -82,7 +83,7 @@ pub struct Memory<const A: usize> {
     small_busy: [DFF<Bit>; 2],
     small_told: [DFF<WrDone>; 2],
     told: Signal<Local, WrDone>,
-    wanted: Signal<Local, Bits<5>>,
+    wanted: Gather<5>,
     from: Signal<Local, Bits<64>>,
     less: Signal<Local, Bits<13>>,
     span: Signal<Local, Bits<13>>,
@@ -137,12 +138,12 @@ impl<const A: usize> Logic for Memory<A> {
         }
 
         // Who is next: chosen in one cycle, taken in the next, so that no port's ready follows another's valid.
-        self.wanted.next = bit_cast::<5, 1>((self.s_pay.valid.val() & !self.pay_busy.q.val()).into())
-            | (bit_cast::<5, 1>((self.s_rd.valid.val() & !self.row_busy.q.val()).into()) << 1)
-            | (bit_cast::<5, 1>((self.s_cmd.valid.val() & !self.cmd_busy.q.val()).into()) << 2)
-            | (bit_cast::<5, 1>((self.s_small[0].valid.val() & !self.small_busy[0].q.val()).into()) << 3)
-            | (bit_cast::<5, 1>((self.s_small[1].valid.val() & !self.small_busy[1].q.val()).into()) << 4);
-        self.pick.req.next = self.wanted.val();
+        self.wanted.x[0].next = self.s_pay.valid.val() & !self.pay_busy.q.val();
+        self.wanted.x[1].next = self.s_rd.valid.val() & !self.row_busy.q.val();
+        self.wanted.x[2].next = self.s_cmd.valid.val() & !self.cmd_busy.q.val();
+        self.wanted.x[3].next = self.s_small[0].valid.val() & !self.small_busy[0].q.val();
+        self.wanted.x[4].next = self.s_small[1].valid.val() & !self.small_busy[1].q.val();
+        self.pick.req.next = self.wanted.y.val();
         self.pick.last.next = self.chosen.q.val();
         self.s_pay.ready.next = (self.state.q.val() == State::Take) & self.chosen.q.val().get_bit(0);
         self.s_rd.ready.next = (self.state.q.val() == State::Take) & self.chosen.q.val().get_bit(1);
@@ -237,7 +238,7 @@ impl<const A: usize> Logic for Memory<A> {
 
         match self.state.q.val() {
             State::Idle => {
-                if self.wanted.val().any() & !self.read.q.val() {
+                if self.wanted.y.val().any() & !self.read.q.val() {
                     self.chosen.d.next = self.pick.grant.val();
                     self.state.d.next = State::Take;
                 }

@@ -38,7 +38,7 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
                     read.push(Fields::of::<WqeRead>().pack(&[("handle", slot), ("granule", granule)]));
                 }
                 tb.run_until(100, |_| data.len() == 2);
-                let mut bytes = || Fields::of::<WqeData>().get(&data.pop().unwrap(), "data").to_le_bytes();
+                let bytes = || Fields::of::<WqeData>().get(&data.pop().unwrap(), "data").to_le_bytes();
                 assert_eq!(RecvHead(bytes()).num_sge(), 1);
                 let entry = Sge(bytes());
                 assert_eq!((entry.addr(), entry.length(), entry.lkey()), (0x3000 + 512 * slot as u64 + 32, 480, 0x55));

@@ -1,5 +1,6 @@
 //! Set-up over UDP: queue pairs, keys and the receive ring of the target. See README.md.
 mod answer;
+pub mod proto;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -13,7 +14,7 @@ use crate::prim::ram::RamAsync;
 use crate::prim::word::WordPick;
 use crate::records::RspCtx;
 use answer::Answer;
-use ferric_abi::{csr::space, target};
+use ferric_abi::csr::space;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 use window::Window;
@@ -103,6 +104,7 @@ pub struct Setup<const A: usize> {
     word: DFF<Bits<6>>,
     asking: DFF<Bit>,
     waiting: DFF<Bit>,
+    fence: DFF<Bit>,
     qp_state: DFF<Bits<8>>,
     epsn: DFF<Bits<24>>,
     msn: DFF<Bits<24>>,
@@ -125,9 +127,9 @@ pub struct Setup<const A: usize> {
     ram_bytes: Constant<Bits<33>>,
     #[init(Constant::new(u64::from(space::RSP).into()))]
     rsp: Constant<Bits<4>>,
-    #[init(Constant::new(u64::from(target::MAGIC).into()))]
+    #[init(Constant::new(u64::from(proto::MAGIC).into()))]
     magic: Constant<Bits<32>>,
-    #[init(Constant::new(u64::from(target::VERSION).into()))]
+    #[init(Constant::new(u64::from(proto::VERSION).into()))]
     version: Constant<Bits<8>>,
     op: Signal<Local, Bits<8>>,
     creates: Signal<Local, Bit>,
@@ -161,7 +163,7 @@ pub struct Setup<const A: usize> {
 impl<const A: usize> Logic for Setup<A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, entry, place, free, has, same, owner, status, object, word, asking, waiting, qp_state, epsn, msn);
+        dff_setup!(self, clock, state, entry, place, free, has, same, owner, status, object, word, asking, waiting, fence, qp_state, epsn, msn);
         dff_setup!(self, clock, qps, ring_now, consumer, frames, requests, errors, refused, range_ok, qp_ok, ring_ok, release_ok, key_end, ring_end, steps);
         clock!(self, clock, window, answer, owners);
         self.window.reset.next = self.reset.val();
@@ -181,7 +183,8 @@ impl<const A: usize> Logic for Setup<A> {
         self.ring.next = self.ring_now.q.val();
         self.ring_consumer.next = self.consumer.q.val();
         self.active.next = self.qps.q.val().any();
-        self.barrier.next = false;
+        self.barrier.next = self.fence.q.val();
+        self.fence.d.next = false;
 
         // Counters.
         if self.frame.val() {
@@ -506,7 +509,7 @@ impl<const A: usize> Logic for Setup<A> {
                 self.waiting.d.next = true;
                 if self.written.val() {
                     self.waiting.d.next = false;
-                    self.barrier.next = true;
+                    self.fence.d.next = true;
                     self.state.d.next = State::Fence;
                 }
             }
@@ -557,7 +560,7 @@ impl<const A: usize> Logic for Setup<A> {
                 }
                 if self.op.val() == 4 {
                     // What passed the key's check is done before its end is told.
-                    self.barrier.next = true;
+                    self.fence.d.next = true;
                     self.state.d.next = State::Fence;
                 }
             }
@@ -603,6 +606,7 @@ impl<const A: usize> Logic for Setup<A> {
             self.word.d.next = bits::<6>(0);
             self.asking.d.next = false;
             self.waiting.d.next = false;
+            self.fence.d.next = false;
             self.qps.d.next = bits::<5>(0);
             self.ring_now.d.next.valid = false;
             self.ring_now.d.next.log_slot = bits::<4>(0);

@@ -1,8 +1,6 @@
-//! Client of the memory target's set-up protocol (hdl/src/target/setup/README.md): queue pairs, keys and the receive ring of a card without a host.
+//! Client of the set-up protocol (setup/README.md) over a UDP socket: queue pairs, keys and the receive ring of a card without a host.
 
-use ferric_abi::codes::{TargetOp, TargetStatus};
-use ferric_abi::target::{MAGIC, PORT, VERSION};
-use ferric_abi::wire::{SetupReply, SetupRequest};
+use super::setup::proto::{SetupReply, SetupRequest, TargetOp, TargetStatus, MAGIC, PORT, VERSION};
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
