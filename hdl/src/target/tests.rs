@@ -170,82 +170,80 @@ fn sends_land_in_the_ring() {
 
 #[test]
 fn everything_under_loss() {
-    for seed in 3..6 {
-        let mut lab = Lab::new(10 * seed as u32, 5, seed);
-        let key = lab.key(0x8000, 0x8000, 7);
-        let mut peers = [lab.connect(0x11, 100), lab.connect(0x12, 0xff_ff00)];
-        // Each has its half of the region.
-        let mut memory = vec![0u8; 0x8000];
-        for half in 0..2 {
-            let data = lab.tb.rng().bytes(0x4000);
-            memory[half * 0x4000..][..0x4000].copy_from_slice(&data);
-            let request = Request::Write { va: 0x8000 + half as u64 * 0x4000, key, data };
-            assert_eq!(lab.one(&mut peers[half], request), Outcome::Done(vec![]));
-        }
-        let mut wanted = [Vec::new(), Vec::new()];
-        for _ in 0..60 {
-            let half = lab.tb.rng().below(2) as usize;
-            let len = lab.tb.rng().range(1, 3500) as usize;
-            let at = half * 0x4000 + lab.tb.rng().below(0x4000 - len as u64) as usize;
-            let va = 0x8000 + at as u64;
-            match lab.tb.rng().below(3) {
-                0 => {
-                    let data = lab.tb.rng().bytes(len);
-                    memory[at..at + len].copy_from_slice(&data);
-                    peers[half].post(Request::Write { va, key, data });
-                    wanted[half].push(Outcome::Done(vec![]));
-                }
-                1 => {
-                    peers[half].post(Request::Read { va, key, len: len as u32 });
-                    wanted[half].push(Outcome::Done(memory[at..at + len].to_vec()));
-                }
-                _ => {
-                    let (at, va) = (at & !7, va & !7);
-                    let old = u64::from_le_bytes(memory[at..at + 8].try_into().unwrap());
-                    let add = lab.tb.rng().next_u64();
-                    let compare = [None, Some(old), Some(!old)][lab.tb.rng().below(3) as usize];
-                    let new = match compare {
-                        None => old.wrapping_add(add),
-                        Some(c) if c == old => add,
-                        Some(_) => old,
-                    };
-                    memory[at..at + 8].copy_from_slice(&new.to_le_bytes());
-                    peers[half].post(Request::Atomic { va, key, add, compare });
-                    wanted[half].push(Outcome::Done(old.to_le_bytes().to_vec()));
-                }
+    let mut lab = Lab::new(30, 5, 3);
+    let key = lab.key(0x8000, 0x8000, 7);
+    let mut peers = [lab.connect(0x11, 100), lab.connect(0x12, 0xff_ff00)];
+    // Each has its half of the region.
+    let mut memory = vec![0u8; 0x8000];
+    for half in 0..2 {
+        let data = lab.tb.rng().bytes(0x4000);
+        memory[half * 0x4000..][..0x4000].copy_from_slice(&data);
+        let request = Request::Write { va: 0x8000 + half as u64 * 0x4000, key, data };
+        assert_eq!(lab.one(&mut peers[half], request), Outcome::Done(vec![]));
+    }
+    let mut wanted = [Vec::new(), Vec::new()];
+    for _ in 0..60 {
+        let half = lab.tb.rng().below(2) as usize;
+        let len = lab.tb.rng().range(1, 3500) as usize;
+        let at = half * 0x4000 + lab.tb.rng().below(0x4000 - len as u64) as usize;
+        let va = 0x8000 + at as u64;
+        match lab.tb.rng().below(3) {
+            0 => {
+                let data = lab.tb.rng().bytes(len);
+                memory[at..at + len].copy_from_slice(&data);
+                peers[half].post(Request::Write { va, key, data });
+                wanted[half].push(Outcome::Done(vec![]));
+            }
+            1 => {
+                peers[half].post(Request::Read { va, key, len: len as u32 });
+                wanted[half].push(Outcome::Done(memory[at..at + len].to_vec()));
+            }
+            _ => {
+                let (at, va) = (at & !7, va & !7);
+                let old = u64::from_le_bytes(memory[at..at + 8].try_into().unwrap());
+                let add = lab.tb.rng().next_u64();
+                let compare = [None, Some(old), Some(!old)][lab.tb.rng().below(3) as usize];
+                let new = match compare {
+                    None => old.wrapping_add(add),
+                    Some(c) if c == old => add,
+                    Some(_) => old,
+                };
+                memory[at..at + 8].copy_from_slice(&new.to_le_bytes());
+                peers[half].post(Request::Atomic { va, key, add, compare });
+                wanted[half].push(Outcome::Done(old.to_le_bytes().to_vec()));
             }
         }
-        for _ in 0..2_000_000 {
-            if peers.iter().all(Requester::idle) {
-                break;
-            }
-            let [a, b] = &mut peers;
-            let order: [&mut Requester; 2] = if lab.tb.rng().percent(50) { [a, b] } else { [b, a] };
-            let mut order = order;
-            lab.step(&mut order);
+    }
+    for _ in 0..2_000_000 {
+        if peers.iter().all(Requester::idle) {
+            break;
         }
-        for (peer, wanted) in peers.iter_mut().zip(wanted) {
-            let got: Vec<Outcome> = std::iter::from_fn(|| peer.outcome()).collect();
-            assert_eq!(got.len(), wanted.len());
-            for (n, (got, wanted)) in got.into_iter().zip(wanted).enumerate() {
-                assert_eq!(got, wanted, "request {n}");
-            }
-            assert!(peer.retries > 0, "nothing was lost");
+        let [a, b] = &mut peers;
+        let order: [&mut Requester; 2] = if lab.tb.rng().percent(50) { [a, b] } else { [b, a] };
+        let mut order = order;
+        lab.step(&mut order);
+    }
+    for (peer, wanted) in peers.iter_mut().zip(wanted) {
+        let got: Vec<Outcome> = std::iter::from_fn(|| peer.outcome()).collect();
+        assert_eq!(got.len(), wanted.len());
+        for (n, (got, wanted)) in got.into_iter().zip(wanted).enumerate() {
+            assert_eq!(got, wanted, "request {n}");
         }
-        lab.loss = 0;
-        for half in 0..2 {
-            let got = lab.one(&mut peers[half], Request::Read { va: 0x8000 + half as u64 * 0x4000, key, len: 0x4000 });
-            assert_eq!(got, Outcome::Done(memory[half * 0x4000..][..0x4000].to_vec()));
-        }
+        assert!(peer.retries > 0, "nothing was lost");
+    }
+    lab.loss = 0;
+    for half in 0..2 {
+        let got = lab.one(&mut peers[half], Request::Read { va: 0x8000 + half as u64 * 0x4000, key, len: 0x4000 });
+        assert_eq!(got, Outcome::Done(memory[half * 0x4000..][..0x4000].to_vec()));
     }
 }
 
 #[test]
 fn keys_and_rights_are_kept() {
+    let mut lab = Lab::new(0, 0, 10);
+    let (all, key) = (lab.key(0, RAM as u32, 7), lab.key(0x1000, 0x1000, 1));
     for n in 0..6 {
-        let mut lab = Lab::new(0, 0, 10);
-        let (all, key) = (lab.key(0, RAM as u32, 7), lab.key(0x1000, 0x1000, 1));
-        let mut peer = lab.connect(9, 0);
+        let mut peer = lab.connect(9, n * 50);
         assert_eq!(lab.one(&mut peer, Request::Write { va: 0x1000, key, data: vec![1; 0x1000] }), Outcome::Done(vec![]));
         let write = |va, key| Request::Write { va, key, data: vec![2; 16] };
         let bad = match n {
