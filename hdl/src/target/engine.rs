@@ -228,6 +228,10 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.resp.s_error[1].data.next.side = false;
         self.resp.s_error[1].data.next.cause = bits::<8>(0);
         self.resp.m_error.ready.next = true;
+        self.resp.answered.next = self.reply.answered.val();
+        self.resp.answered_qpn.next = self.reply.answered_qpn.val();
+        self.resp.answered_epoch.next = self.reply.answered_epoch.val();
+        self.resp.answered_count.next = self.reply.answered_count.val();
 
         // What was accepted before a barrier is done when it has passed all three.
         self.resp.barrier.next = self.barrier.val();

@@ -279,7 +279,8 @@ impl<const A: usize> Logic for Setup<A> {
         self.words.x.next.dest_qpn = self.window.request.val().peer_qpn;
         self.words.x.next.rsvd4 = bits::<8>(0);
         self.words.x.next.epsn = self.window.request.val().first_psn;
-        self.words.x.next.rsvd5 = bits::<8>(0);
+        self.words.x.next.rd_in = bits::<5>(0);
+        self.words.x.next.rsvd5 = bits::<3>(0);
         self.words.x.next.msn = bits::<24>(0);
         self.words.x.next.rsvd6 = bits::<8>(0);
         self.words.x.next.va = bits::<64>(0);
