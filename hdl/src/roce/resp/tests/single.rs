@@ -1,0 +1,173 @@
+//! One thing each: errors, resets, the depth of READs, notifications.
+use super::super::model::{self, Act, Grant, Packet};
+use super::super::*;
+use super::bench::{write_qp, Bench};
+use super::streams::random_qp;
+use crate::tb::Fields;
+use std::collections::BTreeMap;
+
+#[test]
+fn errors_flush_the_queue_and_the_half_received_send() {
+    let mut bench = Bench::new("resp", 30, (2, 20));
+    let mut golden = model::Responder::default();
+    for id in 0..3 {
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0xff_ffff);
+        (qp.epoch, qp.srq) = (7, id == 1);
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp);
+    }
+    for id in 0..3 {
+        let first = Packet { opcode: 0, psn: 0xff_ffff, qpn: id, pay_len: 256, pkey: 0xffff, ..Default::default() };
+        golden.grants.push_back(Grant::Some(20 + id, 40 + id));
+        bench.answers.push_back(Grant::Some(20 + id, 40 + id));
+        golden.packet(&first);
+        bench.send(&first);
+    }
+    bench.settle();
+    // 0: from completion; 1: from the requester; 2: of an earlier life, without effect.
+    let layout = Fields::of::<QpError>();
+    for (port, id, epoch) in [(0, 0, 7), (1, 1, 99), (0, 2, 6)] {
+        bench.errors[port].push(layout.pack(&[("qpn", id), ("epoch", epoch), ("cause", 4)]));
+        bench.settle();
+        golden.error(id as u32, (port == 0).then_some(epoch as u8), 4);
+    }
+    // A second report changes nothing.
+    bench.errors[0].push(layout.pack(&[("qpn", 0), ("epoch", 7), ("cause", 4)]));
+    bench.settle();
+    bench.compare(&golden.acts);
+    assert_eq!(golden.qps[&2].state, 3);
+    // Flushed receive requests come back as completions; those of a live queue pair do not.
+    let flush = Fields::of::<RqFlush>();
+    for (qpn, index) in [(0, 41), (2, 50), (0, 42)] {
+        bench.flush.push(flush.pack(&[("qpn", qpn), ("index", index)]));
+    }
+    bench.settle();
+    bench.tb.set("barrier", 1);
+    bench.cycle();
+    bench.tb.set("barrier", 0);
+    bench.settle();
+    let op = |index: u128| {
+        Act::Place(BTreeMap::from([
+            ("kind", 3),
+            ("qpn", 0),
+            ("epoch", 7),
+            ("rq_index", index),
+            ("cqe", 1),
+            ("done", 1),
+            ("free_rq", 0),
+            ("has_frame", 0),
+            ("opcode", 16),
+        ]))
+    };
+    let barrier = Act::Place(BTreeMap::from([("kind", 4), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
+    bench.compare(&[op(41), op(42), barrier]);
+}
+
+#[test]
+fn a_reset_in_mid_message_gives_the_receive_back() {
+    let mut bench = Bench::new("resp", 30, (2, 20));
+    let mut golden = model::Responder::default();
+    for id in 0..4 {
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, u8::from(id == 2), 1, 0xffff, 7);
+        (qp.epoch, qp.srq) = (7, id == 1);
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp);
+    }
+    // The last one is between two messages.
+    for id in 0..3 {
+        let first = Packet { opcode: 0x20 * golden.qps[&id].qp_type, psn: 7, qpn: id, pay_len: 256, pkey: 0xffff, ..Default::default() };
+        golden.grants.push_back(Grant::Some(20 + id, 40 + id));
+        bench.answers.push_back(Grant::Some(20 + id, 40 + id));
+        golden.packet(&first);
+        bench.send(&first);
+    }
+    bench.settle();
+    let layout = Fields::of::<QpError>();
+    for id in 0..4 {
+        let words = bench.store.lines.get_mut(&id).expect("made above");
+        bench.store.layout.set(words, "state", 0);
+        bench.store.layout.set(words, "epoch", 8);
+        let qp = golden.qps.get_mut(&id).expect("made above");
+        (qp.state, qp.epoch) = (0, 8);
+        // Of an earlier life, then twice of this one.
+        for epoch in [7, 8, 8] {
+            bench.errors[0].push(layout.pack(&[("qpn", id.into()), ("epoch", epoch), ("cause", 0)]));
+            golden.give_back(id, epoch as u8);
+        }
+        bench.settle();
+    }
+    bench.compare(&golden.acts);
+    assert_eq!(golden.acts.len(), 3 + 3);
+    for (id, words) in &bench.store.lines {
+        assert_eq!(bench.store.layout.get(words, "rq_handle") >> 7, 0, "queue pair {id}");
+        assert_eq!(bench.store.layout.get(words, "state"), 0, "queue pair {id}");
+    }
+}
+
+/// As many READs and atomics as were granted, one of them answered, one more, and one too many.
+#[test]
+fn no_more_is_open_than_was_granted() {
+    let mut bench = Bench::new("resp", 20, (2, 20));
+    let mut golden = model::Responder::default();
+    for most in [1, 3, 16] {
+        let mut qp = random_qp(bench.tb.rng(), most);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0);
+        (qp.remote_read, qp.remote_atomic, qp.max_dest_rd_atomic) = (true, true, most);
+        bench.store.lines.insert(most, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(most, qp);
+    }
+    let ask = |bench: &mut Bench, golden: &mut model::Responder, id: u32| {
+        let psn = golden.qps[&id].epsn;
+        let p = Packet { opcode: if psn % 3 == 0 { 0x14 } else { 0x0c }, qpn: id, psn, dma_len: 8, pkey: 0xffff, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+    };
+    // Round and round: the counts are modulo 32.
+    for round in 1..=40 {
+        for id in [1, 3, 16] {
+            while golden.qps[&id].open < id {
+                ask(&mut bench, &mut golden, id);
+            }
+        }
+        bench.settle();
+        for id in [1, 3, 16] {
+            golden.qps.get_mut(&id).expect("made above").open -= 1;
+            let epoch = golden.qps[&id].epoch;
+            bench.answered(id, epoch, round);
+        }
+    }
+    assert!(golden.qps.values().all(|qp| qp.state == 3));
+    for id in [1, 3, 16] {
+        ask(&mut bench, &mut golden, id);
+        ask(&mut bench, &mut golden, id);
+    }
+    bench.settle();
+    bench.compare(&golden.acts);
+    assert!(golden.qps.values().all(|qp| qp.state == 6));
+}
+
+/// It is for the congestion hook, which has been told of it.
+#[test]
+fn a_congestion_notification_is_dropped_in_silence() {
+    for qp_type in 0..3 {
+        let mut bench = Bench::new("resp", 0, (1, 1));
+        let mut golden = model::Responder::default();
+        let mut qp = random_qp(bench.tb.rng(), 1);
+        (qp.state, qp.qp_type) = (3, qp_type);
+        bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(1, qp);
+        let p = Packet { opcode: 0x81, qpn: 1, pay_len: 16, pkey: 0xffff, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+        let mut events = Vec::new();
+        for _ in 0..100 {
+            bench.cycle();
+            events.extend(Some(bench.tb.get("stat")).filter(|stat| *stat != 0));
+        }
+        bench.settle();
+        bench.compare(&golden.acts);
+        assert_eq!(events, [1], "a request, and no drop for a cause");
+    }
+}
