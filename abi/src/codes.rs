@@ -22,7 +22,7 @@ codes! {
         Read = 4 "RDMA READ: the entries name where the bytes go."; CompareSwap = 5 "Atomic compare and swap: operands in front of the entries, 8 bytes back."; FetchAdd = 6 "Atomic fetch and add: likewise.";
         SendInv = 8 "SEND with invalidate: the peer's key in `imm` stops working before the message is completed there.";
         LocalInv = 9 "The own key in `imm` stops working. Local: nothing is sent; begins when all requests before it are complete.";
-        RegMr = 10 "The region of `rkey`, allocated and free, gets that key, start address `raddr`, rights (`imm`: bits 1 to 4 as in `MrCtx`), and, in the 16 bytes behind the head, page table and length. Local.";
+        RegMr = 10 "The region of `rkey`, allocated and free, gets that key, start address `raddr`, rights and page size (`imm`: bits 1 to 4 as in `MrCtx`; 5 and 6: `page_size`), and, in the 16 bytes behind the head, page table and length. Local.";
         BindMw = 11 "The window of `rkey`, free or of type 1, gets that key and, of the region whose key is in the first 4 of the 16 bytes behind the head, `raddr` and so many bytes as the last 8 say, with rights as of a registration. No bytes: bound to nothing (type 1). Local.";
         Nop = 15 "Nothing is sent; completes in order.";
     }

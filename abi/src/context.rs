@@ -196,7 +196,8 @@ macro_rules! context_records {
             window: bool[1] "Memory window: a peer's rights to a part of a region; of type 2 if `fast`. `valid` while it is bound.";
             variant: u8[8] "Low byte of the key.";
             bind: bool[1] "Windows may be bound to the region.";
-            rsvd1: u8[3] "Zero.";
+            page_size: u8[2] "Bytes that an entry of the page table translates: 0 for 4 KiB, 1 for 2 MiB, 2 for 1 GiB.";
+            rsvd1: u8[1] "Zero.";
             function: u16[12] "Owning PCI function.";
             pd: u32[24] "Protection domain.";
             life: u8[8] "Registrations by work request so far: part of the translation cache's tag.";

@@ -114,7 +114,7 @@ macro_rules! host_records {
         Pte [8] {
             valid: bool[1] "Entry may be used.";
             rsvd0: u16[11] "Zero.";
-            page: u64[52] "IOVA of the 4 KiB page, divided by 4096.";
+            page: u64[52] "IOVA of the page, divided by 4096; of larger pages the low 9 (2 MiB) or 18 bits (1 GiB) do not count.";
         }
     } };
 }

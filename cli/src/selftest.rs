@@ -58,11 +58,11 @@ fn dma(ctx: &Context) -> Check {
     // SAFETY: two pages of our own.
     unsafe { base.write_bytes(0xa5, 2 * PAGE) };
     // SAFETY: unmapped below, before `memory` goes.
-    let iovas = unsafe { device.map(base, 2 * PAGE, DmaAccess::ReadWrite, true) }?;
+    let mapping = unsafe { device.map(base, 2 * PAGE, DmaAccess::ReadWrite, true) }?;
     let count = (counters::names().len() as u32).next_multiple_of(8).min(64);
-    let at = iovas[0] + PAGE as u64 - 256;
+    let at = mapping.iova() + PAGE as u64 - 256;
     let result = ctx.admin(AdminOpcode::QueryCounters, 0, &[at as u32, (at >> 32) as u32, 0, count]);
-    device.unmap(&iovas);
+    device.unmap(&mapping);
     result?;
     let end = PAGE - 256 + count as usize * 8;
     // SAFETY: inside the memory, which the card cannot reach any more.
@@ -78,12 +78,12 @@ fn stray(ctx: &Context) -> Check {
     // SAFETY: a page of our own.
     unsafe { base.write_bytes(0xa5, PAGE) };
     // SAFETY: taken back at once: an address that was good until now.
-    let iovas = unsafe { device.map(base, PAGE, DmaAccess::ReadWrite, true) }?;
-    device.unmap(&iovas);
+    let mapping = unsafe { device.map(base, PAGE, DmaAccess::ReadWrite, true) }?;
+    device.unmap(&mapping);
     let errors = || ctx.counters(counters::index("dma_wr.write_errors").unwrap_or_default() as u32, 1).map(|v| v.first().copied().unwrap_or_default());
     let before = errors()?;
     // Whether the card says that it was done does not matter: what counts is where it wrote.
-    let _ = ctx.admin(AdminOpcode::QueryCounters, 0, &[iovas[0] as u32, (iovas[0] >> 32) as u32, 0, 8]);
+    let _ = ctx.admin(AdminOpcode::QueryCounters, 0, &[mapping.iova() as u32, (mapping.iova() >> 32) as u32, 0, 8]);
     // SAFETY: inside the memory, which the card cannot reach any more.
     expect((0..PAGE).all(|i| unsafe { base.add(i).read_volatile() } == 0xa5), "the card wrote into memory that is not mapped any more")?;
     expect(errors()? > before, "the card has not counted the write that was refused")

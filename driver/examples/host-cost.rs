@@ -5,6 +5,7 @@ use ferric_abi::context::CqCtx;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe};
 use ferric_abi::{csr, pci};
 use ferric_driver::device::{Device, DmaAccess};
+use ferric_driver::mapping::Mapping;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::window::{Window, WINDOW};
 use ferric_driver::{Access, CompletionQueue, Config, Context, Error, Mac, Mtu, Path, QpConfig, QueuePair, RtrAttr, RtsAttr, SendRequest};
@@ -104,10 +105,10 @@ impl Device for Memory {
     fn write64(&self, offset: u32, value: u64) {
         self.window.write64(offset, value);
     }
-    unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Vec<u64>, Error> {
-        Ok((0..len.div_ceil(4096)).map(|i| ptr as u64 + i as u64 * 4096).collect())
+    unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Mapping, Error> {
+        Ok(Mapping::new([(ptr as u64, len.next_multiple_of(4096) as u64)]))
     }
-    fn unmap(&self, _: &[u64]) {}
+    fn unmap(&self, _: &Mapping) {}
     fn relax(&self) {}
     fn wait_interrupt(&self, _: u16, _: Duration) -> Result<bool, Error> {
         Ok(false)

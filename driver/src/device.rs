@@ -1,5 +1,6 @@
 //! What the driver needs from a card: one trait, with the simulated card, VFIO or a vfio-user client behind it.
 use crate::error::{Error, Result};
+use crate::mapping::Mapping;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -36,13 +37,13 @@ pub trait Device: Send + Sync {
     ///
     /// # Safety
     /// `ptr..ptr + len` must stay allocated until [`Device::unmap`]; the card reads and writes it behind the compiler's back.
-    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> Result<Vec<u64>>;
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> Result<Mapping>;
     /// Maps `len` bytes of a dma-buf, the memory of another device, from `offset` on (both whole pages); otherwise as [`Device::map`].
-    fn map_dmabuf(&self, _buffer: BorrowedFd, _offset: u64, len: usize, _access: DmaAccess) -> Result<Vec<u64>> {
+    fn map_dmabuf(&self, _buffer: BorrowedFd, _offset: u64, len: usize, _access: DmaAccess) -> Result<Mapping> {
         Err(Error::Map { len, reason: "this card cannot reach the memory of other devices".into() })
     }
     /// Removes a mapping made by [`Device::map`] or [`Device::map_dmabuf`].
-    fn unmap(&self, iovas: &[u64]);
+    fn unmap(&self, mapping: &Mapping);
     /// Called in every busy-wait loop. Hardware: a CPU pause. Simulation: steps time.
     fn relax(&self);
     /// Waits until MSI-X `vector` fires or `timeout` (of the device's time) passes; false on time-out.

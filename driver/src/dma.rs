@@ -1,6 +1,7 @@
 //! DMA memory owned by the driver: rings, page tables, admin queues.
 use crate::device::{Device, DmaAccess};
 use crate::error::Result;
+use crate::mapping::Mapping;
 use crate::pages::Pages;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ pub struct DmaBuffer {
     device: Arc<dyn Device>,
     ptr: NonNull<u8>,
     len: usize,
-    iovas: Vec<u64>,
+    mapping: Mapping,
     /// Freed after [`Drop::drop`] has unmapped it.
     _memory: Pages,
 }
@@ -28,13 +29,13 @@ impl DmaBuffer {
         let memory = Pages::new(len);
         let (ptr, len) = (memory.ptr(), memory.bytes());
         // SAFETY: the memory lives in the buffer, which unmaps it first.
-        let iovas = unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) }?;
-        Ok(Self { device: device.clone(), ptr, len, iovas, _memory: memory })
+        let mapping = unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) }?;
+        Ok(Self { device: device.clone(), ptr, len, mapping, _memory: memory })
     }
 
     /// IOVA of the first byte.
     pub fn iova(&self) -> u64 {
-        self.iovas[0]
+        self.mapping.iova()
     }
 
     /// Bytes.
@@ -108,6 +109,6 @@ impl DmaBuffer {
 
 impl Drop for DmaBuffer {
     fn drop(&mut self) {
-        self.device.unmap(&self.iovas);
+        self.device.unmap(&self.mapping);
     }
 }

@@ -1,9 +1,9 @@
 //! Fast regions (IBTA 10.6.5, 11.2.8; Linux: `IB_WR_REG_MR`, `IB_WR_LOCAL_INV`): memory that is mapped once and whose key, bounds and rights
 //! work requests give and take away.
 use crate::context::{Pd, PdInner};
-use crate::dma::{DmaBuffer, PAGE};
+use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
-use crate::mr::{Access, MemoryRegion, Start};
+use crate::mr::{entry, Access, MemoryRegion, Start};
 use crate::qp::{Payload, QueuePair, SendRequest};
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::host::Pte;
@@ -30,7 +30,7 @@ impl Pd {
 impl FastRegion {
     fn new(pd: &Arc<PdInner>, memory: Box<[u8]>) -> Result<Self> {
         let memory = MemoryRegion::register(pd, memory, Access::ALL, Start::Free)?;
-        let bytes = memory.iovas().len() * Pte::BYTES;
+        let bytes = memory.pages(memory.addr()..memory.addr() + memory.len() as u64).count() * Pte::BYTES;
         let table = || DmaBuffer::new(&pd.ctx.device, bytes);
         Ok(Self { tables: [table()?, table()?], turn: 0, key: memory.rkey(), memory })
     }
@@ -53,10 +53,8 @@ impl FastRegion {
         self.turn ^= 1;
         let table = &self.tables[self.turn];
         let start = self.memory.addr() + range.start as u64;
-        // Pages count from the one that holds the first byte of the memory.
-        let page = |at: usize| (at + self.memory.addr() as usize % PAGE) / PAGE;
-        for (n, iova) in self.memory.iovas()[page(range.start)..=page(range.end - 1)].iter().enumerate() {
-            table.write(n * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
+        for (n, iova) in self.memory.pages(start..start + range.len() as u64).enumerate() {
+            table.write(n * Pte::BYTES, &entry(iova).0);
         }
         self.key = self.key & !0xff | self.key.wrapping_add(1) & 0xff;
         Ok((start, range.len() as u64, table.iova()))
@@ -68,7 +66,7 @@ impl QueuePair {
     pub fn post_register(&mut self, wr_id: u64, region: &mut FastRegion, range: Range<usize>, access: Access, signaled: bool) -> Result<u32> {
         let before = (region.turn, region.key);
         let (start, length, table) = region.list(&range)?;
-        let request = SendRequest { opcode: WrOpcode::RegMr, imm: rights(access), remote_addr: start, rkey: region.key, ..local(wr_id, signaled) };
+        let request = SendRequest { opcode: WrOpcode::RegMr, imm: rights(access) | (region.memory.page_size() as u32) << 5, remote_addr: start, rkey: region.key, ..local(wr_id, signaled) };
         // What was not posted has taken neither the key nor the table's turn.
         self.post(&request, Some([table, length]), false, None).inspect_err(|_| (region.turn, region.key) = before)?;
         Ok(region.key)

@@ -20,6 +20,7 @@ pub mod error;
 pub mod eventfd;
 pub mod fast;
 pub mod iova;
+pub mod mapping;
 pub mod mr;
 pub mod mw;
 pub mod pages;

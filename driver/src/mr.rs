@@ -4,10 +4,11 @@ use crate::context::PdInner;
 use crate::device::{Device, DmaAccess};
 use crate::dma::{DmaBuffer, PAGE};
 use crate::error::{Error, Result};
+use crate::mapping::{Mapping, PageSize};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub struct Region {
     key: u32,
     start: u64,
     len: usize,
-    iovas: Vec<u64>,
+    mapping: Mapping,
+    page_size: PageSize,
     /// Where the pages lie; none if they lie one behind the other.
     _table: Option<DmaBuffer>,
 }
@@ -98,12 +100,22 @@ pub(crate) enum Start {
 /// Key variants differ from one registration to the next, so that a stale key misses.
 static VARIANT: AtomicU8 = AtomicU8::new(1);
 
-fn page_table(device: &Arc<dyn Device>, iovas: &[u64]) -> Result<DmaBuffer> {
-    let table = DmaBuffer::new(device, iovas.len() * Pte::BYTES)?;
-    for (i, iova) in iovas.iter().enumerate() {
-        table.write(i * Pte::BYTES, &Pte::default().with_valid(true).with_page(iova / PAGE as u64).0);
+/// The page-table entry of a page at `iova`.
+pub(crate) fn entry(iova: u64) -> Pte {
+    Pte::default().with_valid(true).with_page(iova / PAGE as u64)
+}
+
+fn page_table(device: &Arc<dyn Device>, pages: impl Iterator<Item = u64> + Clone) -> Result<DmaBuffer> {
+    let table = DmaBuffer::new(device, pages.clone().count() * Pte::BYTES)?;
+    for (i, iova) in pages.enumerate() {
+        table.write(i * Pte::BYTES, &entry(iova).0);
     }
     Ok(table)
+}
+
+/// Address for peers of the first byte of the page in which `start` lies: of a mapping's first byte.
+fn mapped_from(start: u64) -> u64 {
+    start & !(PAGE as u64 - 1)
 }
 
 pub(crate) fn next_variant() -> u8 {
@@ -122,13 +134,14 @@ impl Access {
 }
 
 impl Region {
-    /// The region of `len` bytes from `start` on whose pages lie at `iovas`. It unmaps them in the end; so it does if it fails.
-    fn create(pd: &Arc<PdInner>, iovas: Vec<u64>, start: u64, len: usize, access: Access, mode: Start) -> Result<Self> {
+    /// The region of `len` bytes from `start` on that lies as `mapping` says. It unmaps it in the end; so it does if it fails.
+    fn create(pd: &Arc<PdInner>, mapping: Mapping, start: u64, len: usize, access: Access, mode: Start) -> Result<Self> {
         let ctx = &pd.ctx;
+        let page_size = mapping.page_size(mapped_from(start));
         let made = (|| {
             // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
-            let direct = matches!(mode, Start::Ordinary | Start::Bindable) && iovas.windows(2).all(|w| w[1].checked_sub(w[0]) == Some(PAGE as u64));
-            let table = if direct { None } else { Some(page_table(&ctx.device, &iovas)?) };
+            let direct = matches!(mode, Start::Ordinary | Start::Bindable) && mapping.is_contiguous();
+            let table = if direct { None } else { Some(page_table(&ctx.device, mapping.pages(mapped_from(start), start..start + len as u64, page_size))?) };
             let index = ctx.mr_ids.take()?;
             let variant = next_variant();
             let line = MrCtx::default()
@@ -144,7 +157,8 @@ impl Region {
                 .with_start(start)
                 .with_length(len as u64)
                 .with_direct(direct)
-                .with_table(table.as_ref().map_or(iovas[0] + start % PAGE as u64, DmaBuffer::iova));
+                .with_page_size(if direct { 0 } else { page_size as u8 })
+                .with_table(table.as_ref().map_or(mapping.iova() + start % PAGE as u64, DmaBuffer::iova));
             if let Err(e) = ctx.admin("create MR", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
                 ctx.mr_ids.give(index);
                 return Err(e);
@@ -152,9 +166,9 @@ impl Region {
             Ok((table, index, index << 8 | variant as u32))
         })();
         match made {
-            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, len, iovas, _table: table }),
+            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, len, mapping, page_size, _table: table }),
             Err(e) => {
-                ctx.device.unmap(&iovas);
+                ctx.device.unmap(&mapping);
                 Err(e)
             }
         }
@@ -165,8 +179,8 @@ impl Region {
         check(offset, len, start)?;
         let first = offset & !(PAGE as u64 - 1);
         let pages = (offset - first) as usize + len;
-        let iovas = pd.ctx.device.map_dmabuf(buffer, first, pages.next_multiple_of(PAGE), access.dma())?;
-        Self::create(pd, iovas, start, len, access, Start::Ordinary)
+        let mapping = pd.ctx.device.map_dmabuf(buffer, first, pages.next_multiple_of(PAGE), access.dma())?;
+        Self::create(pd, mapping, start, len, access, Start::Ordinary)
     }
 
     /// Local key.
@@ -177,9 +191,17 @@ impl Region {
     pub fn rkey(&self) -> u32 {
         self.key
     }
-    /// Device addresses of the region's pages, in order, as the IOMMU maps them.
-    pub fn iovas(&self) -> &[u64] {
-        &self.iovas
+    /// Where the pages from that of the first byte on lie for the card.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+    /// Size of the pages by which the card translates its addresses, unless it lies in one piece.
+    pub fn page_size(&self) -> PageSize {
+        self.page_size
+    }
+    /// The pages of a part of it, by the addresses of peers.
+    pub(crate) fn pages(&self, part: Range<u64>) -> impl Iterator<Item = u64> + Clone + '_ {
+        self.mapping.pages(mapped_from(self.start), part, self.page_size)
     }
     /// Virtual address of the first byte, as work requests name it.
     pub fn addr(&self) -> u64 {
@@ -199,7 +221,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         let ctx = &self.pd.ctx;
         ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
-        ctx.device.unmap(&self.iovas);
+        ctx.device.unmap(&self.mapping);
     }
 }
 
@@ -240,8 +262,8 @@ impl MemoryRegion {
         let first_page = ptr as usize & !(PAGE - 1);
         let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
         // SAFETY: the caller keeps the memory, the region unmaps it on drop.
-        let iovas = unsafe { pd.ctx.device.map(first_page as *mut u8, pages_len, access.dma(), false) }?;
-        Ok(Self { region: Region::create(pd, iovas, start, len, access, mode)?, memory })
+        let mapping = unsafe { pd.ctx.device.map(first_page as *mut u8, pages_len, access.dma(), false) }?;
+        Ok(Self { region: Region::create(pd, mapping, start, len, access, mode)?, memory })
     }
 
     /// Copies `bytes` into the region at `offset`.

@@ -5,6 +5,7 @@ use ferric_abi::context::{CqCtx, EqCtx};
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe, Doorbell, Eqe, WqeHead};
 use ferric_driver::device::{Device, DmaAccess};
+use ferric_driver::mapping::Mapping;
 use ferric_driver::Error;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -232,10 +233,10 @@ impl Device for Card {
         self.state().posted(head.qpn(), head.index(), false, head.opcode());
         self.bell.notify_all();
     }
-    unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Vec<u64>, Error> {
-        Ok((0..len.div_ceil(4096)).map(|i| ptr as u64 + i as u64 * 4096).collect())
+    unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Mapping, Error> {
+        Ok(Mapping::new([(ptr as u64, len.next_multiple_of(4096) as u64)]))
     }
-    fn unmap(&self, _: &[u64]) {}
+    fn unmap(&self, _: &Mapping) {}
     fn relax(&self) {}
     fn wait_interrupt(&self, _: u16, timeout: Duration) -> Result<bool, Error> {
         let (mut s, late) = self.bell.wait_timeout_while(self.state(), timeout, |s| !s.rung).unwrap_or_else(|e| e.into_inner());

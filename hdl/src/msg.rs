@@ -113,8 +113,8 @@ messages! {
     MrChange { key: 32, pd: 24, function: 12, qpn: 24, }
     MrChanged { status: 3, }
     /// Local operation of queue pair `qpn`, work request `index`: `register` 0 local invalidation of `key`, 1 registration of the region with these
-    /// rights (`access`: bit 0 local write, then remote write, read, atomic). Answered by a `TxDone` with status 0xfe, or `CqeStatus` MwBind.
-    MrWork { register: 1, bind: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, start: 64, length: 64, table: 64, }
+    /// rights (`access`: bit 0 local write, then remote write, read, atomic), bounds, page table and size of its pages. Answered by a `TxDone` with status 0xfe, or `CqeStatus` MwBind.
+    MrWork { register: 1, bind: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, page_size: 2, start: 64, length: 64, table: 64, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first

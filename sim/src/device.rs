@@ -3,6 +3,7 @@ use crate::card::CardConfig;
 use crate::error::Error;
 use crate::world::World;
 use ferric_driver::device::{Device, DmaAccess};
+use ferric_driver::mapping::Mapping;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -100,12 +101,12 @@ impl Device for SimDevice {
         self.world().cards[self.card].doorbell(addr, line);
     }
 
-    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Vec<u64>> {
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Mapping> {
         // SAFETY: the caller's promise is passed on.
         Ok(unsafe { self.world().cards[self.card].iommu.map(self.function, ptr, len, access == DmaAccess::ReadWrite, contiguous) })
     }
 
-    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> ferric_driver::error::Result<Vec<u64>> {
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> ferric_driver::error::Result<Mapping> {
         let fail = |reason: &str| Err(ferric_driver::Error::Map { len, reason: reason.into() });
         let mut w = self.world();
         let Some(peer) = w.peers.iter().find(|p| p.is(buffer)).cloned() else { return fail("no device of this machine has exported the buffer") };
@@ -115,9 +116,9 @@ impl Device for SimDevice {
         Ok(w.cards[self.card].iommu.map_peer(self.function, &peer, offset, len, access == DmaAccess::ReadWrite))
     }
 
-    fn unmap(&self, iovas: &[u64]) {
+    fn unmap(&self, mapping: &Mapping) {
         let function = self.function;
-        self.world().cards[self.card].iommu.unmap(function, iovas);
+        self.world().cards[self.card].iommu.unmap(function, mapping);
     }
 
     fn relax(&self) {

@@ -2,9 +2,10 @@
 use crate::pci::dma::ClientMap;
 use crate::peer::PeerMemory;
 use crate::Rng;
+use ferric_driver::mapping::Mapping;
 use rand::seq::SliceRandom;
 use rand::{Rng as _, SeedableRng};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Bytes of a page.
@@ -21,21 +22,36 @@ pub struct Fault {
     pub write: bool,
 }
 
-/// What lies behind a page.
+/// What lies behind a mapped piece.
 enum Target {
     Memory(*mut u8),
     /// Another device's memory from an offset on.
     Peer(Arc<PeerMemory>, u64),
 }
 
-struct Page {
+impl Target {
+    fn behind(&self, bytes: u64) -> Self {
+        match self {
+            // Inside what the caller of `map` has promised.
+            Self::Memory(p) => Self::Memory(p.wrapping_add(bytes as usize)),
+            Self::Peer(peer, offset) => Self::Peer(peer.clone(), offset + bytes),
+        }
+    }
+}
+
+/// Pages one behind the other.
+struct Piece {
+    bytes: u64,
     target: Target,
     writable: bool,
 }
 
 /// Page tables of one card, by function.
 pub struct Iommu {
-    pages: HashMap<(u16, u64), Page>,
+    /// By function and first address.
+    pieces: BTreeMap<(u16, u64), Piece>,
+    /// Bytes of memory that stay together.
+    together: u64,
     next_page: u64,
     rng: Rng,
     faults: Vec<Fault>,
@@ -51,60 +67,79 @@ unsafe impl Send for Iommu {}
 impl Iommu {
     /// An empty IOMMU whose address choices follow `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { pages: HashMap::new(), next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new() }
+        Self { pieces: BTreeMap::new(), together: PAGE, next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new() }
+    }
+
+    /// From now on memory is scattered in pieces of so many bytes (a power of two, a page at least) that begin where their addresses in the process, or offsets in the
+    /// device, do: as a host does whose memory comes in huge pages.
+    pub fn keep_together(&mut self, bytes: u64) {
+        assert!(bytes.is_power_of_two() && bytes >= PAGE, "{bytes} bytes are no page");
+        self.together = bytes;
     }
 
     /// Maps the pages of `ptr..ptr + len` (both page aligned) and returns their IOVAs: in one run when `contiguous`, else scattered
-    /// so that nothing can lean on neighbours.
+    /// so that nothing can lean on neighbours ([`Iommu::keep_together`]).
     ///
     /// # Safety
     /// The memory must stay allocated until [`Iommu::unmap`].
-    pub unsafe fn map(&mut self, function: u16, ptr: *mut u8, len: usize, writable: bool, contiguous: bool) -> Vec<u64> {
-        // SAFETY: inside the caller's range.
-        self.map_pages(function, len, writable, contiguous, |i| Target::Memory(unsafe { ptr.add(i * PAGE as usize) }))
+    pub unsafe fn map(&mut self, function: u16, ptr: *mut u8, len: usize, writable: bool, contiguous: bool) -> Mapping {
+        self.place(function, ptr as u64, len as u64, writable, contiguous, &Target::Memory(ptr))
     }
 
     /// The same for the pages of another device's memory from `offset` on, scattered.
-    pub fn map_peer(&mut self, function: u16, peer: &Arc<PeerMemory>, offset: u64, len: usize, writable: bool) -> Vec<u64> {
-        self.map_pages(function, len, writable, false, |i| Target::Peer(peer.clone(), offset + i as u64 * PAGE))
+    pub fn map_peer(&mut self, function: u16, peer: &Arc<PeerMemory>, offset: u64, len: usize, writable: bool) -> Mapping {
+        self.place(function, offset, len as u64, writable, false, &Target::Peer(peer.clone(), offset))
     }
 
-    fn map_pages(&mut self, function: u16, len: usize, writable: bool, contiguous: bool, target: impl Fn(usize) -> Target) -> Vec<u64> {
-        let n = (len as u64).div_ceil(PAGE);
-        // A hole behind every mapping: overruns fault.
-        let room = if contiguous { n + 1 } else { 2 * n + 1 };
+    /// `at`: where the memory stands in its own address space.
+    fn place(&mut self, function: u16, at: u64, len: u64, writable: bool, contiguous: bool, target: &Target) -> Mapping {
+        let len = len.next_multiple_of(PAGE);
+        // Bytes of a piece's place; the memory's pieces are cut where its addresses are multiples of that.
+        let room = if contiguous { len } else { self.together };
+        let n = if contiguous { 1 } else { (at % room + len).div_ceil(room) };
         // Tables and rings may want alignment beyond a page; a fresh 64 KiB line serves all.
-        let first = self.next_page.next_multiple_of(16);
-        self.next_page = first + room;
-        let mut slots: Vec<u64> = if contiguous { (first..first + n).collect() } else { (first..first + 2 * n).collect() };
+        let align = if contiguous { 16 } else { 16.max(room / PAGE) };
+        let first = self.next_page.next_multiple_of(align);
+        let mut slots: Vec<u64> = if contiguous { vec![0] } else { (0..2 * n).collect() };
+        // A hole behind every mapping: overruns fault.
+        self.next_page = first + slots.len() as u64 * room / PAGE + 1;
         if !contiguous {
             slots.shuffle(&mut self.rng);
         }
         // High bits in use, so that truncation of addresses shows.
         let high = if self.rng.gen_bool(0.5) { 0x1_0000_0000u64 } else { 0x7f_0000_0000 };
-        slots
-            .into_iter()
-            .take(n as usize)
-            .enumerate()
-            .map(|(i, slot)| {
-                let page = high + slot;
-                self.pages.insert((function, page), Page { target: target(i), writable });
-                page * PAGE
-            })
-            .collect()
+        let mut done = 0;
+        Mapping::new(slots.into_iter().take(n as usize).map(|slot| {
+            let within = if contiguous { 0 } else { (at + done) % room };
+            let bytes = (room - within).min(len - done);
+            let iova = (high.next_multiple_of(align) + first) * PAGE + slot * room + within;
+            self.pieces.insert((function, iova), Piece { bytes, target: target.behind(done), writable });
+            done += bytes;
+            (iova, bytes)
+        }))
     }
 
     /// Removes mappings.
-    pub fn unmap(&mut self, function: u16, iovas: &[u64]) {
-        for iova in iovas {
-            self.pages.remove(&(function, iova / PAGE));
+    pub fn unmap(&mut self, function: u16, mapping: &Mapping) {
+        for run in mapping.runs() {
+            let end = run.iova + run.len;
+            // Pieces that happen to be neighbours are one run.
+            while let Some((key, _)) = self.pieces.range((function, run.iova)..(function, end)).next() {
+                let key = *key;
+                self.pieces.remove(&key);
+            }
         }
     }
 
-    /// What `access` says of the page of `iova`, if it may be reached so; a fault if it may not, or `access` says false.
+    fn piece(&self, function: u16, iova: u64) -> Option<(u64, &Piece)> {
+        let ((_, start), piece) = self.pieces.range((function, 0)..=(function, iova)).next_back()?;
+        (iova - start < piece.bytes).then_some((iova - start, piece))
+    }
+
+    /// What `access` says of the memory at `iova`, if it may be reached so; a fault if it may not, or `access` says false.
     fn reach(&mut self, function: u16, iova: u64, write: bool, access: impl FnOnce(&Target) -> bool) -> Result<(), Fault> {
-        match self.pages.get(&(function, iova / PAGE)) {
-            Some(p) if (p.writable || !write) && access(&p.target) => Ok(()),
+        match self.piece(function, iova) {
+            Some((at, p)) if (p.writable || !write) && access(&p.target.behind(at)) => Ok(()),
             _ => Err(self.fault(function, iova, write)),
         }
     }
@@ -137,14 +172,13 @@ impl Iommu {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
         }
-        let at = iova % PAGE;
         self.reach(function, iova, false, |target| match target {
             // SAFETY: mapped, within one page.
             Target::Memory(p) => {
-                unsafe { std::ptr::copy_nonoverlapping(p.add(at as usize), out.as_mut_ptr(), out.len()) };
+                unsafe { std::ptr::copy_nonoverlapping(*p, out.as_mut_ptr(), out.len()) };
                 true
             }
-            Target::Peer(peer, offset) => peer.read(offset + at, out),
+            Target::Peer(peer, offset) => peer.read(*offset, out),
         })
     }
 
@@ -153,14 +187,13 @@ impl Iommu {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.write(iova, data, strobe) { Ok(()) } else { Err(self.fault(function, iova, true)) };
         }
-        let at = iova % PAGE;
         self.reach(function, iova, true, |target| match target {
             Target::Memory(p) => {
                 // SAFETY: mapped, within one page.
-                unsafe { write_beat(p.add(at as usize), data, strobe) };
+                unsafe { write_beat(*p, data, strobe) };
                 true
             }
-            Target::Peer(peer, offset) => peer.write(offset + at, data, strobe),
+            Target::Peer(peer, offset) => peer.write(*offset, data, strobe),
         })
     }
 
@@ -178,7 +211,7 @@ impl Iommu {
     pub fn is_mapped(&self, function: u16, iova: u64) -> bool {
         match self.clients.get(&function) {
             Some(client) => client.is_mapped(iova, 1),
-            None => self.pages.contains_key(&(function, iova / PAGE)),
+            None => self.piece(function, iova).is_some(),
         }
     }
 }

@@ -105,7 +105,7 @@ fn memory_of_another_device() {
     link.qps[1].post_send(&write).unwrap();
     assert_eq!(link.wait(1, 2_000_000).unwrap().status, CqeStatus::RemoteOperation);
     assert!(gpu.passed() == passed && link.pair.iommu_faults() > 0);
-    let page = region.iovas()[0];
+    let page = region.mapping().iova();
     drop(region);
     assert!(!link.pair.world().cards[0].iommu.is_mapped(0, page));
 }

@@ -2,6 +2,7 @@
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_abi::{csr, pci};
 use ferric_cli::party::{Party, Trouble};
+use ferric_driver::mapping::Mapping;
 use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::pages::{Pages, PAGE};
 use ferric_driver::vfio_user::VfioUserDevice;
@@ -42,9 +43,9 @@ fn dma_stays_inside_what_is_mapped() {
     // SAFETY: three pages of our own.
     unsafe { base.write_bytes(0xa5, 3 * PAGE) };
     // SAFETY: `memory` outlives the device. Its middle page alone is mapped, then its last one for reading only.
-    let middle = unsafe { device.map(base.add(PAGE), PAGE, DmaAccess::ReadWrite, true) }.unwrap()[0];
+    let middle = unsafe { device.map(base.add(PAGE), PAGE, DmaAccess::ReadWrite, true) }.unwrap().iova();
     // SAFETY: as above.
-    let last = unsafe { device.map(base.add(2 * PAGE), PAGE, DmaAccess::Read, true) }.unwrap()[0];
+    let last = unsafe { device.map(base.add(2 * PAGE), PAGE, DmaAccess::Read, true) }.unwrap().iova();
     let dump = |iova: u64| ctx.admin(AdminOpcode::QueryCounters, 0, &[iova as u32, (iova >> 32) as u32, 0, 8]);
     // SAFETY: no reference to these bytes exists.
     let untouched = |page: usize| (0..PAGE).all(|i| unsafe { base.add(page * PAGE + i).read_volatile() } == 0xa5);
@@ -70,12 +71,12 @@ fn dma_stays_inside_what_is_mapped() {
     // A file that another device exported is reached past this process's memory.
     let gpu = PeerMemory::new(3 * PAGE as u64).unwrap();
     gpu.store(0, &[0xa5; 3 * PAGE]).unwrap();
-    dump(device.map_dmabuf(gpu.export(), PAGE as u64, PAGE, DmaAccess::ReadWrite).unwrap()[0]).unwrap();
+    dump(device.map_dmabuf(gpu.export(), PAGE as u64, PAGE, DmaAccess::ReadWrite).unwrap().iova()).unwrap();
     let mut bytes = [0; 3 * PAGE];
     gpu.load(0, &mut bytes).unwrap();
     assert_eq!([0, 1, 2].map(|page| bytes[page * PAGE..][..PAGE].iter().all(|b| *b == 0xa5)), [true, false, true]);
     // A mapping that is taken back is gone at once.
-    device.unmap(&[middle]);
+    device.unmap(&Mapping::new([(middle, PAGE as u64)]));
     let refused = server.counters(0).dma_refused;
     let _ = dump(middle);
     assert!(server.counters(0).dma_refused > refused);
@@ -102,7 +103,7 @@ fn functions_do_not_see_each_other() {
     let (ca, cb) = (Context::open(a.clone(), Config::default()).unwrap(), Context::open(b.clone(), Config::default()).unwrap());
     let memory = Pages::new(PAGE);
     // SAFETY: `memory` outlives the devices. Only function 0 has it.
-    let iova = unsafe { a.map(memory.ptr().as_ptr(), PAGE, DmaAccess::ReadWrite, true) }.unwrap()[0];
+    let iova = unsafe { a.map(memory.ptr().as_ptr(), PAGE, DmaAccess::ReadWrite, true) }.unwrap().iova();
     // An address that function 1 has not mapped, whatever function 0 has there.
     let far = iova + 0x4000_0000;
     let before = server.counters(0).dma_refused;

@@ -2,6 +2,7 @@
 use ferric_abi::codes::{AdminOpcode, EventKind, WrOpcode};
 use ferric_abi::csr::space;
 use ferric_driver::eq::Event;
+use ferric_driver::mapping::Mapping;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::ud::GRH_BYTES;
@@ -303,7 +304,7 @@ fn a_request_out_of_reach_ends_the_queue() {
     let line = ctx.capabilities().qps + b.srqs[0].id();
     let words = ctx.admin(AdminOpcode::QueryObject, line, &[space::RQ.into(), 0]).unwrap();
     let base = u64::from(words[0]) | u64::from(words[1]) << 32;
-    b.pair.world().cards[1].iommu.unmap(0, &[base & !0xfff]);
+    b.pair.world().cards[1].iommu.unmap(0, &Mapping::new([(base & !0xfff, 4096)]));
     b.send(0, 0, 100);
     let c = b.completion(0);
     assert_eq!((c.wr_id, c.status), (0, CqeStatus::RemoteOperation));

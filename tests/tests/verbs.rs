@@ -1,6 +1,7 @@
 //! Behaviour a verbs user sees, on whole cards: PSN wrap, interrupts, protection errors, RNR, retries, reset, raw frames, IPv6 and VLAN.
 use ferric_abi::codes::{EventKind, WrOpcode};
 use ferric_driver::device::{Device, DmaAccess};
+use ferric_driver::mapping::Mapping;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
@@ -27,12 +28,12 @@ impl Device for Uncached {
     fn write64(&self, offset: u32, value: u64) {
         self.0.write64(offset, value);
     }
-    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Vec<u64>> {
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> ferric_driver::error::Result<Mapping> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.0.map(ptr, len, access, contiguous) }
     }
-    fn unmap(&self, iovas: &[u64]) {
-        self.0.unmap(iovas);
+    fn unmap(&self, mapping: &Mapping) {
+        self.0.unmap(mapping);
     }
     fn relax(&self) {
         self.0.relax();

@@ -9,6 +9,7 @@ use crate::device::{Device, DmaAccess};
 use crate::error::{Error, Result};
 use crate::eventfd::{wait_readable, EventFd};
 use crate::iova::IovaAllocator;
+use crate::mapping::Mapping;
 use crate::pages::PAGE;
 use crate::window::Window;
 use ferric_abi::{csr, pci};
@@ -113,7 +114,7 @@ impl VfioDevice {
     ///
     /// # Safety
     /// As [`Device::map`].
-    unsafe fn map_view(&self, ptr: *mut u8, len: usize, access: DmaAccess, view: Option<MmapRaw>) -> Result<Vec<u64>> {
+    unsafe fn map_view(&self, ptr: *mut u8, len: usize, access: DmaAccess, view: Option<MmapRaw>) -> Result<Mapping> {
         let mut dma = self.dma();
         let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
         // SAFETY: the caller's promise is passed on.
@@ -123,7 +124,7 @@ impl VfioDevice {
             return Err(Error::Map { len, reason });
         }
         dma.mapped.insert(iova, Mapped { len, _view: view });
-        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+        Ok(Mapping::new([(iova, len as u64)]))
     }
 
     /// Function-level reset. Everything the card held is void afterwards.
@@ -154,14 +155,14 @@ impl Device for VfioDevice {
     // No lines: the kernel maps BARs uncached, so that 64 bytes are eight writes on the bus, and whatever comes between two of them (another
     // thread's access, an interrupt) tears the line.
 
-    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Mapping> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.map_view(ptr, len.next_multiple_of(PAGE), access, None) }
     }
 
     /// Through a view of the buffer in this process: VFIO finds the pages of another device by the page tables of such a view. (An exporter
     /// that cannot be mapped into a process is refused; so are, by iommufd, buffers without page structures.)
-    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Mapping> {
         let mut options = MmapOptions::new();
         options.offset(offset).len(len);
         let view = if access == DmaAccess::Read { options.map_raw_read_only(&buffer) } else { options.map_raw(&buffer) };
@@ -170,12 +171,12 @@ impl Device for VfioDevice {
         unsafe { self.map_view(view.as_mut_ptr(), len, access, Some(view)) }
     }
 
-    fn unmap(&self, iovas: &[u64]) {
-        let Some(first) = iovas.first() else { return };
+    fn unmap(&self, mapping: &Mapping) {
+        let first = mapping.iova();
         let mut dma = self.dma();
-        let Some(mapped) = dma.mapped.remove(first) else { return };
-        match self.backend.unmap(*first, mapped.len) {
-            Ok(()) => dma.iovas.give(*first, mapped.len as u64),
+        let Some(mapped) = dma.mapped.remove(&first) else { return };
+        match self.backend.unmap(first, mapped.len) {
+            Ok(()) => dma.iovas.give(first, mapped.len as u64),
             // The address stays taken: the card may still reach what is there.
             Err(e) => log::error!("{}: {} bytes at {first:#x} stay mapped: {e}", self.address, mapped.len),
         }

@@ -11,6 +11,7 @@ use crate::device::{Device, DmaAccess};
 use crate::error::{Error, Result};
 use crate::eventfd::{is_closed, wait_readable, EventFd};
 use crate::iova::IovaAllocator;
+use crate::mapping::Mapping;
 use crate::pages::PAGE;
 use client::Client;
 use ferric_abi::pci;
@@ -133,7 +134,7 @@ impl VfioUserDevice {
 
 impl VfioUserDevice {
     /// Maps whole pages of a file.
-    fn map_file(&self, file: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+    fn map_file(&self, file: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Mapping> {
         let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
         let done = if self.is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { lock(&self.client).dma_map(iova, len as u64, file.as_raw_fd(), offset, access == DmaAccess::ReadWrite) };
         let mut dma = lock(&self.dma);
@@ -145,7 +146,7 @@ impl VfioUserDevice {
             return Err(Error::Map { len, reason: format!("the server refused: {e}") });
         }
         dma.mapped.insert(iova, len as u64);
-        Ok((0..len / PAGE).map(|i| iova + (i * PAGE) as u64).collect())
+        Ok(Mapping::new([(iova, len as u64)]))
     }
 }
 
@@ -172,19 +173,19 @@ impl Device for VfioUserDevice {
         self.with("doorbell line", |c| c.write(pci::BAR_WINDOW, offset as u64, line, true));
     }
 
-    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Vec<u64>> {
+    unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, _contiguous: bool) -> Result<Mapping> {
         self.map_file(self.memory.as_fd(), ptr as u64, len.next_multiple_of(PAGE), access)
     }
 
-    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Vec<u64>> {
+    fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Mapping> {
         self.map_file(buffer, offset, len, access)
     }
 
-    fn unmap(&self, iovas: &[u64]) {
-        let Some(first) = iovas.first() else { return };
-        let Some(len) = lock(&self.dma).mapped.remove(first) else { return };
-        self.with("DMA_UNMAP", |c| c.dma_unmap(*first, len));
-        lock(&self.dma).iovas.give(*first, len);
+    fn unmap(&self, mapping: &Mapping) {
+        let first = mapping.iova();
+        let Some(len) = lock(&self.dma).mapped.remove(&first) else { return };
+        self.with("DMA_UNMAP", |c| c.dma_unmap(first, len));
+        lock(&self.dma).iovas.give(first, len);
     }
 
     /// A nap that ends when the server does: whoever waits for a completion touches no register that would tell him.

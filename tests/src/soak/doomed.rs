@@ -57,7 +57,7 @@ impl Doomed {
         if self.crime == Crime::Unmapped {
             // A region of its own, for the host takes its pages away for good.
             self.dst = pair.hosts[1].region(LEN, Access::ALL)?;
-            pair.world().cards[1].iommu.unmap(0, self.dst.iovas());
+            pair.world().cards[1].iommu.unmap(0, self.dst.mapping());
         }
         for wr_id in 0..=BEHIND {
             let bad = wr_id == 0;

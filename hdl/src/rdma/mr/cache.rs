@@ -17,7 +17,9 @@ pub struct PteQuery {
     pub function: Bits<12>,
     pub index: Bits<16>,
     pub life: Bits<8>,
-    pub va_low: Bits<12>,
+    /// 4 KiB, 2 MiB, 1 GiB; the address in its page.
+    pub page_size: Bits<2>,
+    pub va_low: Bits<30>,
     /// Bytes from the address to the region's end, if they are less than 2^32 (`short`).
     pub rem: Bits<32>,
     pub short: Bit,
@@ -109,6 +111,7 @@ pub struct PteCache {
     select: Signal<Local, Bits<9>>,
     pte: Signal<Local, Bits<64>>,
     frame: Signal<Local, Bits<64>>,
+    in_page: Signal<Local, Bits<30>>,
 }
 
 impl Logic for PteCache {
@@ -162,15 +165,16 @@ impl Logic for PteCache {
             self.victim.next = false;
         }
 
-        // Behind the first two pages of a line the next one is worth a look.
-        self.past.next = self.answered.val() & self.needs.val() & (self.query.val().page.get_bit(1) | self.query.val().page.get_bit(2));
+        // Behind the first two pages of a line the next one is worth a look; the line of large pages lasts.
+        self.past.next = self.answered.val() & self.needs.val() & !self.query.val().page_size.any() & (self.query.val().page.get_bit(1) | self.query.val().page.get_bit(2));
         self.ahead[0].hint_valid.next = self.past.val() & !self.query.val().port;
         self.ahead[1].hint_valid.next = self.past.val() & self.query.val().port;
         self.hint.next.function = self.query.val().function;
         self.hint.next.own = self.own.val();
         self.hint.next.addr = self.query.val().addr;
         self.hint.next.entry = self.entry.val();
-        self.hint.next.va_low = self.query.val().va_low;
+        self.in_page.next = self.query.val().va_low;
+        self.hint.next.va_low = self.in_page.val().get_bits::<12>(0);
         self.hint.next.rem = self.query.val().rem;
         self.hint.next.short = self.query.val().short;
         self.stop.next = self.stale.q.val() | self.invalidate.val();
@@ -208,8 +212,14 @@ impl Logic for PteCache {
         }
         // Bits 11:0 of an entry are flags, its page number is already in place.
         self.frame.next = (self.pte.val() >> 12) << 12;
+        if self.query.val().page_size.get_bit(0) {
+            self.frame.next = (self.pte.val() >> 21) << 21;
+        }
+        if self.query.val().page_size.get_bit(1) {
+            self.frame.next = (self.pte.val() >> 30) << 30;
+        }
         self.answer.next.status = self.query.val().status;
-        self.answer.next.iova = self.frame.val() | bit_cast::<64, 12>(self.query.val().va_low);
+        self.answer.next.iova = self.frame.val() | bit_cast::<64, 30>(self.in_page.val());
         if self.query.val().direct {
             self.answer.next.iova = self.query.val().addr;
         }

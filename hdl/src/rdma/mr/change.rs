@@ -169,6 +169,7 @@ impl<const LM: usize> Logic for Change<LM> {
             self.new_row.next.remote_read = self.rights.val().get_bit(2);
             self.new_row.next.remote_atomic = self.rights.val().get_bit(3);
             self.new_row.next.life = self.again.val() + 1;
+            self.new_row.next.page_size = self.work.q.val().page_size;
             self.new_row.next.start = self.work.q.val().start;
             self.new_row.next.length = self.length.val();
             // Page tables begin with a cache line.
@@ -177,6 +178,7 @@ impl<const LM: usize> Logic for Change<LM> {
         if self.binds.val() {
             self.new_row.next.table = self.extent.root.val();
             self.new_row.next.direct = self.base.q.val().direct;
+            self.new_row.next.page_size = self.base.q.val().page_size;
             self.new_row.next.link = self.region_index.val();
             self.new_row.next.qpn = self.work.q.val().qpn;
         }
@@ -228,9 +230,9 @@ impl<const LM: usize> Logic for Change<LM> {
                 self.bad_owner.d.next = (self.hold.q.val().pd != self.work.q.val().pd)
                     | (self.hold.q.val().function != self.work.q.val().function)
                     | (self.was.val() & self.hold.q.val().fast & (self.hold.q.val().qpn != self.work.q.val().qpn));
-                // Only windows are bound, only type 1 to nothing; only regions are registered.
+                // Only windows are bound, only type 1 to nothing; only regions are registered, with a size of pages that there is.
                 self.bad_kind.d.next = (!self.hold.q.val().fast & !self.work.q.val().bind)
-                    | (self.hold.q.val().window & self.work.q.val().register)
+                    | ((self.hold.q.val().window | self.work.q.val().page_size.all()) & self.work.q.val().register)
                     | (self.work.q.val().bind & (!self.hold.q.val().window | (self.hold.q.val().fast & self.empty.val())));
                 self.former.d.next = self.hold.q.val().link;
                 self.state.d.next = State::Decide;

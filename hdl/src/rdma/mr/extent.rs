@@ -43,6 +43,10 @@ pub struct Extent {
     bytes: DFF<Bits<64>>,
     below: DFF<Bit>,
     settled: DFF<Bit>,
+    /// Numbers of 4 KiB pages, of the first one of a larger page.
+    start_page: Signal<Local, Bits<64>>,
+    base_page: Signal<Local, Bits<64>>,
+    entries: Signal<Local, Bits<64>>,
     diff: Diff<64>,
     sum: Sum<64>,
 }
@@ -63,6 +67,19 @@ impl Logic for Extent {
         // Inputs and offset stay until long after it is asked for.
         self.found.d.next = self.sum.y.val();
         self.settled.d.next = !self.settled.q.val();
+        self.start_page.next = self.start.val() >> 12;
+        self.base_page.next = self.base.val().start >> 12;
+        self.entries.next = self.bytes.q.val();
+        if self.base.val().page_size.get_bit(0) {
+            self.start_page.next = (self.start.val() >> 21) << 9;
+            self.base_page.next = (self.base.val().start >> 21) << 9;
+            self.entries.next = self.bytes.q.val() >> 9;
+        }
+        if self.base.val().page_size.get_bit(1) {
+            self.start_page.next = (self.start.val() >> 30) << 18;
+            self.base_page.next = (self.base.val().start >> 30) << 18;
+            self.entries.next = self.bytes.q.val() >> 18;
+        }
         match self.state.q.val() {
             State::Ready => {
                 if self.go.val() {
@@ -96,15 +113,15 @@ impl Logic for Extent {
             State::Pages => {
                 if self.settled.q.val() {
                     self.over.d.next = self.over.q.val() | self.below.q.val();
-                    self.a.d.next = self.start.val() >> 12;
-                    self.b.d.next = self.base.val().start >> 12;
+                    self.a.d.next = self.start_page.val();
+                    self.b.d.next = self.base_page.val();
                     self.state.d.next = State::Entry;
                 }
             }
             State::Entry => {
                 if self.settled.q.val() {
                     if !self.base.val().direct {
-                        self.off.d.next = self.bytes.q.val() << 3;
+                        self.off.d.next = self.entries.val() << 3;
                     }
                     self.state.d.next = State::Table;
                 }

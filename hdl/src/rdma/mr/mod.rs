@@ -40,12 +40,16 @@ struct Checked {
     direct: Bit,
     function: Bits<12>,
     index: Bits<24>,
-    va_low: Bits<12>,
+    /// Of the table: 4 KiB, 2 MiB, 1 GiB.
+    page_size: Bits<2>,
+    /// The address in its page.
+    va_low: Bits<30>,
     life: Bits<8>,
     /// Of the page table's first line: entries in front of the start address's own.
     skew: Bits<3>,
     chk_len: Bits<32>,
     off: Bits<64>,
+    /// From the region's first page on, in units of 4 KiB.
     page: Bits<52>,
     length: Bits<64>,
     table: Bits<64>,
@@ -64,7 +68,8 @@ struct Bounded {
     direct: Bit,
     function: Bits<12>,
     index: Bits<24>,
-    va_low: Bits<12>,
+    page_size: Bits<2>,
+    va_low: Bits<30>,
     life: Bits<8>,
     page: Bits<52>,
     table: Bits<64>,
@@ -124,6 +129,9 @@ pub struct MemoryKeys<const LM: usize> {
     refused: Signal<Local, Bits<5>>,
     diff: Diff<64>,
     page: Diff<52>,
+    va_page: Signal<Local, Bits<52>>,
+    start_page: Signal<Local, Bits<52>>,
+    in_page: Signal<Local, Bits<30>>,
     rem: Diff<64>,
     rem64: Signal<Local, Bits<64>>,
     rem_high: Signal<Local, Bits<32>>,
@@ -133,6 +141,7 @@ pub struct MemoryKeys<const LM: usize> {
     b_index: Signal<Local, Bits<24>>,
     key_variant: Signal<Local, Bits<8>>,
     line_off: Signal<Local, Bits<64>>,
+    pages: Signal<Local, Bits<52>>,
     /// The page's place in its table.
     place: Sum<52>,
     entry: Signal<Local, Bits<52>>,
@@ -240,8 +249,21 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.va.next = self.b.q.val().va;
         self.diff.a.next = self.va.val();
         self.diff.b.next = self.start.val();
-        self.page.a.next = self.va.val().get_bits::<52>(12);
-        self.page.b.next = self.start.val().get_bits::<52>(12);
+        self.va_page.next = self.va.val().get_bits::<52>(12);
+        self.start_page.next = self.start.val().get_bits::<52>(12);
+        self.page.a.next = self.va_page.val();
+        self.page.b.next = self.start_page.val();
+        self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0xfff);
+        if self.regions.read_data.val().page_size.get_bit(0) {
+            self.page.a.next = (self.va_page.val() >> 9) << 9;
+            self.page.b.next = (self.start_page.val() >> 9) << 9;
+            self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0x1f_ffff);
+        }
+        if self.regions.read_data.val().page_size.get_bit(1) {
+            self.page.a.next = (self.va_page.val() >> 18) << 18;
+            self.page.b.next = (self.start_page.val() >> 18) << 18;
+            self.in_page.next = self.va.val().get_bits::<30>(0);
+        }
         // A window's key is for peers only.
         self.own.next = !self.regions.read_data.val().window;
         self.allowed.next = bit_cast::<5, 1>(self.own.val().into())
@@ -256,7 +278,14 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.rem.a.next = self.c.q.val().length;
         self.rem.b.next = self.c.q.val().off;
         self.rem64.next = self.rem.y.val();
-        self.place.a.next = self.c.q.val().page;
+        self.pages.next = self.c.q.val().page;
+        if self.c.q.val().page_size.get_bit(0) {
+            self.pages.next = self.c.q.val().page >> 9;
+        }
+        if self.c.q.val().page_size.get_bit(1) {
+            self.pages.next = self.c.q.val().page >> 18;
+        }
+        self.place.a.next = self.pages.val();
         self.place.b.next = bit_cast::<52, 3>(self.c.q.val().skew);
         self.entry.next = self.place.y.val();
         self.page_line.next = self.entry.val().get_bits::<49>(3);
@@ -284,6 +313,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.cache.query.next.function = self.d.q.val().function;
         self.cache.query.next.index = self.d.q.val().index.get_bits::<16>(0);
         self.cache.query.next.life = self.d.q.val().life;
+        self.cache.query.next.page_size = self.d.q.val().page_size;
         self.cache.query.next.va_low = self.d.q.val().va_low;
         self.cache.query.next.rem = self.d.q.val().rem;
         self.cache.query.next.short = self.short.val();
@@ -315,7 +345,8 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.c.d.next.function = self.b.q.val().function;
             self.c.d.next.index = self.b_index.val();
             self.c.d.next.life = self.regions.read_data.val().life;
-            self.c.d.next.va_low = self.va.val().get_bits::<12>(0);
+            self.c.d.next.page_size = self.regions.read_data.val().page_size;
+            self.c.d.next.va_low = self.in_page.val();
             self.c.d.next.chk_len = self.b.q.val().chk_len;
             self.c.d.next.off = self.diff.y.val();
             self.c.d.next.page = self.page.y.val();
@@ -347,6 +378,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.d.d.next.function = self.c.q.val().function;
             self.d.d.next.index = self.c.q.val().index;
             self.d.d.next.life = self.c.q.val().life;
+            self.d.d.next.page_size = self.c.q.val().page_size;
             self.d.d.next.va_low = self.c.q.val().va_low;
             self.d.d.next.page = self.entry.val();
             self.d.d.next.table = self.c.q.val().table;

@@ -42,12 +42,19 @@ pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Op
     if mr.direct() {
         return Ok(mr.table().wrapping_add(off));
     }
-    let page = (a.va >> 12) - (mr.start() >> 12);
+    let size = page_bits(mr.page_size());
+    let page = (a.va >> size) - (mr.start() >> size);
     let pte = fetch(mr.table().wrapping_add(page * 8)).ok_or(6)?;
     if !pte.valid() {
         return Err(5);
     }
-    Ok(pte.page() << 12 | a.va & 0xfff)
+    let in_page = (1 << size) - 1;
+    Ok(pte.page() << 12 & !in_page | a.va & in_page)
+}
+
+/// log2 of the bytes of a page, of `MrCtx::page_size` (3 is as 2, though nobody may say so).
+pub fn page_bits(size: u8) -> u32 {
+    [12, 21, 30, 30][usize::from(size & 3)]
 }
 
 /// Who asks for a change: a queue pair and what it belongs to.
@@ -103,7 +110,7 @@ pub fn register(regions: &mut [MrCtx], key: u32, by: Asker, new: &MrCtx) -> u8 {
     if !by.owns(mr) {
         return 2;
     }
-    if !mr.fast() || mr.window() {
+    if !mr.fast() || mr.window() || new.page_size() == 3 {
         return 4;
     }
     *mr = mr
@@ -113,6 +120,7 @@ pub fn register(regions: &mut [MrCtx], key: u32, by: Asker, new: &MrCtx) -> u8 {
         .with_remote_write(new.remote_write())
         .with_remote_read(new.remote_read())
         .with_remote_atomic(new.remote_atomic())
+        .with_page_size(new.page_size())
         .with_life(mr.life().wrapping_add(1))
         .with_start(new.start())
         .with_length(new.length())
@@ -148,7 +156,8 @@ pub fn bind(regions: &mut [MrCtx], key: u32, region: u32, by: Asker, new: &MrCtx
         if !base.bind() || (new.remote_write() || new.remote_atomic()) && !base.local_write() {
             return 4;
         }
-        let further = if base.direct() { new.start() - base.start() } else { ((new.start() >> 12) - (base.start() >> 12)) * 8 };
+        let size = page_bits(base.page_size());
+        let further = if base.direct() { new.start() - base.start() } else { ((new.start() >> size) - (base.start() >> size)) * 8 };
         regions[index] = old
             .with_valid(true)
             .with_variant(key as u8)
@@ -157,6 +166,7 @@ pub fn bind(regions: &mut [MrCtx], key: u32, region: u32, by: Asker, new: &MrCtx
             .with_remote_read(new.remote_read())
             .with_remote_atomic(new.remote_atomic())
             .with_direct(base.direct())
+            .with_page_size(base.page_size())
             .with_life(old.life().wrapping_add(1))
             .with_start(new.start())
             .with_length(new.length())

@@ -1,4 +1,4 @@
-use super::model::{invalidate, register, translate, Access, Asker};
+use super::model::{invalidate, page_bits, register, translate, Access, Asker};
 use super::MemoryKeys;
 use crate::tb::{Fields, Tb};
 use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
@@ -11,11 +11,13 @@ const REGIONS: usize = 16;
 /// region's or with each other.
 const LINES: [u64; 12] = [0, 1, 2, 3, 4, 5, 32, 33, 64, 1024, 1025, 2048];
 /// Bytes mapped by one line.
-const LINE_BYTES: u64 = 8 * 4096;
+fn line_bytes(mr: &MrCtx) -> u64 {
+    8 << page_bits(mr.page_size())
+}
 
 /// Of a region's page table, as far as it has pages.
 fn table_bytes(mr: &MrCtx) -> u64 {
-    (mr.start() % 4096 + mr.length()).div_ceil(LINE_BYTES) * 64
+    (mr.start() % (line_bytes(mr) / 8) + mr.length()).div_ceil(line_bytes(mr)) * 64
 }
 
 /// A line of entries, some of them invalid; `None`: its read fails.
@@ -43,10 +45,12 @@ fn matches_the_model() {
     let mut regions = vec![MrCtx::default(); REGIONS];
     let mut tables: HashMap<u64, [u8; 64]> = HashMap::new();
     for (i, mr) in regions.iter_mut().enumerate().skip(1) {
-        // Large ones reach beyond the cache; some direct ones wrap around the end of the address space.
+        // Large ones reach beyond the cache, to 16 TiB with the largest pages; some direct ones wrap around the end of the address space.
         let pages = if i % 5 == 1 { 8 * 2049 } else { 1 + tb.rng().below(40) };
+        let page_size = i as u8 / 5 % 3;
+        let page = 1 << page_bits(page_size);
         let table = 0x7_0000_0000 + ((i as u64) << 20);
-        let start = 0x5500_0000_0000 + ((i as u64) << 30) + tb.rng().below(4096);
+        let start = 0x55_0000_0000_0000 + ((i as u64) << 30) + tb.rng().below(page);
         let rights = tb.rng().next_u32();
         *mr = MrCtx::default()
             .with_valid(i != 7)
@@ -55,11 +59,12 @@ fn matches_the_model() {
             .with_remote_read(rights & 4 != 0)
             .with_remote_atomic(rights & 8 != 0)
             .with_direct(i % 5 == 0)
+            .with_page_size(page_size)
             .with_variant(tb.rng().next_u32() as u8)
             .with_function((rights >> 8 & 1) as u16)
             .with_pd(rights >> 9 & 1)
             .with_start(start)
-            .with_length(if i == 10 { u64::MAX } else { (pages * 4096).saturating_sub(tb.rng().below(4096)).max(1) })
+            .with_length(if i == 10 { u64::MAX } else { (pages * page).saturating_sub(tb.rng().below(page)).max(1) })
             .with_table(table);
         for line in LINES {
             if let Some(bytes) = table_line(&mut tb) {
@@ -87,8 +92,9 @@ fn matches_the_model() {
             let mr = regions.get(i).copied().unwrap_or_default();
             let wild = tb.rng().below(8);
             let mut off = tb.rng().below(mr.length().saturating_add(4));
-            if off >= 6 * LINE_BYTES && mr.length() < u64::MAX {
-                off = LINES[tb.rng().below(12) as usize] * LINE_BYTES + tb.rng().below(LINE_BYTES);
+            let line = line_bytes(&mr);
+            if off >= 6 * line && mr.length() < u64::MAX {
+                off = LINES[tb.rng().below(12) as usize] * line + tb.rng().below(line);
             }
             if mr.length() == u64::MAX && tb.rng().percent(50) {
                 off %= 20_000;
@@ -356,32 +362,35 @@ fn registrations_bring_their_own_pages() {
     }
     tb.run_until(5000, |_| ctl_resp.len() == 60);
     // A page table's entries name pages by the table's own address.
-    let entry = |table: u64, n: u64| table << 8 | n << 12 | 1;
+    let entry = |table: u64, n: u64| table << 24 | n << 50 | n << 12 | 1;
+    const START: u64 = 0x40_0000_0000;
     let mut seen = BTreeMap::<(bool, u8), u32>::new();
     for round in 0..900u64 {
         let i = tb.rng().range(1, 6) as u32;
         let (wild, registers) = (tb.rng().below(20), tb.rng().percent(60));
         let low = if tb.rng().percent(50) { regions[i as usize].variant() as u32 } else { tb.rng().below(3) as u32 };
         let (pd, key) = (7 ^ u32::from(wild == 0), i << 8 | low | u32::from(wild == 1) << 30);
+        let size = if tb.rng().percent(60) { 0 } else { tb.rng().below(4) as u8 };
         let new = MrCtx::default()
             .with_remote_write(tb.rng().percent(80))
             .with_local_write(round % 2 == 0)
-            .with_start(0x40_0000 + round % 5)
-            .with_length(0x3000 + round)
+            .with_start(START + round % 5)
+            .with_length((3 << page_bits(size)) + round)
+            .with_page_size(size)
             .with_table(0x10_0000 + (tb.rng().below(64) << 6) + round % 64);
         let access = u128::from(new.local_write()) | u128::from(new.remote_write()) << 1;
         let by = Asker { pd, function: 0, qpn: 0 };
         let want = if registers { register(&mut regions, key, by, &new) } else { invalidate(&mut regions, key, by, false) };
         *seen.entry((registers, want)).or_default() += 1;
         s_work.push(work.pack(&[
-            ("register", registers.into()), ("key", key.into()), ("pd", pd.into()), ("qpn", round.into()), ("index", (round + 5).into()), ("access", access),
+            ("register", registers.into()), ("page_size", new.page_size().into()), ("key", key.into()), ("pd", pd.into()), ("qpn", round.into()), ("index", (round + 5).into()), ("access", access),
             ("start", new.start().into()), ("length", new.length().into()), ("table", new.table().into()),
         ]));
         tb.run_until(500, |_| !m_worked.is_empty());
         let got = m_worked.pop().expect("just seen");
         let status = if want == 0 { 0xfe } else { 6 };
         assert_eq!((worked.get(&got, "status"), worked.get(&got, "qpn"), worked.get(&got, "wqe_index")), (status, round.into(), (round + 5).into()), "round {round}, seed {}", tb.seed());
-        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: 0x40_0000 + tb.rng().below(0x3400), chk_len: 8, access: 4 };
+        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: START + tb.rng().below(regions[i as usize].length() + 0x400), chk_len: 8, access: 4 };
         let want = translate(&regions, &access, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         port.push(req.pack(&[("key", access.key.into()), ("pd", 7), ("va", access.va.into()), ("chk_len", 8), ("access", 4)]));
         for _ in 0..3000 {
@@ -404,7 +413,7 @@ fn registrations_bring_their_own_pages() {
         };
         assert_eq!(got, want, "round {round}, seed {}", tb.seed());
     }
-    for case in [(true, 0), (true, 1), (true, 2), (false, 0), (false, 1), (false, 2), (false, 4)] {
+    for case in [(true, 0), (true, 1), (true, 2), (true, 4), (false, 0), (false, 1), (false, 2), (false, 4)] {
         assert!(seen.get(&case).is_some_and(|n| *n > 2), "{case:?} never seen: {seen:?}");
     }
 }

@@ -10,15 +10,20 @@ use std::collections::BTreeMap;
 
 const START: u64 = 0x40_0123;
 
-/// Regions 1 to 5, windows 8 to 11: type 2, then type 1.
+/// Bytes of regions with pages of 4 KiB, 2 MiB and 1 GiB; the last has a tebibyte.
+const LENGTH: [u64; 3] = [0x2_0000, 0x700_0000, 1 << 40];
+
+/// Regions 1 to 7, windows 8 to 11: type 2, then type 1.
 fn lines() -> Vec<MrCtx> {
     let mut lines = vec![MrCtx::default(); 16];
-    let region = MrCtx::default().with_valid(true).with_bind(true).with_pd(7).with_local_write(true).with_variant(3).with_start(START).with_length(0x2_0000);
+    let region = MrCtx::default().with_valid(true).with_bind(true).with_pd(7).with_local_write(true).with_variant(3).with_start(START).with_length(LENGTH[0]);
     lines[1] = region.with_table(0x10_0000);
     lines[2] = region.with_table(0x23_4567).with_direct(true);
     lines[3] = region.with_table(0x30_0000).with_local_write(false);
     lines[4] = region.with_table(0x40_0000).with_bind(false);
     lines[5] = region.with_table(0x50_0000).with_pd(8);
+    lines[6] = region.with_table(0x60_0000).with_page_size(1).with_length(LENGTH[1]);
+    lines[7] = region.with_table(0x70_0000).with_page_size(2).with_length(LENGTH[2]);
     for (n, line) in lines[8..12].iter_mut().enumerate() {
         *line = MrCtx::default().with_window(true).with_fast(n < 2).with_pd(7);
     }
@@ -43,7 +48,7 @@ fn windows_are_what_the_model_says() {
     }
     tb.run_until(20_000, |_| ctl_resp.len() == 16 * 12);
     while ctl_resp.pop().is_some() {}
-    let entry = |table: u64, n: u64| table << 8 | n << 12 | 1;
+    let entry = |table: u64, n: u64| table << 24 | n << 50 | n << 12 | 1;
     let mut seen = BTreeMap::<(&str, u8), u32>::new();
     for round in 0..1200u64 {
         let i = tb.rng().range(8, 12) as u32;
@@ -55,15 +60,16 @@ fn windows_are_what_the_model_says() {
         match tb.rng().below(10) {
             0..=5 => {
                 // Mostly of the regions that let it.
-                let of = if tb.rng().percent(70) { tb.rng().range(1, 3) } else { tb.rng().range(1, 9) } as u32;
+                let of = if tb.rng().percent(70) { [1, 2, 6, 7][tb.rng().below(4) as usize] } else { tb.rng().range(1, 9) as u32 };
+                let bytes = regions[of as usize].length().max(1);
                 let region = of << 8 | if wild == 2 { 4 } else { 3 } | u32::from(wild == 3) << 31;
-                let off = tb.rng().below(0x2_0000);
+                let off = tb.rng().below(bytes);
                 let length = match wild {
                     4..=6 => 0,
-                    7 => 0x2_0000 - off,
-                    8 => 0x2_0001 - off,
+                    7 => bytes - off,
+                    8 => bytes + 1 - off,
                     9 => u64::MAX - tb.rng().below(0x1000),
-                    _ => tb.rng().range(1, 0x2_0000 - off + 1),
+                    _ => tb.rng().range(1, bytes - off + 1),
                 };
                 let start = if wild == 10 { START - 1 } else { START + off };
                 let new = MrCtx::default().with_start(start).with_length(length).with_remote_write(tb.rng().percent(80)).with_remote_read(tb.rng().percent(50));
@@ -116,7 +122,7 @@ fn windows_are_what_the_model_says() {
         let mr = regions[i as usize];
         let a = Access {
             key: mr.variant() as u32 | i << 8, pd: 7, function: 0, qpn: tb.rng().range(1, 3) as u32,
-            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, 0x2_0000) * 5 / 4 + 4)), chk_len: 8, access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
+            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, LENGTH[2]) * 5 / 4 + 4)), chk_len: 8, access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
         };
         let want = translate(&regions, &a, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         *seen.entry(("access", want.err().unwrap_or(0))).or_default() += 1;

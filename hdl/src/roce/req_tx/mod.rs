@@ -504,6 +504,7 @@ impl Logic for RequesterTx {
             self.work.d.next.qpn = self.wqe.q.val().qpn;
             self.work.d.next.index = self.wqe.q.val().index;
             self.work.d.next.access = self.access.val().get_bits::<4>(1);
+            self.work.d.next.page_size = self.access.val().get_bits::<2>(5);
             self.work.d.next.start = self.head.y.val().raddr;
             self.work.d.next.table = self.sge.val().get_bits::<64>(0);
             self.work.d.next.length = self.sge.val().get_bits::<64>(64);

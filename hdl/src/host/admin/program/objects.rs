@@ -67,6 +67,8 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Blt, T, p(3));
         self.asm.op(Op::Add, V, T, U);
         self.refuse(AdminStatus::BadParameter, Op::Blt, V, T);
+        self.get(T, p(0), field(layout, "page_size"));
+        self.refuse(AdminStatus::BadParameter, Op::Beq, T, 3);
         let aligned = self.asm.label();
         self.get(T, p(0), field(layout, "direct"));
         self.asm.branch(Op::Bne, T, 0, aligned);
@@ -78,10 +80,10 @@ impl Program {
         for word in 2..8 {
             self.write(MR, word, p(word as u8));
         }
-        // Permissions, direct, fast and variant are the driver's; the rest is the card's.
+        // Permissions, direct, fast, variant and page size are the driver's; the rest is the card's.
         self.write(MR, 8, ZERO);
         self.write(MR, 9, ZERO);
-        self.asm.op(Op::And, T, p(0), 0x1_ffff);
+        self.asm.op(Op::And, T, p(0), 0x7_ffff);
         let free = self.asm.label();
         let ordinary = self.asm.label();
         // A fast region may begin free, a window does.

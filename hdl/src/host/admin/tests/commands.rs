@@ -47,7 +47,7 @@ fn eq_params() -> [u32; 4] {
     words(&EqCtx::default().with_base(0x6_0000_0080).with_log_size(4).with_overflow(true).with_vector(9).with_rsvd2(77).0)
 }
 fn mr_line() -> MrCtx {
-    MrCtx::default().with_local_write(true).with_remote_read(true).with_variant(0x5a).with_function(0xabc).with_pd(2).with_start(0xffff_ffff_f000).with_length(0x1_2345_6789).with_table(0x77_0000_0040)
+    MrCtx::default().with_local_write(true).with_remote_read(true).with_variant(0x5a).with_page_size(2).with_function(0xabc).with_pd(2).with_start(0xffff_ffff_f000).with_length(0x1_2345_6789).with_table(0x77_0000_0040)
 }
 fn mr_params(line: MrCtx) -> [u32; 8] {
     words(&line.0)
@@ -152,6 +152,7 @@ fn regions(b: &mut Bench) {
         (BadId, good.with_pd(9)),
         (BadParameter, good.with_length(0)),
         (BadParameter, good.with_table(0x20)),
+        (BadParameter, good.with_page_size(3)),
         (BadParameter, good.with_start(u64::MAX).with_length(1)),
         (BadParameter, good.with_start(1).with_length(u64::MAX)),
         (BadParameter, good.with_start(0xffff_ffff_ffff_0000).with_length(0x1_0000)),
