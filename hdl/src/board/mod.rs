@@ -5,6 +5,7 @@ pub mod async_fifo;
 pub mod host;
 pub mod irq;
 pub mod link;
+pub mod lite;
 pub mod mac;
 pub mod msix;
 pub mod ocl;

@@ -1,6 +1,6 @@
 use super::list::parse;
 use super::*;
-use crate::board::{self, async_fifo::PulseCross};
+use crate::board::{self, async_fifo::PulseCross, lite};
 use crate::prim::sum::{Diff, Sum};
 use crate::roce::requester::Requester;
 use crate::stream::tests::yard::Yard;
@@ -52,6 +52,8 @@ fn every_mutant_finds_its_place() {
             "prims64" => crate::prim::tests::leaves64(),
             "yard" => crate::emit::emit("yard", Yard::<64, 8, 4>::default()).unwrap(),
             "pulse_cross" => crate::emit::emit("pulse_cross", PulseCross::default()).unwrap(),
+            "lite_slave13" => crate::emit::emit("lite_slave13", lite::LiteSlave::<13>::default()).unwrap(),
+            "lite_ask" => crate::emit::emit("lite_ask", lite::LiteAsk::default()).unwrap(),
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
             "requester3" => crate::emit::emit("requester3", Requester::<3, 10>::default()).unwrap(),
             // A block of either card will do.

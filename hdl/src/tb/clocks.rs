@@ -39,11 +39,26 @@ impl Clocks {
     /// Emits, lints and builds `block`, then holds all resets for a while. Seed as in [`super::Tb::new`]; the ratio of the
     /// periods is part of it.
     pub fn new<B: Block>(name: &str, block: B, clocks: &[ClockSpec]) -> Clocks {
-        let fixed = name.bytes().fold(clocks.iter().map(|c| c.2).sum(), |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         let verilog = crate::emit::emit(name, block).unwrap_or_else(|e| panic!("{e}"));
+        Clocks::from_verilog(name, &verilog, clocks)
+    }
+
+    /// As [`Clocks::new`], but the synchroniser (`prim::cross::Sync`) called `late` notices everything an edge later, as one does whose input
+    /// changes together with its clock. The others do not: what they and `late` say of one moment comes apart.
+    pub fn late<B: Block>(name: &str, block: B, clocks: &[ClockSpec], late: &str) -> Clocks {
+        let verilog = crate::emit::emit(name, block).unwrap_or_else(|e| panic!("{e}"));
+        let start = verilog.find(&format!("module {name}${late}(")).unwrap_or_else(|| panic!("{name} has no `{late}`"));
+        let (head, tail) = verilog.split_at(start);
+        let meta = tail.lines().find(|line| line.ends_with(" meta;")).unwrap_or_else(|| panic!("`{late}` is no synchroniser"));
+        let tail = tail.replacen(meta, &format!("{meta}\n{}", meta.replace(" meta;", " early;")), 1).replacen("meta <= x;", "early <= x;\n  meta <= early;", 1);
+        Clocks::from_verilog(name, &format!("{head}{tail}"), clocks)
+    }
+
+    fn from_verilog(name: &str, verilog: &str, clocks: &[ClockSpec]) -> Clocks {
+        let fixed = name.bytes().fold(clocks.iter().map(|c| c.2).sum(), |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         let seed = super::seed(fixed);
         let mut rng = Rng::new(seed);
-        let model = build(name, &verilog, None);
+        let model = build(name, verilog, None);
         let port = |name: &str| model.port(name).unwrap_or_else(|e| panic!("{e}"));
         let domain = |&(clock, reset, period): &ClockSpec| {
             let reset = reset.map(&port);

@@ -8,6 +8,7 @@ mod write;
 pub use read::HostRead;
 pub use write::HostWrite;
 
+use super::lite::LiteAsk;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -94,16 +95,25 @@ pub struct Host<const W: usize, const K: usize> {
     pub tbl_r_resp: Signal<In, Bits<2>>,
     write: HostWrite<W, K>,
     read: HostRead<W>,
+    csr: LiteAsk,
+    tbl: LiteAsk,
+    db: LiteAsk,
 }
 
 impl<const W: usize, const K: usize> Logic for Host<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, write, read);
+        clock!(self, clock, write, read, csr, tbl, db);
         self.write.reset.next = self.reset.val();
+        self.csr.reset.next = self.reset.val();
+        self.tbl.reset.next = self.reset.val();
+        self.db.reset.next = self.reset.val();
+        self.csr.go.next = self.write.csr_go.val();
+        self.tbl.go.next = self.write.tbl_go.val();
+        self.db.go.next = self.write.db_go.val();
+        self.write.db_taken.next = self.db.taken.val();
         self.write.aw_id.next = self.s_aw_id.val();
         self.write.aw_addr.next = self.s_aw_addr.val();
-        self.write.aw_len.next = self.s_aw_len.val();
         self.write.aw_valid.next = self.s_aw_valid.val();
         self.s_aw_ready.next = self.write.aw_ready.val();
         self.write.w_data.next = self.s_w_data.val();
@@ -115,33 +125,33 @@ impl<const W: usize, const K: usize> Logic for Host<W, K> {
         self.s_b_resp.next = bits::<2>(0);
         self.s_b_valid.next = self.write.b_valid.val();
         self.write.b_ready.next = self.s_b_ready.val();
-        self.csr_aw_valid.next = self.write.csr_aw_valid.val();
+        self.csr_aw_valid.next = self.csr.aw_valid.val();
         self.csr_aw_addr.next = self.write.address.val();
-        self.write.csr_aw_ready.next = self.csr_aw_ready.val();
-        self.csr_w_valid.next = self.write.csr_w_valid.val();
+        self.csr.aw_ready.next = self.csr_aw_ready.val();
+        self.csr_w_valid.next = self.csr.w_valid.val();
         self.csr_w_data.next = self.write.word.val();
         self.csr_w_strb.next = self.write.word_strobes.val();
-        self.write.csr_w_ready.next = self.csr_w_ready.val();
+        self.csr.w_ready.next = self.csr_w_ready.val();
         self.write.csr_b_valid.next = self.csr_b_valid.val();
         self.csr_b_ready.next = self.write.taking.val();
-        self.tbl_aw_valid.next = self.write.tbl_aw_valid.val();
+        self.tbl_aw_valid.next = self.tbl.aw_valid.val();
         self.tbl_aw_addr.next = self.write.address.val().get_bits::<13>(0);
-        self.write.tbl_aw_ready.next = self.tbl_aw_ready.val();
-        self.tbl_w_valid.next = self.write.tbl_w_valid.val();
+        self.tbl.aw_ready.next = self.tbl_aw_ready.val();
+        self.tbl_w_valid.next = self.tbl.w_valid.val();
         self.tbl_w_data.next = self.write.word.val();
         self.tbl_w_strb.next = self.write.word_strobes.val();
-        self.write.tbl_w_ready.next = self.tbl_w_ready.val();
+        self.tbl.w_ready.next = self.tbl_w_ready.val();
         self.write.tbl_b_valid.next = self.tbl_b_valid.val();
         self.tbl_b_ready.next = self.write.taking.val();
-        self.db_aw_valid.next = self.write.db_aw_valid.val();
+        self.db_aw_valid.next = self.db.aw_valid.val();
         self.db_aw_addr.next = self.write.address.val();
         self.db_aw_len.next = bits::<8>(0);
-        self.write.db_aw_ready.next = self.db_aw_ready.val();
-        self.db_w_valid.next = self.write.db_w_valid.val();
+        self.db.aw_ready.next = self.db_aw_ready.val();
+        self.db_w_valid.next = self.db.w_valid.val();
         self.db_w_data.next = self.write.line.val();
         self.db_w_strb.next = self.write.line_strobes.val();
         self.db_w_last.next = true;
-        self.write.db_w_ready.next = self.db_w_ready.val();
+        self.db.w_ready.next = self.db_w_ready.val();
         // Doorbells are answered when they are handed on: nothing waits for what the core says to one.
         self.db_b_ready.next = true;
         self.read.reset.next = self.reset.val();

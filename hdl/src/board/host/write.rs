@@ -24,7 +24,6 @@ pub struct HostWrite<const W: usize, const K: usize> {
     pub reset: Signal<In, Bit>,
     pub aw_id: Signal<In, Bits<4>>,
     pub aw_addr: Signal<In, Bits<64>>,
-    pub aw_len: Signal<In, Bits<8>>,
     pub aw_valid: Signal<In, Bit>,
     pub aw_ready: Signal<Out, Bit>,
     pub w_data: Signal<In, Bits<W>>,
@@ -42,40 +41,27 @@ pub struct HostWrite<const W: usize, const K: usize> {
     pub word_strobes: Signal<Out, Bits<4>>,
     pub line: Signal<Out, Bits<W>>,
     pub line_strobes: Signal<Out, Bits<K>>,
-    pub csr_aw_valid: Signal<Out, Bit>,
-    pub csr_aw_ready: Signal<In, Bit>,
-    pub csr_w_valid: Signal<Out, Bit>,
-    pub csr_w_ready: Signal<In, Bit>,
+    /// Pulse: the write goes to the registers, to the table, to the doorbells.
+    pub csr_go: Signal<Out, Bit>,
+    pub tbl_go: Signal<Out, Bit>,
+    pub db_go: Signal<Out, Bit>,
     pub csr_b_valid: Signal<In, Bit>,
-    pub tbl_aw_valid: Signal<Out, Bit>,
-    pub tbl_aw_ready: Signal<In, Bit>,
-    pub tbl_w_valid: Signal<Out, Bit>,
-    pub tbl_w_ready: Signal<In, Bit>,
     pub tbl_b_valid: Signal<In, Bit>,
-    pub db_aw_valid: Signal<Out, Bit>,
-    pub db_aw_ready: Signal<In, Bit>,
-    pub db_w_valid: Signal<Out, Bit>,
-    pub db_w_ready: Signal<In, Bit>,
+    /// The doorbell is taken.
+    pub db_taken: Signal<In, Bit>,
     /// An answer is awaited.
     pub taking: Signal<Out, Bit>,
     state: DFF<State>,
     id: DFF<Bits<4>>,
     addr: DFF<Bits<64>>,
-    burst: DFF<Bit>,
     data: DFF<Bits<W>>,
     strb: DFF<Bits<K>>,
+    /// The beat is the write's only one.
     ended: DFF<Bit>,
     have_addr: DFF<Bit>,
     have_data: DFF<Bit>,
     picked: DFF<Bits<32>>,
     picked_strb: DFF<Bits<4>>,
-    /// Channels that have not taken the write yet.
-    csr_aw: DFF<Bit>,
-    csr_w: DFF<Bit>,
-    tbl_aw: DFF<Bit>,
-    tbl_w: DFF<Bit>,
-    db_aw: DFF<Bit>,
-    db_w: DFF<Bit>,
     pick: WordPick<Bits<W>>,
     lane: Signal<Local, Bits<6>>,
     shifted: Signal<Local, Bits<K>>,
@@ -85,19 +71,15 @@ pub struct HostWrite<const W: usize, const K: usize> {
 impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, id, addr, burst, data, strb, ended, have_addr, have_data, picked, picked_strb);
-        dff_setup!(self, clock, csr_aw, csr_w, tbl_aw, tbl_w, db_aw, db_w);
+        dff_setup!(self, clock, state, id, addr, data, strb, ended, have_addr, have_data, picked, picked_strb);
         self.aw_ready.next = !self.have_addr.q.val();
         self.w_ready.next = !self.have_data.q.val() | (self.state.q.val() == State::Drain);
         self.b_valid.next = self.state.q.val() == State::Answer;
         self.b_id.next = self.id.q.val();
         self.taking.next = self.state.q.val() == State::Wait;
-        self.csr_aw_valid.next = self.csr_aw.q.val();
-        self.csr_w_valid.next = self.csr_w.q.val();
-        self.tbl_aw_valid.next = self.tbl_aw.q.val();
-        self.tbl_w_valid.next = self.tbl_w.q.val();
-        self.db_aw_valid.next = self.db_aw.q.val();
-        self.db_w_valid.next = self.db_w.q.val();
+        self.csr_go.next = false;
+        self.tbl_go.next = false;
+        self.db_go.next = false;
         // Bit 20 chooses the table; the window's bits go on.
         self.address.next = bit_cast::<32, 20>(self.addr.q.val().get_bits::<20>(0));
         self.line.next = self.data.q.val();
@@ -110,11 +92,10 @@ impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
         self.lane.next = bit_cast::<6, 4>(self.addr.q.val().get_bits::<4>(2)) << 2;
         self.shifted.next = self.strb.q.val() >> self.lane.val();
         self.picked_strb.d.next = self.shifted.val().get_bits::<4>(0);
-        self.inside.next = !self.addr.q.val().get_bits::<43>(21).any() & !self.burst.q.val();
+        self.inside.next = !self.addr.q.val().get_bits::<43>(21).any();
         if self.aw_valid.val() & !self.have_addr.q.val() {
             self.id.d.next = self.aw_id.val();
             self.addr.d.next = self.aw_addr.val();
-            self.burst.d.next = self.aw_len.val().any();
             self.have_addr.d.next = true;
         }
         if self.w_valid.val() & !self.have_data.q.val() {
@@ -122,24 +103,6 @@ impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
             self.strb.d.next = self.w_strb.val();
             self.ended.d.next = self.w_last.val();
             self.have_data.d.next = true;
-        }
-        if self.csr_aw_ready.val() {
-            self.csr_aw.d.next = false;
-        }
-        if self.csr_w_ready.val() {
-            self.csr_w.d.next = false;
-        }
-        if self.tbl_aw_ready.val() {
-            self.tbl_aw.d.next = false;
-        }
-        if self.tbl_w_ready.val() {
-            self.tbl_w.d.next = false;
-        }
-        if self.db_aw_ready.val() {
-            self.db_aw.d.next = false;
-        }
-        if self.db_w_ready.val() {
-            self.db_w.d.next = false;
         }
         match self.state.q.val() {
             State::Take => {
@@ -153,25 +116,21 @@ impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
                     self.state.d.next = State::Drain;
                 } else if self.inside.val() & self.addr.q.val().get_bit(20) {
                     if !self.addr.q.val().get_bits::<7>(13).any() {
-                        self.tbl_aw.d.next = true;
-                        self.tbl_w.d.next = true;
+                        self.tbl_go.next = true;
                         self.state.d.next = State::Wait;
                     }
                 } else if self.inside.val() {
                     match self.addr.q.val().get_bits::<4>(12).index() {
                         0 => {
-                            self.csr_aw.d.next = true;
-                            self.csr_w.d.next = true;
+                            self.csr_go.next = true;
                             self.state.d.next = State::Wait;
                         }
                         1 => {
-                            self.db_aw.d.next = true;
-                            self.db_w.d.next = true;
+                            self.db_go.next = true;
                             self.state.d.next = State::Ring;
                         }
                         2 => {
-                            self.db_aw.d.next = true;
-                            self.db_w.d.next = true;
+                            self.db_go.next = true;
                             self.state.d.next = State::Ring;
                         }
                         _ => {
@@ -186,7 +145,7 @@ impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
                 }
             }
             State::Ring => {
-                if (self.db_aw_ready.val() | !self.db_aw.q.val()) & (self.db_w_ready.val() | !self.db_w.q.val()) {
+                if self.db_taken.val() {
                     self.state.d.next = State::Answer;
                 }
             }
@@ -210,12 +169,6 @@ impl<const W: usize, const K: usize> Logic for HostWrite<W, K> {
             self.state.d.next = State::Take;
             self.have_addr.d.next = false;
             self.have_data.d.next = false;
-            self.csr_aw.d.next = false;
-            self.csr_w.d.next = false;
-            self.tbl_aw.d.next = false;
-            self.tbl_w.d.next = false;
-            self.db_aw.d.next = false;
-            self.db_w.d.next = false;
         }
     }
 }

@@ -8,6 +8,7 @@ mod tests;
 pub use fire::Fire;
 pub use table::Table;
 
+use super::lite::{LiteSlave, ReadSrc, WriteSrc};
 use crate::bus::MsgSink;
 use crate::msg::MsixReq;
 use crate::stream::{AxisSlice, MsgSlice};
@@ -72,6 +73,7 @@ pub struct Msix<const W: usize, const K: usize> {
     pub tbl_r_ready: Signal<In, Bit>,
     pub tbl_r_data: Signal<Out, Bits<32>>,
     pub tbl_r_resp: Signal<Out, Bits<2>>,
+    bus: LiteSlave<13>,
     entries: Table,
     fire: Fire<W, K>,
     at: MsgSlice<WriteAt>,
@@ -100,7 +102,8 @@ impl<const W: usize, const K: usize> Logic for Msix<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, owed, open, before, awaited, closed);
-        clock!(self, clock, entries, fire, at, beats, answers);
+        clock!(self, clock, bus, entries, fire, at, beats, answers);
+        self.bus.reset.next = self.reset.val();
         self.entries.reset.next = self.reset.val();
         self.fire.reset.next = self.reset.val();
         self.at.reset.next = self.reset.val();
@@ -197,22 +200,24 @@ impl<const W: usize, const K: usize> Logic for Msix<W, K> {
         self.s_b_valid.next = self.answers.m.valid.val();
         self.answers.m.ready.next = self.s_b_ready.val();
         // Table
-        self.entries.aw_valid.next = self.tbl_aw_valid.val();
-        self.tbl_aw_ready.next = self.entries.aw_ready.val();
-        self.entries.aw_addr.next = self.tbl_aw_addr.val();
-        self.entries.w_valid.next = self.tbl_w_valid.val();
-        self.tbl_w_ready.next = self.entries.w_ready.val();
-        self.entries.w_data.next = self.tbl_w_data.val();
-        self.entries.w_strb.next = self.tbl_w_strb.val();
-        self.tbl_b_valid.next = self.entries.b_valid.val();
-        self.entries.b_ready.next = self.tbl_b_ready.val();
-        self.tbl_b_resp.next = bits::<2>(0);
-        self.entries.ar_valid.next = self.tbl_ar_valid.val();
-        self.tbl_ar_ready.next = self.entries.ar_ready.val();
-        self.entries.ar_addr.next = self.tbl_ar_addr.val();
-        self.tbl_r_valid.next = self.entries.r_valid.val();
-        self.entries.r_ready.next = self.tbl_r_ready.val();
-        self.tbl_r_data.next = self.entries.r_data.val();
-        self.tbl_r_resp.next = bits::<2>(0);
+        self.bus.aw_valid.next = self.tbl_aw_valid.val();
+        self.tbl_aw_ready.next = self.bus.aw_ready.val();
+        self.bus.aw_addr.next = self.tbl_aw_addr.val();
+        self.bus.w_valid.next = self.tbl_w_valid.val();
+        self.tbl_w_ready.next = self.bus.w_ready.val();
+        self.bus.w_data.next = self.tbl_w_data.val();
+        self.bus.w_strb.next = self.tbl_w_strb.val();
+        self.tbl_b_valid.next = self.bus.b_valid.val();
+        self.bus.b_ready.next = self.tbl_b_ready.val();
+        self.tbl_b_resp.next = self.bus.b_resp.val();
+        self.bus.ar_valid.next = self.tbl_ar_valid.val();
+        self.tbl_ar_ready.next = self.bus.ar_ready.val();
+        self.bus.ar_addr.next = self.tbl_ar_addr.val();
+        self.tbl_r_valid.next = self.bus.r_valid.val();
+        self.bus.r_ready.next = self.tbl_r_ready.val();
+        self.tbl_r_data.next = self.bus.r_data.val();
+        self.tbl_r_resp.next = self.bus.r_resp.val();
+        WriteSrc::<13>::join(&mut self.bus.write, &mut self.entries.write);
+        ReadSrc::<13>::join(&mut self.bus.read, &mut self.entries.read);
     }
 }

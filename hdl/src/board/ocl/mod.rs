@@ -8,6 +8,7 @@ mod write;
 pub use read::OclRead;
 pub use write::OclWrite;
 
+use super::lite::{LiteAsk, LiteSlave, ReadSrc, WriteSrc};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -63,55 +64,65 @@ pub struct Ocl<const W: usize, const K: usize> {
     pub db_b_valid: Signal<In, Bit>,
     pub db_b_ready: Signal<Out, Bit>,
     pub db_b_resp: Signal<In, Bits<2>>,
+    bus: LiteSlave<32>,
     write: OclWrite<W, K>,
     read: OclRead,
+    csr: LiteAsk,
+    db: LiteAsk,
 }
 
 impl<const W: usize, const K: usize> Logic for Ocl<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, write, read);
+        clock!(self, clock, bus, write, read, csr, db);
+        self.bus.reset.next = self.reset.val();
         self.write.reset.next = self.reset.val();
         self.read.reset.next = self.reset.val();
-        self.write.aw_valid.next = self.s_aw_valid.val();
-        self.write.aw_addr.next = self.s_aw_addr.val();
-        self.s_aw_ready.next = self.write.aw_ready.val();
-        self.write.w_valid.next = self.s_w_valid.val();
-        self.write.w_data.next = self.s_w_data.val();
-        self.write.w_strb.next = self.s_w_strb.val();
-        self.s_w_ready.next = self.write.w_ready.val();
-        self.s_b_valid.next = self.write.b_valid.val();
-        self.s_b_resp.next = bits::<2>(0);
-        self.write.b_ready.next = self.s_b_ready.val();
-        self.csr_aw_valid.next = self.write.csr_aw_valid.val();
-        self.csr_aw_addr.next = self.write.address.val();
-        self.write.csr_aw_ready.next = self.csr_aw_ready.val();
-        self.csr_w_valid.next = self.write.csr_w_valid.val();
-        self.csr_w_data.next = self.write.word.val();
-        self.csr_w_strb.next = self.write.strobes.val();
-        self.write.csr_w_ready.next = self.csr_w_ready.val();
+        self.csr.reset.next = self.reset.val();
+        self.db.reset.next = self.reset.val();
+        self.bus.aw_valid.next = self.s_aw_valid.val();
+        self.bus.aw_addr.next = self.s_aw_addr.val();
+        self.s_aw_ready.next = self.bus.aw_ready.val();
+        self.bus.w_valid.next = self.s_w_valid.val();
+        self.bus.w_data.next = self.s_w_data.val();
+        self.bus.w_strb.next = self.s_w_strb.val();
+        self.s_w_ready.next = self.bus.w_ready.val();
+        self.s_b_valid.next = self.bus.b_valid.val();
+        self.s_b_resp.next = self.bus.b_resp.val();
+        self.bus.b_ready.next = self.s_b_ready.val();
+        self.bus.ar_valid.next = self.s_ar_valid.val();
+        self.bus.ar_addr.next = self.s_ar_addr.val();
+        self.s_ar_ready.next = self.bus.ar_ready.val();
+        self.s_r_valid.next = self.bus.r_valid.val();
+        self.s_r_data.next = self.bus.r_data.val();
+        self.s_r_resp.next = self.bus.r_resp.val();
+        self.bus.r_ready.next = self.s_r_ready.val();
+        WriteSrc::<32>::join(&mut self.bus.write, &mut self.write.s);
+        ReadSrc::<32>::join(&mut self.bus.read, &mut self.read.s);
+        self.csr.go.next = self.write.csr_go.val();
+        self.csr_aw_valid.next = self.csr.aw_valid.val();
+        self.csr_aw_addr.next = self.bus.write.addr.val();
+        self.csr.aw_ready.next = self.csr_aw_ready.val();
+        self.csr_w_valid.next = self.csr.w_valid.val();
+        self.csr_w_data.next = self.bus.write.data.val();
+        self.csr_w_strb.next = self.bus.write.strb.val();
+        self.csr.w_ready.next = self.csr_w_ready.val();
         self.write.csr_b_valid.next = self.csr_b_valid.val();
         self.csr_b_ready.next = self.write.taking.val();
-        self.db_aw_valid.next = self.write.db_aw_valid.val();
+        self.db.go.next = self.write.db_go.val();
+        self.db_aw_valid.next = self.db.aw_valid.val();
         self.db_aw_addr.next = self.write.pair_address.val();
         self.db_aw_len.next = bits::<8>(0);
-        self.write.db_aw_ready.next = self.db_aw_ready.val();
-        self.db_w_valid.next = self.write.db_w_valid.val();
+        self.db.aw_ready.next = self.db_aw_ready.val();
+        self.db_w_valid.next = self.db.w_valid.val();
         self.db_w_data.next = self.write.line.val();
         self.db_w_strb.next = self.write.line_strobes.val();
         self.db_w_last.next = true;
-        self.write.db_w_ready.next = self.db_w_ready.val();
+        self.db.w_ready.next = self.db_w_ready.val();
         self.write.db_b_valid.next = self.db_b_valid.val();
         self.db_b_ready.next = self.write.taking.val();
-        self.read.ar_valid.next = self.s_ar_valid.val();
-        self.read.ar_addr.next = self.s_ar_addr.val();
-        self.s_ar_ready.next = self.read.ar_ready.val();
-        self.s_r_valid.next = self.read.r_valid.val();
-        self.s_r_data.next = self.read.r_data.val();
-        self.s_r_resp.next = bits::<2>(0);
-        self.read.r_ready.next = self.s_r_ready.val();
         self.csr_ar_valid.next = self.read.csr_ar_valid.val();
-        self.csr_ar_addr.next = self.read.address.val();
+        self.csr_ar_addr.next = self.bus.read.addr.val();
         self.read.csr_ar_ready.next = self.csr_ar_ready.val();
         self.read.csr_r_valid.next = self.csr_r_valid.val();
         self.read.csr_r_data.next = self.csr_r_data.val();
