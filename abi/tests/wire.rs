@@ -1,6 +1,6 @@
 //! The wire headers against `etherparse`, both ways.
-use etherparse::{Ethernet2Header, Ethernet2HeaderSlice, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice, SingleVlanHeader, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice, VlanId};
-use ferric_abi::wire::{Eth, Ipv4, Ipv6, Udp, Vlan};
+use etherparse::{Ethernet2Header, Icmpv4Header, Icmpv4Type, IcmpEchoHeader, Ethernet2HeaderSlice, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice, SingleVlanHeader, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice, VlanId};
+use ferric_abi::wire::{Arp, Eth, IcmpEcho, Ipv4, Ipv6, Udp, Vlan};
 use proptest::prelude::*;
 
 fn mac(v: u64) -> [u8; 6] {
@@ -24,6 +24,16 @@ proptest! {
         prop_assert_eq!((ours.pcp(), ours.dei(), ours.vid(), ours.ethertype()), (theirs.pcp.value(), theirs.drop_eligible_indicator, theirs.vlan_id.value(), theirs.ether_type.0));
         let built = SingleVlanHeader { pcp: theirs.pcp, drop_eligible_indicator: ours.dei(), vlan_id: VlanId::try_new(ours.vid()).unwrap(), ether_type: ours.ethertype().into() };
         prop_assert_eq!(Vlan::default().with_pcp(ours.pcp()).with_dei(ours.dei()).with_vid(ours.vid()).with_ethertype(ours.ethertype()).0, built.to_bytes());
+    }
+
+    #[test]
+    fn icmp_echo(id: u16, seq: u16, payload in proptest::collection::vec(any::<u8>(), 0..64), request: bool) {
+        let echo = IcmpEchoHeader { id, seq };
+        let kind = if request { Icmpv4Type::EchoRequest(echo) } else { Icmpv4Type::EchoReply(echo) };
+        let theirs = Icmpv4Header::with_checksum(kind, &payload);
+        let ours = IcmpEcho::default().with_kind(if request { 8 } else { 0 }).with_checksum(theirs.checksum).with_ident(id).with_seq(seq);
+        prop_assert_eq!(&ours.0[..], &theirs.to_bytes()[..]);
+        prop_assert_eq!((ours.kind(), ours.code(), ours.checksum(), ours.ident(), ours.seq()), (if request { 8 } else { 0 }, 0, theirs.checksum, id, seq));
     }
 
     #[test]
@@ -68,4 +78,15 @@ proptest! {
         let parsed = UdpHeaderSlice::from_slice(&ours.0).unwrap();
         prop_assert_eq!((ours.src_port(), ours.dst_port(), ours.length(), ours.checksum()), (parsed.source_port(), parsed.destination_port(), parsed.length(), parsed.checksum()));
     }
+}
+
+/// etherparse 0.16 has no ARP: RFC 826 by hand.
+#[test]
+fn arp() {
+    let bytes = [0, 1, 8, 0, 6, 4, 0, 2, 0x02, 0xfe, 0x11, 0, 0, 1, 10, 0, 0, 1, 0x02, 0, 0x5e, 0, 0, 2, 192, 168, 7, 9];
+    let ours = Arp::default().with_htype(1).with_ptype(0x0800).with_hlen(6).with_plen(4).with_oper(2).with_sha(0x02fe_1100_0001).with_spa(0x0a00_0001).with_tha(0x0200_5e00_0002).with_tpa(0xc0a8_0709);
+    assert_eq!(ours.0, bytes);
+    let read = Arp(bytes);
+    assert_eq!((read.htype(), read.ptype(), read.hlen(), read.plen(), read.oper()), (1, 0x0800, 6, 4, 2));
+    assert_eq!((read.sha(), read.spa(), read.tha(), read.tpa()), (0x02fe_1100_0001, 0x0a00_0001, 0x0200_5e00_0002, 0xc0a8_0709));
 }

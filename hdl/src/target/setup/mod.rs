@@ -73,10 +73,12 @@ pub struct Setup<const A: usize> {
     pub ring_head: Signal<In, Bits<16>>,
     pub barrier: Signal<Out, Bit>,
     pub barrier_done: Signal<In, Bit>,
-    /// Pulses that are counted: a RoCE frame, a request judged, a queue pair's error.
+    /// Pulses that are counted: a RoCE frame, a request judged, a queue pair's error; an ARP or ICMP echo request answered, a malformed one.
     pub frame: Signal<In, Bit>,
     pub judged: Signal<In, Bit>,
     pub failed: Signal<In, Bit>,
+    pub echoed: Signal<In, Bit>,
+    pub malformed: Signal<In, Bit>,
     /// There is a queue pair.
     pub active: Signal<Out, Bit>,
     window: Window,
@@ -205,6 +207,8 @@ impl<const A: usize> Logic for Setup<A> {
         self.told.frame.next = self.frame.val();
         self.told.judged.next = self.judged.val();
         self.told.failed.next = self.failed.val();
+        self.told.echoed.next = self.echoed.val();
+        self.told.malformed.next = self.malformed.val();
         self.told.told.next = self.state.q.val() == State::Tell;
         self.answer.reply.next = self.told.reply.val();
 

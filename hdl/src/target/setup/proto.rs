@@ -68,10 +68,10 @@ macro_rules! setup_records {
     #[doc = "Answer to a `SetupRequest`."]
     SetupReply [64] { magic: u32[32] "[`MAGIC`]."; version: u8[8] "[`VERSION`]."; op: u8[8] "As asked."; status: u8[8] "See [`TargetStatus`]."; rsvd0: u8[8] "Zero.";
         seq: u32[32] "As asked."; object: u32[32] "The queue pair or the key."; ram_bytes: u32[32] "Bytes of RAM.";
-        state: u8[8] "Of the queue pair `object`: see `QpState`."; rsvd1: u8[8] "Zero."; rsvd2: u16[16] "Zero.";
+        state: u8[8] "Of the queue pair `object`: see `QpState`."; rsvd1: u8[8] "Zero."; echoes: u16[16] "ARP and ICMP echo requests answered, modulo 65536.";
         rsvd3: u8[8] "Zero."; epsn: u32[24] "Of the queue pair: the PSN expected next."; rsvd4: u8[8] "Zero."; msn: u32[24] "Of the queue pair: messages completed.";
         ring_base: u32[32] "Receive ring: first byte."; ring_log_slot: u8[8] "0: there is none."; ring_log_count: u8[8] "log2 of its slots.";
-        ring_head: u16[16] "Slots handed out so far."; ring_consumer: u16[16] "Slots given back so far."; rsvd5: u16[16] "Zero.";
+        ring_head: u16[16] "Slots handed out so far."; ring_consumer: u16[16] "Slots given back so far."; malformed: u16[16] "Malformed ARP and ICMP echo requests, modulo 65536.";
         frames: u32[32] "RoCE frames received."; requests: u32[32] "Requests judged."; errors: u32[32] "Queue pairs that went to error."; refused: u32[32] "Set-up requests that were refused.";
         now: u32[32] "Ticks of 1.024 us since the reset."; }
     } };

@@ -22,16 +22,20 @@ pub(super) struct Told<const A: usize> {
     pub ring: Signal<In, RingSetup>,
     pub head: Signal<In, Bits<16>>,
     pub consumer: Signal<In, Bits<16>>,
-    /// Pulses that are counted: a RoCE frame, a request judged, a queue pair's error, an answer.
+    /// Pulses that are counted: a RoCE frame, a request judged, a queue pair's error, an answer; an ARP or ICMP echo request answered, and a malformed one.
     pub frame: Signal<In, Bit>,
     pub judged: Signal<In, Bit>,
     pub failed: Signal<In, Bit>,
     pub told: Signal<In, Bit>,
+    pub echoed: Signal<In, Bit>,
+    pub malformed: Signal<In, Bit>,
     pub reply: Signal<Out, SetupReply>,
     frames: DFF<Bits<32>>,
     requests: DFF<Bits<32>>,
     errors: DFF<Bits<32>>,
     refused: DFF<Bits<32>>,
+    echoes: DFF<Bits<16>>,
+    spoilt: DFF<Bits<16>>,
     state: DFF<Bits<8>>,
     epsn: DFF<Bits<24>>,
     msn: DFF<Bits<24>>,
@@ -46,7 +50,7 @@ pub(super) struct Told<const A: usize> {
 impl<const A: usize> Logic for Told<A> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, frames, requests, errors, refused, state, epsn, msn);
+        dff_setup!(self, clock, frames, requests, errors, refused, echoes, spoilt, state, epsn, msn);
         if self.frame.val() {
             self.frames.d.next = self.frames.q.val() + 1;
         }
@@ -58,6 +62,12 @@ impl<const A: usize> Logic for Told<A> {
         }
         if self.told.val() & self.status.val().any() {
             self.refused.d.next = self.refused.q.val() + 1;
+        }
+        if self.echoed.val() {
+            self.echoes.d.next = self.echoes.q.val() + 1;
+        }
+        if self.malformed.val() {
+            self.spoilt.d.next = self.spoilt.q.val() + 1;
         }
         if self.look.val() {
             if self.word.val() == 0 {
@@ -83,7 +93,7 @@ impl<const A: usize> Logic for Told<A> {
         self.reply.next.ram_bytes = self.ram_bytes.val().get_bits::<32>(0);
         self.reply.next.state = self.state.q.val();
         self.reply.next.rsvd1 = bits::<8>(0);
-        self.reply.next.rsvd2 = bits::<16>(0);
+        self.reply.next.echoes = self.echoes.q.val();
         self.reply.next.rsvd3 = bits::<8>(0);
         self.reply.next.epsn = self.epsn.q.val();
         self.reply.next.rsvd4 = bits::<8>(0);
@@ -93,7 +103,7 @@ impl<const A: usize> Logic for Told<A> {
         self.reply.next.ring_log_count = bit_cast::<8, 3>(self.ring.val().log_count);
         self.reply.next.ring_head = self.head.val();
         self.reply.next.ring_consumer = self.consumer.val();
-        self.reply.next.rsvd5 = bits::<16>(0);
+        self.reply.next.malformed = self.spoilt.q.val();
         self.reply.next.frames = self.frames.q.val();
         self.reply.next.requests = self.requests.q.val();
         self.reply.next.errors = self.errors.q.val();
@@ -104,6 +114,8 @@ impl<const A: usize> Logic for Told<A> {
             self.requests.d.next = bits::<32>(0);
             self.errors.d.next = bits::<32>(0);
             self.refused.d.next = bits::<32>(0);
+            self.echoes.d.next = bits::<16>(0);
+            self.spoilt.d.next = bits::<16>(0);
         }
     }
 }

@@ -1,0 +1,145 @@
+//! The top under Verilator, and RGMII as a PHY speaks it.
+use crate::board::rgmii::model::{fcs, from_lanes, lanes, wire, GAP};
+use crate::board::tops;
+use crate::prim::ECP5_CELLS;
+use std::collections::VecDeque;
+use verilator_sys::{Builder, Model, OptLevel, PortId};
+
+const TOP: &str = include_str!("../../../../constraints/ecpix5/top.v");
+
+/// The board between its clock pins and its Ethernet pins.
+pub(super) struct Pins {
+    model: Model,
+    clk: PortId,
+    rx_clk: PortId,
+    rx_data: PortId,
+    rx_ctl: PortId,
+    tx_data: PortId,
+    tx_ctl: PortId,
+    cycles: u64,
+    /// Bytes to the card, `None` between frames.
+    line: VecDeque<Option<u8>>,
+    /// Frames that are not through.
+    ends: VecDeque<u64>,
+    queued: u64,
+    passed: u64,
+    /// What comes from the card.
+    partial: Vec<u8>,
+    idle: usize,
+    frames: VecDeque<Vec<u8>>,
+}
+
+/// One module of the board.
+fn module(name: &str) -> String {
+    let board = tops::find(name).map(tops::BoardTop::emit);
+    let text = board.unwrap_or_else(|| crate::tops::find(name).unwrap_or_else(|| panic!("no module {name}")).emit());
+    let text = text.unwrap_or_else(|e| panic!("{e}"));
+    crate::mutants::requested(&text).unwrap_or(text)
+}
+
+impl Pins {
+    pub(super) fn new() -> Pins {
+        let modules = ["ferric_reset", "ferric_tick_64", "ferric_rgmii_tx_w64", "ferric_rgmii_rx_w64", "ferric_target_w64"].map(module);
+        // The top comes last: it forbids nets without declaration from there on.
+        let verilog = [ECP5_CELLS, &modules.concat(), TOP].concat();
+        let library = Builder::new(verilog, "ferric_ecpix5").opt(OptLevel::O1).build();
+        let model = library.and_then(|l| l.instance(None)).unwrap_or_else(|e| panic!("the model: {e}"));
+        let port = |name: &str| model.port(name).unwrap_or_else(|e| panic!("{e}"));
+        let [clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl] = ["clk100", "eth_rx_clk", "eth_rx_data", "eth_rx_ctl", "eth_tx_data", "eth_tx_ctl"].map(port);
+        Pins { model, clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl, cycles: 0, line: VecDeque::new(), ends: VecDeque::new(), queued: 0, passed: 0, partial: Vec::new(), idle: GAP, frames: VecDeque::new() }
+    }
+
+    /// Queues a frame for the card: padding, preamble, FCS and gap are added.
+    pub(super) fn push(&mut self, frame: &[u8]) {
+        let bytes = wire(frame);
+        self.queued += (bytes.len() + GAP) as u64;
+        self.line.extend(bytes.into_iter().map(Some).chain([None; GAP]));
+        self.ends.push_back(self.queued);
+    }
+
+    /// Frames queued that the card has not wholly had.
+    pub(super) fn waiting(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A frame from the card, without preamble and FCS, both checked.
+    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
+        self.frames.pop_front()
+    }
+
+    /// Cycles of 8 ns.
+    pub(super) fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    pub(super) fn set(&mut self, port: &str, value: u64) {
+        let id = self.model.port(port).unwrap_or_else(|e| panic!("{e}"));
+        self.model.set(id, value);
+    }
+
+    pub(super) fn get(&self, port: &str) -> u64 {
+        self.model.get(self.model.port(port).unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    fn edge(&mut self, clock: PortId, level: u64) {
+        self.model.set(clock, level);
+        self.model.eval();
+    }
+
+    fn sent(&self) -> u64 {
+        self.model.get(self.tx_data) | self.model.get(self.tx_ctl) << 4
+    }
+
+    /// 8 ns of both clocks. The PHY's misses one in a thousand.
+    pub(super) fn cycle(&mut self) {
+        self.cycles += 1;
+        self.edge(self.clk, 1);
+        let rise = self.sent();
+        let slow = self.cycles % 1000 == 0;
+        let (first, second) = match self.line.front() {
+            Some(Some(byte)) => lanes(*byte, true, false),
+            _ => lanes(0, false, false),
+        };
+        if !slow {
+            self.receive(first);
+            self.edge(self.rx_clk, 1);
+        }
+        self.edge(self.clk, 0);
+        let fall = self.sent();
+        if !slow {
+            self.receive(second);
+            self.edge(self.rx_clk, 0);
+            if self.line.pop_front().is_some() {
+                self.passed += 1;
+            }
+            if self.ends.front() == Some(&self.passed) {
+                self.ends.pop_front();
+            }
+        }
+        self.listen(rise, fall);
+    }
+
+    fn receive(&mut self, lanes: u64) {
+        self.model.set(self.rx_data, lanes & 15);
+        self.model.set(self.rx_ctl, lanes >> 4);
+    }
+
+    fn listen(&mut self, rise: u64, fall: u64) {
+        let (byte, valid, error) = from_lanes(rise, fall);
+        assert!(!error, "TX_ER");
+        if valid {
+            assert!(!self.partial.is_empty() || self.idle >= GAP, "a gap of {}", self.idle);
+            self.partial.push(byte);
+            self.idle = 0;
+            return;
+        }
+        self.idle += 1;
+        if !self.partial.is_empty() {
+            let bytes = std::mem::take(&mut self.partial);
+            assert!(bytes.len() >= 72 && bytes[..8] == [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5], "{bytes:02x?}");
+            let (frame, end) = bytes[8..].split_at(bytes.len() - 12);
+            assert_eq!(end, fcs(frame), "FCS");
+            self.frames.push_back(frame.to_vec());
+        }
+    }
+}
