@@ -29,11 +29,13 @@ pub(super) struct Pins {
     frames: VecDeque<Vec<u8>>,
 }
 
-/// One module of the board.
+/// One module of the board. A mutant is one of the target.
 fn module(name: &str) -> String {
-    let board = tops::find(name).map(tops::BoardTop::emit);
-    let text = board.unwrap_or_else(|| crate::tops::find(name).unwrap_or_else(|| panic!("no module {name}")).emit());
-    let text = text.unwrap_or_else(|e| panic!("{e}"));
+    if let Some(top) = tops::find(name) {
+        return top.emit().unwrap_or_else(|e| panic!("{e}"));
+    }
+    let top = crate::tops::find(name).unwrap_or_else(|| panic!("no module {name}"));
+    let text = top.emit().unwrap_or_else(|e| panic!("{e}"));
     crate::mutants::requested(&text).unwrap_or(text)
 }
 

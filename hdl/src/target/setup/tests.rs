@@ -178,6 +178,7 @@ fn the_ring_is_set_while_nobody_sends() {
     assert_eq!(lab.ask(1, 4, TargetOp::SetRing, ring(0x1000, 11, 2)).status(), TargetStatus::Refused as u8);
     assert_eq!(lab.ask(1, 5, TargetOp::SetRing, ring(0, 12, 4)).status(), 0);
     lab.tb.set("ring_head", 9);
+    assert_eq!(lab.ask(1, 9, TargetOp::SetRing, ring(0, 12, 4)).ring_consumer(), 0, "the same ring");
     assert_eq!(lab.ask(1, 6, TargetOp::Release, SetupRequest::default().with_consumer(10)).status(), TargetStatus::Refused as u8);
     assert_eq!(lab.ask(1, 7, TargetOp::Release, SetupRequest::default().with_consumer(9)).ring_consumer(), 9);
     assert_eq!(lab.tb.get("ring_consumer"), 9);
