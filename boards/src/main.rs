@@ -133,7 +133,13 @@ fn write(board: &Board, file: Option<PathBuf>, dry_run: bool, volatile: bool) ->
     let file = match file {
         Some(file) => file,
         None if board.flow == Flow::AwsHdk => return Err("name the AFI: agfi-...".into()),
-        None => work.join(format!("{}.bit", board.top.name)),
+        None => {
+            let made = work.join(format!("{}.bit", board.top.name));
+            if !made.exists() {
+                return Err(format!("nothing was touched: there is no {} yet; ./scripts/bitstream --board {} makes it, or name another image", made.display(), board.key));
+            }
+            made
+        }
     };
     let plan = flash::plan(board, &file, volatile, &work).map_err(|e| format!("nothing was touched: {e}"))?;
     plan.says.iter().for_each(|line| println!("{line}"));

@@ -115,15 +115,30 @@ fn cards_that_are_pulled_end_programs() {
     assert!(watch.text().contains("evice fatal") || watch.text().contains("DEVICE_FATAL"), "{}", watch.text());
 }
 
-/// What programs do wrong, from a C program built against the installed headers.
+/// Builds one of our C programs against the installed headers.
+fn built(name: &str) -> String {
+    let program = scratch().join(name);
+    let source = format!("{}/../verbs/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).arg(libraries().join("libibverbs.so.1")).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program.to_str().unwrap().to_owned()
+}
+
+/// What programs do wrong.
 #[test]
 fn wrong_calls_get_error_numbers() {
     let _alone = alone();
     let cards = Cards::start(FERRIC);
-    let program = scratch().join("wrong");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/wrong.c");
-    let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).arg(libraries().join("libibverbs.so.1")).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let printed = cards.program(0, program.to_str().unwrap(), &[]).succeed();
+    let printed = cards.program(0, &built("wrong"), &[]).succeed();
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
+/// What the stock programs do not use.
+#[test]
+fn groups_and_states_of_send_queues() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let both = format!("{},{}", cards.devices(0), cards.devices(1));
+    let printed = cards.program(0, "env", &[&format!("FERRIC_DEVICES={both}"), &built("states")]).succeed();
     assert!(printed.contains("all as it should be"), "{printed}");
 }

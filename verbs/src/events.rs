@@ -141,7 +141,7 @@ enum About {
 fn about(kind: u32) -> About {
     match kind {
         IBV_EVENT_CQ_ERR => About::Cq,
-        IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR | IBV_EVENT_COMM_EST | IBV_EVENT_QP_LAST_WQE_REACHED => About::Qp,
+        IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR | IBV_EVENT_COMM_EST | IBV_EVENT_SQ_DRAINED | IBV_EVENT_QP_LAST_WQE_REACHED => About::Qp,
         IBV_EVENT_SRQ_ERR | IBV_EVENT_SRQ_LIMIT_REACHED => About::Srq,
         _ => About::Card,
     }
