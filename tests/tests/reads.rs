@@ -83,6 +83,52 @@ fn atomics_change_and_tell() {
     assert_eq!(b.word(&b.far, 800), 0x1122_3344_5566_7788);
 }
 
+/// One queue pair adds to a word without pause, another writes it: a write that has been acknowledged is never undone by an addition that had read
+/// the word before (9.4.5, and beyond it: the card keeps its own writes away).
+#[test]
+fn a_write_does_not_vanish_in_an_atomic() {
+    const AT: usize = 8 * 77;
+    let mut b = bench(&Wire::default());
+    b.far.write(AT, &0u64.to_le_bytes());
+    let mut others = [b.pair.hosts[0].cq(16).unwrap(), b.pair.hosts[1].cq(16).unwrap()];
+    let mut writer = b.pair.connected(&QpConfig::default(), &Wire::default(), [&others[0], &others[1]]).unwrap();
+    let (mut posted, mut done) = (0u64, 0u64);
+    for n in 1..=40u64 {
+        b.own.write(4096, &(n << 32).to_le_bytes());
+        let from = [sge(b.own.addr() + 4096, 8, b.own.lkey())];
+        let write = SendRequest { wr_id: n, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.far.addr() + AT as u64, rkey: b.far.rkey(), imm: 0, signaled: true, solicited: false };
+        // Not always at the same moment of an addition.
+        (0..n % 7).for_each(|_| others[0].relax());
+        writer[0].post_send(&write).unwrap();
+        let written = loop {
+            while posted < done + 4 {
+                b.atomic(posted, AtomicOp::FetchAdd(1), posted as usize % 8 * 8, AT);
+                posted += 1;
+            }
+            if let Some(c) = b.cqs[0].poll() {
+                assert_eq!((c.wr_id, c.status), (done, CqeStatus::Success));
+                done += 1;
+            }
+            if let Some(c) = others[0].poll() {
+                break c;
+            }
+            others[0].relax();
+        };
+        assert_eq!((written.wr_id, written.status), (n, CqeStatus::Success));
+        // One that begins now meets the word as written, and changed by additions only.
+        b.atomic(posted, AtomicOp::FetchAdd(1), posted as usize % 8 * 8, AT);
+        posted += 1;
+        while done < posted {
+            assert_eq!(b.wait(0), (done, CqeStatus::Success));
+            done += 1;
+        }
+        let last = b.word(&b.own, (posted as usize - 1) % 8 * 8);
+        assert_eq!(last >> 32, n, "write {n} is gone: {last:#x}");
+        assert!((last & 0xffff_ffff) < posted && b.word(&b.far, AT) == last + 1);
+    }
+    assert_eq!(b.pair.iommu_faults(), 0);
+}
+
 /// A fenced SEND carries what the READ before it has brought.
 #[test]
 fn a_fence_waits_for_the_bytes() {

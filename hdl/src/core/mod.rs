@@ -263,6 +263,11 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[2], &mut self.eq.s_done);
         MsgSrc::<WrSmall>::join(&mut self.reply.m_wr, &mut self.dma_wr.s_small[3]);
         MsgSrc::<WrDone>::join(&mut self.dma_wr.m_small_done[3], &mut self.reply.s_wr);
+        self.dma_wr.atomic_hold.next = self.reply.atomic_hold.val();
+        self.dma_wr.atomic_page.next = self.reply.atomic_page.val();
+        self.reply.atomic_clear.next = self.dma_wr.atomic_clear.val();
+        self.dma_wr.atomic_begin.next = self.reply.atomic_begin.val();
+        self.dma_wr.atomic_end.next = self.reply.atomic_end.val();
 
         // Control bus
         MsgSrc::<CtlReq>::join(&mut self.admin.m_ctl, &mut self.switch.s_req);

@@ -165,6 +165,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         MsgSrc::<RdRow>::join(&mut self.memory.m_rd, &mut self.reply.s_rd);
         MsgSrc::<WrSmall>::join(&mut self.reply.m_wr, &mut self.memory.s_small[0]);
         MsgSrc::<WrDone>::join(&mut self.memory.m_small_done[0], &mut self.reply.s_wr);
+        // Nobody keeps payload away from atomics here.
+        self.reply.atomic_clear.next = true;
         MsgSrc::<WrSmall>::join(&mut self.slots.m_wr, &mut self.memory.s_small[1]);
         MsgSrc::<WrDone>::join(&mut self.memory.m_small_done[1], &mut self.slots.s_done);
         MsgSrc::<PayCmd>::join(&mut self.gather.m_pay, &mut self.memory.s_pay);

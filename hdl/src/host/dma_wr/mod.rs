@@ -3,6 +3,7 @@
 mod beats;
 mod front;
 mod gate;
+mod guard;
 mod resp;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::stream::{AxisSlice, MsgFifo};
 use beats::Beats;
 use front::PayFront;
 use gate::WGate;
+use guard::Guard;
 use resp::Responses;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -68,6 +70,13 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub m_cmd_done: MsgSrc<WrDone>,
     pub s_small: [MsgSink<WrSmall>; 4],
     pub m_small_done: [MsgSrc<WrDone>; 4],
+    /// Atomics: pulse to hold a page, pulse when the oldest hold not begun does, which it may at `atomic_clear`, pulse when the oldest is over.
+    pub atomic_hold: Signal<In, Bit>,
+    /// Bits 12 to 47 of its address, folded to 12.
+    pub atomic_page: Signal<In, Bits<12>>,
+    pub atomic_clear: Signal<Out, Bit>,
+    pub atomic_begin: Signal<In, Bit>,
+    pub atomic_end: Signal<In, Bit>,
     /// Level: raise, wait for `quiesced`, drop.
     pub quiesce: Signal<In, Bit>,
     /// All writes accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
@@ -85,6 +94,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     beats: Beats<W, K, LK>,
     split: BurstSend<LK>,
     gate: WGate<W, K>,
+    guard: Guard,
     resp: Responses,
     drain: Quiesce,
     bad: DFF<Bit>,
@@ -131,12 +141,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pick_last, bad);
-        clock!(self, clock, front, payload, beats, split, gate, resp, drain);
+        clock!(self, clock, front, payload, beats, split, gate, guard, resp, drain);
         self.front.reset.next = self.reset.val();
         self.payload.reset.next = self.reset.val();
         self.beats.reset.next = self.reset.val();
         self.split.reset.next = self.reset.val();
         self.gate.reset.next = self.reset.val();
+        self.guard.reset.next = self.reset.val();
         self.resp.reset.next = self.reset.val();
         self.drain.reset.next = self.reset.val();
         for i in 0..4 {
@@ -175,6 +186,19 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
             self.smalls[i].m.ready.next = self.start.val() & self.grant.val().get_bit(i);
         }
         self.front.m.ready.next = self.start.val() & self.is_pay.val();
+
+        // Payload for a page on which an atomic is under way waits, and all behind it.
+        self.guard.hold.next = self.atomic_hold.val();
+        self.guard.page.next = self.atomic_page.val();
+        self.guard.starts.next = self.atomic_begin.val();
+        self.guard.ends.next = self.atomic_end.val();
+        self.atomic_clear.next = self.guard.clear.val();
+        self.guard.next_page.next = self.front.next_page.val();
+        self.front.next_held.next = self.guard.next_held.val();
+        self.guard.job_page.next = self.front.job_page.val();
+        self.front.job_held.next = self.guard.job_held.val();
+        self.guard.issued.next = self.start.val() & self.is_pay.val();
+        self.guard.answered.next = self.resp.finish_pay.val();
 
         // A small write's data turn to their lanes of a beat.
         self.pick_small.sel.next = self.grant.val().get_bits::<4>(0);

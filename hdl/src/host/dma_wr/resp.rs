@@ -31,6 +31,8 @@ pub struct Responses {
     pub m: [MsgSrc<WrDone>; 5],
     /// A command was answered.
     pub finish: Signal<Out, Bit>,
+    /// It was payload.
+    pub finish_pay: Signal<Out, Bit>,
     pub finish_color: Signal<Out, Bit>,
     pub finish_err: Signal<Out, Bit>,
     routes: MsgFifo<Route, 8>,
@@ -84,6 +86,7 @@ impl Logic for Responses {
             MsgSrc::<WrDone>::link(&mut self.m[i], &mut self.done[i].m);
         }
         self.finish.next = self.whole.val();
+        self.finish_pay.next = self.whole.val() & self.port.val().get_bit(4);
         self.finish_color.next = self.routes.m.data.val().color;
         self.finish_err.next = self.err.val();
         if self.reset.val() {

@@ -30,6 +30,10 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
     counted: [u64; 2],
     failed: u64,
     next_function: u64,
+    /// Pages of the bursts that the host has not answered.
+    open: VecDeque<u64>,
+    /// Pages on which somebody relies on having them alone.
+    alone: Vec<u64>,
     /// Handshakes of AW, and of last beats on W.
     addresses: u64,
     bursts: u64,
@@ -50,9 +54,10 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         let layouts = [Fields::of::<WrCmd>(), Fields::of::<WrSmall>(), Fields::of::<WrDone>()];
         let (flying, all) = (vec![VecDeque::new(); 5], vec![Vec::new(); 5]);
         let (counted, failed, next_function) = ([0; 2], 0, 0);
-        let (addresses, bursts) = (0, 0);
+        let (addresses, bursts, open, alone) = (0, 0, VecDeque::new(), Vec::new());
+        ["atomic_hold", "atomic_begin", "atomic_end"].iter().for_each(|pulse| tb.set(pulse, 0));
         Bench {
-            tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, addresses, bursts,
+            tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, open, alone, addresses, bursts,
         }
     }
 
@@ -106,6 +111,14 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             ["aw_valid", "aw_ready", "w_valid", "w_ready", "w_last"].map(|port| self.tb.get(port));
         assert!(w_valid == 0 || self.bursts < self.addresses + aw_valid, "data without an address");
         self.addresses += aw_valid & aw_ready;
+        if aw_valid & aw_ready == 1 {
+            let page = self.tb.get("aw_addr") >> 12;
+            assert!(!self.alone.contains(&page), "a write to a page that is held");
+            self.open.push_back(page);
+        }
+        if self.tb.get("b_valid") & self.tb.get("b_ready") == 1 {
+            self.open.pop_front().expect("an answer to nothing");
+        }
         self.bursts += w_valid & w_ready & w_last;
         self.tb.end();
         for port in 0..5 {
@@ -288,5 +301,68 @@ fn data_do_not_wait_for_address_ready() {
         assert_eq!((tb.get("aw_valid"), w.taken()), (1, 8 * bursts));
         tb.set("aw_ready", 1);
         tb.cycle();
+    }
+}
+
+/// Who holds a page may begin once all payload in front has landed, and from then on has the page alone.
+#[test]
+fn payload_keeps_off_held_pages() {
+    for seed in [1, 2, 3] {
+        let mut bench = Bench::<512, 64, 6>::new("dma_wr_w512", seed, Temper { latency: (20, 90), bad: 0, shuffle: 1 }, 20);
+        // The last looks like the first: waiting for either is as good.
+        let page = |n: u64| if n == 15 { 0x4_2310 } else { 0x1_2340 + n };
+        let fold = |page: u64| (page ^ page >> 12 ^ page >> 24) & 0xfff;
+        let (mut waiting, mut held) = (VecDeque::new(), VecDeque::new());
+        let (mut begun, mut refused, mut at) = (0, 0, [0u64; 16]);
+        for round in 0..6000u64 {
+            let busy = bench.flying[4].len() < 40 && bench.next_function < 4000;
+            if busy && bench.tb.rng().percent(40) {
+                let n = bench.tb.rng().below(16);
+                // Every byte once: 4 KiB pages of as many functions.
+                let len = 1 + bench.tb.rng().below(200);
+                at[n as usize] = (at[n as usize] + 256) % 3840;
+                bench.pay(page(n) << 12 | at[n as usize], len);
+            }
+            let holds = waiting.len() + held.len() < 16 && bench.tb.rng().percent(3);
+            let begins = bench.tb.get("atomic_clear") == 1 && bench.tb.rng().percent(30);
+            let ends = !held.is_empty() && bench.tb.rng().percent(8);
+            let n = bench.tb.rng().below(16);
+            bench.tb.set("atomic_hold", holds.into());
+            bench.tb.set("atomic_page", fold(page(n)));
+            bench.tb.set("atomic_begin", begins.into());
+            bench.tb.set("atomic_end", ends.into());
+            if ends {
+                held.pop_front();
+            }
+            if begins {
+                let page: u64 = waiting.pop_front().expect("somebody waits");
+                assert!(!bench.open.contains(&page), "round {round}, seed {seed}: a write to the page has not landed");
+                held.push_back(page);
+                begun += 1;
+            }
+            if holds {
+                waiting.push_back(page(n));
+            }
+            refused += usize::from(!waiting.is_empty() && !begins);
+            bench.alone = held.iter().copied().collect();
+            bench.cycle();
+        }
+        ["atomic_hold", "atomic_begin"].iter().for_each(|pulse| bench.tb.set(pulse, 0));
+        while waiting.len() + held.len() > 0 {
+            let begins = bench.tb.get("atomic_clear") == 1;
+            bench.tb.set("atomic_begin", begins.into());
+            bench.tb.set("atomic_end", (!held.is_empty()).into());
+            held.pop_front();
+            if begins {
+                held.push_back(waiting.pop_front().expect("somebody waits"));
+            }
+            bench.alone = held.iter().copied().collect();
+            bench.cycle();
+            assert!(bench.tb.cycles() < 50_000, "a hold that may not begin");
+        }
+        bench.tb.set("atomic_begin", 0);
+        bench.tb.set("atomic_end", 0);
+        bench.settle(20_000);
+        assert!(begun > 50 && refused > 500 && bench.next_function > 300, "too tame: {begun} {refused} {}", bench.next_function);
     }
 }

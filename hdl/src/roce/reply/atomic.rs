@@ -19,7 +19,7 @@ pub struct AtomicOp {
     pub compare: Bits<64>,
 }
 
-/// An operation whose row has been asked for. `odd`: it has not, the address is not aligned. `lane`: its place in `busy`.
+/// An operation whose page is held, then whose row has been asked for. `odd`: it is not, the address is not aligned. `lane`: its place in `busy`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Reading {
     pub op: AtomicOp,
@@ -55,8 +55,8 @@ enum State {
     Write,
 }
 
-/// Three steps with a queue behind each: the 64-byte row is asked for, unless an operation on what may be the same 8 bytes is under
-/// way; the value is picked, changed and written back as 8 bytes; the outcome is told once the host has answered the write.
+/// Four steps with a queue behind each: payload is kept away from the page (`host/dma_wr/guard.rs`), unless an operation on what may be the same 8 bytes is
+/// under way; once what was written in front of it has landed, the 64-byte row is asked for; the value is picked, changed and written back as 8 bytes; the outcome is told once the host has answered the write.
 #[derive(LogicBlock, Default)]
 pub struct Atomics {
     pub clock: Signal<In, Clock>,
@@ -67,10 +67,17 @@ pub struct Atomics {
     pub s_rd: MsgSink<RdRow>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_wr: MsgSink<WrDone>,
+    /// Payload is to stay away from a page (pulse); the oldest that has not begun begins, if it may; the oldest is over.
+    pub atomic_hold: Signal<Out, Bit>,
+    pub atomic_page: Signal<Out, Bits<12>>,
+    pub atomic_clear: Signal<In, Bit>,
+    pub atomic_begin: Signal<Out, Bit>,
+    pub atomic_end: Signal<Out, Bit>,
     /// Nothing under way.
     pub idle: Signal<Out, Bit>,
     queue: MsgFifo<AtomicOp, 6>,
     backlog: Backlog<7>,
+    holding: MsgFifo<Reading, 4>,
     reading: MsgFifo<Reading, 4>,
     writing: MsgFifo<Writing, 4>,
     answers: MsgSlice<WrDone>,
@@ -94,6 +101,10 @@ pub struct Atomics {
     wipe: Signal<Local, Bits<64>>,
     may: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
+    head: Signal<Local, Reading>,
+    first: Signal<Local, AtomicOp>,
+    first_iova: Signal<Local, Bits<64>>,
+    begins: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     told: Signal<Local, AtomicDone>,
     known: Signal<Local, AtomicDone>,
@@ -110,9 +121,10 @@ impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, row, value, total, new, err, same, busy, flying);
-        clock!(self, clock, queue, backlog, reading, writing, answers);
+        clock!(self, clock, queue, backlog, holding, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
+        self.holding.reset.next = self.reset.val();
         self.reading.reset.next = self.reset.val();
         self.writing.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
@@ -120,25 +132,38 @@ impl Logic for Atomics {
         MsgSink::<AtomicOp>::link(&mut self.s_op, &mut self.queue.s);
         self.idle.next = !self.queue.m.valid.val() & self.backlog.none.val() & !self.flying.q.val().any();
 
-        // Ask.
+        // Hold.
         self.next_iova.next = self.queue.m.data.val().iova;
         self.odd.next = self.next_iova.val().get_bits::<3>(0).any();
         self.lane.next = self.next_iova.val().get_bits::<6>(3) ^ self.next_iova.val().get_bits::<6>(9) ^ self.next_iova.val().get_bits::<6>(15);
         self.lanes.next = self.busy.q.val() >> self.lane.val();
-        self.may.next = self.queue.m.valid.val() & !self.lanes.val().get_bit(0) & !self.flying.q.val().get_bit(4);
-        self.m_rd.valid.next = self.may.val() & !self.odd.val();
-        self.m_rd.data.next.iova = (self.next_iova.val() >> 6) << 6;
-        self.m_rd.data.next.function = self.queue.m.data.val().function;
-        self.m_rd.data.next.rows = bits::<4>(1);
-        self.m_rd.data.next.tag = bits::<8>(0);
-        self.starts.next = self.may.val() & (self.m_rd.ready.val() | self.odd.val());
+        self.starts.next = self.queue.m.valid.val() & !self.lanes.val().get_bit(0) & !self.flying.q.val().get_bit(4);
+        self.atomic_hold.next = self.starts.val();
+        self.atomic_page.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
         self.queue.m.ready.next = self.starts.val();
         self.backlog.came.next = self.s_op.valid.val() & self.s_op.ready.val();
         self.backlog.went.next = self.starts.val();
-        self.reading.s.valid.next = self.starts.val();
-        self.reading.s.data.next.op = self.queue.m.data.val();
-        self.reading.s.data.next.odd = self.odd.val();
-        self.reading.s.data.next.lane = self.lane.val();
+        // There is a place in each queue: no more than 16 are under way.
+        self.holding.s.valid.next = self.starts.val();
+        self.holding.s.data.next.op = self.queue.m.data.val();
+        self.holding.s.data.next.odd = self.odd.val();
+        self.holding.s.data.next.lane = self.lane.val();
+
+        // Ask.
+        self.head.next = self.holding.m.data.val();
+        self.first.next = self.head.val().op;
+        self.first_iova.next = self.first.val().iova;
+        self.may.next = self.holding.m.valid.val() & self.atomic_clear.val();
+        self.m_rd.valid.next = self.may.val() & !self.head.val().odd;
+        self.m_rd.data.next.iova = (self.first_iova.val() >> 6) << 6;
+        self.m_rd.data.next.function = self.first.val().function;
+        self.m_rd.data.next.rows = bits::<4>(1);
+        self.m_rd.data.next.tag = bits::<8>(0);
+        self.begins.next = self.may.val() & (self.m_rd.ready.val() | self.head.val().odd);
+        self.atomic_begin.next = self.begins.val();
+        self.holding.m.ready.next = self.begins.val();
+        self.reading.s.valid.next = self.begins.val();
+        self.reading.s.data.next = self.head.val();
 
         // Change.
         self.op.next = self.reading.m.data.val().op;
@@ -159,7 +184,6 @@ impl Logic for Atomics {
         self.m_wr.valid.next = (self.state.q.val() == State::Write) & self.wrote.val();
         self.pass.next = (self.state.q.val() == State::Write) & (!self.wrote.val() | self.m_wr.ready.val());
         self.reading.m.ready.next = self.pass.val();
-        // There is a place: no more than 16 are under way.
         self.writing.s.valid.next = self.pass.val();
         self.writing.s.data.next.wrote = self.wrote.val();
         self.writing.s.data.next.lane = self.reading.m.data.val().lane;
@@ -211,6 +235,7 @@ impl Logic for Atomics {
         self.m_done.data.next = self.told.val();
         self.m_done.data.next.err = self.told.val().err | (self.writing.m.data.val().wrote & self.answers.m.data.val().err);
         self.ends.next = self.m_done.valid.val() & self.m_done.ready.val();
+        self.atomic_end.next = self.ends.val();
         self.writing.m.ready.next = self.ends.val();
         self.answers.m.ready.next = self.ends.val() & self.writing.m.data.val().wrote;
 

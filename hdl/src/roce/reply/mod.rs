@@ -59,6 +59,12 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub s_rd: MsgSink<RdRow>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_wr: MsgSink<WrDone>,
+    /// Of atomics to `host/dma_wr`: payload is kept away from their pages.
+    pub atomic_hold: Signal<Out, Bit>,
+    pub atomic_page: Signal<Out, Bits<12>>,
+    pub atomic_clear: Signal<In, Bit>,
+    pub atomic_begin: Signal<Out, Bit>,
+    pub atomic_end: Signal<Out, Bit>,
     /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed.
     pub barrier: Signal<In, Bit>,
     pub barrier_done: Signal<Out, Bit>,
@@ -157,6 +163,11 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.atomics.s_rd);
         MsgSrc::<WrSmall>::link(&mut self.m_wr, &mut self.atomics.m_wr);
         MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.atomics.s_wr);
+        self.atomic_hold.next = self.atomics.atomic_hold.val();
+        self.atomic_page.next = self.atomics.atomic_page.val();
+        self.atomics.atomic_clear.next = self.atomic_clear.val();
+        self.atomic_begin.next = self.atomics.atomic_begin.val();
+        self.atomic_end.next = self.atomics.atomic_end.val();
         self.stat.next = self.events.q.val();
         self.events.d.next = bits::<5>(0);
         self.answered.next = self.told.q.val();

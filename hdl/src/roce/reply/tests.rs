@@ -62,6 +62,9 @@ struct Bench {
     delay: u64,
     number: u64,
     packets: u64,
+    /// Pages held for atomics, and how many of them have begun.
+    held: VecDeque<u64>,
+    begun: usize,
     /// Addresses that cannot be read.
     bad: Option<u64>,
 }
@@ -72,6 +75,7 @@ impl Bench {
     fn new(seed: u64, stall: u32, delay: u64) -> Bench {
         let mut tb = Tb::with_seed("reply", Reply::<4, 9>::default(), seed);
         tb.set("barrier", 0);
+        tb.set("atomic_clear", 1);
         Bench {
             ack: tb.source("s_ack", stall),
             m_ack: tb.sink("m_ack", stall),
@@ -89,6 +93,8 @@ impl Bench {
             delay,
             number: 0,
             packets: 0,
+            held: VecDeque::new(),
+            begun: 0,
             bad: None,
         }
     }
@@ -221,8 +227,38 @@ impl Bench {
         }
     }
 
+    /// Holds come before reads, and end behind writes.
+    fn holds(&mut self) {
+        let [hold, page, begin, end, clear] = ["atomic_hold", "atomic_page", "atomic_begin", "atomic_end", "atomic_clear"].map(|port| self.tb.get(port));
+        if end == 1 {
+            assert!(self.begun > 0, "an end without a beginning");
+            self.begun -= 1;
+            self.held.pop_front();
+        }
+        if begin == 1 {
+            assert!(clear == 1 && self.begun < self.held.len(), "begun too early");
+            self.begun += 1;
+        }
+        if hold == 1 {
+            self.held.push_back(page);
+            assert!(self.held.len() <= 16);
+        }
+    }
+
+    fn is_held(&self, iova: u64) -> bool {
+        let page = (iova >> 12 ^ iova >> 24 ^ iova >> 36) & 0xfff;
+        self.held.iter().take(self.begun).any(|p| *p == page)
+    }
+
     fn step(&mut self) {
-        self.tb.cycle();
+        // One that may begin stays so until it does.
+        if self.tb.get("atomic_clear") == 0 || self.begun == self.held.len() {
+            let clear = self.begun < self.held.len() && self.tb.rng().percent(50);
+            self.tb.set("atomic_clear", clear.into());
+        }
+        self.tb.begin();
+        self.holds();
+        self.tb.end();
         let now = self.tb.cycles();
         while let Some(words) = self.op.pop() {
             self.packet(&words);
@@ -253,6 +289,7 @@ impl Bench {
         while let Some(words) = self.rd.0.pop() {
             let iova = fr.get(&words, "iova") as u64;
             assert_eq!((iova & 63, fr.get(&words, "rows"), fr.get(&words, "function")), (0, 1, 3));
+            assert!(self.is_held(iova), "{iova:#x} is read without being held");
             let row: Vec<u32> = (0..8).flat_map(|n| {
                 let v = self.host(iova + 8 * n);
                 [v as u32, (v >> 32) as u32]
@@ -273,6 +310,7 @@ impl Bench {
         }
         while self.answers.front().is_some_and(|a| a.0 <= now) {
             let (_, iova, value) = self.answers.pop_front().expect("there");
+            assert!(self.is_held(iova), "{iova:#x} is held no longer, and not written yet");
             HOST.with(|h| h.borrow_mut().insert(iova, value));
             self.wr.1.push(0u32);
         }

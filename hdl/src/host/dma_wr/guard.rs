@@ -1,0 +1,107 @@
+//! Pages on which atomics are under way: payload stays away from them, and they begin when what is in front has landed. See README.md.
+
+use crate::stream::MsgFifo;
+use rust_hdl::prelude::*;
+
+/// Up to 16 holds, which begin and end in the order in which they came. Whoever holds a page may read and write it from `clear` on until `ends`.
+#[derive(LogicBlock, Default)]
+pub struct Guard {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    /// Pulse: hold `page` from now on.
+    pub hold: Signal<In, Bit>,
+    pub page: Signal<In, Bits<12>>,
+    /// The oldest hold that has not begun may: payload issued in front of it has been answered. `starts`: it does.
+    pub clear: Signal<Out, Bit>,
+    pub starts: Signal<In, Bit>,
+    /// Pulse: the oldest hold is over.
+    pub ends: Signal<In, Bit>,
+    /// Is a page held? Of a payload command that is coming and of the one that waits.
+    pub next_page: Signal<In, Bits<12>>,
+    pub next_held: Signal<Out, Bit>,
+    pub job_page: Signal<In, Bits<12>>,
+    pub job_held: Signal<Out, Bit>,
+    /// Pulses: a payload command is issued, is answered.
+    pub issued: Signal<In, Bit>,
+    pub answered: Signal<In, Bit>,
+    pages: [DFF<Bits<12>>; 16],
+    valid: DFF<Bits<16>>,
+    head: DFF<Bits<4>>,
+    tail: DFF<Bits<4>>,
+    /// A hold that came one, two, three cycles ago: so long a command that has not seen it may still be issued.
+    came: [DFF<Bit>; 3],
+    /// Payload commands issued and answered so far. Whoever waits at the head of `marks` waits for far less than half of what they count.
+    out: DFF<Bits<24>>,
+    back: DFF<Bits<24>>,
+    /// `out` as each hold found it.
+    marks: MsgFifo<Bits<24>, 4>,
+    ok: DFF<Bit>,
+    left: Signal<Local, Bits<24>>,
+    mark: Signal<Local, Bits<16>>,
+    wipe: Signal<Local, Bits<16>>,
+}
+
+impl Logic for Guard {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, valid, head, tail, out, back, ok);
+        clock!(self, clock, marks);
+        self.marks.reset.next = self.reset.val();
+        self.mark.next = bits::<16>(0);
+        self.wipe.next = bits::<16>(0);
+        if self.hold.val() {
+            self.mark.next = bits::<16>(1) << self.tail.q.val();
+            self.tail.d.next = self.tail.q.val() + 1;
+        }
+        if self.ends.val() {
+            self.wipe.next = bits::<16>(1) << self.head.q.val();
+            self.head.d.next = self.head.q.val() + 1;
+        }
+        self.valid.d.next = (self.valid.q.val() | self.mark.val()) & !self.wipe.val();
+        self.next_held.next = false;
+        self.job_held.next = false;
+        for i in 0..16 {
+            self.pages[i].clock.next = self.clock.val();
+            self.pages[i].d.next = self.pages[i].q.val();
+            if self.mark.val().get_bit(i) {
+                self.pages[i].d.next = self.page.val();
+            }
+            if self.valid.q.val().get_bit(i) & (self.pages[i].q.val() == self.next_page.val()) {
+                self.next_held.next = true;
+            }
+            if self.valid.q.val().get_bit(i) & (self.pages[i].q.val() == self.job_page.val()) {
+                self.job_held.next = true;
+            }
+        }
+        for i in 0..3 {
+            self.came[i].clock.next = self.clock.val();
+        }
+        self.came[0].d.next = self.hold.val();
+        self.came[1].d.next = self.came[0].q.val();
+        self.came[2].d.next = self.came[1].q.val();
+        if self.issued.val() {
+            self.out.d.next = self.out.q.val() + 1;
+        }
+        if self.answered.val() {
+            self.back.d.next = self.back.q.val() + 1;
+        }
+        // There is room: no more than 16 are held.
+        self.marks.s.valid.next = self.came[2].q.val();
+        self.marks.s.data.next = self.out.q.val();
+        self.marks.m.ready.next = self.starts.val();
+        self.left.next = self.back.q.val() - self.marks.m.data.val();
+        self.ok.d.next = self.marks.m.valid.val() & !self.left.val().get_bit(23) & !self.starts.val();
+        self.clear.next = self.ok.q.val();
+        if self.reset.val() {
+            self.valid.d.next = bits::<16>(0);
+            self.head.d.next = bits::<4>(0);
+            self.tail.d.next = bits::<4>(0);
+            self.out.d.next = bits::<24>(0);
+            self.back.d.next = bits::<24>(0);
+            self.ok.d.next = false;
+            for i in 0..3 {
+                self.came[i].d.next = false;
+            }
+        }
+    }
+}
