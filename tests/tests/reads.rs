@@ -83,48 +83,57 @@ fn atomics_change_and_tell() {
     assert_eq!(b.word(&b.far, 800), 0x1122_3344_5566_7788);
 }
 
-/// One queue pair adds to a word without pause, another writes it: a write that has been acknowledged is never undone by an addition that had read
-/// the word before (9.4.5, and beyond it: the card keeps its own writes away).
+/// One queue pair adds to some words without pause, another writes them: a write that has been acknowledged is never undone by an addition that had
+/// read the word before (9.4.5, and beyond it: the card keeps its own writes away).
 #[test]
 fn a_write_does_not_vanish_in_an_atomic() {
     const AT: usize = 8 * 77;
+    const WORDS: u64 = 8;
     let mut b = bench(&Wire::default());
-    b.far.write(AT, &0u64.to_le_bytes());
+    b.far.write(AT, &[0; 8 * WORDS as usize]);
     let mut others = [b.pair.hosts[0].cq(16).unwrap(), b.pair.hosts[1].cq(16).unwrap()];
     let mut writer = b.pair.connected(&QpConfig::default(), &Wire::default(), [&others[0], &others[1]]).unwrap();
     let (mut posted, mut done) = (0u64, 0u64);
-    for n in 1..=40u64 {
+    let add = |b: &mut Bench, n: u64| b.atomic(n, AtomicOp::FetchAdd(1), n as usize % 16 * 8, AT + (n % WORDS) as usize * 8);
+    for n in 1..=60u64 {
         b.own.write(4096, &(n << 32).to_le_bytes());
         let from = [sge(b.own.addr() + 4096, 8, b.own.lkey())];
-        let write = SendRequest { wr_id: n, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.far.addr() + AT as u64, rkey: b.far.rkey(), imm: 0, signaled: true, solicited: false };
-        // Not always at the same moment of an addition.
-        (0..n % 7).for_each(|_| others[0].relax());
-        writer[0].post_send(&write).unwrap();
-        let written = loop {
-            while posted < done + 4 {
-                b.atomic(posted, AtomicOp::FetchAdd(1), posted as usize % 8 * 8, AT);
+        let (before, mut sent, mut written) = (done, 0, 0);
+        while written < WORDS {
+            // In the midst of additions, each at another moment of them.
+            if sent < WORDS && done > before + 3 * sent {
+                let remote_addr = b.far.addr() + AT as u64 + 8 * sent;
+                writer[0].post_send(&SendRequest { wr_id: sent, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr, rkey: b.far.rkey(), imm: 0, signaled: true, solicited: false }).unwrap();
+                sent += 1;
+            }
+            while posted < done + 14 {
+                add(&mut b, posted);
                 posted += 1;
             }
             if let Some(c) = b.cqs[0].poll() {
                 assert_eq!((c.wr_id, c.status), (done, CqeStatus::Success));
                 done += 1;
+            } else if let Some(c) = others[0].poll() {
+                assert_eq!((c.wr_id, c.status), (written, CqeStatus::Success));
+                written += 1;
+            } else {
+                others[0].relax();
             }
-            if let Some(c) = others[0].poll() {
-                break c;
-            }
-            others[0].relax();
-        };
-        assert_eq!((written.wr_id, written.status), (n, CqeStatus::Success));
-        // One that begins now meets the word as written, and changed by additions only.
-        b.atomic(posted, AtomicOp::FetchAdd(1), posted as usize % 8 * 8, AT);
-        posted += 1;
+        }
+        // Additions that begin now meet the words as written, and changed by additions only.
         while done < posted {
             assert_eq!(b.wait(0), (done, CqeStatus::Success));
             done += 1;
         }
-        let last = b.word(&b.own, (posted as usize - 1) % 8 * 8);
-        assert_eq!(last >> 32, n, "write {n} is gone: {last:#x}");
-        assert!((last & 0xffff_ffff) < posted && b.word(&b.far, AT) == last + 1);
+        for _ in 0..WORDS {
+            add(&mut b, posted);
+            assert_eq!(b.wait(0), (posted, CqeStatus::Success));
+            let last = b.word(&b.own, posted as usize % 16 * 8);
+            assert_eq!(last >> 32, n, "write {n} of word {} is gone: {last:#x}", posted % WORDS);
+            assert!((last & 0xffff_ffff) < posted && b.word(&b.far, AT + (posted % WORDS) as usize * 8) == last + 1);
+            posted += 1;
+            done += 1;
+        }
     }
     assert_eq!(b.pair.iommu_faults(), 0);
 }
