@@ -62,6 +62,24 @@ impl<const N: usize> Logic for Diff<N> {
     }
 }
 
+/// `y = a - 1`, modulo `2^N`, without a carry chain: a bit turns over when all below it are 0.
+#[derive(LogicBlock, Default)]
+pub struct LessOne<const N: usize> {
+    pub a: Signal<In, Bits<N>>,
+    pub y: Signal<Out, Bits<N>>,
+}
+
+impl<const N: usize> Logic for LessOne<N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let turns: String = (1..N).map(|i| format!("  y[{i}] = a[{i}] ^ ~|a[{}:0];\n", i - 1)).collect();
+        Verilog::Custom(format!("always @(*) begin\n  y[0] = ~a[0];\n{turns}end\n"))
+    }
+}
+
 /// `sum = one + b`, piece by piece; `c{k}` is the carry into piece k: `z{k}` is that piece without one, `o{k}`, from bit 1 on, with one.
 fn pieces(n: usize) -> String {
     assert!(n > FIRST, "an ordinary adder of {n} bits is as shallow");
@@ -127,6 +145,17 @@ mod tests {
             tb.model().settle();
             assert_eq!(tb.get("y"), a.wrapping_sub(b) & (u64::MAX >> 12), "{a:x} - {b:x}");
             assert_eq!(tb.get("below") == 1, a < b, "{a:x} < {b:x}");
+        }
+    }
+
+    #[test]
+    fn one_less() {
+        let mut tb = Tb::new("less32", LessOne::<32>::default());
+        for n in 0..5000 {
+            let a = if n < 32 { 1 << n } else { operands(&mut tb, 32).0 };
+            tb.set("a", a);
+            tb.model().settle();
+            assert_eq!(tb.get("y"), a.wrapping_sub(1) & 0xffff_ffff, "{a:x} - 1");
         }
     }
 }

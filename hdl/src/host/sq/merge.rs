@@ -17,25 +17,26 @@ pub(super) struct DoorbellMerge {
     first_valid: DFF<Bit>,
     second: DFF<DoorbellMsg>,
     second_valid: DFF<Bit>,
+    /// One less than `second.index`.
+    before: DFF<Bits<16>>,
+    index: Signal<Local, Bits<16>>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
-    follower: Signal<Local, Bits<16>>,
     follows: Signal<Local, Bit>,
 }
 
 impl Logic for DoorbellMerge {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, first, first_valid, second, second_valid);
+        dff_setup!(self, clock, first, first_valid, second, second_valid, before);
         self.m.data.next = self.first.q.val();
         self.m.valid.next = self.first_valid.q.val();
         self.s.ready.next = !self.second_valid.q.val();
         self.go.next = self.m.ready.val() | !self.first_valid.q.val();
         self.take.next = self.s.valid.val() & !self.second_valid.q.val();
-        self.follower.next = self.first.q.val().index + 1;
         self.follows.next = (self.second.q.val().id == self.first.q.val().id)
             & (self.second.q.val().function == self.first.q.val().function)
-            & (self.second.q.val().index == self.follower.val());
+            & (self.before.q.val() == self.first.q.val().index);
         if self.go.val() {
             self.first_valid.d.next = self.take.val() | self.second_valid.q.val();
             self.second_valid.d.next = false;
@@ -49,8 +50,10 @@ impl Logic for DoorbellMerge {
             self.first.d.next.index = self.second.q.val().index;
             self.second_valid.d.next = false;
         }
+        self.index.next = self.s.data.val().index;
         if !self.second_valid.q.val() {
             self.second.d.next = self.s.data.val();
+            self.before.d.next = self.index.val() - 1;
         }
         if self.reset.val() {
             self.first_valid.d.next = false;

@@ -7,6 +7,8 @@ use crate::records::ReqCtx;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
+mod conclude;
+mod decide;
 mod fetch;
 mod intake;
 mod oldest;
@@ -21,6 +23,8 @@ mod window;
 pub use intake::{kind, Event};
 pub use rnr::{rnr_ticks, RNR_10US};
 
+use conclude::Conclude;
+use decide::Decide;
 use fetch::Fetch;
 use intake::Intake;
 use oldest::Oldest;
@@ -36,8 +40,9 @@ pub const STATS: &[&str] = &[
     "bad_ack", "local_errors", "retry_exceeded", "rnr_exceeded", "unexpected_response", "bad_response",
 ];
 
+/// What is done with the event in hand: see `decide.rs` for `Decide`, `conclude.rs` for `Finish` and what stands behind it.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
-enum State {
+pub enum State {
     /// Waits for an event and its line.
     Idle,
     Decide,
@@ -97,10 +102,12 @@ pub struct RequesterRx {
     pub stat: Signal<Out, Bits<13>>,
     intake: Intake,
     window: Window,
+    decide: Decide,
     oldest: Oldest,
     fetch: Fetch,
     reads: Reads,
     scatter: Scatter,
+    conclude: Conclude,
     reports: Reports,
     errors: MsgFifo<QpError, 8>,
     state: DFF<State>,
@@ -123,25 +130,8 @@ pub struct RequesterRx {
     give: Signal<Local, Bit>,
     /// The line has gone back, or there is none.
     leave: Signal<Local, Bit>,
-    acked: Signal<Local, Bit>,
-    /// The event acknowledges or names packets in flight.
-    counts: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
-    restarts: Signal<Local, Bit>,
-    resumes: Signal<Local, Bit>,
-    /// In SQD, all that had begun is complete, and nobody has been told.
-    tells: Signal<Local, Bit>,
-    /// The send queue alone fails: of UC and UD, by a request of its own.
-    alone: Signal<Local, Bit>,
-    flushed: Signal<Local, Bit>,
-    early: Signal<Local, Bit>,
     seen: Signal<Local, ReqCtx>,
-    after: Signal<Local, Bits<8>>,
-    /// The event came as an acknowledge; as an answer to a READ or an atomic.
-    frame: Signal<Local, Bit>,
-    answer: Signal<Local, Bit>,
-    /// Not completed, though acknowledged.
-    lag: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
     undone: Signal<Local, Bits<16>>,
     wish: Signal<Local, TrackRead>,
@@ -195,10 +185,6 @@ impl Logic for RequesterRx {
         self.fetch.dirty.next = self.dirty.q.val();
         self.fetch.after.next = self.line.q.val();
 
-        self.frame.next = self.ev.q.val().kind < 4;
-        self.answer.next = (self.ev.q.val().kind == 10) | (self.ev.q.val().kind == 11);
-        self.lag.next = !(self.line.q.val().done_index == self.line.q.val().una_index);
-
         self.seen.next = self.fetch.line.val();
         self.window.ev.next = self.fetch.ev.val();
         self.window.seen.next = self.seen.val();
@@ -208,13 +194,8 @@ impl Logic for RequesterRx {
         self.oldest.data.next = self.s_track.data.val();
         self.oldest.line.next = self.line.q.val();
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
-        // ACK and NAK belong to RC, departures to the others.
-        self.counts.next = self.window.live.val()
-            & self.window.inside.val()
-            & (self.frame.val() | self.answer.val() | (self.ev.q.val().kind == 4))
-            & (self.window.reliable.val() == !(self.ev.q.val().kind == 4));
         self.m_track.valid.next = ((self.state.q.val() == State::Oldest)
-            | ((self.state.q.val() == State::Decide) & self.counts.val() & !self.answer.val() & !self.window.asked.val()))
+            | ((self.state.q.val() == State::Decide) & self.decide.counts.val() & !self.decide.answer.val() & !self.window.asked.val()))
             & !self.pending.q.val()
             & !self.nothing.val();
         self.wish.next.qpn = self.ev.q.val().qpn;
@@ -238,32 +219,10 @@ impl Logic for RequesterRx {
         self.reads.m_answer.ready.next = true;
         self.scatter.s_answer.valid.next = self.reads.m_answer.valid.val();
         self.scatter.s_answer.data.next = self.reads.m_answer.data.val();
-        self.acked.next = (self.ev.q.val().kind == 0) | (self.ev.q.val().kind == 4);
         self.retire.next = false;
-        // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
-        self.restarts.next = self.progress.q.val() & self.line.q.val().timer_on;
-        self.resumes.next = self.line.q.val().parked
-            & self.window.room.val()
-            & self.window.may_ask.val()
-            & self.window.drained.val()
-            & !(self.line.q.val().local == 1)
-            & !(self.line.q.val().state == 4);
-        self.tells.next = (self.line.q.val().state == 4)
-            & !self.line.q.val().drained
-            & (self.line.q.val().sent_index == self.line.q.val().done_index);
-        self.alone.next = self.blame.q.val() & ((self.line.q.val().qp_type == 1) | (self.line.q.val().qp_type == 2));
-        self.flushed.next = self.line.q.val().state == 5;
-        // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
-        self.early.next = (self.state.q.val() == State::Settle)
-            & !self.tells.val()
-            & (self.line.q.val().rnr_wait
-                | (!self.window.behind.val()
-                    & !self.resumes.val()
-                    & (!self.restarts.val() | (self.window.flying.val() & !self.reports.timer_busy.val()))));
-        self.fetch.give.next = self.give.val() | self.early.val();
+        self.fetch.give.next = self.give.val() | self.conclude.early.val();
         self.leave.next = (self.state.q.val() == State::Idle) | (self.fetch.give.val() & self.fetch.given.val());
-        self.after.next = self.line.q.val().epoch + 1;
-        self.errors.s.valid.next = false;
+        self.errors.s.valid.next = self.conclude.put_error.val();
         self.errors.s.data.next.qpn = self.ev.q.val().qpn;
         self.errors.s.data.next.epoch = self.line.q.val().epoch;
         self.errors.s.data.next.side = false;
@@ -277,146 +236,65 @@ impl Logic for RequesterRx {
         self.reports.status.next = self.status.q.val();
         self.undone.next = self.line.q.val().done_index + 1;
         self.reports.follower.next = self.undone.val();
-        self.reports.after.next = self.after.val();
+        self.reports.after.next = self.conclude.after.val();
         self.reports.ticks.next = self.window.ticks.val();
-        self.reports.put_cmd.next = false;
-        self.reports.cmd_op.next = bits::<2>(2);
-        self.reports.put_cqe.next = false;
-        self.reports.put_timer.next = false;
-        self.reports.timer_start.next = false;
-        self.reports.timer_rnr.next = false;
-        self.reports.put_async.next = false;
-        self.reports.drained.next = false;
-        self.reports.blame.next = false;
+        self.reports.put_cmd.next = self.conclude.put_cmd.val();
+        self.reports.cmd_op.next = self.conclude.cmd_op.val();
+        self.reports.put_cqe.next = self.conclude.put_cqe.val();
+        self.reports.put_timer.next = self.conclude.put_timer.val();
+        self.reports.timer_start.next = self.conclude.timer_start.val();
+        self.reports.timer_rnr.next = self.conclude.timer_rnr.val();
+        self.reports.put_async.next = self.conclude.put_async.val();
+        self.reports.drained.next = self.conclude.told.val();
+        self.reports.blame.next = self.conclude.blamed.val();
+        self.decide.ev.next = self.ev.q.val();
+        self.decide.line.next = self.line.q.val();
+        self.decide.missing.next = self.missing.q.val();
+        self.decide.live.next = self.window.live.val();
+        self.decide.dead.next = self.window.dead.val();
+        self.decide.reliable.next = self.window.reliable.val();
+        self.decide.asked.next = self.window.asked.val();
+        self.decide.inside.next = self.window.inside.val();
+        self.decide.old.next = self.window.old.val();
+        self.decide.at_una.next = self.window.at_una.val();
+        self.decide.earlier.next = self.window.earlier.val();
+        self.decide.worked.next = self.window.worked.val();
+        self.decide.moving.next = self.window.moving.val();
+        self.decide.pending.next = self.pending.q.val();
+        self.conclude.state.next = self.state.q.val();
+        self.conclude.ev.next = self.ev.q.val();
+        self.conclude.line.next = self.line.q.val();
+        self.conclude.progress.next = self.progress.q.val();
+        self.conclude.status.next = self.status.q.val();
+        self.conclude.blame.next = self.blame.q.val();
+        self.conclude.park.next = self.park.q.val();
+        self.conclude.behind.next = self.window.behind.val();
+        self.conclude.flying.next = self.window.flying.val();
+        self.conclude.room.next = self.window.room.val();
+        self.conclude.may_ask.next = self.window.may_ask.val();
+        self.conclude.idle.next = self.window.drained.val();
+        self.conclude.bytes.next = self.window.bytes.val();
+        self.conclude.within.next = self.window.within.val();
+        self.conclude.cqe_busy.next = self.reports.cqe_busy.val();
+        self.conclude.timer_busy.next = self.reports.timer_busy.val();
+        self.conclude.async_busy.next = self.reports.async_busy.val();
+        self.conclude.error_ready.next = self.errors.s.ready.val();
 
         match self.state.q.val() {
             State::Decide => {
-                self.status.d.next = self.ev.q.val().status;
-                self.state.d.next = State::Release;
-                // Nothing of it is under way any more, also if the queue pair has ended meanwhile: a reset waits for that.
-                if self.window.worked.val() {
-                    self.dirty.d.next = true;
-                    self.line.d.next.local = bits::<2>(0);
+                self.state.d.next = self.decide.then.val();
+                if self.m_track.valid.val() & self.m_track.ready.val() {
+                    self.state.d.next = State::Entry;
                 }
-                if (self.ev.q.val().kind == 9) & self.ev.q.val().status.get_bit(7) & !self.missing.q.val() {
-                    // Not an error: into SQD, or out of it.
-                    self.dirty.d.next = self.window.live.val();
-                    if self.window.live.val() {
-                        self.line.d.next.state = bits::<3>(3);
-                        if self.ev.q.val().status.get_bit(0) {
-                            self.line.d.next.state = bits::<3>(4);
-                        }
-                        self.line.d.next.drained = false;
-                        self.state.d.next = State::Settle;
-                    }
-                    if self.flushed.val() & self.ev.q.val().status.get_bit(1) {
-                        self.dirty.d.next = true;
-                        self.line.d.next.state = bits::<3>(3);
-                    }
-                } else if (self.ev.q.val().kind == 9) & !self.missing.q.val() {
-                    if !self.window.dead.val() {
-                        self.blame.d.next = false;
-                        self.state.d.next = State::Fatal;
-                    }
-                } else if !self.window.live.val() {
-                    if self.missing.q.val() {
-                        self.state.d.next = State::Idle;
-                    }
-                    self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
-                    if self.frame.val() | self.answer.val() {
-                        self.stats.d.next = bits::<13>(128);
-                    }
-                } else {
-                    match self.ev.q.val().kind.index() {
-                        5 => {
-                            self.state.d.next = State::Oldest;
-                            if self.window.asked.val() {
-                                self.reads.start.next = true;
-                                self.state.d.next = State::Reads;
-                            }
-                        }
-                        6 => {
-                            if self.window.inside.val() {
-                                self.stats.d.next = bits::<13>(256);
-                                self.dirty.d.next = true;
-                                if self.window.earlier.val() {
-                                    self.line.d.next.error_pending = true;
-                                    self.line.d.next.error_index = self.ev.q.val().index;
-                                    self.line.d.next.error_status = self.ev.q.val().status;
-                                    self.pending.d.next = self.ev.q.val().index == self.line.q.val().una_index;
-                                }
-                                self.state.d.next = State::Oldest;
-                                if self.window.asked.val() {
-                                    self.reads.start.next = true;
-                                    self.state.d.next = State::Reads;
-                                }
-                            }
-                        }
-                        7 => {
-                            if !self.line.q.val().rnr_wait & self.line.q.val().timer_on {
-                                self.dirty.d.next = true;
-                                self.line.d.next.read_gap = false;
-                                self.line.d.next.timer_on = false;
-                                if self.window.moving.val() {
-                                    self.stats.d.next = bits::<13>(2);
-                                    self.line.d.next.retries_left = self.line.q.val().retries_left - 1;
-                                    self.state.d.next = State::Distance;
-                                    if self.line.q.val().retries_left == 0 {
-                                        self.status.d.next = bits::<8>(12);
-                                        self.state.d.next = State::Fail;
-                                    }
-                                }
-                            }
-                        }
-                        8 => {
-                            if self.line.q.val().rnr_wait {
-                                self.dirty.d.next = true;
-                                self.line.d.next.rnr_wait = false;
-                                self.state.d.next = State::Distance;
-                            }
-                        }
-                        13 => {
-                            // The queue goes on with the operation, which then counts as a NOP.
-                            if self.window.worked.val() {
-                                self.dirty.d.next = true;
-                                self.line.d.next.local = bits::<2>(2);
-                                self.state.d.next = State::Settle;
-                            }
-                        }
-                        12 => {
-                            if self.window.asked.val() {
-                                self.reads.start.next = true;
-                                self.state.d.next = State::Reads;
-                            }
-                        }
-                        _ => {
-                            if self.counts.val() & (self.window.asked.val() | self.answer.val()) {
-                                self.reads.start.next = true;
-                                self.state.d.next = State::Reads;
-                            } else if self.counts.val() {
-                                self.state.d.next = State::Oldest;
-                                if self.m_track.valid.val() & self.m_track.ready.val() {
-                                    self.state.d.next = State::Entry;
-                                }
-                                self.progress.d.next = self.acked.val() | !self.window.at_una.val();
-                                if self.acked.val() | !self.window.at_una.val() {
-                                    self.dirty.d.next = true;
-                                    self.line.d.next.retries_left = self.line.q.val().retry_cnt;
-                                    self.line.d.next.rnr_left = self.line.q.val().rnr_retry;
-                                }
-                                self.line.d.next.una_psn = self.ev.q.val().psn;
-                                if self.acked.val() {
-                                    self.line.d.next.una_psn = self.ev.q.val().psn + 1;
-                                }
-                            } else {
-                                self.scatter.s_answer.valid.next = self.ev.q.val().kind == 10;
-                                if !self.window.old.val() {
-                                    self.stats.d.next = bits::<13>(128);
-                                }
-                            }
-                        }
-                    }
-                }
+                self.line.d.next = self.decide.new.val();
+                self.dirty.d.next = self.decide.dirty.val();
+                self.pending.d.next = self.decide.pending_after.val();
+                self.progress.d.next = self.decide.progress.val();
+                self.blame.d.next = self.decide.blame.val();
+                self.status.d.next = self.decide.status.val();
+                self.stats.d.next = self.decide.stat.val();
+                self.reads.start.next = self.decide.start.val();
+                self.scatter.s_answer.valid.next = self.decide.drops.val();
             }
             State::Reads => {
                 self.line.d.next = self.reads.new.val();
@@ -429,7 +307,7 @@ impl Logic for RequesterRx {
                 }
                 if self.reads.done.val() {
                     self.state.d.next = State::Settle;
-                    if self.answer.val() & !self.reads.progress.val() {
+                    if self.decide.answer.val() & !self.reads.progress.val() {
                         self.stats.d.next = bits::<13>(128);
                     }
                     match self.reads.outcome.val().index() {
@@ -456,7 +334,7 @@ impl Logic for RequesterRx {
                     self.state.d.next = State::Retire;
                     if !self.oldest.passed.val() {
                         self.state.d.next = State::Finish;
-                        if !self.frame.val() | (self.ev.q.val().kind == 0) {
+                        if !self.decide.frame.val() | (self.ev.q.val().kind == 0) {
                             self.state.d.next = State::Settle;
                         }
                     } else {
@@ -467,147 +345,19 @@ impl Logic for RequesterRx {
             State::Retire => {
                 self.retire.next = !self.reports.cqe_busy.val();
             }
-            State::Finish => {
-                self.state.d.next = State::Settle;
-                match self.ev.q.val().kind.index() {
-                    1 => {
-                        if !self.line.q.val().rnr_wait {
-                            self.stats.d.next = bits::<13>(4);
-                            self.dirty.d.next = true;
-                            self.park.d.next = true;
-                            self.line.d.next.rnr_wait = true;
-                            self.state.d.next = State::Distance;
-                            if !self.line.q.val().rnr_retry.all() {
-                                self.line.d.next.rnr_left = self.line.q.val().rnr_left - 1;
-                                if self.line.q.val().rnr_left == 0 {
-                                    self.status.d.next = bits::<8>(13);
-                                    self.state.d.next = State::Fail;
-                                }
-                            }
-                        }
-                    }
-                    2 => {
-                        self.stats.d.next = bits::<13>(8);
-                        if !self.line.q.val().rnr_wait {
-                            self.state.d.next = State::Distance;
-                        }
-                    }
-                    3 => self.state.d.next = State::Fail,
-                    _ => {}
-                }
-            }
-            State::Settle => {
-                if self.line.q.val().rnr_wait {
-                    self.state.d.next = State::Release;
-                } else if self.window.behind.val() {
-                    // Acknowledged beyond the packet a retransmission was about to send.
-                    self.state.d.next = State::Distance;
-                } else if !self.restarts.val() | !self.reports.timer_busy.val() {
-                    self.state.d.next = State::Release;
-                    if self.restarts.val() {
-                        self.reports.put_timer.next = true;
-                        self.reports.timer_start.next = self.window.flying.val();
-                        self.line.d.next.timer_on = self.window.flying.val();
-                    }
-                    if self.resumes.val() {
-                        self.dirty.d.next = true;
-                        self.line.d.next.parked = false;
-                        self.reports.put_cmd.next = true;
-                    }
-                    if self.tells.val() {
-                        self.state.d.next = State::Drained;
-                    }
-                }
-                if self.early.val() {
+            State::Idle => {}
+            State::Release => {}
+            _ => {
+                self.state.d.next = self.conclude.then.val();
+                self.line.d.next = self.conclude.new.val();
+                self.dirty.d.next = self.dirty.q.val() | self.conclude.dirty.val();
+                self.status.d.next = self.conclude.status_after.val();
+                self.park.d.next = self.conclude.park_after.val();
+                self.stats.d.next = self.conclude.stat.val();
+                if self.conclude.early.val() {
                     self.offered.d.next = !self.fetch.given.val();
                 }
             }
-            State::Drained => {
-                if !self.reports.async_busy.val() {
-                    self.reports.put_async.next = true;
-                    self.reports.drained.next = true;
-                    self.dirty.d.next = true;
-                    self.line.d.next.drained = true;
-                    self.state.d.next = State::Release;
-                }
-            }
-            State::Distance => {
-                self.state.d.next = State::Rewind;
-            }
-            State::Rewind => {
-                // Parked for the RNR timer nothing is sent again yet.
-                if !self.park.q.val() {
-                    self.stats.d.next = bits::<13>(1);
-                }
-                self.dirty.d.next = true;
-                self.reports.put_cmd.next = true;
-                self.reports.cmd_op.next = bit_cast::<2, 1>(self.park.q.val().into());
-                self.reports.put_timer.next = self.line.q.val().timer_on | self.park.q.val();
-                self.reports.timer_start.next = self.park.q.val();
-                self.reports.timer_rnr.next = self.park.q.val();
-                self.line.d.next.timer_on = false;
-                self.line.d.next.next_psn = self.line.q.val().una_psn;
-                self.line.d.next.next_index = self.line.q.val().una_index;
-                self.line.d.next.msg_offset = self.window.bytes.val();
-                self.line.d.next.in_msg = self.window.within.val();
-                self.line.d.next.epoch = self.after.val();
-                self.line.d.next.parked = false;
-                self.state.d.next = State::Release;
-            }
-            State::Fail => {
-                self.reports.blame.next = true;
-                if self.lag.val() & !(self.ev.q.val().kind == 12) {
-                    // Requests before it are not completed yet: its turn comes when they are.
-                    self.dirty.d.next = true;
-                    if !self.line.q.val().error_pending {
-                        self.line.d.next.error_pending = true;
-                        self.line.d.next.error_index = self.line.q.val().una_index;
-                        self.line.d.next.error_status = self.status.q.val();
-                    }
-                    self.state.d.next = State::Release;
-                } else if !self.reports.cqe_busy.val() {
-                    self.reports.put_cqe.next = true;
-                    self.state.d.next = State::Fatal;
-                }
-                match self.status.q.val().index() {
-                    7 => self.stats.d.next = bits::<13>(0x1000),
-                    9 => self.stats.d.next = bits::<13>(16),
-                    10 => self.stats.d.next = bits::<13>(32),
-                    11 => self.stats.d.next = bits::<13>(64),
-                    12 => self.stats.d.next = bits::<13>(512),
-                    13 => self.stats.d.next = bits::<13>(1024),
-                    _ => {}
-                }
-                if self.reports.cqe_busy.val() | (self.lag.val() & !(self.ev.q.val().kind == 12)) {
-                    self.stats.d.next = bits::<13>(0);
-                }
-            }
-            State::Fatal => {
-                // The failure's CQE is with the completion writer before the flush begins.
-                self.reports.blame.next = self.blame.q.val();
-                self.reports.cmd_op.next = bits::<2>(3);
-                if !self.reports.cqe_busy.val() & !self.reports.async_busy.val() & self.errors.s.ready.val() {
-                    self.dirty.d.next = true;
-                    self.line.d.next.state = bits::<3>(6);
-                    if self.alone.val() {
-                        // Receives go on, and so does the responder (IBTA 10.3.1).
-                        self.line.d.next.state = bits::<3>(5);
-                    }
-                    // In SQ error all is flushed, or being flushed, already.
-                    if !self.flushed.val() {
-                        self.line.d.next.epoch = self.after.val();
-                    }
-                    self.line.d.next.timer_on = false;
-                    self.line.d.next.rnr_wait = false;
-                    self.line.d.next.parked = false;
-                    self.reports.put_cmd.next = !self.flushed.val();
-                    self.reports.put_timer.next = true;
-                    self.reports.put_async.next = !self.alone.val();
-                    self.errors.s.valid.next = self.blame.q.val() & !self.alone.val();
-                    self.state.d.next = State::Release;
-                }
-            }
-            _ => {}
         }
 
         if self.retire.val() {
@@ -618,7 +368,7 @@ impl Logic for RequesterRx {
             self.line.d.next.una_wqe_psn = self.oldest.first_psn.val();
             self.pending.d.next = self.oldest.fails_next.val();
             self.state.d.next = State::Oldest;
-            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.frame.val() | (self.ev.q.val().kind == 0)) {
+            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.decide.frame.val() | (self.ev.q.val().kind == 0)) {
                 self.state.d.next = State::Settle;
             }
         }

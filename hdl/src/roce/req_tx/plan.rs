@@ -3,7 +3,7 @@
 
 use crate::msg::SqWqe;
 use crate::prim::pack::Cast;
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::{LessOne, Sum};
 use crate::records::{ReqCtx, WqeHead};
 use rust_hdl::prelude::*;
 
@@ -80,7 +80,7 @@ pub struct Plan {
     advance: Sum<64>,
     /// PSNs of the message less one.
     r_more: DFF<Bits<24>>,
-    less: Diff<32>,
+    less: LessOne<32>,
     r_mtu: DFF<Bits<13>>,
     r_ticks: DFF<Bits<32>>,
     send: Signal<Local, Bit>,
@@ -126,7 +126,6 @@ impl Logic for Plan {
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
         self.less.a.next = self.length.val();
-        self.less.b.next = bits::<32>(1);
         self.most.next = self.less.y.val();
         self.idle.next = self.opcode.val() == 15;
         self.imm.next = self.opcode.val().get_bit(0);
