@@ -194,4 +194,9 @@ fn one_at_a_time() {
     assert_eq!(lab.exchange(&who_has(), false), judge(&first, CARD));
     lab.run(100);
     assert_eq!(lab.exchange(&who_has(), false), judge(&who_has(), CARD));
+    // Nor is the rest of one that began meanwhile and ends when the answer has gone.
+    let mut long = ping(&[7; 1000]);
+    long[36] ^= 1;
+    lab.push(&first, false);
+    assert_eq!(lab.exchange(&long, false), judge(&first, CARD));
 }
