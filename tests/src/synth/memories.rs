@@ -42,10 +42,11 @@ pub fn read(verilog: &str, top: &str, module: &Module) -> Vec<Memory> {
             memory.reads += reads;
         }
     }
-    let mut arrays: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+    // A member of an array of blocks is called `name$0` by either.
+    let mut arrays: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for (name, cell) in &module.cells {
         if let (Some((array, _)), Some(Kind::Block | Kind::LutRam(_))) = (name.rsplit_once(".cells."), kind(&cell.kind)) {
-            *arrays.entry(array).or_default().entry(cell.kind.clone()).or_default() += 1;
+            *arrays.entry(array.replace('$', ".")).or_default().entry(cell.kind.clone()).or_default() += 1;
         }
     }
     for memory in &mut found {
@@ -86,17 +87,19 @@ mod tests {
         let text = "module t$a$ram(clock);\n(* ram_style = \"block\" *) reg [7:0] cells [0:63];\ninteger init_i;\n\
             initial for (init_i = 0; init_i <= 63; init_i = init_i + 1) cells[init_i] = 8'd0;\n\
             always @(posedge clock) if (write_en) cells[write_addr] <= write_data;\nalways @(posedge clock) read_data <= cells[read_addr];\n\
-            endmodule\nmodule t$b(clock);\nreg [0:0] cells [0:3];\nwire [0:0] word0 = cells[read_addr0];\nwire [0:0] word1 = cells[read_addr1];\nendmodule";
+            endmodule\nmodule t$b(clock);\nreg [0:0] cells [0:3];\nwire [0:0] word0 = cells[read_addr0];\nwire [0:0] word1 = cells[read_addr1];\nendmodule\n\
+            module t$c$1(clock);\nreg [3:0] cells [0:1];\nendmodule";
         let cell = |kind: &str| format!("{{\"type\": \"{kind}\", \"port_directions\": {{}}, \"connections\": {{}}}}");
         let netlist = format!(
-            "{{\"modules\": {{\"t\": {{\"ports\": {{}}, \"netnames\": {{}}, \"cells\": {{\"a.ram.cells.0.0\": {0}, \"a.ram.cells.0.1\": {0}, \"x\": {1}}}}}}}}}",
+            "{{\"modules\": {{\"t\": {{\"ports\": {{}}, \"netnames\": {{}}, \"cells\": {{\"a.ram.cells.0.0\": {0}, \"a.ram.cells.0.1\": {0}, \"c$1.cells.0.0\": {0}, \"x\": {1}}}}}}}}}",
             cell("RAMB18E2"), cell("LUT2")
         );
         let module = super::super::netlist::read(&netlist, "t").unwrap_or_else(|e| panic!("{e}"));
         let found = read(text, "t", &module);
         let shapes: Vec<_> = found.iter().map(|m| (m.path.as_str(), m.rows, m.width, m.writes, m.reads, m.bits())).collect();
-        assert_eq!(shapes, [("a.ram", 64, 8, 1, 1, 512), ("b", 4, 1, 0, 2, 4)]);
+        assert_eq!(shapes, [("a.ram", 64, 8, 1, 1, 512), ("c.1", 2, 4, 0, 0, 8), ("b", 4, 1, 0, 2, 4)]);
         assert_eq!(found[0].cells, BTreeMap::from([("RAMB18E2".to_string(), 2)]));
-        assert!(found[1].cells.is_empty());
+        assert_eq!(found[1].cells, BTreeMap::from([("RAMB18E2".to_string(), 1)]));
+        assert!(found[2].cells.is_empty());
     }
 }
