@@ -80,6 +80,44 @@ impl<const N: usize> Logic for LessOne<N> {
     }
 }
 
+/// `y`: `a` is ahead of `b` in a sequence of `N` bits: `0 < a - b < 2^(N-1)`, modulo `2^N`. A tree of gates: about 5 levels for 24 bits.
+#[derive(LogicBlock, Default)]
+pub struct Ahead<const N: usize> {
+    pub a: Signal<In, Bits<N>>,
+    pub b: Signal<In, Bits<N>>,
+    pub y: Signal<Out, Bit>,
+}
+
+impl<const N: usize> Logic for Ahead<N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        // Of each group of bits whether a is more than b, and whether they are equal: pairs first, then three groups at a time.
+        let mut text = String::new();
+        let mut count = (N - 1).div_ceil(2);
+        for k in 0..count {
+            let bits = format!("{}:{}", (2 * k + 1).min(N - 2), 2 * k);
+            text += &format!("wire m0_{k} = a[{bits}] > b[{bits}];\nwire e0_{k} = a[{bits}] == b[{bits}];\n");
+        }
+        let mut level = 0;
+        while count > 1 {
+            let next = level + 1;
+            for (n, low) in (0..count).step_by(3).enumerate() {
+                let group: Vec<usize> = (low..(low + 3).min(count)).rev().collect();
+                let equal: Vec<String> = group.iter().map(|k| format!("e{level}_{k}")).collect();
+                let more: Vec<String> = group.iter().enumerate().map(|(i, k)| [&equal[..i], &[format!("m{level}_{k}")]].concat().join(" & ")).collect();
+                text += &format!("wire m{next}_{n} = {};\nwire e{next}_{n} = {};\n", more.join(" | "), equal.join(" & "));
+            }
+            count = count.div_ceil(3);
+            level = next;
+        }
+        let top = N - 1;
+        Verilog::Custom(format!("{text}always @(*) y = a[{top}] == b[{top}] ? m{level}_0 : ~(m{level}_0 | e{level}_0);\n"))
+    }
+}
+
 /// `sum = one + b`, piece by piece; `c{k}` is the carry into piece k: `z{k}` is that piece without one, `o{k}`, from bit 1 on, with one.
 fn pieces(n: usize) -> String {
     assert!(n > FIRST, "an ordinary adder of {n} bits is as shallow");
@@ -156,6 +194,26 @@ mod tests {
             tb.set("a", a);
             tb.model().settle();
             assert_eq!(tb.get("y"), a.wrapping_sub(1) & 0xffff_ffff, "{a:x} - 1");
+        }
+    }
+
+    #[test]
+    fn ahead() {
+        let mut tb = Tb::new("ahead24", Ahead::<24>::default());
+        for n in 0..20_000u64 {
+            let (a, mut b) = operands(&mut tb, 24);
+            match n % 4 {
+                // Near each other, and near half of the numbers apart.
+                0 => b = a.wrapping_add(tb.rng().below(5)).wrapping_sub(2) & 0xff_ffff,
+                1 => b = a.wrapping_add(tb.rng().below(5)).wrapping_sub(2 + (1 << 23)) & 0xff_ffff,
+                2 => b = a ^ (1 << tb.rng().below(24)),
+                _ => {}
+            }
+            tb.set("a", a);
+            tb.set("b", b);
+            tb.model().settle();
+            let distance = a.wrapping_sub(b) & 0xff_ffff;
+            assert_eq!(tb.get("y") == 1, (1..1 << 23).contains(&distance), "{a:x} ahead of {b:x}");
         }
     }
 }

@@ -7,6 +7,9 @@ use std::fmt::Write;
 /// Levels allowed at a data path of 512 bits.
 pub const LIMIT: u32 = 10;
 
+/// Paths of a top above that limit which are shown.
+const SHOWN: usize = 20;
+
 /// The JSON report: one object per top. `width` is 0 for a block that has none.
 pub fn json(outcomes: &[Outcome]) -> Value {
     outcomes.iter().map(|o| {
@@ -59,7 +62,7 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
     }
     for o in deep {
         let _ = writeln!(text, "\n{}:\n", o.top.name);
-        for p in o.xcup.walk.paths.iter().filter(|p| p.levels > LIMIT).take(6) {
+        for p in o.xcup.walk.paths.iter().filter(|p| p.levels > LIMIT).take(SHOWN) {
             let _ = writeln!(text, "- {}: `{}` to `{}` through {}", p.levels, p.start, p.end, p.cells.join(" "));
         }
     }

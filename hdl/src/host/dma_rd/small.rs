@@ -73,6 +73,9 @@ pub struct SmallPort {
     row_tail: DFF<Bits<9>>,
     tags_free: DFF<Bits<7>>,
     rows_free: DFF<Bits<10>>,
+    /// A command was taken in the last cycle, with so many rows: counted in this one, because `s.valid` may come late.
+    took: DFF<Bit>,
+    took_rows: DFF<Bits<4>>,
     /// Tags whose rows have all arrived.
     done: DFF<Bits<64>>,
     /// The command whose rows are leaving.
@@ -108,7 +111,8 @@ pub struct SmallPort {
     head_on: Signal<Local, Bits<6>>,
     row_on: Signal<Local, Bits<9>>,
     want: Signal<Local, Bits<4>>,
-    want10: Signal<Local, Bits<10>>,
+    took10: Signal<Local, Bits<10>>,
+    room: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     fin_here: Signal<Local, Bit>,
     at_head: Signal<Local, Bit>,
@@ -126,7 +130,7 @@ impl Logic for SmallPort {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, rq_valid, rq, rq_state, tail, row_tail, tags_free, rows_free, done);
-        dff_setup!(self, clock, head, cur_valid, cur, cur_row, cur_left, sent_valid, sent, credit);
+        dff_setup!(self, clock, head, cur_valid, cur, cur_row, cur_left, sent_valid, sent, credit, took, took_rows);
         clock!(self, clock, outlet, front, metas, errs);
         self.outlet.reset.next = self.reset.val();
         self.front.reset.next = self.reset.val();
@@ -137,12 +141,15 @@ impl Logic for SmallPort {
         self.head_on.next = self.head.q.val() + 1;
         self.row_on.next = self.cur_row.q.val() + 1;
         self.want.next = self.s.data.val().rows;
-        self.want10.next = bit_cast::<10, 4>(self.want.val());
-        // Room for the largest command, so that `ready` does not follow the command on offer.
-        self.open.next = self.rows_free.q.val().get_bits::<7>(3).any()
-            & self.tags_free.q.val().any()
-            & (!self.rq_valid.q.val() | self.req_take.val());
+        // Room for the largest command, so that `ready` does not follow the command on offer, and for one not counted yet.
+        self.room.next = self.rows_free.q.val().get_bits::<7>(3).any() & self.tags_free.q.val().any();
+        if self.took.q.val() {
+            self.room.next = self.rows_free.q.val().get_bits::<6>(4).any() & self.tags_free.q.val().get_bits::<6>(1).any();
+        }
+        self.open.next = self.room.val() & (!self.rq_valid.q.val() | self.req_take.val());
         self.take.next = self.s.valid.val() & self.open.val();
+        self.took.d.next = self.take.val();
+        self.took_rows.d.next = self.want.val();
         self.s.ready.next = self.open.val();
         self.start.next = self.row_base.val() | self.row_tail.q.val();
         self.last.next = (bit_cast::<9, 4>(self.want.val()) << self.beats.val()) - 1;
@@ -225,16 +232,17 @@ impl Logic for SmallPort {
         self.outlet.s.data.next.data = self.row_data.val();
 
         // Space: tags come back as a command starts to leave, rows as they are read, credits as the client takes them.
-        if self.take.val() & !self.load.val() {
+        self.took10.next = bit_cast::<10, 4>(self.took_rows.q.val());
+        if self.took.q.val() & !self.load.val() {
             self.tags_free.d.next = self.tags_free.q.val() - 1;
         }
-        if self.load.val() & !self.take.val() {
+        if self.load.val() & !self.took.q.val() {
             self.tags_free.d.next = self.tags_free.q.val() + 1;
         }
-        if self.take.val() & self.get_take.val() {
-            self.rows_free.d.next = self.rows_free.q.val() - self.want10.val() + 1;
-        } else if self.take.val() {
-            self.rows_free.d.next = self.rows_free.q.val() - self.want10.val();
+        if self.took.q.val() & self.get_take.val() {
+            self.rows_free.d.next = self.rows_free.q.val() - self.took10.val() + 1;
+        } else if self.took.q.val() {
+            self.rows_free.d.next = self.rows_free.q.val() - self.took10.val();
         } else if self.get_take.val() {
             self.rows_free.d.next = self.rows_free.q.val() + 1;
         }
@@ -252,6 +260,7 @@ impl Logic for SmallPort {
         self.clear.next = self.front.clear.val();
         if self.reset.val() {
             self.rq_valid.d.next = false;
+            self.took.d.next = false;
             self.tail.d.next = bits::<6>(0);
             self.row_tail.d.next = bits::<9>(0);
             self.tags_free.d.next = self.tags.val();

@@ -1,5 +1,6 @@
 //! The oldest request that is not retired: how far the acknowledge reaches.
 use crate::msg::TrackEntry;
+use crate::prim::sum::Ahead;
 use crate::records::ReqCtx;
 use rust_hdl::prelude::*;
 
@@ -26,10 +27,10 @@ pub struct Oldest {
     kept: DFF<TrackEntry>,
     short: DFF<Bit>,
     behind: DFF<Bits<24>>,
+    reach: Ahead<24>,
+    next_reach: Ahead<24>,
     beyond: Signal<Local, Bits<24>>,
     now: Signal<Local, TrackEntry>,
-    gap: Signal<Local, Bits<24>>,
-    next_gap: Signal<Local, Bits<24>>,
     after: Signal<Local, Bits<16>>,
     fails: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -53,17 +54,19 @@ impl Logic for Oldest {
             self.first_psn.next = self.beyond.val();
             self.behind.d.next = self.beyond.val();
         }
-        self.gap.next = self.line.val().una_psn - self.data.val().last_psn;
-        self.passed.next = self.gap.val().any() & !self.gap.val().get_bit(23);
+        self.reach.a.next = self.line.val().una_psn;
+        self.reach.b.next = self.data.val().last_psn;
+        self.passed.next = self.reach.y.val();
         self.after.next = self.line.val().una_index + 1;
         self.follower.next = self.after.val();
         self.fails.next = self.line.val().error_pending & (self.after.val() == self.line.val().error_index);
         self.fails_next.next = self.fails.val();
         self.empties.next = (self.after.val() == self.line.val().sent_index) & !self.fails.val();
-        self.next_gap.next = self.line.val().una_psn - self.data.val().next_psn;
+        self.next_reach.a.next = self.line.val().una_psn;
+        self.next_reach.b.next = self.data.val().next_psn;
         self.ends.next = self.short.q.val();
         if self.take.val() {
-            self.ends.next = !self.next_gap.val().any() | self.next_gap.val().get_bit(23);
+            self.ends.next = !self.next_reach.y.val();
         }
         self.short.d.next = self.ends.val();
         self.stops.next = self.ends.val() & !self.fails.val();

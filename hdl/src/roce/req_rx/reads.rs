@@ -6,6 +6,7 @@
 use super::{Answer, Event};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead};
+use crate::prim::sum::Ahead;
 use crate::records::ReqCtx;
 use rust_hdl::prelude::*;
 
@@ -69,13 +70,13 @@ pub struct Reads {
     first: DFF<Bit>,
     verdict: DFF<Bits<2>>,
     cause: DFF<Bits<8>>,
+    over: Ahead<24>,
+    lead: Ahead<24>,
     answers: Signal<Local, Bit>,
     placed: Signal<Local, Bit>,
     lag: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
     stopped: Signal<Local, Bit>,
-    over: Signal<Local, Bits<24>>,
-    lead: Signal<Local, Bits<24>>,
     op: Signal<Local, Bits<4>>,
     seen: Signal<Local, TrackEntry>,
     after: Signal<Local, Bits<24>>,
@@ -125,8 +126,10 @@ impl Logic for Reads {
         self.op.next = self.seen.val().opcode;
 
         // Comparisons with the entry, for the next state.
-        self.over.next = self.goal.q.val() - self.seen.val().last_psn;
-        self.lead.next = self.goal.q.val() - self.line.val().una_psn;
+        self.over.a.next = self.goal.q.val();
+        self.over.b.next = self.seen.val().last_psn;
+        self.lead.a.next = self.goal.q.val();
+        self.lead.b.next = self.line.val().una_psn;
         match self.line.val().pmtu.index() {
             1 => {
                 self.mtu.next = bits::<13>(256);
@@ -146,8 +149,8 @@ impl Logic for Reads {
         }
         if (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) {
             self.kept.d.next = self.seen.val();
-            self.passed.d.next = self.over.val().any() & !self.over.val().get_bit(23);
-            self.ahead.d.next = self.lead.val().any() & !self.lead.val().get_bit(23);
+            self.passed.d.next = self.over.y.val();
+            self.ahead.d.next = self.lead.y.val();
             self.at_last.d.next = self.ev.val().psn == self.seen.val().last_psn;
             self.at_una.d.next = self.ev.val().psn == self.line.val().una_psn;
             self.at_first.d.next = self.ev.val().psn == self.line.val().una_wqe_psn;
