@@ -1,7 +1,7 @@
 use super::list::parse;
 use super::*;
 use crate::board::{self, async_fifo::PulseCross, lite};
-use crate::prim::sum::{Ahead, Diff, LessOne, Sum};
+use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
 use crate::roce::requester::Requester;
 use crate::stream::tests::yard::Yard;
 use crate::tops;
@@ -49,6 +49,7 @@ fn every_mutant_finds_its_place() {
         let verilog = emitted.entry(mutant.top.clone()).or_insert_with(|| match mutant.top.as_str() {
             "sum64" => crate::emit::emit("sum64", Sum::<64>::default()).unwrap(),
             "diff52" => crate::emit::emit("diff52", Diff::<52>::default()).unwrap(),
+            "more24" => crate::emit::emit("more24", PlusOne::<24>::default()).unwrap(),
             "ahead24" => crate::emit::emit("ahead24", Ahead::<24>::default()).unwrap(),
             "less32" => crate::emit::emit("less32", LessOne::<32>::default()).unwrap(),
             "prims64" => crate::prim::tests::leaves64(),

@@ -80,6 +80,24 @@ impl<const N: usize> Logic for LessOne<N> {
     }
 }
 
+/// `y = a + 1`, modulo `2^N`, without a carry chain: a bit turns over when all below it are 1.
+#[derive(LogicBlock, Default)]
+pub struct PlusOne<const N: usize> {
+    pub a: Signal<In, Bits<N>>,
+    pub y: Signal<Out, Bits<N>>,
+}
+
+impl<const N: usize> Logic for PlusOne<N> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.y.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        let turns: String = (1..N).map(|i| format!("  y[{i}] = a[{i}] ^ &a[{}:0];\n", i - 1)).collect();
+        Verilog::Custom(format!("always @(*) begin\n  y[0] = ~a[0];\n{turns}end\n"))
+    }
+}
+
 /// `y`: `a` is ahead of `b` in a sequence of `N` bits: `0 < a - b < 2^(N-1)`, modulo `2^N`. A tree of gates: about 5 levels for 24 bits.
 #[derive(LogicBlock, Default)]
 pub struct Ahead<const N: usize> {
@@ -194,6 +212,17 @@ mod tests {
             tb.set("a", a);
             tb.model().settle();
             assert_eq!(tb.get("y"), a.wrapping_sub(1) & 0xffff_ffff, "{a:x} - 1");
+        }
+    }
+
+    #[test]
+    fn one_more() {
+        let mut tb = Tb::new("more24", PlusOne::<24>::default());
+        for n in 0..5000 {
+            let a = if n <= 24 { (1 << n) - 1 } else { operands(&mut tb, 24).0 } & 0xff_ffff;
+            tb.set("a", a);
+            tb.model().settle();
+            assert_eq!(tb.get("y"), a.wrapping_add(1) & 0xff_ffff, "{a:x} + 1");
         }
     }
 

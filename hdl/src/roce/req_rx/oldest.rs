@@ -1,6 +1,6 @@
 //! The oldest request that is not retired: how far the acknowledge reaches.
 use crate::msg::TrackEntry;
-use crate::prim::sum::Ahead;
+use crate::prim::sum::{Ahead, PlusOne};
 use crate::records::ReqCtx;
 use rust_hdl::prelude::*;
 
@@ -29,7 +29,7 @@ pub struct Oldest {
     behind: DFF<Bits<24>>,
     reach: Ahead<24>,
     next_reach: Ahead<24>,
-    beyond: Signal<Local, Bits<24>>,
+    beyond: PlusOne<24>,
     now: Signal<Local, TrackEntry>,
     after: Signal<Local, Bits<16>>,
     fails: Signal<Local, Bit>,
@@ -48,11 +48,11 @@ impl Logic for Oldest {
         self.entry.next = self.now.val();
         self.wanted.next = self.now.val().signaled;
         // Added before the choice: the sum is what takes long.
-        self.beyond.next = self.data.val().last_psn + 1;
+        self.beyond.a.next = self.data.val().last_psn;
         self.first_psn.next = self.behind.q.val();
         if self.take.val() {
-            self.first_psn.next = self.beyond.val();
-            self.behind.d.next = self.beyond.val();
+            self.first_psn.next = self.beyond.y.val();
+            self.behind.d.next = self.beyond.y.val();
         }
         self.reach.a.next = self.line.val().una_psn;
         self.reach.b.next = self.data.val().last_psn;

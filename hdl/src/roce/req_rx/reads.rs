@@ -6,7 +6,7 @@
 use super::{Answer, Event};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead};
-use crate::prim::sum::Ahead;
+use crate::prim::sum::{Ahead, PlusOne};
 use crate::records::ReqCtx;
 use rust_hdl::prelude::*;
 
@@ -79,7 +79,7 @@ pub struct Reads {
     stopped: Signal<Local, Bit>,
     op: Signal<Local, Bits<4>>,
     seen: Signal<Local, TrackEntry>,
-    after: Signal<Local, Bits<24>>,
+    after: PlusOne<24>,
     told: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
@@ -111,7 +111,7 @@ impl Logic for Reads {
         self.stopped.next = self.line.val().error_pending & (self.line.val().error_index == self.line.val().una_index);
         self.follower.next = self.line.val().una_index + 1;
         self.done_follower.next = self.line.val().done_index + 1;
-        self.after.next = self.kept.q.val().last_psn + 1;
+        self.after.a.next = self.kept.q.val().last_psn;
 
         // Tracker
         self.m_track.valid.next = ((self.state.q.val() == State::Seek) & !self.nothing.val() & !self.stopped.val())
@@ -284,7 +284,7 @@ impl Logic for Reads {
                 self.new.next.read_gap = false;
                 if self.at_last.q.val() {
                     self.new.next.una_index = self.follower.val();
-                    self.new.next.una_wqe_psn = self.after.val();
+                    self.new.next.una_wqe_psn = self.after.y.val();
                 }
                 self.goal.d.next = self.ev.val().psn + 1;
                 self.state.d.next = State::End;
@@ -350,8 +350,8 @@ impl Logic for Reads {
         }
         if self.retire.val() {
             self.moved.d.next = true;
-            self.new.next.una_psn = self.after.val();
-            self.new.next.una_wqe_psn = self.after.val();
+            self.new.next.una_psn = self.after.y.val();
+            self.new.next.una_wqe_psn = self.after.y.val();
             self.new.next.una_index = self.follower.val();
             if !self.lag.val() {
                 self.new.next.done_index = self.follower.val();
