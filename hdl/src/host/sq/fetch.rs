@@ -5,7 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, SqWqe, WqeFree};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::sum::Sum;
-use crate::stream::MsgFifo;
+use crate::stream::{Backlog, MsgFifo};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -68,6 +68,8 @@ pub(super) struct SqFetch {
     busy_set: BinToOneHot<64, 6>,
     busy_clear: BinToOneHot<64, 6>,
     reads: MsgFifo<RdCmd, 2>,
+    /// Commands in `reads`.
+    backlog: Backlog<3>,
     order: MsgFifo<Pending, 7>,
     offers: MsgFifo<SqWqe, 3>,
     stride: Signal<Local, Bits<2>>,
@@ -84,8 +86,9 @@ impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy);
-        clock!(self, clock, reads, order, offers);
+        clock!(self, clock, reads, backlog, order, offers);
         self.reads.reset.next = self.reset.val();
+        self.backlog.reset.next = self.reset.val();
         self.order.reset.next = self.reset.val();
         self.offers.reset.next = self.reset.val();
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.reads.m);
@@ -110,8 +113,8 @@ impl Logic for SqFetch {
                 self.nth.d.next = bits::<3>(0);
                 self.index.d.next = self.s_job.data.val().index;
                 self.iova.d.next = self.place.y.val();
-                // A fetch number is used again only after its last row; the read FIFO has room for one command.
-                if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.reads.level.val() < 3) {
+                // A fetch number is used again only after its last row; the read FIFO has room for one command, and for one that is not counted yet.
+                if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.backlog.count.val() < 3) {
                     self.s_job.ready.next = true;
                     if self.s_job.valid.val() {
                         self.state.d.next = State::Run;
@@ -161,6 +164,8 @@ impl Logic for SqFetch {
         self.issued.next = self.finish.val() & self.is_fetch.val();
         self.flushed.next = self.take.val() & (self.job.q.val().kind == 1);
         self.reads.s.valid.next = self.finish.val() & self.is_fetch.val();
+        self.backlog.came.next = self.finish.val() & self.is_fetch.val();
+        self.backlog.went.next = self.m_rd.valid.val() & self.m_rd.ready.val();
         self.reads.s.data.next.iova = self.iova.q.val();
         self.reads.s.data.next.function = self.job.q.val().function;
         self.reads.s.data.next.rows = self.job.q.val().count << self.stride.val();

@@ -62,6 +62,8 @@ pub struct Reads {
     whole: DFF<Bit>,
     asks: DFF<Bit>,
     atomic: DFF<Bit>,
+    /// The request that is being told of is the last before `una_index`.
+    nearest: DFF<Bit>,
     accepted: DFF<Bit>,
     /// Something older than the event is not answered.
     hole: DFF<Bit>,
@@ -92,7 +94,7 @@ impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, accepted, hole, offset, moved, first, verdict, cause
+            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, accepted, hole, offset, moved, first, verdict, cause
         );
         self.progress.next = self.moved.q.val();
         self.done.next = self.state.q.val() == State::Done;
@@ -158,6 +160,7 @@ impl Logic for Reads {
             // Codes 4 to 6.
             self.asks.d.next = self.op.val().get_bits::<2>(2) == 1;
             self.atomic.d.next = !(self.op.val() == 4);
+            self.nearest.d.next = self.done_follower.val() == self.line.val().una_index;
             self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
         }
         // Whether the answer is one of the request at hand: kind, place in the sequence, length (the last one's is checked by placement).
@@ -318,7 +321,7 @@ impl Logic for Reads {
                     self.state.d.next = State::TellWeigh;
                     if self.told.val() {
                         self.state.d.next = State::Tell;
-                        if self.done_follower.val() == self.line.val().una_index {
+                        if self.nearest.q.val() {
                             self.state.d.next = State::End;
                         }
                     }

@@ -67,6 +67,8 @@ pub struct Front<const LQ: usize> {
     id_next: DFF<Bits<24>>,
     rx_next: DFF<RxDesc>,
     needs: DFF<Bit>,
+    /// It is a packet of the queue pair that was in hand when it was picked; that stays in hand until it is taken.
+    same: DFF<Bit>,
     asking: DFF<Bit>,
     ripe: DFF<Bit>,
     /// The one in hand; `holds`: with its line, for `links` packets in a row.
@@ -96,7 +98,7 @@ pub struct Front<const LQ: usize> {
 impl<const LQ: usize> Logic for Front<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, asking, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
         dff_setup!(self, clock, alone, barrier_due, back, back_id, back_client, back_dirty, back_busy);
         clock!(self, clock, flushes, decode, lines);
         self.flushes.reset.next = self.reset.val();
@@ -124,6 +126,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
             self.some.d.next = self.other.val() | self.s_rx.valid.val();
             self.asking.d.next = self.other.val() | self.s_rx.valid.val();
             self.needs.d.next = true;
+            self.same.d.next = false;
             if self.barrier_due.q.val() {
                 self.job_next.d.next = Job::Barrier;
                 self.needs.d.next = false;
@@ -140,7 +143,9 @@ impl<const LQ: usize> Logic for Front<LQ> {
             } else {
                 self.job_next.d.next = Job::Packet;
                 self.id_next.d.next = self.s_rx.data.val().dest_qpn;
+                self.same.d.next = self.s_rx.data.val().dest_qpn == self.id_now.q.val();
                 if self.raw.val() {
+                    self.same.d.next = self.raw_qpn.val().get_bits::<24>(0) == self.id_now.q.val();
                     self.id_next.d.next = self.raw_qpn.val().get_bits::<24>(0);
                     self.needs.d.next = self.raw_ok.val();
                 }
@@ -154,7 +159,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
             CtxClient::<RspCtx>::link(&mut self.ctx[i], &mut self.lines.ctx[i]);
         }
         // The next packet may go on with the line in hand, so many times: the control bus wants it now and then.
-        self.mine.next = self.holds.q.val() & !self.links.q.val().all() & (self.job_next.q.val() == Job::Packet) & (self.id_next.q.val() == self.id_now.q.val());
+        self.mine.next = self.holds.q.val() & !self.links.q.val().all() & self.same.q.val();
         self.ripe.d.next = self.some.q.val() & self.mine.val() & self.asking.q.val();
         self.chain.next = self.ripe.q.val() & self.mine.val() & self.give.val() & self.want.val();
         self.lines.ask.next = self.asking.q.val() & self.needs.q.val() & !self.mine.val();

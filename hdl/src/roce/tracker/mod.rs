@@ -32,18 +32,23 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     pub s_read: MsgSink<TrackRead>,
     /// The entry, one cycle after its read was accepted.
     pub m_entry: MsgSrc<TrackEntry>,
-    /// Even and odd indices, so that an entry and the one behind are read together.
-    #[init(SizedRam::new(LA - 1))]
-    even: SizedRam<Kept, LA>,
-    #[init(SizedRam::new(LA - 1))]
-    odd: SizedRam<Kept, LA>,
+    /// Even and odd indices, so that an entry and the one behind are read together; each of even and of odd queue pairs: one choice of four in
+    /// one LUT, where a memory twice as deep brings a choice of its own.
+    #[init([SizedRam::new(LA - 2), SizedRam::new(LA - 2)])]
+    even: [SizedRam<Kept, LA>; 2],
+    #[init([SizedRam::new(LA - 2), SizedRam::new(LA - 2)])]
+    odd: [SizedRam<Kept, LA>; 2],
     even_addr: DFF<Bits<LA>>,
     odd_addr: DFF<Bits<LA>>,
     from_odd: DFF<Bit>,
+    odd_queue: DFF<Bit>,
     full: DFF<Bit>,
     write_slot: Signal<Local, Bits<7>>,
     read_slot: Signal<Local, Bits<7>>,
     read_queue: Signal<Local, Bits<LA>>,
+    write_qpn: Signal<Local, Bits<24>>,
+    read_qpn: Signal<Local, Bits<24>>,
+    write_row: Signal<Local, Bits<LA>>,
     pair: Signal<Local, Bits<6>>,
     pair_on: Signal<Local, Bits<6>>,
     accept: Signal<Local, Bit>,
@@ -57,26 +62,32 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
 impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, full, even_addr, odd_addr, from_odd);
-        clock!(self, clock, even, odd);
+        dff_setup!(self, clock, full, even_addr, odd_addr, from_odd, odd_queue);
         self.write_slot.next = self.s_write.data.val().index.get_bits::<7>(0);
         self.read_slot.next = self.s_read.data.val().index.get_bits::<7>(0);
         self.s_write.ready.next = true;
         self.kept.next.last_psn = self.s_write.data.val().last_psn;
         self.kept.next.signaled = self.s_write.data.val().signaled;
         self.kept.next.opcode = self.s_write.data.val().opcode;
-        self.even.write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0);
-        self.odd.write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0);
-        self.even.write_addr.next = (bit_cast::<LA, 24>(self.s_write.data.val().qpn) << 6)
-            | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
-        self.odd.write_addr.next = (bit_cast::<LA, 24>(self.s_write.data.val().qpn) << 6)
-            | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
-        self.even.write_data.next = self.kept.val();
-        self.odd.write_data.next = self.kept.val();
+        self.write_qpn.next = self.s_write.data.val().qpn >> 1;
+        self.write_row.next = (bit_cast::<LA, 24>(self.write_qpn.val()) << 6) | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
+        for i in 0..2 {
+            self.even[i].clock.next = self.clock.val();
+            self.odd[i].clock.next = self.clock.val();
+            self.even[i].write_addr.next = self.write_row.val();
+            self.odd[i].write_addr.next = self.write_row.val();
+            self.even[i].write_data.next = self.kept.val();
+            self.odd[i].write_data.next = self.kept.val();
+        }
+        self.even[0].write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
+        self.even[1].write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
+        self.odd[0].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
+        self.odd[1].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
         self.s_read.ready.next = !self.full.q.val();
         self.accept.next = self.s_read.valid.val() & !self.full.q.val();
         // Behind an odd index comes the even one of the next pair.
-        self.read_queue.next = bit_cast::<LA, 24>(self.s_read.data.val().qpn) << 6;
+        self.read_qpn.next = self.s_read.data.val().qpn >> 1;
+        self.read_queue.next = bit_cast::<LA, 24>(self.read_qpn.val()) << 6;
         self.pair.next = self.read_slot.val().get_bits::<6>(1);
         self.pair_on.next = self.pair.val();
         if self.read_slot.val().get_bit(0) {
@@ -89,16 +100,28 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
             self.even_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair_on.val());
             self.odd_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair.val());
             self.from_odd.d.next = self.read_slot.val().get_bit(0);
+            self.odd_queue.d.next = self.s_read.data.val().qpn.get_bit(0);
         }
         self.even_addr.d.next = self.even_at.val();
         self.odd_addr.d.next = self.odd_at.val();
-        self.even.read_addr.next = self.even_at.val();
-        self.odd.read_addr.next = self.odd_at.val();
-        self.entry.next = self.even.read_data.val();
-        self.behind.next = self.odd.read_data.val();
-        if self.from_odd.q.val() {
-            self.entry.next = self.odd.read_data.val();
-            self.behind.next = self.even.read_data.val();
+        for i in 0..2 {
+            self.even[i].read_addr.next = self.even_at.val();
+            self.odd[i].read_addr.next = self.odd_at.val();
+        }
+        if self.odd_queue.q.val() {
+            if self.from_odd.q.val() {
+                self.entry.next = self.odd[1].read_data.val();
+                self.behind.next = self.even[1].read_data.val();
+            } else {
+                self.entry.next = self.even[1].read_data.val();
+                self.behind.next = self.odd[1].read_data.val();
+            }
+        } else if self.from_odd.q.val() {
+            self.entry.next = self.odd[0].read_data.val();
+            self.behind.next = self.even[0].read_data.val();
+        } else {
+            self.entry.next = self.even[0].read_data.val();
+            self.behind.next = self.odd[0].read_data.val();
         }
         self.m_entry.data.next.last_psn = self.entry.val().last_psn;
         self.m_entry.data.next.signaled = self.entry.val().signaled;
