@@ -17,7 +17,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use crate::prim::ram::RamHold;
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::{Ahead, Diff, Sum};
 use crate::records::MrCtx;
 use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
@@ -154,6 +154,8 @@ pub struct MemoryKeys<const LM: usize> {
     sum: Sum<64>,
     short: Signal<Local, Bit>,
     bound_bad: Signal<Local, Bit>,
+    /// Less is left than is asked for; a bit more than they have, so that it is not modulo anything.
+    lacks: Ahead<33>,
     #[init(Constant::new(((1u64 << 24) - (1u64 << LM)).to_bits()))]
     outside: Constant<Bits<24>>,
 }
@@ -302,8 +304,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
 
         // Stage D: verdict; the slot is there, the cache answers.
         self.short.next = !self.d.q.val().long.any();
-        self.bound_bad.next =
-            self.d.q.val().out_of_bounds | (self.short.val() & (self.d.q.val().rem < self.d.q.val().chk_len));
+        self.lacks.a.next = bit_cast::<33, 32>(self.d.q.val().chk_len);
+        self.lacks.b.next = bit_cast::<33, 32>(self.d.q.val().rem);
+        self.bound_bad.next = self.d.q.val().out_of_bounds | (self.short.val() & self.lacks.y.val());
         self.sum.a.next = self.d.q.val().table;
         self.sum.b.next = self.d.q.val().add;
         self.cache.query.next.port = self.d.q.val().port;
