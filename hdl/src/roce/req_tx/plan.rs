@@ -100,8 +100,8 @@ pub struct Plan {
     tracked: Signal<Local, Bits<16>>,
     exponent: Signal<Local, Bits<5>>,
     most: Signal<Local, Bits<32>>,
-    sum: Signal<Local, Bits<25>>,
-    step: Signal<Local, Bits<25>>,
+    last: Sum<24>,
+    follower: Sum<25>,
     carried: Signal<Local, Bits<25>>,
 }
 
@@ -231,11 +231,13 @@ impl Logic for Plan {
         self.fence.next = self.r_fence.q.val();
         // The window may be exceeded by one READ; more than 2^23 PSNs may never be on their way.
         self.alone.next = self.r_asks.q.val() & (self.r_more.q.val().get_bit(22) | self.r_more.q.val().get_bit(23));
-        self.last_psn.next = self.r_first_psn.q.val() + self.r_more.q.val();
+        self.last.a.next = self.r_first_psn.q.val();
+        self.last.b.next = self.r_more.q.val();
+        self.last_psn.next = self.last.y.val();
         // One more, by the carry into the lowest bit: one chain, not two.
-        self.sum.next = (bit_cast::<25, 24>(self.r_first_psn.q.val()) << 1) | 1;
-        self.step.next = (bit_cast::<25, 24>(self.r_more.q.val()) << 1) | 1;
-        self.carried.next = self.sum.val() + self.step.val();
+        self.follower.a.next = (bit_cast::<25, 24>(self.r_first_psn.q.val()) << 1) | 1;
+        self.follower.b.next = (bit_cast::<25, 24>(self.r_more.q.val()) << 1) | 1;
+        self.carried.next = self.follower.y.val();
         self.behind.next = self.carried.val().get_bits::<24>(1);
         self.raddr.next = self.r_raddr.q.val();
     }
