@@ -36,6 +36,8 @@ pub struct Guard {
     /// `out` as each hold found it.
     marks: MsgFifo<Bits<24>, 4>,
     ok: DFF<Bit>,
+    /// A hold has begun in the last cycle: that comes late in a cycle.
+    begun: DFF<Bit>,
     left: Signal<Local, Bits<24>>,
     mark: Signal<Local, Bits<16>>,
     wipe: Signal<Local, Bits<16>>,
@@ -44,7 +46,7 @@ pub struct Guard {
 impl Logic for Guard {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valid, head, tail, out, back, ok);
+        dff_setup!(self, clock, valid, head, tail, out, back, ok, begun);
         clock!(self, clock, marks);
         self.marks.reset.next = self.reset.val();
         self.mark.next = bits::<16>(0);
@@ -88,9 +90,10 @@ impl Logic for Guard {
         // There is room: no more than 16 are held.
         self.marks.s.valid.next = self.came[2].q.val();
         self.marks.s.data.next = self.out.q.val();
-        self.marks.m.ready.next = self.starts.val();
+        self.begun.d.next = self.starts.val();
+        self.marks.m.ready.next = self.begun.q.val();
         self.left.next = self.back.q.val() - self.marks.m.data.val();
-        self.ok.d.next = self.marks.m.valid.val() & !self.left.val().get_bit(23) & !self.starts.val();
+        self.ok.d.next = self.marks.m.valid.val() & !self.left.val().get_bit(23) & !self.begun.q.val() & !self.starts.val();
         self.clear.next = self.ok.q.val();
         if self.reset.val() {
             self.valid.d.next = bits::<16>(0);
@@ -99,6 +102,7 @@ impl Logic for Guard {
             self.out.d.next = bits::<24>(0);
             self.back.d.next = bits::<24>(0);
             self.ok.d.next = false;
+            self.begun.d.next = false;
             for i in 0..3 {
                 self.came[i].d.next = false;
             }
