@@ -6,7 +6,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{RdCmd, RdRow};
 use crate::prim::ram::RamAsync;
-use crate::stream::MsgFifo;
+use crate::stream::{MsgFifo, MsgSkid};
 use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
@@ -61,6 +61,7 @@ pub struct SmallPort {
     pub row_data: Signal<In, Bits<512>>,
     pub mark: Signal<In, Bit>,
     pub clear: Signal<Out, Bit>,
+    inlet: MsgSkid<RdCmd>,
     outlet: MsgFifo<RdRow, 3>,
     front: FrontMark,
     metas: RamAsync<TagMeta, 6>,
@@ -131,31 +132,33 @@ impl Logic for SmallPort {
     fn update(&mut self) {
         dff_setup!(self, clock, rq_valid, rq, rq_state, tail, row_tail, tags_free, rows_free, done);
         dff_setup!(self, clock, head, cur_valid, cur, cur_row, cur_left, sent_valid, sent, credit, took, took_rows);
-        clock!(self, clock, outlet, front, metas, errs);
+        clock!(self, clock, inlet, outlet, front, metas, errs);
+        self.inlet.reset.next = self.reset.val();
         self.outlet.reset.next = self.reset.val();
         self.front.reset.next = self.reset.val();
+        MsgSink::<RdCmd>::link(&mut self.s, &mut self.inlet.s);
         MsgSrc::<RdRow>::link(&mut self.m, &mut self.outlet.m);
 
         // A command takes a tag and its rows, and becomes a request.
         self.tail_on.next = self.tail.q.val() + 1;
         self.head_on.next = self.head.q.val() + 1;
         self.row_on.next = self.cur_row.q.val() + 1;
-        self.want.next = self.s.data.val().rows;
+        self.want.next = self.inlet.m.data.val().rows;
         // Room for the largest command, so that `ready` does not follow the command on offer, and for one not counted yet.
         self.room.next = self.rows_free.q.val().get_bits::<7>(3).any() & self.tags_free.q.val().any();
         if self.took.q.val() {
             self.room.next = self.rows_free.q.val().get_bits::<6>(4).any() & self.tags_free.q.val().get_bits::<6>(1).any();
         }
         self.open.next = self.room.val() & (!self.rq_valid.q.val() | self.req_take.val());
-        self.take.next = self.s.valid.val() & self.open.val();
+        self.take.next = self.inlet.m.valid.val() & self.open.val();
         self.took.d.next = self.take.val();
         self.took_rows.d.next = self.want.val();
-        self.s.ready.next = self.open.val();
+        self.inlet.m.ready.next = self.open.val();
         self.start.next = self.row_base.val() | self.row_tail.q.val();
         self.last.next = (bit_cast::<9, 4>(self.want.val()) << self.beats.val()) - 1;
         self.metas.write_addr.next = self.tail.q.val();
         self.metas.write_en.next = self.take.val();
-        self.metas.write_data.next.tag = self.s.data.val().tag;
+        self.metas.write_data.next.tag = self.inlet.m.data.val().tag;
         self.metas.write_data.next.rows = self.want.val();
         self.metas.write_data.next.start = self.start.val();
         if self.req_take.val() {
@@ -163,9 +166,9 @@ impl Logic for SmallPort {
         }
         if self.take.val() {
             self.rq_valid.d.next = true;
-            self.rq.d.next.addr = self.s.data.val().iova;
+            self.rq.d.next.addr = self.inlet.m.data.val().iova;
             self.rq.d.next.last = self.last.val();
-            self.rq.d.next.function = self.s.data.val().function;
+            self.rq.d.next.function = self.inlet.m.data.val().function;
             self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | 128;
             self.rq_state.d.next.row = bit_cast::<13, 9>(self.start.val());
             self.rq_state.d.next.last = self.last.val();

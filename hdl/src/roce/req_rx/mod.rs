@@ -360,19 +360,6 @@ impl Logic for RequesterRx {
             }
         }
 
-        if self.retire.val() {
-            self.dirty.d.next = true;
-            self.reports.put_cqe.next = self.oldest.wanted.val();
-            self.line.d.next.una_index = self.oldest.follower.val();
-            self.line.d.next.done_index = self.oldest.follower.val();
-            self.line.d.next.una_wqe_psn = self.oldest.first_psn.val();
-            self.pending.d.next = self.oldest.fails_next.val();
-            self.state.d.next = State::Oldest;
-            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.decide.frame.val() | (self.ev.q.val().kind == 0)) {
-                self.state.d.next = State::Settle;
-            }
-        }
-
         // The next event: distances from the window.
         self.fetch.take.next = self.leave.val();
         self.window.load.next = self.leave.val();
@@ -391,6 +378,20 @@ impl Logic for RequesterRx {
             self.offered.d.next = false;
             self.blame.d.next = true;
             self.pending.d.next = self.seen.val().error_pending & (self.seen.val().error_index == self.seen.val().una_index);
+        }
+
+        // Retiring is never leaving, and learns of it last.
+        if self.retire.val() {
+            self.dirty.d.next = true;
+            self.reports.put_cqe.next = self.oldest.wanted.val();
+            self.line.d.next.una_index = self.oldest.follower.val();
+            self.line.d.next.done_index = self.oldest.follower.val();
+            self.line.d.next.una_wqe_psn = self.oldest.first_psn.val();
+            self.pending.d.next = self.oldest.fails_next.val();
+            self.state.d.next = State::Oldest;
+            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.decide.frame.val() | (self.ev.q.val().kind == 0)) {
+                self.state.d.next = State::Settle;
+            }
         }
 
         if self.reset.val() {

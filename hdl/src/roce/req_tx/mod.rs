@@ -337,6 +337,9 @@ impl Logic for RequesterTx {
                     self.state.d.next = State::Discard;
                 } else if self.window_full.val() | self.held_back.val() {
                     self.state.d.next = State::Park;
+                } else if self.plan.asks.val() {
+                    // The PSN behind its answer is there a cycle later.
+                    self.state.d.next = State::Emit;
                 } else {
                     self.emit.next = true;
                 }

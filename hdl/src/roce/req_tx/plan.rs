@@ -45,7 +45,7 @@ pub struct Plan {
     pub asks_full: Signal<Out, Bit>,
     pub fence: Signal<Out, Bit>,
     pub alone: Signal<Out, Bit>,
-    /// Last PSN of the message, and the one behind it.
+    /// Last PSN of the message; a cycle later the one behind it.
     pub last_psn: Signal<Out, Bits<24>>,
     pub behind: Signal<Out, Bits<24>>,
     /// Remote address of the first byte that is not transferred yet.
@@ -80,6 +80,7 @@ pub struct Plan {
     advance: Sum<64>,
     /// PSNs of the message less one.
     r_more: DFF<Bits<24>>,
+    r_behind: DFF<Bits<24>>,
     less: LessOne<32>,
     r_mtu: DFF<Bits<13>>,
     r_ticks: DFF<Bits<32>>,
@@ -110,7 +111,7 @@ impl Logic for Plan {
     fn update(&mut self) {
         dff_setup!(
             self, clock, r_stale, r_live, r_halted, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
-            r_datagram, r_local, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_mtu, r_ticks
+            r_datagram, r_local, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_behind, r_mtu, r_ticks
         );
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
@@ -238,7 +239,8 @@ impl Logic for Plan {
         self.follower.a.next = (bit_cast::<25, 24>(self.r_first_psn.q.val()) << 1) | 1;
         self.follower.b.next = (bit_cast::<25, 24>(self.r_more.q.val()) << 1) | 1;
         self.carried.next = self.follower.y.val();
-        self.behind.next = self.carried.val().get_bits::<24>(1);
+        self.r_behind.d.next = self.carried.val().get_bits::<24>(1);
+        self.behind.next = self.r_behind.q.val();
         self.raddr.next = self.r_raddr.q.val();
     }
 }
