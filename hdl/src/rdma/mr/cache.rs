@@ -69,7 +69,8 @@ pub struct PteCache {
     sweep: DFF<Bits<9>>,
     /// An invalidation arrived and waits for the fetches in progress.
     stale: DFF<Bit>,
-    /// Where the query's line goes if it is not there.
+    /// Where the query's line stands, and where it goes if it is not there.
+    e_addr: DFF<Bits<64>>,
     e_slot: DFF<Bits<9>>,
     e_way: DFF<Bit>,
     /// Way of the next line that displaces another.
@@ -117,7 +118,7 @@ pub struct PteCache {
 impl Logic for PteCache {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, stale, outside, e_slot, e_way, turn, fill, fill_err, landed, lost, whose, filled);
+        dff_setup!(self, clock, state, sweep, stale, outside, e_addr, e_slot, e_way, turn, fill, fill_err, landed, lost, whose, filled);
         self.e_page.next = self.query.val().page;
         self.entry.next = self.e_page.val().get_bits::<3>(0);
         self.own.next.valid = true;
@@ -246,7 +247,9 @@ impl Logic for PteCache {
         self.miss.next = false;
         self.m_rd.valid.next = self.ahead[0].ask.val() | self.ahead[1].ask.val();
         self.m_rd.data.next.rows = bits::<4>(1);
-        self.m_rd.data.next.iova = self.query.val().addr;
+        // The query has stood there since the cycle before.
+        self.e_addr.d.next = self.query.val().addr;
+        self.m_rd.data.next.iova = self.e_addr.q.val();
         self.m_rd.data.next.function = self.query.val().function;
         self.m_rd.data.next.tag = bits::<8>(0);
         if self.ahead[0].ask.val() {
