@@ -56,4 +56,13 @@ codes! {
     DropCause { None = 0 "Not dropped."; Malformed = 1 "Truncated or inconsistent header."; BadIcrc = 2 "ICRC wrong."; NoBuffer = 3 "Cell buffer full."; NoQp = 4 "Queue pair absent or not ready.";
         BadTransport = 5 "Opcode does not belong to the QP's transport."; BadPkey = 6 "Partition key mismatch."; Duplicate = 7 "Duplicate request, acknowledged again."; OutOfOrder = 8 "PSN ahead of the expected one.";
         NoReceive = 9 "No receive request posted."; StaleEpoch = 10 "Belongs to an earlier life of the queue."; BadAck = 11 "Acknowledge outside the window."; NoRawQueue = 12 "No raw queue configured."; }
+    #[doc = "Operation of a set-up request to the memory target."]
+    TargetOp { Query = 0 "Counters, the receive ring, the state of queue pair `object`.";
+        CreateQp = 1 "Queue pair for the sender: `peer_qpn`, `first_psn`, `pd`, `pkey`, `pmtu`, `rights`, `rnr_timer`. One that the sender has for that `peer_qpn` is made anew.";
+        DestroyQp = 2 "The sender's queue pair `object` ends; what it was doing is done."; CreateKey = 3 "Key over `length` bytes from `start` on, for queue pairs of `pd`, with `rights`.";
+        DestroyKey = 4 "The sender's key `object` ends."; SetRing = 5 "Receive ring: `start`, `log_slot`, `log_count`. Only while there is no queue pair.";
+        Release = 6 "Slots of the receive ring are given back: `consumer`."; }
+    #[doc = "Outcome of a set-up request."]
+    TargetStatus { Done = 0 "Done, or had been done before."; Malformed = 1 "Length, magic or version is wrong."; UnknownOp = 2 "No such operation."; Full = 3 "All queue pairs or keys are taken.";
+        NotFound = 4 "The sender has no such object."; Refused = 5 "A parameter is out of range, or the moment is wrong."; }
 }

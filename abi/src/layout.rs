@@ -151,7 +151,7 @@ pub fn set(raw: &mut [u8], order: Order, offset: usize, width: usize, value: u12
 
 /// Turns a list of record declarations into software codecs: a byte-array type with typed getters and setters and a
 /// [`Layout`]. The list itself comes from an x-macro ([`crate::host_records`], [`crate::wire_records`],
-/// [`crate::context_records`]), which the gateware expands with its own callback into structs with the same field order.
+/// [`crate::context_records`], [`crate::target_records`]), which the gateware expands with its own callback into structs with the same field order.
 #[macro_export]
 macro_rules! define_codecs {
     ($order:ident; $( #[doc = $doc:literal] $name:ident [$bytes:literal] { $( $field:ident : $ty:ident [$width:literal] $fdoc:literal; )* } )*) => { $(

@@ -29,6 +29,7 @@ pub mod qp;
 pub mod registration;
 mod ring;
 pub mod srq;
+pub mod target;
 pub mod types;
 pub mod ud;
 pub mod vfio;

@@ -1,5 +1,5 @@
 //! The records of `ferric-abi` as hardware structs, made from the same declarations. Field order is the abi's, first
-//! field in the lowest bits, so a little-endian host record and its struct are the same bit vector; wire headers need
+//! field in the lowest bits, so a little-endian host record and its struct are the same bit vector; big-endian records need
 //! the permutation of [`ferric_abi::layout::Layout::raw_bit`] (leaf `prim::pack::BePick`).
 #![allow(missing_docs)]
 use rust_hdl::prelude::*;
@@ -21,3 +21,4 @@ macro_rules! logic_structs {
 ferric_abi::host_records!(logic_structs);
 ferric_abi::context_records!(logic_structs);
 ferric_abi::wire_records!(logic_structs);
+ferric_abi::target_records!(logic_structs);

@@ -1,5 +1,4 @@
 //! The memory target: a card without a host whose memory is RAM of the FPGA. See README.md.
-pub mod client;
 pub mod echo;
 pub mod engine;
 pub mod keys;

@@ -1,6 +1,6 @@
 //! Peers of the target in software: a set-up client's frames, and an RC requester with go-back-N (IBTA 9.7), as simple as can be.
 use crate::net::icrc::model::seal;
-use super::setup::proto::{SetupReply, SetupRequest, MAGIC, PORT, VERSION};
+use ferric_abi::target::{SetupReply, SetupRequest, MAGIC, PORT, VERSION};
 use ferric_abi::wire::{Aeth, AtomicEth, Bth, Eth, ImmDt, Ipv4, Reth, Udp};
 use std::collections::VecDeque;
 

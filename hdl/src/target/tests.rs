@@ -1,9 +1,10 @@
 //! The whole target, frame by frame, against a requester in software.
 use super::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
-use super::setup::proto::{SetupReply, SetupRequest, TargetOp, TargetStatus};
 use super::Target;
 use crate::tb::{AxisSink, AxisSource, Tb};
+use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::host::Cqe;
+use ferric_abi::target::{SetupReply, SetupRequest};
 
 const CARD: Station = Station { mac: 0x02fe_1100_0001, ip: 0x0a00_0001 };
 const PEER: Station = Station { mac: 0x02fe_1100_0002, ip: 0x0a00_0002 };

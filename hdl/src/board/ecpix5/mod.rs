@@ -3,10 +3,11 @@ mod peer;
 mod pins;
 
 use crate::target::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
-use crate::target::setup::proto::{SetupReply, SetupRequest, TargetOp, TargetStatus};
 use crate::target::{IP, MAC};
 use crate::tb::Rng;
+use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::host::Cqe;
+use ferric_abi::target::{SetupReply, SetupRequest};
 use peer::Neighbour;
 use pins::Pins;
 

@@ -2,9 +2,8 @@
 use super::window::{Sender, BEFORE, BITS};
 use crate::bus::AxisSrc;
 use crate::prim::pack::BePack;
-use super::proto::{self, hw::SetupReply};
-use crate::records::{Eth, Ipv4, Udp};
-use ferric_abi::wire;
+use crate::records::{Eth, Ipv4, SetupReply, Udp};
+use ferric_abi::{target, wire};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -35,9 +34,9 @@ pub(super) struct Answer {
     ip4: BePack<BITS, Ipv4>,
     #[init(BePack::of(&wire::Udp::LAYOUT, 34))]
     udp: BePack<BITS, Udp>,
-    #[init(BePack::of(&proto::SetupReply::LAYOUT, BEFORE))]
+    #[init(BePack::of(&target::SetupReply::LAYOUT, BEFORE))]
     body: BePack<BITS, SetupReply>,
-    #[init(Constant::new(u64::from(proto::PORT).into()))]
+    #[init(Constant::new(u64::from(target::PORT).into()))]
     port: Constant<Bits<16>>,
     own: Signal<Local, Bits<32>>,
     theirs: Signal<Local, Bits<32>>,

@@ -1,5 +1,5 @@
 //! Are a request's parameters in range?
-use super::proto::hw::SetupRequest;
+use crate::records::SetupRequest;
 use crate::target::ring::RingSetup;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;

@@ -1,9 +1,8 @@
 //! Responder contexts, word by word.
-use super::proto::hw::SetupRequest;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::WordPick;
-use crate::records::RspCtx;
+use crate::records::{RspCtx, SetupRequest};
 use ferric_abi::csr::space;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;

@@ -1,6 +1,6 @@
 //! What a request gives to the other blocks: key, peer, receive ring.
-use super::proto::hw::SetupRequest;
 use super::window::Sender;
+use crate::records::SetupRequest;
 use crate::target::keys::{Key, KeyWrite};
 use crate::target::paths::{Peer, PeerWrite};
 use crate::target::ring::RingSetup;

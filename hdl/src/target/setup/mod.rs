@@ -4,7 +4,6 @@ mod check;
 mod context;
 mod grant;
 mod owners;
-pub mod proto;
 #[cfg(test)]
 mod tests;
 mod told;

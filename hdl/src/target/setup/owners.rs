@@ -1,6 +1,6 @@
 //! Whose queue pairs and keys are.
-use super::proto::hw::SetupRequest;
 use crate::prim::ram::RamAsync;
+use crate::records::SetupRequest;
 use rust_hdl::prelude::*;
 
 /// Whose an entry is: of queue pair n entry n, of key n entry 16 + n. It stays, not `valid`, when the object has gone.

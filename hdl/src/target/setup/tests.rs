@@ -1,9 +1,10 @@
 //! Set-up with a played core: what is created, found again, destroyed and refused. The paths through the real one: `target/tests.rs`.
-use super::proto::{SetupReply, SetupRequest, TargetOp, TargetStatus, PORT};
 use super::Setup;
 use crate::msg::{CtlReq, CtlResp};
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
 use crate::target::model::{datagram, setup_frame, setup_reply, Station};
+use ferric_abi::codes::{TargetOp, TargetStatus};
+use ferric_abi::target::{SetupReply, SetupRequest, PORT};
 use std::collections::HashMap;
 
 const CARD: Station = Station { mac: 0x02fe_1100_0001, ip: 0xc0a8_fe01 };

@@ -1,6 +1,7 @@
 //! What an answer says: counters, the ring, and what has come of the request.
-use super::proto::{self, hw::{SetupReply, SetupRequest}};
+use crate::records::{SetupReply, SetupRequest};
 use crate::target::ring::RingSetup;
+use ferric_abi::target;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -41,9 +42,9 @@ pub(super) struct Told<const A: usize> {
     msn: DFF<Bits<24>>,
     #[init(Constant::new((8u64 << A).into()))]
     ram_bytes: Constant<Bits<33>>,
-    #[init(Constant::new(u64::from(proto::MAGIC).into()))]
+    #[init(Constant::new(u64::from(target::MAGIC).into()))]
     magic: Constant<Bits<32>>,
-    #[init(Constant::new(u64::from(proto::VERSION).into()))]
+    #[init(Constant::new(u64::from(target::VERSION).into()))]
     version: Constant<Bits<8>>,
 }
 

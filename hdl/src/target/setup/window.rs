@@ -1,8 +1,7 @@
 //! Finds set-up requests among the received frames: one at a time, by its side the answers to "for us?" and "well formed?".
 use crate::prim::pack::BePick;
-use super::proto::{self, hw::SetupRequest};
-use crate::records::{Eth, Ipv4, Udp};
-use ferric_abi::wire;
+use crate::records::{Eth, Ipv4, SetupRequest, Udp};
+use ferric_abi::{target, wire};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -70,16 +69,16 @@ pub(super) struct Window {
     ip4: BePick<BITS, Ipv4>,
     #[init(BePick::of(&wire::Udp::LAYOUT, 34))]
     udp: BePick<BITS, Udp>,
-    #[init(BePick::of(&proto::SetupRequest::LAYOUT, BEFORE))]
+    #[init(BePick::of(&target::SetupRequest::LAYOUT, BEFORE))]
     setup: BePick<BITS, SetupRequest>,
     /// The IP header's 16-bit words.
     #[init(std::array::from_fn(|i| half(14 + 2 * i)))]
     half: [BePick<BITS, Bits<16>>; 10],
-    #[init(Constant::new(u64::from(proto::PORT).into()))]
+    #[init(Constant::new(u64::from(target::PORT).into()))]
     port: Constant<Bits<16>>,
-    #[init(Constant::new(u64::from(proto::MAGIC).into()))]
+    #[init(Constant::new(u64::from(target::MAGIC).into()))]
     magic: Constant<Bits<32>>,
-    #[init(Constant::new(u64::from(proto::VERSION).into()))]
+    #[init(Constant::new(u64::from(target::VERSION).into()))]
     version: Constant<Bits<8>>,
     at: Signal<Local, Bits<4>>,
     likely_now: Signal<Local, Bit>,

@@ -1,6 +1,7 @@
-//! Client of the set-up protocol (setup/README.md) over a UDP socket: queue pairs, keys and the receive ring of a card without a host.
+//! Client of the set-up protocol of `ferric_abi::target` over a UDP socket: queue pairs, keys and the receive ring of a card without a host.
 
-use super::setup::proto::{SetupReply, SetupRequest, TargetOp, TargetStatus, MAGIC, PORT, VERSION};
+use ferric_abi::codes::{TargetOp, TargetStatus};
+use ferric_abi::target::{SetupReply, SetupRequest, MAGIC, PORT, VERSION};
 use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
