@@ -30,6 +30,11 @@ pub fn library(config: &CardConfig) -> Result<Library, Error> {
     Ok(library)
 }
 
+/// The Verilog of a card as it is simulated, its top called `ferric_w64` or `ferric_w512`. `width`: bits of the data path.
+pub fn card_verilog(width: usize) -> Result<String, Error> {
+    verilog(&CardConfig { width, ..CardConfig::default() }, &format!("ferric_w{width}"))
+}
+
 /// The generated Verilog, cached on disk by the hash of the gateware's sources.
 fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
     let dir = verilator_sys::cache_dir();

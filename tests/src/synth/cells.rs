@@ -13,12 +13,19 @@ pub enum Kind {
     Register,
     /// Block memory: as a register.
     Block,
+    /// A multiplier: counted as if it had no register.
+    Dsp,
+    /// A vendor's block outside the fabric, a pin, a PLL: as a register, and no area.
+    Border,
     /// LUT memory: the read address passes through, all other inputs end paths. LUTs it takes.
     LutRam(u32),
     /// Drives a constant, or nothing.
     Constant,
     Latch,
 }
+
+/// Stands for every vendor block of a board's top.
+pub const BORDER: &str = "vendor block";
 
 /// The kind of a library cell of xcup or ECP5; `None`: unknown, the walk is refused.
 pub fn kind(cell: &str) -> Option<Kind> {
@@ -28,6 +35,8 @@ pub fn kind(cell: &str) -> Option<Kind> {
         "CARRY4" | "CARRY8" | "CCU2C" => Kind::Carry,
         "FDRE" | "FDSE" | "FDCE" | "FDPE" | "FDRE_1" | "FDSE_1" | "FDCE_1" | "FDPE_1" | "TRELLIS_FF" => Kind::Register,
         "RAMB18E2" | "RAMB36E2" | "URAM288" | "DP16KD" | "PDPW16KD" => Kind::Block,
+        "DSP48E2" | "MULT18X18D" | "ALU54B" => Kind::Dsp,
+        BORDER => Kind::Border,
         "SRL16E" | "SRLC32E" | "RAM32X1S" | "RAM64X1S" => Kind::LutRam(1),
         "RAM32X1D" | "RAM64X1D" | "RAM128X1S" => Kind::LutRam(2),
         "RAM128X1D" | "RAM256X1S" | "RAM32M" | "RAM64M" | "TRELLIS_DPR16X4" => Kind::LutRam(4),
@@ -43,7 +52,7 @@ pub fn kind(cell: &str) -> Option<Kind> {
 /// Whether port `input` bit `i` reaches port `output` bit `o` without a clock.
 pub fn passes(cell: &str, kind: Kind, input: (&str, usize), output: (&str, usize)) -> bool {
     match kind {
-        Kind::Lut | Kind::Mux => true,
+        Kind::Lut | Kind::Mux | Kind::Dsp => true,
         Kind::Carry if cell == "CCU2C" => !(output.0 == "S0" && input.0.ends_with('1')),
         // DI selects what leaves a stage, so it reaches the sum of the next one only.
         Kind::Carry => match input.0 {
@@ -62,7 +71,7 @@ pub fn passes(cell: &str, kind: Kind, input: (&str, usize), output: (&str, usize
             address if address.starts_with('A') => output.0 == "O" || output.0 == "Q",
             _ => false,
         },
-        Kind::Register | Kind::Block | Kind::Constant | Kind::Latch => false,
+        Kind::Register | Kind::Block | Kind::Border | Kind::Constant | Kind::Latch => false,
     }
 }
 
@@ -81,6 +90,7 @@ pub struct Area {
     /// Block memories: RAMB36, with a RAMB18 as half; on ECP5 18 Kbit blocks.
     pub bram: f64,
     pub uram: u64,
+    pub dsp: u64,
     pub carry: u64,
     pub mux: u64,
     pub latches: u64,
@@ -93,6 +103,7 @@ impl std::ops::AddAssign for Area {
         self.lutram += other.lutram;
         self.bram += other.bram;
         self.uram += other.uram;
+        self.dsp += other.dsp;
         self.carry += other.carry;
         self.mux += other.mux;
         self.latches += other.latches;
@@ -118,7 +129,8 @@ pub fn area<'a>(cells: impl Iterator<Item = &'a str>) -> Result<Area, String> {
                 _ => sum.bram += 1.0,
             },
             Kind::LutRam(luts) => sum.lutram += luts as u64,
-            Kind::Constant => {}
+            Kind::Dsp => sum.dsp += 1,
+            Kind::Constant | Kind::Border => {}
             Kind::Latch => sum.latches += 1,
         }
     }

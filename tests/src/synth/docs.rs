@@ -1,39 +1,44 @@
-//! Figures put into the documents, between two marks.
+//! Figures put into the documents, between marks.
 
-use super::{report, Outcome};
+use super::report;
+use super::subject::What;
+use super::table::Table;
+use super::Outcome;
 use std::path::Path;
 use std::process::Command;
 
-const BEGIN: &str = "<!-- synth:begin -->";
-const END: &str = "<!-- synth:end -->";
-
-/// Writes the table into docs/resources.md and the core's figures into README.md, below `root`.
-pub fn write(root: &Path, outcomes: &[Outcome], missing: &[String]) -> Result<(), String> {
-    let state = state(root);
-    put(&root.join("docs/resources.md"), &report::document(outcomes, missing, &state))?;
-    put(&root.join("README.md"), &report::summary(outcomes, &state))
+/// Writes the table into docs/resources.md and the cores' figures into README.md, below `root`. `outcomes`: what was mapped; the
+/// memories of the largest core are written when it is among them.
+pub fn write(root: &Path, table: &Table, outcomes: &[Outcome]) -> Result<(), String> {
+    let resources = root.join("docs/resources.md");
+    put(&resources, "synth", &report::document(&table.rows))?;
+    if let Some(core) = outcomes.iter().find(|o| matches!(o.subject.what, What::Core(top) if top.width == Some(512))) {
+        put(&resources, "memories", &report::memories(core.subject.name, &core.mapping.memories))?;
+    }
+    put(&root.join("README.md"), "synth", &report::summary(&table.rows))
 }
 
-fn put(file: &Path, body: &str) -> Result<(), String> {
+fn put(file: &Path, mark: &str, body: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let new = between(&text, body).ok_or_else(|| format!("{} lacks {BEGIN} and {END}", file.display()))?;
+    let new = between(&text, mark, body).ok_or_else(|| format!("{} lacks the marks {mark}:begin and {mark}:end", file.display()))?;
     std::fs::write(file, new).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// `text` with `body` between the marks in place of what stood there.
-pub fn between(text: &str, body: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", body.trim_end()))
+pub fn between(text: &str, mark: &str, body: &str) -> Option<String> {
+    let [begin, end] = ["begin", "end"].map(|which| format!("<!-- {mark}:{which} -->"));
+    let (before, rest) = text.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n{}\n{end}{after}", body.trim_end()))
 }
 
-/// The commit that last touched the gateware, its date, and whether there is more than that.
-fn state(root: &Path) -> String {
+/// The commit that last touched the gateware; `+` behind it when there is more than that.
+pub fn commit(root: &Path) -> String {
     let git = |args: &[&str]| Command::new("git").arg("-C").arg(root).args(args).output().ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string());
     let sources = ["--", "hdl/src", "abi/src"];
-    let Some(commit) = git(&[&["log", "-1", "--format=%h of %cs"], &sources[..]].concat()).filter(|c| !c.is_empty()) else {
-        return "gateware of no known commit".into();
+    let Some(commit) = git(&[&["log", "-1", "--format=%h"], &sources[..]].concat()).filter(|c| !c.is_empty()) else {
+        return "no known commit".into();
     };
     let changed = git(&[&["status", "--porcelain"], &sources[..]].concat()).is_some_and(|s| !s.is_empty());
-    format!("gateware as of commit {commit}{}", if changed { ", with changes not committed" } else { "" })
+    commit + if changed { "+" } else { "" }
 }

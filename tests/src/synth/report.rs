@@ -1,6 +1,8 @@
-//! `report.json` and `report.md`.
+//! `report.json`, `report.md`, and what the documents show of the table.
 
-use super::{Flow, Outcome, Mapping};
+use super::memories::Memory;
+use super::table::{Placed, Row};
+use super::{Flow, Mapping, Outcome};
 use serde_json::{json, Value};
 use std::fmt::Write;
 
@@ -13,89 +15,89 @@ const SHOWN: usize = 20;
 /// The JSON report: one object per top. `width` is 0 for a block that has none.
 pub fn json(outcomes: &[Outcome]) -> Value {
     outcomes.iter().map(|o| {
-        let x = &o.xcup;
+        let m = &o.mapping;
         json!({
-            "top": o.top.name, "width": o.top.width.unwrap_or(0), "family": "xcup", "flow": flow(x),
-            "lut": x.area.lut, "lutram": x.area.lutram, "ff": x.area.ff, "bram": x.area.bram, "uram": x.area.uram,
-            "carry": x.area.carry, "muxf": x.area.mux,
-            "levels": x.walk.levels(), "levels_chain": x.levels_chain,
-            "critical_path": critical(x), "faults": x.faults, "seconds": x.seconds,
+            "top": o.subject.name, "width": o.subject.width().unwrap_or(0), "family": o.subject.family.name(), "flow": flow(m),
+            "lut": m.area.lut, "lutram": m.area.lutram, "ff": m.area.ff, "bram": m.area.bram, "uram": m.area.uram, "dsp": m.area.dsp,
+            "carry": m.area.carry, "muxf": m.area.mux,
+            "levels": m.walk.levels(), "levels_chain": m.levels_chain,
+            "critical_path": critical(m), "faults": m.faults, "seconds": m.seconds,
             "prim": o.prim.as_ref().map(|p| json!({
                 "lut": p.leaves.lut, "lutram": p.leaves.lutram, "ff": p.leaves.ff, "share": p.part(),
                 "of_lut": p.all.lut, "of_lutram": p.all.lutram, "of_ff": p.all.ff,
-            })),
-            "ecp5": o.ecp5.as_ref().map(|e| json!({
-                "lut": e.area.lut, "lutram": e.area.lutram, "ff": e.area.ff, "bram": e.area.bram,
-                "levels": e.walk.levels(), "levels_chain": e.levels_chain, "flow": flow(e), "critical_path": critical(e), "faults": e.faults, "seconds": e.seconds,
             })),
         })
     }).collect()
 }
 
-fn flow(r: &Mapping) -> &'static str {
-    match r.flow {
+fn flow(m: &Mapping) -> &'static str {
+    match m.flow {
         Flow::Flat => "flat",
         Flow::Hierarchical => "hierarchical",
     }
 }
 
-fn critical(r: &Mapping) -> Value {
-    r.walk.paths.first().map_or(Value::Null, |p| json!({ "start": p.start, "cells": p.cells, "end": p.end }))
+fn critical(m: &Mapping) -> Value {
+    m.walk.paths.first().map_or(Value::Null, |p| json!({ "start": p.start, "cells": p.cells, "end": p.end }))
 }
 
-/// The table, and below it the paths of the tops above [`LIMIT`].
-pub fn markdown(outcomes: &[Outcome]) -> String {
+/// A table of rows.
+pub fn markdown<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     let mut text = String::from(
-        "| top | LUT | LUTRAM | FF | RAMB36 | URAM | levels | chain levels | prim | ECP5 LUT4 / LUTRAM / FF / EBR / levels | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+        "| top | LUT | LUTRAM | FF | RAM | URAM | DSP | levels | chain levels | prim | gateware of | critical path (first to last register) |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    for o in outcomes {
-        let (x, a) = (&o.xcup, &o.xcup.area);
-        let ends = x.walk.paths.first().map_or(String::new(), |p| format!("`{}` to `{}`", p.start, p.end));
-        let ecp5 = o.ecp5.as_ref().map_or("-".into(), |e| format!("{} / {} / {} / {} / {}", e.area.lut, e.area.lutram, e.area.ff, e.area.bram, e.walk.levels()));
-        let prim = o.prim.as_ref().map_or("-".into(), |p| format!("{:.0} %", 100.0 * p.part()));
-        let mark = if x.flow == Flow::Hierarchical { " (by blocks)" } else { "" };
-        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {} | {prim} | {ecp5} | {ends} |", o.top.name, a.lut, a.lutram, a.ff, a.bram, a.uram, x.walk.levels(), x.levels_chain);
+    for r in rows {
+        let prim = r.prim.map_or("-".into(), |p| format!("{:.0} %", 100.0 * p));
+        let mark = if r.joined { " (by blocks)" } else { "" };
+        let ends = if r.from.is_empty() { String::new() } else { format!("`{}` to `{}`", r.from, r.to) };
+        let _ = writeln!(
+            text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {} | {} | {prim} | {} | {ends} |",
+            r.top, r.lut, r.lutram, r.ff, r.bram, r.uram, r.dsp, r.levels, r.chain, r.commit
+        );
     }
-    let deep: Vec<&Outcome> = outcomes.iter().filter(|o| o.xcup.walk.levels() > LIMIT).collect();
-    if !deep.is_empty() {
-        let _ = write!(text, "\nPaths of more than {LIMIT} levels, the longest to each end point:\n");
-    }
-    for o in deep {
-        let _ = writeln!(text, "\n{}:\n", o.top.name);
-        for p in o.xcup.walk.paths.iter().filter(|p| p.levels > LIMIT).take(SHOWN) {
+    text
+}
+
+/// The paths of the tops above [`LIMIT`].
+pub fn deep(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for o in outcomes.iter().filter(|o| o.mapping.walk.levels() > LIMIT) {
+        let _ = writeln!(text, "\n{}, paths of more than {LIMIT} levels, the longest to each end point:\n", o.subject.label());
+        for p in o.mapping.walk.paths.iter().filter(|p| p.levels > LIMIT).take(SHOWN) {
             let _ = writeln!(text, "- {}: `{}` to `{}` through {}", p.levels, p.start, p.end, p.cells.join(" "));
         }
     }
     text
 }
 
-/// Whether the limit on levels holds for a top: at 64 bits it is shown and not asked for.
-pub fn limited(o: &Outcome) -> bool {
-    o.top.width != Some(64)
+/// Whether the limit on levels holds for a top: at 64 bits and on ECP5 they are shown and not asked for.
+pub fn limited(outcome: &Outcome) -> bool {
+    outcome.subject.width() != Some(64) && outcome.subject.family.name() == "xcup"
 }
 
-/// What docs/resources.md shows between its marks. `missing`: tops without figures, with the reason.
-pub fn document(outcomes: &[Outcome], missing: &[String], state: &str) -> String {
-    let mut text = format!(
-        "`./scripts/synth --write-docs`, {state}; {} tops.\n\n{}",
-        outcomes.len(),
-        markdown(outcomes)
-    );
-    if !missing.is_empty() {
-        let _ = write!(text, "\nWithout figures:\n\n");
-        for m in missing {
-            let _ = writeln!(text, "- {m}");
-        }
+/// What docs/resources.md shows of the table.
+pub fn document(rows: &[Row]) -> String {
+    let of = |family: &'static str| rows.iter().filter(move |r| r.family == family);
+    let mut text = format!("UltraScale+ (RAM: RAMB36):\n\n{}\nECP5 (LUT: LUT4; RAM: blocks of 18 Kbit):\n\n{}", markdown(of("xcup")), markdown(of("ecp5")));
+    for (row, placed) in rows.iter().filter_map(|r| Some((r, r.placed.as_ref()?))) {
+        let _ = write!(text, "\n{}", placement(row, placed));
     }
-    text + &memories(outcomes)
+    text
 }
 
-/// The memories of the largest core, one a line.
-fn memories(outcomes: &[Outcome]) -> String {
-    let Some(core) = outcomes.iter().rfind(|o| o.top.name.starts_with("core_")) else { return String::new() };
-    let mut text = format!("\nMemories of `{}`; those without cells were made of registers, or nothing reads them.\n\n", core.top.name);
+/// Placed and routed, in a sentence or two.
+pub fn placement(row: &Row, placed: &Placed) -> String {
+    let clocks: Vec<String> = placed.clocks.iter().map(|(c, [mhz, wanted])| format!("`{c}` {mhz:.1} MHz ({wanted:.1} asked for)")).collect();
+    let used: Vec<String> = placed.used.iter().map(|(cell, [used, all])| format!("{used} of {all} {cell}")).collect();
+    let stale = if placed.hash == row.hash { "" } else { " These are figures of other gateware than the row's." };
+    format!("{}, placed and routed: {}; {}.{stale}\n", row.top, clocks.join(", "), used.join(", "))
+}
+
+/// The memories of a core, one a line.
+pub fn memories(core: &str, memories: &[Memory]) -> String {
+    let mut text = format!("Memories of `{core}`; those without cells were made of registers, or nothing reads them.\n\n");
     text += "| memory | rows x bits | Kbit | write, read ports | mapped to |\n|---|---|---|---|---|\n";
-    for m in &core.xcup.memories {
+    for m in memories {
         let cells: Vec<String> = m.cells.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let lanes = if m.lanes > 1 { format!("{} x ", m.lanes) } else { String::new() };
         let _ = writeln!(text, "| `{}` | {lanes}{} x {} | {:.1} | {}, {} | {} |", m.path, m.rows, m.width, m.bits() as f64 / 1024.0, m.writes, m.reads, cells.join(", "));
@@ -104,18 +106,16 @@ fn memories(outcomes: &[Outcome]) -> String {
 }
 
 /// What README.md shows: the cores.
-pub fn summary(outcomes: &[Outcome], state: &str) -> String {
+pub fn summary(rows: &[Row]) -> String {
     let mut text = String::new();
-    for o in outcomes.iter().filter(|o| o.top.name.starts_with("core_")) {
-        let (x, a) = (&o.xcup, &o.xcup.area);
-        let prim = o.prim.as_ref().map_or(String::new(), |p| format!(", {:.0} % of LUTs and FFs in hand-written leaves (`prim`)", 100.0 * p.part()));
-        let ecp5 = o.ecp5.as_ref().map_or(String::new(), |e| format!("; on ECP5 {} LUT4, {} FF, {} EBR, {} levels", e.area.lut, e.area.ff, e.area.bram, e.walk.levels()));
+    for r in rows.iter().filter(|r| r.top.starts_with("core_")) {
+        let prim = r.prim.map_or(String::new(), |p| format!(", {:.0} % of LUTs and FFs in hand-written leaves (`prim`)", 100.0 * p));
         let _ = writeln!(
             text,
-            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}{ecp5}.  ",
-            o.top.width.unwrap_or(0), a.lut, a.lutram, a.ff, a.bram, a.uram, x.walk.levels()
+            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}; gateware of {}.  ",
+            r.top.trim_start_matches("core_w"), r.lut, r.lutram, r.ff, r.bram, r.uram, r.levels, r.commit
         );
     }
-    let _ = write!(text, "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed), {state}. By block: [docs/resources.md](docs/resources.md).");
+    text += "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed). By block: [docs/resources.md](docs/resources.md).";
     text
 }

@@ -1,8 +1,10 @@
 use super::cells::{area, Area};
-use super::{docs, share};
 use super::netlist::{read, Module};
+use super::table::Table;
+use super::{docs, report, share, subject};
 use super::walk::{walk, Count};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 fn cell(name: &str, kind: &str, pins: &[(&str, bool, &[u32])]) -> String {
     let directions: Vec<String> = pins.iter().map(|(p, out, _)| format!("\"{p}\": \"{}\"", if *out { "output" } else { "input" })).collect();
@@ -97,8 +99,8 @@ fn faults_are_found() {
     has(&[lut("l", &[2], 10), lut("m", &[2], 10)], 10, "a has several drivers");
     has(&[lut("l", &[2], 2)], 2, "in");
     has(&[lut("l", &[10, 2], 11), lut("m", &[11], 10)], 11, "loop");
-    has(&[cell("d", "DSP48E2", &[("A", false, &[2]), ("P", true, &[11])])], 11, "unknown cell DSP48E2");
-    assert!(area(["DSP48E2"].into_iter()).is_err());
+    has(&[cell("d", "MAGIC", &[("A", false, &[2]), ("P", true, &[11])])], 11, "unknown cell MAGIC");
+    assert!(area(["MAGIC"].into_iter()).is_err());
     assert_eq!(area(["LDCE"].into_iter()).map(|a| a.latches), Ok(1));
 }
 
@@ -142,6 +144,61 @@ fn share_of_leaves() {
 #[test]
 fn documents_change_between_the_marks_only() {
     let text = "a\n<!-- synth:begin -->\nold\n<!-- synth:end -->\nb\n";
-    assert_eq!(docs::between(text, "new\n").as_deref(), Some("a\n<!-- synth:begin -->\nnew\n<!-- synth:end -->\nb\n"));
-    assert_eq!(docs::between("a", "new"), None);
+    assert_eq!(docs::between(text, "synth", "new\n").as_deref(), Some("a\n<!-- synth:begin -->\nnew\n<!-- synth:end -->\nb\n"));
+    assert_eq!(docs::between("a", "synth", "new"), None);
+}
+
+/// One source: the tables in the documents are those of docs/resources.jsonl, in the order of the subjects.
+#[test]
+fn documents_are_written_from_the_table() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let table = Table::read(root).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(Table::parse(&table.render()).as_ref(), Ok(&table));
+    let file = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for (name, body) in [("docs/resources.md", report::document(&table.rows)), ("README.md", report::summary(&table.rows))] {
+        let text = file(name);
+        assert!(docs::between(&text, "synth", &body).as_ref() == Some(&text), "{name} is not what {} says: ./scripts/synth --update --changed", super::table::FILE);
+    }
+    let all = subject::all();
+    let names: Vec<(&str, &str)> = all.iter().map(|s| (s.name, s.family.name())).collect();
+    let mut arranged = table.clone();
+    arranged.arrange(&names);
+    assert!(arranged == table, "order of {}", super::table::FILE);
+}
+
+#[test]
+fn tables_are_read_and_written() {
+    let line = |top: &str, hash: &str| {
+        format!(r#"{{"top":"{top}","family":"xcup","hash":"{hash}","yosys":"1","commit":"c","lut":1,"lutram":2,"ff":3,"bram":0.5,"uram":0,"dsp":0,"levels":4,"chain":3,"joined":false,"from":"a","to":"b"}}"#) + "\n"
+    };
+    let text = line("a", "h") + &line("b", "h");
+    let mut table = Table::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(table.render(), text);
+    assert_eq!((table.rows[0].lut, table.rows[0].bram, table.find("b", "ecp5")), (1, 0.5, None));
+    for (wrong, said) in [(line("a", "h") + &line("a", "i"), "line 2: a on xcup stands there twice"), ("{}\n".into(), "line 1"), (line("a", "h").replace("lut\"", "luts\""), "line 1")] {
+        assert!(Table::parse(&wrong).is_err_and(|e| e.contains(said)), "{wrong}");
+    }
+    // Of the same gateware: the commit stays, and what was measured besides.
+    let mut row = table.rows[1].clone();
+    table.rows[1].prim = Some(0.5);
+    row.commit = "d".into();
+    row.lut = 9;
+    table.put(row.clone());
+    assert_eq!((table.rows[1].commit.as_str(), table.rows[1].lut, table.rows[1].prim), ("c", 9, Some(0.5)));
+    row.hash = "i".into();
+    table.put(row);
+    assert_eq!((table.rows[1].commit.as_str(), table.rows[1].prim), ("d", None));
+    table.arrange(&[("b", "xcup")]);
+    assert_eq!(table.rows.len(), 1);
+}
+
+/// A vendor's block is a border and no area; a multiplier is counted, and passes through.
+#[test]
+fn borders_and_multipliers() {
+    let border = cell("pll", super::cells::BORDER, &[("I", false, &[30]), ("O", true, &[31])]);
+    let cells = [flop("fa", 2, 10), lut("l1", &[10], 30), border, cell("d", "DSP48E2", &[("A", false, &[31]), ("P", true, &[32])]), flop("fb", 32, 11)];
+    let m = module(&cells, 11);
+    let found = walk(&m, Count::Cells);
+    assert_eq!((found.faults.len(), found.levels()), (0, 1));
+    assert_eq!(area(m.cells.values().map(|c| c.kind.as_str())), Ok(Area { lut: 1, ff: 2, dsp: 1, ..Area::default() }));
 }

@@ -108,7 +108,7 @@ pub fn walk(module: &Module, count: Count) -> Walk {
             let through = outputs.iter().filter(|o| passes(&cell.kind, kind, (port, i), (o.0, o.1)));
             edges.extend(through.map(|o| Edge { from, to: o.2, cell: c, weight: weight(kind, port, count) }));
             // The address that LUT memory is written at is not told from the one it is read at: neither ends a path of its own.
-            if edges.len() == before && !matches!(kind, Kind::Lut | Kind::Mux | Kind::Carry) {
+            if edges.len() == before && !matches!(kind, Kind::Lut | Kind::Mux | Kind::Carry | Kind::Dsp) {
                 ends.push((from, format!("{}.{port}", label())));
             }
         }

