@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{interop, pingpong, serve};
+use crate::{interop, pingpong, serve, target};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -98,6 +98,12 @@ pub enum Command {
         /// What to do with them.
         #[command(subcommand)]
         command: CardCommand,
+    },
+    /// The memory target, a card without a host that serves on-card RAM (docs/boards.md): set it up over UDP, or simulate one
+    Target {
+        /// What to do.
+        #[command(subcommand)]
+        command: target::Command,
     },
     /// Write manual pages (man/) and shell completions (completions/) into a folder
     Generate {

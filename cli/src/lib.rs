@@ -10,6 +10,7 @@ pub mod perf;
 pub mod pingpong;
 pub mod selftest;
 pub mod serve;
+pub mod target;
 
 use args::{CardCommand, Cli, Command, Perf};
 use clap::Parser;
@@ -52,6 +53,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Pingpong(options) => run_pingpong(options),
         Command::Interop(options) => run_interop(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
+        Command::Target { command } => target::run(command),
     }
 }
 

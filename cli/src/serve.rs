@@ -60,26 +60,37 @@ impl Options {
     }
 }
 
-/// Serves until SIGINT or SIGTERM.
-pub fn run(options: &Options) -> Result<(), Error> {
+/// From now on SIGINT and SIGTERM end [`wait`] instead of the process.
+pub fn catch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler only stores to an atomic.
         unsafe { libc::signal(signal, stop as extern "C" fn(libc::c_int) as libc::sighandler_t) };
     }
+}
+
+/// Says that what is served is ready, and returns at SIGINT or SIGTERM. Errors: it has died.
+pub fn wait(died: impl Fn() -> bool) -> Result<(), Error> {
+    println!("ready");
+    // A script reads this through a pipe.
+    let _ = std::io::stdout().flush();
+    while !STOP.load(Ordering::Relaxed) {
+        if died() {
+            return Err(Error::Serve("the simulation has ended with a panic; its message is above".into()));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub fn run(options: &Options) -> Result<(), Error> {
+    catch_signals();
     let config = options.config();
     let server = Server::start(&config)?;
     for e in &config.endpoints {
         println!("serving card {} function {} at {}", e.card, e.function, e.socket.display());
     }
-    println!("ready");
-    // A script reads this through a pipe.
-    let _ = std::io::stdout().flush();
-    while !STOP.load(Ordering::Relaxed) {
-        if server.has_died() {
-            return Err(Error::Serve("the simulation has ended with a panic; its message is above".into()));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait(|| server.has_died())?;
     let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i))).collect();
     if options.json {
         let list: Vec<_> = functions.iter().map(|(e, c)| {

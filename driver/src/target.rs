@@ -7,9 +7,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// Times a request is sent before the target counts as silent, and how long each time waits.
-const TRIES: u32 = 5;
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a request waits for its answer before it is sent again, and before the target counts as silent.
+const TRY: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a request was not done.
 #[derive(Debug)]
@@ -57,10 +57,15 @@ pub struct PeerQp {
     pub rights: u8,
 }
 
+fn tries(patience: Duration) -> u32 {
+    patience.as_millis().div_ceil(TRY.as_millis()).clamp(1, 1 << 20) as u32
+}
+
 /// A target at the other end of a socket.
 pub struct Target {
     socket: UdpSocket,
     seq: Cell<u32>,
+    tries: u32,
 }
 
 impl Target {
@@ -73,8 +78,13 @@ impl Target {
         let any: SocketAddr = if address.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
         let socket = UdpSocket::bind(any)?;
         socket.connect(address)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { socket, seq: Cell::new(seq) })
+        socket.set_read_timeout(Some(TRY))?;
+        Ok(Self { socket, seq: Cell::new(seq), tries: tries(PATIENCE) })
+    }
+
+    /// Waits so long, instead of a second, before the target counts as silent.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { tries: tries(patience), ..self }
     }
 
     /// Sends `request` until it is answered. Answers to earlier requests are passed over.
@@ -82,7 +92,7 @@ impl Target {
         let seq = self.seq.get().wrapping_add(1);
         self.seq.set(seq);
         let request = request.with_magic(MAGIC).with_version(VERSION).with_op(op as u8).with_seq(seq);
-        for _ in 0..TRIES {
+        for _ in 0..self.tries {
             self.socket.send(&request.0)?;
             loop {
                 let mut bytes = [0; 65];
@@ -195,7 +205,9 @@ mod tests {
     #[test]
     fn silence_is_an_error() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let target = Target::through(socket.local_addr().unwrap(), 0).unwrap();
+        let target = Target::through(socket.local_addr().unwrap(), 0).unwrap().with_patience(Duration::from_millis(201));
         assert!(matches!(target.query(2), Err(TargetError::Silent)));
+        socket.set_nonblocking(true).unwrap();
+        assert_eq!(std::iter::from_fn(|| socket.recv(&mut [0; 100]).ok()).count(), 2, "two tries");
     }
 }

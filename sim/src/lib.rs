@@ -9,6 +9,8 @@
 #[cfg(feature = "cards")]
 pub mod axi;
 #[cfg(feature = "cards")]
+pub mod board;
+#[cfg(feature = "cards")]
 pub mod card;
 pub mod capture;
 #[cfg(feature = "cards")]

@@ -2,8 +2,7 @@
 //! that instantiate it (`boards/src/blocks/gateware.rs` declares the same ports).
 
 pub mod async_fifo;
-#[cfg(test)]
-mod ecpix5;
+pub mod ecpix5;
 pub mod host;
 pub mod irq;
 pub mod link;

@@ -30,7 +30,6 @@ pub mod word;
 pub mod xor_matrix;
 
 /// Models of the ECP5's cells, to simulate a board's top with.
-#[cfg(test)]
 pub(crate) const ECP5_CELLS: &str = include_str!("ecp5.v");
 
 /// Reference to bit `i` of a vector of `width` bits. A one-bit port is a scalar, which Verilog does not let us index.

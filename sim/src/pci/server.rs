@@ -9,7 +9,7 @@ use crate::capture::Capture;
 use crate::card::CardConfig;
 use crate::error::Error;
 use crate::fabric::LinkConfig;
-use crate::wire::{WireConfig, MAX_FRAME};
+use crate::wire::{self, WireConfig};
 use crate::world::{World, WorldConfig};
 use ferric_driver::vfio_user::socket::{receive, send};
 use ferric_driver::vfio_user::wire::{ERROR, REPLY};
@@ -122,24 +122,8 @@ impl Server {
         let mut server = Self { functions, engine: handle, stop: Arc::default(), frames_dropped: Arc::default(), threads: Vec::new(), sockets };
         server.threads.push(std::thread::spawn(move || engine.run()));
         if let Some(wire) = wire {
-            let (stop, engine, dropped) = (server.stop.clone(), server.engine.clone(), server.frames_dropped.clone());
-            server.threads.push(std::thread::spawn(move || {
-                let mut buffer = Box::new([0u8; MAX_FRAME]);
-                while !stop.load(Ordering::Relaxed) {
-                    match wire.receive(&mut buffer) {
-                        Ok(Some(n)) if n >= 14 => {
-                            if !engine.frame(buffer[..n].to_vec()) {
-                                dropped.fetch_add(1, Ordering::Relaxed);
-                            }
-                        }
-                        Ok(_) => {}
-                        Err(e) => {
-                            log::error!("the wire has broken: {e}");
-                            return;
-                        }
-                    }
-                }
-            }));
+            let engine = server.engine.clone();
+            server.threads.push(wire::pump(wire, server.stop.clone(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));
         }
         for (number, listener) in listeners.into_iter().enumerate() {
             let (function, engine, stop) = (server.functions[number].clone(), server.engine.clone(), server.stop.clone());

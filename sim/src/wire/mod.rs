@@ -1,4 +1,4 @@
-//! The wire side of a served card: where its frames go and come from.
+//! The wire side of a served card or board: where its frames go and come from.
 pub mod host;
 pub mod udp;
 
@@ -7,7 +7,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longest frame that is carried.
@@ -108,6 +110,28 @@ impl WireConfig {
         };
         Ok(Some(wire))
     }
+}
+
+/// A thread that hands what comes from `wire` to `deliver`, until `stop` or the wire's end. Frames that `deliver` has no room for (false) are
+/// counted in `dropped`.
+pub fn pump(wire: Arc<dyn Wire>, stop: Arc<AtomicBool>, dropped: Arc<AtomicU64>, deliver: impl Fn(Vec<u8>) -> bool + Send + 'static) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut buffer = Box::new([0u8; MAX_FRAME]);
+        while !stop.load(Ordering::Relaxed) {
+            match wire.receive(&mut buffer) {
+                Ok(Some(n)) if n >= 14 => {
+                    if !deliver(buffer[..n].to_vec()) {
+                        dropped.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Ok(_) => {}
+                Err(e) => {
+                    log::error!("the wire has broken: {e}");
+                    return;
+                }
+            }
+        }
+    })
 }
 
 /// Every frame comes back.

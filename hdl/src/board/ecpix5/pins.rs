@@ -8,7 +8,7 @@ use verilator_sys::{Builder, Model, OptLevel, PortId};
 const TOP: &str = include_str!("../../../../constraints/ecpix5/top.v");
 
 /// The board between its clock pins and its Ethernet pins.
-pub(super) struct Pins {
+pub struct Pins {
     model: Model,
     clk: PortId,
     rx_clk: PortId,
@@ -30,29 +30,37 @@ pub(super) struct Pins {
 }
 
 /// One module of the board. A mutant is one of the target.
-fn module(name: &str) -> String {
+fn module(name: &str) -> Result<String, String> {
     if let Some(top) = tops::find(name) {
-        return top.emit().unwrap_or_else(|e| panic!("{e}"));
+        return top.emit();
     }
-    let top = crate::tops::find(name).unwrap_or_else(|| panic!("no module {name}"));
-    let text = top.emit().unwrap_or_else(|e| panic!("{e}"));
-    crate::mutants::requested(&text).unwrap_or(text)
+    let text = crate::tops::find(name).ok_or_else(|| format!("no module {name}"))?.emit()?;
+    Ok(crate::mutants::requested(&text).unwrap_or(text))
 }
 
 impl Pins {
-    pub(super) fn new() -> Pins {
-        let modules = ["ferric_reset", "ferric_tick_64", "ferric_rgmii_tx_w64", "ferric_rgmii_rx_w64", "ferric_target_w64"].map(module);
+    /// The board, built if need be (minutes), out of its reset and ready for frames. Errors: the generator's or Verilator's.
+    pub fn new() -> Result<Pins, String> {
+        let modules = ["ferric_reset", "ferric_tick_64", "ferric_rgmii_tx_w64", "ferric_rgmii_rx_w64", "ferric_target_w64"];
+        let modules = modules.into_iter().map(module).collect::<Result<Vec<_>, _>>()?;
         // The top comes last: it forbids nets without declaration from there on.
         let verilog = [ECP5_CELLS, &modules.concat(), TOP].concat();
         let library = Builder::new(verilog, "ferric_ecpix5").opt(OptLevel::O1).build();
-        let model = library.and_then(|l| l.instance(None)).unwrap_or_else(|e| panic!("the model: {e}"));
-        let port = |name: &str| model.port(name).unwrap_or_else(|e| panic!("{e}"));
-        let [clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl] = ["clk100", "eth_rx_clk", "eth_rx_data", "eth_rx_ctl", "eth_tx_data", "eth_tx_ctl"].map(port);
-        Pins { model, clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl, cycles: 0, line: VecDeque::new(), ends: VecDeque::new(), queued: 0, passed: 0, partial: Vec::new(), idle: GAP, frames: VecDeque::new() }
+        let model = library.and_then(|l| l.instance(None)).map_err(|e| e.to_string())?;
+        let port = |name: &str| model.port(name).map_err(|e| e.to_string());
+        let [clk, rx_clk, rx_data] = [port("clk100")?, port("eth_rx_clk")?, port("eth_rx_data")?];
+        let [rx_ctl, tx_data, tx_ctl] = [port("eth_rx_ctl")?, port("eth_tx_data")?, port("eth_tx_ctl")?];
+        let mut pins = Pins { model, clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl, cycles: 0, line: VecDeque::new(), ends: VecDeque::new(), queued: 0, passed: 0, partial: Vec::new(), idle: GAP, frames: VecDeque::new() };
+        pins.set("rst_n", 0);
+        (0..50).for_each(|_| pins.cycle());
+        pins.set("rst_n", 1);
+        // Resets, then the tables of the target.
+        (0..4000).for_each(|_| pins.cycle());
+        Ok(pins)
     }
 
     /// Queues a frame for the card: padding, preamble, FCS and gap are added.
-    pub(super) fn push(&mut self, frame: &[u8]) {
+    pub fn push(&mut self, frame: &[u8]) {
         let bytes = wire(frame);
         self.queued += (bytes.len() + GAP) as u64;
         self.line.extend(bytes.into_iter().map(Some).chain([None; GAP]));
@@ -60,26 +68,27 @@ impl Pins {
     }
 
     /// Frames queued that the card has not wholly had.
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.ends.len()
     }
 
     /// A frame from the card, without preamble and FCS, both checked.
-    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
 
     /// Cycles of 8 ns.
-    pub(super) fn cycles(&self) -> u64 {
+    pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    pub(super) fn set(&mut self, port: &str, value: u64) {
+    fn set(&mut self, port: &str, value: u64) {
         let id = self.model.port(port).unwrap_or_else(|e| panic!("{e}"));
         self.model.set(id, value);
     }
 
-    pub(super) fn get(&self, port: &str) -> u64 {
+    /// What an output carries. Panics: there is no such pin.
+    pub fn get(&self, port: &str) -> u64 {
         self.model.get(self.model.port(port).unwrap_or_else(|e| panic!("{e}")))
     }
 
@@ -92,8 +101,8 @@ impl Pins {
         self.model.get(self.tx_data) | self.model.get(self.tx_ctl) << 4
     }
 
-    /// 8 ns of both clocks. The PHY's misses one in a thousand.
-    pub(super) fn cycle(&mut self) {
+    /// 8 ns of both clocks. The PHY's misses one in a thousand. Panics: what the card sends is no frame.
+    pub fn cycle(&mut self) {
         self.cycles += 1;
         self.edge(self.clk, 1);
         let rise = self.sent();
