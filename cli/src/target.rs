@@ -258,3 +258,55 @@ fn simulate(options: &Serve) -> Result<(), Box<dyn Error>> {
     server.stop();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use ferric_abi::codes::TargetOp;
+    use ferric_abi::target::{SetupReply, SetupRequest, MAGIC, PORT};
+    use std::net::UdpSocket;
+
+    fn run(line: &str) -> Result<(), String> {
+        let cli = Cli::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+        let Command::Target { command } = &cli.command else { panic!("another command") };
+        super::run(command).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn options_become_requests() {
+        // An address of the loopback interface that nobody else takes.
+        let socket = UdpSocket::bind(("127.83.1.7", PORT)).unwrap();
+        let target = std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            while seen.len() < 4 {
+                let mut bytes = [0; 64];
+                let (_, from) = socket.recv_from(&mut bytes).unwrap();
+                let request = SetupRequest(bytes);
+                let reply = SetupReply::default().with_magic(MAGIC).with_op(request.op()).with_seq(request.seq()).with_ram_bytes(1000).with_object(3);
+                // The last one is refused.
+                socket.send_to(&reply.with_status(if request.op() == TargetOp::Release as u8 { 5 } else { 0 }).0, from).unwrap();
+                seen.push(request);
+            }
+            seen
+        });
+        run("ferric target qp 127.83.1.7 --peer-qpn 17 --first-psn 99 --mtu 4096 --rights write,atomic --pd 5").unwrap();
+        run("ferric target key 127.83.1.7 --start 400 --rights read --json").unwrap();
+        assert_eq!(run("ferric target release 127.83.1.7 --before 9").unwrap_err(), "the target refuses: Refused");
+        let seen = target.join().unwrap();
+        let qp = seen[0];
+        assert_eq!((qp.op(), qp.peer_qpn(), qp.first_psn(), qp.pmtu(), qp.rights(), qp.pd(), qp.pkey()), (TargetOp::CreateQp as u8, 17, 99, 5, 5, 5, 0xffff));
+        // Without a length it asks how much there is.
+        assert_eq!(seen[1].op(), TargetOp::Query as u8);
+        assert_eq!((seen[2].op(), seen[2].start(), seen[2].length(), seen[2].rights()), (TargetOp::CreateKey as u8, 400, 600, 2));
+        assert_eq!(seen[3].consumer(), 9);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_at_once() {
+        for line in ["qp 127.0.0.1 --peer-qpn 1 --first-psn 0 --mtu 1000", "ring 127.0.0.1 --start 0 --slot 100", "key 127.0.0.1 --rights everything", "end-key 127.0.0.1 0xgg", "serve"] {
+            assert!(run(&format!("ferric target {line}")).is_err(), "{line}");
+        }
+        assert!(run("ferric target serve --wire none").unwrap_err().contains("not none"));
+    }
+}

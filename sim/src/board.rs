@@ -166,3 +166,41 @@ impl Drop for BoardServer {
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{udp::Udp, MAX_FRAME};
+    use ferric_abi::wire::{Arp, Eth};
+    use ferric_hdl::target::{IP, MAC};
+
+    #[test]
+    fn a_board_answers_at_its_wire() {
+        let [board, peer] = ["127.0.0.1:47321", "127.0.0.1:47322"].map(|a| a.parse().unwrap());
+        let ours = Udp::open(peer, board).unwrap();
+        let capture = std::env::temp_dir().join(format!("ferric-board-{}.pcapng", std::process::id()));
+        let server = BoardServer::start(&BoardConfig { wire: WireConfig::Udp { local: board, remote: peer }, capture: Some(capture.clone()) }).unwrap();
+        let arp = |oper, sha, spa, tha, tpa| Arp::default().with_htype(1).with_ptype(0x800).with_hlen(6).with_plen(4).with_oper(oper).with_sha(sha).with_spa(spa).with_tha(tha).with_tpa(tpa);
+        let (mac, ip) = (0x0200_5e00_0002, 0x0a00_0002);
+        let request = [&Eth::default().with_dst(u64::MAX).with_src(mac).with_ethertype(0x806).0[..], &arp(1, mac, ip, 0, IP).0[..]].concat();
+        ours.send(&request).unwrap();
+        let mut buffer = [0; MAX_FRAME];
+        let n = (0..600).find_map(|_| ours.receive(&mut buffer).unwrap()).expect("an answer within a minute");
+        // Padded to the shortest frame.
+        assert_eq!(n, 60);
+        assert_eq!(buffer[..14], Eth::default().with_dst(mac).with_src(MAC).with_ethertype(0x806).0);
+        assert_eq!(buffer[14..42], arp(2, MAC, IP, mac, ip).0);
+        let c = server.counters();
+        assert_eq!((c.frames, c.dropped), ([1, 1], 0));
+        server.stop();
+        assert!(capture.metadata().unwrap().len() > 100);
+        std::fs::remove_file(capture).unwrap();
+    }
+
+    #[test]
+    fn a_board_needs_a_wire_of_the_host() {
+        let start = |wire| BoardServer::start(&BoardConfig { wire, capture: None }).err().expect("an error").to_string();
+        assert!(start(WireConfig::Peer).contains("not peer"));
+        assert!(start(WireConfig::None).contains("not none"));
+    }
+}
