@@ -13,7 +13,7 @@ use rust_hdl::prelude::*;
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
 
-/// One acknowledge a cycle in; out as fast as slots are granted.
+/// One acknowledge a cycle in; one every two cycles out, or as fast as slots are granted.
 #[derive(LogicBlock, BlockDefault)]
 pub struct AckGen<const LQ: usize> {
     pub clock: Signal<In, Clock>,
@@ -40,6 +40,10 @@ pub struct AckGen<const LQ: usize> {
     ready: DFF<Bit>,
     head_valid: DFF<Bit>,
     head: DFF<AckOp>,
+    /// `covered` is about this head: it has been there for a cycle.
+    judged: DFF<Bit>,
+    /// A younger positive acknowledge of the head's queue pair was queued a cycle ago (and is: only the head leaves).
+    covered: DFF<Bit>,
     events: DFF<Bits<4>>,
     push: Signal<Local, Bit>,
     push_ack: Signal<Local, Bit>,
@@ -64,7 +68,7 @@ pub struct AckGen<const LQ: usize> {
 impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, init, ready, head_valid, head, events);
+        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, events);
         clock!(self, clock, queue, pending, request, grant, header, seal, queued, taken);
         self.queue.reset.next = self.reset.val();
         self.pending.reset.next = self.reset.val();
@@ -96,9 +100,11 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.queued.read_addr1.next = self.head_qp.val();
         self.taken.read_addr.next = self.head_qp.val();
         self.ahead.next = self.queued.read_data1.val() - self.taken.read_data.val();
-        self.skip.next = self.head_valid.q.val() & self.is_ack.val() & (self.ahead.val() != 1);
-        self.send.next = self.head_valid.q.val() & !self.skip.val() & self.request.s.ready.val() & self.pending.s.ready.val();
+        self.covered.d.next = self.is_ack.val() & (self.ahead.val() != 1);
+        self.skip.next = self.judged.q.val() & self.covered.q.val();
+        self.send.next = self.judged.q.val() & !self.covered.q.val() & self.request.s.ready.val() & self.pending.s.ready.val();
         self.go.next = self.skip.val() | self.send.val();
+        self.judged.d.next = self.head_valid.q.val() & !self.go.val();
         self.queue.m.ready.next = self.go.val() | !self.head_valid.q.val();
         if self.go.val() | !self.head_valid.q.val() {
             self.head_valid.d.next = self.queue.m.valid.val();
@@ -199,6 +205,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
             self.init.d.next = bits::<LQ>(0);
             self.ready.d.next = false;
             self.head_valid.d.next = false;
+            self.judged.d.next = false;
             self.events.d.next = bits::<4>(0);
         }
     }
