@@ -5,6 +5,7 @@ pub mod bitstream;
 pub mod blocks;
 pub mod boards;
 pub mod check;
+pub mod ecp5;
 pub mod emit;
 pub mod flash;
 pub mod image;

@@ -1,8 +1,8 @@
-//! `boards generate`, `check`, `bitstream`, `flash`: what `./scripts/bitstream` and `./scripts/flash` run.
+//! `boards generate`, `check`, `modules`, `bitstream`, `netlist`, `flash`: what `./scripts/bitstream`, `netlist` and `flash` run.
 
 use clap::{Parser, Subcommand};
 use ferric_boards::bitstream::{self, Environment};
-use ferric_boards::{boards, check, emit, flash, tool, Board, Flow};
+use ferric_boards::{boards, check, ecp5, emit, flash, tool, Board, Flow};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -35,6 +35,8 @@ enum Task {
         #[arg(long)]
         lamp: bool,
     },
+    /// The netlist of the memory target's board after synthesis, as Verilog for a simulation, in target/boards/ecpix5/: ./scripts/netlist.
+    Netlist,
     /// Puts an image into a card, after checking that it is for this card and leaves the golden image alone.
     Flash {
         #[arg(long)]
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Task::Check => checked(),
         Task::Modules { board, lamp } => named(&board).and_then(|b| modules(&b, lamp)),
         Task::Bitstream { board, lamp } => named(&board).and_then(|b| image(&b, lamp)),
+        Task::Netlist => named("ecpix5").and_then(|b| netlist(&b)),
         Task::Flash { board, file, dry_run, volatile } => named(&board).and_then(|b| write(&b, file, dry_run, volatile)),
     };
     match done {
@@ -125,6 +128,15 @@ fn image(board: &Board, lamp: bool) -> Result<(), String> {
     };
     let made = bitstream::build(board, &top, &env, &out).map_err(|e| e.to_string())?;
     println!("image: {}", made.display());
+    Ok(())
+}
+
+fn netlist(board: &Board) -> Result<(), String> {
+    let path = std::env::var_os("PATH");
+    let root = root().canonicalize().map_err(|e| e.to_string())?;
+    let env = Environment { path: path.as_deref(), hdk: None, root: &root };
+    let made = ecp5::simulation(board, &board.top, &env, &output(board)?).map_err(|e| e.to_string())?;
+    println!("netlist: {}", made.display());
     Ok(())
 }
 

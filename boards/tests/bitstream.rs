@@ -3,7 +3,8 @@
 mod common;
 
 use common::Folder;
-use ferric_boards::bitstream::{build, frequencies, Environment, NoImage};
+use ferric_boards::bitstream::{build, Environment, NoImage};
+use ferric_boards::ecp5::{frequencies, simulation};
 use ferric_boards::netlist::Origin;
 use ferric_boards::tool::ToolError;
 use ferric_boards::{boards, check, Board};
@@ -85,6 +86,33 @@ fn a_step_that_fails_ends_the_build() {
         other => panic!("{other:?}"),
     }
     assert!(!folder.path().join("out/lamp_ecpix5.bit").exists());
+}
+
+/// Another beginning is tried when a clock is too slow, and only then.
+#[test]
+fn placements_begin_anew_until_one_is_fast_enough() {
+    let folder = Folder::new("seeds");
+    ecp5_tools(&folder);
+    let slow = "echo \"ERROR: Max frequency for clock 'core': 61.00 MHz (FAIL at 62.50 MHz)\"; exit 1";
+    folder.program("bin/nextpnr-ecp5", &format!("echo seed $* >> seeds; case \"$*\" in *'--seed 2'*) echo c > top.config; exit 0;; esac; {slow}"));
+    built(&board("ecpix5"), true, &folder, None).expect("an image with the second seed");
+    assert_eq!(std::fs::read_to_string(folder.path().join("out/seeds")).expect("tries").lines().count(), 2);
+
+    let folder = Folder::new("broken_router");
+    ecp5_tools(&folder);
+    folder.program("bin/nextpnr-ecp5", "echo seed $* >> seeds; echo 'ERROR: no such pin'; exit 1");
+    assert!(matches!(built(&board("ecpix5"), true, &folder, None), Err(NoImage::Tool(ToolError::Failed { step, .. })) if step == "nextpnr"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("out/seeds")).expect("tries").lines().count(), 1);
+}
+
+#[test]
+fn the_netlist_becomes_verilog_for_a_simulation() {
+    let folder = Folder::new("simulation");
+    folder.program("bin/yosys", "echo $* >> calls; case \"$*\" in *synth.ys) grep -q netlist.v synth.ys && echo n > netlist.v;; *) grep -q 'hierarchy -top lamp_ecpix5' simulation.ys && cp netlist.v simulation.v;; esac");
+    let path = std::env::join_paths([folder.path().join("bin"), "/usr/bin".into(), "/bin".into()]).expect("a path");
+    let env = Environment { path: Some(&path), hdk: None, root: folder.path() };
+    let made = simulation(&board("ecpix5"), &boards::lamp(), &env, &folder.path().join("out")).expect("a netlist");
+    assert_eq!(std::fs::read_to_string(made).expect("the netlist"), "n\n");
 }
 
 #[test]

@@ -7,6 +7,8 @@ pub mod cell_ram;
 pub mod chaos;
 pub mod clash;
 pub mod cross;
+#[cfg(test)]
+mod dp16kd;
 pub mod keep_mask;
 pub mod lane_ram;
 pub mod leaves;
@@ -31,6 +33,10 @@ pub mod xor_matrix;
 
 /// Models of the ECP5's cells, to simulate a board's top with.
 pub(crate) const ECP5_CELLS: &str = include_str!("ecp5.v");
+
+/// Model of the ECP5's block memory, which a netlist names.
+#[cfg(test)]
+pub(crate) const ECP5_MEMORY: &str = include_str!("dp16kd.v");
 
 /// Reference to bit `i` of a vector of `width` bits. A one-bit port is a scalar, which Verilog does not let us index.
 fn bit(name: &str, width: usize, i: usize) -> String {
