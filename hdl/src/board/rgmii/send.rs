@@ -37,6 +37,8 @@ pub struct GigSend {
     left: DFF<Bits<4>>,
     last: DFF<Bit>,
     bad: DFF<Bit>,
+    /// The next beat is taken in this cycle; known a cycle before, since what feeds this block has a long way from `ready`.
+    load: DFF<Bit>,
     crc: DFF<Bits<32>>,
     byte: DFF<Bits<8>>,
     valid: DFF<Bit>,
@@ -55,7 +57,7 @@ pub struct GigSend {
 impl Logic for GigSend {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, count, sent, word, left, last, bad, crc, byte, valid, up, down);
+        dff_setup!(self, clock, state, count, sent, word, left, last, bad, load, crc, byte, valid, up, down);
         self.len.keep.next = self.s.keep.val();
         self.final_byte.next = self.left.q.val() == 1;
         self.data.next = bits::<8>(0);
@@ -67,7 +69,8 @@ impl Logic for GigSend {
         if self.bad.q.val() {
             self.tail.next = self.crc.q.val().get_bits::<8>(0);
         }
-        self.ready.next = false;
+        self.ready.next = self.load.q.val();
+        self.load.d.next = false;
         self.out.next = self.data.val();
         self.valid.d.next = true;
         match self.state.q.val() {
@@ -84,10 +87,10 @@ impl Logic for GigSend {
             State::Preamble => {
                 self.out.next = bits::<8>(0x55);
                 self.count.d.next = self.count.q.val() + 1;
+                self.load.d.next = self.count.q.val() == 6;
                 if self.count.q.val() == 7 {
                     self.out.next = bits::<8>(0xd5);
                     self.count.d.next = bits::<4>(0);
-                    self.ready.next = true;
                     self.state.d.next = State::Data;
                 }
             }
@@ -98,13 +101,11 @@ impl Logic for GigSend {
                 if self.sent.q.val() != 60 {
                     self.sent.d.next = self.sent.q.val() + 1;
                 }
-                if self.final_byte.val() {
-                    self.ready.next = !self.last.q.val();
-                    if self.last.q.val() {
-                        self.state.d.next = State::Pad;
-                        if self.sent.q.val() >= 59 {
-                            self.state.d.next = State::Fcs;
-                        }
+                self.load.d.next = (self.left.q.val() == 2) & !self.last.q.val();
+                if self.final_byte.val() & self.last.q.val() {
+                    self.state.d.next = State::Pad;
+                    if self.sent.q.val() >= 59 {
+                        self.state.d.next = State::Fcs;
                     }
                 }
             }
@@ -148,7 +149,10 @@ impl Logic for GigSend {
         self.s.ready.next = self.ready.val();
         if self.ready.val() {
             self.word.d.next = self.s.data.val();
-            self.left.d.next = self.len.len.val();
+            self.left.d.next = bits::<4>(8);
+            if self.s.last.val() {
+                self.left.d.next = self.len.len.val();
+            }
             self.last.d.next = self.s.last.val();
             if self.s.valid.val() {
                 self.bad.d.next = self.bad.q.val() | (self.s.last.val() & self.s_err.val());
@@ -167,6 +171,7 @@ impl Logic for GigSend {
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.valid.d.next = false;
+            self.load.d.next = false;
         }
     }
 }
