@@ -83,7 +83,7 @@ fn place(nextpnr: &Path, out: &Path) -> Result<(), NoImage> {
     for seed in SEEDS {
         let mut command = Command::new(nextpnr);
         command.current_dir(out).args(["--um5g-85k", "--package", "CABGA554", "--speed", "8", "--json", "top.json", "--lpf", "pins.lpf"]);
-        command.args(["--textcfg", "top.config", "--report", "report.json", "--router", "router2", "--seed", &seed.to_string()]);
+        command.args(["--textcfg", "top.config", "--report", "report.json", "--seed", &seed.to_string()]);
         match tool::run("nextpnr", &mut command, &log) {
             Ok(()) => return Ok(()),
             // Whatever else went wrong does so with every seed.

@@ -114,8 +114,11 @@ impl<const N: usize> Logic for GrayToBin<N> {
     }
     fn hdl(&self) -> Verilog {
         assert!(N > 1, "a Gray code has two bits or more");
-        let bits: String = (0..N).map(|i| format!("  y[{i}] = ^x[{}:{i}];\n", N - 1)).collect();
-        Verilog::Custom(format!("always @(*) begin\n{bits}end\n"))
+        // Each step joins twice as many neighbours: log2(N) levels, where one reduction a bit became a chain of N.
+        let steps = usize::BITS - (N - 1).leading_zeros();
+        let name = |step| if step == 0 { "x".to_string() } else { format!("s{step}") };
+        let joins: String = (0..steps).map(|i| format!("wire [{}:0] s{} = {from} ^ ({from} >> {});\n", N - 1, i + 1, 1 << i, from = name(i))).collect();
+        Verilog::Custom(format!("{joins}always @(*) y = s{steps};\n"))
     }
 }
 
