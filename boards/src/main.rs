@@ -1,4 +1,4 @@
-//! `boards generate`, `check`, `modules`, `bitstream`, `netlist`, `flash`: what `./scripts/bitstream`, `netlist` and `flash` run.
+//! `boards generate`, `check`, `modules`, `bitstream`, `netlist`, `flash`: what `./scripts/bitstream` and `./scripts/flash` run.
 
 use clap::{Parser, Subcommand};
 use ferric_boards::bitstream::{self, Environment};
@@ -35,7 +35,7 @@ enum Task {
         #[arg(long)]
         lamp: bool,
     },
-    /// The netlist of the memory target's board after synthesis, as Verilog for a simulation, in target/boards/ecpix5/: ./scripts/netlist.
+    /// The netlist of the memory target's board after synthesis, as Verilog for a simulation, in target/boards/ecpix5/.
     Netlist,
     /// Puts an image into a card, after checking that it is for this card and leaves the golden image alone.
     Flash {

@@ -8,7 +8,7 @@ pub mod chaos;
 pub mod clash;
 pub mod cross;
 #[cfg(test)]
-mod dp16kd;
+mod ecp5_memories;
 pub mod keep_mask;
 pub mod lane_ram;
 pub mod leaves;
@@ -34,9 +34,9 @@ pub mod xor_matrix;
 /// Models of the ECP5's cells, to simulate a board's top with.
 pub(crate) const ECP5_CELLS: &str = include_str!("ecp5.v");
 
-/// Model of the ECP5's block memory, which a netlist names.
+/// Models of the ECP5's memories, which a netlist names.
 #[cfg(test)]
-pub(crate) const ECP5_MEMORY: &str = include_str!("dp16kd.v");
+pub(crate) const ECP5_MEMORIES: &str = include_str!("ecp5_memories.v");
 
 /// Reference to bit `i` of a vector of `width` bits. A one-bit port is a scalar, which Verilog does not let us index.
 fn bit(name: &str, width: usize, i: usize) -> String {

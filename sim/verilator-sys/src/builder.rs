@@ -17,6 +17,8 @@ pub enum OptLevel {
     O1,
     /// For whole cards: simulates fastest.
     O3,
+    /// For netlists: what the other levels do for each gate takes hours with a hundred thousand of them.
+    Netlist,
 }
 
 impl OptLevel {
@@ -24,6 +26,15 @@ impl OptLevel {
         match self {
             OptLevel::O1 => "-O1",
             OptLevel::O3 => "-O3 -march=native",
+            OptLevel::Netlist => "-O0",
+        }
+    }
+
+    /// Of Verilator, beyond those of every model.
+    fn verilator(self) -> &'static [&'static str] {
+        match self {
+            OptLevel::Netlist => &["-fno-gate", "-fno-dfg"],
+            _ => &[],
         }
     }
 }
@@ -87,7 +98,7 @@ impl Builder {
         let mut command = Command::new(&verilator.program);
         command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]);
         command.args(["-Wno-fatal", "-Wno-lint", "--default-language", "1364-2005"]);
-        command.args(["--timescale", "1ns/1ns", "--prefix", "Vdut"]).args(SPLIT);
+        command.args(["--timescale", "1ns/1ns", "--prefix", "Vdut"]).args(SPLIT).args(self.opt.verilator());
         if self.trace {
             command.arg("--trace-fst");
         }
@@ -104,9 +115,10 @@ impl Builder {
         let header = runtime.header(self.opt)?;
         let units = units(&obj)?;
         // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
-        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(OptLevel::O1)? } else { header.clone() };
+        let cold_level = if self.opt == OptLevel::O3 { OptLevel::O1 } else { self.opt };
+        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(cold_level)? } else { header.clone() };
         let objects = parallel(&units, |unit| {
-            let (opt, header) = if unit.cold { (OptLevel::O1, &cold) } else { (self.opt, &header) };
+            let (opt, header) = if unit.cold { (cold_level, &cold) } else { (self.opt, &header) };
             let object = unit.path.with_extension("o");
             let mut command = runtime.compiler(opt.flag());
             command.arg("-include").arg(header).arg("-I").arg(&obj);

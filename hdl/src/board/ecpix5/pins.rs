@@ -44,8 +44,18 @@ impl Pins {
         let modules = ["ferric_reset", "ferric_tick_64", "ferric_rgmii_tx_w64", "ferric_rgmii_rx_w64", "ferric_target_w64"];
         let modules = modules.into_iter().map(module).collect::<Result<Vec<_>, _>>()?;
         // The top comes last: it forbids nets without declaration from there on.
-        let verilog = [ECP5_CELLS, &modules.concat(), TOP].concat();
-        let library = Builder::new(verilog, "ferric_ecpix5").opt(OptLevel::O1).build();
+        Pins::of(&[&modules.concat(), TOP].concat(), OptLevel::O1)
+    }
+
+    /// The same of the board after synthesis: a netlist of `./scripts/bitstream --board ecpix5 --netlist`.
+    #[cfg(test)]
+    pub(super) fn of_netlist(netlist: &str) -> Result<Pins, String> {
+        Pins::of(&[crate::prim::ECP5_MEMORIES, netlist].concat(), OptLevel::Netlist)
+    }
+
+    /// Module `ferric_ecpix5` of this text.
+    fn of(verilog: &str, opt: OptLevel) -> Result<Pins, String> {
+        let library = Builder::new([ECP5_CELLS, verilog].concat(), "ferric_ecpix5").opt(opt).build();
         let model = library.and_then(|l| l.instance(None)).map_err(|e| e.to_string())?;
         let port = |name: &str| model.port(name).map_err(|e| e.to_string());
         let [clk, rx_clk, rx_data] = [port("clk100")?, port("eth_rx_clk")?, port("eth_rx_data")?];

@@ -12,6 +12,13 @@ const CARD: Station = Station { mac: MAC, ip: IP };
 const PEER: Station = Station { mac: 0x0200_5e00_0002, ip: 0x0a00_0002 };
 const PORT: u16 = 40_000;
 
+/// The board as generated, or the netlist in the file that FERRIC_NETLIST names.
+fn board() -> Result<Pins, String> {
+    let Some(file) = std::env::var_os("FERRIC_NETLIST") else { return Pins::new() };
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("FERRIC_NETLIST {}: {e}", file.to_string_lossy()))?;
+    Pins::of_netlist(&text)
+}
+
 /// The board, and who speaks with it.
 struct Lab {
     pins: Pins,
@@ -22,7 +29,7 @@ struct Lab {
 
 impl Lab {
     fn new() -> Lab {
-        Lab { pins: Pins::new().unwrap_or_else(|e| panic!("{e}")), neighbour: Neighbour::new(PEER), seq: 1, replies: Vec::new() }
+        Lab { pins: board().unwrap_or_else(|e| panic!("{e}")), neighbour: Neighbour::new(PEER), seq: 1, replies: Vec::new() }
     }
 
     /// Cycles of 8 ns.

@@ -40,6 +40,7 @@ module DP16KD #(
     output DOB17, output DOB16, output DOB15, output DOB14, output DOB13, output DOB12, output DOB11, output DOB10, output DOB9,
     output DOB8, output DOB7, output DOB6, output DOB5, output DOB4, output DOB3, output DOB2, output DOB1, output DOB0
 );
+    /* verilator no_inline_module */
     localparam [64*320-1:0] INIT = {
         INITVAL_3F, INITVAL_3E, INITVAL_3D, INITVAL_3C, INITVAL_3B, INITVAL_3A, INITVAL_39, INITVAL_38,
         INITVAL_37, INITVAL_36, INITVAL_35, INITVAL_34, INITVAL_33, INITVAL_32, INITVAL_31, INITVAL_30,
@@ -106,4 +107,16 @@ module DP16KD #(
                 dob <= (mem[adb[13:4]] >> place(DATA_WIDTH_B, adb[3:0])) & ones(DATA_WIDTH_B);
         end
     endgenerate
+endmodule
+
+// The ECP5's LUT memory: 16 words of 4 bits, written at the clock, read at any time. Not modelled: inverted clock and write enable.
+module TRELLIS_DPR16X4 #(parameter WCKMUX = "WCK", parameter WREMUX = "WRE", parameter [63:0] INITVAL = 64'd0) (
+    input [3:0] DI, input [3:0] WAD, input WRE, input WCK, input [3:0] RAD, output [3:0] DO
+);
+    /* verilator no_inline_module */
+    reg [3:0] mem [0:15];
+    integer i;
+    initial for (i = 0; i < 16; i = i + 1) mem[i] = INITVAL[4*i +: 4];
+    always @(posedge WCK) if (WRE) mem[WAD] <= DI;
+    assign DO = mem[RAD];
 endmodule

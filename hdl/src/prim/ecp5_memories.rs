@@ -1,5 +1,5 @@
-//! The model of the ECP5's block memory (`dp16kd.v`) against one in Rust, at every width of either port.
-use super::ECP5_MEMORY;
+//! The models of the ECP5's memories (`ecp5_memories.v`) against arrays in Rust: block memory at every width of either port, LUT memory.
+use super::ECP5_MEMORIES;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use verilator_sys::Builder;
@@ -31,16 +31,19 @@ fn instance(n: usize, (write, read): (usize, usize), first: u32) -> String {
 }
 
 #[test]
-fn block_memory_of_the_ecp5_is_its_model() {
+fn memories_of_the_ecp5_are_their_models() {
     let first = 0x2_a5c3;
     let outputs: String = (0..SHAPES.len()).map(|n| format!(", output wire [17:0] a{n}, output wire [17:0] b{n}")).collect();
     let memories: String = SHAPES.iter().enumerate().map(|(n, &shape)| instance(n, shape, first)).collect();
-    let text = format!("{ECP5_MEMORY}module memories(input wire clock, input wire we, input wire ce, input wire re, input wire [13:0] wa, input wire [13:0] ra, input wire [35:0] di{outputs});\n{memories}endmodule\n");
+    let text = format!("{ECP5_MEMORIES}module memories(input wire clock, input wire we, input wire ce, input wire re, input wire [13:0] wa, input wire [13:0] ra, input wire [35:0] di{outputs}, output wire [3:0] lut);\n{memories}\
+                        TRELLIS_DPR16X4 #(.INITVAL(64'h0123456789abcdef)) l (.DI(di[3:0]), .WAD(wa[3:0]), .WRE(we), .WCK(clock), .RAD(ra[3:0]), .DO(lut));\nendmodule\n");
     let mut sim = Builder::new(text, "memories").build().and_then(|l| l.instance(None)).unwrap_or_else(|e| panic!("{e}"));
     let [we, ce, re, wa, ra, di] = ["we", "ce", "re", "wa", "ra", "di"].map(|p| sim.port(p).unwrap_or_else(|e| panic!("{e}")));
     let outs: Vec<_> = (0..SHAPES.len()).map(|n| ["a", "b"].map(|p| sim.port(&format!("{p}{n}")).unwrap_or_else(|e| panic!("{e}")))).collect();
     let mut all = vec![vec![false; 1024 * 18]; SHAPES.len()];
     all.iter_mut().for_each(|bits| (0..18).for_each(|i| bits[80 * 18 + i] = first >> i & 1 == 1));
+    let lut = sim.port("lut").unwrap_or_else(|e| panic!("{e}"));
+    let mut words: Vec<u64> = (0..16).map(|i| 15 - i).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(16);
     // What the ports show: nothing is known of a port before its first read.
     let mut shown = vec![[None::<u64>; 2]; SHAPES.len()];
@@ -54,6 +57,10 @@ fn block_memory_of_the_ecp5_is_its_model() {
             sim.set(port, value);
         }
         sim.settle();
+        assert_eq!(sim.get(lut), words[read & 15], "step {step}, LUT memory");
+        if enable {
+            words[write & 15] = data & 15;
+        }
         sim.edge();
         for (n, &(a, b)) in SHAPES.iter().enumerate() {
             let word = |width, address: usize| cells(width, address).iter().enumerate().fold(0, |w, (i, &c)| w | u64::from(all[n][c]) << i);
