@@ -30,6 +30,14 @@ impl OptLevel {
         }
     }
 
+    /// Bytes of generated C++ joined into one translation unit: each reads the model's header, which for a netlist is of megabytes.
+    fn unit_bytes(self) -> u64 {
+        match self {
+            OptLevel::Netlist => 8_000_000,
+            _ => 200_000,
+        }
+    }
+
     /// Of Verilator, beyond those of every model.
     fn verilator(self) -> &'static [&'static str] {
         match self {
@@ -41,8 +49,6 @@ impl OptLevel {
 
 /// Size of generated files and functions: g++ needs more than linear time for a function, and one huge function keeps the other core idle.
 const SPLIT: [&str; 4] = ["--output-split", "20000", "--output-split-cfuncs", "3000"];
-/// Bytes of generated C++ joined into one translation unit.
-const UNIT_BYTES: u64 = 200_000;
 /// Translation units compiled at the same time.
 const PARALLEL: usize = 2;
 
@@ -113,7 +119,7 @@ impl Builder {
 
         let runtime = Runtime::get(verilator, self.trace)?;
         let header = runtime.header(self.opt)?;
-        let units = units(&obj)?;
+        let units = units(&obj, self.opt.unit_bytes())?;
         // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
         let cold_level = if self.opt == OptLevel::O3 { OptLevel::O1 } else { self.opt };
         let cold = if units.iter().any(|unit| unit.cold) { runtime.header(cold_level)? } else { header.clone() };
@@ -142,8 +148,8 @@ struct Unit {
     cold: bool,
 }
 
-/// Groups the generated files into units of about [`UNIT_BYTES`].
-fn units(obj: &Path) -> Result<Vec<Unit>, Error> {
+/// Groups the generated files into units of about `limit` bytes.
+fn units(obj: &Path, limit: u64) -> Result<Vec<Unit>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(obj).map_err(Error::io(obj))? {
         let entry = entry.map_err(Error::io(obj))?;
@@ -158,7 +164,7 @@ fn units(obj: &Path) -> Result<Vec<Unit>, Error> {
     for (cold, name, bytes) in files {
         let line = format!("#include \"{name}\"\n");
         match groups.last_mut() {
-            Some((group_cold, size, text)) if *group_cold == cold && *size + bytes <= UNIT_BYTES => {
+            Some((group_cold, size, text)) if *group_cold == cold && *size + bytes <= limit => {
                 *size += bytes;
                 text.push_str(&line);
             }
