@@ -1,5 +1,6 @@
 //! From a RustHDL block to the text of one Verilog file.
 
+mod select;
 pub mod split;
 
 use rust_hdl::prelude::*;
@@ -44,7 +45,7 @@ pub fn emit<B: Block>(name: &str, mut block: B) -> Result<String, EmitError> {
     }
     let mut modules = ModuleDefines::default();
     block.accept(name, &mut modules);
-    Ok(modules.defines())
+    Ok(select::fold(&modules.defines()))
 }
 
 /// Finds signals without a driver, except the top's own inputs.
