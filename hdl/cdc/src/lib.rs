@@ -4,6 +4,7 @@
 //! [`rules`] finds the crossings among it and judges them, [`list`] compares with `constraints/crossings.txt`. What counts as a
 //! synchroniser, and what this cannot see: `docs/boards.md`.
 
+pub mod board;
 pub mod graph;
 pub mod list;
 pub mod netlist;
@@ -33,17 +34,18 @@ impl Domains<'_> {
     }
 }
 
-/// Crossings and faults of every module that board tops instantiate.
+/// Crossings and faults of every module that board tops instantiate, and of the ECPIX-5's top around them.
 pub fn gateware(work: &Path) -> Result<rules::Findings, String> {
     let mut text = String::new();
     for top in TOPS {
         text += &top.emit()?;
         text.push('\n');
     }
-    let names: Vec<&str> = TOPS.iter().map(|t| t.name).collect();
+    text += &board::top()?;
+    let names: Vec<&str> = TOPS.iter().map(|t| t.name).chain([board::NAME]).collect();
     let modules = netlist::read(&yosys::elaborate(&text, work)?, &names)?;
     let mut all = rules::Findings::default();
-    let clocks: BTreeMap<&str, _> = TOPS.iter().map(|t| (t.name, t.clocks)).collect();
+    let clocks: BTreeMap<&str, _> = TOPS.iter().map(|t| (t.name, t.clocks)).chain([(board::NAME, board::CLOCKS)]).collect();
     for (name, module) in &modules {
         all.add(rules::judge(name, module, &Domains { ports: clocks[name.as_str()] }));
     }

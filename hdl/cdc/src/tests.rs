@@ -1,6 +1,8 @@
 //! The list of clock-domain crossings is complete, and the pass that makes it finds deliberate mistakes.
 
-use super::{gateware, list, netlist, rules, yosys, Domains};
+use super::{board, gateware, list, netlist, rules, yosys, Domains, TOPS};
+use ferric_boards::boards;
+use ferric_boards::netlist::net;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,6 +30,42 @@ fn every_crossing_of_the_gateware_is_listed() {
     assert_eq!(list::render(&found, &text), text, "constraints/crossings.txt is not as ./scripts/cdc --write writes it");
     assert!(found.crossings.len() > 20);
 }
+
+/// A net of the ECPIX-5's top wired to another clock's side: instance, port, net, part of the fault.
+const MISWIRED: [(&str, &str, &str, &str); 4] = [
+    ("target", "clock", "clk125", "reaches mac_tx"),
+    ("mac_tx", "mac_reset", "core_reset", "(clk_core)"),
+    ("rx_reset_sync", "clock", "clk125", "(clk125)"),
+    ("rx_ddr0", "SCLK", "clk_core", "eth_rx_data (eth_rx_clk) reaches"),
+];
+
+#[test]
+fn mistakes_in_a_tops_wiring_are_found() {
+    if no_yosys() {
+        return;
+    }
+    let right = boards::find(BOARD).unwrap_or_else(|| panic!("no board {BOARD}"));
+    let wrong = MISWIRED.iter().enumerate().map(|(n, (instance, port, to, _))| {
+        let mut board = right.clone();
+        board.top.name = format!("{}_{n}", board::NAME);
+        let found = board.top.instances.iter_mut().find(|i| i.name == *instance).and_then(|i| i.conns.iter_mut().find(|(p, _)| p == port));
+        found.unwrap_or_else(|| panic!("{instance} has no {port}")).1 = net(to);
+        board
+    });
+    let wrong: Vec<_> = wrong.collect();
+    let mut text = board::verilog(&wrong).unwrap_or_else(|e| panic!("{e}"));
+    for top in TOPS.iter().filter(|t| right.top.module(t.name).is_some()) {
+        text += &top.emit().unwrap_or_else(|e| panic!("{e}"));
+    }
+    let names: Vec<&str> = wrong.iter().map(|b| b.top.name.as_str()).collect();
+    let modules = yosys::elaborate(&text, &work()).and_then(|json| netlist::read(&json, &names)).unwrap_or_else(|e| panic!("{e}"));
+    for (name, (instance, port, _, part)) in names.iter().zip(MISWIRED) {
+        let found = rules::judge(name, &modules[*name], &Domains { ports: board::CLOCKS });
+        assert!(found.faults.iter().any(|f| f.contains(part)), "{instance}.{port}: {part} is not among {:?}", found.faults);
+    }
+}
+
+const BOARD: &str = "ecpix5";
 
 /// Two registers of `clock` behind `x`, marked.
 const SYNC: &str = "

@@ -39,7 +39,7 @@ struct Options {
     /// Try to map the core in one piece before mapping it block by block.
     #[arg(long)]
     flat_core: bool,
-    /// Map nothing: report what is in the cache, the rest as faults.
+    /// Map nothing: report what is in the cache, the rest as faults; --update lists it as without figures.
     #[arg(long)]
     known_only: bool,
 }
@@ -108,6 +108,9 @@ fn run(options: &Options) -> Result<bool, String> {
     let hashes: Vec<String> = if options.check || options.update || options.changed { flows.hashes(&work).into_iter().collect::<Result<_, _>>()? } else { vec![] };
     let mut jobs: Vec<(Subject, Option<String>)> = work.drain(..).enumerate().map(|(n, s)| (s, hashes.get(n).cloned())).collect();
     let mut stale = Vec::new();
+    if options.blocks.is_empty() {
+        stale.extend(gate::unmeasured(&table));
+    }
     stale.extend(misplaced(&jobs, &table));
     if options.changed {
         jobs = unchanged(options.check, jobs, &table, flows.version().ok().as_deref(), &mut stale, &mut failures);
@@ -121,6 +124,9 @@ fn run(options: &Options) -> Result<bool, String> {
             Ok(outcome) => outcome,
             Err(e) => {
                 println!("[{}/{total}] {}: no figures, {e}", n + 1, subject.label());
+                if options.update && options.known_only {
+                    table.lack(subject.name, subject.family.name(), "not mapped yet");
+                }
                 failures.push(format!("{}: {e}", subject.label()));
                 continue;
             }
@@ -163,7 +169,7 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     stale.iter().for_each(|s| println!("STALE {s}"));
     failures.iter().for_each(|f| println!("FAULT {f}"));
-    let stale = if stale.is_empty() { String::new() } else { format!(", {} with figures of other gateware", stale.len()) };
+    let stale = if stale.is_empty() { String::new() } else { format!(", {} with no figures or those of other gateware", stale.len()) };
     println!("{} of {total} tops mapped, {} faults{stale}; target/synth/report.json, target/synth/report.md", outcomes.len(), failures.len());
     Ok(failures.is_empty())
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 /// memories of the largest core are written when it is among them.
 pub fn write(root: &Path, table: &Table, outcomes: &[Outcome]) -> Result<(), String> {
     let resources = root.join("docs/resources.md");
-    put(&resources, "synth", &report::document(&table.rows))?;
+    put(&resources, "synth", &report::document(table))?;
     if let Some(core) = outcomes.iter().find(|o| matches!(o.subject.what, What::Core(top) if top.width == Some(512))) {
         put(&resources, "memories", &report::memories(core.subject.name, &core.mapping.memories))?;
     }

@@ -36,10 +36,16 @@ pub struct Plan {
 
 /// Tops that the table does not have, and rows of tops that are gone. `all`: every top there is.
 pub fn missing(all: &[(&str, &str)], table: &Table) -> Vec<String> {
-    let new = all.iter().filter(|(top, family)| table.find(top, family).is_none());
+    let listed = |top: &str, family: &str| table.unmeasured.iter().any(|u| u.top == top && u.family == family);
+    let new = all.iter().filter(|(top, family)| table.find(top, family).is_none() && !listed(top, family));
     let new = new.map(|(top, family)| format!("{top} on {family} is not in {FILE}: ./scripts/synth --update {top}"));
     let gone = table.rows.iter().filter(|r| !all.contains(&(r.top.as_str(), r.family.as_str())));
     new.chain(gone.map(|r| format!("{} on {} is in {FILE} and exists no more: ./scripts/synth --update --changed", r.top, r.family))).collect()
+}
+
+/// Tops that the table lists without figures, a sentence each.
+pub fn unmeasured(table: &Table) -> Vec<String> {
+    table.unmeasured.iter().map(|u| format!("{} on {} has no figures ({}), so nothing holds it: ./scripts/synth --update {}", u.top, u.family, u.unmeasured, u.top)).collect()
 }
 
 /// Which of `now` have to be mapped in a test. `yosys`: the installed version, if it is installed.
@@ -47,7 +53,7 @@ pub fn plan(now: &[Now], table: &Table, yosys: Option<&str>) -> Plan {
     let mut plan = Plan::default();
     let mut luts = 0;
     for (n, top) in now.iter().enumerate() {
-        // What is not there `missing` tells.
+        // What is not there `missing` or `unmeasured` tells.
         let Some(row) = table.find(top.top, top.family) else { continue };
         let tool = yosys.is_none_or(|v| v == row.yosys);
         if row.hash == top.hash && tool {
@@ -161,16 +167,23 @@ mod tests {
 
     #[test]
     fn a_missing_row_and_one_too_many_are_faults() {
-        let table = Table { rows: vec![row("a", 1), row("gone", 1)] };
+        let mut table = Table { rows: vec![row("a", 1), row("gone", 1)], ..Table::default() };
         let found = missing(&[("a", "xcup"), ("new", "xcup"), ("a", "ecp5")], &table);
         assert_eq!(found.len(), 3);
         assert!(found[0].starts_with("new on xcup is not in") && found[1].starts_with("a on ecp5 is not in") && found[2].starts_with("gone on xcup is in"));
         assert_eq!(missing(&[("a", "xcup"), ("gone", "xcup")], &table), [""; 0]);
+        // Listed as one without figures: told, every time.
+        table.lack("new", "xcup", "no time");
+        table.lack("a", "xcup", "has a row");
+        assert_eq!(missing(&[("a", "xcup"), ("gone", "xcup"), ("new", "xcup")], &table), [""; 0]);
+        assert_eq!(unmeasured(&table), ["new on xcup has no figures (no time), so nothing holds it: ./scripts/synth --update new"]);
+        table.put(row("new", 1));
+        assert_eq!((table.rows.len(), table.unmeasured.len()), (3, 0));
     }
 
     #[test]
     fn what_changed_is_mapped_and_wholes_are_told() {
-        let table = Table { rows: vec![row("same", 1), row("changed", 1), row("core", 100_000)] };
+        let table = Table { rows: vec![row("same", 1), row("changed", 1), row("core", 100_000)], ..Table::default() };
         let now = |top, hash: &str, whole| Now { top, family: "xcup", hash: hash.into(), whole };
         let all = [now("same", "h", false), now("changed", "other", false), now("core", "other", true), now("new", "other", false)];
         let found = plan(&all, &table, Some("1"));
@@ -184,7 +197,7 @@ mod tests {
 
     #[test]
     fn too_much_for_a_test_is_a_fault() {
-        let table = Table { rows: vec![row("a", BUDGET - 1), row("b", 1), row("c", 1)] };
+        let table = Table { rows: vec![row("a", BUDGET - 1), row("b", 1), row("c", 1)], ..Table::default() };
         let now: Vec<Now> = ["a", "b", "c"].iter().map(|top| Now { top, family: "xcup", hash: "other".into(), whole: false }).collect();
         let found = plan(&now, &table, Some("1"));
         assert!(found.map.is_empty() && found.faults.len() == 1 && found.faults[0].starts_with("3 blocks of 12001 LUT"), "{found:?}");

@@ -3,6 +3,8 @@
 pub mod cells;
 pub mod docs;
 pub mod gate;
+#[cfg(test)]
+mod lint;
 pub mod memories;
 pub mod netlist;
 pub mod placed;

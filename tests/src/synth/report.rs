@@ -1,7 +1,7 @@
 //! `report.json`, `report.md`, and what the documents show of the table.
 
 use super::memories::Memory;
-use super::table::{Placed, Row};
+use super::table::{Placed, Row, Table};
 use super::{Flow, Mapping, Outcome};
 use serde_json::{json, Value};
 use std::fmt::Write;
@@ -76,11 +76,16 @@ pub fn limited(outcome: &Outcome) -> bool {
 }
 
 /// What docs/resources.md shows of the table.
-pub fn document(rows: &[Row]) -> String {
+pub fn document(table: &Table) -> String {
+    let rows = &table.rows;
     let of = |family: &'static str| rows.iter().filter(move |r| r.family == family);
     let mut text = format!("UltraScale+ (RAM: RAMB36):\n\n{}\nECP5 (LUT: LUT4; RAM: blocks of 18 Kbit):\n\n{}", markdown(of("xcup")), markdown(of("ecp5")));
     for (row, placed) in rows.iter().filter_map(|r| Some((r, r.placed.as_ref()?))) {
         let _ = write!(text, "\n{}", placement(row, placed));
+    }
+    if !table.unmeasured.is_empty() {
+        let names: Vec<String> = table.unmeasured.iter().map(|u| format!("`{}` on {} ({})", u.top, u.family, u.unmeasured)).collect();
+        let _ = writeln!(text, "\nWithout figures, so that nothing holds them: {}.", names.join(", "));
     }
     text
 }

@@ -45,6 +45,23 @@ pub struct Row {
     pub placed: Option<Placed>,
 }
 
+/// A top that has no figures yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unmeasured {
+    pub top: String,
+    pub family: String,
+    /// Why.
+    pub unmeasured: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Unmeasured(Unmeasured),
+    Other(serde_json::Value),
+}
+
 /// Placed and routed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,6 +98,8 @@ impl Row {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     pub rows: Vec<Row>,
+    /// Behind the rows.
+    pub unmeasured: Vec<Unmeasured>,
 }
 
 impl Table {
@@ -88,9 +107,16 @@ impl Table {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut table = Self::default();
         for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            let row: Row = serde_json::from_str(line).map_err(|e| format!("{FILE}, line {}: {e}", n + 1))?;
+            let wrong = |e: &dyn std::fmt::Display| format!("{FILE}, line {}: {e}", n + 1);
+            let row: Row = match serde_json::from_str(line).map_err(|e| wrong(&e))? {
+                Line::Unmeasured(top) => {
+                    table.unmeasured.push(top);
+                    continue;
+                }
+                Line::Other(value) => serde_json::from_value(value).map_err(|e| wrong(&e))?,
+            };
             if table.find(&row.top, &row.family).is_some() {
-                return Err(format!("{FILE}, line {}: {} on {} stands there twice", n + 1, row.top, row.family));
+                return Err(wrong(&format!("{} on {} stands there twice", row.top, row.family)));
             }
             table.rows.push(row);
         }
@@ -98,7 +124,9 @@ impl Table {
     }
 
     pub fn render(&self) -> String {
-        self.rows.iter().map(|r| serde_json::to_string(r).expect("strings and numbers") + "\n").collect()
+        let rows = self.rows.iter().map(|r| serde_json::to_string(r).expect("strings and numbers"));
+        let unmeasured = self.unmeasured.iter().map(|u| serde_json::to_string(u).expect("strings"));
+        rows.chain(unmeasured).map(|line| line + "\n").collect()
     }
 
     /// Reads the file below `root`; none is an empty table.
@@ -118,9 +146,17 @@ impl Table {
         self.rows.iter().find(|r| r.top == top && r.family == family)
     }
 
+    /// Lists a top that has no row as one without figures.
+    pub fn lack(&mut self, top: &str, family: &str, why: &str) {
+        if self.find(top, family).is_none() && !self.unmeasured.iter().any(|u| u.top == top && u.family == family) {
+            self.unmeasured.push(Unmeasured { top: top.into(), family: family.into(), unmeasured: why.into() });
+        }
+    }
+
     /// Puts a row in place of the one of that name. What a mapping says nothing of stays, and so does the commit of gateware that is
     /// the same.
     pub fn put(&mut self, mut row: Row) {
+        self.unmeasured.retain(|u| u.top != row.top || u.family != row.family);
         let Some(old) = self.rows.iter_mut().find(|r| r.top == row.top && r.family == row.family) else {
             self.rows.push(row);
             return;
@@ -135,8 +171,10 @@ impl Table {
 
     /// In the order of `names` (top, family); rows of others are dropped.
     pub fn arrange(&mut self, names: &[(&str, &str)]) {
-        let place = |r: &Row| names.iter().position(|(top, family)| (r.top.as_str(), r.family.as_str()) == (*top, *family));
-        self.rows.retain(|r| place(r).is_some());
-        self.rows.sort_by_key(|r| place(r));
+        let place = |top: &str, family: &str| names.iter().position(|name| *name == (top, family));
+        self.rows.retain(|r| place(&r.top, &r.family).is_some());
+        self.rows.sort_by_key(|r| place(&r.top, &r.family));
+        self.unmeasured.retain(|u| place(&u.top, &u.family).is_some());
+        self.unmeasured.sort_by_key(|u| place(&u.top, &u.family));
     }
 }
