@@ -1,13 +1,13 @@
 //! The memory target as a board, the ECPIX-5's top behind its RGMII pins, on a wire of the host.
 use crate::capture::Capture;
 use crate::error::Error;
+use crate::service::Service;
 use crate::wire::{pump, Wire, WireConfig};
 use ferric_hdl::board::ecpix5::Pins;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Frames that wait in front of the pins, and in front of those.
@@ -111,9 +111,7 @@ impl Engine {
 pub struct BoardServer {
     shared: Arc<Shared>,
     dropped: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    /// The simulation's is the first.
-    threads: Vec<JoinHandle<()>>,
+    service: Service,
 }
 
 impl BoardServer {
@@ -124,15 +122,14 @@ impl BoardServer {
         let wire = wire.ok_or_else(|| fail(format!("a board's wire goes to the host: udp, tap, packet or loop, not {}", config.wire)))?;
         let capture = config.capture.as_deref().map(Capture::create).transpose()?;
         let pins = Pins::new().map_err(Error::Gateware)?;
-        let (shared, stop, dropped): (Arc<Shared>, Arc<AtomicBool>, Arc<AtomicU64>) = Default::default();
+        let (shared, dropped): (Arc<Shared>, Arc<AtomicU64>) = Default::default();
+        let mut service = Service::new("board");
         let (to_board, frames) = sync_channel(BACKLOG);
         let engine = Engine { pins, wire: wire.clone(), capture, shared: shared.clone(), started: Instant::now(), moved: 0 };
-        let ends = stop.clone();
-        let threads = vec![
-            std::thread::spawn(move || engine.run(&ends, &frames)),
-            pump(wire, stop.clone(), dropped.clone(), move |frame| to_board.try_send(frame).is_ok()),
-        ];
-        Ok(Self { shared, dropped, stop, threads })
+        let ends = service.stopped();
+        service.push(std::thread::spawn(move || engine.run(&ends, &frames)));
+        service.push(pump(wire, service.stopped(), dropped.clone(), move |frame| to_board.try_send(frame).is_ok()));
+        Ok(Self { shared, dropped, service })
     }
 
     /// What has happened so far.
@@ -143,27 +140,18 @@ impl BoardServer {
 
     /// The simulation has ended although nobody asked it to.
     pub fn has_died(&self) -> bool {
-        self.threads.first().is_some_and(|t| t.is_finished())
+        self.service.has_died()
     }
 
     /// Ends everything.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                log::error!("a thread of the board has panicked");
-            }
-        }
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for BoardServer {
     fn drop(&mut self) {
-        self.end();
+        self.service.end(|| ());
     }
 }
 

@@ -20,6 +20,7 @@ pub mod fabric;
 pub mod iommu;
 pub mod pci;
 pub mod peer;
+mod service;
 pub mod trace;
 pub mod wire;
 #[cfg(feature = "cards")]

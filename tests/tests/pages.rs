@@ -4,34 +4,18 @@ use ferric_driver::mapping::PageSize;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::{Access, CqeOpcode, CqeStatus, QpConfig, ReadRequest, SendRequest};
 use ferric_tests::pair::{Linked, Wire};
+use memmap2::{Advice, MmapMut, MmapOptions};
 use rand::{rngs::StdRng, Rng, SeedableRng};
 
 const BYTES: usize = 9000;
 const PATIENCE: u64 = 400_000;
 
 /// Address space without memory behind it until it is touched.
-struct Reserved {
-    ptr: *mut u8,
-    len: usize,
-}
-
-impl Reserved {
-    fn new(len: usize) -> Self {
-        // SAFETY: a fresh mapping.
-        let ptr = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0) };
-        assert_ne!(ptr, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-        // Every touch costs a page of 4 KiB, not a huge one.
-        // SAFETY: the mapping just made.
-        unsafe { libc::madvise(ptr, len, libc::MADV_NOHUGEPAGE) };
-        Self { ptr: ptr.cast(), len }
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`; whoever borrowed it is gone.
-        unsafe { libc::munmap(self.ptr.cast(), self.len) };
-    }
+fn reserved(len: usize) -> MmapMut {
+    let memory = MmapOptions::new().len(len).no_reserve_swap().map_anon().unwrap_or_else(|e| panic!("{len} bytes: {e}"));
+    // Every touch costs a page of 4 KiB, not a huge one.
+    memory.advise(Advice::NoHugePage).unwrap_or_else(|e| panic!("{e}"));
+    memory
 }
 
 fn write(link: &mut Linked, to: u64, rkey: u32) -> CqeStatus {
@@ -54,8 +38,8 @@ fn pages_of_every_size_reach_a_tebibyte() {
         let mut link = Linked::new(&QpConfig::default(), &Wire::default(), &bytes(0)).unwrap();
         link.pair.world().cards[1].iommu.keep_together(together);
         // Not where a page begins, neither for the process nor for peers.
-        let memory = Reserved::new((len + GIB) as usize);
-        let ptr = memory.ptr.wrapping_add(5 * 4096 + 123);
+        let mut memory = reserved((len + GIB) as usize);
+        let ptr = memory.as_mut_ptr().wrapping_add(5 * 4096 + 123);
         let start = ptr as u64 % GIB + 3 * GIB;
         // SAFETY: the memory outlives the region.
         let region = unsafe { link.pair.hosts[1].pd.register_raw(ptr, len as usize, start, Access::ALL) }.unwrap();

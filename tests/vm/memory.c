@@ -2,24 +2,13 @@
 // PATH, sets it up. Where a record's fields lie was read in docs/reference.md, as a stranger would.
 // memory DEVICE GID-INDEX TARGET-ADDRESS [PATIENCE]   PATIENCE: seconds for an answer of the set-up, 10 by default (a simulation is slow)
 #include <arpa/inet.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "verbs.h"
 
 enum { MTU = 1024, WINDOW = 16384, RING = WINDOW, SLOT = 2048, SLOTS = 4, RECORD = 32, DEPTH = 64, GUARD = 16 };
 enum { CQE_RECV_IMM = 17, CQE_RECV_WRITE_IMM = 18 };
 
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_mr *mr;
-static struct ibv_qp *qp;
 static const char *address, *patience = "10";
 static int gid_index;
 static unsigned there;        // the target's queue pair
@@ -38,8 +27,6 @@ static void fail(const char *format, ...) {
     putchar('\n');
     exit(1);
 }
-static void check(int good, const char *what) { if (!good) fail("%s: %s", what, strerror(errno)); }
-static double seconds(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
 static void fill(uint8_t *p, unsigned len) {
     static uint32_t state = 0x2545f491;
     for (unsigned i = 0; i < len; i++) { state ^= state << 13; state ^= state >> 17; state ^= state << 5; p[i] = state >> 11; }
@@ -67,28 +54,13 @@ static unsigned set_up(const char *word, const char *verb, const char *format, .
 // A queue pair at both ends.
 static void connect_both(void) {
     static uint32_t psn = 0xfffff0;
-    struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .cap = { DEPTH, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
-    check((qp = ibv_create_qp(pd, &init)) != NULL, "create queue pair");
+    make_qp(IBV_QPT_RC, DEPTH);
     there = set_up("queue pair", "qp", "--peer-qpn %u --first-psn %u --mtu %u", qp->qp_num, psn, MTU);
-    struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-    check(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
-    memset(&a, 0, sizeof a);
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = IBV_MTU_1024;
-    a.dest_qp_num = there;
-    a.min_rnr_timer = 12;
-    a.ah_attr = (struct ibv_ah_attr) { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64, .sgid_index = gid_index } };
-    a.ah_attr.grh.dgid.raw[10] = a.ah_attr.grh.dgid.raw[11] = 0xff;
-    check(inet_pton(AF_INET, address, a.ah_attr.grh.dgid.raw + 12) == 1, address);
-    check(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "to RTR");
-    a.qp_state = IBV_QPS_RTS;
-    a.sq_psn = psn;
+    union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+    check(inet_pton(AF_INET, address, gid.raw + 12) == 1, address);
     // 4.3 s: the other side may be a simulation.
-    a.timeout = 20;
-    a.retry_cnt = 7;
-    a.rnr_retry = 7;
-    a.max_rd_atomic = 4;
-    check(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC), "to RTS");
+    struct path path = { .to = towards(gid, gid_index), .mtu = MTU, .qpn = there, .patience = 20 };
+    connect_qp(&path, psn, 0, 0);
     psn += 0x1234;
 }
 
@@ -108,18 +80,13 @@ static void post(enum ibv_wr_opcode opcode, void *here, unsigned len, uint64_t a
 }
 
 // The status of the next request that completes.
-static enum ibv_wc_status completion(void) {
+static enum ibv_wc_status ended(void) {
     struct ibv_wc c;
-    for (double end = seconds() + 60; seconds() < end; usleep(500)) {
-        int n = ibv_poll_cq(cq, 1, &c);
-        check(n >= 0, "poll");
-        if (n) return c.status;
-    }
-    fail("a request does not complete within a minute");
-    return 0;
+    if (!completion(&c, 60)) fail("a request does not complete within a minute");
+    return c.status;
 }
 static void done(const char *what) {
-    enum ibv_wc_status s = completion();
+    enum ibv_wc_status s = ended();
     if (s != IBV_WC_SUCCESS) fail("%s ends with: %s", what, ibv_wc_status_str(s));
 }
 static const uint8_t *read_back(uint64_t addr, unsigned len) {
@@ -240,7 +207,7 @@ static void atomics(void) {
 static void refused(const char *what, enum ibv_wr_opcode opcode, uint64_t addr, unsigned len, uint32_t rkey, enum ibv_wc_status wanted) {
     fill(out, len);
     post(opcode, out, len, addr, rkey, 0, 0);
-    enum ibv_wc_status s = completion();
+    enum ibv_wc_status s = ended();
     if (s != wanted) fail("%s ends with: %s", what, ibv_wc_status_str(s));
     check(!ibv_destroy_qp(qp), "destroy queue pair");
     set_up("queue pair", "end-qp", "%u", there);
@@ -255,11 +222,7 @@ int main(int argc, char **argv) {
     gid_index = atoi(argv[2]);
     address = argv[3];
     if (argc > 4) patience = argv[4];
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    for (; list && *list && strcmp(ibv_get_device_name(*list), argv[1]); list++) {}
-    check(list && *list && (ctx = ibv_open_device(*list)), argv[1]);
-    check((pd = ibv_alloc_pd(ctx)) && (cq = ibv_create_cq(ctx, DEPTH, NULL, NULL, 0)), "verbs objects");
-    check((out = aligned_alloc(4096, 4 * WINDOW)) && (mr = ibv_reg_mr(pd, out, 4 * WINDOW, IBV_ACCESS_LOCAL_WRITE)), "memory");
+    out = open_device(argv[1], DEPTH, 4 * WINDOW, IBV_ACCESS_LOCAL_WRITE);
     in = out + 2 * WINDOW;
     double begun = seconds();
     messages = set_up("next message", "ring", "--start %u --slot %u --slots %u", RING, SLOT, SLOTS);

@@ -6,27 +6,16 @@
 //   end
 // peer DEVICE PORT GID-INDEX-4 GID-INDEX-6
 #include <arpa/inet.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+#include "verbs.h"
 
 enum { SLOTS = 32, STRIDE = 16384, AREA = SLOTS * STRIDE, QKEY = 0x11111111, GRH = 40 };
 enum op { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FADD, CSWAP, OPS };
 static const char *const op_names[OPS] = { "send", "send_imm", "write", "write_imm", "read", "fetch_add", "compare_swap" };
 
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_cq *cq;
-static struct ibv_mr *mr;
-static struct ibv_qp *qp;
 static struct ibv_ah *ah;
 // Outgoing messages lie in the first half, what comes in the second.
 static uint8_t *memory;
@@ -35,7 +24,6 @@ static FILE *wire;
 
 static struct { enum ibv_qp_type type; enum op op; int me; unsigned mtu, family, count, size; uint32_t qpn, psn, rkey; uint64_t addr; union ibv_gid gid; } now;
 
-static void die(const char *what) { printf("peer: %s: %s\n", what, strerror(errno)); exit(1); }
 static void say(const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -57,52 +45,31 @@ static int differs(const uint8_t *p, uint64_t n, unsigned len) {
     return 0;
 }
 
-static int mtu_code(unsigned bytes) { int c = 1; while (bytes > 256) { bytes /= 2; c++; } return c; }
-
 static void receive(unsigned n) {
     struct ibv_sge s = { (uintptr_t)in(n), STRIDE, mr->lkey };
     struct ibv_recv_wr w = { .wr_id = n, .sg_list = &s, .num_sge = 1 }, *bad;
-    if (ibv_post_recv(qp, &w, &bad)) die("post receive");
+    check(!ibv_post_recv(qp, &w, &bad), "post receive");
 }
 
 static void make(uint32_t psn) {
-    struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .cap = { SLOTS, SLOTS, 1, 1, 0 }, .qp_type = now.type, .sq_sig_all = 1 };
-    if (!(qp = ibv_create_qp(pd, &init))) die("create queue pair");
-    int rc = now.type == IBV_QPT_RC, ud = now.type == IBV_QPT_UD;
+    make_qp(now.type, SLOTS);
+    int rc = now.type == IBV_QPT_RC;
     int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | (rc ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0);
-    struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = rights, .qkey = QKEY };
-    if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS))) die("to INIT");
-    struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = now.gid, .hop_limit = 64, .sgid_index = gid_index[now.family == 6] } };
-    memset(&a, 0, sizeof a);
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = mtu_code(now.mtu);
-    a.dest_qp_num = now.qpn;
-    a.rq_psn = now.psn;
-    a.max_dest_rd_atomic = 8;
-    a.min_rnr_timer = 18;
-    a.ah_attr = to;
-    int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
-    if (ibv_modify_qp(qp, &a, IBV_QP_STATE | (ud ? 0 : connected))) die("to RTR");
-    a.qp_state = IBV_QPS_RTS;
-    a.sq_psn = psn;
     // 2.1 s: the other side is a simulation.
-    a.timeout = 19;
-    a.retry_cnt = 7;
-    a.rnr_retry = 7;
-    a.max_rd_atomic = 4;
-    if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0))) die("to RTS");
-    if (ud && !(ah = ibv_create_ah(pd, &to))) die("address handle");
+    struct path path = { .to = towards(now.gid, gid_index[now.family == 6]), .mtu = now.mtu, .qpn = now.qpn, .psn = now.psn, .patience = 19 };
+    connect_qp(&path, psn, rights, QKEY);
+    if (now.type == IBV_QPT_UD) check((ah = ibv_create_ah(pd, &path.to)) != NULL, "address handle");
 }
 
 static void begin(char *line) {
     char transport[8], op[16], gid[40];
     int n = sscanf(line, "case %7s %15s %d %u %u %u %u %" SCNx32 " %" SCNx32 " %32s %" SCNx64 " %" SCNx32, transport, op, &now.me, &now.mtu, &now.family, &now.count, &now.size,
                    &now.qpn, &now.psn, gid, &now.addr, &now.rkey);
-    if (n != 12 || now.count > SLOTS || now.size + GRH > STRIDE || strlen(gid) != 32) { errno = EINVAL; die(line); }
+    if (n != 12 || now.count > SLOTS || now.size + GRH > STRIDE || strlen(gid) != 32) { errno = EINVAL; check(0, line); }
     for (int i = 0; i < 16; i++) { unsigned byte; sscanf(gid + 2 * i, "%2x", &byte); now.gid.raw[i] = byte; }
     now.type = !strcmp(transport, "rc") ? IBV_QPT_RC : !strcmp(transport, "uc") ? IBV_QPT_UC : IBV_QPT_UD;
     for (now.op = 0; now.op < OPS && strcmp(op_names[now.op], op); now.op++) {}
-    if (now.op == OPS) { errno = EINVAL; die(op); }
+    if (now.op == OPS) { errno = EINVAL; check(0, op); }
     for (unsigned s = 0; s < now.count; s++) for (unsigned i = 0; i < now.size; i++) out(s)[i] = pattern(1000 + s, i);
     memset(memory + AREA, 0xee, AREA);
     // Atomics are aimed at the first 8 bytes.
@@ -112,22 +79,10 @@ static void begin(char *line) {
     make(psn);
     for (unsigned i = 0; i < now.count; i++) receive(i);
     union ibv_gid own;
-    if (ibv_query_gid(ctx, 1, gid_index[now.family == 6], &own)) die("query GID");
+    check(!ibv_query_gid(ctx, 1, gid_index[now.family == 6], &own), "query GID");
     char text[33];
     for (int i = 0; i < 16; i++) sprintf(text + 2 * i, "%02x", own.raw[i]);
     say("ready %x %x %s %" PRIx64 " %x", qp->qp_num, psn, text, (uint64_t)(uintptr_t)memory, mr->rkey);
-}
-
-static double seconds(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
-
-// The next completion; 0: none within the time.
-static int completion(struct ibv_wc *c, double patience) {
-    for (double end = seconds() + patience; seconds() < end; usleep(500)) {
-        int n = ibv_poll_cq(cq, 1, c);
-        if (n < 0) die("poll");
-        if (n) return 1;
-    }
-    return 0;
 }
 
 static void post(unsigned n) {
@@ -151,7 +106,7 @@ static void post(unsigned n) {
         w.wr.rdma.remote_addr = there;
         w.wr.rdma.rkey = now.rkey;
     }
-    if (ibv_post_send(qp, &w, &bad)) die("post send");
+    check(!ibv_post_send(qp, &w, &bad), "post send");
 }
 
 // This side asks. READs and atomics are checked here.
@@ -174,7 +129,7 @@ static void go(void) {
 }
 
 // The other side has asked.
-static void check(unsigned asked) {
+static void compare(unsigned asked) {
     unsigned got = 0;
     int reliable = now.type == IBV_QPT_RC, head = now.type == IBV_QPT_UD ? GRH : 0;
     if (now.op == SEND || now.op == SEND_IMM || now.op == WRITE_IMM) {
@@ -200,8 +155,8 @@ static void check(unsigned asked) {
 }
 
 static void finish(void) {
-    if (qp && ibv_destroy_qp(qp)) die("destroy queue pair");
-    if (ah && ibv_destroy_ah(ah)) die("destroy address handle");
+    check(!qp || !ibv_destroy_qp(qp), "destroy queue pair");
+    check(!ah || !ibv_destroy_ah(ah), "destroy address handle");
     qp = NULL;
     ah = NULL;
     struct ibv_wc c;
@@ -213,29 +168,25 @@ int main(int argc, char **argv) {
     if (argc != 5) { fprintf(stderr, "peer DEVICE PORT GID-INDEX-4 GID-INDEX-6\n"); return 2; }
     gid_index[0] = atoi(argv[3]);
     gid_index[1] = atoi(argv[4]);
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    for (; list && *list && strcmp(ibv_get_device_name(*list), argv[1]); list++) {}
-    if (!list || !*list || !(ctx = ibv_open_device(*list))) die(argv[1]);
-    if (!(pd = ibv_alloc_pd(ctx)) || !(cq = ibv_create_cq(ctx, 4 * SLOTS, NULL, NULL, 0))) die("verbs objects");
-    memory = aligned_alloc(4096, 2 * AREA);
-    if (!memory || !(mr = ibv_reg_mr(pd, memory, 2 * AREA, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC))) die("memory");
+    int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    memory = open_device(argv[1], 4 * SLOTS, 2 * AREA, rights);
     int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(atoi(argv[2])) };
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, 1)) die("listen");
+    check(!bind(fd, (struct sockaddr *)&at, sizeof at) && !listen(fd, 1), "listen");
     int s = accept(fd, NULL, NULL);
-    if (s < 0) die("accept");
+    check(s >= 0, "accept");
     setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     FILE *lines = fdopen(dup(s), "r");
-    if (!(wire = fdopen(s, "w")) || !lines) die("fdopen");
+    check((wire = fdopen(s, "w")) && lines, "fdopen");
     char line[512];
     unsigned cases = 0;
     while (fgets(line, sizeof line, lines)) {
         if (!strncmp(line, "case ", 5)) { finish(); begin(line); cases++; }
         else if (!strncmp(line, "go", 2)) go();
-        else if (!strncmp(line, "check ", 6)) check(atoi(line + 6));
+        else if (!strncmp(line, "check ", 6)) compare(atoi(line + 6));
         else if (!strncmp(line, "end", 3)) { finish(); printf("peer: %u cases played\n", cases); return 0; }
-        else { errno = EINVAL; die(line); }
+        else { errno = EINVAL; check(0, line); }
     }
     printf("peer: the other side went away after %u cases\n", cases);
     return 1;

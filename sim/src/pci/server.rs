@@ -9,6 +9,7 @@ use crate::capture::Capture;
 use crate::card::CardConfig;
 use crate::error::Error;
 use crate::fabric::LinkConfig;
+use crate::service::Service;
 use crate::wire::{self, WireConfig};
 use crate::world::{World, WorldConfig};
 use ferric_driver::vfio_user::socket::{receive, send};
@@ -80,10 +81,8 @@ struct Slot {
 pub struct Server {
     functions: Vec<Arc<Function>>,
     engine: Handle,
-    stop: Arc<AtomicBool>,
     frames_dropped: Arc<AtomicU64>,
-    /// The engine's is the first.
-    threads: Vec<JoinHandle<()>>,
+    service: Service,
     sockets: Vec<PathBuf>,
 }
 
@@ -119,15 +118,15 @@ impl Server {
         }
         let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::new(e.card, e.function))).collect();
         let (engine, handle) = Engine::new(world, &functions, wire.clone(), capture);
-        let mut server = Self { functions, engine: handle, stop: Arc::default(), frames_dropped: Arc::default(), threads: Vec::new(), sockets };
-        server.threads.push(std::thread::spawn(move || engine.run()));
+        let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
+        server.service.push(std::thread::spawn(move || engine.run()));
         if let Some(wire) = wire {
             let engine = server.engine.clone();
-            server.threads.push(wire::pump(wire, server.stop.clone(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));
+            server.service.push(wire::pump(wire, server.service.stopped(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));
         }
         for (number, listener) in listeners.into_iter().enumerate() {
-            let (function, engine, stop) = (server.functions[number].clone(), server.engine.clone(), server.stop.clone());
-            server.threads.push(std::thread::spawn(move || accept(listener, function, engine, number, stop)));
+            let (function, engine, stop) = (server.functions[number].clone(), server.engine.clone(), server.service.stopped());
+            server.service.push(std::thread::spawn(move || accept(listener, function, engine, number, stop)));
         }
         Ok(server)
     }
@@ -144,32 +143,22 @@ impl Server {
 
     /// The simulation has ended although nobody asked it to.
     pub fn has_died(&self) -> bool {
-        self.threads.first().is_some_and(|t| t.is_finished())
+        self.service.has_died()
     }
 
     /// Ends everything and removes the sockets.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Sessions first: they leave a clean function behind, with the engine's help.
-        for (i, t) in self.threads.drain(..).enumerate().rev() {
-            if i == 0 {
-                self.engine.send(Command::Stop, Duration::from_secs(5));
-            }
-            if t.join().is_err() {
-                log::error!("a thread of the server has panicked");
-            }
-        }
-        self.sockets.drain(..).for_each(|s| drop(std::fs::remove_file(s)));
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        // Sessions end before the engine: they leave a clean function behind, with its help.
+        self.service.end(|| {
+            self.engine.send(Command::Stop, Duration::from_secs(5));
+        });
+        self.sockets.drain(..).for_each(|s| drop(std::fs::remove_file(s)));
     }
 }
 
