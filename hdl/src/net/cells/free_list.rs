@@ -1,10 +1,10 @@
 //! The chain of free cells. One memory of successors serves the free list and the chains of all frames.
 
 use crate::prim::ram::RamAsync2;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
-/// Cells in the buffer.
+/// Cells in the card's buffer, and the most that a handle can name.
 pub const CELLS: usize = 512;
 
 /// A queue of free cells as a linked list: cells leave at its head, whole chains are appended at its tail.
@@ -12,10 +12,12 @@ pub const CELLS: usize = 512;
 /// Cells that leave one after the other stay linked, so a frame's chain needs no write at all: the successor of its cell i is
 /// its cell i+1. That also holds across an empty list, because the tail stays the cell that left last and the next
 /// chain is linked behind it. There must be one taker only, and it must finish a chain before it starts another.
-#[derive(LogicBlock, BlockDefault)]
+#[derive(LogicBlock, BlockNew)]
+#[given(cells_log2: usize)]
+#[demand((6..=9).contains(&cells_log2), "2^{cells_log2} cells: a frame takes up to 32, and 9 bits name one")]
 pub struct FreeList {
     pub clock: Signal<In, Clock>,
-    /// Synchronous; all cells are free again [`CELLS`] cycles later.
+    /// Synchronous; all cells are free again as many cycles later.
     pub reset: Signal<In, Bit>,
     /// A cell is there and may be taken; low while the list is being built.
     pub available: Signal<Out, Bit>,
@@ -47,8 +49,11 @@ pub struct FreeList {
     left: Signal<Local, Bits<10>>,
     after: Signal<Local, Bits<10>>,
     empties: Signal<Local, Bit>,
-    #[init(Constant::new((CELLS as u64).to_bits()))]
+    #[init(Constant::new((1u64 << cells_log2).to_bits()))]
     all: Constant<Bits<10>>,
+    /// Its ones are the bits that a cell's number has.
+    #[init(Constant::new(((1u64 << cells_log2) - 1).to_bits()))]
+    last: Constant<Bits<9>>,
 }
 
 impl Logic for FreeList {
@@ -61,11 +66,11 @@ impl Logic for FreeList {
         self.count.next = self.free.q.val();
         self.init.next = !self.ready.q.val();
         self.init_cell.next = self.step.q.val();
-        self.successors.read_addr0.next = self.first.q.val();
-        self.successors.read_addr1.next = self.walk.val();
+        self.successors.read_addr0.next = self.first.q.val() & self.last.val();
+        self.successors.read_addr1.next = self.walk.val() & self.last.val();
         self.walk_next.next = self.successors.read_data1.val();
         self.successors.write_en.next = self.splice.val();
-        self.successors.write_addr.next = self.tail.q.val();
+        self.successors.write_addr.next = self.tail.q.val() & self.last.val();
         self.successors.write_data.next = self.splice_head.val();
         self.added.next = bits::<10>(0);
         if self.splice.val() {
@@ -88,14 +93,14 @@ impl Logic for FreeList {
         if !self.ready.q.val() {
             // Cell i leads to i+1; the last one becomes the tail.
             self.successors.write_en.next = true;
-            self.successors.write_addr.next = self.step.q.val();
+            self.successors.write_addr.next = self.step.q.val() & self.last.val();
             self.successors.write_data.next = self.step.q.val() + 1;
             self.step.d.next = self.step.q.val() + 1;
             self.free.d.next = bits::<10>(0);
             self.some.d.next = false;
             self.first.d.next = bits::<9>(0);
             self.tail.d.next = self.step.q.val();
-            if self.step.q.val().all() {
+            if self.step.q.val() == self.last.val() {
                 self.ready.d.next = true;
                 self.free.d.next = self.all.val();
                 self.some.d.next = true;

@@ -11,6 +11,7 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::CellRead;
 use crate::prim::cell_ram::{CellRam, CELL_BYTES};
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::BlockNew;
 pub use free_list::CELLS;
 use rust_hdl::prelude::*;
 
@@ -58,11 +59,12 @@ pub struct CellStore<const W: usize> {
     pub done_handle: Signal<Out, Bits<12>>,
 }
 
-/// 512 cells of 256 bytes.
-#[derive(LogicBlock, Default)]
+/// `2^cells_log2` cells of 256 bytes; [`CELLS`] by default, as the card has.
+#[derive(LogicBlock, BlockNew)]
+#[given(cells_log2: usize)]
 pub struct CellBuffer<const W: usize, const K: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous. All cells are free 512 cycles later; frames that come before find no room.
+    /// Synchronous. All cells are free as many cycles later as there are; frames that come before find no room.
     pub reset: Signal<In, Bit>,
     pub s_write: CellStore<W>,
     /// 0: reads and frees (mover), 1: frees only (requester).
@@ -73,13 +75,21 @@ pub struct CellBuffer<const W: usize, const K: usize> {
     pub s_retain: MsgSink<Bits<9>>,
     /// Free cells.
     pub free_count: Signal<Out, Bits<10>>,
+    #[init(CellRam::new(cells_log2))]
     ram: CellRam<W, K>,
+    #[init(free_list::FreeList::new(cells_log2))]
     list: free_list::FreeList,
     writer: writer::Writer<W, K>,
     reader: reader::Reader<W, K>,
     owners: release::Release,
     port1: MsgSlice<CellRead>,
     retain: MsgSlice<Bits<9>>,
+}
+
+impl<const W: usize, const K: usize> Default for CellBuffer<W, K> {
+    fn default() -> Self {
+        Self::new(CELLS.trailing_zeros() as usize)
+    }
 }
 
 impl<const W: usize, const K: usize> Logic for CellBuffer<W, K> {

@@ -3,7 +3,7 @@
 use super::feed::Ending;
 use crate::msg::RxDesc;
 use crate::net::icrc::CHECK;
-use crate::prim::ram::RamAsync;
+use crate::prim::ram::{Ram, RamAsync, LUT_RAM_MAX_A};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -12,6 +12,9 @@ const WAIT: usize = CHECK - 1;
 
 /// log2 of the frames between the parser and the verdict: the feed's backlog (32) and some 20 pipeline stages.
 const LG: usize = 6;
+
+/// Address bits of the descriptors' memory: more than [`LG`], so that it becomes block RAM. As LUT RAM of an ECP5 it takes a twentieth of the chip.
+const LG_BLOCK: usize = LUT_RAM_MAX_A + 1;
 
 /// Drop causes of a frame on its way to the cell buffer and back.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -49,12 +52,13 @@ pub struct Judge {
     pub desc_valid: Signal<Out, Bit>,
     /// See [`super::STATS`].
     pub stat: Signal<Out, Bits<8>>,
-    descs: RamAsync<RxDesc, LG>,
+    descs: Ram<RxDesc, LG_BLOCK>,
     raws: RamAsync<Bit, LG>,
     bads: RamAsync<Bit, LG>,
     wptr: DFF<Bits<LG>>,
     vptr: DFF<Bits<LG>>,
     dptr: DFF<Bits<LG>>,
+    dptr_next: Signal<Local, Bits<LG>>,
     delay: [DFF<Ending>; WAIT],
     now: Signal<Local, Ending>,
     right: Signal<Local, Bit>,
@@ -76,9 +80,15 @@ impl Logic for Judge {
         }
         // Parsed headers wait for their frame's end
         self.descs.write_en.next = self.parsed_valid.val();
-        self.descs.write_addr.next = self.wptr.q.val();
+        self.descs.write_addr.next = bit_cast::<LG_BLOCK, LG>(self.wptr.q.val());
         self.descs.write_data.next = self.parsed.val();
-        self.descs.read_addr.next = self.dptr.q.val();
+        // The frame that is next done; what it reads was written some cycles before.
+        self.dptr_next.next = self.dptr.q.val();
+        if self.done.val() {
+            self.dptr_next.next = self.dptr.q.val() + 1;
+        }
+        self.dptr.d.next = self.dptr_next.val();
+        self.descs.read_addr.next = bit_cast::<LG_BLOCK, LG>(self.dptr_next.val());
         self.raws.write_en.next = self.parsed_valid.val();
         self.raws.write_addr.next = self.wptr.q.val();
         self.raws.write_data.next = self.parsed.val().raw;
@@ -125,9 +135,6 @@ impl Logic for Judge {
             self.desc.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
         }
         self.desc_valid.next = self.done.val() & self.done_ok.val();
-        if self.done.val() {
-            self.dptr.d.next = self.dptr.q.val() + 1;
-        }
         self.events.next = bits::<8>(0);
         if self.done.val() {
             self.events.next = bits::<8>(1);

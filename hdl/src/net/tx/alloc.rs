@@ -4,7 +4,7 @@ use super::types::FrameRec;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{SlotGrant, SlotReq};
 use crate::stream::{MsgFifo, MsgSlice};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
 /// Progress of the data request at hand: row arithmetic, room for it, grant.
@@ -16,9 +16,10 @@ enum Phase {
     Grant,
 }
 
-/// Slots from a free list, rows from a ring in which a frame never wraps. Data requests (port 0) take rows and keep
+/// Slots from a free list, rows from a ring of `2^bytes_log2` bytes in which a frame never wraps. Data requests (port 0) take rows and keep
 /// `RESERVE` slots free for bypass requests (port 1), which go first.
-#[derive(LogicBlock, BlockDefault)]
+#[derive(LogicBlock, BlockNew)]
+#[given(bytes_log2: usize)]
 pub(super) struct Allocator<const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -66,7 +67,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     below_k: Constant<Bits<15>>,
     #[init(Constant::new((LK as u64).to_bits()))]
     lk: Constant<Bits<4>>,
-    #[init(Constant::new(((super::ASM_BYTES / K) as u64).to_bits()))]
+    #[init(Constant::new((1u64 << (bytes_log2 - LK)).to_bits()))]
     all_rows: Constant<Bits<14>>,
     #[init(Constant::new(RESERVE.to_bits()))]
     reserve: Constant<Bits<8>>,

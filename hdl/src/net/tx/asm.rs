@@ -6,12 +6,13 @@ use crate::prim::keep_mask::{LenMask, RangeMask};
 use crate::prim::sized::SizedLaneRam;
 use crate::prim::spread::SpreadLanes;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
-/// The assembly buffer. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
+/// The assembly buffer, `2^bytes_log2` bytes. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
 /// bytes, each over at most two rows.
-#[derive(LogicBlock, BlockDefault)]
+#[derive(LogicBlock, BlockNew)]
+#[given(bytes_log2: usize)]
 #[demand(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64, LK its logarithm")]
 pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
@@ -25,7 +26,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     pub pending: Signal<Out, Bit>,
     pub raddr: Signal<In, Bits<13>>,
     pub rdata: Signal<Out, Bits<W>>,
-    #[init(SizedLaneRam::new((super::ASM_BYTES / K).trailing_zeros() as usize))]
+    #[init(SizedLaneRam::new(bytes_log2 - LK))]
     ram: SizedLaneRam<W, K, 13>,
     d_we: DFF<Bits<K>>,
     d_row1: DFF<Bits<K>>,

@@ -22,12 +22,12 @@ use insert::IcrcInsert;
 use outfifo::OutFifo;
 use picker::Picker;
 use reader::FrameReader;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 use slots::SlotTable;
 use types::{FrameRec, Picked};
 
-/// Bytes of the assembly buffer.
+/// Bytes of the card's assembly buffer.
 pub const ASM_BYTES: usize = 65536;
 /// Slots: frames granted and not yet gone.
 pub const SLOTS: usize = 128;
@@ -37,8 +37,11 @@ pub const OUT_BYTES: usize = 16384;
 /// Events on `stat`.
 pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 
-/// Puts outgoing frames together and sends them.
-#[derive(LogicBlock, BlockDefault)]
+/// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer, [`ASM_BYTES`] by default, as the card has;
+/// no frame may be longer than half of it, for its rows lie one behind the other.
+#[derive(LogicBlock, BlockNew)]
+#[given(asm_log2: usize)]
+#[demand((14..=16).contains(&asm_log2), "2^{asm_log2} bytes: two of the largest RoCE frames at least, 16 bits of addresses")]
 pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all frames. Grants begin 128 cycles later.
@@ -63,6 +66,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub m_reply_done: MsgSrc<TxDone>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
+    #[init(Allocator::new(asm_log2))]
     alloc: Allocator<K, LK>,
     slots: SlotTable,
     picker: Picker,
@@ -70,6 +74,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     reader: FrameReader<W, K, LK>,
     insert: IcrcInsert<W, K, LK>,
     out: OutFifo<W, K>,
+    #[init(Assembly::new(asm_log2))]
     assembly: Assembly<W, K, LK>,
     #[init(SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize))]
     headers: SizedRam<Bits<W>, 11>,
@@ -81,6 +86,12 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     h_data: DFF<Bits<W>>,
     init: DFF<Bits<8>>,
     starting: Signal<Local, Bit>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, LK> {
+    fn default() -> Self {
+        Self::new(ASM_BYTES.trailing_zeros() as usize)
+    }
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK> {

@@ -26,7 +26,7 @@ pub struct AckGen<const LQ: usize> {
     pub m_seal: MsgSrc<SlotSeal>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<4>>,
-    queue: MsgFifo<AckOp, 6>,
+    queue: MsgFifo<AckOp, 7>,
     /// Acknowledges that wait for their slot.
     pending: MsgFifo<AckOp, 3>,
     request: MsgSlice<SlotReq>,

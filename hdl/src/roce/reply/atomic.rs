@@ -75,8 +75,8 @@ pub struct Atomics {
     pub atomic_end: Signal<Out, Bit>,
     /// Nothing under way.
     pub idle: Signal<Out, Bit>,
-    queue: MsgFifo<AtomicOp, 6>,
-    backlog: Backlog<7>,
+    queue: MsgFifo<AtomicOp, 7>,
+    backlog: Backlog<8>,
     holding: MsgFifo<Reading, 4>,
     reading: MsgFifo<Reading, 4>,
     writing: MsgFifo<Writing, 4>,

@@ -59,7 +59,9 @@ struct Seal {
 
 pub struct Bench {
     pub tb: Tb,
-    k: usize,
+    pub k: usize,
+    /// Bytes of its assembly buffer.
+    pub asm: usize,
     stall: u32,
     /// No delays of the bench's own, payload not written and not compared.
     pub prompt: bool,
@@ -106,6 +108,7 @@ impl Bench {
             reply_done: tb.sink("m_reply_done", stall),
             tb,
             k,
+            asm: super::ASM_BYTES,
             stall,
             prompt: false,
             hold_reads: false,
@@ -129,6 +132,7 @@ impl Bench {
     }
 
     pub fn random_plan(&mut self) -> Plan {
+        let longest = 16383.min(self.asm as u64 / 2);
         let rng = self.tb.rng();
         let kind = match rng.below(6) {
             0 | 1 => Kind::Bypass,
@@ -136,7 +140,7 @@ impl Bench {
             _ => Kind::Data,
         };
         let pay_len = match rng.below(4) {
-            0 if kind == Kind::Raw => rng.range(1, 16383),
+            0 if kind == Kind::Raw => rng.range(1, longest),
             0 => rng.range(1, 4096),
             1 => rng.range(0, 80),
             2 => rng.range(200, 1100),
@@ -212,7 +216,7 @@ impl Bench {
         let now = self.tb.cycles();
         if port == 0 {
             let rows = frame.bytes.len().div_ceil(self.k) * self.k;
-            assert!(base % self.k == 0 && base + rows <= super::ASM_BYTES, "base {base}");
+            assert!(base % self.k == 0 && base + rows <= self.asm, "base {base}");
         }
         let aborted = plan.abort.is_some();
         let bad_header = !aborted && (plan.no_path || plan.wrong_len);
@@ -467,10 +471,11 @@ impl Bench {
                 }
             }
         };
-        // 12 frames of 4 KiB fit wherever the ring stands, and a row for every other slot; then small ones up to the slots kept for bypass frames.
-        (0..12).for_each(|_| ask(self, 0, 4096));
+        // So many frames of 4 KiB fit wherever the ring stands, and a row for every other slot; then small ones up to the slots kept for bypass frames.
+        let large = (self.asm - 4096 - 126 * self.k) / 4096;
+        (0..large).for_each(|_| ask(self, 0, 4096));
         wait(self, &mut slots, 1000);
-        assert_eq!(slots.len(), 12, "rows lost");
+        assert_eq!(slots.len(), large, "rows lost");
         (0..124).for_each(|_| ask(self, 0, 1));
         wait(self, &mut slots, 2000);
         assert_eq!(slots.len(), 126, "slots lost");

@@ -7,9 +7,12 @@ use crate::tb::Tb;
 use bench::{Bench, Kind, Plan};
 
 fn soak<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, stall: u32, frames: usize) {
-    let mut bench = Bench::new(Tb::with_seed(name, Egress::<W, K, LK>::default(), seed), K, stall);
+    soak_on(Bench::new(Tb::with_seed(name, Egress::<W, K, LK>::default(), seed), K, stall), frames);
+}
+
+fn soak_on(mut bench: Bench, frames: usize) {
     let mut left = frames;
-    let limit = bench.tb.cycles() + 2000 + frames as u64 * 120_000 / K as u64;
+    let limit = bench.tb.cycles() + 2000 + frames as u64 * 120_000 / bench.k as u64;
     while left > 0 || !bench.idle() {
         assert!(bench.tb.cycles() < limit, "stuck: {}", bench.state());
         if left > 0 && bench.requests_waiting() < 3 {
@@ -29,6 +32,16 @@ fn frames_leave_whole_and_in_order() {
     for (seed, stall) in [(1, 0), (2, 20), (3, 60)] {
         soak::<512, 64, 6>("egress512", seed, stall, 400);
         soak::<64, 8, 3>("egress64", seed, stall, 150);
+    }
+}
+
+/// The memory target's: an assembly buffer that a handful of frames fills.
+#[test]
+fn sixteen_kibibytes_are_enough() {
+    for (seed, stall) in [(4, 0), (5, 30)] {
+        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3>::new(14), seed), 8, stall);
+        bench.asm = 1 << 14;
+        soak_on(bench, 150);
     }
 }
 
