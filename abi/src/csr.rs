@@ -32,9 +32,9 @@ macro_rules! registers {
     ($callback:ident) => { $callback! {
         MAGIC 0x000 ReadOnly "`FRIC` in ASCII, little-endian: 0x43495246.";
         VERSION 0x004 ReadOnly "Interface version: major << 16 | minor.";
-        CAPS0 0x008 ReadOnly "log2 QPs [7:0], log2 CQs [15:8], log2 MRs [23:16], log2 PDs [31:24].";
-        CAPS1 0x00c ReadOnly "log2 EQs [7:0], log2 functions [15:8], data path bytes [23:16], ports [31:24].";
-        CAPS2 0x010 ReadOnly "Largest SGE count [7:0], largest inline bytes [23:8], largest slot stride code [31:24].";
+        CAPS0 0x008 ReadOnly "log2 QPs (bits 7:0), log2 CQs (bits 15:8), log2 MRs (bits 23:16), log2 PDs (bits 31:24).";
+        CAPS1 0x00c ReadOnly "log2 EQs (bits 7:0), log2 functions (bits 15:8), data path bytes (bits 23:16), ports (bits 31:24).";
+        CAPS2 0x010 ReadOnly "Largest SGE count (bits 7:0), largest inline bytes (bits 23:8), largest slot stride code (bits 31:24).";
         CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group).";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";

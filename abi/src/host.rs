@@ -23,7 +23,7 @@ macro_rules! host_records {
             qpn: u32[24] "Queue pair this request belongs to (used by the WQE-carrying doorbell).";
             dest_high: u8[8] "UD: high 8 bits of the remote queue pair, else zero.";
             imm: u32[32] "Immediate data (host order; big-endian on the wire) or rkey to invalidate.";
-            raddr: u64[64] "Remote virtual address (WRITE, READ, atomics). UD: destination MAC [47:0], traffic class [55:48], hop limit [63:56].";
+            raddr: u64[64] "Remote virtual address (WRITE, READ, atomics). UD: destination MAC (bits 47:0), traffic class (bits 55:48), hop limit (bits 63:56).";
             rkey: u32[32] "Remote key. UD: Q_Key; with its highest bit set the queue pair's own is sent.";
             length: u32[32] "Message length in bytes, 0 to 2^31 - 1; must equal the sum of the SGE lengths.";
         }

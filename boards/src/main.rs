@@ -15,7 +15,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Writes constraints/<board>/ of every board.
+    /// Writes constraints/BOARD/ of every board.
     Generate,
     /// Says what is wrong with the descriptions.
     Check,
@@ -27,7 +27,7 @@ enum Task {
         #[arg(long)]
         lamp: bool,
     },
-    /// Builds the image of a board in target/boards/<board>/.
+    /// Builds the image of a board in target/boards/BOARD/.
     Bitstream {
         #[arg(long)]
         board: String,

@@ -1,4 +1,4 @@
-//! Queue pairs: made, brought into their states, asked about. Work requests are those of [`crate::post`].
+//! Queue pairs: made, brought into their states, asked about. Work requests are those of `post.rs`.
 use crate::admin::words;
 use crate::context::{Inner, PdInner};
 use crate::cq::CompletionQueue;

@@ -169,7 +169,7 @@ impl QueuePair {
     }
 
     /// From now on a datagram queue pair gets a copy of each datagram to `group` that comes to the card and carries its Q_Key. Joining twice is joining once.
-    /// Errors: `group` is no multicast address; the card is without multicast, or its table or the group is full ([`AdminStatus::NoRoom`](crate::AdminStatus)).
+    /// Errors: `group` is no multicast address; the card is without multicast, or its table or the group is full (`AdminStatus::NoRoom`).
     pub fn attach_multicast(&self, group: IpAddr) -> Result<()> {
         self.modify_groups("attach to a multicast group", AdminOpcode::AttachMulticast, group)
     }

@@ -15,7 +15,7 @@ pub struct Mutant {
     /// Which modules: their path below the top, `*` for anything, `.` for the top itself, `|` between alternatives; or
     /// `=` and a module's whole name.
     pub module: String,
-    /// The text that is replaced: see [`super::pattern::Pattern`].
+    /// The text that is replaced, a `pattern::Pattern`.
     pub find: String,
     /// What stands there instead.
     pub put: String,

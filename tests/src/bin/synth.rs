@@ -24,7 +24,7 @@ struct Options {
     /// named when they have.
     #[arg(long)]
     changed: bool,
-    /// Write the figures into docs/resources.jsonl, docs/resources.md and README.md.
+    /// Write the figures into docs/resources.jsonl and docs/resources.md.
     #[arg(long, conflicts_with = "check")]
     update: bool,
     /// Write what nextpnr said of a board's image into the table: the board's name.

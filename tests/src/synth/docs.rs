@@ -7,7 +7,7 @@ use super::Outcome;
 use std::path::Path;
 use std::process::Command;
 
-/// Writes the table into docs/resources.md and the cores' figures into README.md, below `root`. `outcomes`: what was mapped; the
+/// Writes the table and the cores' figures into docs/resources.md, below `root`. `outcomes`: what was mapped; the
 /// memories of the largest core are written when it is among them.
 pub fn write(root: &Path, table: &Table, outcomes: &[Outcome]) -> Result<(), String> {
     let resources = root.join("docs/resources.md");
@@ -15,7 +15,7 @@ pub fn write(root: &Path, table: &Table, outcomes: &[Outcome]) -> Result<(), Str
     if let Some(core) = outcomes.iter().find(|o| matches!(o.subject.what, What::Core(top) if top.width == Some(512))) {
         put(&resources, "memories", &report::memories(core.subject.name, &core.mapping.memories))?;
     }
-    put(&root.join("README.md"), "synth", &report::summary(&table.rows))
+    put(&resources, "cores", &report::summary(&table.rows))
 }
 
 fn put(file: &Path, mark: &str, body: &str) -> Result<(), String> {

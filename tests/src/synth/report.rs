@@ -110,7 +110,7 @@ pub fn memories(core: &str, memories: &[Memory]) -> String {
     text
 }
 
-/// What README.md shows: the cores.
+/// What docs/resources.md shows first: the cores.
 pub fn summary(rows: &[Row]) -> String {
     let mut text = String::new();
     for r in rows.iter().filter(|r| r.top.starts_with("core_")) {
@@ -121,6 +121,6 @@ pub fn summary(rows: &[Row]) -> String {
             r.top.trim_start_matches("core_w"), r.lut, r.lutram, r.ff, r.bram, r.uram, r.levels, r.commit
         );
     }
-    text += "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed). By block: [docs/resources.md](docs/resources.md).";
+    text += "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed).";
     text
 }

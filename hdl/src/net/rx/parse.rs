@@ -17,7 +17,7 @@ use rust_hdl::prelude::*;
 /// Extended headers: AtomicETH at most.
 const EXT: usize = 28 * 8;
 
-/// The entry of [`Headers::entry`], named.
+/// The entry of `Headers::entry`, named.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Exts {
     pub need: Bits<6>,
