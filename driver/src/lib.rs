@@ -1,12 +1,37 @@
-//! Ferric's userspace driver: a verbs-shaped API over any [`device::Device`]. Nothing here knows whether the card is
+//! Ferric's userspace driver: an interface in the shape of RDMA verbs over any [`device::Device`]. Nothing here knows whether the card is
 //! real or simulated.
+//!
+//! # Layers, from below
+//!
+//! | layer | modules | what it does |
+//! |---|---|---|
+//! | device | [`device`], [`vfio`], [`vfio_user`] (`ferric_sim::SimDevice` is the third) | registers, doorbells, DMA mappings and interrupts of one function of a card |
+//! | memory for DMA | [`dma`], [`mapping`], [`pages`], [`iova`] | buffers that the card can reach, and the pages they consist of |
+//! | control | [`admin`], [`context`] | the admin queue: every object on the card is made, changed and destroyed by a command |
+//! | objects | [`mr`], [`fast`], [`mw`], [`cq`], [`eq`], [`qp`], [`srq`], [`ud`] | regions, windows and queues, each a value whose `Drop` destroys it on the card |
+//! | above | [`cm`], [`registration`] | connection management, ways to register memory |
 //!
 //! ```text
 //! Context -> Pd -> MemoryRegion, or Region of another device's memory
-//!         -> CompletionQueue
+//!         -> EventQueue -> CompletionQueue: poll, arm, wait
 //!         -> SharedReceiveQueue: post_srq_recv, modify_srq
-//!         -> QueuePair: post_send, post_read, post_atomic, post_send_ud, post_recv          CompletionQueue: poll, arm, wait
+//!         -> QueuePair: post_send, post_read, post_atomic, post_send_ud, post_recv
 //! ```
+//!
+//! # The data path
+//!
+//! A work request is written into a ring in host memory, and a posted write (a doorbell) tells the card. The card writes a completion into
+//! another ring, which [`CompletionQueue::poll`] reads. No register is read, no lock is taken and nothing is allocated on this way. The
+//! formats of the rings stand in the crate `ferric_abi`; docs/life-of-a-packet.md follows one request through driver and card.
+//!
+//! # Errors
+//!
+//! A call that the driver or the card refuses returns an [`Error`]. A request that was posted and fails later completes with a
+//! [`CqeStatus`] other than success, its queue pair enters the error state, and what was posted behind it is flushed.
+//!
+//! # Where to begin
+//!
+//! `cargo run --example write` moves the first bytes between two simulated cards; its text is driver/examples/write.rs.
 #![warn(missing_docs)]
 
 pub mod admin;

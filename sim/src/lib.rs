@@ -1,7 +1,32 @@
-//! The simulated machine around the card: host memory behind an IOMMU, the AXI buses as the PCIe hard IP would drive them,
-//! MAC, fabric with faults, time, captures - and the `device::SimDevice` that gives all of it to the driver.
+//! The simulated machine around the card. The card is the real gateware, compiled by Verilator; this crate plays all that surrounds it.
 //!
-//! Everything is a function of the seed: time moves only when a driver waits (`world::World::step`).
+//! | layer | modules | what it plays |
+//! |---|---|---|
+//! | host | [`iommu`], [`axi`], [`peer`] | host memory behind an IOMMU, and the buses as the PCIe hard IP drives them: latency, responses out of order, stalls |
+//! | card | [`card`], [`board`], [`trace`] | the Verilated core with its MAC; a whole board from its pins on; what passes at the card's boundary, with cycle stamps |
+//! | wire | [`fabric`], [`capture`] | links that lose, repeat, delay and damage frames; pcapng files |
+//! | time | [`world`] | all cards step together, one clock cycle at a time |
+//! | driver | [`device`] | the driver's `Device` over one function of a simulated card |
+//! | other processes | [`pci`], [`wire`] | cards served over vfio-user to virtual machines and programs, their wires on UDP, taps or interfaces |
+//!
+//! # Time and seeds
+//!
+//! In one process everything is a function of the seed: time moves only when a driver waits ([`World::step`]), so a failure repeats exactly.
+//! Time in which nothing happens is skipped. Cards served to other processes follow the wall clock instead and are not deterministic.
+//!
+//! # A first simulation
+//!
+//! ```no_run
+//! use ferric_driver::{Config, Context};
+//! use ferric_sim::{SimDevice, World, WorldConfig};
+//! use std::sync::{Arc, Mutex};
+//!
+//! // Two cards, each the other's peer on the wire. The first build takes minutes, later ones come from a cache.
+//! let world = Arc::new(Mutex::new(World::new(&WorldConfig::default())?));
+//! let driver = Context::open(SimDevice::new(&world, 0, 0), Config::default())?;
+//! println!("{:?}", driver.capabilities());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! Without the feature `cards` there is no gateware, hence no card: what remains is what faces the clients of a served card.
 #![warn(missing_docs)]
