@@ -117,6 +117,9 @@ messages! {
     MrWork { register: 1, bind: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, page_size: 2, start: 64, length: 64, table: 64, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
+    /// Between whom a received packet travels, for `roce/peer`: the queue pair and the addresses as numbers (MAC: first byte on the wire highest; IPv4 in the low
+    /// 32 bits), `vid` the VLAN identifier of its tag. `datagram`: opcode of the UD class.
+    PeerAsk { qpn: 24, datagram: 1, dmac: 48, sip: 128, dip: 128, ipv6: 1, vlan: 1, vid: 12, }
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
     /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
     CellRead { handle: 12, off: 14, len: 14, free: 1, }

@@ -11,7 +11,7 @@ use crate::net::{cells::CellBuffer, dispatch::Dispatch, icrc::IcrcPipe, rx::RxFr
 use crate::prim::leaves::leaves;
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice, MsgArb, MsgFifo};
 use crate::target::{self, Target};
@@ -104,7 +104,10 @@ pub const TOPS: &[Top] = tops! {
     "cells_w64" Some(64), CellBuffer::<64, 8>::default();
     "cells_w512" Some(512), CellBuffer::<512, 64>::default();
     "dispatch" None, Dispatch::default();
-    "mcast" None, Multicast::<6>::default();
+    "peer_w64" Some(64), PeerCheck::<8>::default();
+    "peer_w512" Some(512), PeerCheck::<10>::default();
+    "mcast_w64" Some(64), Multicast::<6, 8>::default();
+    "mcast_w512" Some(512), Multicast::<6, 10>::default();
     "cc_hook" None, CcHook::default();
     "resp_w64" Some(64), Responder::<8>::default();
     "resp_w512" Some(512), Responder::<10>::default();

@@ -21,6 +21,7 @@ pub const BLOCKS: &[(&str, &[&str])] = &[
     ("reply", crate::roce::reply::STATS),
     ("cc", crate::cc::hook::STATS),
     ("mcast", crate::roce::mcast::STATS),
+    ("rx", crate::net::rx::STRANGERS),
 ];
 
 /// Inputs of the statistics block.

@@ -13,7 +13,7 @@ use crate::msg::*;
 use crate::net::{cells::{CellBuffer, CellWriter}, dispatch::Dispatch, rx::RxFront, tx::Egress};
 use crate::rdma::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
+use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_abi::csr::space;
@@ -81,12 +81,13 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     ackgen: AckGen<LQ>,
     reply: Reply<LQ, LR>,
     congestion: CcHook,
-    mcast: Multicast<6>,
+    mcast: Multicast<6, LQ>,
     egress: Egress<W, K, LK>,
     tracker: Tracker<LQ, LA>,
     timers: Timers<LQ>,
     req_rx: RequesterRx,
     front: RxFront<W, K, LK>,
+    peer: PeerCheck<LQ>,
     cells: CellBuffer<W, K>,
     dispatch: Dispatch,
     /// As many descriptors as the cell buffer has cells, so that the receive front never waits.
@@ -120,7 +121,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
-        clock!(self, clock, congestion, mcast, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, cells, dispatch);
+        clock!(self, clock, congestion, mcast, req_tx, gather, header, ackgen, reply, egress, tracker, timers, req_rx, front, peer, cells, dispatch);
         clock!(self, clock, resp, place, mover, complete, error_to_req, error_to_resp, error_from_complete, error_from_reply, req_errors, req_reports, resp_errors);
         self.csr.reset.next = self.reset_q.q.val();
         self.doorbell.reset.next = self.reset_q.q.val();
@@ -379,11 +380,18 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.front.s_err.next = self.rx_err.val();
         CellWriter::<W>::join(&mut self.front.m_cell, &mut self.cells.s_write);
         MsgSrc::<RxDesc>::join(&mut self.front.m_desc, &mut self.dispatch.s);
+        // The paths are known from what the control bus writes to them.
+        self.peer.ctl.next = self.switch.m_req[4].data.val();
+        self.peer.ctl_valid.next = self.switch.m_req[4].valid.val();
+        self.peer.ask.next = self.front.peer.val();
+        self.front.peer_stranger.next = self.peer.stranger.val();
         self.dispatch.now.next = self.now_q.q.val();
         self.congestion.notice.next = self.dispatch.notice.val();
         self.congestion.notice_valid.next = self.dispatch.notice_valid.val();
         MsgSrc::<RxDesc>::join(&mut self.dispatch.m_resp, &mut self.mcast.s);
         MsgSrc::<RxDesc>::join(&mut self.mcast.m, &mut self.resp.s_rx);
+        self.mcast.path_ctl.next = self.switch.m_req[4].data.val();
+        self.mcast.path_ctl_valid.next = self.switch.m_req[4].valid.val();
         MsgSrc::<Bits<9>>::join(&mut self.mcast.m_retain, &mut self.cells.s_retain);
         MsgSrc::<RxDesc>::join(&mut self.dispatch.m_req, &mut self.req_rx.s_rx);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
@@ -475,6 +483,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.congestion.stat.val()) << 105);
         // mcast: 2 at 107
         self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.mcast.stat.val()) << 107);
+        // rx: 1 at 109
+        self.counted.next = self.counted.val() | (bit_cast::<128, 1>(self.front.strange.val().into()) << 109);
         self.stats.inc.next = self.counted.val();
     }
 }

@@ -10,4 +10,5 @@ pub mod timer;
 pub mod tracker;
 pub mod ackgen;
 pub mod mcast;
+pub mod peer;
 pub mod reply;

@@ -131,6 +131,36 @@ fn a_write_is_acknowledged_and_read_back() {
     assert_eq!(u64::from(state.ram_bytes()), RAM);
 }
 
+/// Who has the queue pair's number, PSN and key, but another address, or sends to another card, changes nothing and gets no answer.
+#[test]
+fn strangers_are_not_heard() {
+    let mut lab = Lab::new(0, 0, 9);
+    let key = lab.key(0, RAM as u32, 7);
+    let mut peer = lab.connect(0x123, 0x500);
+    let data = lab.tb.rng().bytes(100);
+    let other = Station { mac: PEER.mac, ip: PEER.ip ^ 8 };
+    let elsewhere = [Station { mac: CARD.mac ^ 0x10, ip: CARD.ip }, Station { mac: 0xffff_ffff_ffff, ip: CARD.ip }, Station { mac: CARD.mac, ip: CARD.ip ^ 0x100 }];
+    for (from, to) in [(other, CARD)].into_iter().chain(elsewhere.map(|to| (PEER, to))) {
+        let mut stranger = Requester::new(from, to, 0x123, peer.dest, 0x500, 1024);
+        stranger.post(Request::Write { va: 0x40, key, data: vec![0xee; 100] });
+        for _ in 0..3000 {
+            let now = lab.tb.cycles();
+            if let Some(frame) = stranger.poll(now).filter(|_| lab.rx.pending() < 8) {
+                lab.rx.push(&frame);
+            }
+            lab.tb.cycle();
+            assert_eq!(lab.tx.pop(), None);
+        }
+        assert!(stranger.outcome().is_none());
+        let state = lab.ask(TargetOp::Query, SetupRequest::default().with_object(peer.dest));
+        assert_eq!((state.state(), state.epsn(), state.msn(), state.errors()), (2, 0x500, 0, 0));
+    }
+    assert_eq!(lab.one(&mut peer, Request::Write { va: 0x1000, key, data: data.clone() }), Outcome::Done(vec![]));
+    assert_eq!(lab.one(&mut peer, Request::Read { va: 0x1000, key, len: 100 }), Outcome::Done(data));
+    assert_eq!(lab.one(&mut peer, Request::Read { va: 0x40, key, len: 100 }), Outcome::Done(vec![0; 100]));
+    assert_eq!(peer.retries, 0);
+}
+
 #[test]
 fn sends_land_in_the_ring() {
     let mut lab = Lab::new(20, 0, 2);

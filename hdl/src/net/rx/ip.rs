@@ -57,6 +57,8 @@ pub struct IpLayer {
     pub l4: Signal<Out, Bits<L4>>,
     /// Source and destination address, 16 bytes each, IPv4 in the first four.
     pub addr: Signal<Out, Bits<256>>,
+    /// Destination MAC, first byte on the wire highest.
+    pub dmac: Signal<Out, Bits<48>>,
     /// Sums of two 16-bit words of the IPv4 header each.
     pub pairs: [Signal<Out, Bits<17>>; 5],
     stage: DFF<Bit>,
@@ -92,12 +94,15 @@ pub struct IpLayer {
     pairs1: [DFF<Bits<17>>; 5],
     words: [Signal<Local, Bits<16>>; 10],
     addr1: DFF<Bits<256>>,
+    #[init(BePick::new((0..48).map(|bit| 8 * (5 - bit / 8) + bit % 8).collect()))]
+    to: BePick<FRONT, Bits<48>>,
+    dmac1: DFF<Bits<48>>,
 }
 
 impl Logic for IpLayer {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, stage, l4_1, link1, facts1, addr1);
+        dff_setup!(self, clock, stage, l4_1, link1, facts1, addr1, dmac1);
         for i in 0..5 {
             self.pairs1[i].clock.next = self.clock.val();
             self.pairs[i].next = self.pairs1[i].q.val();
@@ -105,6 +110,8 @@ impl Logic for IpLayer {
         self.stage.d.next = self.window_valid.val();
         self.valid.next = self.stage.q.val();
         self.front.next = self.window.val().get_bits::<FRONT>(0);
+        self.to.x.next = self.front.val();
+        self.dmac1.d.next = self.to.y.val();
         self.l3_plain.x.next = self.front.val();
         self.l3_tagged.x.next = self.front.val();
         self.link1.d.next.vlan = self.types.val().tagged;
@@ -169,6 +176,7 @@ impl Logic for IpLayer {
         self.facts.next = self.facts1.q.val();
         self.l4.next = self.l4_1.q.val();
         self.addr.next = self.addr1.q.val();
+        self.dmac.next = self.dmac1.q.val();
         if self.reset.val() {
             self.stage.d.next = false;
         }

@@ -23,6 +23,7 @@ pub struct Causes {
     pub oversize: Bit,
     pub malformed: Bit,
     pub bad_icrc: Bit,
+    pub stranger: Bit,
     pub raw: Bit,
     pub len: Bits<15>,
 }
@@ -39,6 +40,7 @@ pub struct Judge {
     /// From the parser, always before the frame's `ending`.
     pub parsed: Signal<In, RxDesc>,
     pub malformed: Signal<In, Bit>,
+    pub stranger: Signal<In, Bit>,
     pub parsed_valid: Signal<In, Bit>,
     // Cell buffer
     pub verdict: Signal<Out, Bit>,
@@ -52,9 +54,12 @@ pub struct Judge {
     pub desc_valid: Signal<Out, Bit>,
     /// See [`super::STATS`].
     pub stat: Signal<Out, Bits<8>>,
+    /// See [`super::STRANGERS`].
+    pub strange: Signal<Out, Bit>,
     descs: Ram<RxDesc, LG_BLOCK>,
     raws: RamAsync<Bit, LG>,
     bads: RamAsync<Bit, LG>,
+    strangers: RamAsync<Bit, LG>,
     wptr: DFF<Bits<LG>>,
     vptr: DFF<Bits<LG>>,
     dptr: DFF<Bits<LG>>,
@@ -65,16 +70,18 @@ pub struct Judge {
     held: DFF<Bit>,
     raw: Signal<Local, Bit>,
     bad: Signal<Local, Bit>,
+    good: Signal<Local, Bit>,
     causes1: DFF<Causes>,
     events: Signal<Local, Bits<8>>,
     stat3: DFF<Bits<8>>,
+    strange3: DFF<Bit>,
 }
 
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3);
-        clock!(self, clock, descs, raws, bads);
+        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3, strange3);
+        clock!(self, clock, descs, raws, bads, strangers);
         for i in 0..2 {
             self.delay[i].clock.next = self.clock.val();
         }
@@ -97,6 +104,10 @@ impl Logic for Judge {
         self.bads.write_addr.next = self.wptr.q.val();
         self.bads.write_data.next = self.malformed.val();
         self.bads.read_addr.next = self.vptr.q.val();
+        self.strangers.write_en.next = self.parsed_valid.val();
+        self.strangers.write_addr.next = self.wptr.q.val();
+        self.strangers.write_data.next = self.stranger.val();
+        self.strangers.read_addr.next = self.vptr.q.val();
         if self.parsed_valid.val() {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
@@ -119,11 +130,13 @@ impl Logic for Judge {
         self.causes1.d.next.malformed = self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
         self.causes1.d.next.bad_icrc =
             !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
+        // Sound in every respect; what is not RoCE needs no right ICRC.
+        self.good.next = !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
+        self.causes1.d.next.stranger = self.good.val() & self.strangers.read_data.val();
         self.causes1.d.next.raw = self.raw.val();
         self.causes1.d.next.len = self.now.val().len;
         self.verdict.next = self.now.val().valid;
-        self.keep.next =
-            !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
+        self.keep.next = self.good.val() & !self.strangers.read_data.val();
         if self.now.val().valid {
             self.vptr.d.next = self.vptr.q.val() + 1;
         }
@@ -135,6 +148,8 @@ impl Logic for Judge {
             self.desc.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
         }
         self.desc_valid.next = self.done.val() & self.done_ok.val();
+        self.strange3.d.next = self.done.val() & self.causes1.q.val().stranger;
+        self.strange.next = self.strange3.q.val();
         self.events.next = bits::<8>(0);
         if self.done.val() {
             self.events.next = bits::<8>(1);
@@ -170,6 +185,7 @@ impl Logic for Judge {
             self.delay[0].d.next.valid = false;
             self.delay[1].d.next.valid = false;
             self.stat3.d.next = bits::<8>(0);
+            self.strange3.d.next = false;
         }
     }
 }

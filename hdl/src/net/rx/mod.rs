@@ -11,14 +11,14 @@ mod tests;
 pub mod window;
 
 use crate::bus::{AxisSink, MsgSrc};
-use crate::msg::RxDesc;
+use crate::msg::{PeerAsk, RxDesc};
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
 use crate::stream::MsgFifo;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others.
+/// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others or of [`STRANGERS`].
 pub const STATS: &[&str] = &[
     "rx_frames",
     "rx_roce",
@@ -29,6 +29,9 @@ pub const STATS: &[&str] = &[
     "rx_mac_error",
     "rx_oversize",
 ];
+
+/// What `strange` counts: RoCE packets that do not come from the queue pair's peer to the queue pair (see `roce/peer`).
+pub const STRANGERS: &[&str] = &["rx_stranger"];
 
 /// log2 of the descriptors held. Each stands for a frame with at least one cell: as many as cells never overflow.
 const LG_DESCS: usize = 9;
@@ -46,8 +49,13 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub s_err: Signal<In, Bit>,
     pub m_cell: CellWriter<W>,
     pub m_desc: MsgSrc<RxDesc>,
+    /// To `roce/peer`, in every cycle; its answer comes two cycles later.
+    pub peer: Signal<Out, PeerAsk>,
+    pub peer_stranger: Signal<In, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<8>>,
+    /// See [`STRANGERS`].
+    pub strange: Signal<Out, Bit>,
     window: window::Window<W, K>,
     parser: parse::Parser,
     feed: feed::Feed<W, K>,
@@ -99,6 +107,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.crc_valid.next = self.icrc.right_valid.val();
         self.judge.parsed.next = self.parser.desc.val();
         self.judge.malformed.next = self.parser.malformed.val();
+        self.judge.stranger.next = self.parser.stranger.val();
+        self.peer.next = self.parser.peer.val();
+        self.parser.peer_stranger.next = self.peer_stranger.val();
         self.judge.parsed_valid.next = self.parser.desc_valid.val();
         self.m_cell.verdict.next = self.judge.verdict.val();
         self.m_cell.keep.next = self.judge.keep.val();
@@ -110,5 +121,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.descs.s.valid.next = self.judge.desc_valid.val();
         MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.descs.m);
         self.stat.next = self.judge.stat.val();
+        self.strange.next = self.judge.strange.val();
     }
 }

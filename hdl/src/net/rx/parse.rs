@@ -4,7 +4,7 @@ use super::feed::Flags;
 use super::ip::{IpLayer, Link, L4};
 use super::opcode::Headers;
 use super::window::{Types, WINDOW_BITS};
-use crate::msg::RxDesc;
+use crate::msg::{PeerAsk, RxDesc};
 use crate::net::icrc::model::crc;
 use crate::prim::lookup::Lookup;
 use crate::prim::pack::{BePick, Cast, Slice};
@@ -46,7 +46,12 @@ pub struct Parser {
     /// Without handle and lengths that only the frame's end tells. Transport fields are zero in a raw one.
     pub desc: Signal<Out, RxDesc>,
     pub malformed: Signal<Out, Bit>,
+    /// Refused by `roce/peer`.
+    pub stranger: Signal<Out, Bit>,
     pub desc_valid: Signal<Out, Bit>,
+    /// Of the frame in stage 2; in its stage 4 the answer, which counts if it is RoCE.
+    pub peer: Signal<Out, PeerAsk>,
+    pub peer_stranger: Signal<In, Bit>,
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
     // Stage 2: UDP and BTH, opcode
@@ -65,8 +70,10 @@ pub struct Parser {
     hash_addr: XorMatrix<256, 32>,
     #[init(XorMatrix::of(|j| hash_column(32, j)))]
     hash_ports: XorMatrix<32, 32>,
-    /// Destination address as a number: IPv4 in the high 32 bits.
-    #[init(BePick::new((0..128).map(|bit| 8 * (31 - bit / 8) + bit % 8).collect()))]
+    /// Addresses as numbers: IPv4 in the high 32 bits.
+    #[init(address(0))]
+    src: BePick<256, Bits<128>>,
+    #[init(address(16))]
     dst: BePick<256, Bits<128>>,
     dst2: DFF<Bits<128>>,
     dst3: DFF<Bits<128>>,
@@ -115,6 +122,7 @@ pub struct Parser {
     word16: BePick<EXT, Bits<32>>,
     desc4: DFF<RxDesc>,
     bad4: DFF<Bit>,
+    strange4: DFF<Bit>,
     fold_high: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     sum_wrong: Signal<Local, Bit>,
@@ -127,6 +135,11 @@ pub struct Parser {
 /// 32-bit network-order word at byte `at` of the extended headers.
 fn word(at: usize) -> BePick<EXT, Bits<32>> {
     BePick::new((0..32).map(|bit| 8 * (at + 3 - bit / 8) + bit % 8).collect())
+}
+
+/// 128-bit network-order number at byte `at` of the addresses.
+fn address(at: usize) -> BePick<256, Bits<128>> {
+    BePick::new((0..128).map(|bit| 8 * (at + 15 - bit / 8) + bit % 8).collect())
 }
 
 /// Column of the flow hash: bit `j` of the bytes from `from` on.
@@ -142,7 +155,7 @@ impl Logic for Parser {
         dff_setup!(self, clock, link2, is_udp2, has_ports2);
         dff_setup!(self, clock, roce_port2, ip_payload2, udp_len2, bth2, ext2, exts2, sum_a2, sum_b2, sum_c2, hash_a2, hash_p2);
         dff_setup!(self, clock, link3, roce3, bad3, pay3, off3, sum3, hash3, bth3, ext3, exts3);
-        dff_setup!(self, clock, desc4, bad4, dst2, dst3);
+        dff_setup!(self, clock, desc4, bad4, strange4, dst2, dst3);
         clock!(self, clock, ip);
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
@@ -165,6 +178,7 @@ impl Logic for Parser {
         self.by_opcode.x.next = self.bth.y.val().opcode;
         self.exts.x.next = self.by_opcode.y.val();
         self.hash_addr.x.next = self.ip.addr.val();
+        self.src.x.next = self.ip.addr.val();
         self.dst.x.next = self.ip.addr.val();
         self.dst2.d.next = self.dst.y.val();
         self.hash_ports.x.next = self.ports.y.val();
@@ -187,6 +201,19 @@ impl Logic for Parser {
         self.sum_c2.d.next = bit_cast::<20, 17>(self.ip.pairs[4].val());
         self.hash_a2.d.next = self.hash_addr.y.val();
         self.hash_p2.d.next = self.hash_ports.y.val();
+        // Whose packet it is, is looked up meanwhile.
+        self.peer.next.qpn = self.bth.y.val().dest_qpn;
+        self.peer.next.datagram = self.bth.y.val().opcode.get_bits::<3>(5) == 3;
+        self.peer.next.dmac = self.ip.dmac.val();
+        self.peer.next.sip = self.src.y.val();
+        self.peer.next.dip = self.dst.y.val();
+        if !self.ip.link.val().v6 {
+            self.peer.next.sip = self.src.y.val() >> 96;
+            self.peer.next.dip = self.dst.y.val() >> 96;
+        }
+        self.peer.next.ipv6 = self.ip.link.val().v6;
+        self.peer.next.vlan = self.ip.link.val().vlan;
+        self.peer.next.vid = self.ip.link.val().tci.get_bits::<12>(0);
         // Stage 3
         self.link3.d.next = self.link2.q.val();
         self.dst3.d.next = self.dst2.q.val();
@@ -230,6 +257,7 @@ impl Logic for Parser {
         self.folded.next = self.sum3.q.val().get_bits::<16>(0) ^ self.fold_high.val();
         self.sum_wrong.next = self.link3.q.val().v4 & (self.folded.val() != 0xffff);
         self.bad4.d.next = self.roce3.q.val() & (self.bad3.q.val() | self.pay3.q.val().get_bit(16) | self.sum_wrong.val());
+        self.strange4.d.next = self.roce3.q.val() & self.peer_stranger.val();
         self.desc4.d.next = self.blank.val();
         self.desc4.d.next.class = self.link3.q.val().tci.get_bits::<3>(13);
         self.desc4.d.next.ecn = bits::<2>(0);
@@ -289,6 +317,7 @@ impl Logic for Parser {
         }
         self.desc.next = self.desc4.q.val();
         self.malformed.next = self.bad4.q.val();
+        self.stranger.next = self.strange4.q.val();
         self.desc_valid.next = self.valid[2].q.val();
         if self.reset.val() {
             for i in 0..3 {

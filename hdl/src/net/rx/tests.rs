@@ -2,13 +2,14 @@
 
 use super::model::{receive, Drop, Parsed};
 use super::opcode::Headers;
-use super::{RxFront, STATS};
+use super::{RxFront, STATS, STRANGERS};
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
-use crate::msg::{CellRead, RxDesc};
+use crate::msg::{CellRead, PeerAsk, RxDesc};
 use crate::net::cells::{CellBuffer, CellWriter, CELLS};
 use crate::net::icrc::model::seal;
 use crate::net::icrc::tests::captured;
 use crate::tb::{Fields, Rng, Tb};
+use ferric_abi::wire::{Bth, Eth, Ipv4, Ipv6};
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,6 +22,9 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     s_err: Signal<In, Bit>,
     m_desc: MsgSrc<RxDesc>,
     stat: Signal<Out, Bits<8>>,
+    strange: Signal<Out, Bit>,
+    peer: Signal<Out, PeerAsk>,
+    peer_stranger: Signal<In, Bit>,
     s_read: MsgSink<CellRead>,
     s_free: MsgSink<CellRead>,
     m_data: AxisSrc<W, K>,
@@ -45,6 +49,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.cells.s_retain.valid.next = false;
         self.cells.s_retain.data.next = bits::<9>(0);
         self.stat.next = self.rx.stat.val();
+        self.strange.next = self.rx.strange.val();
+        self.peer.next = self.rx.peer.val();
+        self.rx.peer_stranger.next = self.peer_stranger.val();
         self.free_count.next = self.cells.free_count.val();
     }
 }
@@ -174,6 +181,31 @@ fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
     ]
 }
 
+/// Between whom a RoCE packet travels, by the fields of [`PeerAsk`].
+fn between(frame: &[u8], p: &Parsed) -> Vec<(&'static str, u128)> {
+    let l3 = if p.has_vlan { 18 } else { 14 };
+    fn at<const N: usize>(frame: &[u8], from: usize) -> [u8; N] {
+        frame[from..from + N].try_into().unwrap()
+    }
+    let (sip, dip) = if p.ipv6 {
+        let ip = Ipv6(at(frame, l3));
+        (ip.src(), ip.dst())
+    } else {
+        let ip = Ipv4(at(frame, l3));
+        (ip.src().into(), ip.dst().into())
+    };
+    let bth = Bth(at(frame, l3 + if p.ipv6 { 48 } else { 28 }));
+    vec![
+        ("qpn", bth.dest_qpn().into()), ("datagram", (bth.opcode() >> 5 == 3).into()), ("dmac", Eth(at(frame, 0)).dst().into()), ("sip", sip), ("dip", dip),
+        ("ipv6", p.ipv6.into()), ("vlan", p.has_vlan.into()), ("vid", (p.vlan_tci & 0xfff).into()),
+    ]
+}
+
+/// In place of `roce/peer`: one in eight is refused, and each bit of the question counts.
+fn refused(words: &[u32]) -> bool {
+    words.iter().fold(0x811c_9dc5u32, |h, w| (h ^ w).wrapping_mul(0x0100_0193).rotate_left(7)) % 8 == 0
+}
+
 /// Sends `frames` with `gap` percent idle cycles, stalls descriptors in `stall` percent of cycles and reads every frame back, one
 /// in `pace` cycles. Returns what `stat` counted.
 fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32, pace: u64) -> BTreeMap<&'static str, u64> {
@@ -182,14 +214,17 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     let (read, data) = (tb.source("s_read", 0), tb.axis_sink("m_data", 0));
     let (rx, command) = (Fields::of::<RxDesc>(), Fields::of::<CellRead>());
     let mut rng = Rng::new(tb.seed() ^ 0x4e7);
-    let mut counts: BTreeMap<&'static str, u64> = STATS.iter().map(|s| (*s, 0)).collect();
+    let mut counts: BTreeMap<&'static str, u64> = STATS.iter().chain(STRANGERS).map(|s| (*s, 0)).collect();
+    let ask = Fields::of::<PeerAsk>();
+    let mut asked = VecDeque::from([false, false]);
     (0..520).for_each(|_| tb.cycle());
     assert_eq!(tb.get("free_count"), CELLS as u64);
     let mut good: VecDeque<(usize, Parsed, Vec<u8>)> = VecDeque::new();
-    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0)]);
+    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0), ("rx_stranger", 0)]);
     let mut beats = VecDeque::new();
     for (n, (frame, err)) in frames.iter().enumerate() {
         match receive(frame, *err) {
+            Ok(parsed) if !parsed.raw && refused(&ask.pack(&between(frame, &parsed))) => *drops.get_mut("rx_stranger").unwrap() += 1,
             Ok(parsed) => good.push_back((n, parsed, frame.clone())),
             Err(Drop::MacError) => *drops.get_mut("rx_mac_error").unwrap() += 1,
             Err(Drop::Oversize) => *drops.get_mut("rx_oversize").unwrap() += 1,
@@ -220,6 +255,9 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             assert_eq!(tb.get("s$ready"), 1);
         }
         tb.cycle();
+        asked.push_back(refused(&tb.get_wide("peer")));
+        tb.set("peer_stranger", asked.pop_front().unwrap().into());
+        *counts.get_mut("rx_stranger").unwrap() += tb.get("strange");
         let stat = tb.get("stat");
         for (i, name) in STATS.iter().enumerate() {
             *counts.get_mut(name).unwrap() += stat >> i & 1;
@@ -256,7 +294,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     }
     let count = |name: &str| counts[name];
     assert_eq!(count("rx_frames"), frames.len() as u64, "{counts:?}");
-    assert_eq!(STATS[1..].iter().map(|s| count(s)).sum::<u64>(), frames.len() as u64, "each frame is one of the others: {counts:?}");
+    assert_eq!(STATS[1..].iter().chain(STRANGERS).map(|s| count(s)).sum::<u64>(), frames.len() as u64, "each frame is one of the others: {counts:?}");
     for (name, expected) in drops {
         assert_eq!(count(name), expected, "{name}: {counts:?}");
     }
@@ -277,9 +315,9 @@ fn both(seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32) {
 fn real_frames_pass() {
     let frames: Vec<_> = captured().into_iter().map(|f| (f, false)).collect();
     let counts = run::<512, 64, 6>("rx512", 1, &frames, 0, 0, 1);
-    assert_eq!(counts["rx_roce"], frames.len() as u64);
+    assert_eq!(counts["rx_roce"] + counts["rx_stranger"], frames.len() as u64);
     let counts = run::<64, 8, 3>("rx64", 1, &frames, 20, 0, 1);
-    assert_eq!(counts["rx_roce"], frames.len() as u64);
+    assert_eq!(counts["rx_roce"] + counts["rx_stranger"], frames.len() as u64);
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, RxDesc};
-use crate::prim::ram::RamAsync;
+use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -33,10 +33,10 @@ enum State {
     Last,
 }
 
-/// Attachments, `2^LA` of them, between the queue of received requests and the responder.
+/// Attachments, `2^LA` of them, of `2^LQ` queue pairs, between the queue of received requests and the responder.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(LA <= 7)]
-pub struct Multicast<const LA: usize> {
+pub struct Multicast<const LA: usize, const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; detaches everything within 2^LA cycles.
     pub reset: Signal<In, Bit>,
@@ -46,9 +46,14 @@ pub struct Multicast<const LA: usize> {
     pub m_retain: MsgSrc<Bits<9>>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
+    /// A request on the control port of the paths (`PathCtx`): members of another VLAN get no copy.
+    pub path_ctl: Signal<In, CtlReq>,
+    pub path_ctl_valid: Signal<In, Bit>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     lines: RamAsync<McastCtx, LA>,
+    tags: Ram<Bits<12>, LQ>,
+    tagged: Ram<Bit, LQ>,
     ctl: CtlLine<McastCtx, LA>,
     state: DFF<State>,
     index: DFF<Bits<LA>>,
@@ -62,6 +67,13 @@ pub struct Multicast<const LA: usize> {
     events: DFF<Bits<2>>,
     #[init(Constant::new(McastCtx::default()))]
     nothing: Constant<McastCtx>,
+    path_line: Signal<Local, Bits<24>>,
+    path_data: Signal<Local, Bits<32>>,
+    path_write: Signal<Local, Bit>,
+    member: Signal<Local, Bits<24>>,
+    frame_tag: Signal<Local, Bits<16>>,
+    same_vlan: Signal<Local, Bit>,
+    joins: Signal<Local, Bit>,
     group: Signal<Local, Bits<128>>,
     wide: Signal<Local, Bits<12>>,
     place: Signal<Local, Bits<8>>,
@@ -74,11 +86,11 @@ pub struct Multicast<const LA: usize> {
     ctl_next: Signal<Local, Bits<8>>,
 }
 
-impl<const LA: usize> Logic for Multicast<LA> {
+impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, index, bound, row, hit, found, target, events);
-        clock!(self, clock, lines, ctl);
+        clock!(self, clock, lines, ctl, tags, tagged);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
@@ -119,6 +131,24 @@ impl<const LA: usize> Logic for Multicast<LA> {
             }
         }
 
+        // Words 1 and 13 of a path: the tag, and whether there is one. They are read while the group is compared.
+        self.path_line.next = self.path_ctl.val().line;
+        self.path_data.next = self.path_ctl.val().data;
+        self.path_write.next = self.path_ctl_valid.val() & self.path_ctl.val().write;
+        self.member.next = self.row.q.val().qpn;
+        self.tags.write_en.next = self.path_write.val() & (self.path_ctl.val().word == 1);
+        self.tags.write_addr.next = self.path_line.val().get_bits::<LQ>(0);
+        self.tags.write_data.next = self.path_data.val().get_bits::<12>(16);
+        self.tags.read_addr.next = self.member.val().get_bits::<LQ>(0);
+        self.tagged.write_en.next = self.path_write.val() & (self.path_ctl.val().word == 13);
+        self.tagged.write_addr.next = self.path_line.val().get_bits::<LQ>(0);
+        self.tagged.write_data.next = self.path_data.val().get_bit(9);
+        self.tagged.read_addr.next = self.member.val().get_bits::<LQ>(0);
+        self.frame_tag.next = self.s.data.val().vlan_tci;
+        self.same_vlan.next = (self.s.data.val().has_vlan == self.tagged.read_data.val())
+            & (!self.s.data.val().has_vlan | (self.frame_tag.val().get_bits::<12>(0) == self.tags.read_data.val()));
+        self.joins.next = self.hit.q.val() & self.same_vlan.val();
+
         self.group.next = bit_cast::<128, 64>(self.s.data.val().operand) | (bit_cast::<128, 64>(self.s.data.val().compare) << 64);
         self.place.next = bit_cast::<8, LA>(self.index.q.val());
         self.next.next = self.place.val() + 1;
@@ -154,11 +184,11 @@ impl<const LA: usize> Logic for Multicast<LA> {
                 self.state.d.next = State::Act;
             }
             State::Act => {
-                if self.hit.q.val() & self.found.q.val() {
+                if self.joins.val() & self.found.q.val() {
                     self.state.d.next = State::Retain;
                 } else {
                     self.on.next = true;
-                    if self.hit.q.val() {
+                    if self.joins.val() {
                         self.found.d.next = true;
                         self.target.d.next = self.row.q.val().qpn;
                     }

@@ -2,9 +2,9 @@
 use super::model::{Attached, Groups};
 use super::Multicast;
 use crate::host::testing::Control;
-use crate::msg::RxDesc;
+use crate::msg::{CtlReq, RxDesc};
 use crate::tb::{Fields, Sink, Source, Tb};
-use ferric_abi::context::McastCtx;
+use ferric_abi::context::{McastCtx, PathCtx};
 use std::collections::BTreeMap;
 
 const LINES: u32 = 16;
@@ -22,7 +22,7 @@ struct Bench {
 
 impl Bench {
     fn new(stall: u32) -> Bench {
-        let mut tb = Tb::new("mcast", Multicast::<4>::default());
+        let mut tb = Tb::new("mcast", Multicast::<4, 8>::default());
         // From the responder's `ready` to the queue's: both are registers.
         tb.allow_combinational();
         let ctl = Control::new(&mut tb, stall);
@@ -53,6 +53,9 @@ impl Bench {
     fn set(&mut self, line: u32, attached: Option<Attached>) {
         let old = self.groups.0[line as usize].unwrap_or_default();
         let a = attached.unwrap_or(old);
+        if attached.is_some() {
+            self.path(a.qpn, a.vlan);
+        }
         let record = McastCtx::default().with_group(a.group).with_qpn(a.qpn).with_ipv6(a.ipv6).with_valid(attached.is_some());
         for (word, bytes) in record.0.chunks(4).enumerate() {
             let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
@@ -62,11 +65,31 @@ impl Bench {
         self.groups.0[line as usize] = attached;
     }
 
-    /// A descriptor of any content; to `group` if one is given.
-    fn send(&mut self, group: Option<(u128, bool)>) -> Vec<u32> {
+    /// The path of queue pair `qpn` is written, in VLAN `vlan`; what else a path says is noise.
+    fn path(&mut self, qpn: u32, vlan: Option<u16>) {
+        let (noise, layout) = (self.tb.rng().next_u32(), Fields::of::<CtlReq>());
+        let mut record = PathCtx([0; 64]);
+        self.tb.rng().bytes(64).iter().zip(&mut record.0).for_each(|(b, to)| *to = *b);
+        let record = record.with_vlan(vlan.is_some()).with_vlan_tci(vlan.unwrap_or(noise as u16) | (noise as u16) << 12);
+        for (word, bytes) in record.0.chunks(4).enumerate() {
+            let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+            for (valid, write) in [(1, 1u64), (0, 1), (1, 0)] {
+                // Only the first means anything.
+                let data = if (valid, write) == (1, 1) { value } else { !value };
+                self.tb.set("path_ctl_valid", valid);
+                self.tb.set_wide("path_ctl", layout.pack(&[("line", qpn.into()), ("word", word as u128), ("write", write.into()), ("data", data.into())]));
+                self.cycle();
+            }
+        }
+        self.tb.set("path_ctl_valid", 0);
+    }
+
+    /// A descriptor of any content; to `group` if one is given, in the VLAN that is given.
+    fn send(&mut self, group: Option<(u128, bool)>, vlan: Option<u16>) -> Vec<u32> {
         let mut words = self.tb.rng().words(self.layout.width());
         let (to, ipv6) = group.unwrap_or((self.tb.rng().next_u64().into(), true));
-        let fields = [("multicast", u128::from(group.is_some())), ("ipv6", ipv6.into()), ("operand", to & u128::from(u64::MAX)), ("compare", to >> 64)];
+        let tci = u128::from(vlan.unwrap_or(0)) | u128::from(self.tb.rng().below(16)) << 12;
+        let fields = [("has_vlan", vlan.is_some().into()), ("vlan_tci", tci), ("multicast", u128::from(group.is_some())), ("ipv6", ipv6.into()), ("operand", to & u128::from(u64::MAX)), ("compare", to >> 64)];
         for (name, value) in fields {
             self.layout.set(&mut words, name, value);
         }
@@ -78,12 +101,15 @@ impl Bench {
 fn random(stall: u32, rounds: u32) {
     let mut b = Bench::new(stall);
     let known: Vec<(u128, bool)> = (0..4).map(|n| (0xff0e_u128 << 112 | u128::from(b.tb.rng().next_u64() >> 3) << (n % 3), n % 2 == 0)).collect();
-    let mut most = 0;
+    let (mut most, mut apart) = (0, 0);
+    let vlans = [None, Some(5), Some(0x805)];
     for _ in 0..rounds {
         for _ in 0..b.tb.rng().below(4) {
             let rng = b.tb.rng();
-            let (line, (group, ipv6), on, qpn) = (rng.below(LINES.into()) as u32, known[rng.below(4) as usize], rng.percent(60), rng.next_u32() >> 8);
-            b.set(line, on.then_some(Attached { group, ipv6, qpn }));
+            let (line, (group, ipv6), on) = (rng.below(LINES.into()) as u32, known[rng.below(4) as usize], rng.percent(60));
+            // A queue pair of its own for each line, so that each has its own VLAN.
+            let (qpn, vlan) = (line * 16 + rng.below(16) as u32, vlans[[0, 1, 1, 1, 2][rng.below(5) as usize]]);
+            b.set(line, on.then_some(Attached { group, ipv6, qpn, vlan }));
         }
         let (mut want, mut retained, mut stat) = (Vec::new(), BTreeMap::<u128, usize>::new(), b.stat);
         for _ in 0..12 {
@@ -96,12 +122,14 @@ fn random(stall: u32, rounds: u32) {
                     _ => *v6 = !*v6,
                 }
             }
-            let words = b.send(group);
+            let vlan = vlans[[0, 1, 1, 1, 2][b.tb.rng().below(5) as usize]];
+            let words = b.send(group, vlan);
             let Some((to, v6)) = group else {
                 want.push(words);
                 continue;
             };
-            let members = b.groups.members(to, v6);
+            let members = b.groups.members(to, v6, vlan);
+            apart += vlans.iter().filter(|v| **v != vlan).map(|v| b.groups.members(to, v6, *v).len()).sum::<usize>();
             most = most.max(members.len());
             stat[0] += members.len() as u64;
             stat[1] += u64::from(members.is_empty());
@@ -131,7 +159,7 @@ fn random(stall: u32, rounds: u32) {
         assert!(retained.values().all(|n| *n == 0), "{retained:?}");
         assert_eq!(b.stat, stat);
     }
-    assert!(most >= 3, "at most {most} in a group");
+    assert!(most >= 3 && apart > 100, "at most {most} in a group, {apart} in other VLANs");
 }
 
 #[test]
@@ -145,9 +173,9 @@ fn every_attached_queue_pair_gets_a_copy() {
 fn the_frame_is_kept_before_its_copies_go() {
     let mut b = Bench::new(0);
     for line in 0..5 {
-        b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10 }));
+        b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10, vlan: None }));
     }
-    b.send(Some((7, true)));
+    b.send(Some((7, true)), None);
     for _ in 0..200 {
         b.cycle();
         assert!(b.m.len() <= b.retain.len() + usize::from(b.retain.len() == 4));
@@ -161,7 +189,7 @@ fn others_pass_at_once() {
     let mut b = Bench::new(0);
     (0..40).for_each(|_| b.cycle());
     for _ in 0..100 {
-        b.send(None);
+        b.send(None, None);
     }
     (0..101).for_each(|_| b.cycle());
     assert_eq!(b.m.len(), 100);

@@ -83,6 +83,7 @@ pub struct RequestCheck {
     transport_ok: DFF<Bit>,
     pkey_ok: DFF<Bit>,
     qkey_bad: DFF<Bit>,
+    qkey_diff: Signal<Local, Bits<32>>,
     expected: DFF<Bit>,
     behind: DFF<Bit>,
     sum_bad: DFF<Bit>,
@@ -154,7 +155,8 @@ impl Logic for RequestCheck {
                     & self.kind.val().send
                     & self.kind.val().start
                     & self.kind.val().end));
-        self.qkey_bad.d.next = (self.ctx.val().qp_type == 2) & !(self.rx.val().qkey == self.ctx.val().qkey);
+        self.qkey_diff.next = self.rx.val().qkey ^ self.ctx.val().qkey;
+        self.qkey_bad.d.next = (self.ctx.val().qp_type == 2) & self.qkey_diff.val().any();
         self.sum.d.next.datagram = bit_cast::<14, 13>(self.rx.val().pay_len) + 40;
         self.keys.next = self.ctx.val().pkey ^ self.rx.val().pkey;
         self.key_diff.next = self.keys.val().get_bits::<15>(0);

@@ -1,8 +1,12 @@
 //! The target's paths: where each queue pair's peer is. Stands in the place of a context store of [`PathCtx`]. See README.md.
+mod stranger;
+
 use crate::context::bus::CtxServer;
+use crate::msg::PeerAsk;
 use crate::prim::ram::RamAsync2;
 use crate::records::PathCtx;
 use rust_hdl::prelude::*;
+use stranger::Strangers;
 
 /// What is known of a peer.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -93,6 +97,10 @@ pub struct Paths<const LQ: usize> {
     pub ip: Signal<In, Bits<32>>,
     pub write: Signal<In, PeerWrite>,
     pub write_en: Signal<In, Bit>,
+    /// Asked by `net/rx`; the answer comes two cycles later, as that of `roce/peer`.
+    pub ask: Signal<In, PeerAsk>,
+    pub stranger: Signal<Out, Bit>,
+    strangers: Strangers<LQ>,
     entries: RamAsync2<Peer, LQ>,
     port: [PathPort; 2],
     qpn: Signal<Local, Bits<24>>,
@@ -103,7 +111,13 @@ pub struct Paths<const LQ: usize> {
 impl<const LQ: usize> Logic for Paths<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, entries);
+        clock!(self, clock, entries, strangers);
+        self.strangers.mac.next = self.mac.val();
+        self.strangers.ip.next = self.ip.val();
+        self.strangers.write.next = self.write.val();
+        self.strangers.write_en.next = self.write_en.val();
+        self.strangers.ask.next = self.ask.val();
+        self.stranger.next = self.strangers.stranger.val();
         self.qpn.next = self.write.val().qpn;
         self.entries.write_en.next = self.write_en.val();
         self.entries.write_addr.next = self.qpn.val().get_bits::<LQ>(0);

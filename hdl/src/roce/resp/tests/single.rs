@@ -171,3 +171,31 @@ fn a_congestion_notification_is_dropped_in_silence() {
         assert_eq!(events, [1], "a request, and no drop for a cause");
     }
 }
+
+/// Each of its 32 bits: a datagram with one of them wrong is dropped.
+#[test]
+fn every_bit_of_the_qkey_counts() {
+    let mut bench = Bench::new("resp", 0, (1, 1));
+    let mut golden = model::Responder::default();
+    let mut qp = random_qp(bench.tb.rng(), 1);
+    (qp.state, qp.qp_type, qp.pkey, qp.qkey, qp.pmtu) = (3, 2, 0xffff, 0x8111_2347, 3);
+    bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+    golden.qps.insert(1, qp);
+    let mut dropped = 0;
+    for bit in 0..33 {
+        let p = Packet { opcode: 0x64, qpn: 1, pay_len: 64, pkey: 0xffff, qkey: 0x8111_2347 ^ (1u64 << bit) as u32, ..Default::default() };
+        if bit == 32 {
+            golden.grants.push_back(Grant::Some(1, 1));
+            bench.answers.push_back(Grant::Some(1, 1));
+        }
+        golden.packet(&p);
+        bench.send(&p);
+    }
+    for _ in 0..1000 {
+        bench.cycle();
+        dropped += bench.tb.get("stat") >> 13 & 1;
+    }
+    bench.settle();
+    bench.compare(&golden.acts);
+    assert_eq!(dropped, 32);
+}

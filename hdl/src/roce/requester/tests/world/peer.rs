@@ -123,6 +123,11 @@ impl World {
         self.reply(Reply { at: 0, qp, psn, opcode, syndrome, length: 0, value: 0 });
     }
 
+    /// A frame that the peer has not sent: what the world knows of the wire stays as it is.
+    pub fn forge(&mut self, qp: usize, psn: u32, opcode: u8, syndrome: u8) {
+        self.frame(Reply { at: 0, qp, psn, opcode, syndrome, length: 0, value: 0 });
+    }
+
     fn reply(&mut self, reply: Reply) {
         let Reply { qp, psn, opcode, syndrome, .. } = reply;
         let q = self.qps.get_mut(qp).filter(|_| opcode == 0x11);
@@ -135,6 +140,11 @@ impl World {
                 q.acked = next;
             }
         }
+        self.frame(reply);
+    }
+
+    fn frame(&mut self, reply: Reply) {
+        let Reply { qp, psn, opcode, syndrome, .. } = reply;
         let f = Fields::of::<RxDesc>();
         let aeth = u128::from(syndrome) << 24 | 0x123;
         self.rx.push(f.pack(&[("dest_qpn", qp as u128), ("opcode", opcode.into()), ("psn", psn.into()), ("aeth", aeth), ("handle", self.frames as u128 % 4096),

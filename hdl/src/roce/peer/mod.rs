@@ -1,0 +1,158 @@
+//! Whether a received packet comes from the queue pair's peer and is for the queue pair. See README.md.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::msg::{CtlReq, PeerAsk};
+use crate::prim::ram::Ram;
+use ferric_hdl_derive::BlockDefault;
+use rust_hdl::prelude::*;
+
+/// The four words of an address.
+const IP_WORDS: usize = 4;
+
+/// Compares each received packet with the path of its queue pair, one per cycle. `LQ`: log2 of the queue pairs.
+#[derive(LogicBlock, BlockDefault)]
+pub struct PeerCheck<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    /// A request on the control port of the paths (`PathCtx`).
+    pub ctl: Signal<In, CtlReq>,
+    pub ctl_valid: Signal<In, Bit>,
+    pub ask: Signal<In, PeerAsk>,
+    /// Two cycles after `ask`: the packet is refused. Where there is no path nothing is: the engines know no such queue pair.
+    pub stranger: Signal<Out, Bit>,
+    // The words of `PathCtx` that are compared, as the control bus writes them.
+    tci: Ram<Bits<16>, LQ>,
+    smac_low: Ram<Bits<32>, LQ>,
+    smac_high: Ram<Bits<16>, LQ>,
+    dip: [Ram<Bits<32>, LQ>; IP_WORDS],
+    sip: [Ram<Bits<32>, LQ>; IP_WORDS],
+    flags: Ram<Bits<3>, LQ>,
+    line: Signal<Local, Bits<24>>,
+    /// The word written, one-hot.
+    hit: Signal<Local, Bits<64>>,
+    data: Signal<Local, Bits<32>>,
+    write: Signal<Local, Bit>,
+    qpn: Signal<Local, Bits<24>>,
+    // The packet while its row is read
+    now: DFF<PeerAsk>,
+    dmac: Signal<Local, Bits<48>>,
+    from: Signal<Local, Bits<128>>,
+    to: Signal<Local, Bits<128>>,
+    row_tci: Signal<Local, Bits<16>>,
+    row_flags: Signal<Local, Bits<3>>,
+    four: Signal<Local, Bit>,
+    /// Bits of a queue pair number beyond the table.
+    #[init(Constant::new(((1u64 << 24) - (1u64 << LQ)).to_bits()))]
+    outside: Constant<Bits<24>>,
+    excess: Signal<Local, Bits<24>>,
+    // What differs
+    known: DFF<Bit>,
+    group: DFF<Bit>,
+    mac_bad: DFF<Bit>,
+    vlan_bad: DFF<Bit>,
+    version_bad: DFF<Bit>,
+    from_bad: [DFF<Bit>; IP_WORDS],
+    to_bad: [DFF<Bit>; IP_WORDS],
+    group4_bad: DFF<Bit>,
+    group6_bad: DFF<Bit>,
+    datagram: DFF<Bit>,
+    ipv6: DFF<Bit>,
+    from_low: Signal<Local, Bit>,
+    from_high: Signal<Local, Bit>,
+    to_low: Signal<Local, Bit>,
+    to_high: Signal<Local, Bit>,
+}
+
+impl<const LQ: usize> Logic for PeerCheck<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6);
+        clock!(self, clock, tci, smac_low, smac_high, flags);
+
+        // The paths, as they are written. Seen for several cycles a write is only repeated.
+        self.line.next = self.ctl.val().line;
+        self.hit.next = bits::<64>(1) << bit_cast::<64, 6>(self.ctl.val().word);
+        self.data.next = self.ctl.val().data;
+        self.write.next = self.ctl_valid.val() & self.ctl.val().write;
+        self.qpn.next = self.ask.val().qpn;
+        self.tci.write_en.next = self.write.val() & self.hit.val().get_bit(1);
+        self.tci.write_addr.next = self.line.val().get_bits::<LQ>(0);
+        self.tci.write_data.next = self.data.val().get_bits::<16>(16);
+        self.tci.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.smac_low.write_en.next = self.write.val() & self.hit.val().get_bit(2);
+        self.smac_low.write_addr.next = self.line.val().get_bits::<LQ>(0);
+        self.smac_low.write_data.next = self.data.val();
+        self.smac_low.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.smac_high.write_en.next = self.write.val() & self.hit.val().get_bit(3);
+        self.smac_high.write_addr.next = self.line.val().get_bits::<LQ>(0);
+        self.smac_high.write_data.next = self.data.val().get_bits::<16>(0);
+        self.smac_high.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        // Words 4 to 7 and 8 to 11
+        for i in 0..4 {
+            self.dip[i].clock.next = self.clock.val();
+            self.dip[i].write_en.next = self.write.val() & self.hit.val().get_bit(i + 4);
+            self.dip[i].write_addr.next = self.line.val().get_bits::<LQ>(0);
+            self.dip[i].write_data.next = self.data.val();
+            self.dip[i].read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+            self.sip[i].clock.next = self.clock.val();
+            self.sip[i].write_en.next = self.write.val() & self.hit.val().get_bit(i + 8);
+            self.sip[i].write_addr.next = self.line.val().get_bits::<LQ>(0);
+            self.sip[i].write_data.next = self.data.val();
+            self.sip[i].read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+            self.from_bad[i].clock.next = self.clock.val();
+            self.to_bad[i].clock.next = self.clock.val();
+        }
+        // Word 13: hop limit 8 bits, `ipv6`, `vlan`, `valid`
+        self.flags.write_en.next = self.write.val() & self.hit.val().get_bit(13);
+        self.flags.write_addr.next = self.line.val().get_bits::<LQ>(0);
+        self.flags.write_data.next = self.data.val().get_bits::<3>(8);
+        self.flags.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+
+        self.excess.next = self.now.q.val().qpn & self.outside.val();
+        // First cycle: the row is read. Second: word against word. What the path says of the other end is what a packet says of its source.
+        self.now.d.next = self.ask.val();
+        self.dmac.next = self.now.q.val().dmac;
+        self.from.next = self.now.q.val().sip;
+        self.to.next = self.now.q.val().dip;
+        self.row_tci.next = self.tci.read_data.val();
+        self.row_flags.next = self.flags.read_data.val();
+        self.mac_bad.d.next = (self.dmac.val().get_bits::<32>(0) != self.smac_low.read_data.val())
+            | (self.dmac.val().get_bits::<16>(32) != self.smac_high.read_data.val());
+        for i in 0..4 {
+            self.from_bad[i].d.next = self.from.val().get_bits::<32>(i * 32) != self.dip[i].read_data.val();
+            self.to_bad[i].d.next = self.to.val().get_bits::<32>(i * 32) != self.sip[i].read_data.val();
+        }
+        self.version_bad.d.next = self.now.q.val().ipv6 != self.row_flags.val().get_bit(0);
+        self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1))
+            | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
+        self.known.d.next = self.row_flags.val().get_bit(2) & !self.excess.val().any();
+        self.datagram.d.next = self.now.q.val().datagram;
+        self.ipv6.d.next = self.now.q.val().ipv6;
+        // To a group, whose members `roce/mcast` knows: its own MAC address, 01:00:5e and 23 bits (RFC 1112) or 33:33 and 32 bits (RFC 2464).
+        self.group.d.next = self.now.q.val().datagram & self.now.q.val().qpn.all();
+        self.group4_bad.d.next = (self.dmac.val().get_bits::<25>(23) != 0x200bc)
+            | (self.dmac.val().get_bits::<23>(0) != self.to.val().get_bits::<23>(0));
+        self.group6_bad.d.next = (self.dmac.val().get_bits::<16>(32) != 0x3333) | (self.dmac.val().get_bits::<32>(0) != self.to.val().get_bits::<32>(0));
+
+        // Third: the verdict. Of IPv4 addresses the low word counts.
+        self.from_low.next = self.from_bad[0].q.val();
+        self.from_high.next = self.from_bad[1].q.val() | self.from_bad[2].q.val() | self.from_bad[3].q.val();
+        self.to_low.next = self.to_bad[0].q.val();
+        self.to_high.next = self.to_bad[1].q.val() | self.to_bad[2].q.val() | self.to_bad[3].q.val();
+        self.four.next = !self.ipv6.q.val();
+        self.stranger.next = self.known.q.val()
+            & (self.mac_bad.q.val()
+                | self.vlan_bad.q.val()
+                | self.version_bad.q.val()
+                | self.to_low.val()
+                | (self.to_high.val() & self.ipv6.q.val())
+                // A datagram may come from anybody.
+                | (!self.datagram.q.val() & (self.from_low.val() | (self.from_high.val() & self.ipv6.q.val()))));
+        if self.group.q.val() {
+            self.stranger.next = (self.ipv6.q.val() & self.group6_bad.q.val()) | (self.four.val() & self.group4_bad.q.val());
+        }
+    }
+}
