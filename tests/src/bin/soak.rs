@@ -1,6 +1,6 @@
 //! The long tests: `soak random`, `soak property`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
-use ferric_tests::{hostile, mutants, property};
+use ferric_tests::{hostile, mutants, property, strangers};
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use std::process::ExitCode;
 
@@ -59,6 +59,12 @@ enum What {
         /// Mutated work requests, admin commands and doorbells, each.
         #[arg(long, default_value_t = 1000)]
         requests: u64,
+        /// Packets of strangers, thrown at a real pair at work.
+        #[arg(long, default_value_t = 10_000)]
+        strangers: u64,
+        /// Data path bits of the cards that strangers speak to.
+        #[arg(long, default_value_t = 64, value_parser = width)]
+        width: usize,
     },
     /// Defects put into the gateware one at a time: does a block test notice?
     Mutants {
@@ -130,7 +136,7 @@ fn main() -> ExitCode {
     match Options::parse().what {
         What::Random { seed, seeds, qps, messages, max_bytes, width, doomed } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width, doomed }),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width }),
-        What::Hostile { seed, frames, requests } => attack(hostile::Plan { seed, frames, requests }),
+        What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {
                 chosen.iter().for_each(|m| println!("{:26} {}", m.name, m.what));
@@ -159,7 +165,11 @@ fn mutate(plan: &mutants::Plan) -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn attack(plan: hostile::Plan) -> ExitCode {
+fn attack(plan: hostile::Plan, others: strangers::Plan) -> ExitCode {
+    match strangers::run(others) {
+        Ok(o) => println!("  {} packets of strangers dropped and counted; {} messages of the real pair took {} cycles alone, {} among them", o.frames, o.messages, o.cycles[0], o.cycles[1]),
+        Err(e) => return failure(&e.to_string()),
+    }
     let counted = match hostile::run(plan) {
         Ok(c) => c,
         Err(e) => {
