@@ -53,7 +53,7 @@ fn objects(ctx: &Context) -> Check {
 
 fn dma(ctx: &Context) -> Check {
     let device = ctx.device().clone();
-    let memory = Pages::new(2 * PAGE);
+    let memory = Pages::new(2 * PAGE)?;
     let base = memory.ptr().as_ptr();
     // SAFETY: two pages of our own.
     unsafe { base.write_bytes(0xa5, 2 * PAGE) };
@@ -73,7 +73,7 @@ fn dma(ctx: &Context) -> Check {
 
 fn stray(ctx: &Context) -> Check {
     let device = ctx.device().clone();
-    let memory = Pages::new(PAGE);
+    let memory = Pages::new(PAGE)?;
     let base = memory.ptr().as_ptr();
     // SAFETY: a page of our own.
     unsafe { base.write_bytes(0xa5, PAGE) };

@@ -125,7 +125,7 @@ impl Context {
                 qp_ids: Ids::new("queue pairs", 2..caps.qps),
                 eq_ids: Ids::new("event queues", 0..caps.eqs),
                 srq_ids: Ids::new("shared receive queues", 0..if c3 >> csr::FEATURE_SRQ & 1 == 1 { caps.qps } else { 0 }),
-                qps: QpTable::new(caps.qps as usize),
+                qps: QpTable::new(caps.qps as usize)?,
                 caps,
                 device,
             }),
@@ -218,7 +218,7 @@ impl Pd {
     }
 
     /// Registers memory that stays the caller's. Work requests and peers name its first byte `start`, which lies in its page as `ptr` does in
-    /// its own; usually it is `ptr` itself.
+    /// its own; usually it is `ptr` itself. [`crate::Error::Fault`]: some of it is not there, or may not be written though `access` lets the card write.
     ///
     /// # Safety
     /// `ptr..ptr + len` stays allocated until the region is dropped; the card reads and writes it behind the compiler's back.

@@ -9,6 +9,7 @@ use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus};
 use ferric_abi::context::CqCtx;
 use ferric_abi::csr;
 use ferric_abi::host::{Cqe, Doorbell};
+use std::cell::UnsafeCell;
 use std::sync::Arc;
 
 /// A finished work request.
@@ -44,18 +45,34 @@ pub struct Completion {
     pub syndrome: u8,
 }
 
-/// A completion queue.
-pub struct CompletionQueue {
+/// What a completion queue and the queue pairs that report to it share. The card's queue lives as long.
+pub(crate) struct CqInner {
     ctx: Arc<Inner>,
     id: u32,
     ring: DmaBuffer,
-    visit: Arc<Visit>,
     /// Entries less one.
     mask: u16,
     /// The card hears of the consumer index after as many completions.
     slack: u16,
+    visit: Arc<Visit>,
+    /// Changed during a visit, or while visitors are shut out.
+    place: UnsafeCell<Place>,
+}
+
+/// How far the queue has been consumed, and how far the card knows of it.
+struct Place {
     consumer: u16,
     reported: u16,
+}
+
+// SAFETY: `place` is changed by one at a time, see there; the rest is plain or has a lock.
+unsafe impl Send for CqInner {}
+// SAFETY: as above.
+unsafe impl Sync for CqInner {}
+
+/// A completion queue.
+pub struct CompletionQueue {
+    inner: Arc<CqInner>,
 }
 
 impl CompletionQueue {
@@ -72,63 +89,91 @@ impl CompletionQueue {
             return Err(e);
         }
         // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
-        Ok(Self { ctx: ctx.clone(), id, ring, visit: ctx.qps.visits.one(), mask: (1u16 << log_size) - 1, slack: 1 << (log_size.max(2) - 2), consumer: 0, reported: 0 })
+        let (mask, slack) = ((1u16 << log_size) - 1, 1 << (log_size.max(2) - 2));
+        let place = UnsafeCell::new(Place { consumer: 0, reported: 0 });
+        Ok(Self { inner: Arc::new(CqInner { ctx: ctx.clone(), id, ring, mask, slack, visit: ctx.qps.visits.one(), place }) })
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<CqInner> {
+        &self.inner
     }
 
     /// Number of the queue.
     pub fn id(&self) -> u32 {
-        self.id
+        self.inner.id
     }
 
-    /// Takes the next completion, if there is one. Those of queue pairs that have been destroyed are not given.
+    /// Takes the next completion, if there is one. Those of queue pairs that have been reset or destroyed since are not given.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        // Completions from before a queue pair's reset or end are passed over.
-        loop {
-            let e = self.take()?;
-            if let Some(wr_id) = self.ctx.qps.complete(&self.visit, e.qpn(), e.is_recv(), e.wqe_index()) {
+        let cq = &*self.inner;
+        cq.visit(|place| loop {
+            let e = cq.entry(place.consumer)?;
+            place.consumer = place.consumer.wrapping_add(1);
+            if place.consumer.wrapping_sub(place.reported) >= cq.slack {
+                cq.report(place, false, false);
+            }
+            if let Some(wr_id) = cq.ctx.qps.complete(e.qpn(), e.is_recv(), e.wqe_index()) {
                 return Some(completion(&e, wr_id));
             }
-        }
-    }
-
-    /// The next entry of the ring, if the card has written it.
-    #[inline]
-    fn take(&mut self) -> Option<Cqe> {
-        let e = self.entry(self.consumer)?;
-        self.consumer = self.consumer.wrapping_add(1);
-        if self.consumer.wrapping_sub(self.reported) >= self.slack {
-            self.report(false, false);
-        }
-        Some(e)
+        })
     }
 
     /// Asks for an event at the next completion (`solicited_only`: at the next solicited one or error). If completions
     /// are already waiting the event comes at once, so arm-then-poll-then-wait misses nothing.
     pub fn arm(&mut self, solicited_only: bool) {
-        self.report(!solicited_only, solicited_only);
+        self.inner.visit(|place| self.inner.report(place, !solicited_only, solicited_only));
     }
 
     /// As [`Self::arm`], but completions that are waiting already make no event: only one that comes later does (IBTA 11.4.2.2). Until the
     /// next report the card takes those that wait for consumed, so it sees an overflow later by as many entries.
     pub fn arm_next(&mut self, solicited_only: bool) {
-        let mut index = self.consumer;
-        while index.wrapping_sub(self.consumer) <= self.mask && self.entry(index).is_some() {
-            index = index.wrapping_add(1);
-        }
-        self.reported = self.consumer;
-        self.bell(index, !solicited_only, solicited_only);
+        let cq = &*self.inner;
+        cq.visit(|place| {
+            let index = place.consumer.wrapping_add(cq.waiting(place.consumer));
+            place.reported = place.consumer;
+            cq.bell(index, !solicited_only, solicited_only);
+        });
+    }
+
+    /// Calls the device's wait hook once: for busy-wait loops around [`Self::poll`].
+    pub fn relax(&self) {
+        self.inner.ctx.device.relax();
+    }
+}
+
+impl CqInner {
+    /// Runs `f` as the poller.
+    #[inline(always)]
+    fn visit<T>(&self, f: impl FnOnce(&mut Place) -> T) -> T {
+        // SAFETY: those who poll do so one at a time (they have the queue for themselves), and nobody else is there during a visit.
+        self.visit.during(|| f(unsafe { &mut *self.place.get() }))
     }
 
     /// The entry with this index, if the card has written it.
     #[inline(always)]
     fn entry(&self, index: u16) -> Option<Cqe> {
-        self.ring.record((index & self.mask) as usize * Cqe::BYTES, index & (self.mask + 1) == 0).map(Cqe)
+        self.ring.record(self.offset(index), self.phase(index)).map(Cqe)
     }
 
-    fn report(&mut self, arm: bool, arm_solicited: bool) {
-        self.reported = self.consumer;
-        self.bell(self.consumer, arm, arm_solicited);
+    #[inline(always)]
+    fn offset(&self, index: u16) -> usize {
+        (index & self.mask) as usize * Cqe::BYTES
+    }
+
+    #[inline(always)]
+    fn phase(&self, index: u16) -> bool {
+        index & (self.mask + 1) == 0
+    }
+
+    /// Entries that wait from `consumer` on.
+    fn waiting(&self, consumer: u16) -> u16 {
+        (0..=self.mask).find(|n| self.entry(consumer.wrapping_add(*n)).is_none()).unwrap_or(self.mask + 1)
+    }
+
+    fn report(&self, place: &mut Place, arm: bool, arm_solicited: bool) {
+        place.reported = place.consumer;
+        self.bell(place.consumer, arm, arm_solicited);
     }
 
     fn bell(&self, index: u16, arm: bool, arm_solicited: bool) {
@@ -136,9 +181,32 @@ impl CompletionQueue {
         self.ctx.device.write64(csr::DB_CQ, u64::from_le_bytes(bell.0));
     }
 
-    /// Calls the device's wait hook once: for busy-wait loops around [`Self::poll`].
-    pub fn relax(&self) {
-        self.ctx.device.relax();
+    /// Takes out all entries that wait and are of `qpn` (`sends_only`: of its send queue): they belong to an earlier life of it. Those of other queue
+    /// pairs close up, so that there is as much room as if the others had never come. `stale` gets each one.
+    pub(crate) fn purge(&self, qpn: u32, sends_only: bool, stale: impl Fn(&Cqe)) {
+        self.visit.shut_out(|| {
+            // SAFETY: nobody polls now, and others who purge wait for their turn.
+            let place = unsafe { &mut *self.place.get() };
+            let n = self.waiting(place.consumer);
+            // From the youngest to the oldest: what stays moves towards the youngest. The card writes none of these again before it hears of the consumer.
+            let mut room = n;
+            for at in (0..n).rev() {
+                let Some(e) = self.entry(place.consumer.wrapping_add(at)) else { continue };
+                if e.qpn() == qpn && !(sends_only && e.is_recv()) {
+                    stale(&e);
+                    continue;
+                }
+                room -= 1;
+                if room != at {
+                    let to = place.consumer.wrapping_add(room);
+                    self.ring.write(self.offset(to), &e.with_phase(self.phase(to)).0);
+                }
+            }
+            if room > 0 {
+                place.consumer = place.consumer.wrapping_add(room);
+                self.report(place, false, false);
+            }
+        });
     }
 }
 
@@ -162,7 +230,7 @@ fn completion(e: &Cqe, wr_id: u64) -> Completion {
     }
 }
 
-impl Drop for CompletionQueue {
+impl Drop for CqInner {
     fn drop(&mut self) {
         self.ctx.qps.visits.no_more(&self.visit);
         self.ctx.destroy("destroy CQ", AdminOpcode::DestroyCq, self.id, &self.ctx.cq_ids);

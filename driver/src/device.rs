@@ -40,7 +40,7 @@ pub trait Device: Send + Sync {
     unsafe fn map(&self, ptr: *mut u8, len: usize, access: DmaAccess, contiguous: bool) -> Result<Mapping>;
     /// Maps `len` bytes of a dma-buf, the memory of another device, from `offset` on (both whole pages); otherwise as [`Device::map`].
     fn map_dmabuf(&self, _buffer: BorrowedFd, _offset: u64, len: usize, _access: DmaAccess) -> Result<Mapping> {
-        Err(Error::Map { len, reason: "this card cannot reach the memory of other devices".into() })
+        Err(Error::Map { len, reason: "this card cannot reach the memory of other devices".into(), errno: libc::EOPNOTSUPP })
     }
     /// Removes a mapping made by [`Device::map`] or [`Device::map_dmabuf`].
     fn unmap(&self, mapping: &Mapping);

@@ -1,4 +1,5 @@
 //! DMA memory owned by the driver: rings, page tables, admin queues.
+use crate::barrier;
 use crate::device::{Device, DmaAccess};
 use crate::error::Result;
 use crate::mapping::Mapping;
@@ -19,14 +20,16 @@ pub struct DmaBuffer {
     _memory: Pages,
 }
 
-// The buffer is plain memory; concurrent access by the card is through volatile operations only.
+// SAFETY: plain memory with one owner.
 unsafe impl Send for DmaBuffer {}
+// SAFETY: what the card writes is read by volatile operations only. What the program writes ([`DmaBuffer::write`], [`DmaBuffer::room`]) by plain ones: the
+// card only reads that, from the doorbell on, and each such range has one writer.
 unsafe impl Sync for DmaBuffer {}
 
 impl DmaBuffer {
     /// Allocates at least `len` bytes.
     pub fn new(device: &Arc<dyn Device>, len: usize) -> Result<Self> {
-        let memory = Pages::new(len);
+        let memory = Pages::new(len)?;
         let (ptr, len) = (memory.ptr(), memory.bytes());
         // SAFETY: the memory lives in the buffer, which unmaps it first.
         let mapping = unsafe { device.map(ptr.as_ptr(), len, DmaAccess::ReadWrite, true) }?;
@@ -48,11 +51,11 @@ impl DmaBuffer {
         false
     }
 
-    /// Writes bytes that the card will read after the next doorbell.
+    /// Writes bytes that the card reads after the next doorbell, or entries that it has written and does not write again yet.
     #[inline(always)]
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.len);
-        // SAFETY: in bounds; the card does not write this range (rings have one writer per slot).
+        // SAFETY: in bounds; neither the card nor another thread writes this range now (rings have one writer per slot).
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.ptr.as_ptr().add(offset), bytes.len()) }
     }
 
@@ -78,7 +81,7 @@ impl DmaBuffer {
             return None;
         }
         // The card writes the last word last.
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        barrier::from_device();
         let (front, back) = out.split_at_mut(N - 8);
         for (i, word) in front.chunks_exact_mut(8).enumerate() {
             // SAFETY: as above.
@@ -96,13 +99,13 @@ impl DmaBuffer {
         unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset) as *const [u8; N]) }
     }
 
-    /// Reads one byte that the card may have written (phase bits), with acquire ordering for what was written before it.
+    /// Reads one byte that the card may have written (phase bits); what the card has written before it is read behind it.
     #[inline(always)]
     pub fn read_flag(&self, offset: usize) -> u8 {
         assert!(offset < self.len);
         // SAFETY: in bounds.
         let v = unsafe { std::ptr::read_volatile(self.ptr.as_ptr().add(offset)) };
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        barrier::from_device();
         v
     }
 }

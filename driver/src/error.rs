@@ -24,6 +24,8 @@ pub enum Error {
         problem: String,
         /// What to do, with the command.
         mend: String,
+        /// The system's error number behind it; 0 if there is none.
+        errno: i32,
     },
     /// The card was removed, or the process that serves it has ended.
     #[error("the card is gone: it was removed, or the process that served it has ended")]
@@ -35,6 +37,22 @@ pub enum Error {
         len: usize,
         /// What the back end said.
         reason: String,
+        /// The system's error number behind it; 0 if there is none.
+        errno: i32,
+    },
+    /// The process has no memory of its own left, or not as much as it may have.
+    #[error("no memory: {bytes} bytes were wanted")]
+    NoMemory {
+        /// Bytes.
+        bytes: usize,
+    },
+    /// A part of the memory is not there, or the process itself may not do with it what the card is to do.
+    #[error("{len} bytes at {start:#x} are not all mapped, or not with the rights that were asked for")]
+    Fault {
+        /// Address of the first byte.
+        start: usize,
+        /// Bytes.
+        len: usize,
     },
     /// The card refused an admin command.
     #[error("{what} refused by the card: {status:?}")]

@@ -35,6 +35,8 @@
 #![warn(missing_docs)]
 
 pub mod admin;
+mod alloc;
+mod barrier;
 pub mod cm;
 pub mod context;
 pub mod cq;
@@ -48,6 +50,7 @@ pub mod iova;
 pub mod mapping;
 pub mod mr;
 pub mod mw;
+mod own;
 pub mod pages;
 mod post;
 pub mod qp;
@@ -70,6 +73,6 @@ pub use fast::FastRegion;
 pub use mr::{Access, MemoryRegion, Region};
 pub use mw::{MemoryWindow, WindowType};
 pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
-pub use srq::{SharedReceiveQueue, SrqConfig, SrqStatus};
+pub use srq::{Posting, SharedReceiveQueue, SrqConfig, SrqStatus};
 pub use types::*;
 pub use ud::{AddressHandle, DatagramRequest, Grh, Source};

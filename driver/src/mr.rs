@@ -5,6 +5,7 @@ use crate::device::{Device, DmaAccess};
 use crate::dma::{DmaBuffer, PAGE};
 use crate::error::{Error, Result};
 use crate::mapping::{Mapping, PageSize};
+use crate::own;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
@@ -250,6 +251,8 @@ impl MemoryRegion {
     /// # Safety
     /// As [`crate::Pd::register_raw`].
     pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
+        check(ptr as u64, len, start)?;
+        own::check(ptr as usize, len, access.dma())?;
         // SAFETY: the caller's promise is passed on.
         unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, Start::Ordinary) }
     }

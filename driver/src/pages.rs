@@ -1,5 +1,6 @@
 //! Page-aligned memory for DMA, in huge pages where they are to be had.
-use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
+use crate::error::{Error, Result};
+use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::ptr::NonNull;
 
 /// Bytes of a page.
@@ -23,22 +24,23 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     /// At least `len` bytes. From [`HUGE`] on: reserved huge pages when the system has some left (`vm.nr_hugepages`),
-    /// else aligned memory that the kernel may put into huge pages.
-    pub fn new(len: usize) -> Self {
-        let len = len.max(1).next_multiple_of(PAGE);
+    /// else aligned memory that the kernel may put into huge pages. [`Error::NoMemory`]: there is none.
+    pub fn new(len: usize) -> Result<Self> {
+        let none = Error::NoMemory { bytes: len };
+        let Some(len) = len.max(1).checked_next_multiple_of(PAGE).filter(|len| *len <= isize::MAX as usize - HUGE) else { return Err(none) };
         if len >= HUGE {
             if let Some(pages) = Self::huge(len) {
-                return pages;
+                return Ok(pages);
             }
         }
         let layout = Self::layout(len);
         // SAFETY: len > 0.
-        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { return Err(none) };
         if len >= HUGE {
             // SAFETY: this memory is ours; the advice may be ignored.
             unsafe { libc::madvise(ptr.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
         }
-        Self { ptr, len, mapped: 0 }
+        Ok(Self { ptr, len, mapped: 0 })
     }
 
     fn layout(len: usize) -> Layout {
@@ -87,10 +89,17 @@ mod tests {
     #[test]
     fn sizes_alignments_and_zeros() {
         for (len, bytes, align) in [(0, PAGE, PAGE), (1, PAGE, PAGE), (PAGE + 1, 2 * PAGE, PAGE), (HUGE, HUGE, HUGE), (HUGE + 1, HUGE + PAGE, HUGE)] {
-            let p = Pages::new(len);
+            let p = Pages::new(len).unwrap();
             assert_eq!((p.bytes(), p.ptr().as_ptr() as usize % align), (bytes, 0), "{len}");
             // SAFETY: inside the memory.
             assert!(unsafe { std::slice::from_raw_parts(p.ptr().as_ptr(), bytes) }.iter().all(|b| *b == 0));
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_is_an_error() {
+        for len in [1 << 60, isize::MAX as usize, usize::MAX] {
+            assert!(matches!(Pages::new(len), Err(Error::NoMemory { .. })), "{len}");
         }
     }
 }

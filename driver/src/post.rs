@@ -1,4 +1,8 @@
 //! Work requests and how they are posted: built where the card will read them, without locks, allocation or register reads.
+//!
+//! Posting is staging (the request is written into the ring) and ringing (the card hears of all that is staged). The `post_` methods do both;
+//! a list of requests is staged one by one and rung once ([`QueuePair::ring`]), or given up as a whole ([`QueuePair::unstage`]).
+use crate::barrier;
 use crate::error::{Error, Result};
 use crate::qp::QueuePair;
 use crate::ring::put_entries;
@@ -24,6 +28,16 @@ pub enum Payload<'a> {
     Sges(&'a [LocalSge]),
     /// Copied into the work request now; the buffer may be reused at once.
     Inline(&'a [u8]),
+    /// It stands in the next slot already ([`QueuePair::place_entries`], [`QueuePair::place_inline`]).
+    Placed(Placed),
+}
+
+/// What has been put into the next slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    length: u64,
+    num_sge: u8,
+    inline: bool,
 }
 
 /// A send work request.
@@ -120,30 +134,106 @@ impl QueuePair {
 
     /// Posts an RDMA READ.
     pub fn post_read(&mut self, wr: &ReadRequest) -> Result<()> {
-        let request = SendRequest {
-            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
-            signaled: wr.signaled, solicited: false,
-        };
-        self.post(&request, None, wr.fence, None)
+        self.stage_read(wr)?;
+        self.ring();
+        Ok(())
     }
 
     /// Posts an atomic operation.
     pub fn post_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
+        self.stage_atomic(wr)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// As [`QueuePair::post_send`] (`fence`: as [`QueuePair::post_send_fenced`]), but the card does not hear of it before [`QueuePair::ring`].
+    #[inline]
+    pub fn stage_send(&mut self, wr: &SendRequest, fence: bool) -> Result<()> {
+        self.stage(wr, None, fence, None)
+    }
+
+    /// As [`QueuePair::post_read`], but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_read(&mut self, wr: &ReadRequest) -> Result<()> {
+        self.stage_read_into(wr, Payload::Sges(wr.sges))
+    }
+
+    /// The same with a payload of its own instead of `wr.sges`: entries that are placed already.
+    pub fn stage_read_into(&mut self, wr: &ReadRequest, payload: Payload) -> Result<()> {
+        let request = SendRequest {
+            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false,
+        };
+        self.stage(&request, None, wr.fence, None)
+    }
+
+    /// As [`QueuePair::post_atomic`], but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
+        self.stage_atomic_into(wr, Payload::Sges(wr.sges))
+    }
+
+    /// The same with a payload of its own instead of `wr.sges`: entries that are placed already.
+    pub fn stage_atomic_into(&mut self, wr: &AtomicRequest, payload: Payload) -> Result<()> {
         let (opcode, operands) = match wr.op {
             AtomicOp::CompareSwap { compare, swap } => (WrOpcode::CompareSwap, [compare, swap]),
             AtomicOp::FetchAdd(addend) => (WrOpcode::FetchAdd, [addend, 0]),
         };
         let request = SendRequest {
-            wr_id: wr.wr_id, opcode, payload: Payload::Sges(wr.sges), remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0,
-            signaled: wr.signaled, solicited: false,
+            wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false,
         };
-        self.post(&request, Some(operands), wr.fence, None)
+        self.stage(&request, Some(operands), wr.fence, None)
     }
 
-    /// `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
+    /// Stages a request and rings: what was staged before goes with it.
     // Inlined into each kind of posting, where most of its questions have answers.
     #[inline(always)]
     pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
+        self.stage(wr, operands, fence, dest)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// A slot is free for the next request.
+    #[inline(always)]
+    fn check_room(&self) -> Result<()> {
+        self.send.check_room(&self.shared().send)
+    }
+
+    /// Bytes between the head of a request and its entries or inline bytes: operands of an atomic, or the address of a datagram.
+    #[inline(always)]
+    fn front(&self, atomic: bool) -> usize {
+        if atomic || self.config.qp_type == QpType::Ud { 16 } else { 0 }
+    }
+
+    /// Puts entries into the next slot; the request that is staged next has them as [`Payload::Placed`]. `atomic`: it will be an atomic.
+    pub fn place_entries(&mut self, atomic: bool, sges: &[LocalSge]) -> Result<Placed> {
+        self.check_room()?;
+        let at = WqeHead::BYTES + self.front(atomic);
+        let length = put_entries(&mut self.send.next()[at..], sges)?;
+        Ok(Placed { length, num_sge: sges.len() as u8, inline: false })
+    }
+
+    /// Copies bytes from `buffers` (address and length each) into the next slot; the request that is staged next has them as [`Payload::Placed`].
+    ///
+    /// # Safety
+    /// The buffers are readable memory of this process.
+    pub unsafe fn place_inline(&mut self, buffers: impl Iterator<Item = (*const u8, usize)>) -> Result<Placed> {
+        self.check_room()?;
+        let at = WqeHead::BYTES + self.front(false);
+        let room = &mut self.send.next()[at..];
+        let mut n = 0;
+        for (from, len) in buffers {
+            if len > room.len() - n {
+                return Err(Error::Invalid("more inline bytes than the queue pair was made for"));
+            }
+            // SAFETY: `len` more bytes of room by the line above; readable by the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(from, room.as_mut_ptr().add(n), len) };
+            n += len;
+        }
+        Ok(Placed { length: n as u64, num_sge: 0, inline: true })
+    }
+
+    /// Writes a request into the next slot. `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
+    #[inline(always)]
+    pub(crate) fn stage(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
         if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(Error::State);
         }
@@ -151,13 +241,13 @@ impl QueuePair {
             return Err(Error::Invalid("datagrams are posted with post_send_ud, and nothing else is"));
         }
         let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
-        if asks && matches!(wr.payload, Payload::Inline(_)) {
+        if asks && matches!(wr.payload, Payload::Inline(_) | Payload::Placed(Placed { inline: true, .. })) {
             return Err(Error::Invalid("what is read goes to registered memory"));
         }
         if operands.is_none() && asks && wr.opcode != WrOpcode::Read {
             return Err(Error::Invalid("atomics are posted with post_atomic"));
         }
-        self.send.check_room(&self.shared().send)?;
+        self.check_room()?;
         let index = self.send.producer;
         // Built in the ring itself. What an earlier request has left behind the entries the card does not look at.
         let Some((front, mut list)) = self.send.next().split_first_chunk_mut::<{ WqeHead::BYTES }>() else { return Err(Error::QueueFull) };
@@ -166,13 +256,14 @@ impl QueuePair {
             at.chunks_exact_mut(8).zip(operands).for_each(|(to, value)| to.copy_from_slice(&value.to_le_bytes()));
             list = rest;
         }
-        let (length, num_sge) = match wr.payload {
-            Payload::Sges(sges) => (put_entries(list, sges)?, sges.len() as u8),
+        let Placed { length, num_sge, inline } = match wr.payload {
+            Payload::Sges(sges) => Placed { length: put_entries(list, sges)?, num_sge: sges.len() as u8, inline: false },
             Payload::Inline(bytes) => {
                 let room = list.get_mut(..bytes.len()).ok_or(Error::Invalid("more inline bytes than the queue pair was made for"))?;
                 room.copy_from_slice(bytes);
-                (bytes.len() as u64, 0)
+                Placed { length: bytes.len() as u64, num_sge: 0, inline: true }
             }
+            Payload::Placed(placed) => placed,
         };
         if length > i32::MAX as u64 {
             return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
@@ -185,7 +276,7 @@ impl QueuePair {
             .set_signaled(wr.signaled || self.config.signal_all)
             .set_solicited(wr.solicited)
             .set_fence(fence)
-            .set_inline_data(matches!(wr.payload, Payload::Inline(_)))
+            .set_inline_data(inline)
             .set_num_sge(num_sge)
             .set_index(index)
             .set_qpn(self.qpn)
@@ -196,52 +287,80 @@ impl QueuePair {
             .set_rkey(wr.rkey)
             .set_length(length as u32);
         *front = head.0;
-        self.announce(wr.wr_id, self.by_line);
+        self.shared().send.wr_id(index).store(wr.wr_id, Ordering::Relaxed);
+        self.send.producer = index.wrapping_add(1);
         Ok(())
     }
 
-    /// Counts the request in the next slot as posted and rings the doorbell; `by_line`: the request, a single line, travels with it.
+    /// Tells the card of all requests that are staged, by one doorbell. A single one of 64 bytes travels with it.
     #[inline(always)]
-    fn announce(&mut self, wr_id: u64, by_line: bool) {
-        let index = self.send.producer;
-        let producer = index.wrapping_add(1);
-        let half = &self.shared().send;
-        half.wr_id(index).store(wr_id, Ordering::Relaxed);
-        half.posted.store(producer, Ordering::Release);
-        std::sync::atomic::fence(Ordering::Release);
-        match self.send.next().first_chunk() {
-            Some(line) if by_line => self.device.write_line(csr::DB_WQE, line),
-            _ => {
-                let bell = Doorbell::default().with_id(self.qpn).with_index(producer);
-                self.device.write64(csr::DB_SQ, u64::from_le_bytes(bell.0));
+    pub fn ring(&mut self) {
+        let (rung, producer) = (self.rung, self.send.producer);
+        if rung == producer {
+            return;
+        }
+        self.rung = producer;
+        self.shared().send.posted.store(producer, Ordering::Release);
+        barrier::to_device();
+        if self.by_line && producer.wrapping_sub(rung) == 1 {
+            if let Some(line) = self.send.slot(rung).first_chunk() {
+                return self.device.write_line(csr::DB_WQE, line);
             }
         }
-        self.send.producer = producer;
+        let bell = Doorbell::default().with_id(self.qpn).with_index(producer);
+        self.device.write64(csr::DB_SQ, u64::from_le_bytes(bell.0));
+    }
+
+    /// Forgets all requests that are staged and not rung.
+    pub fn unstage(&mut self) {
+        self.send.producer = self.rung;
     }
 
     /// Puts raw bytes into the next send slot and rings the doorbell: for tests of what the card does with nonsense.
     #[doc(hidden)]
     pub fn post_raw_slot(&mut self, wr_id: u64, slot: &[u8]) {
         self.send.next()[..slot.len()].copy_from_slice(slot);
-        self.announce(wr_id, self.by_line && slot.len() == 64);
+        self.shared().send.wr_id(self.send.producer).store(wr_id, Ordering::Relaxed);
+        self.send.producer = self.send.producer.wrapping_add(1);
+        let by_line = self.by_line;
+        self.by_line = by_line && slot.len() == 64;
+        self.ring();
+        self.by_line = by_line;
     }
 
     /// Writes a receive request into the ring and rings the doorbell.
     pub fn post_recv(&mut self, wr: &RecvRequest) -> Result<()> {
+        self.stage_recv(wr)?;
+        self.ring_recv();
+        Ok(())
+    }
+
+    /// As [`QueuePair::post_recv`], but the card does not hear of it before [`QueuePair::ring_recv`].
+    pub fn stage_recv(&mut self, wr: &RecvRequest) -> Result<()> {
         if self.state == QpState::Reset {
             return Err(Error::State);
         }
         if self.srq.is_some() {
             return Err(Error::Invalid("receives of this queue pair are posted to its shared receive queue"));
         }
-        self.recv.check_room(&self.shared().recv)?;
+        let half = &self.shared().recv;
+        self.recv.check_room(half)?;
         self.recv.write_receive(wr.sges)?;
-        let (half, index) = (&self.shared().recv, self.recv.producer);
-        half.wr_id(index).store(wr.wr_id, Ordering::Relaxed);
-        let producer = index.wrapping_add(1);
-        half.posted.store(producer, Ordering::Release);
-        self.recv.producer = producer;
-        self.recv.ring_receive_bell(self.ctx(), self.qpn);
+        half.wr_id(self.recv.producer).store(wr.wr_id, Ordering::Relaxed);
+        self.recv.producer = self.recv.producer.wrapping_add(1);
         Ok(())
+    }
+
+    /// Tells the card of all receives that are staged, by one doorbell.
+    pub fn ring_recv(&mut self) {
+        if self.recv_rung == self.recv.producer {
+            return;
+        }
+        self.recv_rung = self.recv.producer;
+        // In INIT nothing completes: a completion that is found now belongs to an earlier life.
+        if self.state != QpState::Init {
+            self.shared().recv.posted.store(self.recv.producer, Ordering::Release);
+        }
+        self.recv.ring_receive_bell(self.ctx(), self.qpn);
     }
 }

@@ -1,21 +1,22 @@
 //! Queue pairs: made, brought into their states, asked about. Work requests are those of `post.rs`.
 use crate::admin::words;
+use crate::alloc::boxed;
 use crate::context::{Inner, PdInner};
-use crate::cq::CompletionQueue;
+use crate::cq::{CompletionQueue, CqInner};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ring::Ring;
 use crate::srq::{Numbers, SrqInner};
 use crate::types::{Path, QpState, QpStatus, QpType, RtrAttr, RtsAttr};
-use crate::visit::{Visit, Visits};
+use crate::visit::Visits;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::PathCtx;
-use ferric_abi::host::{RecvHead, Sge, WqeHead};
+use ferric_abi::host::{Cqe, RecvHead, Sge, WqeHead};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
 
-pub use crate::post::{sge, AtomicOp, AtomicRequest, LocalSge, Payload, ReadRequest, RecvRequest, SendRequest};
+pub use crate::post::{sge, AtomicOp, AtomicRequest, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
 
 /// What a queue pair is made with.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +52,8 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    fn new(log_size: u8) -> Self {
-        Self { wr_ids: (0..1 << log_size).map(|_| AtomicU64::new(0)).collect(), posted: AtomicU16::new(0), done: AtomicU16::new(0) }
+    fn new(log_size: u8) -> Result<Self> {
+        Ok(Self { wr_ids: boxed(1 << log_size, |_| AtomicU64::new(0))?, posted: AtomicU16::new(0), done: AtomicU16::new(0) })
     }
 
     /// Where the number of request `index` stands.
@@ -61,18 +62,22 @@ impl Half {
         // SAFETY: `new` makes a power of two of them, so the mask keeps the index inside.
         unsafe { self.wr_ids.get_unchecked(index as usize & (self.wr_ids.len() - 1)) }
     }
-
-    fn rewind(&self) {
-        self.posted.store(0, Ordering::Release);
-        self.done.store(0, Ordering::Release);
-    }
 }
 
+/// One life of a queue pair, from its making or a reset to the next or its end.
 pub(crate) struct Shared {
     pub(crate) send: Half,
     pub(crate) recv: Half,
     /// Receives come from there.
     srq: Option<Arc<Numbers>>,
+    /// Receives complete in this life: it has left INIT.
+    receives: AtomicBool,
+}
+
+impl Shared {
+    fn new(send: &Ring, recv: &Ring, srq: Option<Arc<Numbers>>) -> Result<Box<Self>> {
+        Ok(Box::new(Self { send: Half::new(send.log_size)?, recv: Half::new(recv.log_size)?, srq, receives: AtomicBool::new(false) }))
+    }
 }
 
 /// Queue pairs by number, so that a completion finds its work request without a lock.
@@ -85,44 +90,43 @@ pub(crate) struct QpTable {
 }
 
 impl QpTable {
-    pub(crate) fn new(n: usize) -> Self {
-        let nobody = Box::new(Shared { send: Half::new(0), recv: Half::new(0), srq: None });
+    pub(crate) fn new(n: usize) -> Result<Self> {
+        let half = || Half::new(0);
+        let nobody = Box::new(Shared { send: half()?, recv: half()?, srq: None, receives: AtomicBool::new(false) });
         let place = (&raw const *nobody).cast_mut();
-        Self { slots: (0..n).map(|_| AtomicPtr::new(place)).collect(), nobody, visits: Visits::default() }
+        Ok(Self { slots: boxed(n, |_| AtomicPtr::new(place))?, nobody, visits: Visits::default() })
     }
 
+    /// A life begins; that of an earlier one ends, and what completion queues needed of it is freed.
     fn set(&self, qpn: u32, shared: Box<Shared>) -> *const Shared {
         let raw = Box::into_raw(shared);
-        // One whose destruction the card has not answered stays as it is: it may still be looked at.
-        self.slots[qpn as usize].store(raw, Ordering::Release);
+        self.replace(qpn, raw);
         raw
     }
 
-    /// Takes out a queue pair that the card has destroyed and frees what completion queues need of it. Completions that they still hold belong
-    /// to no queue pair now.
+    /// A queue pair is no more.
     fn remove(&self, qpn: u32) {
-        let nobody = (&raw const *self.nobody).cast_mut();
-        let ptr = self.slots[qpn as usize].swap(nobody, Ordering::AcqRel);
-        if ptr != nobody && self.visits.are_over() {
+        self.replace(qpn, (&raw const *self.nobody).cast_mut());
+    }
+
+    fn replace(&self, qpn: u32, new: *mut Shared) {
+        let old = self.slots[qpn as usize].swap(new, Ordering::AcqRel);
+        if !std::ptr::eq(old, &*self.nobody) {
+            self.visits.are_over();
             // SAFETY: from Box::into_raw in `set`; out of the table, and whoever found it there before has finished.
-            drop(unsafe { Box::from_raw(ptr) });
+            drop(unsafe { Box::from_raw(old) });
         }
     }
 
     /// Marks everything up to `index` done and returns the program's number of that request. `None`: the completion belongs to an
-    /// earlier life of the queue pair, before a reset or its end. `visit` is one of [`QpTable::visits`].
-    #[inline]
-    pub(crate) fn complete(&self, visit: &Visit, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
-        visit.during(|| self.complete_found(qpn, is_recv, index))
-    }
-
+    /// earlier life of the queue pair, before a reset or its end. Only during one of [`QpTable::visits`].
     #[inline(always)]
-    fn complete_found(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
+    pub(crate) fn complete(&self, qpn: u32, is_recv: bool, index: u16) -> Option<u64> {
         let ptr = self.slots.get(qpn as usize)?.load(Ordering::Acquire);
         // SAFETY: what is in the table during a visit is valid until its end.
         let shared = unsafe { &*ptr };
         if let (true, Some(srq)) = (is_recv, &shared.srq) {
-            return srq.complete(index);
+            return if shared.receives.load(Ordering::Acquire) { srq.complete(index) } else { None };
         }
         let half = if is_recv { &shared.recv } else { &shared.send };
         let done = half.done.load(Ordering::Acquire);
@@ -156,6 +160,9 @@ pub struct QueuePair {
     shared: *const Shared,
     pub(crate) send: Ring,
     pub(crate) recv: Ring,
+    /// Send requests, and receives, up to here the card has been told of.
+    pub(crate) rung: u16,
+    pub(crate) recv_rung: u16,
     /// Send requests have 64 bytes and travel with their doorbell.
     pub(crate) by_line: bool,
     /// Receives come from there; it lives as long as this queue pair.
@@ -163,6 +170,9 @@ pub struct QueuePair {
     pub(crate) state: QpState,
     /// Of a datagram queue pair from RTR on.
     pub(crate) datagram: Option<Datagram>,
+    /// Where completions go, which must outlive it.
+    send_cq: Arc<CqInner>,
+    recv_cq: Arc<CqInner>,
 }
 
 /// What a datagram queue pair sends.
@@ -188,6 +198,7 @@ impl QueuePair {
         // With a shared receive queue there is no receive ring; the smallest stands for it.
         let (slots, entries) = if srq.is_some() { (1, 0) } else { (config.max_recv, config.max_recv_sge) };
         let recv = Ring::new(ctx, slots, RecvHead::BYTES + entries * Sge::BYTES)?;
+        let shared = Shared::new(&send, &recv, srq.map(|s| s.numbers().clone()))?;
         let qpn = number.map_or_else(|| ctx.qp_ids.take(), Ok)?;
         let ([s0, s1, s2], [r0, r1, r2]) = (send.context(), recv.context());
         let kind = config.qp_type as u32 | (config.signal_all as u32) << 3 | (srq.is_some() as u32) << 4;
@@ -196,9 +207,12 @@ impl QueuePair {
             ctx.qp_ids.give(qpn);
             return Err(e);
         }
-        let shared = ctx.qps.set(qpn, Box::new(Shared { send: Half::new(send.log_size), recv: Half::new(recv.log_size), srq: srq.map(|s| s.numbers().clone()) }));
+        let shared = ctx.qps.set(qpn, shared);
         let by_line = send.slot_bytes == 64 && ctx.device.has_lines();
-        Ok(Self { pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, by_line, srq: srq.cloned(), state: QpState::Reset, datagram: None })
+        Ok(Self {
+            pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, rung: 0, recv_rung: 0, by_line, srq: srq.cloned(), state: QpState::Reset, datagram: None,
+            send_cq: send_cq.inner().clone(), recv_cq: recv_cq.inner().clone(),
+        })
     }
 
     /// Not bound to the borrow of `self`: the rings are changed meanwhile.
@@ -226,7 +240,35 @@ impl QueuePair {
         &self.config
     }
 
+    /// Takes completions of an earlier life out of the completion queues; the shared receive queue gets back what they had of it.
+    fn purge(&self, sends_only: bool) {
+        let stale = |e: &Cqe| {
+            if let (true, Some(srq)) = (e.is_recv(), &self.srq) {
+                srq.numbers().complete(e.wqe_index());
+            }
+        };
+        self.send_cq.purge(self.qpn, sends_only, stale);
+        if !sends_only && !Arc::ptr_eq(&self.send_cq, &self.recv_cq) {
+            self.recv_cq.purge(self.qpn, false, stale);
+        }
+    }
+
+    /// The first receives, or the first sends, of this life may complete from now on. What completion queues hold of them already belongs to an
+    /// earlier one: the card writes all of that before it answers a reset, so this takes out at most what another card would.
+    fn open(&mut self, to: QpState) {
+        match (self.state, to) {
+            (QpState::Init, QpState::Rtr | QpState::Error) => {
+                self.purge(false);
+                self.shared().recv.posted.store(self.recv_rung, Ordering::Release);
+                self.shared().receives.store(true, Ordering::Release);
+            }
+            (QpState::Rtr, QpState::Rts) => self.purge(true),
+            _ => {}
+        }
+    }
+
     pub(crate) fn modify(&mut self, what: &'static str, state: QpState, params: &[u32]) -> Result<()> {
+        self.open(state);
         self.ctx().admin(what, AdminOpcode::ModifyQp, self.qpn, params)?;
         self.state = state;
         Ok(())
@@ -279,23 +321,27 @@ impl QueuePair {
         self.modify("modify QP to RTS again", QpState::Rts, &[QpState::Rts as u32])
     }
 
-    /// Any state -> ERROR: outstanding requests are flushed.
+    /// Any state but RESET -> ERROR (IBTA 10.3.1): outstanding requests are flushed.
     pub fn to_error(&mut self) -> Result<()> {
+        if self.state == QpState::Reset {
+            return Err(Error::State);
+        }
         self.modify("modify QP to ERROR", QpState::Error, &[QpState::Error as u32])
     }
 
-    /// Any state -> RESET: requests vanish without completion, traffic in flight is drained, the rings start at zero.
+    /// Any state -> RESET: requests vanish without completion, traffic in flight is drained, the rings start at zero. Completions that wait in
+    /// the completion queues vanish, too; a shared receive queue gets their receives back.
     pub fn to_reset(&mut self) -> Result<()> {
         if self.srq.is_some() && self.state != QpState::Reset {
             // A message in progress has a receive of the shared queue: ERROR gives it back as flushed.
             self.to_error()?;
         }
+        let next = Shared::new(&self.send, &self.recv, self.srq.as_ref().map(|s| s.numbers().clone()))?;
         self.modify("modify QP to RESET", QpState::Reset, &[QpState::Reset as u32])?;
+        self.purge(false);
+        self.shared = self.ctx().qps.set(self.qpn, next);
         self.datagram = None;
-        self.send.producer = 0;
-        self.recv.producer = 0;
-        self.shared().send.rewind();
-        self.shared().recv.rewind();
+        (self.send.producer, self.recv.producer, self.rung, self.recv_rung) = (0, 0, 0, 0);
         Ok(())
     }
 
@@ -346,7 +392,10 @@ impl Drop for QueuePair {
             }
         }
         let ctx = self.ctx();
-        ctx.destroy_then("destroy QP", AdminOpcode::DestroyQp, self.qpn, &ctx.qp_ids, || ctx.qps.remove(self.qpn));
+        ctx.destroy_then("destroy QP", AdminOpcode::DestroyQp, self.qpn, &ctx.qp_ids, || {
+            self.purge(false);
+            ctx.qps.remove(self.qpn);
+        });
     }
 }
 
@@ -355,32 +404,36 @@ mod tests {
     use super::*;
 
     fn shared(numbers: &Arc<Numbers>) -> Box<Shared> {
-        Box::new(Shared { send: Half::new(4), recv: Half::new(4), srq: Some(numbers.clone()) })
+        let half = || Half::new(4).unwrap();
+        Box::new(Shared { send: half(), recv: half(), srq: Some(numbers.clone()), receives: AtomicBool::new(true) })
     }
 
     #[test]
     fn memory_of_a_destroyed_queue_pair_comes_back() {
-        let (table, numbers) = (QpTable::new(8), Arc::new(Numbers::new(8, 4)));
-        let visits = [table.visits.one(), table.visits.one()];
+        let (table, numbers) = (QpTable::new(8).unwrap(), Arc::new(Numbers::new(8, 4).unwrap()));
+        let visit = table.visits.one();
         for _ in 0..3 {
+            table.set(5, shared(&numbers));
+            assert_eq!(Arc::strong_count(&numbers), 2);
+            // A new life in the same place.
             table.set(5, shared(&numbers));
             assert_eq!(Arc::strong_count(&numbers), 2);
             table.remove(5);
             assert_eq!(Arc::strong_count(&numbers), 1, "it is still held");
-            assert_eq!(table.complete(&visits[0], 5, false, 0), None);
+            assert_eq!(visit.during(|| table.complete(5, false, 0)), None);
         }
     }
 
     #[test]
     fn completions_and_destruction_at_once() {
-        let (table, numbers) = (QpTable::new(8), Arc::new(Numbers::new(8, 4)));
+        let (table, numbers) = (QpTable::new(8).unwrap(), Arc::new(Numbers::new(8, 4).unwrap()));
         let visits = [table.visits.one(), table.visits.one()];
-        let (stop, found) = (std::sync::atomic::AtomicBool::new(false), AtomicU64::new(0));
+        let (stop, found) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|s| {
             for visit in &visits {
                 s.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
-                        found.fetch_add(table.complete(visit, 5, false, 3).is_some() as u64, Ordering::Relaxed);
+                        found.fetch_add(visit.during(|| table.complete(5, false, 3)).is_some() as u64, Ordering::Relaxed);
                     }
                 });
             }

@@ -1,5 +1,6 @@
 //! A ring of work requests in host memory: of a queue pair, or of a shared receive queue.
 use crate::admin::words;
+use crate::barrier;
 use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
@@ -51,7 +52,12 @@ impl Ring {
     /// The next slot, to be filled in place: the card looks at it from the doorbell on.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> &mut [u8] {
-        self.memory.room((self.producer & self.mask) as usize * self.slot_bytes, self.slot_bytes)
+        self.slot(self.producer)
+    }
+    /// The slot of request `index`, which the card does not look at: it has not been told of it, or has completed what was there.
+    #[inline(always)]
+    pub(crate) fn slot(&mut self, index: u16) -> &mut [u8] {
+        self.memory.room((index & self.mask) as usize * self.slot_bytes, self.slot_bytes)
     }
     #[inline(always)]
     pub(crate) fn check_room(&self, half: &Half) -> Result<()> {
@@ -74,7 +80,7 @@ impl Ring {
     /// Announces the requests written so far as those of receive ring `id`.
     #[inline(always)]
     pub(crate) fn ring_receive_bell(&self, ctx: &Inner, id: u32) {
-        std::sync::atomic::fence(Ordering::Release);
+        barrier::to_device();
         let bell = Doorbell::default().with_id(id).with_index(self.producer);
         ctx.device.write64(csr::DB_RQ, u64::from_le_bytes(bell.0));
     }

@@ -2,6 +2,7 @@
 //!
 //! Each queue pair takes the next request at the first packet of a message, so completions come in any order. See
 //! docs/decisions/0013-shared-receive-rings.md.
+use crate::alloc::{boxed, room};
 use crate::context::{Inner, PdInner};
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
@@ -49,9 +50,9 @@ struct Book {
 }
 
 impl Book {
-    fn new(slots: usize, max_wr: usize) -> Self {
+    fn new(slots: usize, max_wr: usize) -> Result<Self> {
         // `late` never grows beyond what is outstanding: no allocation later.
-        Self { slots: vec![(0, 0, false); slots].into(), late: Vec::with_capacity(max_wr), outstanding: 0, max_wr }
+        Ok(Self { slots: boxed(slots, |_| (0, 0, false))?, late: room(max_wr)?, outstanding: 0, max_wr })
     }
 
     fn place(&self, index: u16) -> usize {
@@ -102,8 +103,8 @@ pub(crate) struct SrqInner {
 pub(crate) struct Numbers(Mutex<Book>);
 
 impl Numbers {
-    pub(crate) fn new(slots: usize, max_wr: usize) -> Self {
-        Self(Mutex::new(Book::new(slots, max_wr)))
+    pub(crate) fn new(slots: usize, max_wr: usize) -> Result<Self> {
+        Ok(Self(Mutex::new(Book::new(slots, max_wr)?)))
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -145,13 +146,13 @@ impl SharedReceiveQueue {
             return Err(Error::Invalid("a shared receive queue has 1 to 32704 requests"));
         }
         let ring = Ring::new(ctx, config.max_wr + RECV_FETCHES, RecvHead::BYTES + config.max_sge * Sge::BYTES)?;
+        let numbers = Arc::new(Numbers::new(1 << ring.log_size, config.max_wr)?);
         let id = ctx.srq_ids.take()?;
         let [lo, hi, attributes] = ring.context();
         if let Err(e) = ctx.admin("create SRQ", AdminOpcode::CreateSrq, id, &[pd.id, eq.id(), lo, hi, attributes]) {
             ctx.srq_ids.give(id);
             return Err(e);
         }
-        let numbers = Arc::new(Numbers::new(1 << ring.log_size, config.max_wr));
         Ok(Self { inner: Arc::new(SrqInner { pd: pd.clone(), id, numbers, ring: Mutex::new(ring) }) })
     }
 
@@ -170,15 +171,13 @@ impl SharedReceiveQueue {
 
     /// Posts a receive. [`Error::QueueFull`]: `max_wr` are outstanding.
     pub fn post_srq_recv(&self, wr: &RecvRequest) -> Result<()> {
-        let mut ring = self.inner.ring.lock().unwrap_or_else(|e| e.into_inner());
-        let index = ring.producer;
-        self.inner.numbers.book().check_room(index)?;
-        ring.write_receive(wr.sges)?;
-        self.inner.numbers.book().post(index, wr.wr_id);
-        ring.producer = index.wrapping_add(1);
-        // Rings of shared receive queues follow those of the queue pairs.
-        ring.ring_receive_bell(self.ctx(), self.ctx().caps.qps + self.inner.id);
-        Ok(())
+        self.posting().add(wr)
+    }
+
+    /// Begins to post several receives, of which the card hears when the value is dropped. Other threads that post wait so long.
+    pub fn posting(&self) -> Posting<'_> {
+        let ring = self.inner.ring.lock().unwrap_or_else(|e| e.into_inner());
+        Posting { srq: self, rung: ring.producer, ring }
     }
 
     /// Arms the limit (IBTA 11.2.3.3): one `EventKind::SrqLimit` when fewer than `limit` receives are left, at once if they are. 0 disarms.
@@ -208,13 +207,43 @@ impl SharedReceiveQueue {
     }
 }
 
+/// Receives that are being posted to a shared receive queue; see [`SharedReceiveQueue::posting`].
+pub struct Posting<'a> {
+    srq: &'a SharedReceiveQueue,
+    ring: MutexGuard<'a, Ring>,
+    /// The card has been told of those up to here.
+    rung: u16,
+}
+
+impl Posting<'_> {
+    /// One more. [`Error::QueueFull`]: `max_wr` are outstanding.
+    pub fn add(&mut self, wr: &RecvRequest) -> Result<()> {
+        let (index, numbers) = (self.ring.producer, &self.srq.inner.numbers);
+        numbers.book().check_room(index)?;
+        self.ring.write_receive(wr.sges)?;
+        numbers.book().post(index, wr.wr_id);
+        self.ring.producer = index.wrapping_add(1);
+        Ok(())
+    }
+}
+
+impl Drop for Posting<'_> {
+    fn drop(&mut self) {
+        if self.ring.producer != self.rung {
+            // Rings of shared receive queues follow those of the queue pairs.
+            let ctx = self.srq.ctx();
+            self.ring.ring_receive_bell(ctx, ctx.caps.qps + self.srq.inner.id);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn completions_in_any_order_find_their_numbers() {
-        let mut book = Book::new(128, 64);
+        let mut book = Book::new(128, 64).unwrap();
         let mut producer = 0xffc0u16;
         for n in 0..64 {
             book.check_room(producer).unwrap();
@@ -240,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_index_is_not_used_while_it_is_outstanding() {
-        let mut book = Book::new(128, 64);
+        let mut book = Book::new(128, 64).unwrap();
         for index in 0..=u16::MAX {
             book.check_room(index).unwrap();
             book.post(index, index.into());

@@ -198,6 +198,13 @@ impl QueuePair {
 
     /// Posts a datagram. It completes when it has left; whether it arrives nobody tells.
     pub fn post_send_ud(&mut self, wr: &DatagramRequest) -> Result<()> {
+        self.stage_send_ud(wr)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// The same, but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_send_ud(&mut self, wr: &DatagramRequest) -> Result<()> {
         let Some(own) = self.datagram else { return Err(Error::State) };
         if own.v6 != wr.to.dip.is_ipv6() {
             return Err(Error::Invalid("source and destination address are of different families"));
@@ -210,6 +217,6 @@ impl QueuePair {
             wr_id: wr.wr_id, opcode: if wr.imm.is_some() { WrOpcode::SendImm } else { WrOpcode::Send }, payload: wr.payload, remote_addr: address,
             rkey: wr.qkey, imm: wr.imm.unwrap_or(0), signaled: wr.signaled, solicited: wr.solicited,
         };
-        self.post(&request, Some(dip), false, Some(wr.dest_qpn))
+        self.stage(&request, Some(dip), false, Some(wr.dest_qpn))
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The registers' names, offsets and access types come from [`ferric_abi::registers`]: a read-only one cannot be written,
 //! a write-only one cannot be read, and both are checked by the compiler.
+use crate::barrier;
 use ferric_abi::csr;
 use std::ptr::NonNull;
 use volatile_register::{RO, RW, WO};
@@ -85,8 +86,9 @@ impl Window {
         unsafe { self.place(offset, 4).cast::<u32>().read_volatile() }
     }
 
-    /// Posts a 32-bit write.
+    /// Posts a 32-bit write, behind everything the caller has written to its rings before.
     pub fn write32(&self, offset: u32, value: u32) {
+        barrier::to_device();
         // SAFETY: aligned and inside, by `place`.
         unsafe { self.place(offset, 4).cast::<u32>().write_volatile(value) }
     }
@@ -94,7 +96,7 @@ impl Window {
     /// Posts a doorbell: one 64-bit store, behind everything the caller has written to its rings before.
     #[inline]
     pub fn write64(&self, offset: u32, value: u64) {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        barrier::to_device();
         // SAFETY: aligned and inside, by `place`.
         unsafe { self.place(offset, 8).cast::<u64>().write_volatile(value) }
     }

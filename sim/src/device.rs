@@ -112,7 +112,7 @@ impl Device for SimDevice {
     }
 
     fn map_dmabuf(&self, buffer: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> ferric_driver::error::Result<Mapping> {
-        let fail = |reason: &str| Err(ferric_driver::Error::Map { len, reason: reason.into() });
+        let fail = |reason: &str| Err(ferric_driver::Error::Map { len, reason: reason.into(), errno: 0 });
         let mut w = self.world();
         let Some(peer) = w.peers.iter().find(|p| p.is(buffer)).cloned() else { return fail("no device of this machine has exported the buffer") };
         if offset.checked_add(len as u64).is_none_or(|end| end > peer.bytes()) {

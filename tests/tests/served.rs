@@ -38,7 +38,7 @@ fn dma_stays_inside_what_is_mapped() {
     let (_alone, server, sockets) = looped(1);
     let device = open(&sockets[0]);
     let ctx = Context::open(device.clone(), Config::default()).unwrap();
-    let memory = Pages::new(3 * PAGE);
+    let memory = Pages::new(3 * PAGE).unwrap();
     let base = memory.ptr().as_ptr();
     // SAFETY: three pages of our own.
     unsafe { base.write_bytes(0xa5, 3 * PAGE) };
@@ -101,7 +101,7 @@ fn functions_do_not_see_each_other() {
     let (_alone, server, sockets) = looped(2);
     let (a, b) = (open(&sockets[0]), open(&sockets[1]));
     let (ca, cb) = (Context::open(a.clone(), Config::default()).unwrap(), Context::open(b.clone(), Config::default()).unwrap());
-    let memory = Pages::new(PAGE);
+    let memory = Pages::new(PAGE).unwrap();
     // SAFETY: `memory` outlives the devices. Only function 0 has it.
     let iova = unsafe { a.map(memory.ptr().as_ptr(), PAGE, DmaAccess::ReadWrite, true) }.unwrap().iova();
     // An address that function 1 has not mapped, whatever function 0 has there.

@@ -12,6 +12,7 @@ mod free;
 #[cfg(test)]
 mod tests;
 
+use crate::alloc::room;
 use crate::error::{Error, Result};
 use crate::qp::{sge, LocalSge};
 use crate::{Access, MemoryRegion, Pd};
@@ -37,9 +38,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Pool(Arc<Arena>);
 
 impl Pool {
-    /// `bytes` of zeroed memory. Errors: as [`Pd::register`].
+    /// `bytes` of zeroed memory. Errors: [`Error::NoMemory`]; as [`Pd::register`].
     pub fn new(pd: &Pd, bytes: usize, access: Access) -> Result<Self> {
-        let region = pd.register(vec![0; bytes].into_boxed_slice(), access)?;
+        let mut memory = room(bytes)?;
+        memory.resize(bytes, 0);
+        let region = pd.register(memory.into_boxed_slice(), access)?;
         // Offsets of pieces count from the first aligned address.
         let skip = (region.addr().next_multiple_of(ALIGN as u64) - region.addr()) as usize;
         let free = Mutex::new(FreeList::new(skip, bytes.saturating_sub(skip)));

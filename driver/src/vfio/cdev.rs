@@ -30,8 +30,9 @@ unsafe impl Send for Cdev {}
 // SAFETY: as above; the kernel's objects take calls from any thread.
 unsafe impl Sync for Cdev {}
 
-fn other(e: impl std::fmt::Display) -> Error {
-    Error::other(e.to_string())
+/// The crates' error, whole: the system's number is at the end of its chain of sources.
+fn other(e: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::other(e)
 }
 
 impl Cdev {

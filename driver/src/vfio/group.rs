@@ -49,7 +49,7 @@ impl Backend for Group {
             DmaAccess::ReadWrite => Permissions::ReadWrite,
         };
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.device.iommu().map(iova, len, ptr, permissions) }
+        unsafe { self.device.iommu().map(iova, len, ptr, permissions) }.map_err(numbered)
     }
 
     fn unmap(&self, iova: u64, len: usize) -> Result<()> {
@@ -72,5 +72,25 @@ impl Backend for Group {
 
     fn reset(&self) -> Result<()> {
         self.device.reset()
+    }
+}
+
+/// `pci-driver` puts the system's number of a failed mapping into words, as `std` does: "... (os error 12)".
+fn numbered(e: Error) -> Error {
+    let text = e.to_string();
+    let number = text.strip_suffix(')').and_then(|t| t.rsplit_once("(os error ")).and_then(|(_, n)| n.parse().ok());
+    number.map_or(e, Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_failed_mapping_is_found() {
+        let words = |e: Error| Error::other(format!("Failed to set up IOMMU mapping process memory [0x0, 0x1000): {e}"));
+        assert_eq!(numbered(words(Error::from_raw_os_error(libc::EFAULT))).raw_os_error(), Some(libc::EFAULT));
+        assert_eq!(numbered(Error::from_raw_os_error(libc::ENOMEM)).raw_os_error(), Some(libc::ENOMEM));
+        assert_eq!(numbered(words(Error::other("nothing"))).raw_os_error(), None);
     }
 }

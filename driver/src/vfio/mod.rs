@@ -103,7 +103,7 @@ impl VfioDevice {
             let dma = Mutex::new(Dma { iovas: IovaAllocator::new(backend.iova_ranges()), mapped: HashMap::new() });
             Ok(Self { address: ready.address.clone(), window, vectors, dma, backend, opened: Instant::now(), silent: AtomicU32::new(0) })
         };
-        open().map_err(|e| sysfs.explain(&ready, &e))
+        open().map_err(|e| sysfs.explain(&ready, &e, errno_of(&e)))
     }
 
     fn dma(&self) -> MutexGuard<'_, Dma> {
@@ -116,12 +116,13 @@ impl VfioDevice {
     /// As [`Device::map`].
     unsafe fn map_view(&self, ptr: *mut u8, len: usize, access: DmaAccess, view: Option<MmapRaw>) -> Result<Mapping> {
         let mut dma = self.dma();
-        let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
+        let iova = dma.iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into(), errno: libc::ENOMEM })?;
         // SAFETY: the caller's promise is passed on.
         if let Err(e) = unsafe { self.backend.map(iova, ptr, len, access) } {
             dma.iovas.give(iova, len as u64);
-            let reason = if is_out_of_memory(&e) { format!("{}; {}", memlock_problem(len), memlock_mend()) } else { e.to_string() };
-            return Err(Error::Map { len, reason });
+            let errno = errno_of(&e);
+            let reason = if errno == libc::ENOMEM { format!("{}; {}", memlock_problem(len), memlock_mend()) } else { e.to_string() };
+            return Err(Error::Map { len, reason, errno });
         }
         dma.mapped.insert(iova, Mapped { len, _view: view });
         Ok(Mapping::new([(iova, len as u64)]))
@@ -129,14 +130,26 @@ impl VfioDevice {
 
     /// Function-level reset. Everything the card held is void afterwards.
     pub fn reset(&self) -> Result<()> {
-        let open = |e: io::Error| Error::Open { device: self.address.clone(), problem: format!("reset failed: {e}"), mend: "see what the kernel says: sudo dmesg | tail".into() };
+        let open = |e: io::Error| Error::Open { device: self.address.clone(), problem: format!("reset failed: {e}"), mend: "see what the kernel says: sudo dmesg | tail".into(), errno: errno_of(&e) };
         self.backend.reset().and_then(|()| self.backend.enable()).map_err(open)
     }
 }
 
-/// The kernel had no room to pin memory: `pci-driver` puts the reason into words.
-fn is_out_of_memory(e: &io::Error) -> bool {
-    e.raw_os_error() == Some(libc::ENOMEM) || e.to_string().contains(&format!("(os error {})", libc::ENOMEM))
+/// The system's number of an error, 0 if there is none: its own, or that of what caused it.
+fn errno_of(e: &io::Error) -> i32 {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
+    while let Some(c) = cause {
+        let number = c.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if let Some(n) = number.or_else(|| c.downcast_ref::<vmm_sys_util::errno::Error>().map(|n| n.errno())) {
+            return n;
+        }
+        // An error that wraps another shows that one's source as its own.
+        cause = match c.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => c.source(),
+        };
+    }
+    0
 }
 
 impl Device for VfioDevice {
@@ -166,7 +179,7 @@ impl Device for VfioDevice {
         let mut options = MmapOptions::new();
         options.offset(offset).len(len);
         let view = if access == DmaAccess::Read { options.map_raw_read_only(&buffer) } else { options.map_raw(&buffer) };
-        let view = view.map_err(|e| Error::Map { len, reason: format!("the buffer cannot be mapped: {e}") })?;
+        let view = view.map_err(|e| Error::Map { len, reason: format!("the buffer cannot be mapped: {e}"), errno: errno_of(&e) })?;
         // SAFETY: the view is kept with the mapping.
         unsafe { self.map_view(view.as_mut_ptr(), len, access, Some(view)) }
     }

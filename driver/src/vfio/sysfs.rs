@@ -112,7 +112,7 @@ impl Sysfs {
 
     /// Everything is as it must be for this process to open the function, or what is not and which command mends it.
     pub fn check(&self, name: &str) -> Result<Ready> {
-        let no = |problem: String, mend: String| Err(Error::Open { device: name.into(), problem, mend });
+        let no = |problem: String, mend: String| Err(Error::Open { device: name.into(), problem, mend, errno: libc::ENODEV });
         let Some(address) = address(name) else {
             return no("not a PCI address, which looks like 0000:03:00.0".into(), "see which there are: ferric list".into());
         };
@@ -171,19 +171,20 @@ impl Sysfs {
         list
     }
 
-    /// Why a device file could not be opened, and what mends it.
-    pub fn explain(&self, ready: &Ready, e: &io::Error) -> Error {
+    /// Why a device file could not be opened, and what mends it. `errno`: the system's number, where `e` has it in words only.
+    pub fn explain(&self, ready: &Ready, e: &io::Error, errno: i32) -> Error {
         let file = ready.cdev.clone().unwrap_or_else(|| self.dev.join(format!("vfio/{}", ready.group)));
         let shown = file.display();
-        let (problem, mend) = match (e.kind(), e.raw_os_error()) {
-            (io::ErrorKind::PermissionDenied, _) => (format!("you may not open {shown}"), format!("make it yours: sudo chown $USER {shown}")),
-            (_, Some(libc::EBUSY)) => ("another process has it".into(), format!("see which: sudo fuser -v {shown}")),
-            (_, Some(libc::ENOMEM)) => (memlock_problem(0), memlock_mend()),
+        let (problem, mend) = match errno {
+            libc::EACCES | libc::EPERM => (format!("you may not open {shown}"), format!("make it yours: sudo chown $USER {shown}")),
+            libc::EBUSY => ("another process has it".into(), format!("see which: sudo fuser -v {shown}")),
+            libc::EMFILE | libc::ENFILE => (format!("{e}"), "raise the limit on open files: ulimit -n".into()),
+            libc::ENOMEM => (memlock_problem(0), memlock_mend()),
             // A container takes no IOMMU then, and says only that there is no such device.
             _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => (format!("the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}")),
             _ => (format!("{shown}: {e}"), "see what the kernel says: sudo dmesg | tail".into()),
         };
-        Error::Open { device: ready.address.clone(), problem, mend }
+        Error::Open { device: ready.address.clone(), problem, mend, errno }
     }
 
     /// Gives a function to `vfio-pci`.
@@ -198,7 +199,7 @@ impl Sysfs {
 
     fn rebind(&self, name: &str, to: &str) -> Result<()> {
         let address = address(name).filter(|a| self.device(a).exists()).ok_or_else(|| Error::Open {
-            device: name.into(), problem: "there is no such PCI function".into(), mend: "see which there are: ferric list".into(),
+            device: name.into(), problem: "there is no such PCI function".into(), mend: "see which there are: ferric list".into(), errno: libc::ENODEV,
         })?;
         let driver = self.driver(&address);
         if driver.as_deref() == Some(to) {
@@ -211,11 +212,11 @@ impl Sysfs {
                     io::ErrorKind::NotFound if to == VFIO_PCI => format!("load the module: sudo modprobe {VFIO_PCI}"),
                     _ => "see what the kernel says: sudo dmesg | tail".to_string(),
                 };
-                Error::Open { device: address.clone(), problem: format!("{}: {e}", path.display()), mend }
+                Error::Open { device: address.clone(), problem: format!("{}: {e}", path.display()), mend, errno: e.raw_os_error().unwrap_or(0) }
             })
         };
         if to == VFIO_PCI && !self.sys.join("bus/pci/drivers").join(VFIO_PCI).exists() {
-            return Err(Error::Open { device: address, problem: format!("the driver {VFIO_PCI} is not loaded"), mend: format!("load it: sudo modprobe {VFIO_PCI}") });
+            return Err(Error::Open { device: address, problem: format!("the driver {VFIO_PCI} is not loaded"), mend: format!("load it: sudo modprobe {VFIO_PCI}"), errno: libc::ENODEV });
         }
         write(self.device(&address).join("driver_override"), to)?;
         if driver.is_some() {

@@ -59,7 +59,7 @@ impl Tree {
     /// The diagnosis has these words and its remedy those.
     fn expect(&self, name: &str, words: &str, command: &str) {
         match self.sysfs().check(name) {
-            Err(Error::Open { device, problem, mend }) => {
+            Err(Error::Open { device, problem, mend, .. }) => {
                 assert_eq!(device, name);
                 assert!(problem.contains(words), "`{problem}` does not say `{words}`");
                 assert!(mend.contains(command), "`{mend}` does not say `{command}`");
@@ -133,14 +133,27 @@ fn every_obstacle_has_its_remedy() {
 fn failures_to_open_are_explained() {
     let t = Tree::ready("explain");
     let ready = t.sysfs().check(CARD).unwrap();
-    let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(libc::ENODEV)).to_string();
+    let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(libc::ENODEV), libc::ENODEV).to_string();
     assert!(text.contains("not loaded") && text.contains("sudo modprobe vfio_iommu_type1"), "{text}");
     fs::create_dir_all(t.0.join("sys/module/vfio_iommu_type1")).unwrap();
-    for (errno, words, command) in [(libc::EACCES, "you may not open", "sudo chown $USER"), (libc::EBUSY, "another process", "fuser -v"), (libc::ENOMEM, "", "memlock"), (libc::EIO, "error", "dmesg")] {
-        let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(errno)).to_string();
+    for (errno, words, command) in [(libc::EACCES, "you may not open", "sudo chown $USER"), (libc::EBUSY, "another process", "fuser -v"), (libc::EMFILE, "", "ulimit -n"), (libc::ENOMEM, "", "memlock"), (libc::EIO, "error", "dmesg")] {
+        let error = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(errno), errno);
+        assert!(matches!(error, Error::Open { errno: told, .. } if told == errno), "{error:?}");
+        let text = error.to_string();
         assert!(text.contains(words) && text.contains(command), "{text}");
     }
     assert!(memlock_problem(4096).contains("4096 bytes"));
+}
+
+#[test]
+fn numbers_of_errors_are_found_behind_those_of_the_crates() {
+    use super::errno_of;
+    use std::io::Error;
+    let own = vmm_sys_util::errno::Error::new(libc::EFAULT);
+    let of_crate = vfio_ioctls::VfioError::IommuDmaMap(own);
+    let opened = vfio_ioctls::VfioError::OpenDeviceCdev(Error::from_raw_os_error(libc::EMFILE));
+    let numbers = [Error::from_raw_os_error(libc::EBUSY), Error::other(of_crate), Error::other(opened), Error::other("words")].map(|e| errno_of(&e));
+    assert_eq!(numbers, [libc::EBUSY, libc::EFAULT, libc::EMFILE, 0]);
 }
 
 #[test]

@@ -68,10 +68,11 @@ impl VfioUserDevice {
                 (io::ErrorKind::NotFound, _) => ("there is no such socket".into(), format!("start a server: ferric card serve --socket {shown}")),
                 (io::ErrorKind::ConnectionRefused, _) => ("nothing listens there any more".into(), format!("remove it and start a server: rm {shown}; ferric card serve --socket {shown}")),
                 (io::ErrorKind::PermissionDenied, _) => ("the socket is another user's".into(), format!("give it away: sudo chown $USER {shown}")),
+                (_, Some(libc::EMFILE | libc::ENFILE)) => (format!("{e}"), "raise the limit on open files: ulimit -n".into()),
                 (_, Some(libc::EBUSY)) => ("the card is in use by another process".into(), format!("see which: ss -xp | grep {shown}")),
                 _ => (format!("it does not answer as a vfio-user server: {e}"), format!("see what listens: ss -xlp | grep {shown}")),
             };
-            Error::Open { device: shown.to_string(), problem, mend }
+            Error::Open { device: shown.to_string(), problem, mend, errno: e.raw_os_error().unwrap_or(0) }
         })
     }
 
@@ -135,7 +136,7 @@ impl VfioUserDevice {
 impl VfioUserDevice {
     /// Maps whole pages of a file.
     fn map_file(&self, file: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Mapping> {
-        let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into() })?;
+        let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into(), errno: libc::ENOMEM })?;
         let done = if self.is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { lock(&self.client).dma_map(iova, len as u64, file.as_raw_fd(), offset, access == DmaAccess::ReadWrite) };
         let mut dma = lock(&self.dma);
         if let Err(e) = done {
@@ -143,7 +144,7 @@ impl VfioUserDevice {
             if e.raw_os_error().is_none() {
                 self.remove("DMA_MAP", &e);
             }
-            return Err(Error::Map { len, reason: format!("the server refused: {e}") });
+            return Err(Error::Map { len, reason: format!("the server refused: {e}"), errno: e.raw_os_error().unwrap_or(libc::EIO) });
         }
         dma.mapped.insert(iova, len as u64);
         Ok(Mapping::new([(iova, len as u64)]))
