@@ -81,8 +81,10 @@ impl Drop for Memory {
     }
 }
 
-// Raw bytes, reached by volatile copies only.
+// SAFETY: raw bytes, reached by copies through pointers and never by references: a copy of what the card writes at this moment may be old in one part and
+// new in another, as with any registered memory, and completions say when it is whole.
 unsafe impl Send for MemoryRegion {}
+// SAFETY: as above; threads that write the same bytes at once get what the program made of that.
 unsafe impl Sync for MemoryRegion {}
 
 /// What may become of a region, and how it begins.

@@ -1,4 +1,5 @@
 //! Page-aligned memory for DMA, in huge pages where they are to be had.
+use crate::alloc::spare;
 use crate::error::{Error, Result};
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::ptr::NonNull;
@@ -30,7 +31,7 @@ impl Pages {
         let Some(len) = len.max(1).checked_next_multiple_of(PAGE).filter(|len| *len <= isize::MAX as usize - HUGE) else { return Err(none) };
         if len >= HUGE {
             if let Some(pages) = Self::huge(len) {
-                return Ok(pages);
+                return spare().map(|()| pages);
             }
         }
         let layout = Self::layout(len);
@@ -40,7 +41,8 @@ impl Pages {
             // SAFETY: this memory is ours; the advice may be ignored.
             unsafe { libc::madvise(ptr.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
         }
-        Ok(Self { ptr, len, mapped: 0 })
+        let pages = Self { ptr, len, mapped: 0 };
+        spare().map(|()| pages)
     }
 
     fn layout(len: usize) -> Layout {

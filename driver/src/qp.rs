@@ -226,6 +226,17 @@ impl QueuePair {
         &self.pd.ctx
     }
 
+    /// What fits into its queues: at least what it was made with, since slots and rings have sizes that are powers of two.
+    pub fn limits(&self) -> QpConfig {
+        let caps = &self.ctx().caps;
+        let front = WqeHead::BYTES + if self.config.qp_type == QpType::Ud { 16 } else { 0 };
+        let room = self.send.slot_bytes - front;
+        QpConfig {
+            max_send: self.send.slots(), max_recv: self.recv.slots(), max_send_sge: (room / Sge::BYTES).min(caps.max_sge as usize),
+            max_recv_sge: (self.recv.slot_bytes - RecvHead::BYTES) / Sge::BYTES, max_inline: room.min(caps.max_inline as usize), ..self.config
+        }
+    }
+
     /// Queue pair number.
     pub fn qpn(&self) -> u32 {
         self.qpn

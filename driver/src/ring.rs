@@ -46,6 +46,10 @@ impl Ring {
         let log_size = slots.next_power_of_two().trailing_zeros().max(1) as u8;
         Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, mask: (1u16 << log_size) - 1, slot_bytes: 64 << stride, producer: 0 })
     }
+    /// Requests that it holds.
+    pub(crate) fn slots(&self) -> usize {
+        self.mask as usize + 1
+    }
     pub(crate) fn context(&self) -> [u32; 3] {
         words::<3>(&RingCtx::default().with_base(self.memory.iova()).with_log_size(self.log_size).with_stride((self.slot_bytes / 64).trailing_zeros() as u8).0)
     }

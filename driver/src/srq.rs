@@ -169,6 +169,12 @@ impl SharedReceiveQueue {
         self.inner.id
     }
 
+    /// Scatter/gather entries that fit into a request: at least as many as it was made for.
+    pub fn max_sge(&self) -> usize {
+        let ring = self.inner.ring.lock().unwrap_or_else(|e| e.into_inner());
+        (ring.slot_bytes - RecvHead::BYTES) / Sge::BYTES
+    }
+
     /// Posts a receive. [`Error::QueueFull`]: `max_wr` are outstanding.
     pub fn post_srq_recv(&self, wr: &RecvRequest) -> Result<()> {
         self.posting().add(wr)

@@ -34,11 +34,12 @@ impl Ring {
     }
 }
 
-/// Where a queue pair's completions go, and receives so far.
+/// Where a queue pair's completions go, and sends and receives so far.
 #[derive(Clone, Copy)]
 struct Queues {
     send_cq: u32,
     recv_cq: u32,
+    sent: u16,
     received: u16,
 }
 
@@ -53,6 +54,8 @@ struct State {
     fates: Vec<u8>,
     /// Events not looked at.
     rung: bool,
+    /// How often each doorbell was rung.
+    bells: HashMap<u32, u64>,
 }
 
 /// The card.
@@ -82,6 +85,18 @@ impl Card {
     pub fn event(&self, kind: u8, id: u32) {
         self.state().event(kind, id);
         self.bell.notify_all();
+    }
+
+    /// The same, but nobody is woken for it.
+    pub fn silent_event(&self, kind: u8, id: u32) {
+        let mut s = self.state();
+        s.event(kind, id);
+        s.rung = false;
+    }
+
+    /// How often the doorbell (or the line) at this offset was rung.
+    pub fn bells(&self, offset: u32) -> u64 {
+        self.state().bells.get(&offset).copied().unwrap_or(0)
     }
 
     /// A completion of any content in completion queue `cq`.
@@ -130,7 +145,13 @@ impl State {
                 self.eqs.insert(id, Ring { base: line.base(), log_size: line.log_size(), index: 0 });
             }
             o if o == AdminOpcode::CreateQp as u8 => {
-                self.qps.insert(id, Queues { send_cq: word(2), recv_cq: word(3), received: 0 });
+                self.qps.insert(id, Queues { send_cq: word(2), recv_cq: word(3), sent: 0, received: 0 });
+            }
+            // Rings start at zero.
+            o if o == AdminOpcode::ModifyQp as u8 && word(0) == 0 => {
+                if let Some(q) = self.qps.get_mut(&id) {
+                    (q.sent, q.received) = (0, 0);
+                }
             }
             o if o == AdminOpcode::DestroyCq as u8 => drop(self.cqs.remove(&id)),
             o if o == AdminOpcode::DestroyEq as u8 => drop(self.eqs.remove(&id)),
@@ -152,6 +173,20 @@ impl State {
             let done = AdminCompletion::default().with_status(status);
             Ring { base: to, log_size, index: self.taken }.put(done.0.to_vec());
             self.taken += 1;
+        }
+    }
+
+    /// Requests of a queue pair have been announced up to `producer`.
+    fn announced(&mut self, qpn: u32, producer: u16, is_recv: bool) {
+        loop {
+            let Some(q) = self.qps.get_mut(&qpn) else { return };
+            let next = if is_recv { &mut q.received } else { &mut q.sent };
+            if *next == producer {
+                return;
+            }
+            let index = *next;
+            *next = index.wrapping_add(1);
+            self.posted(qpn, index, is_recv, if is_recv { 0 } else { 2 });
         }
     }
 
@@ -203,16 +238,14 @@ impl Device for Card {
     fn write64(&self, offset: u32, value: u64) {
         let bell = Doorbell(value.to_le_bytes());
         let mut s = self.state();
+        *s.bells.entry(offset).or_default() += 1;
         match offset {
-            csr::DB_SQ => s.posted(bell.id(), bell.index().wrapping_sub(1), false, 2),
+            csr::DB_SQ => s.announced(bell.id(), bell.index(), false),
+            csr::DB_RQ if s.qps.contains_key(&bell.id()) => s.announced(bell.id(), bell.index(), true),
+            // One of a shared ring: some queue pair gets it.
             csr::DB_RQ => {
-                let received = s.qps.get_mut(&bell.id()).map(|q| {
-                    q.received = q.received.wrapping_add(1);
-                    q.received.wrapping_sub(1)
-                });
-                // One of a shared ring: some queue pair gets it.
-                let (qpn, index) = received.map_or_else(|| (s.qps.keys().next().copied().unwrap_or(0), bell.index().wrapping_sub(1)), |r| (bell.id(), r));
-                s.posted(qpn, index, true, 0);
+                let qpn = s.qps.keys().next().copied().unwrap_or(0);
+                s.posted(qpn, bell.index().wrapping_sub(1), true, 0);
             }
             csr::DB_CQ if bell.arm() || bell.arm_solicited() => {
                 if s.fate() < 0x80 {
@@ -227,10 +260,16 @@ impl Device for Card {
     fn has_lines(&self) -> bool {
         true
     }
-    fn write_line(&self, _: u32, line: &[u8; 64]) {
+    fn write_line(&self, offset: u32, line: &[u8; 64]) {
         let mut head = WqeHead::default();
         head.0.copy_from_slice(&line[..WqeHead::BYTES]);
-        self.state().posted(head.qpn(), head.index(), false, head.opcode());
+        let mut s = self.state();
+        *s.bells.entry(offset).or_default() += 1;
+        if let Some(q) = s.qps.get_mut(&head.qpn()) {
+            q.sent = head.index().wrapping_add(1);
+        }
+        s.posted(head.qpn(), head.index(), false, head.opcode());
+        drop(s);
         self.bell.notify_all();
     }
     unsafe fn map(&self, ptr: *mut u8, len: usize, _: DmaAccess, _: bool) -> Result<Mapping, Error> {

@@ -3,6 +3,6 @@
 #![warn(missing_docs)]
 pub mod card;
 pub mod cm;
-mod program;
+pub mod program;
 pub mod verbs;
 pub mod vfio_user;

@@ -1,5 +1,5 @@
 //! Behaviour a verbs user sees, on whole cards: PSN wrap, interrupts, protection errors, RNR, retries, reset, raw frames, IPv6 and VLAN.
-use ferric_abi::codes::{EventKind, WrOpcode};
+use ferric_abi::codes::{AdminOpcode, EventKind, WrOpcode};
 use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::mapping::Mapping;
 use ferric_driver::qp::{sge, Payload};
@@ -7,6 +7,7 @@ use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
 use ferric_hdl::core::counters;
 use ferric_sim::fabric::Fate;
+use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
@@ -286,6 +287,39 @@ fn a_send_queue_is_drained_and_goes_on() {
         b.0.qps[0].to_error().unwrap();
         assert_eq!(b.wait(0), (11, CqeStatus::WrFlush));
         b.0.qps[0].to_reset().unwrap();
+    }
+}
+
+/// What the driver relies on when it takes the completions of an old life out of a queue: when RESET is answered they all stand there, those of flushes and those
+/// of messages under way, however slowly the host takes writes. The commands are raw, so that the driver knows of no reset.
+#[test]
+fn all_completions_stand_before_a_reset_is_answered() {
+    for (width, stall_percent) in [(512, 0), (512, 70), (64, 70)] {
+        let card = CardConfig { width, host: HostTiming { stall_percent, write_latency: 700, ..Default::default() }, ..Default::default() };
+        let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() }).unwrap();
+        let regions = [0, 1].map(|i: usize| pair.hosts[i].region(4096, Access::ALL).unwrap());
+        for n in 0..6u64 {
+            let mut cqs = [0, 1].map(|i: usize| pair.hosts[i].cq(64).unwrap());
+            let mut qps = pair.connected(&QpConfig::default(), &Wire::default(), [&cqs[0], &cqs[1]]).unwrap();
+            let into = [sge(regions[1].addr(), 64, regions[1].lkey())];
+            let from = [sge(regions[0].addr(), 64, regions[0].lkey())];
+            for wr_id in 0..24 {
+                qps[1].post_recv(&RecvRequest { wr_id, sges: &into }).unwrap();
+                let wr = SendRequest { wr_id, opcode: WrOpcode::Send, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false };
+                qps[0].post_send(&wr).unwrap();
+            }
+            pair.world().run(700 + 311 * n);
+            for side in [0, 1].map(|i| if n & 2 == 0 { i } else { 1 - i }) {
+                let modify = |state: QpState| pair.hosts[side].ctx.admin(AdminOpcode::ModifyQp, qps[side].qpn(), &[state as u32]).unwrap();
+                if n & 1 == 1 {
+                    modify(QpState::Error);
+                }
+                modify(QpState::Reset);
+                while cqs[side].poll().is_some() {}
+                pair.world().run(6000);
+                assert_eq!(cqs[side].poll(), None, "late: W = {width}, {stall_percent} % stalls, round {n}, host {side}");
+            }
+        }
     }
 }
 

@@ -26,6 +26,9 @@ fn examples_of_librdmacm() {
     assert!(client.contains("return status 0"), "{client}");
     let [_, client] = cards.connected(("rdma_server", &[]), ("rdma_client", &["-s", AT]));
     assert!(client.contains("rdma_client: end 0"), "{client}");
+    // This one asks for no inline bytes and sends 16 of them.
+    let [_, client] = cards.connected(("rdma_xserver", &[]), ("rdma_xclient", &["-s", AT]));
+    assert!(client.contains("rdma_xclient: end 0"), "{client}");
     // Nobody listens: the client is told.
     let (ok, printed) = cards.program(1, "rdma_client", &["-s", AT, "-p", "9"]).end();
     assert!(!ok, "{printed}");

@@ -142,3 +142,22 @@ fn groups_and_states_of_send_queues() {
     let printed = cards.program(0, "env", &[&format!("FERRIC_DEVICES={both}"), &built("states")]).succeed();
     assert!(printed.contains("all as it should be"), "{printed}");
 }
+
+/// Who runs a set-uid program does not choose the card that reads its memory.
+#[test]
+fn set_uid_programs_do_not_believe_the_environment() {
+    use std::os::unix::fs::{chown, PermissionsExt};
+    let program = scratch().join("setuid");
+    let source = format!("{}/../verbs/tests/setuid.c", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("-Wl,-rpath,{}", libraries().display());
+    let built = Command::new("cc").arg("-o").arg(&program).arg(source).arg(libraries().join("libibverbs.so.1")).arg(path).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let devices = || String::from_utf8(Command::new(&program).env("FERRIC_DEVICES", "/nowhere/a.sock").output().unwrap().stdout).unwrap();
+    assert_eq!(devices(), "1 devices\n");
+    // Another user's program: only root can give one away.
+    if chown(&program, Some(65_534), None).is_err() {
+        return eprintln!("not run by root: the program cannot be given to another user");
+    }
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
+    assert_eq!(devices(), "0 devices\n");
+}

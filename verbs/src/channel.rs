@@ -130,7 +130,7 @@ unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut C
             unsafe {
                 (*found).completion_events.got();
                 *cq = found.cast();
-                *cq_context = (*found).ex.cq_context;
+                *cq_context = (*(*found).seen()).cq_context;
             }
             break Ok(());
         }

@@ -6,6 +6,8 @@
 //! * `FERRIC_MTU`: active path MTU of the ports, 1024 if not given.
 //! * `FERRIC_ACK_TIMEOUT`: smallest local ACK timeout (exponent) of a queue pair; 18, a second, for served cards, which are slow.
 //! * `FERRIC_LOG`: `error`, `warn`, `info` or `debug`, to standard error.
+//!
+//! None of them counts in a program that runs with more rights than its caller's (set-uid).
 use crate::abi::attr::GidWords;
 use ferric_driver::types::{Mac, Mtu};
 use std::collections::HashMap;
@@ -64,7 +66,7 @@ impl Config {
         static CONFIG: OnceLock<Config> = OnceLock::new();
         CONFIG.get_or_init(|| {
             start_log();
-            Self::read(|name| std::env::var(name).ok())
+            Self::read(variable)
         })
     }
 
@@ -77,6 +79,14 @@ impl Config {
     pub fn least_ack_timeout(&self, served: bool) -> u8 {
         self.ack_timeout.unwrap_or(if served { 18 } else { 0 })
     }
+}
+
+/// A variable of the environment, as `secure_getenv(3)` gives it: a program that runs with rights that its caller does not have (set-uid, set-gid,
+/// capabilities) takes nothing from the caller, who could give it a card of his own that reads the program's memory.
+fn variable(name: &str) -> Option<String> {
+    // SAFETY: no memory involved.
+    let trusted = unsafe { libc::getauxval(libc::AT_SECURE) } == 0;
+    trusted.then(|| std::env::var(name).ok()).flatten()
 }
 
 fn default_ip(target: &str) -> IpAddr {
@@ -131,7 +141,7 @@ impl log::Log for Stderr {
 }
 
 fn start_log() {
-    let level = std::env::var("FERRIC_LOG").ok().and_then(|l| l.parse().ok()).unwrap_or(log::LevelFilter::Error);
+    let level = variable("FERRIC_LOG").and_then(|l| l.parse().ok()).unwrap_or(log::LevelFilter::Error);
     // A program in Rust may have a logger of its own.
     if log::set_logger(&Stderr).is_ok() {
         log::set_max_level(level);

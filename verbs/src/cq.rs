@@ -6,13 +6,15 @@ use crate::channel::ChannelObject;
 use crate::context::ContextObject;
 use crate::errors::{number, pointer, Errno};
 use crate::events::Outstanding;
+use crate::latch::Latch;
 use crate::query::MAX_DEPTH;
 use crate::shared::{lock, serial, Entry, Shared};
 use ferric_driver::{Completion, CompletionQueue, CqeOpcode};
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Polls in a row that find nothing before the card is given time: a program that spins must not starve the simulation it waits for.
 const PATIENCE: u32 = 8;
@@ -20,10 +22,10 @@ const PATIENCE: u32 = 8;
 /// A completion queue.
 #[repr(C)]
 pub struct CqObject {
-    /// What the program sees.
-    pub ex: CqEx,
+    /// What the program sees, and may read and write at any time: only ever reached through [`CqObject::seen`].
+    ex: UnsafeCell<CqEx>,
     /// What is changed by polling.
-    pub inner: Mutex<Polled>,
+    pub inner: Latch<Polled>,
     /// A program is between `ibv_start_poll` and `ibv_end_poll`.
     pub polling: AtomicBool,
     /// Completion events the program has.
@@ -58,6 +60,11 @@ impl CqObject {
         unsafe { &*cq.cast::<Self>() }
     }
 
+    /// What the program sees.
+    pub fn seen(&self) -> *mut CqEx {
+        self.ex.get()
+    }
+
     /// Makes one; `comp_vector` must be the only one.
     ///
     /// # Safety
@@ -76,9 +83,9 @@ impl CqObject {
         (ex.context, ex.channel, ex.cq_context, ex.handle) = (context, channel, cq_context, id);
         ex.cqe = cqe.next_power_of_two().max(2) as c_int;
         (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
-        let inner = Mutex::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
+        let inner = Latch::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
         let object = Box::into_raw(Box::new(Self {
-            ex, inner, polling: AtomicBool::new(false), completion_events: Outstanding::default(), async_events: Outstanding::default(), users: AtomicU32::new(0),
+            ex: UnsafeCell::new(ex), inner, polling: AtomicBool::new(false), completion_events: Outstanding::default(), async_events: Outstanding::default(), users: AtomicU32::new(0),
             shared: shared.clone(),
         }));
         let channel = pipe.map(|c| {
@@ -86,6 +93,8 @@ impl CqObject {
             c.pipe.clone()
         });
         let entry = Entry { serial: serial(), object: object as usize, channel, errors: open.events.clone() };
+        // What is told of an earlier queue of this number nobody gets.
+        crate::events::hand_out(&shared);
         lock(&shared.cqs).insert(id, entry);
         Ok(object)
     }
@@ -140,7 +149,7 @@ pub fn wc_of(c: &Completion, headers: u8) -> Wc {
 pub unsafe extern "C" fn poll_cq(cq: *mut Cq, entries: c_int, wc: *mut Wc) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let object = unsafe { CqObject::of(cq) };
-    let mut inner = lock(&object.inner);
+    let mut inner = object.inner.lock();
     let mut n = 0;
     while n < entries {
         let Some(c) = object.take(&mut inner) else {
@@ -159,7 +168,7 @@ pub unsafe extern "C" fn poll_cq(cq: *mut Cq, entries: c_int, wc: *mut Wc) -> c_
 /// `ibv_req_notify_cq`.
 pub unsafe extern "C" fn req_notify_cq(cq: *mut Cq, solicited_only: c_int) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
-    lock(&unsafe { CqObject::of(cq) }.inner).driver.arm_next(solicited_only != 0);
+    unsafe { CqObject::of(cq) }.inner.lock().driver.arm_next(solicited_only != 0);
     0
 }
 
@@ -186,12 +195,14 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     if object.users.load(Ordering::Acquire) > 0 {
         return number("ibv_destroy_cq", Err(libc::EBUSY));
     }
-    lock(&object.shared.cqs).remove(&object.ex.handle);
+    // SAFETY: as above.
+    let (number, channel) = unsafe { ((*object.seen()).handle, (*object.seen()).channel) };
+    lock(&object.shared.cqs).remove(&number);
     object.completion_events.wait();
     object.async_events.wait();
     // SAFETY: a channel outlives its queues; from Box::into_raw, and out of the table, so nobody finds it.
     unsafe {
-        if let Some(channel) = object.ex.channel.cast::<ChannelObject>().as_ref() {
+        if let Some(channel) = channel.cast::<ChannelObject>().as_ref() {
             channel.users.fetch_sub(1, Ordering::AcqRel);
         }
         drop(Box::from_raw(cq.cast::<CqObject>()));

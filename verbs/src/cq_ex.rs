@@ -4,7 +4,6 @@ use crate::abi::consts::*;
 use crate::abi::objects::{Context, CqEx};
 use crate::cq::{wc_of, CqObject};
 use crate::errors::pointer;
-use crate::shared::lock;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
@@ -21,7 +20,7 @@ pub unsafe extern "C" fn create_cq_ex(context: *mut Context, attr: *mut CqInitAt
     let made = unsafe { CqObject::create(context, attr.cqe, attr.cq_context, attr.channel, attr.comp_vector) };
     pointer("ibv_create_cq_ex", made.map(|object| {
         // SAFETY: just made, nobody else has it.
-        let ex = unsafe { &mut (*object).ex };
+        let ex = unsafe { &mut *(*object).seen() };
         ex.start_poll = Some(start_poll);
         ex.next_poll = Some(next_poll);
         ex.end_poll = Some(end_poll);
@@ -49,14 +48,15 @@ unsafe fn of<'a>(cq: *mut CqEx) -> &'a CqObject {
 unsafe fn look(cq: *mut CqEx) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { of(cq) };
-    let mut inner = lock(&object.inner);
+    let mut inner = object.inner.lock();
     let Some(c) = object.take(&mut inner) else {
         return object.pause(&inner).err().unwrap_or(libc::ENOENT);
     };
     inner.current = wc_of(&c, inner.headers);
     inner.timestamp = c.timestamp;
-    // SAFETY: the program that has started polling is the only one that looks at these.
-    unsafe { ((*cq).status, (*cq).wr_id) = (inner.current.status, inner.current.wr_id) };
+    let seen = object.seen();
+    // SAFETY: the program that has started polling is the only one that looks at these, and no reference to them exists.
+    unsafe { ((*seen).status, (*seen).wr_id) = (inner.current.status, inner.current.wr_id) };
     0
 }
 
@@ -93,7 +93,7 @@ macro_rules! fields {
     ($( $name:ident -> $ty:ty = $field:ident; )*) => { $(
         unsafe extern "C" fn $name(cq: *mut CqEx) -> $ty {
             // SAFETY: by the caller's promise.
-            lock(&unsafe { of(cq) }.inner).current.$field.into()
+            unsafe { of(cq) }.inner.lock().current.$field.into()
         }
     )* };
 }
@@ -116,5 +116,5 @@ unsafe extern "C" fn read_nothing(_cq: *mut CqEx) -> u8 {
 
 unsafe extern "C" fn read_completion_ts(cq: *mut CqEx) -> u64 {
     // SAFETY: by the caller's promise.
-    lock(&unsafe { of(cq) }.inner).timestamp
+    unsafe { of(cq) }.inner.lock().timestamp
 }

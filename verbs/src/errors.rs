@@ -6,10 +6,13 @@ use std::ffi::c_int;
 /// The number rdma-core's providers give in the same case.
 pub fn errno_of(e: &Error) -> c_int {
     match e {
-        Error::Open { problem, .. } if problem.contains("in use") => libc::EBUSY,
+        // What the system says of this process, and not of the card, is told as it is.
+        Error::Open { errno: n @ (libc::EBUSY | libc::EACCES | libc::EPERM | libc::EMFILE | libc::ENFILE | libc::ENOMEM), .. } => *n,
         Error::NotFerric(_) | Error::Version { .. } | Error::Open { .. } => libc::ENODEV,
         Error::Gone => libc::EIO,
-        Error::Map { .. } | Error::Exhausted(_) | Error::QueueFull => libc::ENOMEM,
+        Error::Fault { .. } => libc::EFAULT,
+        Error::Map { errno, .. } if *errno != 0 => *errno,
+        Error::Map { .. } | Error::NoMemory { .. } | Error::Exhausted(_) | Error::QueueFull => libc::ENOMEM,
         Error::Admin { status: AdminStatus::InUse, .. } => libc::EBUSY,
         Error::Admin { status: AdminStatus::DmaError, .. } => libc::EIO,
         Error::AdminTimeout(_) => libc::ETIMEDOUT,
@@ -66,5 +69,22 @@ impl<T> Errno<T> for Result<T, Error> {
             log::warn!("{what}: {e}");
             errno_of(&e)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By what is typed, whatever the words are.
+    #[test]
+    fn numbers_do_not_depend_on_words() {
+        let open = |errno| Error::Open { device: "a card in use".into(), problem: "it is in use, os error 16".into(), mend: String::new(), errno };
+        let opened = [libc::EBUSY, libc::EACCES, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOENT, libc::ECONNREFUSED, 0].map(|n| errno_of(&open(n)));
+        assert_eq!(opened, [libc::EBUSY, libc::EACCES, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENODEV, libc::ENODEV, libc::ENODEV]);
+        let map = |errno| errno_of(&Error::Map { len: 1, reason: String::new(), errno });
+        assert_eq!([libc::EFAULT, libc::EMFILE, 0].map(map), [libc::EFAULT, libc::EMFILE, libc::ENOMEM]);
+        assert_eq!(errno_of(&Error::Fault { start: 0, len: 1 }), libc::EFAULT);
+        assert_eq!(errno_of(&Error::NoMemory { bytes: 1 }), libc::ENOMEM);
     }
 }

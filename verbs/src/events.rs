@@ -93,8 +93,10 @@ fn gone(shared: &Shared) {
     crate::cm::removed(shared);
 }
 
-fn hand_out(shared: &Shared) {
+/// Hands out all events that wait. When it returns, none that the card had told of before is on its way to an object any more.
+pub fn hand_out(shared: &Shared) {
     loop {
+        let _one = lock(&shared.dispatch);
         // Not held while pipes are written: queues are destroyed meanwhile.
         let Some(event) = lock(&shared.eq).poll() else { return };
         let (table, kind) = match event.kind {

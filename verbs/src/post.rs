@@ -1,18 +1,14 @@
 //! The data path: work requests of verbs become the driver's.
 use crate::abi::consts::*;
 use crate::abi::objects::Qp;
-use crate::abi::wr::{RecvWr, SendWr, Sge as CSge};
+use crate::abi::wr::{RecvWr, SendWr, Sge as CSge, WrKind};
 use crate::ah::AhObject;
 use crate::errors::errno_of;
 use crate::qp::{QpInner, QpObject};
-use crate::shared::lock;
 use ferric_abi::codes::WrOpcode;
-use ferric_driver::qp::{LocalSge, Payload};
+use ferric_driver::qp::{LocalSge, Payload, Placed};
 use ferric_driver::{AtomicOp, AtomicRequest, DatagramRequest, ReadRequest, RecvRequest, SendRequest};
-use std::ffi::c_int;
-
-/// Inline bytes of a request at most.
-pub const INLINE: usize = 512;
+use std::ffi::{c_int, c_uint};
 
 // An entry of verbs and one of the card are the same sixteen bytes on the little-endian machines that can have a card.
 const _: () = assert!(size_of::<CSge>() == size_of::<LocalSge>() && cfg!(target_endian = "little"));
@@ -30,44 +26,64 @@ pub unsafe fn entries<'a>(list: *mut CSge, n: c_int, most: u32) -> Result<&'a [L
     }
 }
 
-/// Copies what a request of several entries sends inline.
-unsafe fn gather(sges: &[LocalSge], most: u32, room: &mut [u8; INLINE]) -> Result<usize, c_int> {
-    let mut n = 0;
-    for s in sges {
-        let len = s.length() as usize;
-        if n + len > (most as usize).min(INLINE) {
-            return Err(libc::EINVAL);
-        }
-        // SAFETY: readable memory of the program, by the rules of IBV_SEND_INLINE; room was checked.
-        unsafe { std::ptr::copy_nonoverlapping(s.addr() as *const u8, room.as_mut_ptr().add(n), len) };
-        n += len;
-    }
-    Ok(n)
+/// A request without what it sends.
+#[derive(Clone, Copy)]
+pub struct Request {
+    /// The program's number.
+    pub wr_id: u64,
+    /// `ibv_send_flags`.
+    pub flags: c_uint,
+    /// `ibv_wr_opcode`.
+    pub opcode: c_uint,
+    /// Immediate data or a key, as the program gave them.
+    pub imm_data: u32,
+    /// The rest, according to the operation.
+    pub kind: WrKind,
 }
 
-/// Posts one request.
+/// Copies what a request sends inline into the next slot of the send queue.
+///
+/// # Safety
+/// `buffers` (address and length each) are readable memory of the program.
+pub unsafe fn place_inline(inner: &mut QpInner, buffers: impl Iterator<Item = (*const u8, usize)> + Clone) -> Result<Placed, c_int> {
+    let most = inner.cap.max_inline_data as usize;
+    buffers.clone().try_fold(0usize, |n, (_, len)| n.checked_add(len).filter(|n| *n <= most)).ok_or(libc::EINVAL)?;
+    // SAFETY: by the caller's promise.
+    unsafe { inner.driver.place_inline(buffers) }.map_err(|e| errno_of(&e))
+}
+
+/// Puts one request of a list into the send queue; the card has not heard of it yet.
 ///
 /// # Safety
 /// `wr` is as `ibv_post_send` wants it.
-pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
+unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
     // SAFETY: by the caller's promise.
     let sges = unsafe { entries(wr.sg_list, wr.num_sge, inner.cap.max_send_sge) }?;
-    if wr.send_flags & !31 != 0 {
-        return Err(libc::EINVAL);
-    }
-    let has = |flag: u32| wr.send_flags & flag != 0;
-    let mut room = [0; INLINE];
-    let payload = if has(IBV_SEND_INLINE) {
-        // SAFETY: by the caller's promise.
-        let n = unsafe { gather(sges, inner.cap.max_inline_data, &mut room) }?;
-        Payload::Inline(&room[..n])
+    let request = Request { wr_id: wr.wr_id, flags: wr.send_flags, opcode: wr.opcode, imm_data: wr.imm_data, kind: wr.wr };
+    let payload = if wr.send_flags & IBV_SEND_INLINE != 0 {
+        // SAFETY: by the rules of IBV_SEND_INLINE.
+        Payload::Placed(unsafe { place_inline(inner, sges.iter().map(|s| (s.addr() as *const u8, s.length() as usize))) }?)
     } else {
         Payload::Sges(sges)
     };
+    // SAFETY: by the caller's promise.
+    unsafe { stage(inner, &request, payload) }
+}
+
+/// Puts one request into the send queue; the card has not heard of it yet.
+///
+/// # Safety
+/// Which part of the union in `wr` is in use follows from the transport and the operation, as the interface has it.
+#[inline(always)]
+pub unsafe fn stage(inner: &mut QpInner, wr: &Request, payload: Payload) -> Result<(), c_int> {
+    if wr.flags & !31 != 0 {
+        return Err(libc::EINVAL);
+    }
+    let has = |flag: u32| wr.flags & flag != 0;
     let (wr_id, signaled, solicited, fence) = (wr.wr_id, has(IBV_SEND_SIGNALED), has(IBV_SEND_SOLICITED), has(IBV_SEND_FENCE));
     let imm = u32::from_be(wr.imm_data);
     let qp = &mut inner.driver;
-    // SAFETY: which part of the union is in use follows from the transport and the operation, as the interface has it.
+    // SAFETY: by the caller's promise.
     let done = unsafe {
         if inner.kind == IBV_QPT_UD {
             let imm = match wr.opcode {
@@ -75,11 +91,11 @@ pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
                 IBV_WR_SEND_WITH_IMM => Some(imm),
                 _ => return Err(libc::EINVAL),
             };
-            let Some(ah) = wr.wr.ud.ah.cast::<AhObject>().as_ref() else { return Err(libc::EINVAL) };
-            let (dest_qpn, qkey) = (wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
-            qp.post_send_ud(&DatagramRequest { wr_id, payload, to: &ah.to, dest_qpn, qkey, imm, signaled, solicited })
+            let Some(ah) = wr.kind.ud.ah.cast::<AhObject>().as_ref() else { return Err(libc::EINVAL) };
+            let (dest_qpn, qkey) = (wr.kind.ud.remote_qpn, wr.kind.ud.remote_qkey);
+            qp.stage_send_ud(&DatagramRequest { wr_id, payload, to: &ah.to, dest_qpn, qkey, imm, signaled, solicited })
         } else {
-            let (remote_addr, rkey) = (wr.wr.rdma.remote_addr, wr.wr.rdma.rkey);
+            let (remote_addr, rkey) = (wr.kind.rdma.remote_addr, wr.kind.rdma.rkey);
             let opcode = match wr.opcode {
                 IBV_WR_RDMA_WRITE => WrOpcode::Write,
                 IBV_WR_RDMA_WRITE_WITH_IMM => WrOpcode::WriteImm,
@@ -88,23 +104,22 @@ pub unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
                 // In place of immediate data, and in the program's byte order.
                 IBV_WR_SEND_WITH_INV if inner.kind == IBV_QPT_RC => WrOpcode::SendInv,
                 IBV_WR_RDMA_READ if inner.kind == IBV_QPT_RC && !has(IBV_SEND_INLINE) => {
-                    return qp.post_read(&ReadRequest { wr_id, sges, remote_addr, rkey, signaled, fence }).map_err(|e| errno_of(&e));
+                    return qp.stage_read_into(&ReadRequest { wr_id, sges: &[], remote_addr, rkey, signaled, fence }, payload).map_err(|e| errno_of(&e));
                 }
                 IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD if inner.kind == IBV_QPT_RC && !has(IBV_SEND_INLINE) => {
-                    let a = wr.wr.atomic;
+                    let a = wr.kind.atomic;
                     let op = if wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD {
                         AtomicOp::FetchAdd(a.compare_add)
                     } else {
                         AtomicOp::CompareSwap { compare: a.compare_add, swap: a.swap }
                     };
-                    let request = AtomicRequest { wr_id, op, sges, remote_addr: a.remote_addr, rkey: a.rkey, signaled, fence };
-                    return qp.post_atomic(&request).map_err(|e| errno_of(&e));
+                    let request = AtomicRequest { wr_id, op, sges: &[], remote_addr: a.remote_addr, rkey: a.rkey, signaled, fence };
+                    return qp.stage_atomic_into(&request, payload).map_err(|e| errno_of(&e));
                 }
                 _ => return Err(libc::EINVAL),
             };
             let imm = if opcode == WrOpcode::SendInv { wr.imm_data } else { imm };
-            let request = SendRequest { wr_id, opcode, payload, remote_addr, rkey, imm, signaled, solicited };
-            if fence { qp.post_send_fenced(&request) } else { qp.post_send(&request) }
+            qp.stage_send(&SendRequest { wr_id, opcode, payload, remote_addr, rkey, imm, signaled, solicited }, fence)
         }
     };
     done.map_err(|e| errno_of(&e))
@@ -128,7 +143,7 @@ impl Listed for RecvWr {
     }
 }
 
-/// Posts a list of requests one by one, until the first that is refused: `bad_wr` points to it then.
+/// Goes through a list of requests one by one, until the first that is refused: `bad_wr` points to it then.
 ///
 /// # Safety
 /// A list that ends with a null pointer.
@@ -147,23 +162,27 @@ pub unsafe fn each<W: Listed>(what: &str, list: *mut W, bad_wr: *mut *mut W, mut
     0
 }
 
-/// `ibv_post_send`.
+/// `ibv_post_send`: the card hears of the whole list at once.
 pub unsafe extern "C" fn post_send(qp: *mut Qp, wr: *mut SendWr, bad_wr: *mut *mut SendWr) -> c_int {
     // SAFETY: a handle of ours and a list of requests, by the caller's promise.
     unsafe {
-        let mut inner = lock(&QpObject::of(qp).inner);
-        each("ibv_post_send", wr, bad_wr, |one| send(&mut inner, one))
+        let mut inner = QpObject::of(qp).sending();
+        let n = each("ibv_post_send", wr, bad_wr, |one| send(&mut inner, one));
+        inner.driver.ring();
+        n
     }
 }
 
-/// `ibv_post_recv`.
+/// `ibv_post_recv`: the card hears of the whole list at once.
 pub unsafe extern "C" fn post_recv(qp: *mut Qp, wr: *mut RecvWr, bad_wr: *mut *mut RecvWr) -> c_int {
     // SAFETY: a handle of ours and a list of requests, by the caller's promise.
     unsafe {
-        let mut inner = lock(&QpObject::of(qp).inner);
-        each("ibv_post_recv", wr, bad_wr, |one| {
+        let mut inner = QpObject::of(qp).inner.lock();
+        let n = each("ibv_post_recv", wr, bad_wr, |one| {
             let sges = entries(one.sg_list, one.num_sge, inner.cap.max_recv_sge)?;
-            inner.driver.post_recv(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e))
-        })
+            inner.driver.stage_recv(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e))
+        });
+        inner.driver.ring_recv();
+        n
     }
 }

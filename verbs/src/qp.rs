@@ -7,28 +7,28 @@ use crate::context::ContextObject;
 use crate::cq::CqObject;
 use crate::errors::{number, pointer, Errno};
 use crate::events::Outstanding;
+use crate::latch::{Guard, Latch};
 use crate::mr::PdObject;
 use crate::qp_ex::Batch;
 use crate::query::{limits, MAX_DEPTH};
 use crate::shared::{lock, serial, Entry, Shared};
 use crate::srq::SrqObject;
 use ferric_driver::{CompletionQueue, QpConfig, QpState, QpType, QueuePair};
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A queue pair.
 #[repr(C)]
 pub struct QpObject {
-    /// What the program sees.
-    pub ex: QpEx,
+    /// What the program sees, and may read and write at any time: only ever reached through [`QpObject::seen`].
+    ex: UnsafeCell<QpEx>,
     /// What posting and modifying change.
-    pub inner: Mutex<QpInner>,
+    pub inner: Latch<QpInner>,
     /// It was made for the functions of [`crate::qp_ex`].
     pub extended: bool,
-    /// A program is between `ibv_wr_start` and `ibv_wr_complete`.
-    pub building: AtomicBool,
     /// The program wants to hear when it is drained.
     pub tell_drained: AtomicBool,
     /// Asynchronous events the program has.
@@ -43,7 +43,7 @@ pub struct QpInner {
     pub driver: QueuePair,
     /// `ibv_qp_type`.
     pub kind: c_uint,
-    /// What it was made with.
+    /// What fits into its queues.
     pub cap: QpCap,
     /// Every send is signalled.
     pub signal_all: bool,
@@ -59,6 +59,24 @@ impl QpObject {
     pub unsafe fn of<'a>(qp: *mut Qp) -> &'a Self {
         // SAFETY: the handle is the first field.
         unsafe { &*qp.cast::<Self>() }
+    }
+
+    /// What the program sees.
+    pub fn seen(&self) -> *mut QpEx {
+        self.ex.get()
+    }
+
+    /// To post: also waits until no other thread is between `ibv_wr_start` and `ibv_wr_complete`.
+    #[inline(always)]
+    pub fn sending(&self) -> Guard<'_, QpInner> {
+        loop {
+            let inner = self.inner.lock();
+            if !inner.batch.building {
+                return inner;
+            }
+            drop(inner);
+            std::thread::yield_now();
+        }
     }
 
     /// Makes one.
@@ -103,15 +121,21 @@ impl QpObject {
                 Some(srq) => domain.driver.create_qp_on_srq(&config, send, recv, &srq.driver),
                 None => domain.driver.create_qp(&config, send, recv),
             };
-            let polled = lock(&send_cq.inner);
+            let polled = send_cq.inner.lock();
             if init.send_cq == init.recv_cq {
                 make(&polled.driver, &polled.driver)
             } else {
-                make(&polled.driver, &lock(&recv_cq.inner).driver)
+                make(&polled.driver, &recv_cq.inner.lock().driver)
             }
         }
         .errno("queue pair")?;
-        let qpn = driver.qpn();
+        let (qpn, fits) = (driver.qpn(), driver.limits());
+        // What fits, which may be more than was asked for.
+        let least = |n: usize, most: u32| (n as u32).min(most);
+        (cap.max_send_wr, cap.max_send_sge, cap.max_inline_data) = (fits.max_send as u32, least(fits.max_send_sge, sge), least(fits.max_inline, inline));
+        if srq.is_none() {
+            (cap.max_recv_wr, cap.max_recv_sge) = (fits.max_recv as u32, least(fits.max_recv_sge, sge));
+        }
         init.cap = cap;
         // SAFETY: all zeros are null pointers, absent functions and numbers.
         let mut ex: QpEx = unsafe { std::mem::zeroed() };
@@ -122,11 +146,13 @@ impl QpObject {
         let attr = QpAttr { cap, ..Default::default() };
         let inner = QpInner { driver, kind: init.qp_type, cap, signal_all: init.sq_sig_all != 0, attr, batch: Batch::default() };
         let object = Box::into_raw(Box::new(Self {
-            ex, inner: Mutex::new(inner), extended, building: AtomicBool::new(false), tell_drained: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
+            ex: UnsafeCell::new(ex), inner: Latch::new(inner), extended, tell_drained: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
         }));
         domain.users.fetch_add(1, Ordering::AcqRel);
         [send_cq, recv_cq].map(|cq| &cq.users).into_iter().chain(srq.map(|s| &s.users)).for_each(|users| { users.fetch_add(1, Ordering::AcqRel); });
         let entry = Entry { serial: serial(), object: object as usize, channel: None, errors: open.events.clone() };
+        // What is told of an earlier queue pair of this number nobody gets.
+        crate::events::hand_out(&open.shared);
         lock(&open.shared.qps).insert(qpn, entry);
         Ok(object)
     }
@@ -144,9 +170,11 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, init: *mut QpInitAttr) -> *m
 pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let object = unsafe { QpObject::of(qp) };
-    lock(&object.shared.qps).remove(&object.ex.qp_base.qp_num);
+    // SAFETY: as above.
+    let base = unsafe { (*object.seen()).qp_base };
+    lock(&object.shared.qps).remove(&base.qp_num);
     object.async_events.wait();
-    let (pd, srq, cqs) = (object.ex.qp_base.pd, object.ex.qp_base.srq, [object.ex.qp_base.send_cq, object.ex.qp_base.recv_cq]);
+    let (pd, srq, cqs) = (base.pd, base.srq, [base.send_cq, base.recv_cq]);
     // SAFETY: from Box::into_raw, and out of the table, so nobody finds it; what it was made from outlives it.
     unsafe {
         drop(Box::from_raw(qp.cast::<QpObject>()));
@@ -163,7 +191,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
 unsafe extern "C" fn ibv_query_qp(qp: *mut Qp, attr: *mut QpAttr, _mask: c_int, init: *mut QpInitAttr) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let object = unsafe { QpObject::of(qp) };
-    let inner = lock(&object.inner);
+    let inner = object.inner.lock();
     let status = match inner.driver.query().errno("queue pair") {
         Ok(status) => status,
         Err(n) => return number("ibv_query_qp", Err(n)),
@@ -179,7 +207,8 @@ unsafe extern "C" fn ibv_query_qp(qp: *mut Qp, attr: *mut QpAttr, _mask: c_int, 
     if a.qp_state == IBV_QPS_RTS {
         (a.sq_psn, a.rq_psn) = (status.next_psn, status.expected_psn);
     }
-    let base = &object.ex.qp_base;
+    // SAFETY: as above.
+    let base = unsafe { (*object.seen()).qp_base };
     // SAFETY: outputs of the caller's.
     unsafe {
         attr.write(a);
@@ -201,7 +230,7 @@ extern "C" fn ibv_query_qp_data_in_order(_qp: *mut Qp, _op: c_uint, _flags: u32)
 unsafe fn group(what: &str, qp: *mut Qp, gid: *const GidWords, change: fn(&QueuePair, IpAddr) -> Result<(), ferric_driver::Error>) -> c_int {
     // SAFETY: a handle of ours and a GID of the caller's, by its promise.
     let (object, group) = unsafe { (QpObject::of(qp), ip_of(&gid.read_unaligned())) };
-    let inner = lock(&object.inner);
+    let inner = object.inner.lock();
     if inner.kind != IBV_QPT_UD || !group.is_multicast() {
         return number(what, Err(libc::EINVAL));
     }

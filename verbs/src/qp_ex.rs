@@ -1,31 +1,35 @@
-//! Work requests built call by call (`ibv_wr_start` to `ibv_wr_complete`): gathered here, posted together.
+//! Work requests built call by call (`ibv_wr_start` to `ibv_wr_complete`): each is built in its slot of the send queue, and they are posted together.
 use crate::abi::attr::{QpInitAttr, QpInitAttrEx};
 use crate::abi::consts::*;
 use crate::abi::objects::{Ah, Context, Qp, QpEx};
-use crate::abi::wr::{DataBuf, SendWr, Sge, WrAtomic, WrKind, WrRdma, WrUd};
-use crate::errors::{number, pointer};
-use crate::post::{send, INLINE};
-use crate::qp::QpObject;
-use crate::shared::lock;
+use crate::abi::wr::{DataBuf, Sge, WrAtomic, WrKind, WrRdma, WrUd};
+use crate::errors::{errno_of, number, pointer};
+use crate::post::{entries, place_inline, stage, Request};
+use crate::qp::{QpInner, QpObject};
+use ferric_driver::qp::{Payload, Placed};
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
 
-/// Requests that a program is building.
+/// Requests that a program is building. They are built in the send queue itself, of which the card hears when all are complete.
 #[derive(Default)]
-pub struct Batch(Vec<Built>);
-
-struct Built {
-    wr_id: u64,
-    flags: c_uint,
-    opcode: c_uint,
-    imm_data: u32,
-    kind: WrKind,
-    sges: Vec<Sge>,
-    inline: Option<Vec<u8>>,
+pub struct Batch {
+    /// A program is between `ibv_wr_start` and `ibv_wr_complete`.
+    pub building: bool,
+    /// What is wrong with the first that cannot be posted; then none is.
+    refused: Option<c_int>,
+    /// The last one, to which more may be added.
+    last: Option<Built>,
 }
 
-// Address handles of the program, used where they are posted.
+struct Built {
+    request: Request,
+    /// What it sends stands in the queue already.
+    placed: Placed,
+    /// It sends inline.
+    inline: bool,
+}
+
+// SAFETY: address handles of the program, used where they are posted.
 unsafe impl Send for Built {}
 
 const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM
@@ -51,7 +55,7 @@ pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitA
     pointer("ibv_create_qp_ex", made.map(|object| {
         if extended {
             // SAFETY: just made, nobody else has it.
-            fill(unsafe { &mut (*object).ex });
+            fill(unsafe { &mut *(*object).seen() });
         }
         object.cast()
     }))
@@ -87,17 +91,39 @@ unsafe fn of<'a>(qp: *mut QpEx) -> &'a QpObject {
     unsafe { QpObject::of(qp.cast()) }
 }
 
+/// Begins a request; the one before it is whole now.
 unsafe fn begin(qp: *mut QpEx, opcode: c_uint, imm_data: u32, kind: WrKind) {
     // SAFETY: by the caller's promise; the program has set both fields before.
     let (object, wr_id, flags) = unsafe { (of(qp), (*qp).wr_id, (*qp).wr_flags) };
-    lock(&object.inner).batch.0.push(Built { wr_id, flags: flags & !IBV_SEND_INLINE, opcode, imm_data, kind, sges: Vec::new(), inline: None });
+    let mut inner = object.inner.lock();
+    end_last(&mut inner);
+    let request = Request { wr_id, flags: flags & !IBV_SEND_INLINE, opcode, imm_data, kind };
+    inner.batch.last = Some(Built { request, placed: Placed::default(), inline: false });
 }
 
-/// Changes the request begun last; before the first there is nothing to change.
-unsafe fn last(qp: *mut QpEx, f: impl FnOnce(&mut Built)) {
+/// The request begun last is whole: it takes its slot.
+fn end_last(inner: &mut QpInner) {
+    let Some(built) = inner.batch.last.take() else { return };
+    if inner.batch.refused.is_none() {
+        let request = Request { flags: built.request.flags | if built.inline { IBV_SEND_INLINE } else { 0 }, ..built.request };
+        // SAFETY: the union was filled by the function that stands for the operation.
+        inner.batch.refused = unsafe { stage(inner, &request, Payload::Placed(built.placed)) }.err();
+    }
+}
+
+/// Puts what the request begun last sends into its slot; before the first there is nothing to change.
+unsafe fn place(qp: *mut QpEx, inline: bool, f: impl FnOnce(&mut QpInner, bool) -> Result<Placed, c_int>) {
     // SAFETY: by the caller's promise.
-    if let Some(built) = lock(&unsafe { of(qp) }.inner).batch.0.last_mut() {
-        f(built);
+    let mut inner = unsafe { of(qp) }.inner.lock();
+    let Some(opcode) = inner.batch.last.as_ref().map(|b| b.request.opcode) else { return };
+    if inner.batch.refused.is_some() {
+        return;
+    }
+    let done = f(&mut inner, matches!(opcode, IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD));
+    match (done, &mut inner.batch.last) {
+        (Ok(placed), Some(built)) => (built.placed, built.inline) = (placed, inline),
+        (Ok(_), None) => {}
+        (Err(n), _) => inner.batch.refused = Some(n),
     }
 }
 
@@ -106,52 +132,29 @@ const fn rdma(remote_addr: u64, rkey: u32) -> WrKind {
 }
 
 unsafe extern "C" fn wr_start(qp: *mut QpEx) {
-    // SAFETY: by the caller's promise.
-    let object = unsafe { of(qp) };
-    // One thread at a time, until the batch is complete or given up.
-    while object.building.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        std::thread::yield_now();
-    }
+    // SAFETY: by the caller's promise. One thread at a time, until the batch is complete or given up.
+    unsafe { of(qp) }.sending().batch = Batch { building: true, ..Default::default() };
 }
 
 unsafe extern "C" fn wr_abort(qp: *mut QpEx) {
     // SAFETY: by the caller's promise.
-    let object = unsafe { of(qp) };
-    lock(&object.inner).batch.0.clear();
-    object.building.store(false, Ordering::Release);
+    let mut inner = unsafe { of(qp) }.inner.lock();
+    inner.driver.unstage();
+    inner.batch = Batch::default();
 }
 
-/// Posts what was built. An error leaves those before it posted and the rest undone.
+/// Posts what was built, all of it or nothing.
 unsafe extern "C" fn wr_complete(qp: *mut QpEx) -> c_int {
     // SAFETY: by the caller's promise.
-    let object = unsafe { of(qp) };
-    let mut inner = lock(&object.inner);
-    let mut batch = std::mem::take(&mut inner.batch.0);
-    let mut done = Ok(());
-    for b in &mut batch {
-        let mut whole = Sge { addr: 0, length: 0, lkey: 0 };
-        let (list, n) = match &b.inline {
-            Some(bytes) => {
-                (whole.addr, whole.length) = (bytes.as_ptr() as u64, bytes.len() as u32);
-                (&raw mut whole, 1)
-            }
-            None => (b.sges.as_mut_ptr(), b.sges.len() as c_int),
-        };
-        let flags = b.flags | if b.inline.is_some() { IBV_SEND_INLINE } else { 0 };
-        let wr = SendWr {
-            wr_id: b.wr_id, next: null_mut(), sg_list: list, num_sge: n, opcode: b.opcode, send_flags: flags, imm_data: b.imm_data, wr: b.kind, qp_type: 0,
-            opaque_bind: [0; 6],
-        };
-        // SAFETY: a request whose lists live until the call is over.
-        done = unsafe { send(&mut inner, &wr) };
-        if done.is_err() {
-            break;
-        }
+    let mut inner = unsafe { of(qp) }.inner.lock();
+    end_last(&mut inner);
+    let done = inner.batch.refused.map_or(Ok(()), Err);
+    if done.is_err() {
+        inner.driver.unstage();
     }
-    batch.clear();
-    inner.batch.0 = batch;
+    inner.driver.ring();
+    inner.batch = Batch::default();
     drop(inner);
-    object.building.store(false, Ordering::Release);
     number("ibv_wr_complete", done)
 }
 
@@ -192,43 +195,35 @@ unsafe extern "C" fn wr_send_inv(qp: *mut QpEx, rkey: u32) {
 }
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut QpEx, ah: *mut Ah, remote_qpn: u32, remote_qkey: u32) {
     // SAFETY: by the caller's promise.
-    unsafe { last(qp, |b| b.kind = WrKind { ud: WrUd { ah, remote_qpn, remote_qkey } }) }
+    if let Some(built) = &mut unsafe { of(qp) }.inner.lock().batch.last {
+        built.request.kind = WrKind { ud: WrUd { ah, remote_qpn, remote_qkey } };
+    }
 }
 unsafe extern "C" fn wr_set_sge(qp: *mut QpEx, lkey: u32, addr: u64, length: u32) {
+    let one = Sge { addr, length, lkey };
     // SAFETY: by the caller's promise.
-    unsafe { last(qp, |b| b.sges = vec![Sge { addr, length, lkey }]) }
+    unsafe { wr_set_sge_list(qp, 1, &one) }
 }
 unsafe extern "C" fn wr_set_sge_list(qp: *mut QpEx, n: usize, list: *const Sge) {
     // SAFETY: `n` entries, by the caller's promise.
-    unsafe { last(qp, |b| b.sges = if n == 0 { Vec::new() } else { std::slice::from_raw_parts(list, n).to_vec() }) }
-}
-
-/// More than a request can have is cut one byte behind the most, so that posting refuses it.
-unsafe fn append(to: &mut Vec<u8>, addr: *const c_void, length: usize) {
-    let n = length.min((INLINE + 1).saturating_sub(to.len()));
-    if n > 0 {
-        // SAFETY: readable memory, by the caller's promise.
-        to.extend_from_slice(unsafe { std::slice::from_raw_parts(addr.cast::<u8>(), n) });
-    }
-}
-
-unsafe extern "C" fn wr_set_inline_data(qp: *mut QpEx, addr: *mut c_void, length: usize) {
-    // SAFETY: by the caller's promise.
     unsafe {
-        last(qp, |b| {
-            let mut bytes = Vec::new();
-            append(&mut bytes, addr, length);
-            b.inline = Some(bytes);
+        place(qp, false, |inner, atomic| {
+            let n = c_int::try_from(n).map_err(|_| libc::EINVAL)?;
+            let sges = entries(list.cast_mut(), n, inner.cap.max_send_sge)?;
+            inner.driver.place_entries(atomic, sges).map_err(|e| errno_of(&e))
         })
     }
 }
+unsafe extern "C" fn wr_set_inline_data(qp: *mut QpEx, addr: *mut c_void, length: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { place(qp, true, |inner, _| place_inline(inner, std::iter::once((addr.cast::<u8>().cast_const(), length)))) }
+}
 unsafe extern "C" fn wr_set_inline_data_list(qp: *mut QpEx, n: usize, list: *const DataBuf) {
-    // SAFETY: `n` buffers, by the caller's promise.
+    // SAFETY: by the caller's promise.
     unsafe {
-        last(qp, |b| {
-            let mut bytes = Vec::new();
-            (0..n).for_each(|i| append(&mut bytes, (*list.add(i)).addr, (*list.add(i)).length));
-            b.inline = Some(bytes);
+        place(qp, true, |inner, _| {
+            let buffers = if n == 0 { &[] } else { std::slice::from_raw_parts(list, n) };
+            place_inline(inner, buffers.iter().map(|b| (b.addr.cast::<u8>().cast_const(), b.length)))
         })
     }
 }

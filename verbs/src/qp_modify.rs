@@ -9,34 +9,39 @@ use crate::errors::{number, Errno};
 use crate::mr::access_of;
 use crate::qp::{QpInner, QpObject};
 use crate::query::MAX_RD_ATOMIC;
-use crate::shared::lock;
 use ferric_driver::types::{Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::ud::Source;
 use ferric_driver::QpState;
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::Ordering;
 
-/// Attributes a transition must name, and those it may name; `None`: there is no such transition.
+/// Attributes a transition must name, and those it may name; `None`: there is no such transition. The table is that of the kernel's `ib_modify_qp_is_ok`,
+/// which every other device is asked through (IBTA 11.2.5.2).
 fn attributes(kind: c_uint, from: c_uint, to: c_uint) -> Option<(c_uint, c_uint)> {
     let (rc, ud) = (kind == IBV_QPT_RC, kind == IBV_QPT_UD);
     let keys = IBV_QP_PKEY_INDEX | if ud { IBV_QP_QKEY } else { IBV_QP_ACCESS_FLAGS };
-    let later = IBV_QP_CUR_STATE | if ud { IBV_QP_QKEY } else { IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE } | if rc { IBV_QP_MIN_RNR_TIMER } else { 0 };
+    let rnr = if rc { IBV_QP_MIN_RNR_TIMER } else { 0 };
+    let moves = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+    let later = IBV_QP_CUR_STATE | if ud { IBV_QP_QKEY } else { IBV_QP_ACCESS_FLAGS | moves } | rnr;
+    let reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
     Some(match (from, to) {
-        (_, IBV_QPS_RESET | IBV_QPS_ERR) => (0, 0),
+        (_, IBV_QPS_RESET) => (0, 0),
+        // From every state but RESET, where there is nothing to flush.
+        (IBV_QPS_INIT..=IBV_QPS_ERR, IBV_QPS_ERR) => (0, 0),
         (IBV_QPS_RESET, IBV_QPS_INIT) => (keys | IBV_QP_PORT, 0),
         (IBV_QPS_INIT, IBV_QPS_INIT) => (0, keys | IBV_QP_PORT),
         (IBV_QPS_INIT, IBV_QPS_RTR) if ud => (0, keys),
         (IBV_QPS_INIT, IBV_QPS_RTR) => {
             let connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-            (connected | if rc { IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER } else { 0 }, keys | IBV_QP_ALT_PATH)
+            (connected | if rc { IBV_QP_MAX_DEST_RD_ATOMIC } else { 0 } | rnr, keys | IBV_QP_ALT_PATH)
         }
-        (IBV_QPS_RTR, IBV_QPS_RTS) => {
-            let reliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-            (IBV_QP_SQ_PSN | if rc { reliable } else { 0 }, later)
-        }
+        (IBV_QPS_RTR, IBV_QPS_RTS) => (IBV_QP_SQ_PSN | if rc { reliable } else { 0 }, later),
         (IBV_QPS_RTS | IBV_QPS_SQD, IBV_QPS_RTS) => (0, later),
-        (IBV_QPS_SQE, IBV_QPS_RTS) if !rc => (0, later),
+        (IBV_QPS_SQE, IBV_QPS_RTS) if !rc => (0, later & !moves),
         (IBV_QPS_RTS, IBV_QPS_SQD) => (0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
+        (IBV_QPS_SQD, IBV_QPS_SQD) => {
+            (0, keys | if ud { 0 } else { IBV_QP_AV | moves } | if rc { IBV_QP_PORT | reliable | IBV_QP_MAX_DEST_RD_ATOMIC } else { 0 } | rnr)
+        }
         _ => return None,
     })
 }
@@ -159,7 +164,7 @@ pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: 
     }
     let (must, may) = attributes(inner.kind, from, to).ok_or(libc::EINVAL)?;
     let given = mask & !IBV_QP_STATE;
-    if given & must != must || given & !(must | may | IBV_QP_CUR_STATE) != 0 {
+    if given & must != must || given & !(must | may) != 0 {
         return Err(libc::EINVAL);
     }
     let mut a = merge(&inner.attr, new, mask)?;
@@ -177,6 +182,8 @@ pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: 
         // From here on the card's rights and keys stay what they are.
         (IBV_QPS_RTR, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags => to_rts(context, inner, &a)?,
         (IBV_QPS_RTS, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags && a.min_rnr_timer == inner.attr.min_rnr_timer => {}
+        // The card changes nothing of a queue pair that is drained.
+        (IBV_QPS_SQD, IBV_QPS_SQD) if given == 0 => {}
         (IBV_QPS_RTS, IBV_QPS_SQD) => inner.driver.to_sqd().errno("queue pair to SQD")?,
         (IBV_QPS_SQD | IBV_QPS_SQE, IBV_QPS_RTS) if a.qkey == inner.attr.qkey && a.qp_access_flags == inner.attr.qp_access_flags && a.min_rnr_timer == inner.attr.min_rnr_timer => {
             inner.driver.resume().errno("queue pair to RTS")?;
@@ -193,14 +200,14 @@ pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: 
 pub unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) -> c_int {
     // SAFETY: handles and attributes of the caller's, by its promise.
     let (object, context, new) = unsafe { (QpObject::of(qp), ContextObject::of((*qp).context), &*attr) };
-    let mut inner = lock(&object.inner);
+    let mut inner = object.inner.lock();
     if mask as c_uint & IBV_QP_EN_SQD_ASYNC_NOTIFY != 0 {
         object.tell_drained.store(new.en_sqd_async_notify != 0, Ordering::Release);
     }
     let done = modify(context, &mut inner, new, mask as c_uint);
     if done.is_ok() {
-        // SAFETY: the program only reads it.
-        unsafe { (*qp).state = inner.attr.qp_state };
+        // SAFETY: a handle in use; no reference to what the program sees exists.
+        unsafe { (*object.seen()).qp_base.state = inner.attr.qp_state };
     }
     number("ibv_modify_qp", done)
 }
@@ -209,22 +216,43 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_i
 mod tests {
     use super::*;
 
+    const STATES: [c_uint; 7] = [IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR];
+
     #[test]
     fn transitions_are_those_of_the_specification() {
-        let states = [IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR];
+        use IBV_QPS_ERR as ERR;
+        use IBV_QPS_INIT as INIT;
+        use IBV_QPS_RESET as RESET;
+        use IBV_QPS_RTR as RTR;
+        use IBV_QPS_RTS as RTS;
+        use IBV_QPS_SQD as SQD;
+        use IBV_QPS_SQE as SQE;
+        // Line by line as in `qp_state_table` of the kernel.
+        let table: [(c_uint, &[c_uint]); 7] = [
+            (RESET, &[RESET, INIT]), (INIT, &[RESET, ERR, INIT, RTR]), (RTR, &[RESET, ERR, RTS]), (RTS, &[RESET, ERR, RTS, SQD]),
+            (SQD, &[RESET, ERR, RTS, SQD]), (SQE, &[RESET, ERR, RTS]), (ERR, &[RESET, ERR]),
+        ];
         for kind in [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD] {
-            for from in states {
-                assert_eq!(attributes(kind, from, IBV_QPS_RESET), Some((0, 0)));
-                assert_eq!(attributes(kind, from, IBV_QPS_ERR), Some((0, 0)));
-                assert_eq!(attributes(kind, from, IBV_QPS_SQD).is_some(), from == IBV_QPS_RTS);
-                assert_eq!(attributes(kind, from, IBV_QPS_SQE), None);
-                let sends = matches!(from, IBV_QPS_RTR | IBV_QPS_RTS | IBV_QPS_SQD) || from == IBV_QPS_SQE && kind != IBV_QPT_RC;
-                assert_eq!(attributes(kind, from, IBV_QPS_RTS).is_some(), sends);
+            for (from, to) in table {
+                // Send errors do not stop a reliable queue pair's sends alone.
+                let is = |next| to.contains(&next) && !(kind == IBV_QPT_RC && from == SQE && next == RTS);
+                STATES.iter().for_each(|next| assert_eq!(attributes(kind, from, *next).is_some(), is(*next), "{kind}: {from} to {next}"));
+                // These name nothing, not even the state there was.
+                [RESET, ERR].iter().filter(|n| is(**n)).for_each(|next| assert_eq!(attributes(kind, from, *next), Some((0, 0))));
             }
         }
-        let named = |kind| attributes(kind, IBV_QPS_INIT, IBV_QPS_RTR).unwrap().0;
+        assert_eq!(attributes(IBV_QPT_RC, 9, ERR), None);
+        let named = |kind| attributes(kind, INIT, RTR).unwrap().0;
         assert_eq!(named(IBV_QPT_UD), 0);
         assert_eq!(named(IBV_QPT_RC) & !named(IBV_QPT_UC), IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+        // The state there was may be named from RTR on, and where sends begin or go on.
+        for (from, to) in table.iter().flat_map(|(f, to)| to.iter().map(move |t| (*f, *t))) {
+            if let Some((_, may)) = attributes(IBV_QPT_UC, from, to) {
+                assert_eq!(may & IBV_QP_CUR_STATE != 0, to == RTS, "{from} to {to}");
+            }
+        }
+        assert_eq!(attributes(IBV_QPT_UC, SQE, RTS), Some((0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS)));
+        assert_eq!(attributes(IBV_QPT_UD, SQD, SQD), Some((0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY)));
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub const MAX_SGE: u32 = 28;
 pub const MAX_DEPTH: u32 = 1 << 15;
 /// READs and atomics of a queue pair.
 pub const MAX_RD_ATOMIC: u8 = 16;
-/// Bytes of a region: more than any program has, little enough for its page table.
-pub const MAX_MR: usize = 1 << 36;
+/// Bytes of a region (docs/rocev2.md): as many as a page table is tested with.
+pub const MAX_MR: usize = 1 << 40;
 /// The only partition.
 const PKEY: u16 = 0xffff;
 
@@ -161,13 +161,14 @@ unsafe extern "C" fn _ibv_query_gid_table(context: *mut Context, entries: *mut G
     if flags != 0 || size < size_of::<GidEntry>() {
         return -(libc::EINVAL as isize);
     }
+    // The table has one entry; without room for all of it rdma-core and the kernel give none.
     match entry(context, 1, 0) {
         Ok(e) if max > 0 => {
             // SAFETY: room for `max` entries, by the caller's promise.
             unsafe { entries.write(e) };
             1
         }
-        _ => 0,
+        _ => -(libc::EINVAL as isize),
     }
 }
 

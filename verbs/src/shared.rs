@@ -36,6 +36,8 @@ pub struct Shared {
     pub port: Mutex<Option<Port>>,
     /// Events of all queues; the thread of [`crate::events`] reads it.
     pub eq: Mutex<EventQueue>,
+    /// Held from taking an event to handing it out, so that it is known when none is between the two.
+    pub dispatch: Mutex<()>,
     /// The driver's context.
     pub driver: Context,
     /// What it is called in the environment.
@@ -77,7 +79,7 @@ impl Shared {
         .errno("open")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
         let shared = Arc::new(Self {
-            port: Mutex::new(None), eq: Mutex::new(eq), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), srqs: Mutex::default(),
+            port: Mutex::new(None), eq: Mutex::new(eq), dispatch: Mutex::default(), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), srqs: Mutex::default(),
             contexts: Mutex::default(),
             least_ack_timeout: Config::of_process().least_ack_timeout(served),
         });

@@ -11,6 +11,7 @@ use crate::post::{each, entries};
 use crate::query::{limits, srq_limits};
 use crate::shared::{lock, serial, Entry, Shared};
 use ferric_driver::{RecvRequest, SharedReceiveQueue, SrqConfig};
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 /// A shared receive queue.
 #[repr(C)]
 pub struct SrqObject {
-    /// What the program sees.
-    pub srq: Srq,
+    /// What the program sees, and may read and write at any time: only ever reached through a pointer.
+    srq: UnsafeCell<Srq>,
     /// The driver's; it has a lock of its own.
     pub driver: SharedReceiveQueue,
     /// What it was made with.
@@ -51,17 +52,21 @@ impl SrqObject {
             return Err(libc::EINVAL);
         }
         // A limit is set by `ibv_modify_srq` only.
-        let attr = SrqAttr { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge.max(1), srq_limit: 0 };
+        let mut attr = SrqAttr { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge.max(1), srq_limit: 0 };
         let config = SrqConfig { max_wr: attr.max_wr as usize, max_sge: attr.max_sge as usize };
         let driver = domain.driver.create_srq(&config, &lock(&open.shared.eq)).errno("shared receive queue")?;
         let id = driver.id();
+        // What fits.
+        attr.max_sge = (driver.max_sge() as u32).min(limits(open).0);
         init.attr = attr;
         let srq = Srq {
             context: domain.pd.context, srq_context: init.srq_context, pd, handle: id, mutex: libc::PTHREAD_MUTEX_INITIALIZER,
             cond: libc::PTHREAD_COND_INITIALIZER, events_completed: 0,
         };
-        let object = Box::into_raw(Box::new(Self { srq, driver, attr, async_events: Outstanding::default(), users: AtomicU32::new(0), shared: open.shared.clone() }));
+        let object = Box::into_raw(Box::new(Self { srq: UnsafeCell::new(srq), driver, attr, async_events: Outstanding::default(), users: AtomicU32::new(0), shared: open.shared.clone() }));
         domain.users.fetch_add(1, Ordering::AcqRel);
+        // What is told of an earlier queue of this number nobody gets.
+        crate::events::hand_out(&open.shared);
         lock(&open.shared.srqs).insert(id, Entry { serial: serial(), object: object as usize, channel: None, errors: open.events.clone() });
         Ok(object)
     }
@@ -104,9 +109,10 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
     if object.users.load(Ordering::Acquire) > 0 {
         return number("ibv_destroy_srq", Err(libc::EBUSY));
     }
-    lock(&object.shared.srqs).remove(&object.srq.handle);
+    lock(&object.shared.srqs).remove(&object.driver.id());
     object.async_events.wait();
-    let pd = object.srq.pd;
+    // SAFETY: as above.
+    let pd = unsafe { (*object.srq.get()).pd };
     // SAFETY: from Box::into_raw, and out of the table, so nobody finds it; the domain outlives it.
     unsafe {
         drop(Box::from_raw(srq.cast::<SrqObject>()));
@@ -118,7 +124,7 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
 /// Its number: what programs tell their peers of, though peers need it for XRC only.
 pub unsafe extern "C" fn get_srq_num(srq: *mut Srq, out: *mut u32) -> c_int {
     // SAFETY: a handle of ours and an output of the caller's, by its promise.
-    unsafe { out.write((*srq).handle) };
+    unsafe { out.write(SrqObject::of(srq).driver.id()) };
     0
 }
 
@@ -127,9 +133,10 @@ pub unsafe extern "C" fn post_srq_recv(srq: *mut Srq, wr: *mut RecvWr, bad_wr: *
     // SAFETY: a handle of ours and a list of requests, by the caller's promise.
     unsafe {
         let object = SrqObject::of(srq);
+        let mut posting = object.driver.posting();
         each("ibv_post_srq_recv", wr, bad_wr, |one| {
             let sges = entries(one.sg_list, one.num_sge, object.attr.max_sge)?;
-            object.driver.post_srq_recv(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e))
+            posting.add(&RecvRequest { wr_id: one.wr_id, sges }).map_err(|e| errno_of(&e))
         })
     }
 }

@@ -39,6 +39,8 @@ int main(void)
 	IS(entry.gid_type, IBV_GID_TYPE_ROCE_V2);
 	__be16 pkey;
 	IS(ibv_query_pkey(ctx, 1, 1, &pkey), -1);
+	IS((int)ibv_query_gid_table(ctx, &entry, 0, 0), -EINVAL);
+	IS((int)ibv_query_gid_table(ctx, &entry, 1, 0), 1);
 
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	MADE(pd);
@@ -46,6 +48,9 @@ int main(void)
 	FAILS(ibv_reg_mr(pd, memory, 64, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	FAILS(ibv_reg_mr(pd, memory, 64, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
 	FAILS(ibv_reg_mr_iova(pd, memory, 64, 1 + (uintptr_t)memory, IBV_ACCESS_LOCAL_WRITE), EINVAL);
+	/* Memory that is not there, and a constant that would be written. */
+	FAILS(ibv_reg_mr(pd, (void *)4096, 64, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+	FAILS(ibv_reg_mr(pd, (void *)"constant", 8, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	MADE(mr);
 	IS(ibv_dealloc_pd(pd), EBUSY);
@@ -75,9 +80,14 @@ int main(void)
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 	MADE(qp);
 	IS(ibv_qp_to_qp_ex(qp) == NULL, 1);
+	/* What fits. */
+	IS(init.cap.max_send_wr == 4 && init.cap.max_send_sge >= 2 && init.cap.max_recv_sge >= 2 && init.cap.max_inline_data >= 16, 1);
+	const struct ibv_qp_cap fits = init.cap;
 	IS(ibv_destroy_cq(cq), EBUSY);
 
-	struct ibv_sge sge[3] = { { (uintptr_t)memory, 8, mr->lkey }, { (uintptr_t)memory, 8, mr->lkey }, { (uintptr_t)memory, 8, mr->lkey } };
+	struct ibv_sge sge[64];
+	for (int i = 0; i < 64; i++)
+		sge[i] = (struct ibv_sge){ (uintptr_t)memory, 8, mr->lkey };
 	struct ibv_send_wr send = { .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad_send = NULL;
 	struct ibv_recv_wr recv = { .sg_list = sge, .num_sge = 1 }, *bad_recv = NULL;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
@@ -93,6 +103,9 @@ int main(void)
 	attr.port_num = 1;
 	attr.qp_state = IBV_QPS_RTS;
 	IS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), EINVAL);
+	/* There is nothing to flush in RESET. */
+	attr.qp_state = IBV_QPS_ERR;
+	IS(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
 	attr.qp_state = IBV_QPS_INIT;
 	IS(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num, .ah_attr = { .port_num = 1 } };
@@ -114,7 +127,7 @@ int main(void)
 	send.opcode = IBV_WR_LOCAL_INV;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
 	send.opcode = IBV_WR_RDMA_WRITE;
-	send.num_sge = 3;
+	send.num_sge = fits.max_send_sge + 1;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
 	send.num_sge = -1;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
@@ -122,12 +135,12 @@ int main(void)
 	send.send_flags = 1 << 9;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
 	send.send_flags = IBV_SEND_INLINE;
-	sge[0].length = 17;
+	sge[0].length = fits.max_inline_data + 1;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
 	send.send_flags = 0;
 	send.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
-	recv.num_sge = 3;
+	recv.num_sge = fits.max_recv_sge + 1;
 	IS(ibv_post_recv(qp, &recv, &bad_recv), EINVAL);
 	recv.num_sge = 1;
 	for (int i = 0; i < 4; i++)
@@ -166,7 +179,8 @@ int main(void)
 	shared.srq_type = IBV_SRQT_BASIC;
 	struct ibv_srq *srq = ibv_create_srq_ex(ctx, &shared);
 	MADE(srq);
-	recv.num_sge = 2;
+	IS(shared.attr.max_sge >= 1, 1);
+	recv.num_sge = shared.attr.max_sge + 1;
 	IS(ibv_post_srq_recv(srq, &recv, &bad_recv), EINVAL);
 	recv.num_sge = 1;
 	IS(ibv_post_srq_recv(srq, &recv, &bad_recv), 0);
@@ -177,7 +191,7 @@ int main(void)
 	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
 	limit.srq_limit = 0;
 	IS(ibv_query_srq(srq, &limit), 0);
-	IS(limit.srq_limit == 1 && limit.max_wr == 4 && limit.max_sge == 1, 1);
+	IS(limit.srq_limit == 1 && limit.max_wr == 4 && limit.max_sge == shared.attr.max_sge, 1);
 	limit.srq_limit = 2;
 	IS(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
 	struct ibv_async_event event;
