@@ -2,8 +2,8 @@
 //! memory, so that every instruction counted is the library's. callgrind counts inside [`measured`] alone:
 //!
 //! ```text
-//! cargo build -p ferric-verbs --example host-cost
-//! valgrind --tool=callgrind --toggle-collect=measured target/debug/examples/host-cost
+//! cargo build --release -p ferric-verbs --example verbs-cost
+//! valgrind --tool=callgrind --toggle-collect=measured target/release/examples/verbs-cost
 //! ```
 //!
 //! It prints `requests N allocations M` and, with an argument (`list` or `build`), counts lists of eight or `ibv_wr_*` instead of single requests.
