@@ -242,11 +242,16 @@ impl Program {
         self.asm.op(op, V, V, 1);
         self.asm.store(id, kind.base, V);
     }
+    /// Waits until everything that was decided by what the tables said before has left the card, and the host has answered it.
     fn drain(&mut self) {
-        self.asm.op(Op::Barrier, ZERO, ZERO, 0);
-        self.quiesce();
+        self.barrier_and_quiesce(0);
     }
-    fn quiesce(&mut self) {
+    /// The same; the line is a queue pair's, whose life ends.
+    fn drain_queue_pair(&mut self) {
+        self.barrier_and_quiesce(1);
+    }
+    fn barrier_and_quiesce(&mut self, ends: u32) {
+        self.asm.op(Op::Barrier, ZERO, ZERO, ends);
         self.asm.op(Op::QuiesceReads, ZERO, ZERO, 0);
         self.asm.op(Op::QuiesceWrites, ZERO, ZERO, 0);
     }
