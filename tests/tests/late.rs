@@ -23,7 +23,7 @@ fn world(width: usize, mac_stall_percent: u32, seed: u64) -> WorldConfig {
 /// Both widths at once.
 fn at_both(run: impl Fn(usize) + Copy + Send + 'static) {
     let runs = WIDTHS.map(|width| thread::spawn(move || run(width)));
-    let _ = runs.map(|run| run.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
+    runs.map(|run| run.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
 }
 
 fn untouched(pair: &Pair, what: &str) {
@@ -85,15 +85,15 @@ fn a_region_that_is_destroyed_while_it_is_sent_is_not_read_again() {
 #[test]
 fn late_acknowledges_read_nothing_behind_the_completion_of_a_program() {
     at_both(|width| {
-        let link = LinkConfig { faults: Faults { reorder: 400_000, reorder_cycles: 12_000, ..Default::default() }, ..Default::default() };
+        let link = LinkConfig { faults: Faults { reorder: 400_000, reorder_cycles: 4000, ..Default::default() }, ..Default::default() };
         let pair = Pair::new(&world(width, 75, 2)).unwrap();
         pair.world().links[1].set_config(link);
         let dst = pair.hosts[1].region(65_536, Access::ALL).unwrap();
-        let (mut cqs, mut qps) = connected(&pair, &Wire { mtu: Mtu::M1024, timeout: 5, ..Default::default() });
+        let (mut cqs, mut qps) = connected(&pair, &Wire { mtu: Mtu::M1024, timeout: 3, ..Default::default() });
         for round in 0..30 {
-            let src = pair.hosts[0].region(8192, Access::ALL).unwrap();
+            let src = pair.hosts[0].region(32_768, Access::ALL).unwrap();
             for n in 0..2 {
-                qps[0].post_send(&write(n, &src, 0, 8192, &dst)).unwrap();
+                qps[0].post_send(&write(n, &src, 0, 32_768, &dst)).unwrap();
             }
             for _ in 0..2 {
                 assert_eq!(pair.wait(&mut cqs[0], PATIENCE).unwrap().status, CqeStatus::Success);
@@ -276,9 +276,8 @@ fn the_wait_ends_under_full_traffic_and_holds_nobody_up() {
             }
             assert!(pair.world().cycle() - start < PATIENCE, "the others stand still");
         }
-        assert!(destroyed > 5, "{destroyed} destroyed");
-        // What had slots in the egress before has to leave: 64 KiB at 8 bytes a cycle, more than once.
-        assert!(longest < 40_000, "{longest} cycles for a region to go");
+        assert_eq!(destroyed, 12);
+        assert!(longest < 12_000, "{longest} cycles for a region to go");
         untouched(&pair, "regions");
     });
 }
