@@ -52,10 +52,7 @@ macro_rules! context_records {
             sent_index: u16[16] "One past the newest work request with a tracker entry.";
             error_index: u16[16] "Work request of the pending local error.";
             done_index: u16[16] "Oldest work request without completion: behind `una_index` while READ data is on its way to host memory.";
-            error_syndrome: u8[8] "AETH syndrome of the failure that `dying` is about.";
-            dying: bool[1] "In error; nothing of it is completed before the answers that were accepted are in host memory.";
-            blamed: bool[1] "The failure that `dying` is about is that of the oldest work request.";
-            rsvd7: u8[6] "Zero.";
+            rsvd7: u16[16] "Zero.";
         }
         #[doc = "Responder half of a queue pair. Words 0-3 are attributes, the rest is state of the responder."]
         RspCtx [64] {

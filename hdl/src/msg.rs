@@ -139,7 +139,6 @@ messages! {
     /// `grh`: of a datagram, whose first 40 bytes are the GRH area. `soft`: of an unreliable queue pair: what the message itself is to blame for costs
     /// that message only, up to the next order that is `first` of one.
     /// `inv`: last packet of a SEND with invalidate: the key in `imm`, when all else went well.
-    /// 7 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
     /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
@@ -153,8 +152,7 @@ messages! {
     /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate.
     AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
         va: 64, key: 32, len: 32, operand: 64, compare: 64, }
-    /// The answer packet `psn` of a READ or an atomic has been placed (`status` 0: the last of its request) or could not be (`CqeStatus`: any packet). `status` 0xff: all
-    /// answers of the queue pair that had been accepted when it failed are in host memory (`psn` says nothing).
+    /// The answer packet `psn` of a READ or an atomic has been placed (`status` 0: the last of its request) or could not be (`CqeStatus`: any packet).
     ReadDone { qpn: 24, psn: 24, status: 8, }
     /// A queue pair must go to error. `cause`: `CqeStatus` of the failure. `side`: 0 requester noticed, 1 responder noticed.
     QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }

@@ -47,7 +47,6 @@ pub mod pci;
 pub mod peer;
 mod service;
 pub mod trace;
-pub mod watch;
 pub mod wire;
 #[cfg(feature = "cards")]
 pub mod world;

@@ -4,7 +4,6 @@ use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
 use ferric_driver::eq::EventQueue;
 use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
-use std::ops::Range;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -133,23 +132,6 @@ impl Pair {
     /// Accesses of either card that its IOMMU refused.
     pub fn iommu_faults(&self) -> u64 {
         self.world().cards.iter().map(|c| c.iommu.fault_count()).sum()
-    }
-
-    /// Accesses of either card to memory that was the program's again, as text.
-    pub fn trespasses(&self) -> Vec<String> {
-        self.world().cards.iter().enumerate().flat_map(|(n, card)| card.iommu.watch.trespasses().iter().map(move |t| format!("card {n}: {t:x?}"))).collect()
-    }
-
-    /// From now on neither card is to write to `bytes` of a region of `host`, nor, with `reads`, to read them ([`ferric_sim::watch::Watch`]).
-    pub fn seal(&self, host: usize, region: &MemoryRegion, bytes: Range<usize>, reads: bool) {
-        let at = region.addr() % 4096;
-        self.world().cards[host].iommu.watch.seal(0, region.mapping(), at + bytes.start as u64..at + bytes.end as u64, reads);
-    }
-
-    /// Ends all seals that begin there.
-    pub fn unseal(&self, host: usize, region: &MemoryRegion, bytes: Range<usize>) {
-        let at = region.addr() % 4096;
-        self.world().cards[host].iommu.watch.open(0, region.mapping(), at + bytes.start as u64..at + bytes.end as u64);
     }
 
     /// Connects one queue pair of host 0 with one of host 1 and brings both to RTS.

@@ -299,23 +299,12 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.req_rx.barrier.next = self.admin.barrier.val();
         self.resp.barrier.next = self.req_rx.barrier_done.val();
         self.reply.barrier.next = self.complete.barrier_done.val();
-        self.reply.ends.next = self.admin.ends.val();
-        self.reply.ends_qpn.next = self.admin.ends_qpn.val();
-        // Then what was decided by keys, contexts and rings as they were: packet orders, payload, fetches, entries of rings.
-        self.req_tx.fence.next = self.reply.barrier_done.val();
-        self.gather.fence.next = self.req_tx.passed.val();
-        self.sq.fence.next = self.gather.passed.val();
-        self.rq.fence.next = self.sq.passed.val();
-        self.rows.fence.next = self.rq.passed.val();
-        self.cq.fence.next = self.rows.passed.val();
-        self.eq.fence.next = self.cq.passed.val();
-        self.admin.barrier_done.next = self.eq.passed.val();
+        self.admin.barrier_done.next = self.reply.barrier_done.val();
         self.dma_rd.quiesce.next = self.admin.quiesce_rd.val();
         self.admin.quiesced_rd.next = self.dma_rd.quiesced.val();
         self.dma_wr.quiesce.next = self.admin.quiesce_wr.val();
         self.admin.quiesced_wr.next = self.dma_wr.quiesced.val();
         self.keys.invalidate.next = self.admin.mtt_invalidate.val();
-        self.admin.mtt_clean.next = self.keys.clean.val();
         self.resp.raw_qpn.next = self.admin.raw_qpn.val();
         self.resp.answered.next = self.reply.answered.val();
         self.resp.answered_qpn.next = self.reply.answered_qpn.val();

@@ -244,13 +244,10 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.resp.answered_epoch.next = self.reply.answered_epoch.val();
         self.resp.answered_count.next = self.reply.answered_count.val();
 
-        // What was accepted before a barrier is done when it has passed all three, and what they have ordered when it has passed the gatherer.
+        // What was accepted before a barrier is done when it has passed all three.
         self.resp.barrier.next = self.barrier.val();
         self.reply.barrier.next = self.complete.barrier_done.val();
-        self.reply.ends.next = false;
-        self.reply.ends_qpn.next = bits::<24>(0);
-        self.gather.fence.next = self.reply.barrier_done.val();
-        self.barrier_done.next = self.gather.passed.val();
+        self.barrier_done.next = self.reply.barrier_done.val();
 
         self.rx_stat.next = self.front.stat.val();
         self.resp_stat.next = self.resp.stat.val();

@@ -1,12 +1,12 @@
 //! Runs scripts on two cards: the whole way through the driver, and back what it saw.
 use super::golden::{words, Observed};
-use super::program::{Connection, Crime, End, Verb, MOST_CONNECTIONS};
+use super::program::{Connection, Crime, Verb, MOST_CONNECTIONS};
 use super::script::{Act, Script, WORD};
 use crate::pair::{Error, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
-use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source};
+use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, DatagramRequest, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source};
 
 /// Cycles without an end after which a run counts as hung.
 const PATIENCE: u64 = 3_000_000;
@@ -69,10 +69,6 @@ struct Line<'a> {
     sides: [usize; 2],
     words: Vec<u64>,
     posted: usize,
-    /// Acts whose memory is watched: their request has ended.
-    ended: usize,
-    /// The sender's memory when it was taken back.
-    kept: Option<Vec<u8>>,
     seen: Observed,
 }
 
@@ -84,7 +80,6 @@ impl<'a> Line<'a> {
             let mut bytes = script.before[side].clone();
             bytes.resize(ARENA - 8, 0);
             lane.memory[sides[side]].write(lane.base(sides[side]), &bytes);
-            pair.unseal(sides[side], &lane.memory[sides[side]], 0..ARENA);
         }
         let config = QpConfig { qp_type: connection.transport, max_send: 8, max_recv: 8, max_send_sge: 3, max_recv_sge: 2, ..Default::default() };
         let make = |side: usize| hosts[side].pd.create_qp(&config, &lane.cqs[sides[side]], &lane.cqs[sides[side]]);
@@ -108,7 +103,7 @@ impl<'a> Line<'a> {
             }
         }
         let seen = Observed { sent: Vec::new(), received: Vec::new(), after: Default::default() };
-        Ok(Self { connection, script, qps, lane, sides, words: words(script), posted: 0, ended: 0, kept: None, seen })
+        Ok(Self { connection, script, qps, lane, sides, words: words(script), posted: 0, seen })
     }
 
     fn address(&self, side: usize, offset: usize) -> u64 {
@@ -200,55 +195,14 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// From now on `len` bytes from an offset on are the program's.
-    fn seal(&self, pair: &Pair, side: usize, offset: usize, len: usize) {
-        let at = self.lane.base(self.sides[side]) + offset;
-        pair.seal(self.sides[side], self.memory(side), at..at + len, false);
-    }
-
-    fn poll(&mut self, pair: &Pair) {
+    fn poll(&mut self) {
         let [from, to] = self.sides;
-        let reliable = self.connection.transport == QpType::Rc;
         while let Some(c) = self.lane.cqs[from].poll() {
-            // It ends those before it, too. Where an answer went the card does not write any more, whatever became of it, nor, if all is well, where a WRITE went.
-            for n in self.ended..=c.wr_id as usize {
-                let act = &self.script.acts[n];
-                if act.op.verb.asks() && act.op.crime.is_none_or(|c| !c.is_local()) && self.kept.is_none() {
-                    self.seal(pair, 0, act.local, act.op.len);
-                }
-                let written = matches!(act.op.verb, Verb::Write | Verb::WriteImm) && act.op.crime.is_none();
-                if reliable && written && (c.status == CqeStatus::Success || n < c.wr_id as usize) {
-                    self.seal(pair, 1, act.remote, act.op.len);
-                }
-            }
-            self.ended = self.ended.max(c.wr_id as usize + 1);
             self.seen.sent.push(c);
         }
         while let Some(c) = self.lane.cqs[to].poll() {
-            let act = &self.script.acts[c.wr_id as usize];
-            if reliable && act.op.verb.sends() {
-                self.seal(pair, 1, act.remote, act.receive.unwrap_or(0));
-            }
             self.seen.received.push(c);
         }
-    }
-
-    /// All requests have ended.
-    fn end(&mut self, pair: &Pair) -> Result<(), Error> {
-        let from = self.sides[0];
-        match self.connection.end {
-            End::Stays => {}
-            End::Deregisters => {
-                self.kept = Some(self.lane.contents(from, self.script.before[0].len(), true)?);
-                self.lane.memory[from] = pair.hosts[from].region(ARENA, Access::ALL)?;
-            }
-            End::Resets => {
-                self.qps[0].to_reset()?;
-                pair.unseal(from, self.memory(0), 0..ARENA);
-                pair.seal(from, self.memory(0), 0..ARENA, true);
-            }
-        }
-        Ok(())
     }
 
     /// The last request has ended: the last is always signalled.
@@ -265,7 +219,7 @@ impl<'a> Line<'a> {
 fn until(pair: &Pair, lines: &mut [Line], name: &str, what: impl Fn(&Line) -> bool) -> Result<(), Error> {
     let (start, mut late) = (pair.world().cycle(), true);
     loop {
-        lines.iter_mut().for_each(|l| l.poll(pair));
+        lines.iter_mut().for_each(Line::poll);
         if lines.iter().all(&what) {
             return Ok(());
         }
@@ -294,33 +248,26 @@ pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts:
         }
     }
     until(pair, &mut lines, "requests", |l| l.done())?;
-    lines.iter_mut().try_for_each(|l| l.end(pair))?;
     lines.iter_mut().try_for_each(|l| l.post_receives(true))?;
     // What nobody acknowledges is still on its way.
     while !pair.world().quiet() {
         pair.world().run(100);
     }
     for line in &mut lines {
-        let first = usize::from(line.connection.end == End::Resets);
-        for qp in &mut line.qps[first..] {
+        for qp in &mut line.qps {
             qp.to_error()?;
         }
     }
     until(pair, &mut lines, "receives", |l| l.seen.received.len() >= l.receives())?;
     pair.world().run(AFTER);
-    lines.iter_mut().for_each(|l| l.poll(pair));
+    lines.iter_mut().for_each(Line::poll);
     for line in &mut lines {
         let [from, to] = line.sides;
         let [home, away] = &line.script.before;
-        let kept = line.kept.take();
-        let home = kept.map_or_else(|| line.lane.contents(from, home.len(), true), Ok)?;
-        line.seen.after = [home, line.lane.contents(to, away.len(), false)?];
+        line.seen.after = [line.lane.contents(from, home.len(), true)?, line.lane.contents(to, away.len(), false)?];
     }
     if pair.iommu_faults() != refused {
         return Err(Error::Stuck("an access outside mapped memory".into()));
-    }
-    if let Some(late) = pair.trespasses().first() {
-        return Err(Error::Stuck(format!("an access to what was the program's again: {late}")));
     }
     Ok(lines.into_iter().map(|l| l.seen).collect())
 }

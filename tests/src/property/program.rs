@@ -94,16 +94,6 @@ pub struct Op {
     pub data: u64,
 }
 
-/// What the sender's side does once its last request has ended, however that was. Whatever is still under way then is nobody's business any more.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum End {
-    Stays,
-    /// Takes its memory back.
-    Deregisters,
-    /// Resets its queue pair.
-    Resets,
-}
-
 /// A pair of queue pairs; `from` sends.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -113,7 +103,6 @@ pub struct Connection {
     pub vlan: bool,
     pub from: usize,
     pub psn: [u32; 2],
-    pub end: End,
     pub ops: Vec<Op>,
 }
 
@@ -179,9 +168,7 @@ fn connection() -> impl Strategy<Value = Connection> {
         // A fourth of the PSNs wraps.
         let psn = || prop_oneof![3 => 0..1u32 << 24, 1 => 0xff_fff8..1u32 << 24];
         let ops = prop::collection::vec(op(transport, mtu.bytes()), 1..=6);
-        let end = select(vec![End::Stays, End::Deregisters, End::Resets]);
-        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], end, ops)
-            .prop_map(move |(v6, vlan, from, psn, end, ops)| Connection { transport, mtu, v6, vlan, from, psn, end, ops })
+        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], ops).prop_map(move |(v6, vlan, from, psn, ops)| Connection { transport, mtu, v6, vlan, from, psn, ops })
     })
 }
 

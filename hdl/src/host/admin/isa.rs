@@ -70,12 +70,12 @@ pub enum Op {
     Push = 23,
     /// 64 bytes to `b`:`a`, and wait
     Write = 24,
-    /// Output `imm = a`: 0 raw queue, 2 drop translations and wait until they are gone, 3 soft reset done
+    /// Output `imm = a`: 0 raw queue, 2 drop translations, 3 soft reset done
     Out = 25,
     /// Queue pair `a`, epoch `b`, told at port `imm[0]` (0 requester, 1 responder); `imm` 0, 1: into error; 3: it has been reset, the receive of its unfinished
     /// message goes back; 2: into SQD; 4: out of it; 6: out of SQ error
     Error = 26,
-    /// Barrier, and wait; `imm` 1: the life of the queue pair that is the line ends
+    /// Receive barrier, and wait
     Barrier = 27,
     /// Wait for DMA reads / writes in flight
     QuiesceReads = 28,

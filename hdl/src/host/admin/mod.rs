@@ -38,7 +38,6 @@ enum State {
     WriteWait,
     ErrorSend,
     BarrierWait,
-    CleanWait,
     ReadsRise,
     ReadsFall,
     WritesRise,
@@ -73,18 +72,13 @@ pub struct Admin {
     /// Pulse: receive barrier wanted; `barrier_done` pulses when it has passed.
     pub barrier: Signal<Out, Bit>,
     pub barrier_done: Signal<In, Bit>,
-    /// Until then: the barrier ends the life of queue pair `ends_qpn`.
-    pub ends: Signal<Out, Bit>,
-    pub ends_qpn: Signal<Out, Bits<24>>,
     /// Levels, held until answered and dropped until the answer is gone.
     pub quiesce_rd: Signal<Out, Bit>,
     pub quiesced_rd: Signal<In, Bit>,
     pub quiesce_wr: Signal<Out, Bit>,
     pub quiesced_wr: Signal<In, Bit>,
-    /// Pulse: drop all cached translations. The engine waits for `mtt_clean`: they are gone, and no read of a page table is under way that is not of a table that
-    /// the key table names.
+    /// Pulse: drop all cached translations.
     pub mtt_invalidate: Signal<Out, Bit>,
-    pub mtt_clean: Signal<In, Bit>,
     /// Bit 31: there is a raw queue pair, with the number in the bits below.
     pub raw_qpn: Signal<Out, Bits<32>>,
     state: DFF<State>,
@@ -159,8 +153,6 @@ impl Logic for Admin {
         // Outputs from registers
         self.barrier.next = self.barrier_now.q.val();
         self.mtt_invalidate.next = self.invalidate_now.q.val();
-        self.ends.next = self.inst.q.val().imm.get_bit(0);
-        self.ends_qpn.next = self.line.q.val();
         self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
         self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
@@ -326,7 +318,6 @@ impl Logic for Admin {
                         }
                         2 => {
                             self.invalidate_now.d.next = true;
-                            self.state.d.next = State::CleanWait;
                         }
                         _ => {
                             self.resets.d.next = (self.resets.q.val() & self.others.val()) | self.reset_req.val();
@@ -454,11 +445,6 @@ impl Logic for Admin {
             }
             State::BarrierWait => {
                 if self.barrier_done.val() {
-                    self.state.d.next = State::Write;
-                }
-            }
-            State::CleanWait => {
-                if !self.invalidate_now.q.val() & self.mtt_clean.val() {
                     self.state.d.next = State::Write;
                 }
             }

@@ -61,9 +61,6 @@ pub struct RecvQueue<const LQ: usize> {
     pub s_free: MsgSink<WqeFree>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    /// Pulse in; pulse out when the fetch of every receive granted before has been handed on.
-    pub fence: Signal<In, Bit>,
-    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<9>>,
     rings: RqTable<LQ>,
@@ -97,8 +94,6 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         MsgSink::<WqeFree>::link(&mut self.s_free, &mut self.store.s_free);
         MsgSrc::<WqeFree>::join(&mut self.store.m_buffer, &mut self.granter.s_buffer);
         self.rings.freed.next = self.store.freed.val();
-        self.granter.fence.next = self.fence.val();
-        self.passed.next = self.granter.passed.val();
         self.store.map_we.next = self.granter.open_en.val();
         self.store.map_addr.next = bit_cast::<9, 6>(self.granter.fetch.val()) << 3;
         self.store.map_handle.next = self.granter.handle.val();

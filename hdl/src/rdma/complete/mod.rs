@@ -250,10 +250,6 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             if self.failing.val() {
                 self.read.d.next.status = self.cause.val();
             }
-            if self.dones.m.data.val().again {
-                // Nothing but: all before it is in host memory.
-                self.read.d.next.status = bits::<8>(0xff);
-            }
             self.error.d.next.qpn = self.dones.m.data.val().qpn;
             self.error.d.next.epoch = self.dones.m.data.val().epoch;
             self.error.d.next.side = true;
@@ -288,7 +284,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                     self.cqe_busy.d.next = self.wanted.val() | self.last.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
                     self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
                     self.error_busy.d.next = self.failing.val() & !self.answer.val();
-                    self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done | self.dones.m.data.val().again);
+                    self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done);
                     if self.answer.val() {
                         // The requester tells and counts what became of its request.
                         self.ack_due.d.next = false;

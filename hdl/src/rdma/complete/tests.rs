@@ -41,9 +41,8 @@ impl Golden {
         }
         if kind == 7 {
             let failing = op["status"] != 0 || broken;
-            if failing || op["done"] == 1 || op["again"] == 1 {
-                // Of a queue pair that has failed: all before it is in host memory.
-                let status = if op["again"] == 1 { 0xff } else if failing { verdict(op["status"], true).1 } else { 0 };
+            if failing || op["done"] == 1 {
+                let status = if failing { verdict(op["status"], true).1 } else { 0 };
                 self.reads.push([("qpn", op["qpn"]), ("psn", op["psn"]), ("status", status)].into());
             }
             return;
@@ -136,7 +135,6 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("rq_index", rng.below(4)),
         ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),
         ("ack", u64::from(reads || kind < 3 && rng.percent(50))),
-        ("again", u64::from((reads || kind == 7) && rng.percent(30))),
     ];
     for (name, value) in fields {
         layout.set(&mut words, name, value.into());

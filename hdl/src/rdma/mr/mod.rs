@@ -96,8 +96,6 @@ pub struct MemoryKeys<const LM: usize> {
     pub m_worked: MsgSrc<TxDone>,
     /// Pulse: forget all translations.
     pub invalidate: Signal<In, Bit>,
-    /// From the second cycle after that: they are forgotten, and no fetch ahead is under way from before.
-    pub clean: Signal<Out, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub stat: Signal<Out, Bits<8>>,
@@ -179,7 +177,6 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.change.reset.next = self.reset.val();
         self.cache.reset.next = self.reset.val();
         self.cache.invalidate.next = self.invalidate.val() | self.change.wrap.val();
-        self.clean.next = self.cache.clean.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
         MsgSink::<MrChange>::link(&mut self.s_change, &mut self.change.s_change);

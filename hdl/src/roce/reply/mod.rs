@@ -65,11 +65,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub atomic_clear: Signal<In, Bit>,
     pub atomic_begin: Signal<Out, Bit>,
     pub atomic_end: Signal<Out, Bit>,
-    /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed. With `ends` the life of queue pair `ends_qpn` is over: what it has
-    /// to answer is forgotten, and no order for a packet of it is made behind the barrier. Both stay until `barrier_done`.
+    /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed.
     pub barrier: Signal<In, Bit>,
-    pub ends: Signal<In, Bit>,
-    pub ends_qpn: Signal<In, Bits<24>>,
     pub barrier_done: Signal<Out, Bit>,
     /// Pulse: of queue pair `qpn` in life `epoch` `count` READs and atomics have been answered, modulo 32, the last one just now; to the responder.
     pub answered: Signal<Out, Bit>,
@@ -113,10 +110,6 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     /// A barrier waits: no further replies are taken.
     hold: DFF<Bit>,
     passed: DFF<Bit>,
-    /// A life is to be ended; the turn that was under way then has not come back; the barrier waits for that.
-    ending: DFF<Bit>,
-    turning: DFF<Bit>,
-    wanes: DFF<Bit>,
     /// The seat at hand has answered one more.
     told: DFF<Bit>,
     #[init(Constant::new(Seat::default()))]
@@ -150,7 +143,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, pending, marked, quiet, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told, ending, turning, wanes);
+        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, pending, marked, quiet, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told);
         clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, ring);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
@@ -188,15 +181,9 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.passed.d.next = false;
         if self.barrier.val() {
             self.hold.d.next = true;
-            self.ending.d.next = self.ends.val();
         }
-        if self.hold.q.val() & !self.acks.m.valid.val() & self.atomics.idle.val() & !self.ending.q.val() {
+        if self.hold.q.val() & !self.acks.m.valid.val() & self.atomics.idle.val() {
             self.hold.d.next = false;
-            self.wanes.d.next = true;
-        }
-        // A turn needs keys, and the key unit may wait for placement: replies are taken again meanwhile.
-        if self.wanes.q.val() & !self.turning.q.val() {
-            self.wanes.d.next = false;
             self.passed.d.next = true;
         }
 
@@ -226,9 +213,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         } else if self.acks.m.valid.val() & self.out.s.ready.val() & self.atomics.s_op.ready.val() {
             self.next_job.next = Job::Ack;
             self.next_id.next = self.acks.m.data.val().qpn;
-        } else if self.ending.q.val() & !self.acks.m.valid.val() {
-            self.next_job.next = Job::Life;
-            self.next_id.next = self.ends_qpn.val();
         } else {
             self.some.next = self.list.m.valid.val() & self.turn.idle.val() & self.out.s.ready.val();
         }
@@ -456,15 +440,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                             self.finish.next = true;
                         }
                     }
-                    Job::Life => {
-                        self.seat.d.next.count = bits::<6>(0);
-                        self.seat.d.next.off = bits::<32>(0);
-                        self.seat.d.next.psn_off = bits::<24>(0);
-                        self.seat.d.next.ack = false;
-                        self.ending.d.next = false;
-                        self.turning.d.next = !self.turn.idle.val();
-                        self.finish.next = true;
-                    }
                     Job::Turn => {
                         self.seat.d.next.listed = false;
                         if self.pending.q.val() {
@@ -580,11 +555,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             match self.job.q.val() {
                 Job::Ack => self.acks.m.ready.next = true,
                 Job::Left => self.left.m.ready.next = true,
-                Job::Ended => {
-                    self.turn.take.next = true;
-                    self.turning.d.next = false;
-                }
-                Job::Life => {}
+                Job::Ended => self.turn.take.next = true,
                 Job::Executed => self.atomics.m_done.ready.next = true,
                 _ => self.list.m.ready.next = true,
             }
@@ -601,9 +572,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.store.d.next = false;
             self.hold.d.next = false;
             self.passed.d.next = false;
-            self.ending.d.next = false;
-            self.turning.d.next = false;
-            self.wanes.d.next = false;
             self.told.d.next = false;
             self.events.d.next = bits::<5>(0);
         }

@@ -71,8 +71,6 @@ pub enum Job {
     Ended,
     /// An atomic was executed.
     Executed,
-    /// The queue pair's life is over.
-    Life,
     /// The next in the list has its turn.
     Turn,
 }

@@ -466,35 +466,6 @@ fn a_barrier_waits_for_atomics() {
     bench.settle();
 }
 
-/// The life of a queue pair ends with a barrier: nothing of it is sent behind, and the others go on.
-#[test]
-fn a_life_ends_with_a_barrier() {
-    for wait in [1, 30, 90, 200] {
-        let mut bench = Bench::new(60 + wait, 0, 20);
-        for id in [3, 4] {
-            bench.read(id, 100 * MTU, false);
-        }
-        (0..wait).for_each(|_| bench.step());
-        bench.tb.set("ends", 1);
-        bench.tb.set("ends_qpn", 3);
-        bench.tb.set("barrier", 1);
-        bench.step();
-        bench.tb.set("barrier", 0);
-        while bench.tb.get("barrier_done") == 0 {
-            assert!(bench.tb.cycles() < 3000);
-            bench.step();
-        }
-        bench.tb.set("ends", 0);
-        let sent = |bench: &Bench, id: u32| bench.qps[&id].items.front().map_or(100, |item| item.sent);
-        let before = sent(&bench, 3);
-        assert!(before < 100, "nothing left to forget");
-        bench.settle();
-        assert!(bench.qps[&4].items.is_empty());
-        assert_eq!(sent(&bench, 3), before, "sent behind the barrier");
-        bench.qps.get_mut(&3).expect("there").items.clear();
-    }
-}
-
 /// Operations on different addresses do not wait for each other.
 #[test]
 fn atomics_overlap() {

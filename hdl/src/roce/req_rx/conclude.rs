@@ -52,8 +52,6 @@ pub struct Conclude {
     pub blamed: Signal<Out, Bit>,
     /// The responder half hears of the failure.
     pub put_error: Signal<Out, Bit>,
-    /// It is to be told when all answers accepted so far are in host memory.
-    pub put_mark: Signal<Out, Bit>,
     /// See `STATS`.
     pub stat: Signal<Out, Bits<13>>,
     restarts: Signal<Local, Bit>,
@@ -65,9 +63,6 @@ pub struct Conclude {
     flushed: Signal<Local, Bit>,
     /// Not completed, though acknowledged.
     lag: Signal<Local, Bit>,
-    /// The failure's turn has come, and answers may be on their way to the buffers of what it is going to complete.
-    turn: Signal<Local, Bit>,
-    hushes: Signal<Local, Bit>,
 }
 
 impl Logic for Conclude {
@@ -110,11 +105,6 @@ impl Logic for Conclude {
         self.told.next = false;
         self.blamed.next = false;
         self.put_error.next = false;
-        self.put_mark.next = false;
-        self.turn.next = !self.lag.val() | (self.ev.val().kind == 12) | (self.ev.val().kind == 14);
-        self.hushes.next = (((self.state.val() == State::Fail) & self.turn.val()) | (self.state.val() == State::Fatal))
-            & self.line.val().rd_out.any()
-            & !(self.ev.val().kind == 14);
         self.stat.next = bits::<13>(0);
 
         match self.state.val() {
@@ -204,7 +194,7 @@ impl Logic for Conclude {
             }
             State::Fail => {
                 self.blamed.next = true;
-                if !self.turn.val() {
+                if self.lag.val() & !(self.ev.val().kind == 12) {
                     // Requests before it are not completed yet: its turn comes when they are.
                     self.dirty.next = true;
                     if !self.line.val().error_pending {
@@ -213,7 +203,7 @@ impl Logic for Conclude {
                         self.new.next.error_status = self.status.val();
                     }
                     self.then.next = State::Release;
-                } else if !self.cqe_busy.val() & !self.hushes.val() {
+                } else if !self.cqe_busy.val() {
                     self.put_cqe.next = true;
                     self.then.next = State::Fatal;
                 }
@@ -226,7 +216,7 @@ impl Logic for Conclude {
                     13 => self.stat.next = bits::<13>(1024),
                     _ => {}
                 }
-                if self.cqe_busy.val() | !self.turn.val() | self.hushes.val() {
+                if self.cqe_busy.val() | (self.lag.val() & !(self.ev.val().kind == 12)) {
                     self.stat.next = bits::<13>(0);
                 }
             }
@@ -234,7 +224,7 @@ impl Logic for Conclude {
                 // The failure's CQE is with the completion writer before the flush begins.
                 self.blamed.next = self.blame.val();
                 self.cmd_op.next = bits::<2>(3);
-                if !self.cqe_busy.val() & !self.async_busy.val() & self.error_ready.val() & !self.hushes.val() {
+                if !self.cqe_busy.val() & !self.async_busy.val() & self.error_ready.val() {
                     self.dirty.next = true;
                     self.new.next.state = bits::<3>(6);
                     if self.alone.val() {
@@ -256,24 +246,6 @@ impl Logic for Conclude {
                 }
             }
             _ => {}
-        }
-        // The buffers are the program's once anything says so: the queue pair ends at once, its completions wait until what was accepted has been written.
-        if self.hushes.val() {
-            self.dirty.next = true;
-            self.new.next.state = bits::<3>(6);
-            self.new.next.timer_on = false;
-            self.new.next.rnr_wait = false;
-            self.new.next.parked = false;
-            self.put_timer.next = true;
-            self.new.next.dying = true;
-            self.new.next.blamed = self.blamed.val();
-            self.new.next.error_status = self.status.val();
-            self.new.next.error_syndrome = bits::<8>(0);
-            if self.ev.val().kind == 3 {
-                self.new.next.error_syndrome = self.ev.val().syndrome;
-            }
-            self.put_mark.next = true;
-            self.then.next = State::Release;
         }
     }
 }

@@ -112,9 +112,6 @@ impl Logic for Reports {
                 if self.ev.val().kind == 3 {
                     self.cqe.d.next.syndrome = self.syndrome.val();
                 }
-                if self.ev.val().kind == 14 {
-                    self.cqe.d.next.syndrome = self.line.val().error_syndrome;
-                }
             }
         }
         if !self.notice_valid.q.val() {

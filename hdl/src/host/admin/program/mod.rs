@@ -242,16 +242,11 @@ impl Program {
         self.asm.op(op, V, V, 1);
         self.asm.store(id, kind.base, V);
     }
-    /// Waits until everything that was decided by what the tables said before has left the card, and the host has answered it.
     fn drain(&mut self) {
-        self.barrier_and_quiesce(0);
+        self.asm.op(Op::Barrier, ZERO, ZERO, 0);
+        self.quiesce();
     }
-    /// The same; the line is a queue pair's, whose life ends.
-    fn drain_queue_pair(&mut self) {
-        self.barrier_and_quiesce(1);
-    }
-    fn barrier_and_quiesce(&mut self, ends: u32) {
-        self.asm.op(Op::Barrier, ZERO, ZERO, ends);
+    fn quiesce(&mut self) {
         self.asm.op(Op::QuiesceReads, ZERO, ZERO, 0);
         self.asm.op(Op::QuiesceWrites, ZERO, ZERO, 0);
     }

@@ -205,7 +205,7 @@ impl Program {
         self.get(T, T, held);
         self.asm.branch(Op::Bne, T, 0, waiting);
         self.asm.bind(none);
-        self.drain_queue_pair();
+        self.drain();
         // Now nothing of the queue pair is on its way any more. An engine may have rewound between the reads and the
         // writes above: once more, so that the epoch is one that nothing carries.
         self.rings_invalid();

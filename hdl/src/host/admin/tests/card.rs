@@ -15,7 +15,6 @@ pub enum Event {
     Barrier,
     Quiesce { writes: bool },
     Invalidate,
-    Clean,
 }
 
 /// The rest of the card and the host.
@@ -147,7 +146,7 @@ impl World for Card {
     fn output(&mut self, function: u32, port: u32, value: u32) {
         match port {
             0 => self.raw_qpn = value,
-            2 => self.log.extend([Event::Invalidate, Event::Clean]),
+            2 => self.log.push(Event::Invalidate),
             _ => self.soft_reset[function as usize] = false,
         }
     }

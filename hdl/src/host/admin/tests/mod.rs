@@ -50,7 +50,6 @@ impl Bench {
 
     fn rtl(name: &str) -> Self {
         let mut tb = Tb::new(name, Admin::new(SIZES));
-        tb.set("mtt_clean", 1);
         let (rd, rows) = (tb.sink("m_rd", 30), tb.source("s_rd", 30));
         let (wr, done) = (tb.sink("m_wr", 30), tb.source("s_done", 30));
         let (ctl, answers) = (tb.sink("m_ctl", 30), tb.source("s_ctl", 30));
@@ -166,14 +165,8 @@ impl Rtl {
             card.log.push(Event::Barrier);
             self.barrier_in = 2 + tb.rng().below(30);
         }
-        // The translations are gone some time after they were to go.
-        if tb.get("mtt_clean") == 0 && tb.rng().percent(10) {
-            card.log.push(Event::Clean);
-            tb.set("mtt_clean", 1);
-        }
         if tb.get("mtt_invalidate") == 1 {
             card.log.push(Event::Invalidate);
-            tb.set("mtt_clean", 0);
         }
         let busy = tb.get("reset_busy");
         for f in (0..4).filter(|f| (self.resetting & !busy) >> f & 1 == 1) {

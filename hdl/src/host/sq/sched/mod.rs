@@ -59,8 +59,6 @@ pub(super) struct SqSched<const LQ: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub m_job: MsgSrc<SqJob>,
-    /// Pulse: a job goes into the queue in front of `m_job`.
-    pub issued: Signal<Out, Bit>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
     /// The request of the WQE doorbell in progress, until `wqe_taken`.
@@ -200,7 +198,6 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.active.s.valid.next = self.act.enlist.val();
         self.jobs.s.data.next = self.act.job.val();
         self.jobs.s.valid.next = self.act.issue.val();
-        self.issued.next = self.act.issue.val();
         self.stat.next = self.act.stat.val();
         self.back.next = bits::<8>(0);
         if self.freed.val() {

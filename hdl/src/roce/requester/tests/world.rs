@@ -143,8 +143,6 @@ pub struct World {
     held: HashMap<u64, Reply>,
     /// Reports of placement on their way.
     reports: VecDeque<(u64, Vec<u32>)>,
-    /// Answers on their way to host memory: until when, of which queue pair.
-    writes: VecDeque<(u64, usize)>,
     frames: u64,
     freed: u64,
     pub sent: u64,
@@ -172,7 +170,7 @@ impl World {
             errors: tb.sink("m_error", stall), events: tb.sink("m_async", stall), cells: tb.sink("m_cell", stall),
             place: tb.sink("m_place", stall), placed: tb.source("s_placed", stall), again: tb.sink("m_again", stall),
             work: tb.sink("m_work", stall), worked: tb.source("s_worked", stall), works: VecDeque::new(), handle: tb.source("s_again", stall),
-            lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(), writes: VecDeque::new(),
+            lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(),
             tb, qps: Vec::new(), store, latency: 2, ctx,
             free_handles: (0..64).collect(), buffers: HashMap::new(), gathering: VecDeque::new(), wire: VecDeque::new(),
             acks: VecDeque::new(), frames: 0, freed: 0, sent: 0, silent: false,
@@ -223,16 +221,6 @@ impl World {
         free
     }
 
-    /// Orders that placement has taken.
-    pub fn orders(&self) -> u64 {
-        self.place.taken() as u64
-    }
-
-    /// Answers are on their way to host memory.
-    pub fn writing(&self) -> bool {
-        !self.writes.is_empty()
-    }
-
     pub fn idle(&self) -> bool {
         self.store.wants == [None; 3] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
             && self.gathering.is_empty() && self.wire.is_empty() && self.acks.is_empty() && self.frames == self.freed && self.reports.is_empty()
@@ -261,9 +249,6 @@ impl World {
                 assert_eq!((f.get(&cqe, "cqn"), f.get(&cqe, "function")), (100 + qp as u128, 300 + qp as u128));
                 let number = (f.get(&cqe, "wqe_index") as u16).wrapping_sub(q.base_index) as usize;
                 let status = f.get(&cqe, "status");
-                // After a completion of any other status the buffers are the program's, whichever request's they were.
-                let late = self.writes.iter().find(|w| w.1 == qp && status != 0);
-                assert!(late.is_none(), "request {number} of queue pair {qp} ends with {status}, an answer is written {late:?} at {cycle}");
                 assert!(status != 0 || !q.wrs[number].asks() || q.placed.get(&number).is_some_and(|p| p.1), "request {number} is done before its bytes are there");
                 q.cqes.push((number, f.get(&cqe, "status") as u8, f.get(&cqe, "opcode") as u8));
             }
