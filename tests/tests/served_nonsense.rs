@@ -185,6 +185,7 @@ fn silence_holds_no_card() {
     let start = std::time::Instant::now();
     let next = connect(&sockets[0]);
     assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
+    assert!(receive(&half).unwrap().is_none(), "it sees its end");
     // It asks and never reads, until there is no room for answers.
     next.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let read = wire::RegionAccess { offset: 0, region: 7, count: 4096 };

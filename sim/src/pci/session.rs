@@ -9,6 +9,7 @@ use ferric_abi::pci;
 use ferric_driver::vfio_user::socket::{receive_within, send, Message};
 use ferric_driver::vfio_user::wire::{self, command, index, Header};
 use std::fs::File;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// How long a client has to say hello; until then it has nothing.
-const HELLO_LIMIT: Duration = Duration::from_secs(5);
+const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// How long a message may take from its first byte to its last: whoever stops in the middle of one has failed.
 const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
 /// How long the engine may take for a change of the map.
@@ -89,9 +90,11 @@ impl Session {
                 }
             }
             if self.refused {
-                return;
+                break;
             }
         }
+        // The client sees it now: the accepting thread has the stream too.
+        let _ = self.stream.shutdown(Shutdown::Both);
         // One that never said hello has left nothing to clean up.
         if let Some(inside) = self.inside.take() {
             inside.clean();
