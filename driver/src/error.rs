@@ -27,8 +27,8 @@ pub enum Error {
         /// The system's error number behind it; 0 if there is none.
         errno: i32,
     },
-    /// The card was removed, or the process that serves it has ended.
-    #[error("the card is gone: it was removed, or the process that served it has ended")]
+    /// The card was removed, the process that serves it has ended, or this process is a child of the one that opened it.
+    #[error("the card is gone: it was removed, or the process that served it has ended, or it was opened by the parent of this process and not by this one")]
     Gone,
     /// The back end could not map memory for DMA.
     #[error("DMA mapping of {len} bytes failed: {reason}")]

@@ -46,6 +46,7 @@ pub mod eq;
 pub mod error;
 pub mod eventfd;
 pub mod fast;
+pub mod forked;
 pub mod iova;
 pub mod mapping;
 pub mod mr;

@@ -1,11 +1,16 @@
 //! The host's side of the card's AXI4 DMA master: read latency, out-of-order and interleaved completions, in-order writes,
 //! error responses for what the IOMMU refuses.
+//!
+//! A host's memory is coherent by lines: a read samples each aligned line of 64 bytes in one moment, however many beats the bus needs for it.
 use crate::iommu::Iommu;
 use crate::trace::{Event, Kind};
 use crate::Rng;
 use rand::{Rng as _, SeedableRng};
 use std::collections::VecDeque;
 use verilator_sys::{Model, PortId};
+
+/// Bytes that a host reads in one moment.
+const LINE: usize = 64;
 
 /// How the host answers.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +39,30 @@ struct Read {
     function: u16,
     beats_left: u32,
     ready_at: u64,
+    /// The line of its current beat, sampled with that line's first beat; `false`: refused.
+    line: [u8; LINE],
+    sampled: Option<(u64, bool)>,
+}
+
+impl Read {
+    /// The current beat; false: refused.
+    fn beat(&mut self, iommu: &mut Iommu, out: &mut [u8]) -> bool {
+        let (line, at) = (self.addr & !(LINE as u64 - 1), (self.addr % LINE as u64) as usize);
+        let passed = match self.sampled {
+            Some((sampled, passed)) if sampled == line => passed,
+            _ => {
+                // What the burst has of the line, not what it does not ask for.
+                let end = LINE.min(at + self.beats_left as usize * out.len());
+                let passed = iommu.read(self.function, self.addr, &mut self.line[at..end]).is_ok();
+                self.sampled = Some((line, passed));
+                passed
+            }
+        };
+        if passed {
+            out.copy_from_slice(&self.line[at..at + out.len()]);
+        }
+        passed
+    }
 }
 
 struct Write {
@@ -150,9 +179,10 @@ impl AxiHost {
             }
         }
         let Some(i) = self.current else { return };
-        let (id, addr, function, left) = (self.reads[i].id, self.reads[i].addr, self.reads[i].function, self.reads[i].beats_left);
-        let mut data = [0u8; 64];
-        let failed = iommu.read(function, addr, &mut data[..self.bytes]).is_err();
+        let r = &mut self.reads[i];
+        let (id, left) = (r.id, r.beats_left);
+        let mut data = [0u8; LINE];
+        let failed = !r.beat(iommu, &mut data[..self.bytes]);
         self.errors += failed as u64;
         let p = &self.ports;
         model.set(p.r_id, id);
@@ -192,7 +222,7 @@ impl AxiHost {
             log(Kind::ReadAddress, beats * self.bytes as u32, true, addr);
             self.reads.push(Read {
                 id: model.get(p.ar_id), addr, function: model.get(p.ar_user) as u16, beats_left: beats,
-                ready_at: cycle + (self.timing.read_latency + jitter).max(1) as u64,
+                ready_at: cycle + (self.timing.read_latency + jitter).max(1) as u64, line: [0; LINE], sampled: None,
             });
             self.max_outstanding = self.max_outstanding.max(self.reads.len());
         }

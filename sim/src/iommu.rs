@@ -6,6 +6,7 @@ use ferric_driver::mapping::Mapping;
 use rand::seq::SliceRandom;
 use rand::{Rng as _, SeedableRng};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// Bytes of a page.
@@ -167,7 +168,7 @@ impl Iommu {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Reads bytes within one page.
+    /// Reads bytes within one page: what they are at this moment.
     pub fn read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> Result<(), Fault> {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
@@ -217,16 +218,23 @@ impl Iommu {
 }
 
 /// # Safety
-/// `p` takes `data.len()` bytes.
+/// `p` takes `data.len()` bytes and is a multiple of eight if they are.
 unsafe fn write_beat(p: *mut u8, data: &[u8], strobe: u64) {
     let full = if data.len() == 64 { u64::MAX } else { (1 << data.len()) - 1 };
-    if strobe == full {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p, data.len()) };
-    } else {
-        for (i, b) in data.iter().enumerate().filter(|(i, _)| strobe >> i & 1 == 1) {
-            // SAFETY: as above; volatile because drivers poll bytes of it.
-            unsafe { p.add(i).write_volatile(*b) };
+    match data.split_last_chunk::<8>() {
+        // Drivers poll the end of a record: it is written after the rest, which a copy of the whole does not promise.
+        Some((body, end)) if strobe == full => {
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(body.as_ptr(), p, body.len()) };
+            fence(Ordering::Release);
+            // SAFETY: as above.
+            unsafe { p.add(body.len()).cast::<u64>().write_volatile(u64::from_ne_bytes(*end)) };
+        }
+        _ => {
+            for (i, b) in data.iter().enumerate().filter(|(i, _)| strobe >> i & 1 == 1) {
+                // SAFETY: as above; volatile because drivers poll bytes of it.
+                unsafe { p.add(i).write_volatile(*b) };
+            }
         }
     }
 }

@@ -30,6 +30,16 @@ pub fn libraries() -> &'static Path {
     })
 }
 
+/// Builds one of our C programs (`verbs/tests`) against the installed headers; its path.
+pub fn built(name: &str) -> String {
+    let program = scratch().join(name);
+    let source = format!("{}/../verbs/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let ours = ["librdmacm.so.1", "libibverbs.so.1"].map(|l| libraries().join(l));
+    let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).args(ours).output().expect("cc");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program.to_str().expect("a path").to_owned()
+}
+
 /// Two cards, each served by a process.
 pub struct Cards {
     servers: [Ferric; 2],

@@ -164,6 +164,38 @@ fn random_messages_do_no_harm() {
     assert!(!server.has_died() && server.counters(0).nonsense > 100);
 }
 
+/// Connections that say nothing, or half a hello, hold nothing; and a server ends although clients hang.
+#[test]
+fn silence_holds_no_card() {
+    let (_alone, server, sockets) = looped(1);
+    let quiet: Vec<UnixStream> = (0..100).map(|n| {
+        let s = UnixStream::connect(&sockets[0]).unwrap();
+        (&s).write_all(&[1, 0, 1, 0, 40, 0, 0][..n % 8]).unwrap_or_default();
+        s
+    }).collect();
+    let start = std::time::Instant::now();
+    let device = open(&sockets[0]);
+    assert_eq!(device.read32(csr::MAGIC), csr::MAGIC_VALUE);
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!(server.counters(0).clients, 1);
+    drop(device);
+    // Who has said hello and stops in the middle of a message is a client that has failed.
+    let half = connect(&sockets[0]);
+    (&half).write_all(&[9, 0, 9, 0, 0x40]).unwrap();
+    let start = std::time::Instant::now();
+    let next = connect(&sockets[0]);
+    assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
+    assert!(receive(&half).unwrap().is_none(), "it sees its end");
+    // It asks and never reads, until there is no room for answers.
+    next.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let read = wire::RegionAccess { offset: 0, region: 7, count: 4096 };
+    while send(&next, Header { id: 1, command: command::REGION_READ, ..Default::default() }, &[read.as_bytes()], &[]).is_ok() {}
+    let start = std::time::Instant::now();
+    server.stop();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    drop((quiet, half, next));
+}
+
 #[test]
 fn half_a_message_and_a_flood_of_clients() {
     let (_alone, server, sockets) = looped(1);

@@ -1,5 +1,5 @@
 //! Programs of Debian, unmodified, that connect by our librdmacm: two processes on two served cards.
-use ferric_tests::programs::{free_port, Cards};
+use ferric_tests::programs::{built, free_port, Cards};
 use ferric_tests::served::alone;
 
 const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
@@ -15,6 +15,32 @@ fn rping_client_and_server() {
     assert!(client.contains("ping data: rdma-ping-2: CDEFG") && server.contains("server ping data: rdma-ping-2: CDEFG"), "{server}\n{client}");
     // Once more: the card and the port number are free again.
     cards.connected(("rping", &["-s", "-C", "1", "-S", "1000", "-a", AT]), ("rping", &["-c", "-C", "1", "-S", "1000", "-a", AT]));
+}
+
+/// A client is killed without a word, again and again; the server lives on and ends what it had with it.
+#[test]
+fn killed_clients_connect_again() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let mut server = cards.program(0, "rping", &["-s", "-P", "-v", "-V", "-a", AT]);
+    server.says("listens at");
+    for _ in 0..2 {
+        let mut client = cards.program(1, "stdbuf", &["-oL", "rping", "-c", "-C", "100000", "-v", "-V", "-a", AT]);
+        client.says("rdma-ping-3");
+        drop(client);
+    }
+    let client = cards.program(1, "rping", &["-c", "-C", "2", "-v", "-V", "-a", AT]).succeed();
+    assert!(client.contains("ping data: rdma-ping-1"), "{client}");
+    assert!(server.is_alive(), "{}", server.text());
+}
+
+#[test]
+fn requests_wait_in_the_backlog() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let both = format!("{},{}", cards.devices(0), cards.devices(1));
+    let printed = cards.program(0, "env", &[&format!("FERRIC_DEVICES={both}"), &built("backlog")]).succeed();
+    assert!(printed.contains("all as it should be"), "{printed}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Programs of Debian, unmodified, on our libibverbs and librdmacm: two processes on two served cards.
-use ferric_tests::programs::{libraries, Cards};
+use ferric_tests::programs::{built, libraries, Cards};
 use ferric_tests::served::{alone, scratch};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -115,15 +115,6 @@ fn cards_that_are_pulled_end_programs() {
     assert!(watch.text().contains("evice fatal") || watch.text().contains("DEVICE_FATAL"), "{}", watch.text());
 }
 
-/// Builds one of our C programs against the installed headers.
-fn built(name: &str) -> String {
-    let program = scratch().join(name);
-    let source = format!("{}/../verbs/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).arg(libraries().join("libibverbs.so.1")).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    program.to_str().unwrap().to_owned()
-}
-
 /// What programs do wrong.
 #[test]
 fn wrong_calls_get_error_numbers() {
@@ -141,6 +132,25 @@ fn groups_and_states_of_send_queues() {
     let both = format!("{},{}", cards.devices(0), cards.devices(1));
     let printed = cards.program(0, "env", &[&format!("FERRIC_DEVICES={both}"), &built("states")]).succeed();
     assert!(printed.contains("all as it should be"), "{printed}");
+}
+
+/// A child has its parent's memory and descriptors, not its card; and it holds no card that its parent had.
+#[test]
+fn children_of_programs_that_fork() {
+    let _alone = alone();
+    let cards = Cards::start(FERRIC);
+    let both = format!("{},{}", cards.devices(0), cards.devices(1));
+    let (_, printed) = cards.program(0, "env", &[&format!("FERRIC_DEVICES={both}"), &built("forks")]).end();
+    // It kills itself at its end.
+    let child = printed.split("lives on: ").nth(1).and_then(|n| n.trim().parse().ok());
+    let child: i32 = child.unwrap_or_else(|| panic!("{printed}"));
+    // SAFETY: no memory involved.
+    let signal = |n| unsafe { libc::kill(child, n) };
+    // Its parent's cards are free.
+    let next = [0, 1].map(|card| cards.program(card, "ibv_devinfo", &[]).end());
+    assert_eq!(signal(0), 0, "it should have lived on");
+    signal(libc::SIGKILL);
+    assert!(next.iter().all(|(ok, _)| *ok), "{next:?}");
 }
 
 /// Who runs a set-uid program does not choose the card that reads its memory.

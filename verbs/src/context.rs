@@ -46,17 +46,13 @@ impl DeviceObject {
     /// Takes the card into use, or finds it in use by this process.
     fn shared(&self) -> Result<Arc<Shared>, c_int> {
         let mut open = lock(&self.open);
-        if let Some(shared) = open.upgrade() {
+        // A card that is gone, or this process's parent's: it may be there again.
+        if let Some(shared) = open.upgrade().filter(|s| !s.driver.device().is_gone()) {
             return Ok(shared);
         }
         let shared = Shared::open(&self.named)?;
         *open = Arc::downgrade(&shared);
         Ok(shared)
-    }
-
-    /// This process has it open.
-    pub fn is_open(&self) -> bool {
-        lock(&self.open).strong_count() > 0
     }
 
     /// Node GUID, as it stands in memory.

@@ -5,6 +5,7 @@ use crate::channel::{Pipe, Record};
 use crate::context::ContextObject;
 use crate::cq::CqObject;
 use crate::errors::minus_one;
+use crate::fork::NoFork;
 use crate::qp::QpObject;
 use crate::shared::{lock, Shared, VECTOR};
 use crate::srq::SrqObject;
@@ -65,17 +66,22 @@ pub fn start(shared: &Arc<Shared>) -> Result<(), c_int> {
 }
 
 fn run(weak: &Weak<Shared>) {
+    let mut managed = false;
     while let Some(shared) = weak.upgrade() {
-        let managed = lock(&shared.port).is_some();
-        if let Err(e) = shared.driver.device().wait_interrupt(VECTOR, if managed { CM_TURN } else { IDLE }) {
+        let waited = shared.driver.device().wait_interrupt(VECTOR, if managed { CM_TURN } else { IDLE });
+        // Whatever it locks it has let go of when a program forks, also the card itself when nobody else has it any more.
+        let _no_fork = NoFork::now();
+        if let Err(e) = waited {
             log::error!("{}: {e}", shared.named.target);
             gone(&shared);
             return;
         }
         hand_out(&shared);
+        managed = lock(&shared.port).is_some();
         if managed {
             crate::cm::progress(&shared);
         }
+        drop(shared);
     }
 }
 

@@ -31,6 +31,7 @@ mod cq;
 mod cq_ex;
 mod errors;
 mod events;
+mod fork;
 mod latch;
 mod mr;
 mod post;

@@ -1,7 +1,7 @@
 //! Names that rdma-core's own providers (libmlx5, libefa) want from libibverbs before they can be loaded; programs such as UCX and libfabric are
 //! linked with some. Registering a provider is accepted and forgotten, since no device here is one of theirs; nothing else is ever called.
 use crate::errors::set_errno;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 macro_rules! never_called {
@@ -44,28 +44,6 @@ extern "C" fn ibv_register_driver(_name: *const c_char, _init: *const c_void) {}
 #[no_mangle]
 extern "C" fn ibv_read_ibdev_sysfs_file(_buf: *mut c_char, _size: usize, _device: *const c_void, _format: *const c_char) -> c_int {
     -1
-}
-
-#[no_mangle]
-extern "C" fn ibv_fork_init() -> c_int {
-    0
-}
-
-/// Pages are not pinned by us: a served card reads them where they are, and the kernel keeps those of VFIO apart.
-#[no_mangle]
-extern "C" fn ibv_is_fork_initialized() -> c_uint {
-    const IBV_FORK_UNNEEDED: c_uint = 2;
-    IBV_FORK_UNNEEDED
-}
-
-#[no_mangle]
-extern "C" fn ibv_dontfork_range(_base: *mut c_void, _size: usize) -> c_int {
-    0
-}
-
-#[no_mangle]
-extern "C" fn ibv_dofork_range(_base: *mut c_void, _size: usize) -> c_int {
-    0
 }
 
 macro_rules! no_imports {

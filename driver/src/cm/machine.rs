@@ -1,165 +1,15 @@
 //! The state machine of the communication manager (IBTA 12.9): both sides of a connection, retries by time-out, duplicates answered again.
+use super::connection::{bounded, Asked, Connection, State, CONFIRM, RESPONSE, RETRIES};
 use super::timeout;
+use super::types::{Event, Local, Remote, Request};
 use super::wire::{gid, mtu_of, Body, CmDrep, CmDreq, CmMra, CmRej, CmRep, CmReq, CmRtu, IpHeader, Message, RejectReason, MAD_BYTES};
 use crate::error::{Error, Result};
-use crate::types::{Mtu, RtrAttr, RtsAttr};
 use crate::ud::AddressHandle;
-use crate::Path;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
 use std::time::Duration;
 
-/// Time in which an answer is expected, as exponent: 268 ms.
-const RESPONSE: u8 = 16;
-/// Times a message is sent again.
-const RETRIES: u8 = 15;
 /// How long an ended connection is remembered, so that a repeated DREQ is answered, as exponent: 67 ms.
 const TIME_WAIT: u8 = 14;
-
-/// Our end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Local {
-    /// Queue pair.
-    pub qpn: u32,
-    /// First PSN it expects: the peer is told to begin with it (12.7.31).
-    pub psn: u32,
-    /// READs and atomics of the peer that it remembers.
-    pub responder_resources: u8,
-    /// READs and atomics it will have outstanding.
-    pub initiator_depth: u8,
-    /// RNR retries the peer shall do, 7 for ever.
-    pub rnr_retry: u8,
-}
-
-/// The peer's end of a connection, as its REQ or REP tells it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Remote {
-    /// Queue pair.
-    pub qpn: u32,
-    /// First PSN it expects: what is sent to it begins there.
-    pub psn: u32,
-    /// Path MTU.
-    pub mtu: Mtu,
-    /// READs and atomics it remembers: at most so many may be outstanding here.
-    pub responder_resources: u8,
-    /// READs and atomics it will have outstanding: at least so many are to be remembered here.
-    pub initiator_depth: u8,
-    /// Transport retries it wants.
-    pub retry_count: u8,
-    /// RNR retries it wants.
-    pub rnr_retry: u8,
-    /// Local ACK timeout.
-    pub ack_timeout: u8,
-}
-
-impl Remote {
-    /// Attributes with which the local queue pair goes to RTR.
-    pub fn rtr(&self, local: &Local, path: Path, min_rnr_timer: u8) -> RtrAttr {
-        RtrAttr { mtu: self.mtu, dest_qpn: self.qpn, rq_psn: local.psn, min_rnr_timer, max_dest_rd_atomic: self.initiator_depth.min(16), path: Some(path) }
-    }
-    /// Attributes with which it goes to RTS.
-    pub fn rts(&self, local: &Local) -> RtsAttr {
-        RtsAttr {
-            sq_psn: self.psn, timeout: self.ack_timeout, retry_cnt: self.retry_count, rnr_retry: self.rnr_retry,
-            max_rd_atomic: local.initiator_depth.min(self.responder_resources).min(16),
-        }
-    }
-}
-
-/// A connection to be asked for.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// The other machine.
-    pub to: AddressHandle,
-    /// Own address.
-    pub from: IpAddr,
-    /// Service, see [`super::ip_service_id`].
-    pub service_id: u64,
-    /// Own end.
-    pub local: Local,
-    /// Path MTU.
-    pub mtu: Mtu,
-    /// Transport retries of both sides.
-    pub retry_count: u8,
-    /// Local ACK timeout of both sides.
-    pub ack_timeout: u8,
-    /// Source port: puts the addresses of annex A11 in front of the private data.
-    pub ip_port: Option<u16>,
-    /// Private data: 92 bytes, 56 with addresses.
-    pub private: Vec<u8>,
-}
-
-/// What a program must know.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A peer asks for a connection: `accept` or `reject` it.
-    Request {
-        /// The connection.
-        id: u32,
-        /// Service asked for.
-        service_id: u64,
-        /// Its end.
-        remote: Remote,
-        /// Addresses of annex A11, if the service ID is one of RDMA over IP.
-        ip: Option<IpHeader>,
-        /// Private data behind them.
-        private: Vec<u8>,
-    },
-    /// The peer accepts: bring the queue pair to RTS, then `confirm`.
-    Reply {
-        /// The connection.
-        id: u32,
-        /// Its end.
-        remote: Remote,
-        /// Private data.
-        private: Vec<u8>,
-    },
-    /// Both sides are ready.
-    Established {
-        /// The connection.
-        id: u32,
-    },
-    /// There will be no connection.
-    Rejected {
-        /// The connection.
-        id: u32,
-        /// Why; `Timeout` also when nobody answered.
-        reason: RejectReason,
-        /// Private data.
-        private: Vec<u8>,
-    },
-    /// The connection has ended.
-    Disconnected {
-        /// The connection.
-        id: u32,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    ReqSent,
-    ReqReceived,
-    RepReceived,
-    RepSent,
-    Established,
-    DreqSent,
-    TimeWait,
-}
-
-struct Connection {
-    state: State,
-    remote_id: u32,
-    remote_guid: u64,
-    to: AddressHandle,
-    tid: u64,
-    remote: Option<Remote>,
-    /// Of the request, for the REP's reader.
-    asked: Option<(Mtu, u8, u8)>,
-    /// The last message that may have to be sent again, and when, and how often still.
-    last: Option<[u8; MAD_BYTES]>,
-    due: Option<Duration>,
-    left: u8,
-}
 
 /// The communication manager of one port.
 pub struct Cm {
@@ -207,10 +57,7 @@ impl Cm {
             .with_local_timeout(RESPONSE).with_flow_control(true).with_starting_psn(r.local.psn).with_retry_count(r.retry_count).with_pkey(0xffff)
             .with_mtu(r.mtu as u8).with_rnr_retry(r.local.rnr_retry).with_max_cm_retries(RETRIES).with_local_lid(0xffff).with_remote_lid(0xffff)
             .with_local_gid(gid(r.from)).with_remote_gid(gid(r.to.dip)).with_tclass(r.to.tclass).with_hop_limit(r.to.hop_limit).with_ack_timeout(r.ack_timeout);
-        let connection = Connection {
-            state: State::ReqSent, remote_id: 0, remote_guid: 0, to: r.to, tid, remote: None, asked: Some((r.mtu, r.retry_count, r.ack_timeout)),
-            last: None, due: None, left: 0,
-        };
+        let connection = Connection { sent: Some((r.mtu, r.retry_count, r.ack_timeout)), ..Connection::new(State::ReqSent, r.to, tid) };
         let mad = message(tid, Body::Req(req), private)?;
         self.connections.insert(id, connection);
         self.expecting(now, id, mad);
@@ -238,7 +85,17 @@ impl Cm {
         let (mad, to) = (message(c.tid, Body::Mra(mra), Vec::new())?, c.to);
         // A repeated request is answered by it until there is more to say.
         c.last = Some(mad);
+        if let Some(a) = &mut c.asked {
+            a.mra = timeout(exponent);
+        }
         self.out.push((to, mad));
+        Ok(())
+    }
+
+    /// Forgets a request as if it had not come: when the peer repeats it, it is a new one. For programs that have too many already.
+    pub fn ignore(&mut self, id: u32) -> Result<()> {
+        self.in_state(id, &[State::ReqReceived])?;
+        self.connections.remove(&id);
         Ok(())
     }
 
@@ -324,7 +181,7 @@ impl Cm {
 
     /// Time has passed: sends again what has not been answered, gives up what was sent often enough.
     pub fn tick(&mut self, now: Duration) {
-        let due: Vec<u32> = self.connections.iter().filter(|(_, c)| c.due.is_some_and(|at| at <= now)).map(|(id, _)| *id).collect();
+        let due: Vec<u32> = self.connections.iter().filter(|(_, c)| c.due().is_some_and(|at| at <= now)).map(|(id, _)| *id).collect();
         for id in due {
             let Some(c) = self.connections.get_mut(&id) else { continue };
             if c.state == State::TimeWait {
@@ -337,14 +194,20 @@ impl Cm {
                 self.out.push((c.to, mad));
                 continue;
             }
-            let (state, remote_id, tid, to) = (c.state, c.remote_id, c.tid, c.to);
+            let (state, remote_id, tid, to, told) = (c.state, c.remote_id, c.tid, c.to, c.told);
             self.connections.remove(&id);
             if state == State::DreqSent {
-                self.events.push_back(Event::Disconnected { id });
+                if !told {
+                    self.events.push_back(Event::Disconnected { id });
+                }
                 continue;
             }
-            // The peer may be half connected: it is told (12.6.7).
-            let of = if state == State::RepSent { 1 } else { 2 };
+            // The peer may be half connected: it is told (12.6.7) which message led to nothing, here or there.
+            let of = match state {
+                State::ReqReceived => 0,
+                State::RepSent | State::RepReceived => 1,
+                _ => 2,
+            };
             self.answer(to, tid, Body::Rej(rej(id, remote_id, of, RejectReason::Timeout)));
             self.events.push_back(Event::Rejected { id, reason: RejectReason::Timeout, private: Vec::new() });
         }
@@ -361,40 +224,76 @@ impl Cm {
             return;
         };
         match m.body {
-            Body::Req(req) => self.request(from, m.tid, &req, m.private),
-            Body::Rep(rep) => self.reply(from, m.tid, &rep, m.private),
-            Body::Mra(mra) => self.patience(now, &mra),
-            Body::Rej(rej) => self.rejected(&rej, m.private),
+            Body::Req(req) => self.request(now, from, m.tid, &req, m.private),
+            Body::Rep(rep) => self.reply(now, from, m.tid, &rep, m.private),
+            Body::Mra(mra) => self.patience(now, &from, &mra),
+            Body::Rej(rej) => self.rejected(now, &from, &rej, m.private),
             Body::Rtu(rtu) => {
-                if let Some(c) = self.connections.get_mut(&rtu.remote_id()).filter(|c| c.state == State::RepSent && c.remote_id == rtu.local_id()) {
+                if let Some(c) = self.of_peer(rtu.remote_id(), &from).filter(|c| c.state == State::RepSent && c.remote_id == rtu.local_id()) {
                     (c.state, c.due) = (State::Established, None);
                     self.events.push_back(Event::Established { id: rtu.remote_id() });
                 }
             }
             Body::Dreq(dreq) => self.release(now, from, m.tid, &dreq),
             Body::Drep(drep) => {
-                if let Some(c) = self.connections.get_mut(&drep.remote_id()).filter(|c| c.state == State::DreqSent && c.remote_id == drep.local_id()) {
-                    (c.state, c.due, c.last) = (State::TimeWait, Some(now + timeout(TIME_WAIT)), None);
-                    self.events.push_back(Event::Disconnected { id: drep.remote_id() });
+                let id = drep.remote_id();
+                if self.of_peer(id, &from).is_some_and(|c| c.state == State::DreqSent && c.remote_id == drep.local_id()) {
+                    self.ended(now, id);
                 }
             }
         }
     }
 
-    fn request(&mut self, from: AddressHandle, tid: u64, req: &CmReq, private: Vec<u8>) {
+    /// A connection with the machine from which a message about it has come: what others say of it is nothing.
+    fn of_peer(&mut self, id: u32, from: &AddressHandle) -> Option<&mut Connection> {
+        self.connections.get_mut(&id).filter(|c| c.to.dip == from.dip)
+    }
+
+    /// The connection has ended on both sides; it is remembered for a while.
+    fn ended(&mut self, now: Duration, id: u32) {
+        let Some(c) = self.connections.get_mut(&id) else { return };
+        (c.state, c.due, c.last) = (State::TimeWait, Some(now + timeout(TIME_WAIT)), None);
+        if !std::mem::replace(&mut c.told, true) {
+            self.events.push_back(Event::Disconnected { id });
+        }
+    }
+
+    /// Ends what the peer's queue pair `qpn` was connected with, or was being connected with, by another message than number `but`: the peer has
+    /// forgotten it, or it would not connect that queue pair again (12.9.8.3.1). True: a connection was there, and its end takes a moment.
+    fn end_stale(&mut self, now: Duration, guid: u64, from: &AddressHandle, qpn: u32, but: u32) -> bool {
+        let stale: Vec<u32> = self.connections.iter().filter(|(id, c)| **id != but && c.holds(guid, from, qpn)).map(|(id, _)| *id).collect();
+        let mut there = false;
+        for id in stale {
+            log::info!("connection {id:#x} is stale: its peer's queue pair {qpn:#x} asks anew");
+            let established = self.connections.get(&id).is_some_and(|c| c.state == State::Established);
+            if established && self.disconnect(now, id, &[]).is_ok() {
+                // The program is told now: what its queue pair still sends goes to one that does not know it.
+                self.connections.entry(id).and_modify(|c| c.told = true);
+                self.events.push_back(Event::Disconnected { id });
+                there = true;
+            } else {
+                self.connections.remove(&id);
+                self.events.push_back(Event::Rejected { id, reason: RejectReason::StaleConnection, private: Vec::new() });
+            }
+        }
+        there
+    }
+
+    fn request(&mut self, now: Duration, from: AddressHandle, tid: u64, req: &CmReq, private: Vec<u8>) {
         let peer = (req.local_id(), req.local_guid());
-        if let Some(c) = self.connections.values().find(|c| (c.remote_id, c.remote_guid) == peer) {
+        if let Some(c) = self.connections.values_mut().find(|c| (c.remote_id, c.remote_guid) == peer && c.to.dip == from.dip) {
+            c.asked_again(now);
             // Once more: so is what was said about it, if anything was.
             if let (State::ReqReceived | State::RepSent, Some(mad)) = (c.state, c.last) {
                 self.out.push((c.to, mad));
             }
             return;
         }
-        let same_qp = |c: &&Connection| c.remote_guid == peer.1 && c.state == State::Established && c.remote.is_some_and(|r| r.qpn == req.local_qpn());
         let fault = match mtu_of(req.mtu()) {
             _ if !self.listening.contains(&req.service_id()) => Err(RejectReason::InvalidServiceId),
             _ if req.transport() != 0 => Err(RejectReason::InvalidTransport),
-            _ if self.connections.values().any(|c| same_qp(&c)) => Err(RejectReason::StaleConnection),
+            // Not twice: its repeat finds nothing in its way.
+            _ if self.end_stale(now, peer.1, &from, req.local_qpn(), 0) => Err(RejectReason::StaleConnection),
             // Invalid path MTU (table 108).
             None => Err(RejectReason::Other(26)),
             Some(mtu) => Ok(mtu),
@@ -408,9 +307,8 @@ impl Cm {
             qpn: req.local_qpn(), psn: req.starting_psn(), mtu, responder_resources: req.responder_resources(), initiator_depth: req.initiator_depth(),
             retry_count: req.retry_count(), rnr_retry: req.rnr_retry(), ack_timeout: req.ack_timeout(),
         };
-        let connection = Connection {
-            state: State::ReqReceived, remote_id: peer.0, remote_guid: peer.1, to: from, tid, remote: Some(remote), asked: None, last: None, due: None, left: 0,
-        };
+        let asked = Some(Asked::now(now, req.remote_timeout(), req.max_cm_retries()));
+        let connection = Connection { remote_id: peer.0, remote_guid: peer.1, remote: Some(remote), asked, ..Connection::new(State::ReqReceived, from, tid) };
         self.connections.insert(id, connection);
         // RDMA over IP: service IDs of annex A11 promise the addresses.
         let ip = (req.service_id() >> 24 == 1).then(|| IpHeader(private[..IpHeader::BYTES].try_into().unwrap_or([0; IpHeader::BYTES])));
@@ -418,53 +316,63 @@ impl Cm {
         self.events.push_back(Event::Request { id, service_id: req.service_id(), remote, ip, private });
     }
 
-    fn reply(&mut self, from: AddressHandle, tid: u64, rep: &CmRep, private: Vec<u8>) {
+    fn reply(&mut self, now: Duration, from: AddressHandle, tid: u64, rep: &CmRep, private: Vec<u8>) {
         let id = rep.remote_id();
-        let Some(c) = self.connections.get_mut(&id) else {
+        let Some(c) = self.of_peer(id, &from) else {
             return self.answer(from, tid, Body::Rej(rej(id, rep.local_id(), 1, RejectReason::InvalidCommId)));
         };
-        match (c.state, c.asked, c.last) {
+        match (c.state, c.sent, c.last) {
             (State::ReqSent, Some((mtu, retry_count, ack_timeout)), _) => {
                 let remote = Remote {
                     qpn: rep.local_qpn(), psn: rep.starting_psn(), mtu, responder_resources: rep.responder_resources(), initiator_depth: rep.initiator_depth(),
                     retry_count, rnr_retry: rep.rnr_retry(), ack_timeout,
                 };
-                (c.state, c.remote, c.due, c.last) = (State::RepReceived, Some(remote), None, None);
-                (c.remote_id, c.remote_guid) = (rep.local_id(), rep.local_guid());
+                // Answers its repeats until the program has confirmed.
+                let mra = CmMra::default().with_local_id(id).with_remote_id(rep.local_id()).with_message(1).with_service_timeout(CONFIRM);
+                (c.state, c.remote, c.due, c.last) = (State::RepReceived, Some(remote), None, message(tid, Body::Mra(mra), Vec::new()).ok());
+                (c.remote_id, c.remote_guid, c.left) = (rep.local_id(), rep.local_guid(), 0);
+                c.asked = Some(Asked { mra: timeout(CONFIRM), ..Asked::now(now, RESPONSE, RETRIES) });
                 self.events.push_back(Event::Reply { id, remote, private });
+                self.end_stale(now, rep.local_guid(), &from, remote.qpn, id);
             }
-            // Our RTU (or MRA) was lost.
-            (State::RepReceived | State::Established, _, Some(mad)) if c.remote_id == rep.local_id() => self.out.push((c.to, mad)),
+            // Our RTU or MRA was lost.
+            (State::RepReceived | State::Established, _, Some(mad)) if c.remote_id == rep.local_id() => {
+                c.asked_again(now);
+                let to = c.to;
+                self.out.push((to, mad));
+            }
             _ => {}
         }
     }
 
-    fn patience(&mut self, now: Duration, mra: &CmMra) {
+    fn patience(&mut self, now: Duration, from: &AddressHandle, mra: &CmMra) {
         let wanted = [State::ReqSent, State::RepSent];
-        if let Some(c) = self.connections.get_mut(&mra.remote_id()).filter(|c| wanted.contains(&c.state)) {
-            c.due = Some(now + timeout(mra.service_timeout()) + timeout(RESPONSE));
+        if let Some(c) = self.of_peer(mra.remote_id(), from).filter(|c| wanted.contains(&c.state)) {
+            c.due = Some(now + bounded(timeout(mra.service_timeout())) + timeout(RESPONSE));
         }
     }
 
-    fn rejected(&mut self, rej: &CmRej, private: Vec<u8>) {
-        let id = rej.remote_id();
-        let Some(c) = self.connections.get(&id) else { return };
+    fn rejected(&mut self, now: Duration, from: &AddressHandle, rej: &CmRej, private: Vec<u8>) {
+        let (id, reason) = (rej.remote_id(), RejectReason::of(rej.reason()));
+        let Some(c) = self.of_peer(id, from) else { return };
+        if c.state == State::ReqSent && reason == RejectReason::StaleConnection && c.left > 0 {
+            // The peer is ending what it remembers of our queue pair's earlier life (12.9.8.3.1): then the same request will do.
+            c.due = Some(now + timeout(RESPONSE));
+            return;
+        }
         let open = matches!(c.state, State::ReqSent | State::RepSent | State::RepReceived | State::ReqReceived);
         if open && (c.remote_id == 0 || c.remote_id == rej.local_id() || rej.local_id() == 0) {
             self.connections.remove(&id);
-            self.events.push_back(Event::Rejected { id, reason: RejectReason::of(rej.reason()), private });
+            self.events.push_back(Event::Rejected { id, reason, private });
         }
     }
 
     fn release(&mut self, now: Duration, from: AddressHandle, tid: u64, dreq: &CmDreq) {
         let id = dreq.remote_id();
         let drep = CmDrep::default().with_local_id(id).with_remote_id(dreq.local_id());
-        match self.connections.get_mut(&id).filter(|c| c.remote_id == dreq.local_id()) {
-            Some(c) if matches!(c.state, State::Established | State::RepSent | State::DreqSent) => {
-                (c.state, c.due, c.last) = (State::TimeWait, Some(now + timeout(TIME_WAIT)), None);
-                self.events.push_back(Event::Disconnected { id });
-            }
-            _ => {}
+        let open = [State::Established, State::RepSent, State::DreqSent];
+        if self.of_peer(id, &from).is_some_and(|c| c.remote_id == dreq.local_id() && open.contains(&c.state)) {
+            self.ended(now, id);
         }
         // Answered whether it is known or not: the peer has nothing to wait for.
         self.answer(from, tid, Body::Drep(drep));

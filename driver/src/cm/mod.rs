@@ -2,14 +2,17 @@
 //!
 //! [`Cm`] is the state machine: messages and time in, messages and events out; it knows no card. [`CmPort`] runs it over a card's queue pair 1.
 //! What the peer is told, and what a queue pair must be set to, is in [`Local`] and [`Remote`].
+mod connection;
 mod gsi;
 mod machine;
 #[cfg(test)]
 mod tests;
+mod types;
 pub mod wire;
 
 pub use gsi::{CmPort, Gsi};
-pub use machine::{Cm, Event, Local, Remote, Request};
+pub use machine::Cm;
+pub use types::{Event, Local, Remote, Request};
 pub use wire::{ip_service_id, IpHeader, RejectReason};
 
 use std::time::Duration;

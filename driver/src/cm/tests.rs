@@ -1,5 +1,6 @@
 //! The state machine against itself over a wire that loses, doubles and delays, and the layouts against bytes written down by hand.
-use super::machine::{Cm, Event, Local, Remote, Request};
+use super::machine::Cm;
+use super::types::{Event, Local, Remote, Request};
 use super::wire::*;
 use super::{ip_service_id, timeout};
 use crate::types::{Mac, Mtu, Path};
@@ -160,14 +161,198 @@ fn refusals() {
     w.ends[1].reject(b, RejectReason::Consumer, b"no thanks").unwrap();
     let Event::Rejected { id, reason, private } = w.event(0) else { panic!() };
     assert_eq!((id, reason, &private[..9], private.len()), (a, RejectReason::Consumer, &b"no thanks"[..], 148));
-    // A queue pair that is connected cannot be connected again.
-    connected(&mut w, 0x40);
-    let now = w.now;
-    let again = w.ends[0].connect(now, &request(0x40)).unwrap();
-    assert!(matches!(w.event(0), Event::Rejected { id, reason: RejectReason::StaleConnection, .. } if id == again));
-    assert_eq!(w.ends[0].connections(), 1);
-    assert!(w.ends[0].confirm(again, b"").is_err() && w.ends[0].accept(now, again, &local(1), b"").is_err());
+    // What was never there, and what is not there any more.
+    assert!(w.ends[0].confirm(a, b"").is_err() && w.ends[0].accept(now, a, &local(1), b"").is_err());
     assert!(w.ends[0].connect(now, &Request { private: vec![0; 57], ..request(9) }).is_err(), "no room behind the addresses");
+}
+
+/// Kills the program at end 0 and starts it again: its identifiers are others, its queue pairs have the same numbers.
+fn kill(w: &mut World) {
+    w.ends[0] = Cm::new(0xa, 0x7777_0000 + w.sent);
+    w.events[0].clear();
+}
+
+#[test]
+fn a_killed_peer_connects_again() {
+    for (seed, loss) in [(11, 0), (12, 10), (13, 30)] {
+        let mut w = World::new(seed, loss);
+        w.ends[1].listen(ip_service_id(4791));
+        for _ in 0..3 {
+            let (_, b) = connected(&mut w, 0x40);
+            kill(&mut w);
+            let now = w.now;
+            let again = w.ends[0].connect(now, &request(0x40)).unwrap();
+            // The program hears of the end of the old one first, and once.
+            assert_eq!(w.event(1), Event::Disconnected { id: b });
+            let Event::Request { id, remote, .. } = w.event(1) else { panic!() };
+            assert_eq!(remote.qpn, 0x40);
+            let now = w.now;
+            w.ends[1].accept(now, id, &local(0x41), b"").unwrap();
+            assert!(matches!(w.event(0), Event::Reply { id, .. } if id == again));
+            w.ends[0].confirm(again, b"").unwrap();
+            assert_eq!((w.event(0), w.event(1)), (Event::Established { id: again }, Event::Established { id }));
+            assert!(w.ends[1].disconnect(now, b, b"").is_err(), "it has ended");
+            // The old one is forgotten soon.
+            w.until(|w| w.ends.iter().all(|e| e.connections() == 1));
+            assert!(w.events.iter().all(Vec::is_empty), "{:?}", w.events);
+            kill(&mut w);
+            w.ends[1] = Cm::new(0xb, 9000 + w.sent);
+            w.ends[1].listen(ip_service_id(4791));
+        }
+    }
+}
+
+/// A queue pair that lives is connected anew: its old connection ends at both sides.
+#[test]
+fn a_queue_pair_has_one_connection() {
+    let mut w = World::new(14, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let (a, b) = connected(&mut w, 0x40);
+    // Another machine's queue pair of that number is another one.
+    let now = w.now;
+    let foreign = w.ends[0].connect(now, &request(0x40)).unwrap();
+    let mads = w.ends[0].take_outgoing();
+    w.ends[1].receive(now, handle(9), &mads[0].1);
+    assert!(matches!(w.ends[1].poll(), Some(Event::Request { .. })));
+    w.ends[1].receive(now, handle(1), &mads[0].1);
+    assert_eq!((w.event(1), w.event(0)), (Event::Disconnected { id: b }, Event::Disconnected { id: a }));
+    assert!(matches!(w.event(1), Event::Request { .. }));
+    assert!(w.ends[0].disconnect(now, foreign, b"").is_err(), "still asking");
+}
+
+#[test]
+fn killed_while_connecting() {
+    for accepted in [false, true] {
+        let mut w = World::new(15, 0);
+        w.ends[1].listen(ip_service_id(4791));
+        let now = w.now;
+        w.ends[0].connect(now, &request(0x40)).unwrap();
+        let Event::Request { id: old, .. } = w.event(1) else { panic!() };
+        if accepted {
+            w.ends[1].accept(now, old, &local(0x41), b"").unwrap();
+            w.event(0);
+        }
+        kill(&mut w);
+        let now = w.now;
+        w.ends[0].connect(now, &request(0x40)).unwrap();
+        assert!(matches!(w.event(1), Event::Rejected { id, reason: RejectReason::StaleConnection, .. } if id == old));
+        assert!(matches!(w.event(1), Event::Request { id, .. } if id != old));
+        assert!(w.ends[1].accept(now, old, &local(0x41), b"").is_err());
+    }
+}
+
+/// The server is killed, not the client, which connects again.
+#[test]
+fn a_killed_server() {
+    let mut w = World::new(16, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let (a, _) = connected(&mut w, 0x40);
+    w.ends[1] = Cm::new(0xb, 70_000);
+    w.ends[1].listen(ip_service_id(4791));
+    let now = w.now;
+    let again = w.ends[0].connect(now, &request(0x50)).unwrap();
+    let Event::Request { id, .. } = w.event(1) else { panic!() };
+    // Its queue pair has the old one's number.
+    w.ends[1].accept(now, id, &local(0x41), b"").unwrap();
+    assert!(matches!(w.event(0), Event::Reply { id, .. } if id == again));
+    assert_eq!(w.event(0), Event::Disconnected { id: a });
+    w.ends[0].confirm(again, b"").unwrap();
+    assert_eq!((w.event(0), w.event(1)), (Event::Established { id: again }, Event::Established { id }));
+    w.until(|w| w.ends.iter().all(|e| e.connections() == 1));
+}
+
+#[test]
+fn half_open_connections_end() {
+    let over = |w: &mut World, end: usize, id: u32, at_least: Duration, at_most: Duration| {
+        let start = w.now;
+        // The other end has died without a word.
+        w.loss = 100;
+        assert!(matches!(w.event(end), Event::Rejected { id: rejected, reason: RejectReason::Timeout, .. } if rejected == id));
+        assert!((at_least..at_most).contains(&(w.now - start)), "{:?}", w.now - start);
+        assert_eq!(w.ends[end].connections(), 0);
+    };
+    let give_up = 16 * timeout(16);
+    // A request that the program does not answer: as long as its peer asks, and as long as that was told to wait.
+    for (mra, most) in [(None, give_up), (Some(20), give_up + timeout(20))] {
+        let mut w = World::new(17, 0);
+        w.ends[1].listen(ip_service_id(4791));
+        let now = w.now;
+        w.ends[0].connect(now, &request(2)).unwrap();
+        let Event::Request { id, .. } = w.event(1) else { panic!() };
+        mra.iter().for_each(|exponent| w.ends[1].delay(id, *exponent).unwrap());
+        // The peer lives and asks, longer than it would be waited for a dead one.
+        if mra.is_none() {
+            (0..300).for_each(|_| w.step());
+            assert!(w.events[1].is_empty());
+        }
+        over(&mut w, 1, id, most - Duration::from_secs(1), most + Duration::from_secs(1));
+        let now = w.now;
+        assert!(w.ends[1].accept(now, id, &local(3), b"").is_err());
+    }
+    // A reply that the program does not confirm. Its repeats are answered (MRA), so that the peer waits.
+    let mut w = World::new(18, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let now = w.now;
+    let a = w.ends[0].connect(now, &request(2)).unwrap();
+    let Event::Request { id, .. } = w.event(1) else { panic!() };
+    w.ends[1].accept(now, id, &local(3), b"").unwrap();
+    assert!(matches!(w.event(0), Event::Reply { .. }));
+    (0..1500).for_each(|_| w.step());
+    assert!(w.events.iter().all(Vec::is_empty), "15 seconds: {:?}", w.events);
+    over(&mut w, 0, a, Duration::from_secs(5), Duration::from_secs(8));
+    // Whatever a peer says: no more than a minute.
+    let mut w = World::new(19, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let req = CmReq::default().with_local_id(5).with_service_id(ip_service_id(4791)).with_local_qpn(9).with_remote_timeout(31).with_max_cm_retries(15).with_mtu(3);
+    let now = w.now;
+    w.ends[1].receive(now, handle(1), &Message { tid: 1, body: Body::Req(req), private: vec![0; 92] }.encode());
+    let Some(Event::Request { id, .. }) = w.ends[1].poll() else { panic!() };
+    w.ends[1].delay(id, 31).unwrap();
+    w.ends[1].tick(now + Duration::from_secs(59));
+    assert!(w.ends[1].poll().is_none());
+    w.ends[1].tick(now + Duration::from_secs(60));
+    assert!(matches!(w.ends[1].poll(), Some(Event::Rejected { .. })));
+}
+
+#[test]
+fn a_request_that_was_ignored_comes_again() {
+    let mut w = World::new(20, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let now = w.now;
+    let a = w.ends[0].connect(now, &request(2)).unwrap();
+    for _ in 0..2 {
+        let Event::Request { id, .. } = w.event(1) else { panic!() };
+        w.ends[1].ignore(id).unwrap();
+        assert!(w.ends[1].ignore(id).is_err());
+    }
+    let Event::Request { id, .. } = w.event(1) else { panic!() };
+    w.ends[1].accept(now, id, &local(3), b"").unwrap();
+    assert!(matches!(w.event(0), Event::Reply { id, .. } if id == a));
+}
+
+/// Messages about a connection that come from a machine which has no part in it.
+#[test]
+fn strangers_change_nothing() {
+    let mut w = World::new(21, 0);
+    w.ends[1].listen(ip_service_id(4791));
+    let (a, b) = connected(&mut w, 0x40);
+    let now = w.now;
+    let asking = w.ends[0].connect(now, &request(0x60)).unwrap();
+    let Event::Request { id: asked, .. } = w.event(1) else { panic!() };
+    let bodies = [
+        Body::Dreq(CmDreq::default().with_local_id(b).with_remote_id(a)), Body::Rej(CmRej::default().with_remote_id(asking).with_reason(28)),
+        Body::Rep(CmRep::default().with_local_id(9).with_remote_id(asking)), Body::Mra(CmMra::default().with_local_id(asked).with_remote_id(asking).with_service_timeout(24)),
+        Body::Drep(CmDrep::default().with_local_id(b).with_remote_id(a)), Body::Rtu(CmRtu::default().with_local_id(b).with_remote_id(a)),
+    ];
+    for body in bodies {
+        w.ends[0].receive(now, handle(9), &Message { tid: 3, body, private: Vec::new() }.encode());
+        assert_eq!(w.ends[0].poll(), None, "{body:?}");
+    }
+    assert!(w.ends[0].take_outgoing().iter().all(|(to, _)| *to == handle(9)));
+    w.ends[1].accept(now, asked, &local(3), b"").unwrap();
+    assert!(matches!(w.event(0), Event::Reply { id, .. } if id == asking));
+    w.ends[0].disconnect(now, a, b"").unwrap();
+    assert_eq!((w.event(0), w.event(1)), (Event::Disconnected { id: a }, Event::Disconnected { id: b }));
 }
 
 #[test]

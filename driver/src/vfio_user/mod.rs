@@ -2,7 +2,8 @@
 //!
 //! The server reaches this process's memory through `/proc/self/mem`, sent as the file of every DMA_MAP with the virtual
 //! address as its offset: any memory can be mapped, wherever it comes from, and the server touches only what is mapped.
-//! It could touch more; a server runs as the same user and is trusted as a debugger would be.
+//! It could touch more; a server runs as the same user and is trusted as a debugger would be. The addresses are those of the process that opened
+//! the card: pages that it shares with a child of fork(2) are copied for whoever writes first, and the server finds this process's.
 pub mod client;
 pub mod socket;
 pub mod wire;
@@ -10,6 +11,7 @@ pub mod wire;
 use crate::device::{Device, DmaAccess};
 use crate::error::{Error, Result};
 use crate::eventfd::{is_closed, wait_readable, EventFd};
+use crate::forked::Held;
 use crate::iova::IovaAllocator;
 use crate::mapping::Mapping;
 use crate::pages::PAGE;
@@ -40,6 +42,8 @@ struct Dma {
 /// A served card's function.
 pub struct VfioUserDevice {
     path: PathBuf,
+    /// Before what it holds.
+    held: Held,
     client: Mutex<Client>,
     /// The client's, to watch for its end without the lock.
     socket: RawFd,
@@ -96,7 +100,7 @@ impl VfioUserDevice {
         // High addresses, so that truncation shows.
         let dma = Dma { iovas: IovaAllocator::new([0x10_0000_0000..0x70_0000_0000]), mapped: HashMap::new() };
         let socket = client.raw_fd();
-        Ok(Self { path: path.to_owned(), client: Mutex::new(client), socket, memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
+        Ok(Self { path: path.to_owned(), held: Held::new(&[&socket, &memory]), client: Mutex::new(client), socket, memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
     }
 
     /// Runs a request; its failure makes the device a removed one.
@@ -136,8 +140,11 @@ impl VfioUserDevice {
 impl VfioUserDevice {
     /// Maps whole pages of a file.
     fn map_file(&self, file: BorrowedFd, offset: u64, len: usize, access: DmaAccess) -> Result<Mapping> {
+        if self.is_gone() {
+            return Err(Error::Gone);
+        }
         let iova = lock(&self.dma).iovas.take(len as u64).ok_or_else(|| Error::Map { len, reason: "no I/O virtual addresses are left".into(), errno: libc::ENOMEM })?;
-        let done = if self.is_gone() { Err(io::ErrorKind::ConnectionAborted.into()) } else { lock(&self.client).dma_map(iova, len as u64, file.as_raw_fd(), offset, access == DmaAccess::ReadWrite) };
+        let done = lock(&self.client).dma_map(iova, len as u64, file.as_raw_fd(), offset, access == DmaAccess::ReadWrite);
         let mut dma = lock(&self.dma);
         if let Err(e) = done {
             dma.iovas.give(iova, len as u64);
@@ -183,6 +190,9 @@ impl Device for VfioUserDevice {
     }
 
     fn unmap(&self, mapping: &Mapping) {
+        if self.is_gone() {
+            return;
+        }
         let first = mapping.iova();
         let Some(len) = lock(&self.dma).mapped.remove(&first) else { return };
         self.with("DMA_UNMAP", |c| c.dma_unmap(first, len));
@@ -219,6 +229,7 @@ impl Device for VfioUserDevice {
     }
 
     fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        // Without a lock: in a child of fork(2) one may be held by a thread that it does not have.
+        self.gone.load(Ordering::Relaxed) || !self.held.is_ours()
     }
 }

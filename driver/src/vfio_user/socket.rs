@@ -1,8 +1,9 @@
 //! Whole messages with file descriptors over a Unix stream socket: the same code at both ends.
 use super::wire::{Header, HEADER, MAX_FDS, MAX_MESSAGE};
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A message as it came.
@@ -22,28 +23,63 @@ const CONTROL_WORDS: usize = 4 + MAX_FDS / 2;
 /// Receives one message. `Ok(None)`: the other end closed the connection between messages. An error means that the stream
 /// is of no use any more: it broke, or what came cannot be a message.
 pub fn receive(stream: &UnixStream) -> Result<Option<Message>> {
+    receive_in(stream, None, None)
+}
+
+/// As [`receive`], but with an error (`TimedOut`) when the message has not begun after `first` (`None`: it may begin whenever it likes), or is not
+/// whole `rest` after it has.
+pub fn receive_within(stream: &UnixStream, first: Option<Duration>, rest: Duration) -> Result<Option<Message>> {
+    receive_in(stream, first, Some(rest))
+}
+
+fn receive_in(stream: &UnixStream, first: Option<Duration>, rest: Option<Duration>) -> Result<Option<Message>> {
+    let after = |d: Duration| Instant::now() + d;
     let mut header = [0u8; HEADER];
     let mut fds = Vec::new();
-    let mut got = 0;
-    while got < HEADER {
-        let n = receive_some(stream, &mut header[got..], &mut fds)?;
-        if n == 0 {
-            return if got == 0 { Ok(None) } else { Err(ErrorKind::UnexpectedEof.into()) };
-        }
-        got += n;
+    let mut got = receive_some(stream, &mut header, &mut fds, first.map(after))?;
+    if got == 0 {
+        return Ok(None);
     }
+    let end = rest.map(after);
+    fill(stream, &mut header, &mut got, &mut fds, end)?;
     let header = Header::read_from_bytes(&header).map_err(|_| Error::from(ErrorKind::InvalidData))?;
     let size = header.size as usize;
     if !(HEADER..=MAX_MESSAGE).contains(&size) {
         return Err(Error::new(ErrorKind::InvalidData, format!("a message of {size} bytes")));
     }
     let mut body = vec![0; size - HEADER];
-    let mut stream: &UnixStream = stream;
-    stream.read_exact(&mut body)?;
+    // Descriptors belong to the header; what comes later is closed.
+    fill(stream, &mut body, &mut 0, &mut Vec::new(), end)?;
     Ok(Some(Message { header, body, fds }))
 }
 
-fn receive_some(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> Result<usize> {
+/// Receives until `into` is full.
+fn fill(stream: &UnixStream, into: &mut [u8], got: &mut usize, fds: &mut Vec<OwnedFd>, end: Option<Instant>) -> Result<()> {
+    while *got < into.len() {
+        match receive_some(stream, &mut into[*got..], fds, end)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            n => *got += n,
+        }
+    }
+    Ok(())
+}
+
+/// Waits until there is something to receive.
+fn wait(stream: &UnixStream, end: Instant) -> Result<()> {
+    let mut fd = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let ms = end.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000).min(i32::MAX as u128) as i32;
+    // SAFETY: one valid entry.
+    match unsafe { libc::poll(&mut fd, 1, ms) } {
+        0 => Err(Error::new(ErrorKind::TimedOut, "it sends nothing, or half a message")),
+        n if n < 0 => Err(Error::last_os_error()).or_else(|e| if e.kind() == ErrorKind::Interrupted { Ok(()) } else { Err(e) }),
+        _ => Ok(()),
+    }
+}
+
+/// Receives what there is, at least a byte unless the other end is closed; waits until `end` (`None`: as long as the stream's own time-out says).
+fn receive_some(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>, end: Option<Instant>) -> Result<usize> {
+    // Asked first without waiting: mostly it is there.
+    let flags = libc::MSG_CMSG_CLOEXEC | if end.is_some() { libc::MSG_DONTWAIT } else { 0 };
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all-zero is a valid msghdr.
@@ -54,13 +90,15 @@ fn receive_some(stream: &UnixStream, into: &mut [u8], fds: &mut Vec<OwnedFd>) ->
     msg.msg_controllen = size_of_val(&control) as _;
     let n = loop {
         // SAFETY: the vectors above outlive the call.
-        let n = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut msg, libc::MSG_CMSG_CLOEXEC) };
+        let n = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut msg, flags) };
         if n >= 0 {
             break n as usize;
         }
         let e = Error::last_os_error();
-        if e.kind() != ErrorKind::Interrupted {
-            return Err(e);
+        match (e.kind(), end) {
+            (ErrorKind::Interrupted, _) => {}
+            (ErrorKind::WouldBlock, Some(end)) => wait(stream, end)?,
+            _ => return Err(e),
         }
     };
     // SAFETY: the kernel filled `control` and set its length; each header lies inside it.
@@ -146,6 +184,33 @@ mod tests {
         drop(a);
         assert!(receive(&b).unwrap().is_none());
         assert!(send(&b, Header::default(), &[], &vec![0; MAX_FDS + 1]).is_err());
+    }
+
+    #[test]
+    fn silence_and_half_messages_end() {
+        let ms = Duration::from_millis;
+        let (mut a, b) = UnixStream::pair().unwrap();
+        let late = |r: Result<Option<Message>>| r.err().map(|e| e.kind()) == Some(ErrorKind::TimedOut);
+        assert!(late(receive_within(&b, Some(ms(20)), ms(20))));
+        send(&a, Header { id: 3, ..Default::default() }, &[&[5; 100]], &[]).unwrap();
+        assert_eq!(receive_within(&b, None, ms(20)).unwrap().unwrap().body, [5; 100]);
+        // A byte now and then is no message either: half a header, half a body.
+        let whole = [Header { size: 20, ..Default::default() }.as_bytes(), &[0; 4]].concat();
+        for half in [1, 15, 16, 19] {
+            let (mut a, b) = UnixStream::pair().unwrap();
+            let trickle = std::thread::spawn({
+                let whole = whole.clone();
+                move || whole[..half].iter().for_each(|byte| {
+                    a.write_all(&[*byte]).unwrap_or_default();
+                    std::thread::sleep(ms(10));
+                })
+            });
+            assert!(receive_within(&b, None, ms(60)).is_err(), "{half}");
+            trickle.join().unwrap();
+        }
+        a.write_all(&whole[..7]).unwrap();
+        drop(a);
+        assert_eq!(receive_within(&b, None, ms(1000)).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
     #[test]

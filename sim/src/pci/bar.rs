@@ -2,11 +2,15 @@
 //! with the write combining that a processor does before its stores reach the bus.
 use super::command::{Command, Handle};
 use ferric_abi::{csr, pci};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an access may wait for the simulation before it is given up: far below what clients wait (QEMU: 5 s).
-const LIMIT: Duration = Duration::from_secs(1);
+/// How long a read may wait for the simulation before it is given up: far below what clients wait (QEMU: 5 s).
+const READ_LIMIT: Duration = Duration::from_secs(1);
+/// How long a write may. A bus does not lose posted writes: a card that takes none for so long has failed, and its client is told.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 const LINE: u32 = 64;
 
 /// Where the doorbells start.
@@ -25,18 +29,30 @@ pub struct Bar {
     engine: Handle,
     function: usize,
     partial: Option<Partial>,
+    write_limit: Duration,
+    closing: Arc<AtomicBool>,
     /// Accesses given up.
     pub late: u64,
+    /// A write was given up: no later one may pass it.
+    pub failed: bool,
 }
 
 impl Bar {
     /// Access to function number `function` of the engine.
     pub fn new(engine: Handle, function: usize) -> Self {
-        Self { engine, function, partial: None, late: 0 }
+        Self { engine, function, partial: None, write_limit: WRITE_LIMIT, closing: Arc::default(), late: 0, failed: false }
+    }
+
+    /// The same; nothing waits any more once `closing` is true.
+    pub fn until(self, closing: Arc<AtomicBool>) -> Self {
+        Self { closing, ..self }
     }
 
     fn send(&mut self, command: Command) {
-        self.late += !self.engine.send(command, LIMIT) as u64;
+        if !self.failed && !self.engine.send_unless(command, self.write_limit, &self.closing) {
+            self.failed = true;
+            self.late += 1;
+        }
     }
 
     /// Reads bytes. What does not come in time is all ones, as from a root port whose completion timer has run out.
@@ -44,7 +60,7 @@ impl Bar {
         // A read pushes writes before it.
         self.flush();
         out.fill(0xff);
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + READ_LIMIT;
         let last = offset + out.len() as u32;
         for word in (offset & !3..last).step_by(4) {
             let (reply, value) = sync_channel(1);
@@ -63,7 +79,8 @@ impl Bar {
         }
     }
 
-    /// Writes bytes: cut into naturally aligned pieces of at most 64 bytes, each one write on the bus.
+    /// Writes bytes: cut into naturally aligned pieces of at most 64 bytes, each one write on the bus. Waits until the simulation has room for them;
+    /// see `failed`.
     pub fn write(&mut self, mut offset: u32, mut data: &[u8]) {
         while !data.is_empty() {
             let n = [64, 8, 4, 2, 1].into_iter().find(|n| offset as usize % n == 0 && data.len() >= *n).unwrap_or(1);
@@ -118,3 +135,50 @@ impl Bar {
 
 /// Bytes of the BAR.
 pub const SIZE: u64 = pci::BAR_WINDOW_SIZE as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pci::command::Inbox;
+    use std::sync::atomic::Ordering;
+
+    /// An engine that takes nothing, and has no room left.
+    fn busy() -> (Handle, Inbox) {
+        let (engine, inbox) = Handle::running();
+        while engine.send(Command::Wake, Duration::ZERO) {}
+        (engine, inbox)
+    }
+
+    #[test]
+    fn a_write_waits_for_a_busy_card() {
+        let (engine, inbox) = busy();
+        let mut bar = Bar::new(engine, 3);
+        let writer = std::thread::spawn(move || {
+            bar.write(csr::DB_SQ + 8, &[7; 8]);
+            (bar.late, bar.failed)
+        });
+        // Longer than a read would wait.
+        std::thread::sleep(READ_LIMIT + Duration::from_millis(300));
+        let all = std::iter::from_fn(|| inbox.commands.recv_timeout(Duration::from_secs(10)).ok().filter(|c| matches!(c, Command::Wake)));
+        assert!(all.count() > 100);
+        assert_eq!(writer.join().unwrap(), (0, false));
+    }
+
+    #[test]
+    fn a_card_that_takes_no_writes_has_failed() {
+        let (engine, inbox) = busy();
+        let closing = Arc::new(AtomicBool::new(false));
+        let mut bar = Bar { write_limit: Duration::from_millis(50), ..Bar::new(engine.clone(), 3).until(closing.clone()) };
+        bar.write(csr::CONTROL, &[1; 4]);
+        assert_eq!((bar.late, bar.failed), (1, true));
+        // What comes behind it must not pass it.
+        drop(inbox.commands.recv());
+        bar.write(csr::DB_SQ, &[1; 8]);
+        assert!(engine.send(Command::Wake, Duration::ZERO) && bar.late == 1);
+        // A server that ends waits for nobody.
+        closing.store(true, Ordering::Relaxed);
+        let mut bar = Bar::new(engine, 3).until(closing);
+        bar.write(csr::DB_SQ, &[1; 8]);
+        assert!(bar.failed);
+    }
+}

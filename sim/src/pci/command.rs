@@ -1,5 +1,6 @@
 //! What the engine is asked to do, and the way to it. Nobody who asks waits for more than the bounded time of its choice.
 use super::dma::ClientMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +62,12 @@ impl Handle {
     }
 
     /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
-    pub fn send(&self, mut command: Command, limit: Duration) -> bool {
+    pub fn send(&self, command: Command, limit: Duration) -> bool {
+        self.send_unless(command, limit, &AtomicBool::new(false))
+    }
+
+    /// The same; gives up when `cancelled` becomes true.
+    pub fn send_unless(&self, mut command: Command, limit: Duration, cancelled: &AtomicBool) -> bool {
         let commands = match self {
             Self::Running { commands, .. } => commands,
             Self::Direct(execute) => {
@@ -74,7 +80,7 @@ impl Handle {
             match commands.try_send(command) {
                 Ok(()) => return true,
                 Err(TrySendError::Disconnected(_)) => return false,
-                Err(TrySendError::Full(c)) if Instant::now() < end => command = c,
+                Err(TrySendError::Full(c)) if Instant::now() < end && !cancelled.load(Ordering::Relaxed) => command = c,
                 Err(TrySendError::Full(_)) => return false,
             }
             std::thread::sleep(Duration::from_micros(200));

@@ -6,6 +6,7 @@ pub mod bar;
 pub mod command;
 pub mod config;
 pub mod dma;
+pub mod door;
 #[cfg(feature = "cards")]
 pub mod engine;
 pub mod function;

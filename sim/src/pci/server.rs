@@ -1,9 +1,9 @@
 //! Set-up of served cards, accepting and refusing clients, end.
 use super::command::{Command, Handle};
+use super::door::Door;
 use super::engine::Engine;
 use super::function::{Counters, Function};
 use super::session::Session;
-use super::RESET_WAIT;
 use crate::axi::HostTiming;
 use crate::capture::Capture;
 use crate::card::CardConfig;
@@ -12,21 +12,21 @@ use crate::fabric::LinkConfig;
 use crate::service::Service;
 use crate::wire::{self, WireConfig};
 use crate::world::{World, WorldConfig};
-use ferric_driver::vfio_user::socket::{receive, send};
-use ferric_driver::vfio_user::wire::{ERROR, REPLY};
+use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::net::Shutdown;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often the accepting threads look whether they are to end.
 const ACCEPT_POLL: Duration = Duration::from_millis(5);
-/// How long a client that is refused has to say its first word.
-const REFUSE_LIMIT: Duration = Duration::from_millis(200);
+/// Connections of one function at once. One that says nothing goes soon.
+const VISITORS: usize = 64;
 
 /// A function to serve.
 #[derive(Clone, Debug)]
@@ -62,19 +62,6 @@ impl ServeConfig {
         let host = HostTiming { read_latency: 16, read_jitter: 8, write_latency: 8, ..HostTiming::default() };
         CardConfig { width, host, ..CardConfig::default() }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Free,
-    Client,
-    /// The client has gone, its traces are being removed.
-    Cleaning,
-}
-
-struct Slot {
-    state: Mutex<Use>,
-    changed: Condvar,
 }
 
 /// Cards being served. Ends with [`Server::stop`] or when dropped.
@@ -181,9 +168,17 @@ fn listen(path: &Path) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
+/// A connection: a client, or one that has not said hello.
+struct Visitor {
+    thread: JoinHandle<()>,
+    stream: UnixStream,
+    silent: Arc<AtomicBool>,
+}
+
+/// Accepts connections. Each is heard by a thread of its own, so that one that says nothing keeps nobody waiting.
 fn accept(listener: UnixListener, function: Arc<Function>, engine: Handle, number: usize, stop: Arc<AtomicBool>) {
-    let slot = Arc::new(Slot { state: Mutex::new(Use::Free), changed: Condvar::new() });
-    let mut session: Option<(JoinHandle<()>, UnixStream)> = None;
+    let door = Door::new(stop.clone());
+    let mut visitors: VecDeque<Visitor> = VecDeque::new();
     while !stop.load(Ordering::Relaxed) {
         let stream = match listener.accept() {
             Ok((s, _)) if s.set_nonblocking(false).is_ok() => s,
@@ -192,59 +187,28 @@ fn accept(listener: UnixListener, function: Arc<Function>, engine: Handle, numbe
                 continue;
             }
         };
-        // While the last client's traces are removed the next one waits; it is not refused.
-        let mut state = slot.state.lock().unwrap_or_else(|e| e.into_inner());
-        if *state == Use::Cleaning {
-            state = slot.changed.wait_timeout_while(state, RESET_WAIT, |s| *s == Use::Cleaning).unwrap_or_else(|e| e.into_inner()).0;
-        }
-        let free = *state == Use::Free;
-        let watch = if free { stream.try_clone().ok() } else { None };
-        let Some(watch) = watch else {
-            drop(state);
+        visitors.retain(|v| !v.thread.is_finished());
+        if visitors.len() >= VISITORS {
+            // Whoever has been silent for longest makes room.
+            let oldest = visitors.iter().position(|v| v.silent.load(Ordering::Relaxed)).and_then(|n| visitors.remove(n));
+            log::warn!("function {}: {VISITORS} connections are open: {} is closed", function.number, if oldest.is_some() { "a silent one" } else { "one more" });
             function.state().counters.refused += 1;
-            refuse(&stream);
-            continue;
-        };
-        *state = Use::Client;
-        drop(state);
-        function.state().counters.clients += 1;
-        let (f, e, s) = (function.clone(), engine.clone(), slot.clone());
-        let thread = std::thread::spawn(move || {
-            let guard = Leave(s);
-            let session = Session::new(stream, f, e, number);
-            session.run(|| guard.set(Use::Cleaning));
-        });
-        session = Some((thread, watch));
+            let Some(oldest) = oldest else { continue };
+            oldest.end();
+        }
+        let Ok(watch) = stream.try_clone() else { continue };
+        let (session, door) = (Session::new(stream, function.clone(), engine.clone(), number), door.clone());
+        let silent = session.silent();
+        let thread = std::thread::spawn(move || session.run(&door));
+        visitors.push_back(Visitor { thread, stream: watch, silent });
     }
-    if let Some((thread, stream)) = session {
-        // Wakes a session that waits for its client.
-        let _ = stream.shutdown(std::net::Shutdown::Both);
-        let _ = thread.join();
-    }
+    visitors.into_iter().for_each(Visitor::end);
 }
 
-/// Frees the slot however the session ends.
-struct Leave(Arc<Slot>);
-
-impl Leave {
-    fn set(&self, to: Use) {
-        *self.0.state.lock().unwrap_or_else(|e| e.into_inner()) = to;
-        self.0.changed.notify_all();
-    }
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        self.set(Use::Free);
-    }
-}
-
-/// Tells a second client that the function is in use.
-fn refuse(stream: &UnixStream) {
-    let _ = stream.set_read_timeout(Some(REFUSE_LIMIT));
-    let _ = stream.set_write_timeout(Some(REFUSE_LIMIT));
-    if let Ok(Some(m)) = receive(stream) {
-        let reply = ferric_driver::vfio_user::wire::Header { flags: REPLY | ERROR, error: libc::EBUSY as u32, ..m.header };
-        let _ = send(stream, reply, &[], &[]);
+impl Visitor {
+    /// Closes the connection and waits for its session, which may be waiting for its client, whichever way.
+    fn end(self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.thread.join();
     }
 }

@@ -1,20 +1,27 @@
 //! One client's connection: every message is answered, with an error if it makes no sense.
 use super::bar::{self, Bar};
+use super::command::{Command, Handle};
 use super::config;
 use super::dma::{Errno, Mapping};
-use super::command::{Command, Handle};
+use super::door::{Door, Inside};
 use super::function::Function;
 use ferric_abi::pci;
-use ferric_driver::vfio_user::socket::{receive, send, Message};
+use ferric_driver::vfio_user::socket::{receive_within, send, Message};
 use ferric_driver::vfio_user::wire::{self, command, index, Header};
 use std::fs::File;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
+/// How long a client has to say hello; until then it has nothing.
+const HELLO_LIMIT: Duration = Duration::from_secs(10);
+/// How long a message may take from its first byte to its last: whoever stops in the middle of one has failed.
+const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
 /// How long the engine may take for a change of the map.
 const MAP_LIMIT: Duration = Duration::from_secs(3);
 /// How long a client waits for a reset at most; the reset itself goes on.
@@ -31,7 +38,11 @@ pub struct Session {
     /// The function's number in the engine.
     number: usize,
     bar: Bar,
-    greeted: bool,
+    /// Once it has said hello.
+    inside: Option<Inside>,
+    /// It said hello while somebody else had the function.
+    refused: bool,
+    silent: Arc<AtomicBool>,
 }
 
 /// A body as `T` and what follows it.
@@ -44,17 +55,30 @@ macro_rules! parse {
 impl Session {
     /// A session over `stream`.
     pub fn new(stream: UnixStream, function: Arc<Function>, engine: Handle, number: usize) -> Self {
-        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, greeted: false }
+        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// Serves the client until it leaves, dies, or sends what cannot be a message. Then, after calling `leaving`, makes the
-    /// function as after power-on.
-    pub fn run(mut self, leaving: impl FnOnce()) {
+    /// True until it says hello.
+    pub fn silent(&self) -> Arc<AtomicBool> {
+        self.silent.clone()
+    }
+
+    /// Serves the client until it leaves, dies, or sends what cannot be a message: that before it has said hello has no time, that in the middle of a
+    /// message not much. Its hello takes the function through `door`, or is answered with EBUSY. In the end the function is made as after power-on.
+    pub fn run(mut self, door: &Arc<Door>) {
+        self.bar = self.bar.until(door.closing());
+        let hello = Instant::now() + HELLO_LIMIT;
         loop {
-            match receive(&self.stream) {
+            let left = hello.saturating_duration_since(Instant::now());
+            let received = match self.inside {
+                Some(_) => receive_within(&self.stream, None, MESSAGE_LIMIT),
+                None => receive_within(&self.stream, Some(left), left),
+            };
+            match received {
                 Ok(Some(m)) => {
-                    if let Err(e) = self.message(m) {
-                        log::info!("function {}: the client is gone: {e}", self.function.number);
+                    if let Err(e) = self.message(m, door) {
+                        let level = if self.bar.failed { log::Level::Error } else { log::Level::Info };
+                        log::log!(level, "function {}: the client's connection ends: {e}", self.function.number);
                         break;
                     }
                 }
@@ -65,10 +89,15 @@ impl Session {
                     break;
                 }
             }
+            if self.refused {
+                break;
+            }
         }
+        // The client sees it now: the accepting thread has the stream too.
+        let _ = self.stream.shutdown(Shutdown::Both);
         // One that never said hello has left nothing to clean up.
-        if self.greeted {
-            leaving();
+        if let Some(inside) = self.inside.take() {
+            inside.clean();
             self.leave();
         }
     }
@@ -89,16 +118,19 @@ impl Session {
         self.reset(super::RESET_WAIT);
     }
 
-    fn message(&mut self, m: Message) -> std::io::Result<()> {
+    fn message(&mut self, m: Message, door: &Arc<Door>) -> std::io::Result<()> {
         let Header { id, command, flags, .. } = m.header;
         if flags & 0xf != 0 {
             return Err(std::io::Error::other("it replies to what was never asked"));
         }
-        let answer = self.answer(command, &m.body, m.fds);
+        let answer = self.answer(command, &m.body, m.fds, door);
         if let Err(e) = &answer {
             log::debug!("function {}: command {command} refused, errno {e}: {:02x?}", self.function.number, &m.body[..m.body.len().min(64)]);
         }
-        self.note(answer.is_err());
+        self.note(answer.is_err() && !self.refused);
+        if self.bar.failed {
+            return Err(std::io::Error::other("the card takes no writes any more"));
+        }
         if flags & wire::NO_REPLY != 0 {
             return Ok(());
         }
@@ -115,12 +147,12 @@ impl Session {
         s.counters.nonsense += refused as u64;
     }
 
-    fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>) -> Answer {
-        if !self.greeted && command != command::VERSION {
+    fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>, door: &Arc<Door>) -> Answer {
+        if self.inside.is_none() && command != command::VERSION {
             return Err(libc::EPROTO);
         }
         match command {
-            command::VERSION => self.version(body),
+            command::VERSION => self.version(body, door),
             command::GET_INFO => {
                 parse!(DeviceInfo, body);
                 let info = wire::DeviceInfo { argsz: 16, flags: wire::DEVICE_PCI | wire::DEVICE_RESET, regions: index::REGIONS, irqs: index::IRQS };
@@ -176,12 +208,20 @@ impl Session {
         }
     }
 
-    fn version(&mut self, body: &[u8]) -> Answer {
+    fn version(&mut self, body: &[u8], door: &Arc<Door>) -> Answer {
         let (v, _) = parse!(Version, body);
-        if v.major != 0 || self.greeted {
+        if v.major != 0 || self.inside.is_some() {
             return Err(libc::EINVAL);
         }
-        self.greeted = true;
+        self.silent.store(false, Ordering::Relaxed);
+        self.inside = door.enter();
+        self.refused = self.inside.is_none();
+        let counters = &mut self.function.state().counters;
+        if self.refused {
+            counters.refused += 1;
+            return Err(libc::EBUSY);
+        }
+        counters.clients += 1;
         let agreed = wire::Version { major: 0, minor: v.minor.min(1) };
         Ok([agreed.as_bytes(), &wire::capabilities()].concat())
     }

@@ -76,6 +76,11 @@ impl Queue {
         }
     }
 
+    /// Requests for a listening identifier that the program has not fetched.
+    pub fn requests_of(&self, listener: *mut IdObject) -> usize {
+        lock(&self.events).iter().filter(|h| h.listener == listener).count()
+    }
+
     /// Takes out what is about an identifier.
     pub fn take_of(&self, id: *mut IdObject) -> Vec<Happened> {
         let mut events = lock(&self.events);
@@ -163,6 +168,11 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     if matches!(kind, RDMA_CM_EVENT_REJECTED | RDMA_CM_EVENT_UNREACHABLE) {
         // SAFETY: as above. Its queue pair flushes what was posted.
         unsafe { (*id).fail() };
+    }
+    if kind == RDMA_CM_EVENT_DISCONNECTED {
+        // The peer has let go of its queue pair: what ours still sends would reach nobody, or whoever has that number next.
+        // SAFETY: as above.
+        unsafe { (*id).to_error() };
     }
     // SAFETY: as above.
     unsafe { (*of).outstanding.got() };

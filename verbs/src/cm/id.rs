@@ -66,6 +66,8 @@ pub struct IdInner {
     pub connection: Option<u32>,
     /// Services listened for.
     pub listening: Option<u64>,
+    /// Requests that may wait for the program while it listens.
+    pub backlog: usize,
     /// The peer's end.
     pub remote: Option<Remote>,
     /// Our end, as it was told to the peer.
@@ -80,11 +82,19 @@ pub struct IdInner {
     pub psn: u32,
 }
 
-/// Contexts of connection management: one per card, for the life of the process.
+/// Contexts of connection management, by the number of their cards: never closed.
+static OPEN: Mutex<Vec<(c_int, usize)>> = Mutex::new(Vec::new());
+
+/// The card of a context of connection management.
+fn shared_of(context: usize) -> &'static Shared {
+    // SAFETY: contexts of connection management are never closed.
+    &unsafe { ContextObject::of(context as *mut Context) }.shared
+}
+
+/// The context of connection management on a card: one for the life of the process, unless the card goes and comes back.
 pub fn context_of(device: &'static DeviceObject) -> Result<*mut Context, c_int> {
-    static OPEN: OnceLock<Mutex<Vec<(c_int, usize)>>> = OnceLock::new();
-    let mut open = lock(OPEN.get_or_init(Mutex::default));
-    if let Some((_, context)) = open.iter().find(|(index, _)| *index == device.index) {
+    let mut open = lock(&OPEN);
+    if let Some((_, context)) = open.iter().find(|(index, context)| *index == device.index && !shared_of(*context).driver.device().is_gone()) {
         return Ok(*context as *mut Context);
     }
     let context = ContextObject::open(device)?;
@@ -262,14 +272,8 @@ impl IdObject {
             let mut inner = lock(&self.inner);
             (inner.connection.take(), inner.listening.take())
         };
-        for d in devices() {
-            let shared: Option<&'static Shared> = if listening.is_some() || !self.verbs().is_null() {
-                // SAFETY: contexts of connection management are never closed.
-                opened(d).map(|c| &*unsafe { ContextObject::of(c) }.shared)
-            } else {
-                None
-            };
-            let Some(shared) = shared else { continue };
+        let contexts = lock(&OPEN).clone();
+        for shared in contexts.iter().map(|(_, context)| shared_of(*context)) {
             let mut port = lock(&shared.port);
             let Some(port) = port.as_mut() else { continue };
             if let Some(service) = listening.filter(|s| port.listeners.get(s) == Some(&me)) {
@@ -314,11 +318,6 @@ pub unsafe fn wait(id: *mut CmId) -> Result<(), c_int> {
         let waits = lock(&IdObject::of(id).target).waits;
         if waits { complete(id) } else { Ok(()) }
     }
-}
-
-/// The context of connection management on a card, if it is open.
-fn opened(device: &'static DeviceObject) -> Option<*mut Context> {
-    if device.is_open() { context_of(device).ok() } else { None }
 }
 
 /// Makes an identifier.

@@ -101,6 +101,13 @@ fn hand_out(port: &mut Port, event: Event) {
     let (id, cause) = match event {
         Event::Request { id, service_id, remote, ip, private } => {
             let Some(listener) = port.listeners.get(&service_id).map(|p| *p as *mut IdObject) else { return };
+            // SAFETY: identifiers take themselves out of the table before they go.
+            let (waiting, backlog) = unsafe { ((*listener).queue().requests_of(listener), lock(&(*listener).inner).backlog) };
+            if waiting >= backlog {
+                log::info!("{waiting} requests wait for the program: another one has to come again");
+                let _ = port.driver.cm.ignore(id);
+                return;
+            }
             let from = port.driver.cm.peer(id).map(|to| to.dip);
             let _ = port.driver.cm.delay(id, ANSWER).and_then(|()| port.driver.progress());
             // SAFETY: identifiers take themselves out of the table before they go.

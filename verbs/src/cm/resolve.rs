@@ -59,9 +59,12 @@ pub unsafe extern "C" fn ferric_rdma_resolve_route(id: *mut CmId, _timeout_ms: c
     minus_one("rdma_resolve_route", if object.peer().is_none() { Err(libc::EINVAL) } else { unsafe { happened(id, Cause::RouteResolved) } })
 }
 
-/// Listens: on its card, or on all.
+/// Requests that may wait for a program that asks for none or for more, as in Linux.
+const MOST_REQUESTS: usize = 1024;
+
+/// Listens: on its card, or on all. `backlog`: requests that may wait until the program fetches them; others are not answered, so that they come again.
 #[no_mangle]
-pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, _backlog: c_int) -> c_int {
+pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
     let me = id as usize;
@@ -77,6 +80,7 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, _backlog: c_int) -> c
             }
         };
         let service = ferric_driver::cm::ip_service_id(own.port());
+        lock(&object.inner).backlog = usize::try_from(backlog).ok().filter(|n| (1..=MOST_REQUESTS).contains(n)).unwrap_or(MOST_REQUESTS);
         let mut heard = Err(libc::ENODEV);
         for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.named.ip == own.ip()) {
             // SAFETY: contexts of connection management are never closed.
