@@ -63,6 +63,9 @@ pub fn page(report: &Report) -> String {
 `{}` wrote this page; do not edit it. Gateware of commit {}, bench of {}.
 {met} of {bars} bars are met. {reached} of {aims} aims are reached. {faulty} of {} figures have a fault.
 
+The figures that stood in the README up to a218d44 are withdrawn: that bench counted repeated frames as useful, left out idle time,
+and showed one favourable point of each curve.
+
 **How they are made.** Two simulated cards with W = 512 move data between two drivers, and every byte is verified. A reader of cycle-stamped traces
 of the cards' pins (`tests/src/bench/reader.rs`) computes the figures; it counts payload at the receiver, each byte once. Cycles are the card's own:
 where the simulation skips idle time, as before a time-out, the time counts. A frame that is sent twice, a negative acknowledge, or a counter of

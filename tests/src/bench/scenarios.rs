@@ -291,4 +291,19 @@ mod tests {
         assert!(p("write_64_1qp.w512.a64.l250").reaches(7.5, 7.5) && !p("write_64_1qp.w512.a64.l250").reaches(7.6, 7.5));
         assert!(!p("write_256k_mtu4096.w8.a64.l250").reaches(97.9, 98.0));
     }
+
+    /// Later work is judged by these names.
+    #[test]
+    fn names_are_stable() {
+        let all: BTreeSet<String> = points().iter().map(Point::name).collect();
+        for name in [
+            "write_256k_mtu4096.w2.a64.l250", "write_256k_mtu1024.w8.a16.l250", "write_256k_mtu4096.w8.a64.l1000", "read_64k_mtu4096.w32.a16.l250", "write_64_32qp.w32.a64.l250",
+            "write_64_32qp.w32.a64.l500", "write_64_32qp.w32.a64.l1000", "write_64_32qp_reads32.w32.a64.l250", "write_64_32qp_reads64.w32.a64.l250", "write_64_1qp.w128.a64.l250",
+            "write_64_1qp.w256.a64.l250", "write_64_1qp.w512.a64.l250", "send_64_32qp.w32.a64.l250", "send_64_1qp.w128.a64.l250", "write_64_inline_32qp.w32.a64.l250",
+            "write_64_doorbell_32qp.w32.a64.l250", "read_64_16qp.w32.a64.l250", "ud_64_8qp.w32.a64.l250", "fetch_add_16qp.w32.a64.l250", "write_64_16qp_set256m.w32.a64.l250",
+            "write_4k_16qp_set256m.w8.a64.l250", "write_64k_16qp_set256m.w2.a64.l250", "write_64k_loss_1000ppm.w32.a64.l250", "write_64k_loss_10000ppm.w32.a64.l250",
+        ] {
+            assert!(all.contains(name), "{name}");
+        }
+    }
 }

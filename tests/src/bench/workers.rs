@@ -19,6 +19,34 @@ struct Said {
     outcome: Outcome,
 }
 
+/// What has been measured so far, kept in a file so that a run that was stopped can go on. Its first line says of what sources it is.
+pub struct Kept {
+    file: Mutex<std::fs::File>,
+    /// Of an earlier run of the same sources.
+    pub outcomes: BTreeMap<String, Outcome>,
+}
+
+impl Kept {
+    /// The file at `path`, of `sources`; begun anew if it is of others, or unless `resume`.
+    pub fn open(path: &Path, sources: &str, resume: bool) -> std::io::Result<Self> {
+        let text = if resume { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+        let lines = text.lines().skip(1).filter_map(|l| serde_json::from_str::<Said>(l).ok());
+        let outcomes: BTreeMap<_, _> = if text.lines().next() == Some(sources) { lines.map(|s| (s.name, s.outcome)).collect() } else { BTreeMap::new() };
+        let mut file = std::fs::File::create(path)?;
+        writeln!(file, "{sources}")?;
+        let file = Mutex::new(file);
+        let kept = Self { file, outcomes };
+        kept.outcomes.iter().try_for_each(|(name, outcome)| kept.keep(name, outcome))?;
+        Ok(kept)
+    }
+
+    /// Writes one more.
+    pub fn keep(&self, name: &str, outcome: &Outcome) -> std::io::Result<()> {
+        let line = serde_json::to_string(&Said { name: name.into(), outcome: outcome.clone() })?;
+        writeln!(self.file.lock().unwrap_or_else(|e| e.into_inner()), "{line}")
+    }
+}
+
 /// Calls `work` in a copy of this process and gives what it returned.
 fn in_a_copy(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
     let mut ends = [0; 2];
@@ -144,6 +172,18 @@ mod tests {
         assert_eq!(in_a_copy(|| outcome.clone()), Ok(outcome));
         // SAFETY: ends the copy only.
         assert!(in_a_copy(|| unsafe { libc::_exit(3) }).is_err_and(|e| e.contains("without a word")));
+    }
+
+    #[test]
+    fn a_stopped_run_goes_on_with_the_same_sources_only() {
+        let path = std::env::temp_dir().join(format!("ferric-bench-kept-{}", std::process::id()));
+        let outcome = Outcome { value: Some(4.5), ..Default::default() };
+        Kept::open(&path, "a", true).unwrap().keep("x", &outcome).unwrap();
+        assert_eq!(Kept::open(&path, "a", true).unwrap().outcomes, BTreeMap::from([("x".to_string(), outcome)]));
+        assert_eq!(Kept::open(&path, "a", true).unwrap().outcomes.len(), 1, "written again");
+        assert!(Kept::open(&path, "b", true).unwrap().outcomes.is_empty());
+        assert!(Kept::open(&path, "b", false).unwrap().outcomes.is_empty());
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 use clap::Parser;
 use ferric_tests::bench::report::{self, Report, EXTRAS};
 use ferric_tests::bench::scenarios::points;
+use ferric_tests::bench::workers::Kept;
 use ferric_tests::bench::{docs, host, workers};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,6 +24,9 @@ struct Options {
     /// Writes docs/figures.md and README's block. Only with a full run.
     #[arg(long, conflicts_with_all = ["only", "quick"])]
     write: bool,
+    /// Goes on with a run of the same sources that was stopped.
+    #[arg(long)]
+    resume: bool,
     /// Simulations at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -70,14 +74,23 @@ fn run(options: &Options) -> Result<bool, String> {
         std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
     let started = Instant::now();
-    let outcomes = workers::run(&wanted, options.jobs, options.traces.as_ref(), |name, outcome| {
+    let root = Path::new(".");
+    let sources = ["hdl/src", "abi/src", "driver/src", "sim/src", "sim/verilator-sys/src", "tests/src"];
+    let commit = docs::commit(root, &sources);
+    // What is not committed has no name, but the gateware's hash.
+    let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::core::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
+    let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
+    let mut outcomes = workers::run(&left, options.jobs, options.traces.as_ref(), |name, outcome| {
+        if let Err(e) = kept.keep(name, outcome) {
+            eprintln!("{name}: not kept, {e}");
+        }
         let value = outcome.value.map_or("none".to_string(), report::number);
         let trouble: Vec<&String> = outcome.error.iter().chain(&outcome.faults).collect();
         println!("{name:45} {value:>9} {:>9} cycles {:>6.1} s {} {}", outcome.cycles, outcome.seconds, if trouble.is_empty() { "" } else { "FAULT" }, trouble.into_iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     })?;
-    let root = Path::new(".");
+    outcomes.extend(kept.outcomes.iter().filter(|(name, _)| wanted.iter().any(|p| p.name() == **name)).map(|(name, o)| (name.clone(), o.clone())));
     let mut command = "./scripts/bench".to_string();
-    std::env::args().skip(1).for_each(|a| command += &format!(" {a}"));
+    std::env::args().skip(1).filter(|a| a != "--resume").for_each(|a| command += &format!(" {a}"));
     let mut figures: Vec<_> = wanted.iter().filter_map(|p| Some(report::of_point(p, outcomes.get(&p.name())?))).collect();
     let [cycles, messages] = report::speed(&outcomes);
     let cost = extras.iter().any(|e| e.name.starts_with("post_")).then(|| host::measure(&options.host_cost, &options.out));
@@ -94,7 +107,7 @@ fn run(options: &Options) -> Result<bool, String> {
             figures.push(report::of_extra(extra, value));
         }
     }
-    let report = Report { gateware: docs::commit(root, &["hdl/src", "abi/src"]), commit: docs::commit(root, &["hdl/src", "abi/src", "driver/src", "sim/src", "sim/verilator-sys/src", "tests/src"]), command, figures };
+    let report = Report { gateware: docs::commit(root, &["hdl/src", "abi/src"]), commit, command, figures };
     let file = options.out.join("report.json");
     let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
