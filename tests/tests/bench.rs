@@ -73,7 +73,7 @@ fn paces_are_kept() {
     assert!(few < free && outstanding == 2, "{few} B per cycle, {outstanding} reads");
 }
 
-/// The same point twice in one process: other memory, other keys, the same figure; and one whose receiver has no receives posted would be a fault.
+/// The same point twice in one process: other memory, other keys, the same figure.
 #[test]
 fn a_figure_is_a_function_of_its_point() {
     let base = SCENARIOS.iter().find(|s| s.name == "write_64_1qp").unwrap();

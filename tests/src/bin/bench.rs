@@ -76,7 +76,8 @@ fn run(options: &Options) -> Result<bool, String> {
     let started = Instant::now();
     let root = Path::new(".");
     let sources = ["hdl/src", "abi/src", "driver/src", "sim/src", "sim/verilator-sys/src", "tests/src"];
-    let commit = docs::commit(root, &sources);
+    // Asked before the run: what is committed meanwhile is not what ran.
+    let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
     // What is not committed has no name, but the gateware's hash.
     let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::core::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
     let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
@@ -107,7 +108,7 @@ fn run(options: &Options) -> Result<bool, String> {
             figures.push(report::of_extra(extra, value));
         }
     }
-    let report = Report { gateware: docs::commit(root, &["hdl/src", "abi/src"]), commit, command, figures };
+    let report = Report { gateware, commit, command, figures };
     let file = options.out.join("report.json");
     let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
