@@ -39,7 +39,8 @@ fn verdict(f: &Figure) -> String {
         words.push(format!("**fault**: {}", f.faults.join(", ")));
     }
     if let Some(e) = &f.error {
-        words.push(format!("**no figure**: {e}"));
+        // In one line of the table, however many the message has.
+        words.push(format!("**no figure**: {}", e.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     words.join("; ")
 }
