@@ -26,8 +26,11 @@ fn linked() -> Linked {
 #[test]
 fn skipped_time_is_in_the_figures() {
     let mut link = linked();
-    let (cycle, elapsed) = (link.pair.world().cycle(), link.pair.world().elapsed());
-    link.pair.world().trace = Some(Vec::new());
+    let (cycle, elapsed) = {
+        let mut world = link.pair.world();
+        world.trace = Some(Vec::new());
+        (world.cycle(), world.elapsed())
+    };
     write(&mut link, 64);
     link.pair.world().links[0].set_hook(Some(Box::new(|n, _| (n == 1).then_some(Fate::Dropped))));
     write(&mut link, 64);
@@ -73,7 +76,7 @@ fn paces_are_kept() {
     assert!(few < free && outstanding == 2, "{few} B per cycle, {outstanding} reads");
 }
 
-/// The same point twice in one process: other memory, other keys, the same figure.
+/// The same point runs twice in one process, with other memory and other keys. It gives the same figure.
 #[test]
 fn a_figure_is_a_function_of_its_point() {
     let base = SCENARIOS.iter().find(|s| s.name == "write_64_1qp").unwrap();
