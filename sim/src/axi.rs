@@ -25,11 +25,15 @@ pub struct HostTiming {
     pub interleave: bool,
     /// Probability in percent that a ready or valid is withheld in a cycle.
     pub stall_percent: u32,
+    /// Read bursts that the host takes before it has answered one.
+    pub max_reads: u32,
+    /// Bytes of the bus that move per cycle in either direction, on average; 0: a beat in every cycle. A PCIe Gen3 x16 host at 250 MHz: 54.
+    pub bytes_per_cycle: u32,
 }
 
 impl Default for HostTiming {
     fn default() -> Self {
-        Self { read_latency: 250, read_jitter: 60, write_latency: 100, interleave: false, stall_percent: 0 }
+        Self { read_latency: 250, read_jitter: 60, write_latency: 100, interleave: false, stall_percent: 0, max_reads: 512, bytes_per_cycle: 0 }
     }
 }
 
@@ -72,6 +76,27 @@ struct Write {
     failed: bool,
 }
 
+/// A stream held to a number of bytes per cycle on average.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Bytes that may move now.
+    credit: u64,
+}
+
+impl Pace {
+    /// Call once a cycle: whether a beat of at most `beat` bytes may move. `rate`: bytes per cycle, 0 for no limit.
+    pub(crate) fn go(&mut self, rate: u32, beat: usize) -> bool {
+        // What is not used in its time is lost but for a beat, as on a wire.
+        self.credit = (self.credit + u64::from(rate)).min(beat as u64 + u64::from(rate));
+        rate == 0 || self.credit >= beat as u64
+    }
+
+    /// So many bytes have moved.
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        self.credit = self.credit.saturating_sub(bytes as u64);
+    }
+}
+
 /// Ports of the DMA master.
 struct Ports {
     ar_valid: PortId, ar_ready: PortId, ar_id: PortId, ar_addr: PortId, ar_len: PortId, ar_user: PortId,
@@ -86,6 +111,8 @@ pub struct AxiHost {
     ports: Ports,
     bytes: usize,
     timing: HostTiming,
+    read_pace: Pace,
+    write_pace: Pace,
     rng: Rng,
     reads: Vec<Read>,
     current: Option<usize>,
@@ -116,7 +143,7 @@ impl AxiHost {
             b_valid: model.port("b_valid")?, b_ready: model.port("b_ready")?, b_resp: model.port("b_resp")?,
         };
         Ok(Self {
-            ports, bytes: width_bytes, timing, rng: Rng::seed_from_u64(seed), reads: Vec::new(), current: None, r_shown: false,
+            ports, bytes: width_bytes, timing, read_pace: Pace::default(), write_pace: Pace::default(), rng: Rng::seed_from_u64(seed), reads: Vec::new(), current: None, r_shown: false,
             writes: VecDeque::new(), responses: VecDeque::new(), out_of_order: 0, errors: 0, max_outstanding: 0,
         })
     }
@@ -140,13 +167,15 @@ impl AxiHost {
         let p = &self.ports;
         let (ar, aw, w) = (p.ar_ready, p.aw_ready, p.w_ready);
         let go = !self.stall();
-        model.set(ar, (go && self.reads.len() < 512) as u64);
+        model.set(ar, (go && self.reads.len() < self.timing.max_reads as usize) as u64);
         let go = !self.stall();
         model.set(aw, (go && self.writes.len() < 64) as u64);
         let go = !self.stall();
         // Data may not run ahead of its address in this model.
-        model.set(w, (go && !self.writes.is_empty()) as u64);
-        if !self.r_shown && !self.stall() {
+        let paced = self.write_pace.go(self.timing.bytes_per_cycle, self.bytes);
+        model.set(w, (go && paced && !self.writes.is_empty()) as u64);
+        let paced = self.read_pace.go(self.timing.bytes_per_cycle, self.bytes);
+        if !self.r_shown && !self.stall() && paced {
             self.show_read(model, iommu, cycle);
         }
         model.set(self.ports.r_valid, self.r_shown as u64);
@@ -197,11 +226,12 @@ impl AxiHost {
         let p = &self.ports;
         let mut log = |kind, bytes, last, addr| {
             if let Some(t) = trace {
-                t.push(Event { cycle, card, kind, bytes, last, addr });
+                t.push(Event { cycle, card, kind, bytes, last, addr, head: Vec::new() });
             }
         };
         if self.r_shown && model.get(p.r_ready) == 1 {
             self.r_shown = false;
+            self.read_pace.moved(self.bytes);
             if let Some(i) = self.current {
                 let r = &mut self.reads[i];
                 r.addr += self.bytes as u64;
@@ -227,6 +257,7 @@ impl AxiHost {
             self.max_outstanding = self.max_outstanding.max(self.reads.len());
         }
         if model.get(p.w_valid) == 1 && model.get(p.w_ready) == 1 {
+            self.write_pace.moved(self.bytes);
             let strobe = model.get(p.w_strb);
             let data = &model.bytes(p.w_data)[..self.bytes];
             if let Some(w) = self.writes.front_mut() {

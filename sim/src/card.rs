@@ -1,8 +1,8 @@
 //! One Verilated card with its buses driven.
-use crate::axi::{AxiHost, HostTiming};
+use crate::axi::{AxiHost, HostTiming, Pace};
 use crate::error::Error;
 use crate::iommu::Iommu;
-use crate::trace::{Event, Kind};
+use crate::trace::{Event, Kind, HEAD};
 use crate::Rng;
 use rand::{Rng as _, SeedableRng};
 use std::collections::VecDeque;
@@ -22,13 +22,15 @@ pub struct CardConfig {
     pub host: HostTiming,
     /// Probability in percent that the MAC withholds ready, or a gap stands between received beats, in a cycle.
     pub mac_stall_percent: u32,
+    /// Bytes per cycle that the MAC takes, on average, and holds the card back for; 0: a beat in every cycle. 100G at 250 MHz: 49.
+    pub mac_bytes_per_cycle: u32,
     /// Seed of everything random around this card.
     pub seed: u64,
 }
 
 impl Default for CardConfig {
     fn default() -> Self {
-        Self { width: 512, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, seed: 1 }
+        Self { width: 512, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
     }
 }
 
@@ -84,6 +86,8 @@ pub struct Card {
     pub axi: AxiHost,
     rng: Rng,
     mac_stall_percent: u32,
+    mac_bytes_per_cycle: u32,
+    tx_pace: Pace,
     mmio: VecDeque<Mmio>,
     /// Beat of the doorbell burst being written.
     db_beat: usize,
@@ -118,6 +122,8 @@ impl Card {
             iommu: Iommu::new(config.seed ^ 0x10),
             rng: Rng::seed_from_u64(config.seed),
             mac_stall_percent: config.mac_stall_percent,
+            mac_bytes_per_cycle: config.mac_bytes_per_cycle,
+            tx_pace: Pace::default(),
             mmio: VecDeque::new(), db_beat: 0, db_address_done: false, db_unanswered: 0, csr_address_done: false, csr_data_done: false, read_result: None,
             receive: VecDeque::new(), receive_at: 0, transmit: Vec::new(), rx_show: false,
             sent: VecDeque::new(), interrupts: VecDeque::new(), last_activity: 0, index,
@@ -171,6 +177,11 @@ impl Card {
         self.mmio.is_empty() && self.db_unanswered == 0 && self.receive.is_empty() && self.transmit.is_empty() && self.axi.idle()
     }
 
+    /// From now on the MAC takes so many bytes per cycle, as [`CardConfig::mac_bytes_per_cycle`].
+    pub fn pace_mac(&mut self, bytes_per_cycle: u32) {
+        self.mac_bytes_per_cycle = bytes_per_cycle;
+    }
+
     fn stall(&mut self) -> bool {
         self.mac_stall_percent > 0 && self.rng.gen_range(0..100) < self.mac_stall_percent
     }
@@ -184,7 +195,7 @@ impl Card {
     }
 
     fn drive(&mut self, cycle: u64, now: u32) {
-        let tx_go = !self.stall();
+        let tx_go = !self.stall() & self.tx_pace.go(self.mac_bytes_per_cycle, self.bytes);
         let rx_go = self.rx_show || !self.stall();
         let (m, p) = (&mut self.model, &self.ports);
         m.set(p.now, now as u64);
@@ -261,15 +272,16 @@ impl Card {
         self.axi.sample(&self.model, &mut self.iommu, cycle, self.index, trace);
         let (m, p) = (&self.model, &self.ports);
         let both = |v, r| m.get(v) == 1 && m.get(r) == 1;
-        let mut log = |kind, bytes, last, addr| {
+        let mut log = |kind, bytes, last, addr, frame: &[u8]| {
             if let Some(t) = trace {
-                t.push(Event { cycle, card: self.index, kind, bytes, last, addr });
+                let head = if last { frame[..frame.len().min(HEAD)].to_vec() } else { Vec::new() };
+                t.push(Event { cycle, card: self.index, kind, bytes, last, addr, head });
             }
         };
         if m.get(p.msix_valid) == 1 {
             let data = m.get(p.msix_data);
             self.interrupts.push_back(((data & 0xfff) as u16, (data >> 12) as u16));
-            log(Kind::Interrupt, 0, true, data >> 12);
+            log(Kind::Interrupt, 0, true, data >> 12, &[]);
         }
         let mut moved = !self.mmio.is_empty() || self.rx_show;
         if self.rx_show {
@@ -277,7 +289,7 @@ impl Card {
                 let n = (frame.len() - self.receive_at).min(self.bytes);
                 self.receive_at += n;
                 let last = self.receive_at == frame.len();
-                log(Kind::RxBeat, n as u32, last, 0);
+                log(Kind::RxBeat, n as u32, last, 0, frame);
                 self.rx_show = false;
                 if last {
                     self.receive.pop_front();
@@ -290,7 +302,8 @@ impl Card {
             let n = m.get(p.tx_keep).count_ones() as usize;
             let last = m.get(p.tx_last) == 1;
             self.transmit.extend_from_slice(&m.bytes(p.tx_data)[..n]);
-            log(Kind::TxBeat, n as u32, last, 0);
+            self.tx_pace.moved(n);
+            log(Kind::TxBeat, n as u32, last, 0, &self.transmit);
             if last {
                 self.sent.push_back(std::mem::take(&mut self.transmit));
             }
@@ -319,7 +332,7 @@ impl Card {
                 let (addr, beats) = (*addr, (*addr as usize % self.bytes + bytes.len()).div_ceil(self.bytes));
                 if both(p.db_aw_valid, p.db_aw_ready) {
                     self.db_address_done = true;
-                    log(Kind::Doorbell, 0, true, addr as u64);
+                    log(Kind::Doorbell, 0, true, addr as u64, &[]);
                 }
                 if both(p.db_w_valid, p.db_w_ready) {
                     self.db_beat += 1;

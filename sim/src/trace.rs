@@ -1,5 +1,8 @@
 //! Cycle-stamped events at the card's boundary, for benches that must not trust the code under test.
 
+/// Bytes of a frame that its last beat's event carries: all headers of RoCEv2 over IPv4, and those over IPv6 up to the RETH.
+pub const HEAD: usize = 96;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -22,9 +25,9 @@ pub enum Kind {
 }
 
 /// One event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Event {
-    /// Cycle of the handshake.
+    /// Cycle of the handshake in the card's own time: idle time that the simulation skipped is counted ([`crate::World::elapsed`]).
     pub cycle: u64,
     /// Card.
     pub card: u16,
@@ -36,4 +39,6 @@ pub struct Event {
     pub last: bool,
     /// Address, where there is one.
     pub addr: u64,
+    /// First bytes of the frame, [`HEAD`] at most, with its last beat; otherwise none.
+    pub head: Vec<u8>,
 }

@@ -44,11 +44,13 @@ pub struct World {
     pub peers: Vec<Arc<PeerMemory>>,
     cycle: u64,
     ticks: u64,
+    /// Ticks that passed without cycles.
+    skipped: u64,
     tick_cycles: u64,
     skip_idle: bool,
     skip_run: u64,
     capture: Option<Capture>,
-    /// Boundary events, when switched on.
+    /// Boundary events, when switched on; their cycles are of [`World::elapsed`].
     pub trace: Option<Vec<Event>>,
     /// Frames a lone card sent (no peer): taken by the test.
     pub outbox: Vec<Vec<u8>>,
@@ -66,12 +68,16 @@ impl World {
             cards.push(Card::new(&library, &c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
-        Ok(Self { cards, links, peers: Vec::new(), cycle: 0, ticks: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
+        Ok(Self { cards, links, peers: Vec::new(), cycle: 0, ticks: 0, skipped: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
     }
 
     /// Cycles simulated so far.
     pub fn cycle(&self) -> u64 {
         self.cycle
+    }
+    /// Cycles that the cards' clocks have made so far: those simulated, and those of the idle time that was skipped.
+    pub fn elapsed(&self) -> u64 {
+        self.cycle + self.skipped * TICK_CYCLES
     }
     /// Ticks passed so far (idle time included).
     pub fn ticks(&self) -> u64 {
@@ -84,6 +90,7 @@ impl World {
     /// Lets `ticks` pass at once: for directed timer tests.
     pub fn advance_ticks(&mut self, ticks: u64) {
         self.ticks += ticks;
+        self.skipped += ticks;
     }
     /// Writes a pcapng of the wire from now on.
     pub fn start_capture(&mut self, path: &Path) -> Result<(), Error> {
@@ -103,6 +110,7 @@ impl World {
     pub fn step(&mut self) {
         let now = self.ticks as u32;
         let n = self.cards.len();
+        let traced = self.trace.as_ref().map_or(0, Vec::len);
         for i in 0..n {
             self.cards[i].cycle(self.cycle, now, &mut self.trace);
             while let Some(frame) = self.cards[i].sent.pop_front() {
@@ -127,6 +135,10 @@ impl World {
                 }
             }
         }
+        let skipped = self.skipped * TICK_CYCLES;
+        for event in self.trace.iter_mut().flat_map(|t| &mut t[traced..]) {
+            event.cycle += skipped;
+        }
         self.cycle += 1;
         assert!(self.deadline.is_none_or(|end| self.cycle < end), "not done in cycle {}, the test's deadline", self.cycle);
         if self.cycle % self.tick_cycles == 0 {
@@ -135,7 +147,7 @@ impl World {
         if self.skip_idle && self.quiet() {
             // Time runs ever faster while nothing happens; a timer that fires stops it.
             self.skip_run += 1;
-            self.ticks += 1 + (self.skip_run / 64).min(256);
+            self.advance_ticks(1 + (self.skip_run / 64).min(256));
         } else {
             self.skip_run = 0;
         }

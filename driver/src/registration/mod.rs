@@ -7,7 +7,7 @@
 //! | [`Bounce`] | buffers are the program's and short-lived, messages small | one copy |
 //! | [`Registered`] | buffers are the program's and stay, such as the tensors of a model | nothing after the first |
 //!
-//! What each costs against registering every time: `registration_*_cycles` of `./scripts/bench`.
+//! What each costs against registering every time: the `registration` figures of `./scripts/bench`.
 mod free;
 #[cfg(test)]
 mod tests;

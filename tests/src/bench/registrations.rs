@@ -1,6 +1,6 @@
 //! What the policies of `ferric_driver::registration` cost: messages from a program's buffers, one at a time.
-use super::scenario::{pair, PATIENCE};
-use crate::pair::{Error, Linked, Wire};
+use super::scenarios::Policy;
+use crate::pair::{Error, Linked, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::registration::{Bounce, Pool, Registered};
@@ -10,19 +10,10 @@ use ferric_driver::{Access, CqeStatus, QpConfig, SendRequest};
 const BYTES: usize = 16_384;
 /// Messages measured, after two to warm up.
 const MESSAGES: usize = 16;
-
-/// Mean cycles from the wish to send a message, its bytes in the program's memory, until the buffer is the program's again. The copy
-/// of `bounce` is the host's and takes no simulated time.
-pub struct Costs {
-    /// Registered for each message.
-    pub each: f64,
-    /// From a piece of a [`Pool`].
-    pub pool: f64,
-    /// By way of a [`Bounce`] block.
-    pub bounce: f64,
-    /// From a buffer that is [`Registered`] once.
-    pub once: f64,
-}
+/// Cycles within which one of them ends.
+const PATIENCE: u64 = 400_000;
+/// Where the program's buffer lies.
+const BUFFER: usize = 0x20_0000_0000;
 
 struct Sender {
     link: Linked,
@@ -52,7 +43,7 @@ impl Sender {
         let mut start = 0;
         for n in 0..MESSAGES + 2 {
             if n == 2 {
-                start = self.link.pair.world().cycle();
+                start = self.link.pair.world().elapsed();
             }
             self.next += 1;
             buffer.copy_from_slice(&Self::bytes(self.next));
@@ -61,40 +52,82 @@ impl Sender {
                 return Err(Error::Stuck(format!("message {} is not what was sent", self.next)));
             }
         }
-        Ok((self.link.pair.world().cycle() - start) as f64 / MESSAGES as f64)
+        Ok((self.link.pair.world().elapsed() - start) as f64 / MESSAGES as f64)
     }
 }
 
-/// All four.
-pub fn costs() -> Result<Costs, Error> {
+/// A buffer of the program at an address that is the same in every run, `offset` bytes behind its beginning.
+struct Buffer {
+    at: *mut u8,
+    room: usize,
+}
+
+impl Buffer {
+    fn new() -> Result<Self, Error> {
+        let room = 2 * BYTES;
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE);
+        // SAFETY: new memory, only where nothing is.
+        let at = unsafe { libc::mmap(BUFFER as *mut _, room, rights, flags, -1, 0) };
+        if at as usize != BUFFER {
+            return Err(Error::Stuck(format!("no memory at {BUFFER:#x}: {}", std::io::Error::last_os_error())));
+        }
+        Ok(Self { at: at.cast(), room })
+    }
+
+    /// One message's bytes.
+    fn bytes(&mut self, offset: usize) -> &mut [u8] {
+        assert!(offset + BYTES <= self.room);
+        // SAFETY: in bounds of memory that is this value's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at.add(offset), BYTES) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: from `new`.
+        unsafe { libc::munmap(self.at.cast(), self.room) };
+    }
+}
+
+/// Mean cycles on `pair` from the wish to send a message, its bytes in the program's memory, until the buffer is the program's again. The copy
+/// into a bounce block is the host's and takes no simulated time. `offset`: where the program's buffer begins behind a page.
+pub fn cost(pair: Pair, policy: Policy, offset: usize) -> Result<f64, Error> {
     // Before everything that registers it, so that it ends last.
-    let mut buffer = vec![0; BYTES];
-    let link = Linked::on(pair(512)?, &QpConfig::default(), &Wire::default(), &[0; BYTES])?;
+    let mut memory = Buffer::new()?;
+    let buffer = memory.bytes(offset);
+    let link = Linked::on(pair, &QpConfig::default(), &Wire::default(), &[0; BYTES])?;
     let pd = link.pair.hosts[0].pd.clone();
-    let (pool, bounce) = (Pool::new(&pd, 4 * BYTES, Access::LOCAL_WRITE)?, Bounce::new(&pd, BYTES, 4, Access::LOCAL_WRITE)?);
-    let registered = Registered::new(pd.clone(), Access::LOCAL_WRITE);
     let mut sender = Sender { link, next: 0 };
     let full = || Error::Stuck("a pool of four buffers has none".into());
-    Ok(Costs {
-        each: sender.measure(&mut buffer, |s, buffer| {
+    match policy {
+        Policy::Each => sender.measure(buffer, |s, buffer| {
             // SAFETY: the region ends before the buffer does.
             let region = unsafe { pd.register_raw(buffer.as_mut_ptr(), BYTES, buffer.as_ptr() as u64, Access::LOCAL_WRITE) }?;
             s.write(sge(region.addr(), BYTES as u32, region.lkey()))
-        })?,
-        pool: sender.measure(&mut buffer, |s, buffer| {
-            let piece = pool.take(BYTES).ok_or_else(full)?;
-            // A program with a pool makes its bytes there; these stand for it.
-            piece.write(0, buffer);
-            s.write(piece.sge(BYTES))
-        })?,
-        bounce: sender.measure(&mut buffer, |s, buffer| {
-            let piece = bounce.copy(buffer).ok_or_else(full)?;
-            s.write(piece.sge(BYTES))
-        })?,
-        once: sender.measure(&mut buffer, |s, buffer| {
-            // SAFETY: the buffer outlives `registered`, and nothing reads or writes it behind a completion.
-            let region = unsafe { registered.region(buffer.as_mut_ptr(), BYTES) }?;
-            s.write(sge(buffer.as_ptr() as u64, BYTES as u32, region.lkey()))
-        })?,
-    })
+        }),
+        Policy::Pool => {
+            let pool = Pool::new(&pd, 4 * BYTES, Access::LOCAL_WRITE)?;
+            sender.measure(buffer, |s, buffer| {
+                let piece = pool.take(BYTES).ok_or_else(full)?;
+                // A program with a pool makes its bytes there; these stand for it.
+                piece.write(0, buffer);
+                s.write(piece.sge(BYTES))
+            })
+        }
+        Policy::Bounce => {
+            let bounce = Bounce::new(&pd, BYTES, 4, Access::LOCAL_WRITE)?;
+            sender.measure(buffer, |s, buffer| {
+                let piece = bounce.copy(buffer).ok_or_else(full)?;
+                s.write(piece.sge(BYTES))
+            })
+        }
+        Policy::Once => {
+            let registered = Registered::new(pd.clone(), Access::LOCAL_WRITE);
+            sender.measure(buffer, |s, buffer| {
+                // SAFETY: the buffer outlives `registered`, and nothing reads or writes it behind a completion.
+                let region = unsafe { registered.region(buffer.as_mut_ptr(), BYTES) }?;
+                s.write(sge(buffer.as_ptr() as u64, BYTES as u32, region.lkey()))
+            })
+        }
+    }
 }

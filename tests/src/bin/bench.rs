@@ -1,92 +1,122 @@
-//! Writes `target/bench/report.json`. Figures come from boundary traces, read back from disk by `bench::reader`.
+//! `./scripts/bench`: writes `target/bench/report.json`, and with `--write` docs/figures.md. Fails when a bar is missed or a figure has a fault.
 use clap::Parser;
-use ferric_driver::types::Mtu;
-use ferric_tests::bench::{answers, datagrams, host, reader, registrations, scenario};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use ferric_tests::bench::report::{self, Report, EXTRAS};
+use ferric_tests::bench::scenarios::points;
+use ferric_tests::bench::workers::Kept;
+use ferric_tests::bench::{docs, host, workers};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
-/// Cycle-exact figures of two simulated cards of 512 bits, at a host read latency of 250 cycles
+/// Cycle-exact figures of two simulated cards of 512 bits
 #[derive(Parser)]
 #[command(name = "bench")]
 struct Options {
-    /// Where report and traces go.
+    /// Only figures whose name contains this; may be given more than once.
+    #[arg(long)]
+    only: Vec<String>,
+    /// Only the first window and host latency of each scenario, at 64-byte lines, without loss.
+    #[arg(long)]
+    quick: bool,
+    /// Prints the names of the figures.
+    #[arg(long)]
+    list: bool,
+    /// Writes docs/figures.md and README's block. Only with a full run.
+    #[arg(long, conflicts_with_all = ["only", "quick"])]
+    write: bool,
+    /// Goes on with a run of the same sources that was stopped.
+    #[arg(long)]
+    resume: bool,
+    /// Simulations at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Leaves the traces here: `cycle,card,event,bytes,last,address,first bytes of a frame` a line.
+    #[arg(long)]
+    traces: Option<PathBuf>,
+    /// Where the report goes.
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
     /// Program whose instructions are counted.
     #[arg(long, default_value = "target/release/examples/host-cost")]
     host_cost: PathBuf,
+    /// Names of points to run in this process.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    worker: Vec<String>,
 }
 
-fn main() {
+fn main() -> ExitCode {
     env_logger::init();
     let options = Options::parse();
-    if let Err(e) = run(&options) {
-        eprintln!("bench: {e}");
-        std::process::exit(1);
+    let done = if options.worker.is_empty() { run(&options) } else { workers::work(&options.worker, options.traces.as_deref()).map(|()| true) };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("bench: {e}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
-    let out = options.out.as_path();
-    std::fs::create_dir_all(out)?;
-    let mut report: BTreeMap<&str, f64> = BTreeMap::new();
-    let file = |name: &str| -> PathBuf { out.join(format!("{name}.trace")) };
+fn run(options: &Options) -> Result<bool, String> {
+    let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
+    let wanted: Vec<_> = points().into_iter().filter(|p| chosen(&p.name()) && (!options.quick || p.quick())).collect();
+    let extras: Vec<_> = EXTRAS.iter().filter(|e| chosen(e.name)).collect();
+    if options.list {
+        wanted.iter().for_each(|p| println!("{:45} {}", p.name(), p.conditions()));
+        extras.iter().for_each(|e| println!("{:45} {}", e.name, e.what));
+        return Ok(true);
+    }
+    if wanted.is_empty() && extras.is_empty() {
+        return Err("no figure has such a name; --list prints them".into());
+    }
+    for dir in [Some(&options.out), options.traces.as_ref()].into_iter().flatten() {
+        std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
     let started = Instant::now();
-    let mut cycles = 0;
-    let missing = "the trace holds no data frames";
-
-    for (key, mtu) in [("write_4096_efficiency", Mtu::M4096), ("write_1024_efficiency", Mtu::M1024)] {
-        let pair = scenario::pair(512)?;
-        scenario::bulk(&pair, mtu, &file(key))?;
-        cycles += pair.world().cycle();
-        let trace = reader::read(&file(key))?;
-        let each = [0, 1].map(|c| reader::efficiency(&trace, c, mtu.bytes() as u64, 64));
-        let [Some(a), Some(b)] = each else { return Err(missing.into()) };
-        report.insert(key, a.min(b));
+    let root = Path::new(".");
+    let sources = ["hdl/src", "abi/src", "driver/src", "sim/src", "sim/verilator-sys/src", "tests/src"];
+    // Asked before the run: what is committed meanwhile is not what ran.
+    let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
+    // What is not committed has no name, but the gateware's hash.
+    let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::core::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
+    let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
+    let mut outcomes = workers::run(&left, options.jobs, options.traces.as_ref(), |name, outcome| {
+        if let Err(e) = kept.keep(name, outcome) {
+            eprintln!("{name}: not kept, {e}");
+        }
+        let value = outcome.value.map_or("none".to_string(), report::number);
+        let trouble: Vec<&String> = outcome.error.iter().chain(&outcome.faults).collect();
+        println!("{name:45} {value:>9} {:>9} cycles {:>6.1} s {} {}", outcome.cycles, outcome.seconds, if trouble.is_empty() { "" } else { "FAULT" }, trouble.into_iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+    })?;
+    outcomes.extend(kept.outcomes.iter().filter(|(name, _)| wanted.iter().any(|p| p.name() == **name)).map(|(name, o)| (name.clone(), o.clone())));
+    let mut command = "./scripts/bench".to_string();
+    std::env::args().skip(1).filter(|a| a != "--resume").for_each(|a| command += &format!(" {a}"));
+    let mut figures: Vec<_> = wanted.iter().filter_map(|p| Some(report::of_point(p, outcomes.get(&p.name())?))).collect();
+    let [cycles, messages] = report::speed(&outcomes);
+    let cost = extras.iter().any(|e| e.name.starts_with("post_")).then(|| host::measure(&options.host_cost, &options.out));
+    for extra in extras {
+        let cost = |of: fn(&host::HostCost) -> f64| cost.as_ref().map_or(Err("not measured".to_string()), |c| c.as_ref().map(of).map_err(String::clone));
+        let value = match extra.name {
+            "post_poll_instructions" => cost(|c| c.instructions),
+            "post_allocations" => cost(|c| c.allocations),
+            "cosim_cycles_per_second" => cycles.clone(),
+            _ => messages.clone(),
+        };
+        // A part of the points says nothing of the speed.
+        if value.is_ok() || !options.quick && options.only.is_empty() {
+            figures.push(report::of_extra(extra, value));
+        }
     }
-    let pair = scenario::pair(512)?;
-    answers::reads(&pair, Mtu::M4096, &file("read_4096_efficiency"))?;
-    cycles += pair.world().cycle();
-    let trace = reader::read(&file("read_4096_efficiency"))?;
-    let each = [0, 1].map(|c| reader::efficiency(&trace, c, 4096, 64));
-    let [Some(a), Some(b)] = each else { return Err(missing.into()) };
-    report.insert("read_4096_efficiency", a.min(b));
-    let pair = scenario::pair(512)?;
-    let messages = answers::atomics(&pair, 16, &file("atomic_cycles_per_op"))?;
-    cycles += pair.world().cycle();
-    let trace = reader::read(&file("atomic_cycles_per_op"))?;
-    report.insert("atomic_cycles_per_op", reader::cycles_per_frame(&trace, 0, messages, reader::ATOMIC).ok_or(missing)?);
-    for (key, qps, both) in [("msg64_cycles_per_packet_many_qp", 32, false), ("msg64_cycles_per_packet_both_ways", 16, true), ("msg64_cycles_per_packet_one_qp", 1, false)] {
-        let pair = scenario::pair(512)?;
-        let messages = scenario::small(&pair, qps, both, &file(key))?;
-        cycles += pair.world().cycle();
-        let trace = reader::read(&file(key))?;
-        let here = reader::cycles_per_message(&trace, 0, messages).ok_or(missing)?;
-        let there = if both { reader::cycles_per_message(&trace, 1, messages).ok_or(missing)? } else { 0.0 };
-        report.insert(key, here.max(there));
+    let report = Report { gateware, commit, command, figures };
+    let file = options.out.join("report.json");
+    let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
+    std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+    if options.write {
+        docs::write(root, &report)?.iter().for_each(|said| println!("{said}"));
     }
-    let pair = scenario::pair(512)?;
-    let messages = datagrams::datagrams(&pair, 8, &file("ud"))?;
-    cycles += pair.world().cycle();
-    report.insert("ud_cycles_per_packet", reader::cycles_per_message(&reader::read(&file("ud"))?, 0, messages).ok_or(missing)?);
-    let pair = scenario::pair(512)?;
-    scenario::single(&pair, &file("single"))?;
-    cycles += pair.world().cycle();
-    let trace = reader::read(&file("single"))?;
-    report.insert("doorbell_to_wire_cycles", reader::doorbell_to_wire(&trace, 0).ok_or(missing)?);
-    report.insert("wire_to_dma_cycles", reader::wire_to_dma(&trace, 1).ok_or(missing)?);
-    let costs = registrations::costs()?;
-    report.extend([("registration_each_cycles", costs.each), ("registration_pool_cycles", costs.pool), ("registration_bounce_cycles", costs.bounce), ("registration_once_cycles", costs.once)]);
-    // Two cards and their drivers, verification included; building the cards is not.
-    report.insert("cosim_cycles_per_second", (cycles as f64 / started.elapsed().as_secs_f64()).round());
-
-    let cost = host::measure(&options.host_cost, out)?;
-    report.insert("post_poll_instructions", cost.instructions);
-    report.insert("post_allocations", cost.allocations);
-
-    let text = serde_json::to_string_pretty(&report)?;
-    std::fs::write(out.join("report.json"), &text)?;
-    println!("{text}");
-    Ok(())
+    let failures = report.failures();
+    failures.iter().for_each(|f| println!("{f}"));
+    println!("{} figures in {:.0} s, {} failures; {}", report.figures.len(), started.elapsed().as_secs_f64(), failures.len(), file.display());
+    Ok(failures.is_empty())
 }

@@ -61,7 +61,7 @@ impl Bench {
             let mut rng = Rng::seed_from_u64(seed);
             let host = HostTiming {
                 read_latency: rng.gen_range(1..=100), read_jitter: rng.gen_range(1..=200), write_latency: rng.gen_range(1..=200), interleave: rng.gen_bool(0.5),
-                stall_percent: rng.gen_range(0..=30),
+                stall_percent: rng.gen_range(0..=30), ..Default::default()
             };
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
             let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?;

@@ -131,7 +131,7 @@ impl Soak {
         let low = rng.gen_range(1..=300);
         let host = HostTiming {
             read_latency: low, read_jitter: rng.gen_range(20..=700), write_latency: rng.gen_range(1..=700), interleave: rng.gen_bool(0.5),
-            stall_percent: rng.gen_range(0..=30),
+            stall_percent: rng.gen_range(0..=30), ..Default::default()
         };
         let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
