@@ -83,8 +83,8 @@ impl Known {
         }
         let name = span.strip_suffix("()").unwrap_or(span);
         let parts: Vec<&str> = name.split("::").flat_map(|p| p.split('.')).collect();
-        // A suffix such as `_ex` is a part of a name.
-        !parts.iter().all(|p| is_word(p)) || name.starts_with(|c: char| c.is_ascii_digit() || c == '_') || parts.iter().all(|p| self.words.contains(*p))
+        // A prefix or suffix such as `_ex` is a part of a name.
+        !parts.iter().all(|p| is_word(p)) || name.starts_with(|c: char| c.is_ascii_digit() || c == '_') || name.ends_with('_') || parts.iter().all(|p| self.words.contains(*p))
     }
 }
 
