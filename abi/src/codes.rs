@@ -47,11 +47,14 @@ codes! {
         CreateMr = 7 "Register memory region `id`."; DestroyMr = 8 "Invalidate memory region `id` and wait for its DMA."; CreateQp = 9 "Make queue pair `id` (state RESET).";
         ModifyQp = 10 "Change state and attributes."; QueryQp = 11 "Read both context halves."; DestroyQp = 12 "Remove queue pair `id` and wait for its DMA.";
         QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair."; QueryObject = 15 "Read words of any table line of this function.";
+        SetRange = 16 "Numbers that function `id` may give its objects of a kind; physical function only."; QueryRanges = 17 "The numbers a function may use, of every kind.";
         CreateSrq = 20 "Make shared receive queue `id`."; ModifySrq = 21 "Arm or disarm its limit."; QuerySrq = 22 "Read its ring context."; DestroySrq = 23 "Remove it; fails while queue pairs use it.";
         AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group."; }
+    #[doc = "Kind of object with numbers of its own."]
+    ObjectKind { Qp = 0 "Queue pair."; Cq = 1 "Completion queue."; Mr = 2 "Memory region or window."; Pd = 3 "Protection domain."; Eq = 4 "Event queue."; Srq = 5 "Shared receive queue."; }
     #[doc = "Admin completion status."]
     AdminStatus { Ok = 0 "Done."; BadOpcode = 1 "Unknown opcode."; BadId = 2 "Object number out of range or not this function's."; BadState = 3 "Object exists, does not exist, or transition not allowed.";
-        BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; NoRoom = 7 "A table of the card is full."; }
+        BadParameter = 4 "A parameter is out of range."; InUse = 5 "Other objects depend on it."; DmaError = 6 "The command could not be read."; NoRoom = 7 "A table of the card, or the function's share of it, is full."; Denied = 8 "For the physical function only."; }
     #[doc = "Why a received frame or packet was dropped."]
     DropCause { None = 0 "Not dropped."; Malformed = 1 "Truncated or inconsistent header."; BadIcrc = 2 "ICRC wrong."; NoBuffer = 3 "Cell buffer full."; NoQp = 4 "Queue pair absent or not ready.";
         BadTransport = 5 "Opcode does not belong to the QP's transport."; BadPkey = 6 "Partition key mismatch."; Duplicate = 7 "Duplicate request, acknowledged again."; OutOfOrder = 8 "PSN ahead of the expected one.";

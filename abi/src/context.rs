@@ -22,7 +22,7 @@ macro_rules! context_records {
             max_rd_atomic: u8[5] "READs and atomics that may be outstanding, at most 16.";
             rsvd1: u8[3] "Zero.";
             pd: u32[24] "Protection domain.";
-            rsvd2: u8[8] "Zero.";
+            eqn: u8[8] "Event queue of the queue pair's own events: that of the send completion queue.";
             function: u16[12] "Owning PCI function.";
             rsvd3: u8[4] "Zero.";
             pkey: u16[16] "Partition key.";
@@ -52,7 +52,10 @@ macro_rules! context_records {
             sent_index: u16[16] "One past the newest work request with a tracker entry.";
             error_index: u16[16] "Work request of the pending local error.";
             done_index: u16[16] "Oldest work request without completion: behind `una_index` while READ data is on its way to host memory.";
-            rsvd7: u16[16] "Zero.";
+            error_syndrome: u8[8] "AETH syndrome of the failure that `dying` is about.";
+            dying: bool[1] "In error; nothing of it is completed before the answers that were accepted are in host memory.";
+            blamed: bool[1] "The failure that `dying` is about is that of the oldest work request.";
+            rsvd7: u8[6] "Zero.";
         }
         #[doc = "Responder half of a queue pair. Words 0-3 are attributes, the rest is state of the responder."]
         RspCtx [64] {
@@ -79,7 +82,7 @@ macro_rules! context_records {
             rsvd3: u8[4] "Zero.";
             pkey: u16[16] "Partition key.";
             dest_qpn: u32[24] "Remote queue pair (destination of ACKs).";
-            rsvd4: u8[8] "Zero.";
+            ahead: u8[8] "How far ahead of the expected PSN the last packet behind the gap was, at most 255; 0 behind an RNR NAK.";
             epsn: u32[24] "Expected PSN.";
             rd_in: u8[5] "READs and atomics accepted in this life, modulo 32.";
             rsvd5: u8[3] "Zero.";

@@ -38,7 +38,8 @@ macro_rules! host_records {
             num_sge: u8[8] "Scatter/gather entries that follow.";
             rsvd0: u8[8] "Zero.";
             index: u16[16] "Producer index of this slot.";
-            rsvd1: u32[32] "Zero.";
+            copy: u16[16] "Of a shared receive queue: number of this request's copy. Copies stand behind the ring, each as large as a slot; one stays as it is until its request has completed.";
+            rsvd1: u16[16] "Zero.";
             rsvd2: u64[64] "Zero.";
         }
         #[doc = "Completion queue entry."]

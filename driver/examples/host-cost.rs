@@ -1,6 +1,6 @@
 //! What posting and polling cost the host: the driver over a card that is only memory, so that every instruction counted is the driver's.
 //! `./scripts/bench` runs it under callgrind, which counts inside [`measured`] alone.
-use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus, WrOpcode};
+use ferric_abi::codes::{AdminOpcode, AdminStatus, CqeOpcode, CqeStatus, WrOpcode};
 use ferric_abi::context::CqCtx;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe};
 use ferric_abi::{csr, pci};
@@ -75,7 +75,12 @@ impl Memory {
                     line.0.copy_from_slice(&command.0[8..8 + n]);
                     self.cq.store(line.base(), Relaxed);
                 }
-                let mut done = AdminCompletion::default().0;
+                let mut done = AdminCompletion::default();
+                if command.opcode() == AdminOpcode::QueryRanges as u8 {
+                    // It has one function.
+                    done.set_status(AdminStatus::BadOpcode as u8);
+                }
+                let mut done = done.0;
                 done[AdminCompletion::BYTES - 1] = if *taken / slots % 2 == 0 { 0x80 } else { 0 };
                 (wide(csr::ADMIN_CQ_LO, csr::ADMIN_CQ_HI) as *mut [u8; AdminCompletion::BYTES]).add(at).write(done);
             }

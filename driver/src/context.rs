@@ -4,36 +4,15 @@ use crate::cq::CompletionQueue;
 use crate::device::Device;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
+use crate::ids::{range, Ids};
 use crate::mr::{Access, MemoryRegion, Region, Start};
 use crate::qp::{QpConfig, QpTable, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
-use ferric_abi::codes::AdminOpcode;
+use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
-
-/// Numbers of one object kind; freed numbers are used again, oldest first, so that stale references show.
-pub(crate) struct Ids {
-    what: &'static str,
-    /// Smallest number handed out; those below are reserved.
-    first: u32,
-    free: Mutex<std::collections::VecDeque<u32>>,
-}
-
-impl Ids {
-    fn new(what: &'static str, range: std::ops::Range<u32>) -> Self {
-        Self { what, first: range.start, free: Mutex::new(range.collect()) }
-    }
-    pub(crate) fn take(&self) -> Result<u32> {
-        self.free.lock().unwrap_or_else(|e| e.into_inner()).pop_front().ok_or(Error::Exhausted(self.what))
-    }
-    pub(crate) fn give(&self, id: u32) {
-        if id >= self.first {
-            self.free.lock().unwrap_or_else(|e| e.into_inner()).push_back(id);
-        }
-    }
-}
 
 pub(crate) struct Inner {
     pub(crate) device: Arc<dyn Device>,
@@ -46,6 +25,8 @@ pub(crate) struct Inner {
     pub(crate) eq_ids: Ids,
     pub(crate) srq_ids: Ids,
     pub(crate) qps: QpTable,
+    /// Queue pairs of the whole card: shared receive queues have the receive rings behind theirs.
+    pub(crate) all_qps: u32,
 }
 
 impl Inner {
@@ -83,7 +64,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Discovers the card behind `device` and starts its admin queue.
+    /// Discovers the card behind `device`, starts its admin queue and asks which object numbers are the function's.
     pub fn open(device: Arc<dyn Device>, _config: Config) -> Result<Self> {
         let magic = device.read32(csr::MAGIC);
         if magic != csr::MAGIC_VALUE {
@@ -99,13 +80,23 @@ impl Context {
         if [c0, c1, c2, c3].contains(&u32::MAX) || [byte(c0, 0), byte(c0, 1), byte(c0, 2), byte(c0, 3), byte(c1, 0), byte(c1, 1)].iter().any(|log| *log > 24) {
             return Err(Error::Gone);
         }
+        let logs = [byte(c0, 0), byte(c0, 1), byte(c0, 2), byte(c0, 3), byte(c1, 0), byte(c0, 0)];
+        let mut admin = AdminQueue::new(&device)?;
+        let (ranges, function) = match admin.execute("query ranges", AdminOpcode::QueryRanges, 0, &[0]) {
+            Ok(words) => (std::array::from_fn(|kind| range(words[kind]).0), words[logs.len()]),
+            // A card of one function.
+            Err(Error::Admin { status: AdminStatus::BadOpcode, .. }) => (logs.map(|log| 0..1 << log), 0),
+            Err(e) => return Err(e),
+        };
+        let [qps, cqs, mrs, pds, eqs, srqs] = &ranges;
         let caps = Capabilities {
             version,
-            qps: 1 << byte(c0, 0),
-            cqs: 1 << byte(c0, 1),
-            mrs: 1 << byte(c0, 2),
-            pds: 1 << byte(c0, 3),
-            eqs: 1 << byte(c1, 0),
+            qps: qps.len() as u32,
+            cqs: cqs.len() as u32,
+            mrs: mrs.len() as u32,
+            pds: pds.len() as u32,
+            eqs: eqs.len() as u32,
+            function,
             functions: 1 << byte(c1, 1),
             width: byte(c1, 2),
             max_sge: byte(c2, 0),
@@ -113,19 +104,20 @@ impl Context {
             features: c3,
         };
         log::info!("Ferric card: {caps:?}");
-        let admin = Mutex::new(AdminQueue::new(&device)?);
+        let from = |first: u32, range: &std::ops::Range<u32>| range.start.max(first)..range.end;
         Ok(Self {
             inner: Arc::new(Inner {
-                admin,
-                pd_ids: Ids::new("protection domains", 1..caps.pds),
+                admin: Mutex::new(admin),
+                pd_ids: Ids::new("protection domains", ObjectKind::Pd, from(1, pds)),
                 // Key 0 is never handed out, so that a zeroed key is refused.
-                mr_ids: Ids::new("memory regions", 1..caps.mrs),
-                cq_ids: Ids::new("completion queues", 0..caps.cqs),
+                mr_ids: Ids::new("memory regions", ObjectKind::Mr, from(1, mrs)),
+                cq_ids: Ids::new("completion queues", ObjectKind::Cq, cqs.clone()),
                 // Queue pairs 0 and 1 are the management ones of IBTA.
-                qp_ids: Ids::new("queue pairs", 2..caps.qps),
-                eq_ids: Ids::new("event queues", 0..caps.eqs),
-                srq_ids: Ids::new("shared receive queues", 0..if c3 >> csr::FEATURE_SRQ & 1 == 1 { caps.qps } else { 0 }),
-                qps: QpTable::new(caps.qps as usize)?,
+                qp_ids: Ids::new("queue pairs", ObjectKind::Qp, from(2, qps)),
+                eq_ids: Ids::new("event queues", ObjectKind::Eq, eqs.clone()),
+                srq_ids: Ids::new("shared receive queues", ObjectKind::Srq, if c3 >> csr::FEATURE_SRQ & 1 == 1 { srqs.clone() } else { 0..0 }),
+                qps: QpTable::new(1 << logs[0])?,
+                all_qps: 1 << logs[0],
                 caps,
                 device,
             }),
@@ -144,11 +136,7 @@ impl Context {
 
     /// Makes a protection domain.
     pub fn alloc_pd(&self) -> Result<Pd> {
-        let id = self.inner.pd_ids.take()?;
-        if let Err(e) = self.inner.admin("create PD", AdminOpcode::CreatePd, id, &[]) {
-            self.inner.pd_ids.give(id);
-            return Err(e);
-        }
+        let id = self.inner.create("create PD", AdminOpcode::CreatePd, &self.inner.pd_ids, &[])?;
         Ok(Pd { inner: Arc::new(PdInner { ctx: self.inner.clone(), id }) })
     }
 
@@ -173,7 +161,16 @@ impl Context {
         self.inner.admin("set port", AdminOpcode::SetPort, 0, &[word]).map(drop)
     }
 
-    /// Reads `count` 64-bit counters from number `first` on (see the gateware's counter table for their names).
+    /// Gives function `function` (not 0, which has all that the others do not use) `2^log` numbers from `first` on for its objects of a kind. Its driver
+    /// learns of them when it opens the function. Only the physical function may do this, and only while that function has not made use of its range.
+    pub fn set_range(&self, function: u32, kind: ObjectKind, first: u32, log: u32) -> Result<()> {
+        if first >> 24 != 0 || log > 24 {
+            return Err(Error::Invalid("object numbers have 24 bits"));
+        }
+        self.inner.admin("set range", AdminOpcode::SetRange, function, &[kind as u32, log << 24 | first]).map(drop)
+    }
+
+    /// Reads `count` 64-bit counters from number `first` on (see the gateware's counter table for their names). They are the whole card's, and the physical function's to read.
     pub fn counters(&self, first: u32, count: u32) -> Result<Vec<u64>> {
         let n = count.next_multiple_of(8);
         let buffer = crate::dma::DmaBuffer::new(&self.inner.device, n as usize * 8)?;

@@ -82,12 +82,8 @@ impl CompletionQueue {
         }
         let log_size = entries.next_power_of_two().trailing_zeros().max(1) as u8;
         let ring = DmaBuffer::new(&ctx.device, Cqe::BYTES << log_size)?;
-        let id = ctx.cq_ids.take()?;
         let line = CqCtx::default().with_base(ring.iova()).with_log_size(log_size).with_valid(true).with_eqn(eq.id() as u8);
-        if let Err(e) = ctx.admin("create CQ", AdminOpcode::CreateCq, id, &words::<4>(&line.0)) {
-            ctx.cq_ids.give(id);
-            return Err(e);
-        }
+        let id = ctx.create("create CQ", AdminOpcode::CreateCq, &ctx.cq_ids, &words::<4>(&line.0))?;
         // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
         let (mask, slack) = ((1u16 << log_size) - 1, 1 << (log_size.max(2) - 2));
         let place = UnsafeCell::new(Place { consumer: 0, reported: 0 });

@@ -37,12 +37,8 @@ impl EventQueue {
             return Err(Error::Invalid("event queue size must be 2 to 32768 entries"));
         }
         let ring = DmaBuffer::new(&ctx.device, Eqe::BYTES << log_size)?;
-        let id = ctx.eq_ids.take()?;
         let line = EqCtx::default().with_base(ring.iova()).with_log_size(log_size).with_valid(true).with_vector(vector);
-        if let Err(e) = ctx.admin("create EQ", AdminOpcode::CreateEq, id, &words::<4>(&line.0)) {
-            ctx.eq_ids.give(id);
-            return Err(e);
-        }
+        let id = ctx.create("create EQ", AdminOpcode::CreateEq, &ctx.eq_ids, &words::<4>(&line.0))?;
         Ok(Self { ctx: ctx.clone(), id, vector, ring, log_size, consumer: 0 })
     }
 

@@ -47,6 +47,7 @@ pub mod error;
 pub mod eventfd;
 pub mod fast;
 pub mod forked;
+mod ids;
 pub mod iova;
 pub mod mapping;
 pub mod mr;

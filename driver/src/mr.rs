@@ -145,7 +145,6 @@ impl Region {
             // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
             let direct = matches!(mode, Start::Ordinary | Start::Bindable) && mapping.is_contiguous();
             let table = if direct { None } else { Some(page_table(&ctx.device, mapping.pages(mapped_from(start), start..start + len as u64, page_size))?) };
-            let index = ctx.mr_ids.take()?;
             let variant = next_variant();
             let line = MrCtx::default()
                 .with_valid(mode != Start::Free)
@@ -162,10 +161,7 @@ impl Region {
                 .with_direct(direct)
                 .with_page_size(if direct { 0 } else { page_size as u8 })
                 .with_table(table.as_ref().map_or(mapping.iova() + start % PAGE as u64, DmaBuffer::iova));
-            if let Err(e) = ctx.admin("create MR", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
-                ctx.mr_ids.give(index);
-                return Err(e);
-            }
+            let index = ctx.create("create MR", AdminOpcode::CreateMr, &ctx.mr_ids, &words::<8>(&line.0))?;
             Ok((table, index, index << 8 | variant as u32))
         })();
         match made {

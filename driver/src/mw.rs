@@ -31,13 +31,9 @@ impl Pd {
     /// Allocates a window, which is bound to nothing.
     pub fn alloc_mw(&self, kind: WindowType) -> Result<MemoryWindow> {
         let ctx = &self.inner.ctx;
-        let index = ctx.mr_ids.take()?;
         let variant = next_variant();
         let line = MrCtx::default().with_window(true).with_fast(kind == WindowType::Two).with_variant(variant).with_pd(self.inner.id).with_length(1);
-        if let Err(e) = ctx.admin("create MW", AdminOpcode::CreateMr, index, &words::<8>(&line.0)) {
-            ctx.mr_ids.give(index);
-            return Err(e);
-        }
+        let index = ctx.create("create MW", AdminOpcode::CreateMr, &ctx.mr_ids, &words::<8>(&line.0))?;
         Ok(MemoryWindow { pd: self.inner.clone(), index, key: index << 8 | u32::from(variant), kind })
     }
 }

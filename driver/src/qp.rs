@@ -199,14 +199,13 @@ impl QueuePair {
         let (slots, entries) = if srq.is_some() { (1, 0) } else { (config.max_recv, config.max_recv_sge) };
         let recv = Ring::new(ctx, slots, RecvHead::BYTES + entries * Sge::BYTES)?;
         let shared = Shared::new(&send, &recv, srq.map(|s| s.numbers().clone()))?;
-        let qpn = number.map_or_else(|| ctx.qp_ids.take(), Ok)?;
         let ([s0, s1, s2], [r0, r1, r2]) = (send.context(), recv.context());
         let kind = config.qp_type as u32 | (config.signal_all as u32) << 3 | (srq.is_some() as u32) << 4;
         let params = [kind, pd.id, send_cq.id(), recv_cq.id(), s0, s1, s2, r0, r1, r2, srq.map_or(0, |s| s.id())];
-        if let Err(e) = ctx.admin("create QP", AdminOpcode::CreateQp, qpn, &params) {
-            ctx.qp_ids.give(qpn);
-            return Err(e);
-        }
+        let qpn = match number {
+            Some(n) => ctx.admin("create QP", AdminOpcode::CreateQp, n, &params).map(|_| n)?,
+            None => ctx.create("create QP", AdminOpcode::CreateQp, &ctx.qp_ids, &params)?,
+        };
         let shared = ctx.qps.set(qpn, shared);
         let by_line = send.slot_bytes == 64 && ctx.device.has_lines();
         Ok(Self {
@@ -321,7 +320,7 @@ impl QueuePair {
     }
 
     /// RTS -> SQD (IBTA 10.3.1): no further send request begins; more may be posted, they wait. When all that had begun is complete, at once if there is nothing,
-    /// event queue 0 gets `EventKind::SqDrained`.
+    /// the event queue of the send completion queue gets `EventKind::SqDrained`.
     pub fn to_sqd(&mut self) -> Result<()> {
         self.modify("modify QP to SQD", QpState::Sqd, &[QpState::Sqd as u32])
     }

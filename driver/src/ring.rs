@@ -36,6 +36,15 @@ pub(crate) struct Ring {
 
 impl Ring {
     pub(crate) fn new(ctx: &Inner, slots: usize, bytes: usize) -> Result<Self> {
+        Self::make(ctx, slots, bytes, 1)
+    }
+
+    /// With as many places for copies behind it as it has slots: of a shared receive queue.
+    pub(crate) fn with_copies(ctx: &Inner, slots: usize, bytes: usize) -> Result<Self> {
+        Self::make(ctx, slots, bytes, 2)
+    }
+
+    fn make(ctx: &Inner, slots: usize, bytes: usize, times: usize) -> Result<Self> {
         if slots == 0 || slots > 1 << 15 {
             return Err(Error::Invalid("a work queue has 1 to 32768 slots"));
         }
@@ -44,7 +53,7 @@ impl Ring {
             return Err(Error::Invalid("too many scatter/gather entries or inline bytes: a work request has at most 512 bytes"));
         }
         let log_size = slots.next_power_of_two().trailing_zeros().max(1) as u8;
-        Ok(Self { memory: DmaBuffer::new(&ctx.device, 64 << (log_size + stride))?, log_size, mask: (1u16 << log_size) - 1, slot_bytes: 64 << stride, producer: 0 })
+        Ok(Self { memory: DmaBuffer::new(&ctx.device, times * (64 << (log_size + stride)))?, log_size, mask: (1u16 << log_size) - 1, slot_bytes: 64 << stride, producer: 0 })
     }
     /// Requests that it holds.
     pub(crate) fn slots(&self) -> usize {
@@ -78,6 +87,18 @@ impl Ring {
         let (front, list) = self.next().split_at_mut(RecvHead::BYTES);
         put_entries(list, sges)?;
         front.copy_from_slice(&head.0);
+        Ok(())
+    }
+
+    /// Writes a receive request into the next slot and into the place of copy `copy`, which it names.
+    pub(crate) fn write_shared_receive(&mut self, sges: &[LocalSge], copy: u16) -> Result<()> {
+        let head = RecvHead::default().with_num_sge(sges.len() as u8).with_index(self.producer).with_copy(copy);
+        let behind = 1 << self.log_size | usize::from(copy);
+        for place in [behind, usize::from(self.producer & self.mask)] {
+            let (front, list) = self.memory.room(place * self.slot_bytes, self.slot_bytes).split_at_mut(RecvHead::BYTES);
+            put_entries(list, sges)?;
+            front.copy_from_slice(&head.0);
+        }
         Ok(())
     }
 

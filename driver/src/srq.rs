@@ -39,12 +39,22 @@ pub struct SrqStatus {
     pub error: bool,
 }
 
+/// A request: its index in the ring, the program's number, and where its copy stands.
+#[derive(Clone, Copy, Default)]
+struct Posted {
+    index: u16,
+    number: u64,
+    copy: u16,
+}
+
 /// The program's numbers of outstanding requests.
 struct Book {
-    /// Per slot: index, number, whether it is outstanding.
-    slots: Box<[(u16, u64, bool)]>,
+    /// Per slot: its request, and whether that is outstanding.
+    slots: Box<[(Posted, bool)]>,
     /// Outstanding ones whose slot has been used again.
-    late: Vec<(u16, u64)>,
+    late: Vec<Posted>,
+    /// Places for copies that no outstanding request has. There are as many as slots, hence always one more than are taken.
+    copies: Vec<u16>,
     outstanding: usize,
     max_wr: usize,
 }
@@ -52,7 +62,9 @@ struct Book {
 impl Book {
     fn new(slots: usize, max_wr: usize) -> Result<Self> {
         // `late` never grows beyond what is outstanding: no allocation later.
-        Ok(Self { slots: boxed(slots, |_| (0, 0, false))?, late: room(max_wr)?, outstanding: 0, max_wr })
+        let mut copies = room(slots)?;
+        copies.extend((0..slots as u16).rev());
+        Ok(Self { slots: boxed(slots, |_| (Posted::default(), false))?, late: room(max_wr)?, copies, outstanding: 0, max_wr })
     }
 
     fn place(&self, index: u16) -> usize {
@@ -61,33 +73,39 @@ impl Book {
 
     fn check_room(&self, index: u16) -> Result<()> {
         // One that has been outstanding for 65,536 others stands in the way of its own index.
-        if self.outstanding >= self.max_wr || self.late.iter().any(|(old, _)| *old == index) {
+        if self.outstanding >= self.max_wr || self.late.iter().any(|old| old.index == index) {
             return Err(Error::QueueFull);
         }
         Ok(())
     }
 
-    fn post(&mut self, index: u16, wr_id: u64) {
-        let place = self.place(index);
-        let (old, number, live) = std::mem::replace(&mut self.slots[place], (index, wr_id, true));
+    /// Where the next request's copy goes.
+    fn next_copy(&self) -> Result<u16> {
+        self.copies.last().copied().ok_or(Error::QueueFull)
+    }
+
+    fn post(&mut self, index: u16, number: u64) {
+        let (place, copy) = (self.place(index), self.copies.pop().unwrap_or_default());
+        let (old, live) = std::mem::replace(&mut self.slots[place], (Posted { index, number, copy }, true));
         if live {
-            self.late.push((old, number));
+            self.late.push(old);
         }
         self.outstanding += 1;
     }
 
     fn complete(&mut self, index: u16) -> Option<u64> {
         let place = self.place(index);
-        let (found, wr_id, live) = &mut self.slots[place];
-        let number = if *live && *found == index {
+        let (found, live) = &mut self.slots[place];
+        let posted = if *live && found.index == index {
             *live = false;
-            *wr_id
+            *found
         } else {
-            let at = self.late.iter().position(|(old, _)| *old == index)?;
-            self.late.swap_remove(at).1
+            let at = self.late.iter().position(|old| old.index == index)?;
+            self.late.swap_remove(at)
         };
+        self.copies.push(posted.copy);
         self.outstanding -= 1;
-        Some(number)
+        Some(posted.number)
     }
 }
 
@@ -141,18 +159,15 @@ pub struct SharedReceiveQueue {
 impl SharedReceiveQueue {
     pub(crate) fn create(pd: &Arc<PdInner>, config: &SrqConfig, eq: &EventQueue) -> Result<Self> {
         let ctx: &Inner = &pd.ctx;
-        // A slot may be written anew when its request has been read, which is certain of one that RECV_FETCHES others came behind.
+        // A slot may be written anew when its request has been read, which is certain of one that RECV_FETCHES others came behind. The card may read a request
+        // once more until it has completed: that is what the copies are for.
         if config.max_wr == 0 || config.max_wr > (1 << 15) - RECV_FETCHES {
             return Err(Error::Invalid("a shared receive queue has 1 to 32704 requests"));
         }
-        let ring = Ring::new(ctx, config.max_wr + RECV_FETCHES, RecvHead::BYTES + config.max_sge * Sge::BYTES)?;
+        let ring = Ring::with_copies(ctx, config.max_wr + RECV_FETCHES, RecvHead::BYTES + config.max_sge * Sge::BYTES)?;
         let numbers = Arc::new(Numbers::new(1 << ring.log_size, config.max_wr)?);
-        let id = ctx.srq_ids.take()?;
         let [lo, hi, attributes] = ring.context();
-        if let Err(e) = ctx.admin("create SRQ", AdminOpcode::CreateSrq, id, &[pd.id, eq.id(), lo, hi, attributes]) {
-            ctx.srq_ids.give(id);
-            return Err(e);
-        }
+        let id = ctx.create("create SRQ", AdminOpcode::CreateSrq, &ctx.srq_ids, &[pd.id, eq.id(), lo, hi, attributes])?;
         Ok(Self { inner: Arc::new(SrqInner { pd: pd.clone(), id, numbers, ring: Mutex::new(ring) }) })
     }
 
@@ -225,8 +240,12 @@ impl Posting<'_> {
     /// One more. [`Error::QueueFull`]: `max_wr` are outstanding.
     pub fn add(&mut self, wr: &RecvRequest) -> Result<()> {
         let (index, numbers) = (self.ring.producer, &self.srq.inner.numbers);
-        numbers.book().check_room(index)?;
-        self.ring.write_receive(wr.sges)?;
+        let copy = {
+            let book = numbers.book();
+            book.check_room(index)?;
+            book.next_copy()?
+        };
+        self.ring.write_shared_receive(wr.sges, copy)?;
         numbers.book().post(index, wr.wr_id);
         self.ring.producer = index.wrapping_add(1);
         Ok(())
@@ -238,7 +257,7 @@ impl Drop for Posting<'_> {
         if self.ring.producer != self.rung {
             // Rings of shared receive queues follow those of the queue pairs.
             let ctx = self.srq.ctx();
-            self.ring.ring_receive_bell(ctx, ctx.caps.qps + self.srq.inner.id);
+            self.ring.ring_receive_bell(ctx, ctx.all_qps + self.srq.inner.id);
         }
     }
 }

@@ -111,7 +111,7 @@ pub struct QpStatus {
 pub struct Capabilities {
     /// Interface version.
     pub version: u32,
-    /// Queue pairs.
+    /// Queue pairs that this function may have; so are the next four. The physical function may have what no other makes use of.
     pub qps: u32,
     /// Completion queues.
     pub cqs: u32,
@@ -121,7 +121,9 @@ pub struct Capabilities {
     pub pds: u32,
     /// Event queues.
     pub eqs: u32,
-    /// Functions.
+    /// Number of this function; 0 is the physical one.
+    pub function: u32,
+    /// Functions of the card.
     pub functions: u32,
     /// Data path width in bytes.
     pub width: u32,

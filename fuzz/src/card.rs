@@ -1,6 +1,6 @@
 //! A card that is only memory: it executes every command, refuses some, and makes of work requests what the fuzzer says: completions and
 //! events, some of which no card would make. What it writes goes nowhere but into the rings it was told of.
-use ferric_abi::codes::AdminOpcode;
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::context::{CqCtx, EqCtx};
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe, Doorbell, Eqe, WqeHead};
@@ -132,6 +132,8 @@ impl State {
             return 3;
         }
         match c.opcode() {
+            // One function, which has all numbers.
+            o if o == AdminOpcode::QueryRanges as u8 => return AdminStatus::BadOpcode as u8,
             o if o == AdminOpcode::CreateCq as u8 => {
                 let mut line = CqCtx::default();
                 let n = line.0.len();

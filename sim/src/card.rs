@@ -199,6 +199,7 @@ impl Card {
         let rx_go = self.rx_show || !self.stall();
         let (m, p) = (&mut self.model, &self.ports);
         m.set(p.now, now as u64);
+        self.iommu.watch.now = cycle;
         self.axi.drive(m, &mut self.iommu, cycle);
         m.set(p.msix_ready, 1);
         m.set(p.tx_ready, tx_go as u64);

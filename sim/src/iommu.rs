@@ -1,6 +1,7 @@
 //! The IOMMU: the only way from the card to process memory. One domain per card function; what is not mapped faults.
 use crate::pci::dma::ClientMap;
 use crate::peer::PeerMemory;
+use crate::watch::Watch;
 use crate::Rng;
 use ferric_driver::mapping::Mapping;
 use rand::seq::SliceRandom;
@@ -60,6 +61,8 @@ pub struct Iommu {
     /// Functions whose memory is a vfio-user client's.
     clients: HashMap<u16, ClientMap>,
     fresh: Vec<Fault>,
+    /// What the card may no longer touch. Pages that are unmapped are watched without being asked for.
+    pub watch: Watch,
 }
 
 // The pointers are plain memory that `map`'s caller promised to keep.
@@ -68,7 +71,7 @@ unsafe impl Send for Iommu {}
 impl Iommu {
     /// An empty IOMMU whose address choices follow `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { pieces: BTreeMap::new(), together: PAGE, next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new() }
+        Self { pieces: BTreeMap::new(), together: PAGE, next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new(), watch: Watch::default() }
     }
 
     /// From now on memory is scattered in pieces of so many bytes (a power of two, a page at least) that begin where their addresses in the process, or offsets in the
@@ -127,7 +130,9 @@ impl Iommu {
             // Pieces that happen to be neighbours are one run.
             while let Some((key, _)) = self.pieces.range((function, run.iova)..(function, end)).next() {
                 let key = *key;
-                self.pieces.remove(&key);
+                if let Some(piece) = self.pieces.remove(&key) {
+                    self.watch.retire(function, key.1..key.1 + piece.bytes);
+                }
             }
         }
     }
@@ -173,6 +178,7 @@ impl Iommu {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.read(iova, out) { Ok(()) } else { Err(self.fault(function, iova, false)) };
         }
+        self.watch.look(function, iova..iova + out.len() as u64, false);
         self.reach(function, iova, false, |target| match target {
             // SAFETY: mapped, within one page.
             Target::Memory(p) => {
@@ -187,6 +193,10 @@ impl Iommu {
     pub fn write(&mut self, function: u16, iova: u64, data: &[u8], strobe: u64) -> Result<(), Fault> {
         if let Some(client) = self.clients.get_mut(&function) {
             return if client.write(iova, data, strobe) { Ok(()) } else { Err(self.fault(function, iova, true)) };
+        }
+        if strobe != 0 {
+            let (first, end) = (strobe.trailing_zeros() as u64, 64 - strobe.leading_zeros() as u64);
+            self.watch.look(function, iova + first..iova + end, true);
         }
         self.reach(function, iova, true, |target| match target {
             Target::Memory(p) => {

@@ -47,6 +47,7 @@ pub mod pci;
 pub mod peer;
 mod service;
 pub mod trace;
+pub mod watch;
 pub mod wire;
 #[cfg(feature = "cards")]
 pub mod world;

@@ -4,6 +4,7 @@ use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
 use ferric_driver::eq::EventQueue;
 use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
+use std::ops::Range;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -30,26 +31,27 @@ pub struct Host {
     /// Event queue of vector 0.
     pub eq: EventQueue,
     index: u8,
+    function: u8,
 }
 
 impl Host {
-    /// Takes function 0 of a card into use.
-    fn open(device: Arc<dyn Device>, index: u8) -> Result<Self, Error> {
+    /// Takes a function of card `index` into use.
+    fn open(device: Arc<dyn Device>, index: u8, function: u8) -> Result<Self, Error> {
         let ctx = Context::open(device, Config::default())?;
         let pd = ctx.alloc_pd()?;
         let eq = ctx.create_eq(8, 0)?;
-        Ok(Self { ctx, pd, eq, index })
+        Ok(Self { ctx, pd, eq, index, function })
     }
     /// MAC address.
     pub fn mac(&self) -> Mac {
-        Mac([2, 0, 0, 0, 0, self.index + 1])
+        Mac([2, 0, 0, 0, self.function, self.index + 1])
     }
     /// IP address.
     pub fn ip(&self, v6: bool) -> IpAddr {
         if v6 {
-            IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, self.index as u16 + 1))
+            IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, self.function.into(), self.index as u16 + 1))
         } else {
-            IpAddr::V4(Ipv4Addr::new(10, 0, 0, self.index + 1))
+            IpAddr::V4(Ipv4Addr::new(10, 0, self.function, self.index + 1))
         }
     }
     /// Registers `len` zero bytes.
@@ -98,8 +100,10 @@ impl Default for Wire {
 /// The world and its two hosts.
 pub struct Pair {
     world: Arc<Mutex<World>>,
-    /// Host 0 and host 1.
+    /// Host 0 and host 1, on function 0 of their cards.
     pub hosts: [Host; 2],
+    /// The same for functions 1 and on, each with a driver of its own, if they have been opened.
+    pub tenants: Vec<[Host; 2]>,
 }
 
 impl Pair {
@@ -111,15 +115,49 @@ impl Pair {
     /// The same; the drivers see each card as `back_end` shows it.
     pub fn behind(config: &WorldConfig, back_end: impl Fn(Arc<dyn Device>) -> Arc<dyn Device>) -> Result<Self, Error> {
         let world = Arc::new(Mutex::new(World::new(config)?));
-        let host = |i: u8| Host::open(back_end(SimDevice::new(&world, i.into(), 0)), i);
+        let host = |i: u8| Host::open(back_end(SimDevice::new(&world, i.into(), 0)), i, 0);
         let hosts = [host(0)?, host(1)?];
-        Ok(Self { world, hosts })
+        Ok(Self { world, hosts, tenants: Vec::new() })
+    }
+
+    fn open(&self, function: u8) -> Result<[Host; 2], Error> {
+        let host = |i: u8| Host::open(SimDevice::new(&self.world, i.into(), function.into()), i, function);
+        Ok([host(0)?, host(1)?])
+    }
+
+    /// Cards of which the first `functions` functions have a driver each.
+    pub fn with_functions(config: &WorldConfig, functions: u8) -> Result<Self, Error> {
+        let mut pair = Self::new(config)?;
+        (1..functions).try_for_each(|_| pair.open_next())?;
+        Ok(pair)
+    }
+
+    /// Opens the first function of both cards that has no driver yet.
+    pub fn open_next(&mut self) -> Result<(), Error> {
+        let hosts = self.open(self.tenants.len() as u8 + 1)?;
+        self.tenants.push(hosts);
+        Ok(())
+    }
+
+    /// The hosts on function `function` modulo as many as are open.
+    pub fn of(&self, function: usize) -> &[Host; 2] {
+        match function % (self.tenants.len() + 1) {
+            0 => &self.hosts,
+            f => &self.tenants[f - 1],
+        }
+    }
+
+    /// A new driver on function `function` of card `side`, whose old one has left without a word. What was made with that is void.
+    pub fn reopen(&mut self, side: usize, function: u8) -> Result<(), Error> {
+        let host = Host::open(SimDevice::new(&self.world, side, function.into()), side as u8, function)?;
+        let place = if function == 0 { &mut self.hosts } else { &mut self.tenants[function as usize - 1] };
+        std::mem::forget(std::mem::replace(&mut place[side], host));
+        Ok(())
     }
 
     /// New drivers on cards that old ones have left without a word, as after a `kill -9`. Everything made with the old ones is void.
     pub fn take_over(&mut self) -> Result<(), Error> {
-        let host = |i: u8| Host::open(SimDevice::new(&self.world, i.into(), 0), i);
-        let hosts = [host(0)?, host(1)?];
+        let hosts = self.open(0)?;
         std::mem::forget(std::mem::replace(&mut self.hosts, hosts));
         Ok(())
     }
@@ -134,11 +172,44 @@ impl Pair {
         self.world().cards.iter().map(|c| c.iommu.fault_count()).sum()
     }
 
+    /// Accesses of either card to memory that was the program's again, as text.
+    pub fn trespasses(&self) -> Vec<String> {
+        self.world().cards.iter().enumerate().flat_map(|(n, card)| card.iommu.watch.trespasses().iter().map(move |t| format!("card {n}: {t:x?}"))).collect()
+    }
+
+    /// From now on neither card is to write to `bytes` of a region of `host`, nor, with `reads`, to read them ([`ferric_sim::watch::Watch`]).
+    pub fn seal(&self, host: usize, region: &MemoryRegion, bytes: Range<usize>, reads: bool) {
+        self.seal_of(0, host, region, bytes, reads);
+    }
+
+    /// The same for a region of function `function`.
+    pub fn seal_of(&self, function: usize, host: usize, region: &MemoryRegion, bytes: Range<usize>, reads: bool) {
+        let at = region.addr() % 4096;
+        self.world().cards[host].iommu.watch.seal(function as u16, region.mapping(), at + bytes.start as u64..at + bytes.end as u64, reads);
+    }
+
+    /// Ends all seals that begin there.
+    pub fn unseal(&self, host: usize, region: &MemoryRegion, bytes: Range<usize>) {
+        self.unseal_of(0, host, region, bytes);
+    }
+
+    /// The same for a region of function `function`.
+    pub fn unseal_of(&self, function: usize, host: usize, region: &MemoryRegion, bytes: Range<usize>) {
+        let at = region.addr() % 4096;
+        self.world().cards[host].iommu.watch.open(function as u16, region.mapping(), at + bytes.start as u64..at + bytes.end as u64);
+    }
+
     /// Connects one queue pair of host 0 with one of host 1 and brings both to RTS.
     pub fn connect(&self, wire: &Wire, a: &mut QueuePair, b: &mut QueuePair) -> Result<(), Error> {
+        self.connect_of(0, wire, a, b)
+    }
+
+    /// The same for queue pairs of [`Pair::of`] that function.
+    pub fn connect_of(&self, function: usize, wire: &Wire, a: &mut QueuePair, b: &mut QueuePair) -> Result<(), Error> {
+        let hosts = self.of(function);
         let qpns = [a.qpn(), b.qpn()];
         for (side, qp) in [a, b].into_iter().enumerate() {
-            let (me, peer) = (&self.hosts[side], &self.hosts[1 - side]);
+            let (me, peer) = (&hosts[side], &hosts[1 - side]);
             qp.to_init(wire.access)?;
             let path = Path {
                 dmac: peer.mac(), smac: me.mac(), dip: peer.ip(wire.v6), sip: me.ip(wire.v6), vlan: wire.vlan,
@@ -152,9 +223,15 @@ impl Pair {
 
     /// A connected pair of queue pairs on the given completion queues (one per host, sends and receives).
     pub fn connected(&self, config: &QpConfig, wire: &Wire, cqs: [&CompletionQueue; 2]) -> Result<[QueuePair; 2], Error> {
-        let mut a = self.hosts[0].pd.create_qp(config, cqs[0], cqs[0])?;
-        let mut b = self.hosts[1].pd.create_qp(config, cqs[1], cqs[1])?;
-        self.connect(wire, &mut a, &mut b)?;
+        self.connected_of(0, config, wire, cqs)
+    }
+
+    /// The same for [`Pair::of`] that function.
+    pub fn connected_of(&self, function: usize, config: &QpConfig, wire: &Wire, cqs: [&CompletionQueue; 2]) -> Result<[QueuePair; 2], Error> {
+        let hosts = self.of(function);
+        let mut a = hosts[0].pd.create_qp(config, cqs[0], cqs[0])?;
+        let mut b = hosts[1].pd.create_qp(config, cqs[1], cqs[1])?;
+        self.connect_of(function, wire, &mut a, &mut b)?;
         Ok([a, b])
     }
 

@@ -10,18 +10,24 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Whether `hdl::a::b::name` is a test in `hdl/src/a/b*`, or `hdl::a::b` a module with tests.
+/// The files that may hold the tests of a gateware module: `tests.rs`, and all of `tests/`.
+fn test_files(module: &Path) -> Vec<PathBuf> {
+    let inner = std::fs::read_dir(module.join("tests")).into_iter().flatten().map(|f| f.unwrap().path());
+    inner.chain([module.join("tests.rs")]).filter(|f| f.is_file()).collect()
+}
+
+/// Whether `hdl::a::b::name` is a test of the module `hdl/src/a/b` (in `b/tests.rs`, or in any
+/// file of `b/tests/`; `hdl::a::b::file::name` is one in `b/tests/file.rs`), or `hdl::a::b` a
+/// module with tests.
 fn in_hdl(path: &str) -> bool {
     let parts: Vec<&str> = path.split("::").filter(|p| *p != "tests").collect();
-    let is_test = |file: &Path, name: &str| file.exists() && read(file).contains(&format!("fn {name}("));
-    if let [folder @ .., name] = &parts[..] {
-        let base = folder.iter().fold(root().join("hdl/src"), |p, f| p.join(f));
-        let inner = folder.split_last().map(|(last, rest)| rest.iter().fold(root().join("hdl/src"), |p, f| p.join(f)).join(format!("tests/{last}.rs")));
-        return is_test(&base.join("tests.rs"), name)
-            || inner.is_some_and(|file| is_test(&file, name))
-            || base.join(name).join("tests.rs").exists();
-    }
-    false
+    let Some((name, folder)) = parts.split_last() else { return false };
+    let base = folder.iter().fold(root().join("hdl/src"), |p, f| p.join(f));
+    let is_test = |file: &Path| read(file).contains(&format!("fn {name}("));
+    let inner = base.file_name().zip(base.parent()).map(|(last, module)| module.join("tests").join(last).with_extension("rs"));
+    test_files(&base).iter().any(|f| is_test(f))
+        || inner.is_some_and(|f| f.is_file() && is_test(&f))
+        || !test_files(&base.join(name)).is_empty()
 }
 
 fn in_tests(path: &str) -> bool {

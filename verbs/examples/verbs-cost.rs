@@ -7,7 +7,7 @@
 //! ```
 //!
 //! It prints `requests N allocations M` and, with an argument (`list` or `build`), counts lists of eight or `ibv_wr_*` instead of single requests.
-use ferric_abi::codes::{AdminOpcode, CqeOpcode};
+use ferric_abi::codes::{AdminOpcode, AdminStatus, CqeOpcode};
 use ferric_abi::context::CqCtx;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe};
 use ferric_abi::{csr, pci};
@@ -102,7 +102,12 @@ impl Memory {
                     line.0.copy_from_slice(&command.0[8..8 + n]);
                     self.cq.store(line.base(), Relaxed);
                 }
-                let mut done = AdminCompletion::default().0;
+                let mut done = AdminCompletion::default();
+                if command.opcode() == AdminOpcode::QueryRanges as u8 {
+                    // It has one function.
+                    done.set_status(AdminStatus::BadOpcode as u8);
+                }
+                let mut done = done.0;
                 done[AdminCompletion::BYTES - 1] = if *taken / slots % 2 == 0 { 0x80 } else { 0 };
                 (wide(csr::ADMIN_CQ_LO, csr::ADMIN_CQ_HI) as *mut [u8; AdminCompletion::BYTES]).add(at).write(done);
             }

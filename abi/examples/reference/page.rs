@@ -45,7 +45,7 @@ macro_rules! code_lists {
 
 /// Every code list; a test compares the names with the source of `codes`.
 pub fn code_lists() -> Vec<Codes> {
-    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, AdminStatus, DropCause, TargetOp, TargetStatus)
+    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus)
 }
 
 /// A documented constant of `csr.rs`.

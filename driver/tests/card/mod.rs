@@ -1,6 +1,6 @@
-//! A card that is only memory: it says yes to every command, and completes what a test tells it to. It knows what a completion queue's consumer has
+//! A card that is only memory: it has one function and says yes to every command but that for the functions' ranges, and completes what a test tells it to. It knows what a completion queue's consumer has
 //! been told, and refuses to write over entries that nobody has read.
-use ferric_abi::codes::AdminOpcode;
+use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use ferric_abi::context::CqCtx;
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe, Doorbell};
@@ -48,7 +48,9 @@ impl State {
             let at = (self.taken % slots) as usize;
             // SAFETY: the driver's rings.
             let command = AdminCommand(unsafe { (wide(self, csr::ADMIN_SQ_LO, csr::ADMIN_SQ_HI) as *const [u8; AdminCommand::BYTES]).add(at).read() });
+            let mut done = AdminCompletion::default();
             match command.opcode() {
+                o if o == AdminOpcode::QueryRanges as u8 => drop(done.set_status(AdminStatus::BadOpcode as u8)),
                 o if o == AdminOpcode::CreateCq as u8 => {
                     let mut line = CqCtx::default();
                     let n = line.0.len();
@@ -59,7 +61,7 @@ impl State {
                 o if o == AdminOpcode::ModifyQp as u8 => std::mem::take(&mut self.late).into_iter().for_each(|(cq, e)| assert!(self.put(cq, e))),
                 _ => {}
             }
-            let mut done = AdminCompletion::default().0;
+            let mut done = done.0;
             done[AdminCompletion::BYTES - 1] = if self.taken / slots % 2 == 0 { 0x80 } else { 0 };
             // SAFETY: as above.
             unsafe { (wide(self, csr::ADMIN_CQ_LO, csr::ADMIN_CQ_HI) as *mut [u8; AdminCompletion::BYTES]).add(at).write(done) };

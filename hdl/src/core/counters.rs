@@ -22,6 +22,7 @@ pub const BLOCKS: &[(&str, &[&str])] = &[
     ("cc", crate::cc::hook::STATS),
     ("mcast", crate::roce::mcast::STATS),
     ("rx", crate::net::rx::STRANGERS),
+    ("admin", crate::host::admin::STATS),
 ];
 
 /// Inputs of the statistics block.

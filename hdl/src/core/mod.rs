@@ -299,13 +299,31 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.req_rx.barrier.next = self.admin.barrier.val();
         self.resp.barrier.next = self.req_rx.barrier_done.val();
         self.reply.barrier.next = self.complete.barrier_done.val();
-        self.admin.barrier_done.next = self.reply.barrier_done.val();
+        self.reply.ends.next = self.admin.ends.val();
+        self.reply.ends_qpn.next = self.admin.ends_qpn.val();
+        // Then what was decided by keys, contexts and rings as they were: packet orders, payload, fetches, entries of rings.
+        self.req_tx.fence.next = self.reply.barrier_done.val();
+        self.gather.fence.next = self.req_tx.passed.val();
+        self.sq.fence.next = self.gather.passed.val();
+        self.rq.fence.next = self.sq.passed.val();
+        self.rows.fence.next = self.rq.passed.val();
+        self.cq.fence.next = self.rows.passed.val();
+        self.eq.fence.next = self.cq.passed.val();
+        self.admin.barrier_done.next = self.eq.passed.val();
         self.dma_rd.quiesce.next = self.admin.quiesce_rd.val();
         self.admin.quiesced_rd.next = self.dma_rd.quiesced.val();
         self.dma_wr.quiesce.next = self.admin.quiesce_wr.val();
         self.admin.quiesced_wr.next = self.dma_wr.quiesced.val();
         self.keys.invalidate.next = self.admin.mtt_invalidate.val();
+        self.admin.mtt_clean.next = self.keys.clean.val();
         self.resp.raw_qpn.next = self.admin.raw_qpn.val();
+        self.resp.over.next = self.reply.over.val();
+        self.resp.over_qpn.next = self.reply.over_qpn.val();
+        self.resp.over_count.next = self.reply.over_count.val();
+        self.keys.over.next = self.reply.over_keyed.val();
+        self.keys.over_phase.next = self.reply.over_phase.val();
+        self.keys.begun.next = self.place.begun.val();
+        self.place.phase.next = self.keys.phase.val();
         self.resp.answered.next = self.reply.answered.val();
         self.resp.answered_qpn.next = self.reply.answered_qpn.val();
         self.resp.answered_epoch.next = self.reply.answered_epoch.val();
@@ -485,6 +503,8 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
         self.counted.next = self.counted.val() | (bit_cast::<128, 2>(self.mcast.stat.val()) << 107);
         // rx: 1 at 109
         self.counted.next = self.counted.val() | (bit_cast::<128, 1>(self.front.strange.val().into()) << 109);
+        // admin: 1 at 110
+        self.counted.next = self.counted.val() | (bit_cast::<128, 1>(self.admin.stat.val()) << 110);
         self.stats.inc.next = self.counted.val();
     }
 }

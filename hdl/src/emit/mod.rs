@@ -1,5 +1,6 @@
 //! From a RustHDL block to the text of one Verilog file.
 
+mod modules;
 mod select;
 pub mod split;
 
@@ -43,9 +44,10 @@ pub fn emit<B: Block>(name: &str, mut block: B) -> Result<String, EmitError> {
     if !faults.is_empty() {
         return Err(EmitError { name: name.into(), faults });
     }
-    let mut modules = ModuleDefines::default();
+    let mut modules = modules::Modules::default();
     block.accept(name, &mut modules);
-    Ok(select::fold(&modules.defines()))
+    let text = modules.text().map_err(|faults| EmitError { name: name.into(), faults })?;
+    Ok(select::fold(&text))
 }
 
 /// Finds signals without a driver, except the top's own inputs.

@@ -107,6 +107,16 @@ impl<const N: usize, const LN: usize> Logic for BinToOneHot<N, LN> {
     }
     fn hdl(&self) -> Verilog {
         assert!(N > 1, "one-hot needs two bits");
-        Verilog::Custom(format!("always @(*) y = {{{}'d0, en}} << x;\n", N - 1))
+        if N <= 8 || N % 8 != 0 {
+            return Verilog::Custom(format!("always @(*) y = {{{}'d0, en}} << x;\n", N - 1));
+        }
+        // Two decoders and their products: a plain shift is mapped as one stage a bit of `x`.
+        let (high, top) = (N / 8, LN - 1);
+        Verilog::Custom(format!(
+            "reg [7:0] low;\nreg [{}:0] high;\ninteger i;\nalways @(*) begin\nlow = 8'd1 << x[2:0];\nhigh = {{{}'d0, en}} << x[{top}:3];\n\
+             for (i = 0; i < {high}; i = i + 1) y[8*i +: 8] = low & {{8{{high[i]}}}};\nend\n",
+            high - 1,
+            high - 1
+        ))
     }
 }

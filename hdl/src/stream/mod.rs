@@ -4,6 +4,7 @@
 pub mod arb;
 pub mod backlog;
 pub mod chaos;
+pub mod fence;
 pub mod fifo;
 pub mod fork;
 pub mod slice;
@@ -13,6 +14,7 @@ pub mod wide;
 
 pub use arb::{AxisArb, MsgArb};
 pub use backlog::Backlog;
+pub use fence::Fence;
 pub use fifo::{AxisFifo, MsgFifo};
 pub use fork::MsgFork;
 pub use slice::{AxisSlice, MsgSkid, MsgSlice};

@@ -239,15 +239,23 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.resp.s_error[1].data.next.side = false;
         self.resp.s_error[1].data.next.cause = bits::<8>(0);
         self.resp.m_error.ready.next = true;
+        self.resp.over.next = self.reply.over.val();
+        self.resp.over_qpn.next = self.reply.over_qpn.val();
+        self.resp.over_count.next = self.reply.over_count.val();
+        // Keys never go while atomics come.
+        self.place.phase.next = false;
         self.resp.answered.next = self.reply.answered.val();
         self.resp.answered_qpn.next = self.reply.answered_qpn.val();
         self.resp.answered_epoch.next = self.reply.answered_epoch.val();
         self.resp.answered_count.next = self.reply.answered_count.val();
 
-        // What was accepted before a barrier is done when it has passed all three.
+        // What was accepted before a barrier is done when it has passed all three, and what they have ordered when it has passed the gatherer.
         self.resp.barrier.next = self.barrier.val();
         self.reply.barrier.next = self.complete.barrier_done.val();
-        self.barrier_done.next = self.reply.barrier_done.val();
+        self.reply.ends.next = false;
+        self.reply.ends_qpn.next = bits::<24>(0);
+        self.gather.fence.next = self.reply.barrier_done.val();
+        self.barrier_done.next = self.gather.passed.val();
 
         self.rx_stat.next = self.front.stat.val();
         self.resp_stat.next = self.resp.stat.val();

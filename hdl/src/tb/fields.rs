@@ -1,6 +1,10 @@
 //! Messages as named fields: packing and unpacking what RustHDL flattens.
 
 use rust_hdl::prelude::*;
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Values up to this wide travel as `u128`; wider fields as words.
 const VALUE_BITS: u32 = 128;
@@ -16,8 +20,13 @@ struct Field {
 /// `LogicStruct` lays them out.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    fields: Vec<Field>,
+    fields: Rc<Vec<Field>>,
     width: u32,
+}
+
+thread_local! {
+    /// Layouts that have been asked for: tests ask for them in every cycle.
+    static KNOWN: RefCell<HashMap<TypeId, Fields>> = RefCell::default();
 }
 
 impl Fields {
@@ -31,15 +40,18 @@ impl Fields {
     }
 
     /// The layout of a `LogicStruct`; the fields of nested structs are called `outer.inner`.
-    pub fn of<T: Synth>() -> Fields {
-        let mut layout = Fields::default();
-        layout.describe("", &T::descriptor());
-        layout
+    pub fn of<T: Synth + 'static>() -> Fields {
+        let make = || {
+            let mut layout = Fields::default();
+            layout.describe("", &T::descriptor());
+            layout
+        };
+        KNOWN.with(|known| known.borrow_mut().entry(TypeId::of::<T>()).or_insert_with(make).clone())
     }
 
     fn add(&mut self, name: &str, width: u32) {
         assert!(self.find(name).is_none(), "field `{name}` is declared twice");
-        self.fields.push(Field { name: name.into(), offset: self.width, width });
+        Rc::make_mut(&mut self.fields).push(Field { name: name.into(), offset: self.width, width });
         self.width += width;
     }
 

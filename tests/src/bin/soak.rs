@@ -35,6 +35,9 @@ enum What {
         /// Pairs of queue pairs that fail on purpose, over and over.
         #[arg(long, default_value_t = 2)]
         doomed: usize,
+        /// Functions of each card, a driver each; without it 1, 2 and 4 by turns.
+        #[arg(long, value_parser = clap::value_parser!(u8).range(1..=4))]
+        functions: Option<u8>,
     },
     /// Random programs of verbs against the golden model.
     Property {
@@ -134,7 +137,7 @@ fn main() -> ExitCode {
     fix_addresses();
     env_logger::init();
     match Options::parse().what {
-        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed } => random(seed, seeds, Plan { seed: 0, qps, messages, max_bytes, width, doomed }),
+        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1 }),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width }),
         What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
@@ -211,14 +214,15 @@ fn show(coverage: &Coverage) {
     }
 }
 
-fn random(seed: Option<u64>, seeds: u64, plan: Plan) -> ExitCode {
+fn random(seed: Option<u64>, seeds: u64, functions: Option<u8>, plan: Plan) -> ExitCode {
     let range = seed.map_or(1..=seeds, |s| s..=s);
     let (mut passed, mut failed, mut total) = (0, 0, Coverage::new());
     for seed in range {
-        match Soak::new(Plan { seed, ..plan }).and_then(Soak::run) {
+        let functions = functions.unwrap_or([4, 1, 2][seed as usize % 3]);
+        match Soak::new(Plan { seed, functions, ..plan }).and_then(Soak::run) {
             Ok(coverage) => {
                 passed += 1;
-                println!("seed {seed}: ok, {} cycles", coverage.get("cycles").unwrap_or(&0));
+                println!("seed {seed}: ok, {functions} functions, {} cycles", coverage.get("cycles").unwrap_or(&0));
                 for (k, v) in coverage {
                     *total.entry(k).or_default() += v;
                 }

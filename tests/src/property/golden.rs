@@ -11,20 +11,24 @@ pub struct Observed {
     pub received: Vec<Completion>,
     /// Memory of both sides, after.
     pub after: [Vec<u8>; 2],
+    /// The word of the other side as it was when a completion of the sender and of a receive was seen: `wr_id` and value.
+    pub words: [Vec<(u64, u64)>; 2],
+    /// Key of the window.
+    pub window: u32,
 }
 
 /// Memory of which some bytes may hold what they held before or something else.
 struct Memory {
     want: Vec<u8>,
     /// Other values allowed, by offset.
-    also: Vec<Option<u8>>,
+    also: Vec<Vec<u8>>,
     /// Anything is allowed.
     free: Vec<bool>,
 }
 
 impl Memory {
     fn new(before: &[u8]) -> Self {
-        Self { want: before.to_vec(), also: vec![None; before.len()], free: vec![false; before.len()] }
+        Self { want: before.to_vec(), also: vec![Vec::new(); before.len()], free: vec![false; before.len()] }
     }
     fn put(&mut self, at: usize, bytes: &[u8]) {
         self.want[at..at + bytes.len()].copy_from_slice(bytes);
@@ -32,7 +36,7 @@ impl Memory {
     /// `bytes` may have been put, in part.
     fn may_put(&mut self, at: usize, bytes: &[u8]) {
         for (i, b) in bytes.iter().enumerate() {
-            self.also[at + i] = Some(*b);
+            self.also[at + i].push(*b);
         }
     }
     fn may_be_anything(&mut self, at: usize, len: usize) {
@@ -40,7 +44,7 @@ impl Memory {
     }
     fn judge(&self, after: &[u8], side: &str) -> Result<(), String> {
         for (i, got) in after.iter().enumerate() {
-            if *got != self.want[i] && Some(*got) != self.also[i] && !self.free[i] {
+            if *got != self.want[i] && !self.also[i].contains(got) && !self.free[i] {
                 return Err(format!("{side}, offset {i}: {got:#04x}, not {:#04x}", self.want[i]));
             }
         }
@@ -52,7 +56,7 @@ impl Memory {
 fn verdict(crime: Option<Crime>) -> CqeStatus {
     match crime {
         None => CqeStatus::Success,
-        Some(Crime::Key | Crime::Bounds | Crime::Right) => CqeStatus::RemoteAccess,
+        Some(Crime::Key | Crime::Bounds | Crime::Right | Crime::Gone) => CqeStatus::RemoteAccess,
         Some(Crime::Odd | Crime::Short) => CqeStatus::RemoteInvalidRequest,
         Some(Crime::LocalKey | Crime::LocalBounds) => CqeStatus::LocalProtection,
     }
@@ -62,9 +66,10 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[WORD..WORD + 8].try_into().expect("8 bytes"))
 }
 
-/// What an atomic leaves behind.
-fn exchanged(act: &Act, old: u64) -> u64 {
+/// What an atomic, or a WRITE of the word, leaves behind.
+fn exchanged(script: &Script, act: &Act, old: u64) -> u64 {
     match act.op.verb {
+        Verb::Put => word(script.payload(act)),
         Verb::FetchAdd => old.wrapping_add(act.operand),
         Verb::CompareSwap { hit: true } => act.operand,
         _ => old,
@@ -77,8 +82,8 @@ pub fn words(script: &Script) -> Vec<u64> {
     script.acts.iter().map(|act| {
         let old = value;
         // What the peer refuses has no effect; what only its bringer may not keep has.
-        if act.op.verb.is_atomic() && act.op.crime.is_none_or(Crime::is_local) {
-            value = exchanged(act, old);
+        if act.op.verb.on_word() && act.op.crime.is_none_or(|c| c.is_local() && act.op.verb.asks()) {
+            value = exchanged(script, act, old);
         }
         old
     }).collect()
@@ -96,7 +101,8 @@ fn opcode(verb: Verb) -> CqeOpcode {
     match verb {
         Verb::Send => CqeOpcode::Send,
         Verb::SendImm => CqeOpcode::SendImm,
-        Verb::Write => CqeOpcode::Write,
+        Verb::SendInv => CqeOpcode::SendInv,
+        Verb::Write | Verb::Put => CqeOpcode::Write,
         Verb::WriteImm => CqeOpcode::WriteImm,
         Verb::Read => CqeOpcode::Read,
         Verb::FetchAdd => CqeOpcode::FetchAdd,
@@ -104,15 +110,15 @@ fn opcode(verb: Verb) -> CqeOpcode {
     }
 }
 
-fn receipt(script: &Script, act: &Act, c: &Completion) -> Result<(), String> {
+fn receipt(script: &Script, act: &Act, window: u32, c: &Completion) -> Result<(), String> {
     let kind = match act.op.verb {
-        Verb::Send => CqeOpcode::Recv,
+        Verb::Send | Verb::SendInv => CqeOpcode::Recv,
         Verb::SendImm => CqeOpcode::RecvImm,
         _ => CqeOpcode::RecvWriteImm,
     };
     let grh = script.transport == QpType::Ud;
-    let want = (kind, act.op.len + if grh { GRH_BYTES } else { 0 }, act.op.verb.has_imm().then_some(act.imm), act.op.solicited, grh);
-    let got = (c.opcode, c.byte_len as usize, c.imm, c.solicited, c.grh);
+    let want = (kind, act.op.len + if grh { GRH_BYTES } else { 0 }, act.op.verb.has_imm().then_some(act.imm), act.op.solicited, grh, (act.op.verb == Verb::SendInv).then_some(window));
+    let got = (c.opcode, c.byte_len as usize, c.imm, c.solicited, c.grh, c.invalidated);
     if got == want { Ok(()) } else { Err(format!("receive {}: {got:?}, not {want:?}", c.wr_id)) }
 }
 
@@ -158,7 +164,7 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
             match received.next() {
                 Some(c) if (c.wr_id, c.status) == (number, want) => {
                     if want == CqeStatus::Success {
-                        receipt(script, act, c)?;
+                        receipt(script, act, seen.window, c)?;
                     }
                 }
                 other => return Err(format!("receive {n} ends with {other:?}, not {want:?}")),
@@ -176,7 +182,7 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
                 _ => {}
             }
             if verb.is_atomic() && (whole || local) {
-                away.put(WORD, &exchanged(act, old).to_le_bytes());
+                away.put(WORD, &exchanged(script, act, old).to_le_bytes());
             } else if verb.is_atomic() && perhaps && crime.is_none_or(Crime::is_local) {
                 away.may_be_anything(WORD, 8);
             }
@@ -184,7 +190,7 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
             away.put(act.remote, script.payload(act));
         } else if short {
             away.may_put(act.remote, &script.payload(act)[..act.op.len - 1]);
-        } else if local {
+        } else if local || (perhaps && crime.is_some_and(Crime::is_local)) {
             // From wherever the list points, up to what it must not touch.
             away.may_be_anything(act.remote, act.op.len);
         } else if perhaps && crime.is_none() {
@@ -194,8 +200,29 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
     if let Some(c) = sent.next().or(received.next()) {
         return Err(format!("a completion too many: {c:?}"));
     }
+    in_order(script, seen)?;
     home.judge(&seen.after[0], "memory of the sender")?;
     away.judge(&seen.after[1], "memory of the receiver")
+}
+
+/// When something is complete, the word shows that everything up to it has been executed, in this order (IBTA 9.5): it is as one of the requests from this one on leaves it.
+fn in_order(script: &Script, seen: &Observed) -> Result<(), String> {
+    // What ends in the midst of the word may leave anything there.
+    if end(script).is_some_and(|(at, ..)| script.acts[at..].iter().any(|act| act.op.verb.on_word() && act.op.crime.is_none_or(Crime::is_local))) {
+        return Ok(());
+    }
+    // The word behind each request: what the next one finds, and what there is in the end.
+    let mut after = words(script);
+    after.push(word(&seen.after[1]));
+    for (side, words) in ["request", "receive"].into_iter().zip(&seen.words) {
+        for (at, value) in words {
+            let may = &after[*at as usize + 1..];
+            if !may.contains(value) {
+                return Err(format!("{side} {at} is complete, and the word is {value:#x}, none of {may:x?}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// UC and UD: on a bad wire whole messages may be lost, and come twice or late: a first or only packet starts a message whatever its PSN
@@ -238,7 +265,7 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
         let lies = |act: &Act| !act.op.verb.sends() || seen.after[1][buffer.remote + grh..][..act.op.len.min(room - grh.min(room))] == *script.payload(act);
         let fits = |n: &usize| {
             let act = &script.acts[*n];
-            act.op.verb.consumes() && (faults || *n >= from) && receipt(script, act, c).is_ok() && lies(act)
+            act.op.verb.consumes() && (faults || *n >= from) && receipt(script, act, seen.window, c).is_ok() && lies(act)
         };
         let Some(n) = (0..script.acts.len()).filter(fits).min_by_key(|n| came[*n]) else { return Err(format!("nobody sent what receive {} holds: {c:?}", c.wr_id)) };
         came[n] += 1;

@@ -1,12 +1,12 @@
 //! Runs scripts on two cards: the whole way through the driver, and back what it saw.
 use super::golden::{words, Observed};
-use super::program::{Connection, Crime, Verb, MOST_CONNECTIONS};
+use super::program::{Connection, Crime, End, Verb, MOST_CONNECTIONS};
 use super::script::{Act, Script, WORD};
 use crate::pair::{Error, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
-use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, DatagramRequest, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source};
+use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, WindowType};
 
 /// Cycles without an end after which a run counts as hung.
 const PATIENCE: u64 = 3_000_000;
@@ -23,6 +23,8 @@ const CLOSED: usize = 8192;
 
 /// What a connection works with, one of each per host. Used again and again.
 pub struct Lane {
+    /// Function of both cards that all of it belongs to.
+    function: usize,
     cqs: [CompletionQueue; 2],
     memory: [MemoryRegion; 2],
     /// Peers have no rights in it. All zeroes.
@@ -30,15 +32,17 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// For as many connections as a program may have.
+    /// For as many connections as a program may have; the functions take turns.
     pub fn all(pair: &Pair) -> Result<Vec<Self>, Error> {
-        let one = || {
-            let [a, b] = &pair.hosts;
-            let memory = [a.region(ARENA, Access::ALL)?, b.region(ARENA, Access::ALL)?];
+        let one = |n: usize| {
+            let function = n % (pair.tenants.len() + 1);
+            let [a, b] = pair.of(function);
+            let bindable = |host: &crate::pair::Host| host.pd.register_bindable(vec![0; ARENA].into_boxed_slice(), Access::ALL);
+            let memory = [bindable(a)?, bindable(b)?];
             let closed = [a.region(CLOSED, Access::LOCAL_WRITE)?, b.region(CLOSED, Access::LOCAL_WRITE)?];
-            Ok(Self { cqs: [a.cq(16)?, b.cq(16)?], memory, closed })
+            Ok(Self { function, cqs: [a.cq(16)?, b.cq(16)?], memory, closed })
         };
-        (0..MOST_CONNECTIONS).map(|_| one()).collect()
+        (0..MOST_CONNECTIONS).map(one).collect()
     }
 
     /// Offset of the first multiple of 8.
@@ -67,19 +71,26 @@ struct Line<'a> {
     lane: &'a mut Lane,
     /// Host of the sender, of the other.
     sides: [usize; 2],
+    /// All of the other side's memory, by another key, which its peer may take away.
+    _window: Option<MemoryWindow>,
     words: Vec<u64>,
     posted: usize,
+    /// Acts whose memory is watched: their request has ended.
+    ended: usize,
+    /// The sender's memory when it was taken back.
+    kept: Option<Vec<u8>>,
     seen: Observed,
 }
 
 impl<'a> Line<'a> {
     fn new(pair: &Pair, lane: &'a mut Lane, connection: &'a Connection, script: &'a Script) -> Result<Self, Error> {
         let sides = [connection.from, 1 - connection.from];
-        let hosts = sides.map(|h| &pair.hosts[h]);
+        let hosts = sides.map(|h| &pair.of(lane.function)[h]);
         for side in 0..2 {
             let mut bytes = script.before[side].clone();
             bytes.resize(ARENA - 8, 0);
             lane.memory[sides[side]].write(lane.base(sides[side]), &bytes);
+            pair.unseal_of(lane.function, sides[side], &lane.memory[sides[side]], 0..ARENA);
         }
         let config = QpConfig { qp_type: connection.transport, max_send: 8, max_recv: 8, max_send_sge: 3, max_recv_sge: 2, ..Default::default() };
         let make = |side: usize| hosts[side].pd.create_qp(&config, &lane.cqs[sides[side]], &lane.cqs[sides[side]]);
@@ -97,13 +108,20 @@ impl<'a> Line<'a> {
             let mut psn = connection.psn;
             if connection.from == 1 {
                 psn.swap(0, 1);
-                pair.connect(&Wire { psn, ..wire }, b, a)?;
+                pair.connect_of(lane.function, &Wire { psn, ..wire }, b, a)?;
             } else {
-                pair.connect(&Wire { psn, ..wire }, a, b)?;
+                pair.connect_of(lane.function, &Wire { psn, ..wire }, a, b)?;
             }
         }
-        let seen = Observed { sent: Vec::new(), received: Vec::new(), after: Default::default() };
-        Ok(Self { connection, script, qps, lane, sides, words: words(script), posted: 0, seen })
+        let mut seen = Observed { sent: Vec::new(), received: Vec::new(), after: Default::default(), words: Default::default(), window: 0 };
+        let mut window = None;
+        if script.acts.iter().any(|act| act.op.through || act.op.verb == Verb::SendInv) {
+            let mut opened = hosts[1].pd.alloc_mw(WindowType::Two)?;
+            seen.window = qps[1].post_bind(0, &mut opened, &lane.memory[sides[1]], 0..ARENA, Access::ALL, true)?;
+            pair.wait(&mut lane.cqs[sides[1]], PATIENCE)?;
+            window = Some(opened);
+        }
+        Ok(Self { connection, script, qps, lane, sides, _window: window, words: words(script), posted: 0, ended: 0, kept: None, seen })
     }
 
     fn address(&self, side: usize, offset: usize) -> u64 {
@@ -156,6 +174,7 @@ impl<'a> Line<'a> {
             Some(Crime::Bounds) => (there.addr() + (there.len() - act.op.len + 1) as u64, there.rkey()),
             Some(Crime::Right) => (closed.addr().next_multiple_of(if atomic { 8 } else { 1 }), closed.rkey()),
             Some(Crime::Odd) => (at + 1 + act.operand % 7, there.rkey()),
+            _ if act.op.through => (at, self.seen.window),
             _ => (at, there.rkey()),
         }
     }
@@ -165,15 +184,17 @@ impl<'a> Line<'a> {
         let (list, (remote_addr, rkey), wr_id) = (self.list(act), self.target(act), n as u64);
         let bytes = self.script.payload(act);
         let payload = if act.op.inline { Payload::Inline(bytes) } else { Payload::Sges(&list) };
-        let (signaled, solicited, fence, imm) = (act.op.signaled, act.op.solicited, act.op.fence, act.imm);
+        let (signaled, solicited, fence) = (act.op.signaled, act.op.solicited, act.op.fence);
+        let imm = if act.op.verb == Verb::SendInv { self.seen.window } else { act.imm };
         let opcode = match act.op.verb {
             Verb::Send => WrOpcode::Send,
             Verb::SendImm => WrOpcode::SendImm,
-            Verb::Write => WrOpcode::Write,
+            Verb::SendInv => WrOpcode::SendInv,
+            Verb::Write | Verb::Put => WrOpcode::Write,
             _ => WrOpcode::WriteImm,
         };
         if self.connection.transport == QpType::Ud {
-            let peer = &pair.hosts[1 - self.connection.from];
+            let peer = &pair.of(self.lane.function)[1 - self.connection.from];
             let to = AddressHandle::new(peer.mac(), peer.ip(self.connection.v6));
             let imm = act.op.verb.has_imm().then_some(imm);
             let dest_qpn = self.qps[1].qpn();
@@ -195,14 +216,69 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    fn poll(&mut self) {
+    /// What atomics work on, now.
+    fn word(&self) -> u64 {
+        let at = self.lane.base(self.sides[1]) + WORD;
+        u64::from_le_bytes(self.memory(1).to_vec(at, 8).try_into().expect("8 bytes"))
+    }
+
+    /// From now on `len` bytes from an offset on are the program's.
+    fn seal(&self, pair: &Pair, side: usize, offset: usize, len: usize) {
+        let at = self.lane.base(self.sides[side]) + offset;
+        pair.seal_of(self.lane.function, self.sides[side], self.memory(side), at..at + len, false);
+    }
+
+    fn poll(&mut self, pair: &Pair) {
         let [from, to] = self.sides;
+        let reliable = self.connection.transport == QpType::Rc;
         while let Some(c) = self.lane.cqs[from].poll() {
+            if c.status == CqeStatus::Success {
+                let word = self.word();
+                self.seen.words[0].push((c.wr_id, word));
+            }
+            // It ends those before it, too. Where an answer went the card does not write any more, whatever became of it, nor, if all is well, where a WRITE went.
+            for n in self.ended..=c.wr_id as usize {
+                let act = &self.script.acts[n];
+                if act.op.verb.asks() && act.op.crime.is_none_or(|c| !c.is_local()) && self.kept.is_none() {
+                    self.seal(pair, 0, act.local, act.op.len);
+                }
+                let written = matches!(act.op.verb, Verb::Write | Verb::WriteImm) && act.op.crime.is_none();
+                if reliable && written && (c.status == CqeStatus::Success || n < c.wr_id as usize) {
+                    self.seal(pair, 1, act.remote, act.op.len);
+                }
+            }
+            self.ended = self.ended.max(c.wr_id as usize + 1);
             self.seen.sent.push(c);
         }
         while let Some(c) = self.lane.cqs[to].poll() {
+            if c.status == CqeStatus::Success {
+                let word = self.word();
+                self.seen.words[1].push((c.wr_id, word));
+            }
+            let act = &self.script.acts[c.wr_id as usize];
+            if reliable && act.op.verb.sends() {
+                self.seal(pair, 1, act.remote, act.receive.unwrap_or(0));
+            }
             self.seen.received.push(c);
         }
+    }
+
+    /// All requests have ended.
+    fn end(&mut self, pair: &Pair) -> Result<(), Error> {
+        let from = self.sides[0];
+        match self.connection.end {
+            End::Stays => {}
+            End::Deregisters => {
+                self.kept = Some(self.lane.contents(from, self.script.before[0].len(), true)?);
+                self.lane.memory[from] = pair.of(self.lane.function)[from].pd.register_bindable(vec![0; ARENA].into_boxed_slice(), Access::ALL)?;
+            }
+            End::Resets => {
+                self.qps[0].to_reset()?;
+                pair.unseal_of(self.lane.function, from, self.memory(0), 0..ARENA);
+                pair.seal_of(self.lane.function, from, self.memory(0), 0..ARENA, true);
+            }
+        }
+        Ok(())
     }
 
     /// The last request has ended: the last is always signalled.
@@ -219,7 +295,7 @@ impl<'a> Line<'a> {
 fn until(pair: &Pair, lines: &mut [Line], name: &str, what: impl Fn(&Line) -> bool) -> Result<(), Error> {
     let (start, mut late) = (pair.world().cycle(), true);
     loop {
-        lines.iter_mut().for_each(Line::poll);
+        lines.iter_mut().for_each(|l| l.poll(pair));
         if lines.iter().all(&what) {
             return Ok(());
         }
@@ -248,26 +324,33 @@ pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts:
         }
     }
     until(pair, &mut lines, "requests", |l| l.done())?;
+    lines.iter_mut().try_for_each(|l| l.end(pair))?;
     lines.iter_mut().try_for_each(|l| l.post_receives(true))?;
     // What nobody acknowledges is still on its way.
     while !pair.world().quiet() {
         pair.world().run(100);
     }
     for line in &mut lines {
-        for qp in &mut line.qps {
+        let first = usize::from(line.connection.end == End::Resets);
+        for qp in &mut line.qps[first..] {
             qp.to_error()?;
         }
     }
     until(pair, &mut lines, "receives", |l| l.seen.received.len() >= l.receives())?;
     pair.world().run(AFTER);
-    lines.iter_mut().for_each(Line::poll);
+    lines.iter_mut().for_each(|l| l.poll(pair));
     for line in &mut lines {
         let [from, to] = line.sides;
         let [home, away] = &line.script.before;
-        line.seen.after = [line.lane.contents(from, home.len(), true)?, line.lane.contents(to, away.len(), false)?];
+        let kept = line.kept.take();
+        let home = kept.map_or_else(|| line.lane.contents(from, home.len(), true), Ok)?;
+        line.seen.after = [home, line.lane.contents(to, away.len(), false)?];
     }
     if pair.iommu_faults() != refused {
         return Err(Error::Stuck("an access outside mapped memory".into()));
+    }
+    if let Some(late) = pair.trespasses().first() {
+        return Err(Error::Stuck(format!("an access to what was the program's again: {late}")));
     }
     Ok(lines.into_iter().map(|l| l.seen).collect())
 }

@@ -42,6 +42,20 @@ struct Cards {
     used: u32,
 }
 
+impl Cards {
+    /// Programs run and all that the cards have counted, as text.
+    fn counted(&self) -> String {
+        let names = counters::names();
+        let mut text = format!("program {} of cards with {} functions\n", self.used, self.pair.tenants.len() + 1);
+        for (n, host) in self.pair.hosts.iter().enumerate() {
+            let counts = host.ctx.counters(0, names.len() as u32).unwrap_or_default();
+            let shown: Vec<_> = names.iter().zip(counts).filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}={n}")).collect();
+            text += &format!("card {n}: {}\n", shown.join(" "));
+        }
+        text
+    }
+}
+
 /// The programs' place of work.
 struct Bench {
     plan: Plan,
@@ -64,7 +78,10 @@ impl Bench {
                 stall_percent: rng.gen_range(0..=30), ..Default::default()
             };
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
-            let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() })?;
+            // One driver, two, four: the connections are shared out among them.
+            let functions = [1, 2, 4][self.lives as usize % 3];
+            let pair = Pair::with_functions(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() }, functions)?;
+            *self.coverage.entry(format!("functions {functions}")).or_default() += 1;
             self.cards = Some(Cards { lanes: Lane::all(&pair)?, pair, used: 0 });
         }
         let cards = self.cards.as_mut().expect("just made");
@@ -121,8 +138,8 @@ pub fn run(plan: Plan) -> Result<Coverage, String> {
         program.connections.iter_mut().filter_map(|c| c.ops.last_mut()).for_each(|op| op.signaled = true);
         let mut bench = bench.borrow_mut();
         bench.run(&program).map_err(|e| {
-            bench.cards = None;
-            TestCaseError::fail(e)
+            let counted = bench.cards.take().map_or_else(String::new, |cards| cards.counted());
+            TestCaseError::fail(format!("{e}\n{counted}"))
         })
     });
     let mut bench = bench.into_inner();
@@ -132,8 +149,9 @@ pub fn run(plan: Plan) -> Result<Coverage, String> {
 
 /// What is meant to happen at least once in some hundred programs.
 pub const WANTED: &[&str] = &[
-    "Rc Send", "Rc SendImm", "Rc Write", "Rc WriteImm", "Rc Read", "Rc FetchAdd", "Rc CompareSwap", "Uc Send", "Uc SendImm", "Uc Write", "Uc WriteImm", "Ud Send",
-    "Ud SendImm", "crime Key", "crime Bounds", "crime Right", "crime Odd", "crime Short", "crime LocalKey", "crime LocalBounds", "status Success", "status LocalLength",
+    "functions 1", "functions 2", "functions 4",
+    "Rc Send", "Rc SendImm", "Rc SendInv", "Rc Write", "Rc Put", "Rc WriteImm", "Rc Read", "Rc FetchAdd", "Rc CompareSwap", "Uc Send", "Uc SendImm", "Uc Write", "Uc WriteImm", "Ud Send",
+    "Ud SendImm", "crime Key", "crime Bounds", "crime Right", "crime Gone", "crime Odd", "crime Short", "crime LocalKey", "crime LocalBounds", "status Success", "status LocalLength",
     "status LocalProtection", "status WrFlush", "status RemoteInvalidRequest", "status RemoteAccess", "req_rx.retransmits", "req_rx.timeouts", "req_rx.rnr_received",
     "req_rx.nak_seq_received", "resp.dup_requests", "reply.answered_again", "rx.rx_bad_icrc",
 ];

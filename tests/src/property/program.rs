@@ -8,7 +8,11 @@ use proptest::sample::select;
 pub enum Verb {
     Send,
     SendImm,
+    /// Takes the key of the peer's window away.
+    SendInv,
     Write,
+    /// A WRITE of the word that atomics work on.
+    Put,
     WriteImm,
     Read,
     FetchAdd,
@@ -19,17 +23,21 @@ pub enum Verb {
 impl Verb {
     /// Takes a receive of the peer.
     pub fn consumes(self) -> bool {
-        matches!(self, Verb::Send | Verb::SendImm | Verb::WriteImm)
+        matches!(self, Verb::Send | Verb::SendImm | Verb::SendInv | Verb::WriteImm)
     }
     /// Brings its payload into the peer's receive.
     pub fn sends(self) -> bool {
-        matches!(self, Verb::Send | Verb::SendImm)
+        matches!(self, Verb::Send | Verb::SendImm | Verb::SendInv)
     }
     pub fn has_imm(self) -> bool {
         matches!(self, Verb::SendImm | Verb::WriteImm)
     }
     pub fn is_atomic(self) -> bool {
         matches!(self, Verb::FetchAdd | Verb::CompareSwap { .. })
+    }
+    /// Works on the word.
+    pub fn on_word(self) -> bool {
+        self.is_atomic() || self == Verb::Put
     }
     /// Brings something back.
     pub fn asks(self) -> bool {
@@ -50,6 +58,8 @@ pub enum Crime {
     Odd,
     /// The peer's receive is too small.
     Short,
+    /// Through the window, whose key an earlier SEND has taken away.
+    Gone,
     /// No such local key.
     LocalKey,
     /// Beyond the local region.
@@ -61,7 +71,7 @@ impl Crime {
     fn fits(self, verb: Verb, len: usize) -> bool {
         match self {
             _ if len == 0 => false,
-            Crime::Key | Crime::Bounds | Crime::Right => !verb.sends(),
+            Crime::Key | Crime::Bounds | Crime::Right | Crime::Gone => !verb.sends(),
             Crime::Odd => verb.is_atomic(),
             Crime::Short => verb.sends(),
             Crime::LocalKey | Crime::LocalBounds => true,
@@ -77,9 +87,9 @@ impl Crime {
 #[derive(Clone, Debug)]
 pub struct Op {
     pub verb: Verb,
-    /// Payload bytes; 8 of an atomic.
+    /// Payload bytes; 8 of what works on the word.
     pub len: usize,
-    /// Entries of the local list: 1 to 3. An atomic has one.
+    /// Entries of the local list: 1 to 3. What works on the word has one.
     pub entries: usize,
     pub inline: bool,
     pub signaled: bool,
@@ -87,11 +97,23 @@ pub struct Op {
     pub fence: bool,
     /// A READ of what the WRITE before it wrote.
     pub reads_back: bool,
+    /// By the key of the peer's window, not by that of its region.
+    pub through: bool,
     /// Its receive, and those behind it, are posted late.
     pub late: bool,
     pub crime: Option<Crime>,
     /// Seed of payload and operands.
     pub data: u64,
+}
+
+/// What the sender's side does once its last request has ended, however that was. Whatever is still under way then is nobody's business any more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum End {
+    Stays,
+    /// Takes its memory back.
+    Deregisters,
+    /// Resets its queue pair.
+    Resets,
 }
 
 /// A pair of queue pairs; `from` sends.
@@ -103,6 +125,7 @@ pub struct Connection {
     pub vlan: bool,
     pub from: usize,
     pub psn: [u32; 2],
+    pub end: End,
     pub ops: Vec<Op>,
 }
 
@@ -121,9 +144,10 @@ const MOST: usize = 6200;
 fn verb(transport: QpType) -> BoxedStrategy<Verb> {
     let all = vec![
         Verb::Send, Verb::SendImm, Verb::Write, Verb::WriteImm, Verb::Read, Verb::FetchAdd, Verb::CompareSwap { hit: true }, Verb::CompareSwap { hit: false },
+        Verb::FetchAdd, Verb::Put, Verb::Put, Verb::SendInv,
     ];
     let many = match transport {
-        QpType::Rc => 8,
+        QpType::Rc => 12,
         QpType::Uc => 4,
         _ => 2,
     };
@@ -146,15 +170,16 @@ fn op(transport: QpType, mtu: usize) -> impl Strategy<Value = Op> {
     let crime = prop_oneof![6 => Just(None), 1 => select(crimes).prop_map(Some)];
     let flags = prop::array::uniform6(any::<bool>());
     (verb(transport), length(mtu, most), 1..=3usize, flags, crime, any::<u64>(), 0..8u8).prop_map(move |(verb, len, entries, flags, crime, data, rarely)| {
-        let [inline, signaled, solicited, fence, reads_back, _] = flags;
-        let len = if verb.is_atomic() { 8 } else { len };
+        let [inline, signaled, solicited, fence, reads_back, through] = flags;
+        let len = if verb.on_word() { 8 } else { len };
         // What the unreliable transports do with most crimes is another test's subject (tests/uc.rs, tests/ud.rs).
         let crime = crime.filter(|c| c.fits(verb, len) && transport == QpType::Rc);
         Op {
             verb, len,
-            entries: if verb.is_atomic() { 1 } else { entries },
+            entries: if verb.on_word() { 1 } else { entries },
             inline: inline && len <= 32 && !verb.asks() && crime.is_none_or(|c| !c.is_local()),
             signaled, solicited, fence, reads_back,
+            through: through && transport == QpType::Rc && crime.is_none() && !verb.sends(),
             late: rarely == 0 && transport == QpType::Rc,
             crime, data,
         }
@@ -168,7 +193,9 @@ fn connection() -> impl Strategy<Value = Connection> {
         // A fourth of the PSNs wraps.
         let psn = || prop_oneof![3 => 0..1u32 << 24, 1 => 0xff_fff8..1u32 << 24];
         let ops = prop::collection::vec(op(transport, mtu.bytes()), 1..=6);
-        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], ops).prop_map(move |(v6, vlan, from, psn, ops)| Connection { transport, mtu, v6, vlan, from, psn, ops })
+        let end = select(vec![End::Stays, End::Deregisters, End::Resets]);
+        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], end, ops)
+            .prop_map(move |(v6, vlan, from, psn, end, ops)| Connection { transport, mtu, v6, vlan, from, psn, end, ops })
     })
 }
 

@@ -1,5 +1,5 @@
 //! A program made concrete: where everything lies, what is in memory before, operands and payload.
-use super::program::{Connection, Crime, Op};
+use super::program::{Connection, Crime, Op, Verb};
 use ferric_driver::types::QpType;
 use ferric_driver::ud::GRH_BYTES;
 use ferric_sim::Rng;
@@ -46,7 +46,18 @@ impl Script {
         let mut seed = 0u64;
         let grh = if connection.transport == QpType::Ud { GRH_BYTES } else { 0 };
         let largest = connection.ops.iter().map(|op| op.len).max().unwrap_or(0);
+        let mut gone = false;
         for op in &connection.ops {
+            let mut op = op.clone();
+            // The window's key goes once, and what comes by it then is refused. What has no payload needs no key.
+            if op.verb == Verb::SendInv && gone {
+                op.verb = Verb::Send;
+            }
+            op.through &= op.len > 0;
+            if op.through && gone {
+                op.crime = Some(Crime::Gone);
+            }
+            gone |= op.verb == Verb::SendInv;
             let mut rng = Rng::seed_from_u64(op.data);
             seed = seed.rotate_left(7) ^ op.data;
             let receive = op.verb.consumes().then(|| match op.crime {
@@ -57,14 +68,16 @@ impl Script {
                 _ => rng.gen_range(0..20),
             });
             // What a WRITE wrote before; a READ of anything that is still to be written has no certain answer without a fence.
-            let written = acts.last().filter(|a: &&Act| op.reads_back && a.op.verb == super::program::Verb::Write && a.op.crime.is_none() && a.op.len >= op.len);
+            let written = acts.last().filter(|a: &&Act| op.reads_back && a.op.verb == Verb::Write && a.op.crime.is_none() && a.op.len >= op.len);
             let at = match written {
-                Some(act) if op.verb == super::program::Verb::Read => act.remote,
+                Some(act) if op.verb == Verb::Read => act.remote,
+                _ if op.verb == Verb::Put => WORD,
                 _ => remote,
             };
-            acts.push(Act { op: op.clone(), local, remote: at, receive, imm: rng.gen(), operand: rng.gen() });
-            local = (local + op.len + GUARD).next_multiple_of(8);
-            remote = (remote + op.len.max(receive.unwrap_or(0)) + GUARD).next_multiple_of(8);
+            let len = op.len;
+            acts.push(Act { op, local, remote: at, receive, imm: rng.gen(), operand: rng.gen() });
+            local = (local + len + GUARD).next_multiple_of(8);
+            remote = (remote + len.max(receive.unwrap_or(0)) + GUARD).next_multiple_of(8);
         }
         let mut rng = Rng::seed_from_u64(seed);
         Self { transport: connection.transport, before: [random(&mut rng, local), random(&mut rng, remote)], acts }

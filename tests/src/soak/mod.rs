@@ -11,6 +11,7 @@ use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use rand::{Rng as _, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Shape of a soak.
@@ -28,6 +29,8 @@ pub struct Plan {
     pub width: usize,
     /// Pairs of queue pairs that fail on purpose.
     pub doomed: usize,
+    /// Functions of each card, a driver each, 1 to 4.
+    pub functions: u8,
 }
 
 /// Queue pairs that share a completion queue.
@@ -67,6 +70,22 @@ enum Op {
     Ticket,
 }
 
+/// Cycles of the simulated cards' timer tick.
+const TICK: u32 = 64;
+
+/// ACK time-out of all queue pairs, as an exponent: twice the time in which each of them sends a packet of the largest size, at least 2^8 ticks. One that is
+/// shorter than a round of all queue pairs expires while acknowledges wait behind other queue pairs' packets, again and again, until the retries are used up.
+fn timeout(plan: &Plan) -> u8 {
+    let round = plan.qps * Mtu::M4096.bytes() / (plan.width / 8);
+    let ticks = (2 * round).div_ceil(TICK as usize);
+    ticks.next_power_of_two().trailing_zeros().max(8) as u8
+}
+
+/// The function that queue pair `q` belongs to: those that share a completion queue are of the same.
+fn function_of(plan: &Plan, q: usize) -> usize {
+    cq_of(q) % usize::from(plan.functions)
+}
+
 /// A message under way. `bytes`: what it carries, or what it brings.
 struct Message {
     number: u64,
@@ -79,6 +98,7 @@ struct Message {
 
 /// One direction of one queue pair.
 struct Stream {
+    function: usize,
     from: usize,
     src: MemoryRegion,
     dst: MemoryRegion,
@@ -94,8 +114,18 @@ struct Stream {
     /// Consume a receive and have not completed at the receiver, oldest first.
     receives: VecDeque<Rc<Message>>,
     next: u64,
+    /// Messages whose slots nothing may write any more, until they are used again.
+    sealed: u64,
     posted_receives: u64,
     seen_receives: u64,
+}
+
+/// A word to which all streams of a function and a direction add.
+struct Dispenser {
+    word: MemoryRegion,
+    /// How many tickets were asked for, and those that came.
+    asked: u64,
+    tickets: BTreeSet<u64>,
 }
 
 /// What the soak saw, by name; the caller checks that nothing it cares for is zero.
@@ -115,10 +145,8 @@ pub struct Soak {
     doomed: Vec<Doomed>,
     /// Completion queues that nobody polls before that cycle.
     neglected: [Vec<u64>; 2],
-    /// The shared word of each direction, how many tickets were asked for, and those that came.
-    dispensers: [MemoryRegion; 2],
-    asked: [u64; 2],
-    tickets: [BTreeSet<u64>; 2],
+    /// Of each function the shared words of both directions.
+    dispensers: Vec<[Dispenser; 2]>,
     coverage: Coverage,
     left: u64,
     completions: u64,
@@ -136,9 +164,9 @@ impl Soak {
         let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
         let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
-        let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: 64, ..Default::default() })?;
+        let pair = Pair::with_functions(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: TICK.into(), ..Default::default() }, plan.functions)?;
         let n_cqs = cq_of(plan.qps - 1) + 1;
-        let cqs = [0, 1].map(|h| (0..n_cqs).map(|c| pair.hosts[h].cq(entries(c))).collect::<Result<Vec<_>, _>>());
+        let cqs = [0, 1].map(|h| (0..n_cqs).map(|c| pair.of(c % usize::from(plan.functions))[h].cq(entries(c))).collect::<Result<Vec<_>, _>>());
         let [c0, c1] = cqs;
         let cqs = [c0?, c1?];
         let (mut qps, mut streams) = (Vec::new(), Vec::new());
@@ -148,27 +176,30 @@ impl Soak {
             let near = i % 4 == 0;
             let psn = [0, 1].map(|_| if near { 0xff_fff0 + rng.gen_range(0..16) } else { rng.gen_range(0..1 << 24) });
             first_psn.push(psn);
-            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: 8, rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
+            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: timeout(&plan), rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
             let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
-            qps.push(pair.connected(&config, &wire, [&cqs[0][cq_of(i)], &cqs[1][cq_of(i)]])?);
+            let function = function_of(&plan, i);
+            let hosts = pair.of(function);
+            qps.push(pair.connected_of(function, &config, &wire, [&cqs[0][cq_of(i)], &cqs[1][cq_of(i)]])?);
             let stream = |from: usize, rng: &mut Rng| -> Result<Stream, Error> {
                 let slot_bytes = plan.max_bytes + 2 * GUARD;
                 let mut shadow = vec![0u8; slot_bytes * WINDOW];
                 rng.fill(&mut shadow[..]);
-                let dst = pair.hosts[1 - from].region(shadow.len(), Access::ALL)?;
+                let dst = hosts[1 - from].region(shadow.len(), Access::ALL)?;
                 dst.write(0, &shadow);
-                let src = pair.hosts[from].region(slot_bytes * WINDOW, Access::LOCAL_WRITE)?;
+                let src = hosts[from].region(slot_bytes * WINDOW, Access::LOCAL_WRITE)?;
                 let own = vec![0u8; slot_bytes * WINDOW];
-                let word = pair.hosts[1 - from].region(64, Access::ALL)?;
-                Ok(Stream { from, src, dst, own, word, value: 0, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, posted_receives: 0, seen_receives: 0 })
+                let word = hosts[1 - from].region(64, Access::ALL)?;
+                Ok(Stream { function, from, src, dst, own, word, value: 0, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, sealed: 0, posted_receives: 0, seen_receives: 0 })
             };
             streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
         }
         let wire = Wire { timeout: 7, retry_cnt: 4, ..Default::default() };
         let doomed = (0..plan.doomed).map(|_| Doomed::new(&pair, &wire)).collect::<Result<_, _>>()?;
-        let dispensers = [pair.hosts[1].region(64, Access::ALL)?, pair.hosts[0].region(64, Access::ALL)?];
+        let dispenser = |f: usize, host: usize| -> Result<_, Error> { Ok(Dispenser { word: pair.of(f)[host].region(64, Access::ALL)?, asked: 0, tickets: BTreeSet::new() }) };
+        let dispensers = (0..plan.functions.into()).map(|f| Ok([dispenser(f, 1)?, dispenser(f, 0)?])).collect::<Result<_, Error>>()?;
         let neglected = [vec![0; n_cqs], vec![0; n_cqs]];
-        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, first_psn, dispensers, asked: [0; 2], tickets: Default::default(), coverage: Coverage::new(), left: plan.messages, completions: 0 })
+        Ok(Self { plan, rng, pair, qps, streams, cqs, doomed, neglected, first_psn, dispensers, coverage: Coverage::new(), left: plan.messages, completions: 0 })
     }
 
     fn count(&mut self, what: &str, n: u64) {
@@ -188,7 +219,19 @@ impl Soak {
         (log.exp2() as usize).min(max)
     }
 
+    /// What has completed is the program's: its slots, guards and all, are watched until they are used again.
+    fn seal(&mut self, q: usize, d: usize) {
+        let s = &mut self.streams[q][d];
+        while s.sealed < s.next - s.busy() as u64 {
+            let bytes = s.slot(s.sealed);
+            self.pair.seal_of(s.function, s.from, &s.src, bytes.clone(), false);
+            self.pair.seal_of(s.function, 1 - s.from, &s.dst, bytes, false);
+            s.sealed += 1;
+        }
+    }
+
     fn post(&mut self, q: usize, d: usize) -> Result<(), Error> {
+        self.seal(q, d);
         // A stream that ends unsignalled gets a signalled, empty WRITE behind it, so that its end shows.
         let closing = self.left == 0 && self.streams[q][d].sends.back().is_some_and(|m| !m.signaled);
         if (self.left == 0 && !closing) || self.streams[q][d].busy() >= WINDOW {
@@ -228,6 +271,8 @@ impl Soak {
         let n = s.next;
         let slot = (n % WINDOW as u64) as usize;
         let at = slot * s.slot_bytes + GUARD;
+        self.pair.unseal_of(s.function, s.from, &s.src, s.slot(n));
+        self.pair.unseal_of(s.function, 1 - s.from, &s.dst, s.slot(n));
         let consumes = matches!(op, Op::Out(o) if o != WrOpcode::Write);
         match op {
             Op::Out(_) => s.src.write(at, &bytes),
@@ -253,7 +298,7 @@ impl Soak {
             Op::Read => self.qps[q][d].post_read(&ReadRequest { wr_id, sges, remote_addr, rkey, signaled, fence: solicited }),
             Op::Atomic(op) => self.qps[q][d].post_atomic(&AtomicRequest { wr_id, op, sges, remote_addr: word_in(&s.word), rkey: s.word.rkey(), signaled, fence: solicited }),
             Op::Ticket => {
-                let to = &self.dispensers[d];
+                let to = &self.dispensers[s.function][d].word;
                 self.qps[q][d].post_atomic(&AtomicRequest { wr_id, op: AtomicOp::FetchAdd(1), sges, remote_addr: word_in(to), rkey: to.rkey(), signaled, fence: solicited })
             }
         };
@@ -268,7 +313,7 @@ impl Soak {
             Op::Out(_) | Op::Read => s.shadow[at..at + size].copy_from_slice(&bytes),
             Op::Atomic(AtomicOp::FetchAdd(more)) => s.value = s.value.wrapping_add(more),
             Op::Atomic(AtomicOp::CompareSwap { compare, swap }) => s.value = if s.value == compare { swap } else { s.value },
-            Op::Ticket => self.asked[d] += 1,
+            Op::Ticket => self.dispensers[s.function][d].asked += 1,
         }
         let name = match op {
             Op::Out(o) => format!("{o:?}"),
@@ -305,9 +350,9 @@ impl Soak {
     }
 
     fn bad(&self, text: String) -> Error {
-        let Plan { seed, qps, messages, max_bytes, width, doomed } = self.plan;
+        let Plan { seed, qps, messages, max_bytes, width, doomed, functions } = self.plan;
         Error::Stuck(format!(
-            "seed {seed}: {text}; replay with ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed}"
+            "seed {seed}: {text}; replay with ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed} --functions {functions}"
         ))
     }
 
@@ -318,9 +363,9 @@ impl Soak {
             self.completions += 1;
             let Some(q) = self.qps.iter().position(|p| p[host].qpn() == e.qpn) else { return Err(self.bad(format!("completion of unknown queue {e:?}"))) };
             if e.status != CqeStatus::Success {
-                return Err(self.bad(format!("queue {q} host {host}: {e:?}")));
+                return Err(self.bad(format!("queue {q} host {host}: {e:?}\n{}", self.diagnose())));
             }
-            let wrong = if e.is_recv { self.streams[q][1 - host].received(&e) } else { self.streams[q][host].sent(&e, &mut self.tickets[host]) };
+            let wrong = if e.is_recv { self.streams[q][1 - host].received(&e) } else { self.streams[q][host].sent(&e, &mut self.dispensers[function_of(&self.plan, q)][host].tickets) };
             if let Some(what) = wrong {
                 return Err(self.bad(format!("queue {q} host {host}: {what}: {e:?}")));
             }
@@ -385,7 +430,7 @@ impl Soak {
                 let waiting = |m: Option<&Rc<Message>>| m.map_or("-".into(), |m| format!("#{} {:?} {} B", m.number, m.op, m.bytes.len()));
                 out += &format!("queue {q} from host {d}: send {}, receive {}, {} receives posted of {}\n", waiting(s.sends.front()), waiting(s.receives.front()), s.posted_receives, s.seen_receives);
                 for host in [d, 1 - d] {
-                    let words = self.pair.hosts[host].ctx.admin(AdminOpcode::QueryQp, self.qps[q][host].qpn(), &[]);
+                    let words = self.pair.of(s.function)[host].ctx.admin(AdminOpcode::QueryQp, self.qps[q][host].qpn(), &[]);
                     out += &match words {
                         Ok(w) => format!("  host {host}: {:08x?}\n", &w[..8]),
                         Err(e) => format!("  host {host}: {e}\n"),
@@ -422,10 +467,11 @@ impl Soak {
                 }
             }
         }
-        for d in 0..2 {
+        for (function, d, dispenser) in self.dispensers.iter().enumerate().flat_map(|(f, pair)| pair.iter().enumerate().map(move |(d, one)| (f, d, one))) {
             // Each addition was made once and told once.
-            if word(&self.dispensers[d]) != self.asked[d] || !self.tickets[d].iter().copied().eq(0..self.asked[d]) {
-                return Err(self.bad(format!("direction {d}: {} tickets asked for, {} given out, {} came", self.asked[d], word(&self.dispensers[d]), self.tickets[d].len())));
+            let (asked, given) = (dispenser.asked, word(&dispenser.word));
+            if given != asked || !dispenser.tickets.iter().copied().eq(0..asked) {
+                return Err(self.bad(format!("function {function}, direction {d}: {asked} tickets asked for, {given} given out, {} came", dispenser.tickets.len())));
             }
         }
         // The doomed requests are meant to run into memory the host took away from card 1, never into anything else.
@@ -436,6 +482,14 @@ impl Soak {
         };
         if !outside.is_empty() {
             return Err(self.bad(format!("accesses outside mapped memory: {outside:x?}")));
+        }
+        let late: Vec<_> = {
+            let w = self.pair.world();
+            let late = |card: usize| w.cards[card].iommu.watch.trespasses().to_vec();
+            late(0).into_iter().chain(late(1).into_iter().filter(|t| !t.write || !t.unmapped)).collect()
+        };
+        if !late.is_empty() {
+            return Err(self.bad(format!("accesses to what was the program's again: {late:x?}")));
         }
         let refused = self.pair.world().cards[1].iommu.fault_count();
         self.count("refused_by_iommu", refused);
@@ -495,6 +549,12 @@ impl Stream {
     fn busy(&self) -> usize {
         let oldest = [self.sends.front(), self.receives.front()].into_iter().flatten().map(|m| m.number).min();
         oldest.map_or(0, |o| (self.next - o) as usize)
+    }
+
+    /// Bytes of the slot of message `n`.
+    fn slot(&self, n: u64) -> Range<usize> {
+        let at = (n % WINDOW as u64) as usize * self.slot_bytes;
+        at..at + self.slot_bytes
     }
 
     fn arrived(&self, m: &Message) -> bool {

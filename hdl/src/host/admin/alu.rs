@@ -84,7 +84,7 @@ impl Logic for Alu {
         self.none.next = bits::<32>(0);
         self.adds.next = self.none.val();
         self.subtracts.next = self.none.val();
-        if (self.op.val() == 2) | (self.op.val() == 15) | (self.op.val() == 16) {
+        if (self.op.val() == 2) | (self.op.val() == 15) | (self.op.val() == 16) | (self.op.val() == 31) {
             self.adds.next = !self.none.val();
             self.other.next = bits::<32>(0);
         }

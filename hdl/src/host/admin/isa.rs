@@ -70,18 +70,21 @@ pub enum Op {
     Push = 23,
     /// 64 bytes to `b`:`a`, and wait
     Write = 24,
-    /// Output `imm = a`: 0 raw queue, 2 drop translations, 3 soft reset done
+    /// Output `imm = a`: 0 raw queue, 2 drop translations and wait until they are gone, 3 soft reset done, 4 a command is refused (counted)
     Out = 25,
-    /// Queue pair `a`, epoch `b`, told at port `imm[0]` (0 requester, 1 responder); `imm` 0, 1: into error; 3: it has been reset, the receive of its unfinished
-    /// message goes back; 2: into SQD; 4: out of it; 6: out of SQ error
+    /// Queue pair `a`, epoch `b`, told at port `imm[0]` (0 requester, 1 responder); `imm` 0, 1: into error; 3: it has been reset, a new life begins, the receive of its
+    /// unfinished message goes back; 2: into SQD; 4: out of it; 6: out of SQ error
     Error = 26,
-    /// Receive barrier, and wait
+    /// Barrier, and wait; `imm` 1: the life of the queue pair that is the line ends
     Barrier = 27,
     /// Wait for DMA reads / writes in flight
     QuiesceReads = 28,
     QuiesceWrites = 29,
     /// `d = a & y`
     And = 30,
+    /// `d` and the line = the first number from `a` on whose word `scratch[d + imm]` is an object of the function; branches to `target`.
+    /// Goes on if there is none below `b`.
+    Find = 31,
 }
 
 /// A register: 0 is zero, 1..31 are general, 32..63 hold the command.
@@ -126,7 +129,7 @@ impl Step {
     /// Whether register `d` is written.
     pub fn writes(&self) -> bool {
         use Op::*;
-        self.d != 0 && matches!(self.op, Ext | Ins | Add | Sub | Or | Shl | Shr | Lt | Jal | Ld | CtlRead | Csr | And)
+        self.d != 0 && matches!(self.op, Ext | Ins | Add | Sub | Or | Shl | Shr | Lt | Jal | Ld | CtlRead | Csr | And | Find)
     }
 
     /// The bits of [`Inst`].
@@ -235,6 +238,11 @@ impl Asm {
     /// An operation with two register operands and a constant.
     pub fn act(&mut self, op: Op, a: R, b: R, imm: u32) {
         self.put(op, R(0), a, imm.into()).b = b.0;
+    }
+    /// `d` and the line = the next object of the function from number `d` on, below `end`, of those whose words begin at `base`; if there is one, goes to `to`.
+    pub fn find(&mut self, d: R, end: R, base: u32, to: Label) {
+        self.jumps.push((self.steps.len(), to));
+        self.put(Op::Find, d, d, base.into()).b = end.0;
     }
     /// The program. Panics if a label stands nowhere or the program does not fit.
     pub fn finish(mut self) -> Vec<Step> {

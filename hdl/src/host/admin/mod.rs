@@ -29,6 +29,8 @@ enum State {
     Write,
     Load,
     Loaded,
+    Seek,
+    Found,
     CtlSend,
     CtlWait,
     ReadSend,
@@ -38,11 +40,15 @@ enum State {
     WriteWait,
     ErrorSend,
     BarrierWait,
+    CleanWait,
     ReadsRise,
     ReadsFall,
     WritesRise,
     WritesFall,
 }
+
+/// What bit i of `stat` counts. `refused`: commands answered with another status than Ok.
+pub const STATS: &[&str] = &["refused"];
 
 /// The admin queues of four functions.
 #[derive(LogicBlock, Default)]
@@ -72,15 +78,22 @@ pub struct Admin {
     /// Pulse: receive barrier wanted; `barrier_done` pulses when it has passed.
     pub barrier: Signal<Out, Bit>,
     pub barrier_done: Signal<In, Bit>,
+    /// Until then: the barrier ends the life of queue pair `ends_qpn`.
+    pub ends: Signal<Out, Bit>,
+    pub ends_qpn: Signal<Out, Bits<24>>,
     /// Levels, held until answered and dropped until the answer is gone.
     pub quiesce_rd: Signal<Out, Bit>,
     pub quiesced_rd: Signal<In, Bit>,
     pub quiesce_wr: Signal<Out, Bit>,
     pub quiesced_wr: Signal<In, Bit>,
-    /// Pulse: drop all cached translations.
+    /// Pulse: drop all cached translations. The engine waits for `mtt_clean`: they are gone, and no read of a page table is under way that is not of a table that
+    /// the key table names.
     pub mtt_invalidate: Signal<Out, Bit>,
+    pub mtt_clean: Signal<In, Bit>,
     /// Bit 31: there is a raw queue pair, with the number in the bits below.
     pub raw_qpn: Signal<Out, Bits<32>>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<1>>,
     state: DFF<State>,
     pc: DFF<Bits<11>>,
     inst: DFF<Inst>,
@@ -104,6 +117,9 @@ pub struct Admin {
     last_row: DFF<Bit>,
     barrier_now: DFF<Bit>,
     invalidate_now: DFF<Bit>,
+    refused_now: DFF<Bit>,
+    /// The object last looked at by `Find` is one.
+    hit: DFF<Bit>,
     resets: DFF<Bits<4>>,
     raw: DFF<Bits<32>>,
     rom: Rom<Inst, 11>,
@@ -124,6 +140,12 @@ pub struct Admin {
     register: Signal<Local, Bits<32>>,
     one: Signal<Local, Bits<4>>,
     others: Signal<Local, Bits<4>>,
+    object: Signal<Local, Bits<32>>,
+    owner: Signal<Local, Bits<12>>,
+    own: Signal<Local, Bit>,
+    place: Signal<Local, Bits<32>>,
+    ended: Signal<Local, Bit>,
+    after: Signal<Local, Bits<32>>,
     dma_iova: Signal<Local, Bits<64>>,
 }
 
@@ -148,17 +170,21 @@ impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, pc, inst, a, b, c, y, equal, less, result, computed, line, serving, failed, count, shift);
-        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, resets, raw);
+        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, refused_now, hit, resets, raw);
         clock!(self, clock, rom, regs, scratch, registers);
         // Outputs from registers
         self.barrier.next = self.barrier_now.q.val();
         self.mtt_invalidate.next = self.invalidate_now.q.val();
+        self.ends.next = self.inst.q.val().imm.get_bit(0);
+        self.ends_qpn.next = self.line.q.val();
         self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
         self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
         self.quiesce_wr.next = self.state.q.val() == State::WritesRise;
         self.barrier_now.d.next = false;
         self.invalidate_now.d.next = false;
+        self.refused_now.d.next = false;
+        self.stat.next = bit_cast::<1, 1>(self.refused_now.q.val().into());
         self.resets.d.next = self.resets.q.val() | self.reset_req.val();
         self.dma_iova.next = bit_cast::<64, 32>(self.a.q.val()) | (bit_cast::<64, 32>(self.b.q.val()) << 32);
         self.m_rd.valid.next = self.state.q.val() == State::ReadSend;
@@ -233,6 +259,13 @@ impl Logic for Admin {
         self.scratch.write_addr.next = self.sum.val().get_bits::<13>(0);
         self.scratch.write_data.next = self.b.q.val();
         self.scratch.write_en.next = false;
+        // Find
+        self.object.next = self.scratch.read_data.val();
+        self.owner.next = self.object.val().get_bits::<12>(16);
+        self.own.next = self.object.val().get_bit(31) & (self.owner.val() == self.serving.q.val());
+        self.place.next = self.result.q.val();
+        self.ended.next = self.place.val() == self.b.q.val();
+        self.after.next = self.a.q.val() + 1;
         self.alu.inst.next = self.inst.q.val();
         self.alu.a.next = self.a.q.val();
         self.alu.b.next = self.b.q.val();
@@ -318,6 +351,10 @@ impl Logic for Admin {
                         }
                         2 => {
                             self.invalidate_now.d.next = true;
+                            self.state.d.next = State::CleanWait;
+                        }
+                        4 => {
+                            self.refused_now.d.next = true;
                         }
                         _ => {
                             self.resets.d.next = (self.resets.q.val() & self.others.val()) | self.reset_req.val();
@@ -336,6 +373,9 @@ impl Logic for Admin {
                     }
                     29 => {
                         self.state.d.next = State::WritesRise;
+                    }
+                    31 => {
+                        self.state.d.next = State::Seek;
                     }
                     _ => {}
                 }
@@ -362,6 +402,9 @@ impl Logic for Admin {
                     13 => {
                         self.taken.next = true;
                     }
+                    31 => {
+                        self.taken.next = self.hit.q.val();
+                    }
                     _ => {}
                 }
                 self.pc.d.next = self.step.val();
@@ -383,6 +426,23 @@ impl Logic for Admin {
                 self.computed.d.next = false;
                 self.result.d.next = self.scratch.read_data.val();
                 self.state.d.next = State::Write;
+            }
+            // Two cycles per word: its address is there, and the next one is being computed when it comes.
+            State::Seek => {
+                self.computed.d.next = false;
+                self.result.d.next = self.a.q.val();
+                self.a.d.next = self.after.val();
+                self.state.d.next = State::Found;
+            }
+            State::Found => {
+                self.hit.d.next = self.own.val() & !self.ended.val();
+                self.state.d.next = State::Seek;
+                if self.own.val() | self.ended.val() {
+                    self.state.d.next = State::Write;
+                }
+                if self.own.val() & !self.ended.val() {
+                    self.line.d.next = self.place.val().get_bits::<24>(0);
+                }
             }
             State::CtlSend => {
                 if self.m_ctl.ready.val() {
@@ -445,6 +505,11 @@ impl Logic for Admin {
             }
             State::BarrierWait => {
                 if self.barrier_done.val() {
+                    self.state.d.next = State::Write;
+                }
+            }
+            State::CleanWait => {
+                if !self.invalidate_now.q.val() & self.mtt_clean.val() {
                     self.state.d.next = State::Write;
                 }
             }

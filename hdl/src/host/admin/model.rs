@@ -82,6 +82,13 @@ impl Model {
             Op::Out => world.output(self.function, s.imm, a),
             Op::Error => world.error(s.imm, a, b as u8),
             Op::Barrier => world.barrier(),
+            Op::Find => {
+                let own = |word: u32| word >> 31 == 1 && word >> 16 & 0xfff == self.function;
+                d = (a..b).find(|n| own(self.scratch[n.wrapping_add(s.imm) as usize % self.scratch.len()])).unwrap_or(b);
+                if d < b {
+                    (self.line, next) = (d, target);
+                }
+            }
             Op::QuiesceReads => world.quiesce(false),
             Op::QuiesceWrites => world.quiesce(true),
         }

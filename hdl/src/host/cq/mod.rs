@@ -61,6 +61,9 @@ pub struct CompletionWriter<const LQ: usize> {
     pub now: Signal<In, Bits<32>>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
+    /// Pulse in; pulse out when every entry decided before is with the DMA writer.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
     sends: MsgArb<CqeReq, 2>,
@@ -193,6 +196,8 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.entry.next.phase = self.ring.val().phase;
         self.cqe.x.next = self.entry.val();
         self.out.valid.next = self.act.issue.val();
+        self.out.fence.next = self.fence.val();
+        self.passed.next = self.out.passed.val();
         self.out.base.next = self.pipe.act_row.val().base;
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.pipe.act_row.val().function;

@@ -50,6 +50,9 @@ pub struct EventWriter<const LQ: usize> {
     pub m_msix: MsgSrc<MsixReq>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
+    /// Pulse in; pulse out when every entry decided before is with the DMA writer.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
     reqs: [MsgSlice<EqeReq>; 3],
@@ -201,6 +204,8 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.entry.next.phase = self.ring.val().phase;
         self.eqe.x.next = self.entry.val();
         self.out.valid.next = self.issue.val();
+        self.out.fence.next = self.fence.val();
+        self.passed.next = self.out.passed.val();
         self.out.base.next = self.row.val().base;
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.row.val().function;

@@ -4,7 +4,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow};
-use crate::stream::{MsgFifo, MsgSlice};
+use crate::stream::{Fence, MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
 /// Commands in turn; the port answers in order, so the order of the commands tells whose rows come.
@@ -16,7 +16,11 @@ pub struct RowShare {
     pub m_cmd: MsgSrc<RdCmd>,
     pub s_row: MsgSink<RdRow>,
     pub m_row: [MsgSrc<RdRow>; 2],
+    /// Pulse in; pulse out when every command taken before has left `m_cmd`.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     out: MsgSlice<RdCmd>,
+    through: Fence<3>,
     /// Whose answers are due: more than the port holds.
     due: MsgFifo<Bit, 6>,
     rows: MsgSlice<RdRow>,
@@ -31,7 +35,10 @@ impl Logic for RowShare {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, turn);
-        clock!(self, clock, out, due, rows);
+        clock!(self, clock, out, due, rows, through);
+        self.through.reset.next = self.reset.val();
+        self.through.start.next = self.fence.val();
+        self.passed.next = self.through.passed.val();
         self.out.reset.next = self.reset.val();
         self.due.reset.next = self.reset.val();
         self.rows.reset.next = self.reset.val();
@@ -52,6 +59,8 @@ impl Logic for RowShare {
             self.turn.d.next = self.s_cmd[1].valid.val() & (self.taken.val() | !self.s_cmd[0].valid.val());
         }
         self.out.s.valid.next = self.taken.val();
+        self.through.came.next = self.taken.val();
+        self.through.went.next = self.m_cmd.valid.val() & self.m_cmd.ready.val();
         self.due.s.valid.next = self.taken.val();
         self.due.s.data.next = self.second.val();
 

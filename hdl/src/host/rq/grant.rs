@@ -6,7 +6,7 @@ use crate::msg::{RdCmd, RqGrant, WqeFree};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
-use crate::stream::MsgFifo;
+use crate::stream::{Fence, MsgFifo};
 use rust_hdl::prelude::*;
 
 /// Whose a fetch is.
@@ -33,6 +33,10 @@ pub(super) struct RqGranter {
     pub tag: Signal<In, Bits<6>>,
     /// Fetches that failed for a shared receive queue: one per fetch under way fits.
     pub m_fault: MsgSrc<RqFault>,
+    /// Pulse in; pulse out when the reads of all receives granted before have left `m_rd`.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
+    asked: Fence<4>,
     owners: RamAsync<Owner, 6>,
     faults: MsgFifo<RqFault, 6>,
     fetch_no: DFF<Bits<6>>,
@@ -47,7 +51,7 @@ pub(super) struct RqGranter {
     ok: Signal<Local, Bit>,
     can_fetch: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
-    offset: Signal<Local, Bits<24>>,
+    offset: Signal<Local, Bits<25>>,
     stride: Signal<Local, Bits<2>>,
 }
 
@@ -55,7 +59,10 @@ impl Logic for RqGranter {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, fetch_no, busy, command, command_valid);
-        clock!(self, clock, reads, grants, owners, faults);
+        clock!(self, clock, reads, grants, owners, faults, asked);
+        self.asked.reset.next = self.reset.val();
+        self.asked.start.next = self.fence.val();
+        self.passed.next = self.asked.passed.val();
         self.faults.reset.next = self.reset.val();
         MsgSrc::<RqFault>::link(&mut self.m_fault, &mut self.faults.m);
         self.reads.reset.next = self.reset.val();
@@ -65,7 +72,7 @@ impl Logic for RqGranter {
         self.ok.next = self.s_job.data.val().ok;
         self.offset.next = self.s_job.data.val().offset;
         self.place.a.next = self.s_job.data.val().base;
-        self.place.b.next = bit_cast::<64, 24>(self.offset.val());
+        self.place.b.next = bit_cast::<64, 25>(self.offset.val());
         self.stride.next = self.s_job.data.val().stride;
         // A fetch number is used again only after its last row; one command may be on its way to the read FIFO.
         self.can_fetch.next = self.s_buffer.valid.val()
@@ -84,6 +91,8 @@ impl Logic for RqGranter {
         self.grants.s.data.next.index = self.s_job.data.val().index;
 
         self.command_valid.d.next = self.go.val() & self.ok.val();
+        self.asked.came.next = self.go.val() & self.ok.val();
+        self.asked.went.next = self.m_rd.valid.val() & self.m_rd.ready.val();
         self.command.d.next.iova = self.place.y.val();
         self.command.d.next.function = self.s_job.data.val().function;
         self.command.d.next.rows = bits::<4>(1) << self.stride.val();

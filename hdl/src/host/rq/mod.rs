@@ -15,7 +15,7 @@ use rust_hdl::prelude::*;
 use table::RqTable;
 
 /// What bit i of `stat` counts.
-pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_no_buffer", "rq_flushed", "srq_limits", "srq_errors"];
+pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
 
 /// Work request buffers.
 pub const BUFFERS: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) struct RqJob {
     index: Bits<16>,
     function: Bits<12>,
     base: Bits<64>,
-    offset: Bits<24>,
+    offset: Bits<25>,
     stride: Bits<2>,
 }
 
@@ -61,12 +61,16 @@ pub struct RecvQueue<const LQ: usize> {
     pub s_free: MsgSink<WqeFree>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
+    /// Pulse in; pulse out when the fetch of every receive granted before has been handed on.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<9>>,
     rings: RqTable<LQ>,
     granter: RqGranter,
     store: WqeStore<64, 6, 9>,
     counts: DFF<Bits<9>>,
+    head: Signal<Local, Bits<256>>,
 }
 
 impl<const LQ: usize> Logic for RecvQueue<LQ> {
@@ -94,6 +98,11 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         MsgSink::<WqeFree>::link(&mut self.s_free, &mut self.store.s_free);
         MsgSrc::<WqeFree>::join(&mut self.store.m_buffer, &mut self.granter.s_buffer);
         self.rings.freed.next = self.store.freed.val();
+        self.granter.fence.next = self.fence.val();
+        self.passed.next = self.granter.passed.val();
+        self.rings.filled.next = self.store.done.val();
+        self.head.next = self.store.head.val();
+        self.rings.copy.next = self.head.val().get_bits::<16>(32);
         self.store.map_we.next = self.granter.open_en.val();
         self.store.map_addr.next = bit_cast::<9, 6>(self.granter.fetch.val()) << 3;
         self.store.map_handle.next = self.granter.handle.val();
@@ -102,7 +111,7 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         self.store.put_en.next = false;
         self.store.put_handle.next = bits::<6>(0);
         self.store.put_data.next = bits::<512>(0);
-        self.store.head_addr.next = bits::<6>(0);
+        self.store.head_addr.next = self.rings.victim.val();
         self.granter.tag_done.next = self.store.tag_done.val();
         self.granter.tag_err.next = self.store.tag_err.val();
         self.granter.tag.next = self.store.tag.val();

@@ -5,7 +5,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, SqWqe, WqeFree};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::sum::Sum;
-use crate::stream::{Backlog, MsgFifo};
+use crate::stream::{Backlog, Fence, MsgFifo};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -55,6 +55,11 @@ pub(super) struct SqFetch {
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
     pub offered: Signal<Out, Bit>,
+    /// Pulse: a job came to the queue in front of `s_job`.
+    pub job_came: Signal<In, Bit>,
+    /// Pulse in; pulse out when all reads of jobs that had come have left `m_rd`.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     state: DFF<State>,
     job: DFF<SqJob>,
     left: DFF<Bits<4>>,
@@ -70,6 +75,8 @@ pub(super) struct SqFetch {
     reads: MsgFifo<RdCmd, 2>,
     /// Commands in `reads`.
     backlog: Backlog<3>,
+    jobs: Fence<5>,
+    asked: Fence<3>,
     order: MsgFifo<Pending, 7>,
     offers: MsgFifo<SqWqe, 3>,
     stride: Signal<Local, Bits<2>>,
@@ -86,7 +93,12 @@ impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy);
-        clock!(self, clock, reads, backlog, order, offers);
+        clock!(self, clock, reads, backlog, order, offers, jobs, asked);
+        self.jobs.reset.next = self.reset.val();
+        self.asked.reset.next = self.reset.val();
+        self.jobs.start.next = self.fence.val();
+        self.asked.start.next = self.jobs.passed.val();
+        self.passed.next = self.asked.passed.val();
         self.reads.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
         self.order.reset.next = self.reset.val();
@@ -164,6 +176,10 @@ impl Logic for SqFetch {
         self.issued.next = self.finish.val() & self.is_fetch.val();
         self.flushed.next = self.take.val() & (self.job.q.val().kind == 1);
         self.reads.s.valid.next = self.finish.val() & self.is_fetch.val();
+        self.jobs.came.next = self.job_came.val();
+        self.jobs.went.next = self.finish.val();
+        self.asked.came.next = self.finish.val() & self.is_fetch.val();
+        self.asked.went.next = self.m_rd.valid.val() & self.m_rd.ready.val();
         self.backlog.came.next = self.finish.val() & self.is_fetch.val();
         self.backlog.went.next = self.m_rd.valid.val() & self.m_rd.ready.val();
         self.reads.s.data.next.iova = self.iova.q.val();

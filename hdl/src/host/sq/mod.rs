@@ -54,6 +54,9 @@ pub struct SendQueue<const LQ: usize> {
     pub s_free: [MsgSink<WqeFree>; 2],
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
+    /// Pulse in; pulse out when every fetch decided before is with the DMA reader: of a ring that has been made invalid nothing is asked any more.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
     sched: SqSched<LQ>,
@@ -92,6 +95,10 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         MsgSink::<WqeFree>::link(&mut self.s_free[0], &mut self.free0.s);
         MsgSink::<WqeFree>::link(&mut self.s_free[1], &mut self.free1.s);
         MsgSrc::<WqeFree>::join(&mut self.store.m_buffer, &mut self.fetch.s_buffer);
+
+        self.fetch.job_came.next = self.sched.issued.val();
+        self.fetch.fence.next = self.fence.val();
+        self.passed.next = self.fetch.passed.val();
 
         // Two parties give buffers back, in turn when both do.
         self.second.next = self.free1.m.valid.val() & (self.turn.q.val() | !self.free0.m.valid.val());

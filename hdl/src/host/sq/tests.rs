@@ -30,7 +30,10 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, stall: u32) -> Bench {
-        let mut tb = Tb::new(name, SendQueue::<LQ>::default());
+        Bench::of(Tb::new(name, SendQueue::<LQ>::default()), stall)
+    }
+
+    fn of(mut tb: Tb, stall: u32) -> Bench {
         let (db, wqe) = (tb.source("s_db", stall), tb.source("s_wqe", stall));
         let cmds = [tb.source("s_cmd$0", stall), tb.source("s_cmd$1", stall)];
         let offers = tb.sink("m_wqe", stall);
@@ -465,4 +468,42 @@ fn commands_are_accepted_while_offers_are_stuck() {
         tb.model().edge();
     }
     assert!(taken > 300, "{taken} commands taken in 400 cycles");
+}
+
+/// The resume that answers a park comes at the other port. While the control bus has the table both wait, and must come out in the order in which they came.
+#[test]
+fn a_resume_does_not_pass_the_park_in_front_of_it() {
+    park_and_resume(Bench::new("sq", 0));
+    // Wherever a stream may stall.
+    park_and_resume(Bench::of(Tb::new("sq_chaos", crate::stream::chaos::scoped(5, SendQueue::<LQ>::default)), 0));
+}
+
+fn park_and_resume(mut bench: Bench) {
+    bench.run(40);
+    bench.create(3, &RingModel { log_size: 15, ..Default::default() }, true);
+    let layout = Fields::of::<SqCmd>();
+    let mut index = 0;
+    for round in 0..240u64 {
+        // The control bus, the two commands, what waits at port 0, and whoever had the table last: all in every position to each other.
+        for _ in 0..1 + round % 4 {
+            bench.ctl.ask(9, 4, None);
+        }
+        bench.run(round / 4 % 10);
+        for _ in 0..round % 7 {
+            bench.cmds[0].push(layout.pack(&[("qpn", 9), ("op", 1)]));
+        }
+        bench.cmds[0].push(layout.pack(&[("qpn", 3), ("op", 1), ("index", index), ("epoch", 0)]));
+        while bench.cmds[0].pending() > 0 {
+            bench.cycle();
+        }
+        bench.run(round / 40);
+        bench.cmds[1].push(layout.pack(&[("qpn", 3), ("op", 2)]));
+        bench.run(300);
+        while bench.ctl.answer().is_some() {}
+        index += 1;
+        bench.doorbell(3, index as u16, 0);
+        bench.run(600);
+        let offer = bench.offers.pop().unwrap_or_else(|| panic!("round {round}: the queue stayed parked"));
+        bench.free(Fields::of::<SqWqe>().get(&offer, "handle"));
+    }
 }

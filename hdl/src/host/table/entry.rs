@@ -4,7 +4,7 @@ use crate::bus::MsgSrc;
 use crate::msg::WrSmall;
 use crate::prim::pack::Concat2;
 use crate::prim::sum::Sum;
-use crate::stream::MsgFifo;
+use crate::stream::{Fence, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -24,6 +24,10 @@ pub struct EntryOut<const N: usize, const P: usize> {
     /// Select may start an operation: there is a place for its entry behind those of three others.
     pub room: Signal<Out, Bit>,
     pub m_wr: MsgSrc<WrSmall>,
+    /// Pulse in; pulse out when every entry of before has left `m_wr`.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
+    leaves: Fence<5>,
     on: DFF<Bit>,
     start: DFF<Bits<64>>,
     offset: DFF<Bits<24>>,
@@ -45,7 +49,12 @@ impl<const N: usize, const P: usize> Logic for EntryOut<N, P> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, on, start, offset, whose, bytes);
-        clock!(self, clock, entries);
+        clock!(self, clock, entries, leaves);
+        self.leaves.reset.next = self.reset.val();
+        self.leaves.start.next = self.fence.val();
+        self.leaves.came.next = self.valid.val();
+        self.leaves.went.next = self.m_wr.valid.val() & self.m_wr.ready.val();
+        self.passed.next = self.leaves.passed.val();
         self.entries.reset.next = self.reset.val();
         self.on.d.next = self.valid.val();
         self.start.d.next = self.base.val();

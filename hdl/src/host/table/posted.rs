@@ -16,8 +16,8 @@ pub struct PostedFacts {
     pub pending: Bits<16>,
     /// index of the operation - fetch.
     pub ahead: Bits<16>,
-    /// Bytes from `base` to slot `fetch`.
-    pub offset: Bits<24>,
+    /// Bytes from `base` to slot `fetch`, or to the one asked for `again`.
+    pub offset: Bits<25>,
 }
 
 /// Facts of the row in Look.
@@ -28,6 +28,8 @@ pub struct PostedLook {
     /// Of the operation: who asks, and the producer index of a doorbell.
     pub asker: Signal<In, Bits<12>>,
     pub index: Signal<In, Bits<16>>,
+    /// Slot `index` is wanted once more; of a shared receive queue it is a copy behind the ring.
+    pub again: Signal<In, Bit>,
     /// The queue's number has no bits beyond the table.
     pub inside: Signal<In, Bit>,
     /// Of the operation in Look.
@@ -36,6 +38,8 @@ pub struct PostedLook {
     pub facts: Signal<Out, PostedFacts>,
     known: DFF<PostedFacts>,
     slot_mask: Signal<Local, Bits<16>>,
+    wanted: Signal<Local, Bits<16>>,
+    behind: Signal<Local, Bits<25>>,
     slot: Signal<Local, Bits<16>>,
     fetch: Signal<Local, Bits<16>>,
     now: Signal<Local, PostedFacts>,
@@ -47,13 +51,21 @@ impl Logic for PostedLook {
         dff_setup!(self, clock, known);
         self.fetch.next = self.row.val().fetch;
         self.slot_mask.next = bits::<16>(0xFFFF) << self.row.val().log_size;
-        self.slot.next = self.fetch.val() & !self.slot_mask.val();
+        self.wanted.next = self.fetch.val();
+        self.behind.next = bits::<25>(0);
+        if self.again.val() {
+            self.wanted.next = self.index.val();
+            if self.row.val().shared {
+                self.behind.next = bits::<25>(64) << self.row.val().log_size;
+            }
+        }
+        self.slot.next = self.wanted.val() & !self.slot_mask.val();
         self.now.next.exists = self.row.val().valid & self.inside.val();
         self.now.next.mine = self.row.val().function == self.asker.val();
         self.now.next.more = self.row.val().producer != self.fetch.val();
         self.now.next.pending = self.row.val().producer - self.fetch.val();
         self.now.next.ahead = self.index.val() - self.fetch.val();
-        self.now.next.offset = (bit_cast::<24, 16>(self.slot.val()) << 6) << self.row.val().stride;
+        self.now.next.offset = ((bit_cast::<25, 16>(self.slot.val()) << 6) | self.behind.val()) << self.row.val().stride;
         self.found.next = self.now.val();
         self.known.d.next = self.now.val();
         self.facts.next = self.known.q.val();

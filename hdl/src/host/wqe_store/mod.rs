@@ -1,4 +1,4 @@
-//! 64 work request buffers of 512 bytes with their free list, filled by small reads. See README.md.
+//! Work request buffers of 512 bytes with their free list, filled by small reads. See README.md.
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdRow, WqeData, WqeFree, WqeRead};

@@ -74,7 +74,11 @@ pub struct Complete<const LQ: usize> {
     told: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
     wanted: Signal<Local, Bit>,
+    /// No answer goes to the peer.
+    mute: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
+    /// A new life of the queue pair begins.
+    begins: Signal<Local, Bit>,
     nak: Signal<Local, Bits<8>>,
     cause: Signal<Local, Bits<8>>,
     reported: Signal<Local, Bits<8>>,
@@ -132,6 +136,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.same.next =
             self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
         self.answer.next = self.dones.m.data.val().kind == 7;
+        self.begins.next = (self.dones.m.data.val().kind == 4) & self.dones.m.data.val().again;
         self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
@@ -175,6 +180,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
         self.last.next = (self.dones.m.data.val().kind == 3) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
+        self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & (self.dones.m.data.val().syndrome == 0));
         self.go.next =
             !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
 
@@ -225,6 +231,13 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             if self.dones.m.data.val().kind == 6 {
                 self.ack.d.next.kind = bits::<2>(2);
             }
+            self.ack.d.next.mute = false;
+            self.ack.d.next.atomic = self.dones.m.data.val().atomic;
+            self.ack.d.next.keyed = self.dones.m.data.val().keyed;
+            self.ack.d.next.phase = self.dones.m.data.val().phase;
+            if self.begins.val() {
+                self.ack.d.next.kind = bits::<2>(3);
+            }
             self.ack.d.next.again = self.dones.m.data.val().again;
             self.ack.d.next.add = self.dones.m.data.val().opcode == 6;
             self.ack.d.next.epoch = self.dones.m.data.val().epoch;
@@ -249,6 +262,10 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.read.d.next.status = bits::<8>(0);
             if self.failing.val() {
                 self.read.d.next.status = self.cause.val();
+            }
+            if self.dones.m.data.val().again {
+                // Nothing but: all before it is in host memory.
+                self.read.d.next.status = bits::<8>(0xff);
             }
             self.error.d.next.qpn = self.dones.m.data.val().qpn;
             self.error.d.next.epoch = self.dones.m.data.val().epoch;
@@ -280,11 +297,11 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                 if self.go.val() {
                     self.dones.m.ready.next = true;
                     self.state.d.next = State::Idle;
-                    self.barrier.d.next = self.dones.m.data.val().kind == 4;
+                    self.barrier.d.next = (self.dones.m.data.val().kind == 4) & !self.dones.m.data.val().again;
                     self.cqe_busy.d.next = self.wanted.val() | self.last.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
                     self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
                     self.error_busy.d.next = self.failing.val() & !self.answer.val();
-                    self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done);
+                    self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done | self.dones.m.data.val().again);
                     if self.answer.val() {
                         // The requester tells and counts what became of its request.
                         self.ack_due.d.next = false;
@@ -312,11 +329,18 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                         }
                     } else if self.poisoned.val() {
                         self.events.d.next = bits::<6>(8);
+                    } else if self.begins.val() {
+                        self.marks.write_en.next = true;
                     } else if !self.same.val()
                         & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2) | self.reads.val())
                     {
                         // First data of a new life: wipe what an earlier one left.
                         self.marks.write_en.next = self.marks.read_data.val().set;
+                    }
+                    // Whoever waits for an atomic learns that it comes to nothing.
+                    if self.dones.m.data.val().atomic & self.mute.val() {
+                        self.ack_due.d.next = true;
+                        self.ack.d.next.mute = true;
                     }
                 }
             }

@@ -35,14 +35,21 @@ impl Golden {
     fn done(&mut self, op: &Msg, broken: bool) {
         let kind = op["kind"];
         let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).copied();
-        if kind == 4 {
+        if kind == 4 && op["again"] == 0 {
             self.barriers += 1;
+            return;
+        }
+        if kind == 4 {
+            // A new life: what was kept of any other is forgotten.
+            self.marks.remove(&op["qpn"]);
+            self.acks.push([("qpn", op["qpn"]), ("epoch", op["epoch"]), ("kind", 3)].into());
             return;
         }
         if kind == 7 {
             let failing = op["status"] != 0 || broken;
-            if failing || op["done"] == 1 {
-                let status = if failing { verdict(op["status"], true).1 } else { 0 };
+            if failing || op["done"] == 1 || op["again"] == 1 {
+                // Of a queue pair that has failed: all before it is in host memory.
+                let status = if op["again"] == 1 { 0xff } else if failing { verdict(op["status"], true).1 } else { 0 };
                 self.reads.push([("qpn", op["qpn"]), ("psn", op["psn"]), ("status", status)].into());
             }
             return;
@@ -80,19 +87,25 @@ impl Golden {
             cqe.insert("inv", if spoilt { 0 } else { op["inv"] });
             self.cqes.push(cqe);
         }
-        let names = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan", "again", "epoch", "function", "pd", "pmtu", "va", "key", "operand", "compare"];
+        let names = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan", "again", "epoch", "function", "pd", "pmtu", "va", "key", "operand", "compare", "atomic", "keyed", "phase"];
         let mut ack: Msg = names.map(|name| (name, op[name])).into();
-        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2, 0][kind as usize])]);
+        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2, 0][kind as usize]), ("mute", 0)]);
         if failing {
             ack.insert("msn", op["msn"].wrapping_sub(op["done"]) & 0xff_ffff);
             ack.insert("syndrome", 0x60 | code);
             ack.insert("kind", 0);
             if op["syndrome"] != 0 {
-                self.acks.push(ack);
+                self.acks.push(ack.clone());
             }
             self.errors.push([("qpn", op["qpn"]), ("epoch", op["epoch"]), ("side", 1), ("cause", cause)].into());
             self.marks.insert(op["qpn"], (op["epoch"], (kind == 2).then_some(op["rq_index"])));
         } else if op["ack"] == 1 && !poisoned {
+            self.acks.push(ack.clone());
+        }
+        // An atomic that comes to nothing is told of.
+        let mute = poisoned || if failing { op["syndrome"] == 0 } else { op["ack"] == 0 };
+        if op["atomic"] == 1 && mute {
+            ack.insert("mute", 1);
             self.acks.push(ack);
         }
     }
@@ -120,6 +133,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         (true, true) => [1, 2, if kind == 7 { 3 } else { 4 }, 9, 12, 14][rng.below(6) as usize],
         (true, false) => rng.range(9, 14),
     };
+    let begins = kind == 4 && layout.get(&words, "again") == 1;
     let fields = [
         ("kind", kind),
         ("qpn", rng.below(16)),
@@ -134,7 +148,9 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
         ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),
-        ("ack", u64::from(reads || kind < 3 && rng.percent(50))),
+        ("atomic", u64::from(kind == 6 || kind == 0 && rng.percent(40))),
+        ("ack", u64::from(reads || begins || kind < 3 && rng.percent(50))),
+        ("again", u64::from(begins || (reads || kind == 7) && rng.percent(30))),
     ];
     for (name, value) in fields {
         layout.set(&mut words, name, value.into());

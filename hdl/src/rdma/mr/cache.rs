@@ -57,6 +57,8 @@ pub struct PteCache {
     pub answer_ready: Signal<In, Bit>,
     /// The answer is a refusal.
     pub refused: Signal<Out, Bit>,
+    /// A cycle late: it holds nothing from before the last `invalidate`, and nothing that was asked for before is under way.
+    pub clean: Signal<Out, Bit>,
     /// Pulses: a query waits for its line, a line that nobody has asked for is fetched.
     pub miss: Signal<Out, Bit>,
     pub early: Signal<Out, Bit>,
@@ -75,6 +77,7 @@ pub struct PteCache {
     e_way: DFF<Bit>,
     /// Way of the next line that displaces another.
     turn: DFF<Bit>,
+    emptied: DFF<Bit>,
     /// The row that has come last. `landed`: in this cycle it goes to the slot of the one who fetched it
     /// (`whose`: 0 query, 1, 2 `ahead`), unless it is `lost`.
     fill: DFF<Bits<512>>,
@@ -118,7 +121,9 @@ pub struct PteCache {
 impl Logic for PteCache {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, stale, outside, e_addr, e_slot, e_way, turn, fill, fill_err, landed, lost, whose, filled);
+        dff_setup!(self, clock, state, sweep, stale, outside, e_addr, e_slot, e_way, turn, fill, fill_err, landed, lost, whose, filled, emptied);
+        self.clean.next = self.emptied.q.val();
+        self.emptied.d.next = !self.invalidate.val() & !self.stale.q.val() & !(self.state.q.val() == State::Sweep);
         self.e_page.next = self.query.val().page;
         self.entry.next = self.e_page.val().get_bits::<3>(0);
         self.own.next.valid = true;

@@ -203,3 +203,32 @@ fn walks_at_once() {
     let early = b.reads.iter().filter(|r| r.2 != 0).count();
     assert!(early > 40, "{early} of {} fetched ahead, seed {}", b.reads.len(), b.tb.seed());
 }
+
+/// Once it says that it is clean, a table is not read for what was asked before: its pages are the program's again.
+#[test]
+fn clean_means_that_no_table_is_read() {
+    for wait in 0..40 {
+        let mut b = Bench::new(0);
+        // The last page of a line leads to the next line, the one behind is being fetched.
+        b.ask(0, 1, 6);
+        b.ask(1, 2, 6);
+        while b.answers[0].is_empty() || b.answers[1].is_empty() {
+            b.cycle();
+        }
+        (0..wait).for_each(|_| b.cycle());
+        b.tb.set("invalidate", 1);
+        b.cycle();
+        b.tb.set("invalidate", 0);
+        b.cycle();
+        let mut swept = 0;
+        while b.tb.get("clean") == 0 {
+            b.cycle();
+            swept += 1;
+        }
+        assert!((512..1200).contains(&swept), "{swept} cycles");
+        assert!(b.due.is_empty(), "a read is under way, {wait} cycles behind the answers");
+        let reads = b.reads.len();
+        (0..600).for_each(|_| b.cycle());
+        assert_eq!((b.reads.len(), b.tb.get("clean")), (reads, 1), "{wait} cycles behind the answers");
+    }
+}

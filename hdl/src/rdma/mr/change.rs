@@ -28,6 +28,9 @@ enum State {
     Count,
     Less,
     Done,
+    /// Atomics that may have found the key as it was are waited for.
+    Turn,
+    Drain,
     Answer,
 }
 
@@ -45,6 +48,8 @@ pub struct Change<const LM: usize> {
     /// Pulse: a bound window of region `parent` has been destroyed over the control bus.
     pub orphan: Signal<In, Bit>,
     pub parent: Signal<In, Bits<24>>,
+    /// It waits to be counted. The control bus gets no row meanwhile, so the next window it destroys finds this one counted.
+    pub uncounted: Signal<Out, Bit>,
     /// Pulse: the count of registrations of a region has wrapped; old translations must go.
     pub wrap: Signal<Out, Bit>,
     /// A row is wanted, until `row_valid`. From the first to `done` the table's other writers wait.
@@ -57,6 +62,9 @@ pub struct Change<const LM: usize> {
     pub new_row: Signal<Out, MrCtx>,
     /// One cycle: the access is over.
     pub done: Signal<Out, Bit>,
+    /// See `drain.rs`.
+    pub turn_phase: Signal<Out, Bit>,
+    pub dry: Signal<In, Bit>,
     /// Keys invalidated, changes refused, regions registered, windows bound.
     pub stat: Signal<Out, Bits<4>>,
     state: DFF<State>,
@@ -65,6 +73,10 @@ pub struct Change<const LM: usize> {
     remote: DFF<Bit>,
     orphaned: DFF<Bit>,
     pending: DFF<Bit>,
+    /// The region of the window that waits to be counted.
+    bereft: DFF<Bits<24>>,
+    /// Behind it the change in hand goes on waiting for atomics.
+    back: DFF<Bit>,
     former: DFF<Bits<24>>,
     /// Whose turn it is when both want something.
     turn: DFF<Bit>,
@@ -105,7 +117,7 @@ impl<const LM: usize> Logic for Change<LM> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, work, remote, orphaned, pending, former, turn, hold, base, more, fewer, bad_key, bad_owner, bad_kind, status
+            self, clock, state, work, remote, orphaned, pending, bereft, back, former, turn, hold, base, more, fewer, bad_key, bad_owner, bad_kind, status
         );
         clock!(self, clock, extent);
         self.extent.reset.next = self.reset.val();
@@ -188,10 +200,12 @@ impl<const LM: usize> Logic for Change<LM> {
             & self.again.val().all();
         // A key without any right of the peer is none of the peer's.
         self.shared.next = self.hold.q.val().remote_write | self.hold.q.val().remote_read | self.hold.q.val().remote_atomic;
+        self.uncounted.next = self.pending.q.val();
         self.stat.next = bits::<4>(0);
+        self.turn_phase.next = false;
         if self.orphan.val() {
             self.pending.d.next = true;
-            self.former.d.next = self.parent.val();
+            self.bereft.d.next = self.parent.val();
         }
         match self.state.q.val() {
             State::Idle => {
@@ -199,6 +213,8 @@ impl<const LM: usize> Logic for Change<LM> {
                 self.remote.d.next = self.turn.q.val();
                 self.turn.d.next = !self.turn.q.val();
                 self.orphaned.d.next = self.pending.q.val();
+                self.former.d.next = self.bereft.q.val();
+                self.back.d.next = false;
                 if self.turn.q.val() {
                     self.work.d.next.key = self.s_change.data.val().key;
                     self.work.d.next.pd = self.s_change.data.val().pd;
@@ -326,8 +342,29 @@ impl<const LM: usize> Logic for Change<LM> {
             }
             State::Done => {
                 self.state.d.next = State::Answer;
-                if self.orphaned.q.val() {
+                if self.back.q.val() {
+                    self.orphaned.d.next = false;
+                    self.state.d.next = State::Drain;
+                } else if self.orphaned.q.val() {
                     self.state.d.next = State::Idle;
+                } else if self.good.val() & !self.work.q.val().register {
+                    self.state.d.next = State::Turn;
+                }
+            }
+            State::Turn => {
+                self.turn_phase.next = true;
+                self.state.d.next = State::Drain;
+            }
+            State::Drain => {
+                // The control bus must not wait for atomics.
+                if self.pending.q.val() {
+                    self.pending.d.next = false;
+                    self.orphaned.d.next = true;
+                    self.back.d.next = true;
+                    self.former.d.next = self.bereft.q.val();
+                    self.state.d.next = State::Former;
+                } else if self.dry.val() {
+                    self.state.d.next = State::Answer;
                 }
             }
             State::Answer => {

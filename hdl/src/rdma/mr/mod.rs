@@ -3,15 +3,20 @@
 mod ahead;
 mod cache;
 mod change;
+mod drain;
 mod extent;
 pub mod model;
 #[cfg(test)]
 mod cache_tests;
 #[cfg(test)]
+mod drain_tests;
+#[cfg(test)]
 mod tests;
 mod way;
 #[cfg(test)]
 mod window_tests;
+#[cfg(test)]
+mod number_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::ctl::line::CtlLine;
@@ -22,6 +27,7 @@ use crate::records::MrCtx;
 use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
 use change::Change;
+use drain::Drain;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -94,8 +100,16 @@ pub struct MemoryKeys<const LM: usize> {
     /// Local operations of the requester.
     pub s_work: MsgSink<MrWork>,
     pub m_worked: MsgSrc<TxDone>,
+    /// Atomics: `begun`, from placement, with the `phase` it is told; `over`, from the replies. A change that takes a key away is answered
+    /// when those that may have found it are over.
+    pub phase: Signal<Out, Bit>,
+    pub begun: Signal<In, Bit>,
+    pub over: Signal<In, Bit>,
+    pub over_phase: Signal<In, Bit>,
     /// Pulse: forget all translations.
     pub invalidate: Signal<In, Bit>,
+    /// From the second cycle after that: they are forgotten, and no fetch ahead is under way from before.
+    pub clean: Signal<Out, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub stat: Signal<Out, Bits<8>>,
@@ -104,6 +118,7 @@ pub struct MemoryKeys<const LM: usize> {
     regions: RamHold<MrCtx, LM>,
     line: CtlLine<MrCtx, LM>,
     change: Change<LM>,
+    drain: Drain,
     cache: PteCache,
     last: DFF<Bit>,
     b: DFF<MrReq>,
@@ -164,7 +179,14 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, row_read, lent, for_change, bound, parent);
-        clock!(self, clock, regions, line, change, cache);
+        clock!(self, clock, regions, line, change, cache, drain);
+        self.drain.reset.next = self.reset.val();
+        self.phase.next = self.drain.phase.val();
+        self.drain.begun.next = self.begun.val();
+        self.drain.over.next = self.over.val();
+        self.drain.over_phase.next = self.over_phase.val();
+        self.drain.turn.next = self.change.turn_phase.val();
+        self.change.dry.next = self.drain.dry.val();
         for i in 0..2 {
             self.input[i].clock.next = self.clock.val();
             self.input[i].reset.next = self.reset.val();
@@ -177,6 +199,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.change.reset.next = self.reset.val();
         self.cache.reset.next = self.reset.val();
         self.cache.invalidate.next = self.invalidate.val() | self.change.wrap.val();
+        self.clean.next = self.cache.clean.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
         MsgSink::<MrChange>::link(&mut self.s_change, &mut self.change.s_change);
@@ -191,7 +214,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
 
         // Stage A: pick a port, read the table. The control bus or a change takes the read port when the pipeline has passed, one of them at a time.
         // A change looks at several rows before it gives them back.
-        self.asked.next = (self.line.req.val() & !self.lent.q.val())
+        self.asked.next = (self.line.req.val() & !self.lent.q.val() & !self.change.uncounted.val())
             | (self.change.req.val() & (!self.lent.q.val() | self.for_change.q.val()));
         self.pick.next = self.input[1].m.valid.val() & (!self.input[0].m.valid.val() | !self.last.q.val());
         self.take.next = bits::<2>(0);
@@ -253,17 +276,16 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.diff.b.next = self.start.val();
         self.va_page.next = self.va.val().get_bits::<52>(12);
         self.start_page.next = self.start.val().get_bits::<52>(12);
+        // Of larger pages: what is below their size is taken from the address on both sides, and the difference is 0 there.
         self.page.a.next = self.va_page.val();
         self.page.b.next = self.start_page.val();
         self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0xfff);
         if self.regions.read_data.val().page_size.get_bit(0) {
-            self.page.a.next = (self.va_page.val() >> 9) << 9;
-            self.page.b.next = (self.start_page.val() >> 9) << 9;
+            self.page.b.next = ((self.start_page.val() >> 9) << 9) | (self.va_page.val() & bits::<52>(0x1ff));
             self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0x1f_ffff);
         }
         if self.regions.read_data.val().page_size.get_bit(1) {
-            self.page.a.next = (self.va_page.val() >> 18) << 18;
-            self.page.b.next = (self.start_page.val() >> 18) << 18;
+            self.page.b.next = ((self.start_page.val() >> 18) << 18) | (self.va_page.val() & bits::<52>(0x3_ffff));
             self.in_page.next = self.va.val().get_bits::<30>(0);
         }
         // A window's key is for peers only.

@@ -101,21 +101,30 @@ fn windows_are_what_the_model_says() {
                 assert_eq!(got, want.into(), "round {round}, seed {}", tb.seed());
             }
             _ => {
-                // Destroyed over the control bus, and made anew.
-                let old = regions[i as usize];
-                if old.valid() {
-                    count(&mut regions, old.link(), -1);
+                // Destroyed over the control bus, two of them in a row in half of the cases, and made anew.
+                let mut gone = vec![i];
+                if tb.rng().percent(50) {
+                    gone.push(8 + (i - 8 + tb.rng().range(1, 3) as u32) % 4);
                 }
-                *seen.entry(("destroyed", old.valid().into())).or_default() += 1;
-                ctl_req.push(ctl.pack(&[("line", i.into()), ("write", 1)]));
-                tb.run_until(500, |_| !ctl_resp.is_empty());
+                let bound = gone.iter().filter(|n| regions[**n as usize].valid()).count();
+                *seen.entry(("destroyed", bound as u8)).or_default() += 1;
+                for n in &gone {
+                    let old = regions[*n as usize];
+                    if old.valid() {
+                        count(&mut regions, old.link(), -1);
+                    }
+                    ctl_req.push(ctl.pack(&[("line", u128::from(*n)), ("write", 1)]));
+                }
+                tb.run_until(500, |_| ctl_resp.len() == gone.len());
                 while ctl_resp.pop().is_some() {}
                 tb.run(40);
-                let line = lines()[i as usize].with_life(old.life());
-                regions[i as usize] = line;
-                line_writes(&ctl, i.into(), &line).into_iter().for_each(|w| ctl_req.push(w));
-                tb.run_until(5000, |_| ctl_resp.len() == 12);
-                while ctl_resp.pop().is_some() {}
+                for n in gone {
+                    let line = lines()[n as usize].with_life(regions[n as usize].life());
+                    regions[n as usize] = line;
+                    line_writes(&ctl, n.into(), &line).into_iter().for_each(|w| ctl_req.push(w));
+                    tb.run_until(5000, |_| ctl_resp.len() == 12);
+                    while ctl_resp.pop().is_some() {}
+                }
             }
         }
         // What the key is good for now.
@@ -159,8 +168,63 @@ fn windows_are_what_the_model_says() {
     }
     for case in [
         ("bind", 0), ("bind", 1), ("bind", 2), ("bind", 3), ("bind", 4), ("unbind", 0), ("unbind", 4), ("local", 0), ("local", 1), ("local", 2), ("local", 4), ("remote", 0),
-        ("remote", 2), ("destroyed", 1), ("access", 0), ("access", 1), ("access", 2), ("access", 3), ("access", 4),
+        ("remote", 2), ("destroyed", 1), ("destroyed", 2), ("access", 0), ("access", 1), ("access", 2), ("access", 3), ("access", 4),
     ] {
         assert!(seen.get(&case).is_some_and(|n| *n > 2), "{case:?} too rare: {seen:?}");
+    }
+}
+
+/// DestroyQp frees its windows one behind the other, over the control bus. Each is counted off its region, also while a change waits for atomics
+/// (the control bus must not) or for its answer to be taken.
+#[test]
+fn windows_destroyed_while_a_change_waits_are_all_counted() {
+    for atomics in [false, true] {
+        let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+        let (ctl, told, work) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>(), Fields::of::<MrWork>());
+        let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+        let s_work = tb.source("s_work", 0);
+        let mut regions = lines();
+        for window in 8..12 {
+            // All of one region but the last.
+            let region = if window == 11 { 2 } else { 1 };
+            let by = Asker { pd: 7, function: 0, qpn: 1 };
+            let new = MrCtx::default().with_start(START).with_length(64).with_remote_read(true);
+            assert_eq!(bind(&mut regions, window << 8 | 5, region << 8 | 3, by, &new), 0);
+        }
+        for (i, mr) in regions.iter().enumerate() {
+            line_writes(&ctl, i as u128, mr).into_iter().for_each(|w| ctl_req.push(w));
+        }
+        tb.run_until(20_000, |_| ctl_resp.len() == 16 * 12);
+        while ctl_resp.pop().is_some() {}
+        if atomics {
+            tb.set("begun", 1);
+            tb.set("over_phase", tb.get("phase"));
+            tb.cycle();
+            tb.set("begun", 0);
+        }
+        // The first window is freed by its queue pair, and nobody takes the answer.
+        tb.set("m_worked$ready", 0);
+        s_work.push(work.pack(&[("key", 8 << 8 | 5), ("pd", 7), ("qpn", 1)]));
+        tb.run(60);
+        assert_eq!(tb.get("m_worked$valid"), u64::from(!atomics));
+        (9..12u32).for_each(|i| ctl_req.push(ctl.pack(&[("line", i.into()), ("write", 1)])));
+        if atomics {
+            tb.run_until(200, |_| ctl_resp.len() == 3);
+            tb.set("over", 1);
+            tb.cycle();
+            tb.set("over", 0);
+        }
+        tb.run(100);
+        assert_eq!(tb.get("m_worked$valid"), 1);
+        tb.set("m_worked$ready", 1);
+        tb.run_until(200, |_| ctl_resp.len() == 3);
+        while ctl_resp.pop().is_some() {}
+        tb.run(40);
+        for i in [1, 2] {
+            (0..12u128).for_each(|word| ctl_req.push(ctl.pack(&[("line", i as u128), ("word", word)])));
+            tb.run_until(500, |_| ctl_resp.len() == 12);
+            let row: Vec<u8> = (0..12).flat_map(|_| (told.get(&ctl_resp.pop().expect("twelve"), "data") as u32).to_le_bytes()).collect();
+            assert_eq!(MrCtx(row.try_into().expect("48 bytes")).link(), 0, "windows left of region {i}, atomics {atomics}");
+        }
     }
 }

@@ -53,6 +53,9 @@ pub struct Place<const LQ: usize> {
     pub s_again: MsgSink<WqeData>,
     pub m_again_free: MsgSrc<WqeFree>,
     pub m_move: MsgSrc<MoveOp>,
+    /// See `rdma/mr/drain.rs`: the phase, and a pulse for each atomic whose key is asked for in it.
+    pub phase: Signal<In, Bit>,
+    pub begun: Signal<Out, Bit>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     ahead: MsgFifo<PlaceOp, 4>,
@@ -103,6 +106,7 @@ pub struct Place<const LQ: usize> {
     failing: Signal<Local, Bit>,
     spoilt: Signal<Local, Bit>,
     tears: Signal<Local, Bit>,
+    begins: Signal<Local, Bit>,
     over: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     writes_now: Signal<Local, Bits<8>>,
@@ -130,6 +134,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.walk.s_op.data.next = self.s_op.data.val();
             self.walk.s_op.valid.next = self.s_op.valid.val() & self.ahead.s.ready.val();
         }
+        self.walk.phase.next = self.phase.val();
+        self.begun.next = self.walk.begun.val();
         MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
@@ -236,12 +242,14 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.finish.next = self.ready.val() & self.segments.m.data.val().last;
         self.walk.resume.next = self.finish.val() & self.segments.m.data.val().inv;
         self.orders.m.ready.next = self.finish.val();
-        // A failure sets the mark, one of a message until that is over; a new life of the queue pair wipes that of an earlier one.
+        // A failure sets the mark, one of a message until that is over; a new life of the queue pair wipes that of an earlier one, of which the epoch might be the same.
         self.tears.next = self.spoilt.val() & !self.orders.m.data.val().done;
-        self.over.next = self.marks.read_data.val().set
-            & self.data_op.val()
-            & (!self.same.val()
-                | (self.marks.read_data.val().soft & (self.orders.m.data.val().first | self.orders.m.data.val().done)));
+        self.begins.next = (self.orders.m.data.val().kind == 4) & self.orders.m.data.val().again;
+        self.over.next = self.begins.val()
+            | (self.marks.read_data.val().set
+                & self.data_op.val()
+                & (!self.same.val()
+                    | (self.marks.read_data.val().soft & (self.orders.m.data.val().first | self.orders.m.data.val().done))));
         self.marks.write_data.next.set = self.failing.val() | self.tears.val();
         self.marks.write_data.next.soft = !self.failing.val();
         self.marks.write_en.next = self.finish.val() & !self.answer.val() & (self.failing.val() | self.tears.val() | self.over.val());
@@ -265,7 +273,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
         // The peer's key goes when all of the SEND is placed, and not at all if it cannot be (IBTA 9.4.1.1).
         if self.state.q.val() == State::Segments {
             self.change.d.next.key = self.orders.m.data.val().imm;
-            self.change.d.next.pd = self.orders.m.data.val().pd;
+            self.change.d.next.pd = self.orders.m.data.val().own_pd;
             self.change.d.next.function = self.orders.m.data.val().function;
             self.change.d.next.qpn = self.orders.m.data.val().qpn;
             if self.open.val() & self.due.val() {
@@ -356,6 +364,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.compare = self.orders.m.data.val().compare;
             self.done.d.next.grh = self.orders.m.data.val().grh;
             self.done.d.next.soft = self.orders.m.data.val().soft;
+            self.done.d.next.atomic = self.orders.m.data.val().atomic;
+            self.done.d.next.keyed = (self.orders.m.data.val().kind == 6) & self.segments.m.data.val().lookup;
+            self.done.d.next.phase = self.segments.m.data.val().phase;
             self.done.d.next.inv = self.orders.m.data.val().inv & (self.orders.m.data.val().kind == 2);
             if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);

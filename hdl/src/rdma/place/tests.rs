@@ -174,6 +174,10 @@ impl Golden {
         let kind = op["kind"];
         let reads = kind == 5 || kind == 6;
         let soft = op["soft"] == 1;
+        if kind == 4 && op["again"] == 1 {
+            // A new life: what was kept of any other is forgotten.
+            self.marks.remove(&op["qpn"]);
+        }
         let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).map(|(_, soft)| *soft);
         let poisoned = (kind < 3 || reads) && mark == Some(false);
         let torn = (kind == 1 || kind == 2) && mark == Some(true) && soft && op["first"] == 0;
@@ -241,7 +245,7 @@ impl Golden {
         }
         // The key goes only behind all the rest, and no later key request before it has gone.
         if inv && failure == 0 && !poisoned {
-            let change = BTreeMap::from([("key", op["imm"]), ("pd", op["pd"]), ("function", op["function"])]);
+            let change = BTreeMap::from([("key", op["imm"]), ("pd", op["own_pd"]), ("function", op["function"])]);
             self.changes.push((self.requests.len(), change));
             failure = if op["imm"] >> 28 == 0xf { 4 } else { 0 };
         }

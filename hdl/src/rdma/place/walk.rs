@@ -16,6 +16,8 @@ pub struct Segment {
     pub last: Bit,
     /// A key is to be invalidated, if all before this is well.
     pub inv: Bit,
+    /// The atomic's key was asked for in this phase (`rdma/mr/drain.rs`).
+    pub phase: Bit,
     /// `DoneOp::status` of an order that cannot be placed.
     pub status: Bits<8>,
 }
@@ -59,6 +61,9 @@ pub struct Walk {
     pub m_again: MsgSrc<WqeRead>,
     pub s_again: MsgSink<WqeData>,
     pub m_again_free: MsgSrc<WqeFree>,
+    /// Of the key unit: the present phase. Out, pulse: the key of an atomic is about to be asked for, in this phase.
+    pub phase: Signal<In, Bit>,
+    pub begun: Signal<Out, Bit>,
     /// Pulse: the invalidation of the last order is over, or will not be.
     pub resume: Signal<In, Bit>,
     state: DFF<State>,
@@ -220,6 +225,7 @@ impl Logic for Walk {
         self.new_fits.next = self.s_op.data.val().pay_len <= self.new_room.val();
         // One check of a READ or atomic request, too.
         self.check.next = ((self.s_op.data.val().kind == 5) | (self.s_op.data.val().kind == 6)) & self.s_op.data.val().chk_len.any();
+        self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & (self.s_op.data.val().kind == 6) & self.check.val();
         self.straight.next = ((self.s_op.data.val().kind == 1) & self.s_op.data.val().pay_len.any()) | self.check.val();
         if self.take.val() {
             self.seg.d.next.off = bit_cast::<14, 8>(self.s_op.data.val().pay_off);
@@ -231,6 +237,7 @@ impl Logic for Walk {
             self.seg.d.next.last = self.new_fits.val();
             self.seg.d.next.status = bits::<8>(0);
             self.seg.d.next.inv = false;
+            self.seg.d.next.phase = self.phase.val();
             self.mr.d.next.key = self.s_op.data.val().key;
             self.mr.d.next.pd = self.s_op.data.val().pd;
             self.mr.d.next.function = self.s_op.data.val().function;

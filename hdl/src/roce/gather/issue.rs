@@ -19,6 +19,9 @@ pub struct Issue {
     pub m_seal: MsgSrc<SlotSeal>,
     /// Pulse: a key answer was taken.
     pub answered: Signal<Out, Bit>,
+    /// Pulses: a packet is sealed, a read of it goes to the output register.
+    pub sealed: Signal<Out, Bit>,
+    pub reads_one: Signal<Out, Bit>,
     reads: DFF<Bits<9>>,
     status: DFF<Bits<8>>,
     pay: MsgSlice<PayCmd>,
@@ -79,6 +82,8 @@ impl Logic for Issue {
             }
         }
         self.pay.s.valid.next = self.fire.val() & self.keyed.val() & !self.outcome.val().any();
+        self.sealed.next = self.fire.val() & self.s_segment.data.val().last;
+        self.reads_one.next = self.pay.s.valid.val();
         self.pay.s.data.next.iova = self.s_mr.data.val().iova;
         self.pay.s.data.next.function = self.s_owner.data.val().function;
         self.pay.s.data.next.len = self.s_segment.data.val().len;

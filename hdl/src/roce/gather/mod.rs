@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::*;
-use crate::stream::MsgFifo;
+use crate::stream::{Fence, MsgFifo};
 use rust_hdl::prelude::*;
 
 mod front;
@@ -87,11 +87,17 @@ pub struct Gather {
     pub m_hdr: MsgSrc<HdrOp>,
     pub m_seal: MsgSrc<SlotSeal>,
     pub m_inline: MsgSrc<InlineWrite>,
+    /// Pulse in; pulse out when all payload of every packet order taken before has been asked of the host.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     front: Front,
     walk: Walk,
     issue: Issue,
     owners: MsgFifo<Owner, 4>,
     segments: MsgFifo<Segment, 5>,
+    /// Packets between their order and their seal, and payload reads behind that.
+    packets: Fence<6>,
+    reads: Fence<3>,
     /// The next order is a reply.
     turn: DFF<Bit>,
     op: Signal<Local, TxOp>,
@@ -104,12 +110,14 @@ impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, turn);
-        clock!(self, clock, front, walk, issue, owners, segments);
+        clock!(self, clock, front, walk, issue, owners, segments, packets, reads);
         self.front.reset.next = self.reset.val();
         self.walk.reset.next = self.reset.val();
         self.issue.reset.next = self.reset.val();
         self.owners.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
+        self.packets.reset.next = self.reset.val();
+        self.reads.reset.next = self.reset.val();
         // An order goes to both at once: the front asks for a slot while the walker asks for keys.
         self.op.next = self.s_op.data.val();
         self.op_valid.next = self.s_op.valid.val();
@@ -154,6 +162,13 @@ impl Logic for Gather {
         if self.reset.val() {
             self.turn.d.next = false;
         }
+        self.packets.start.next = self.fence.val();
+        self.reads.start.next = self.packets.passed.val();
+        self.passed.next = self.reads.passed.val();
+        self.packets.came.next = self.walk.s_job.valid.val() & self.walk.s_job.ready.val() & !self.only_free.val();
+        self.packets.went.next = self.issue.sealed.val();
+        self.reads.came.next = self.issue.reads_one.val();
+        self.reads.went.next = self.m_pay.valid.val() & self.m_pay.ready.val();
         self.walk.granted.next = self.front.granted.val();
         self.walk.granted_dst.next = self.front.granted_dst.val();
         self.walk.answered.next = self.issue.answered.val();

@@ -455,3 +455,39 @@ fn it_is_fast_enough() {
     }
     cycles(&mut world, "64 bytes inline", 16.0);
 }
+
+/// A fence passes when the payload of every order taken before has been asked of the host, however much comes behind.
+#[test]
+fn a_fence_waits_for_the_payload_of_orders_before_it() {
+    for seed in 0..8 {
+        let mut w = World::new(300 + seed, 20, 150);
+        for n in 0..120u64 {
+            w.answer(0x10_0000 + 4096 * n, 200, 1 << 31);
+        }
+        let loaded: Vec<_> = w.expected.iter().map(|p| !p.payload.is_empty()).collect();
+        for _ in 0..6 {
+            // It makes no packet: nobody waits for one.
+            w.op.push(Fields::of::<TxOp>().pack(&[("handle", 1), ("opcode", OP_FREE.into()), ("free", 1)]));
+        }
+        let wait = 20 * seed;
+        (0..wait).for_each(|_| w.step());
+        w.tb.set("fence", 1);
+        w.step();
+        w.tb.set("fence", 0);
+        let before = loaded[..w.reply.taken() as usize].iter().filter(|l| **l).count() as u64;
+        let start = w.tb.cycles();
+        while w.tb.get("passed") == 0 {
+            assert!(w.tb.cycles() - start < 6000, "does not end");
+            w.step();
+        }
+        let asked = w.pay.taken() as u64;
+        assert!(asked >= before, "{asked} reads of {before}");
+        assert!(w.reply.pending() > 0, "waited for all");
+        w.finish();
+        // With nothing under way there is nothing to wait for.
+        w.tb.set("fence", 1);
+        w.step();
+        w.tb.set("fence", 0);
+        w.tb.run_until(50, |tb| tb.get("passed") == 1);
+    }
+}

@@ -4,7 +4,7 @@ use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::Sge;
 use crate::stream::MsgSlice;
 use rust_hdl::prelude::*;
@@ -60,12 +60,12 @@ pub struct Walk {
     place: DFF<Bits<32>>,
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,
-    /// Behind the segment; `va` becomes it a cycle after its low bits have gone on.
-    onward: DFF<Bits<64>>,
-    moved: DFF<Bit>,
-    advance: Sum<64>,
-    low_va: Signal<Local, Bits<14>>,
+    /// The low bits of `va` have gone on and passed over their end: the others follow a cycle later.
+    carry: DFF<Bit>,
+    low_va: Signal<Local, Bits<15>>,
     high_va: Signal<Local, Bits<64>>,
+    kept_va: Signal<Local, Bits<14>>,
+    upper: PlusOne<50>,
     rest: Diff<32>,
     short: Diff<32>,
     beyond: Diff<32>,
@@ -144,16 +144,15 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, onward, moved, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
+            self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
         clock!(self, clock, inl, frees);
-        self.advance.a.next = self.va.q.val();
-        self.advance.b.next = bit_cast::<64, 13>(self.seg.q.val());
-        self.onward.d.next = self.advance.y.val();
-        self.moved.d.next = false;
-        self.low_va.next = self.va.q.val().get_bits::<14>(0) + bit_cast::<14, 13>(self.seg.q.val());
+        self.carry.d.next = false;
+        self.kept_va.next = self.va.q.val().get_bits::<14>(0);
+        self.low_va.next = bit_cast::<15, 14>(self.kept_va.val()) + bit_cast::<15, 13>(self.seg.q.val());
         self.high_va.next = (self.va.q.val() >> 14) << 14;
+        self.upper.a.next = self.va.q.val().get_bits::<50>(14);
         self.rest.a.next = self.rem.q.val();
         self.rest.b.next = bit_cast::<32, 13>(self.seg.q.val());
         self.short.a.next = self.rem.q.val();
@@ -251,8 +250,8 @@ impl Logic for Walk {
         }
         self.done.next = false;
         self.steps.next = false;
-        if self.moved.q.val() {
-            self.va.d.next = self.onward.q.val();
+        if self.carry.q.val() {
+            self.va.d.next = (bit_cast::<64, 50>(self.upper.y.val()) << 14) | bit_cast::<64, 14>(self.kept_va.val());
         }
 
         match self.state.q.val() {
@@ -291,8 +290,8 @@ impl Logic for Walk {
                 self.place.d.next = self.reach.val();
                 if self.pushed.val() & self.m_owner.ready.val() {
                     self.mr_valid.d.next = true;
-                    self.moved.d.next = true;
-                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
+                    self.carry.d.next = self.low_va.val().get_bit(14);
+                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val().get_bits::<14>(0));
                     self.steps.next = true;
                     self.handle.d.next = self.job.q.val().handle;
                     self.known.d.next = !self.job.q.val().free & !self.job.q.val().reply;
@@ -396,8 +395,8 @@ impl Logic for Walk {
             State::Push => {
                 if self.pushed.val() {
                     self.mr_valid.d.next = true;
-                    self.moved.d.next = true;
-                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val());
+                    self.carry.d.next = self.low_va.val().get_bit(14);
+                    self.va.d.next = self.high_va.val() | bit_cast::<64, 14>(self.low_va.val().get_bits::<14>(0));
                     self.steps.next = true;
                     self.pay.d.next = self.pay.q.val() - bit_cast::<14, 13>(self.seg.q.val());
                     self.at.d.next = self.at.q.val() + bit_cast::<14, 13>(self.seg.q.val());

@@ -5,11 +5,12 @@ use crate::prim::sum::Sum;
 use crate::stream::{Backlog, MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
-/// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. The rest: whose result.
+/// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct AtomicOp {
     pub qpn: Bits<24>,
     pub epoch: Bits<8>,
+    pub phase: Bit,
     pub psn: Bits<24>,
     pub slot: Bits<5>,
     pub iova: Bits<64>,
@@ -40,6 +41,7 @@ pub struct Writing {
 pub struct AtomicDone {
     pub qpn: Bits<24>,
     pub epoch: Bits<8>,
+    pub phase: Bit,
     pub psn: Bits<24>,
     pub slot: Bits<5>,
     pub value: Bits<64>,
@@ -189,6 +191,7 @@ impl Logic for Atomics {
         self.writing.s.data.next.lane = self.reading.m.data.val().lane;
         self.known.next.qpn = self.op.val().qpn;
         self.known.next.epoch = self.op.val().epoch;
+        self.known.next.phase = self.op.val().phase;
         self.known.next.psn = self.op.val().psn;
         self.known.next.slot = self.op.val().slot;
         self.known.next.value = self.value.q.val();

@@ -65,14 +65,24 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub atomic_clear: Signal<In, Bit>,
     pub atomic_begin: Signal<Out, Bit>,
     pub atomic_end: Signal<Out, Bit>,
-    /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed.
+    /// Pulse: a barrier has passed completion. Out: and all atomics before it have been executed. With `ends` the life of queue pair `ends_qpn` is over: what it has
+    /// to answer is forgotten, and no order for a packet of it is made behind the barrier. Both stay until `barrier_done`.
     pub barrier: Signal<In, Bit>,
+    pub ends: Signal<In, Bit>,
+    pub ends_qpn: Signal<In, Bits<24>>,
     pub barrier_done: Signal<Out, Bit>,
     /// Pulse: of queue pair `qpn` in life `epoch` `count` READs and atomics have been answered, modulo 32, the last one just now; to the responder.
     pub answered: Signal<Out, Bit>,
     pub answered_qpn: Signal<Out, Bits<24>>,
     pub answered_epoch: Signal<Out, Bits<8>>,
     pub answered_count: Signal<Out, Bits<5>>,
+    /// Pulse: of queue pair `over_qpn` so many atomics have been executed or come to nothing, modulo 512, the last one just now; to the responder.
+    pub over: Signal<Out, Bit>,
+    pub over_qpn: Signal<Out, Bits<24>>,
+    pub over_count: Signal<Out, Bits<9>>,
+    /// With `over`, if the key of the atomic had been asked for in `over_phase`; to the key unit.
+    pub over_keyed: Signal<Out, Bit>,
+    pub over_phase: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<5>>,
     acks: MsgSlice<AckOp>,
@@ -110,8 +120,16 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     /// A barrier waits: no further replies are taken.
     hold: DFF<Bit>,
     passed: DFF<Bit>,
+    /// A life is to be ended; the turn that was under way then has not come back; the barrier waits for that.
+    ending: DFF<Bit>,
+    turning: DFF<Bit>,
+    wanes: DFF<Bit>,
     /// The seat at hand has answered one more.
     told: DFF<Bit>,
+    /// So has one atomic more.
+    over_now: DFF<Bit>,
+    keyed_now: DFF<Bit>,
+    phase_now: DFF<Bit>,
     #[init(Constant::new(Seat::default()))]
     nothing: Constant<Seat>,
     next_id: Signal<Local, Bits<24>>,
@@ -136,14 +154,27 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     leave: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
+    begins: Signal<Local, Bit>,
     asker: Signal<Local, Addressee>,
     kept: Signal<Local, Addressee>,
+    /// The event at hand is an atomic's last one.
+    settles: Signal<Local, Bit>,
+    mute: Signal<Local, Bit>,
+    /// Of the acknowledge at hand, known from Load on: a NAK behind it waits.
+    late: DFF<Bit>,
+    before: Signal<Local, Bits<24>>,
+    before_held: Signal<Local, Bits<24>>,
+    earlier: Signal<Local, Bit>,
+    /// The seat at hand is that of the job.
+    at_hand: Signal<Local, Bit>,
+    held_class: Signal<Local, Bits<8>>,
+    ack_class: Signal<Local, Bits<8>>,
 }
 
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, pending, marked, quiet, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told);
+        dff_setup!(self, clock, state, job, id, seat, seat_id, seat_known, store, item, pending, marked, late, quiet, look, to_look, init, events, fail_psn, fail_msn, hold, passed, told, ending, turning, wanes, over_now, keyed_now, phase_now);
         clock!(self, clock, acks, left, out, error, turn, atomics, list, seats, occupied, ring);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
@@ -175,15 +206,27 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.answered_epoch.next = self.seat.q.val().epoch;
         self.answered_count.next = self.seat.q.val().answered;
         self.told.d.next = false;
+        self.over.next = self.over_now.q.val();
+        self.over_qpn.next = self.seat_id.q.val();
+        self.over_count.next = self.seat.q.val().ended;
+        self.over_keyed.next = self.over_now.q.val() & self.keyed_now.q.val();
+        self.over_phase.next = self.phase_now.q.val();
+        self.over_now.d.next = false;
 
         // A barrier: the replies that came before it, then the atomics among them.
         self.barrier_done.next = self.passed.q.val();
         self.passed.d.next = false;
         if self.barrier.val() {
             self.hold.d.next = true;
+            self.ending.d.next = self.ends.val();
         }
-        if self.hold.q.val() & !self.acks.m.valid.val() & self.atomics.idle.val() {
+        if self.hold.q.val() & !self.acks.m.valid.val() & self.atomics.idle.val() & !self.ending.q.val() {
             self.hold.d.next = false;
+            self.wanes.d.next = true;
+        }
+        // A turn needs keys, and the key unit may wait for placement: replies are taken again meanwhile.
+        if self.wanes.q.val() & !self.turning.q.val() {
+            self.wanes.d.next = false;
             self.passed.d.next = true;
         }
 
@@ -194,6 +237,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             & !self.store.q.val()
             & self.acks.m.valid.val()
             & (self.acks.m.data.val().kind == 0)
+            & !self.acks.m.data.val().atomic
             & !self.occupied.read_data.val().any()
             & self.out.s.ready.val();
 
@@ -213,6 +257,9 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         } else if self.acks.m.valid.val() & self.out.s.ready.val() & self.atomics.s_op.ready.val() {
             self.next_job.next = Job::Ack;
             self.next_id.next = self.acks.m.data.val().qpn;
+        } else if self.ending.q.val() & !self.acks.m.valid.val() {
+            self.next_job.next = Job::Life;
+            self.next_id.next = self.ends_qpn.val();
         } else {
             self.some.next = self.list.m.valid.val() & self.turn.idle.val() & self.out.s.ready.val();
         }
@@ -234,10 +281,14 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.occupied.write_en.next = self.store.q.val();
         self.store.d.next = false;
         self.loaded.next = self.seats.read_data.val();
-        if self.seat_known.q.val() & (self.seat_id.q.val() == self.id.q.val()) {
+        self.at_hand.next = self.seat_known.q.val() & (self.seat_id.q.val() == self.id.q.val());
+        if self.at_hand.val() {
             self.loaded.next = self.seat.q.val();
         }
-        self.fresh.next = (self.job.q.val() == Job::Ack) & (self.loaded.val().epoch != self.acks.m.data.val().epoch);
+        self.begins.next = self.acks.m.data.val().kind == 3;
+        // Says nothing but that an atomic is over, maybe one of an earlier life.
+        self.mute.next = self.acks.m.data.val().mute;
+        self.fresh.next = (self.job.q.val() == Job::Ack) & (self.begins.val() | (self.loaded.val().epoch != self.acks.m.data.val().epoch)) & !self.mute.val();
         self.holds.next = self.loaded.val().count.any() & !self.fresh.val();
         self.departs.next = self.loaded.val().marks.any();
         self.absent.next = !self.seat.q.val().listed & !self.seat.q.val().busy;
@@ -246,6 +297,13 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.atomic.next = self.kind.val() == 2;
         self.count.next = self.seat.q.val().count;
         self.used.next = self.seat.q.val().used;
+        // An acknowledge of a duplicate must not push out a NAK of what comes behind it.
+        self.held_class.next = self.loaded.val().ack_syndrome;
+        self.ack_class.next = self.acks.m.data.val().syndrome;
+        // Both differences run beside the choice between the seats. The choice is written in gates: of a multiplexer synthesis makes one difference behind it.
+        self.before.next = self.acks.m.data.val().psn - self.seats.read_data.val().ack_psn;
+        self.before_held.next = self.acks.m.data.val().psn - self.seat.q.val().ack_psn;
+        self.earlier.next = (self.at_hand.val() & self.before_held.val().get_bit(23)) | (!self.at_hand.val() & self.before.val().get_bit(23));
         // Duplicates leave half of the places to those that are new: a peer has at most 16 of these outstanding.
         self.full.next = self.count.val().get_bit(5) | (self.acks.m.data.val().again & self.count.val().get_bit(4));
 
@@ -278,6 +336,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.atomics.s_op.data.next.qpn = self.id.q.val();
         self.atomics.s_op.data.next.epoch = self.acks.m.data.val().epoch;
         self.atomics.s_op.data.next.psn = self.acks.m.data.val().psn;
+        self.atomics.s_op.data.next.phase = self.acks.m.data.val().phase;
         self.atomics.s_op.data.next.slot = self.seat.q.val().slot;
         self.atomics.s_op.data.next.iova = self.acks.m.data.val().va;
         self.atomics.s_op.data.next.function = self.acks.m.data.val().function;
@@ -342,6 +401,11 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                 self.seat_known.d.next = true;
                 self.pending.d.next = self.holds.val();
                 self.marked.d.next = self.departs.val();
+                self.late.d.next = self.loaded.val().ack
+                    & !self.fresh.val()
+                    & self.held_class.val().get_bits::<2>(5).any()
+                    & !self.ack_class.val().get_bits::<2>(5).any()
+                    & self.earlier.val();
                 self.quiet.d.next =
                     !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
                 self.state.d.next = State::Act;
@@ -360,13 +424,21 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             State::Act => {
                 match self.job.q.val() {
                     Job::Ack => {
-                        self.seat.d.next.to = self.asker.val();
-                        if self.seat.q.val().dead {
+                        if !self.mute.val() {
+                            self.seat.d.next.to = self.asker.val();
+                        }
+                        if self.begins.val() {
+                            // Told at once: what was answered in a life of the same epoch is not answered in this one.
+                            self.told.d.next = true;
+                            self.finish.next = true;
+                        } else if self.seat.q.val().dead | self.mute.val() {
                             self.finish.next = true;
                         } else if self.kind.val() == 0 {
                             if self.quiet.q.val() {
                                 self.out.s.valid.next = true;
                                 self.finish.next = self.out.s.ready.val();
+                            } else if self.late.q.val() {
+                                self.finish.next = true;
                             } else if self.list.s.ready.val() {
                                 self.seat.d.next.ack = true;
                                 self.seat.d.next.ack_psn = self.acks.m.data.val().psn;
@@ -439,6 +511,15 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                             self.enlist.next = self.pending.q.val();
                             self.finish.next = true;
                         }
+                    }
+                    Job::Life => {
+                        self.seat.d.next.count = bits::<6>(0);
+                        self.seat.d.next.off = bits::<32>(0);
+                        self.seat.d.next.psn_off = bits::<24>(0);
+                        self.seat.d.next.ack = false;
+                        self.ending.d.next = false;
+                        self.turning.d.next = !self.turn.idle.val();
+                        self.finish.next = true;
                     }
                     Job::Turn => {
                         self.seat.d.next.listed = false;
@@ -555,10 +636,28 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             match self.job.q.val() {
                 Job::Ack => self.acks.m.ready.next = true,
                 Job::Left => self.left.m.ready.next = true,
-                Job::Ended => self.turn.take.next = true,
+                Job::Ended => {
+                    self.turn.take.next = true;
+                    self.turning.d.next = false;
+                }
+                Job::Life => {}
                 Job::Executed => self.atomics.m_done.ready.next = true,
                 _ => self.list.m.ready.next = true,
             }
+        }
+        // Executed, or not to be executed: a duplicate's result is stored, others are refused or dropped.
+        self.settles.next = self.finish.val()
+            & ((self.job.q.val() == Job::Executed)
+                | ((self.job.q.val() == Job::Ack) & self.acks.m.data.val().atomic & !self.atomics.s_op.valid.val()));
+        self.over_now.d.next = self.settles.val();
+        self.keyed_now.d.next = true;
+        self.phase_now.d.next = self.atomics.m_done.data.val().phase;
+        if self.job.q.val() == Job::Ack {
+            self.keyed_now.d.next = self.acks.m.data.val().keyed;
+            self.phase_now.d.next = self.acks.m.data.val().phase;
+        }
+        if self.settles.val() {
+            self.seat.d.next.ended = self.seat.q.val().ended + 1;
         }
         if self.quick.val() {
             self.out.s.valid.next = true;
@@ -572,7 +671,11 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.store.d.next = false;
             self.hold.d.next = false;
             self.passed.d.next = false;
+            self.ending.d.next = false;
+            self.turning.d.next = false;
+            self.wanes.d.next = false;
             self.told.d.next = false;
+            self.over_now.d.next = false;
             self.events.d.next = bits::<5>(0);
         }
     }

@@ -16,7 +16,7 @@ pub struct Addressee {
 /// `psn_off`: bytes and packets already sent of the first. `slot`, `used`: next place for an atomic's result, and how many hold one.
 /// `marks`: packets with `notify` on their way out. `listed`: in the list of those with something to send; `busy`: having its turn.
 /// `ack`: an acknowledge is to go behind all that. `dead`: a READ or atomic has failed. `answered`: READs and atomics answered in this life, modulo 32,
-/// duplicates apart.
+/// duplicates apart. `ended`: atomics, of all lives, that have been executed or come to nothing, modulo 512.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Seat {
     pub epoch: Bits<8>,
@@ -36,6 +36,7 @@ pub struct Seat {
     pub ack_msn: Bits<24>,
     pub ack_syndrome: Bits<8>,
     pub answered: Bits<5>,
+    pub ended: Bits<9>,
 }
 
 /// A READ, or an atomic whose result is in `slot`. `again`: a duplicate.
@@ -71,6 +72,8 @@ pub enum Job {
     Ended,
     /// An atomic was executed.
     Executed,
+    /// The queue pair's life is over.
+    Life,
     /// The next in the list has its turn.
     Turn,
 }

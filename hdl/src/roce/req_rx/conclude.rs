@@ -52,6 +52,8 @@ pub struct Conclude {
     pub blamed: Signal<Out, Bit>,
     /// The responder half hears of the failure.
     pub put_error: Signal<Out, Bit>,
+    /// It is to be told when all answers accepted so far are in host memory.
+    pub put_mark: Signal<Out, Bit>,
     /// See `STATS`.
     pub stat: Signal<Out, Bits<13>>,
     restarts: Signal<Local, Bit>,
@@ -63,12 +65,18 @@ pub struct Conclude {
     flushed: Signal<Local, Bit>,
     /// Not completed, though acknowledged.
     lag: Signal<Local, Bit>,
+    /// Distance from the request that failed locally to the oldest one: the top bit says that the oldest stands before it.
+    ahead: Signal<Local, Bits<16>>,
+    /// The failure's turn has come, and answers may be on their way to the buffers of what it is going to complete.
+    turn: Signal<Local, Bit>,
+    hushes: Signal<Local, Bit>,
 }
 
 impl Logic for Conclude {
     #[hdl_gen]
     fn update(&mut self) {
         self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
+        self.ahead.next = self.line.val().una_index - self.line.val().error_index;
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.val() & self.line.val().timer_on;
         self.resumes.next = self.line.val().parked
@@ -105,6 +113,11 @@ impl Logic for Conclude {
         self.told.next = false;
         self.blamed.next = false;
         self.put_error.next = false;
+        self.put_mark.next = false;
+        self.turn.next = !self.lag.val() | (self.ev.val().kind == 12) | (self.ev.val().kind == 14);
+        self.hushes.next = (((self.state.val() == State::Fail) & self.turn.val()) | (self.state.val() == State::Fatal))
+            & self.line.val().rd_out.any()
+            & !(self.ev.val().kind == 14);
         self.stat.next = bits::<13>(0);
 
         match self.state.val() {
@@ -194,16 +207,17 @@ impl Logic for Conclude {
             }
             State::Fail => {
                 self.blamed.next = true;
-                if self.lag.val() & !(self.ev.val().kind == 12) {
+                if !self.turn.val() {
                     // Requests before it are not completed yet: its turn comes when they are.
+                    // Only the oldest failure counts: what failed locally behind it is flushed.
                     self.dirty.next = true;
-                    if !self.line.val().error_pending {
+                    if !self.line.val().error_pending | self.ahead.val().get_bit(15) {
                         self.new.next.error_pending = true;
                         self.new.next.error_index = self.line.val().una_index;
                         self.new.next.error_status = self.status.val();
                     }
                     self.then.next = State::Release;
-                } else if !self.cqe_busy.val() {
+                } else if !self.cqe_busy.val() & !self.hushes.val() {
                     self.put_cqe.next = true;
                     self.then.next = State::Fatal;
                 }
@@ -216,7 +230,7 @@ impl Logic for Conclude {
                     13 => self.stat.next = bits::<13>(1024),
                     _ => {}
                 }
-                if self.cqe_busy.val() | (self.lag.val() & !(self.ev.val().kind == 12)) {
+                if self.cqe_busy.val() | !self.turn.val() | self.hushes.val() {
                     self.stat.next = bits::<13>(0);
                 }
             }
@@ -224,7 +238,7 @@ impl Logic for Conclude {
                 // The failure's CQE is with the completion writer before the flush begins.
                 self.blamed.next = self.blame.val();
                 self.cmd_op.next = bits::<2>(3);
-                if !self.cqe_busy.val() & !self.async_busy.val() & self.error_ready.val() {
+                if !self.cqe_busy.val() & !self.async_busy.val() & self.error_ready.val() & !self.hushes.val() {
                     self.dirty.next = true;
                     self.new.next.state = bits::<3>(6);
                     if self.alone.val() {
@@ -246,6 +260,24 @@ impl Logic for Conclude {
                 }
             }
             _ => {}
+        }
+        // The buffers are the program's once anything says so: the queue pair ends at once, its completions wait until what was accepted has been written.
+        if self.hushes.val() {
+            self.dirty.next = true;
+            self.new.next.state = bits::<3>(6);
+            self.new.next.timer_on = false;
+            self.new.next.rnr_wait = false;
+            self.new.next.parked = false;
+            self.put_timer.next = true;
+            self.new.next.dying = true;
+            self.new.next.blamed = self.blamed.val();
+            self.new.next.error_status = self.status.val();
+            self.new.next.error_syndrome = bits::<8>(0);
+            if self.ev.val().kind == 3 {
+                self.new.next.error_syndrome = self.ev.val().syndrome;
+            }
+            self.put_mark.next = true;
+            self.then.next = State::Release;
         }
     }
 }

@@ -91,11 +91,25 @@ impl Logic for Decide {
             if self.flushed.val() & self.ev.val().status.get_bit(1) {
                 self.dirty.next = true;
                 self.new.next.state = bits::<3>(3);
+                // The queue was parked meanwhile.
+                self.then.next = State::Settle;
             }
         } else if (self.ev.val().kind == 9) & !self.missing.val() {
             if !self.dead.val() {
                 self.blame.next = false;
                 self.then.next = State::Fatal;
+            }
+        } else if (self.ev.val().kind == 14) & !self.missing.val() {
+            // Reset meanwhile it has nothing to tell.
+            self.dirty.next = self.line.val().dying;
+            self.new.next.dying = false;
+            self.status.next = self.line.val().error_status;
+            self.blame.next = self.line.val().blamed;
+            if self.line.val().dying & (self.line.val().state == 6) {
+                self.then.next = State::Fatal;
+                if self.line.val().blamed {
+                    self.then.next = State::Fail;
+                }
             }
         } else if !self.live.val() {
             if self.missing.val() {

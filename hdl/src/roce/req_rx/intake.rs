@@ -55,6 +55,8 @@ pub mod kind {
     pub const PLACED: u8 = 12;
     /// The local operation whose turn it is has been executed.
     pub const WORKED: u8 = 13;
+    /// All answers accepted before the queue pair failed are in host memory.
+    pub const QUIET: u8 = 14;
 }
 
 /// Serves its six inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
@@ -229,6 +231,9 @@ impl Logic for Intake {
                 self.next.d.next.qpn = self.s_placed.data.val().qpn;
                 self.next.d.next.psn = self.s_placed.data.val().psn;
                 self.next.d.next.kind = bits::<4>(12);
+                if self.s_placed.data.val().status == 0xff {
+                    self.next.d.next.kind = bits::<4>(14);
+                }
                 self.next.d.next.status = self.s_placed.data.val().status;
                 self.next_valid.d.next = self.s_placed.valid.val();
             } else {

@@ -219,6 +219,8 @@ impl Logic for RequesterRx {
         self.reads.m_answer.ready.next = true;
         self.scatter.s_answer.valid.next = self.reads.m_answer.valid.val();
         self.scatter.s_answer.data.next = self.reads.m_answer.data.val();
+        self.scatter.mark.next = self.conclude.put_mark.val();
+        self.scatter.mark_qpn.next = self.ev.q.val().qpn;
         self.retire.next = false;
         self.fetch.give.next = self.give.val() | self.conclude.early.val();
         self.leave.next = (self.state.q.val() == State::Idle) | (self.fetch.give.val() & self.fetch.given.val());

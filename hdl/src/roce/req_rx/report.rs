@@ -112,6 +112,9 @@ impl Logic for Reports {
                 if self.ev.val().kind == 3 {
                     self.cqe.d.next.syndrome = self.syndrome.val();
                 }
+                if self.ev.val().kind == 14 {
+                    self.cqe.d.next.syndrome = self.line.val().error_syndrome;
+                }
             }
         }
         if !self.notice_valid.q.val() {
@@ -123,6 +126,7 @@ impl Logic for Reports {
             if self.drained.val() {
                 self.notice.d.next.kind = bits::<8>(8);
             }
+            self.notice.d.next.eqn = self.line.val().eqn;
             self.notice.d.next.id = self.ev.val().qpn;
             self.notice.d.next.cause = bit_cast::<16, 8>(self.status.val());
         }

@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
-use crate::stream::{Backlog, MsgFifo};
+use crate::stream::{Backlog, Fence, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -27,6 +27,13 @@ pub struct Answer {
     pub buffer: Bits<7>,
     /// Gives `buffer` back, and nothing else.
     pub only_free: Bit,
+}
+
+/// Queue pair `qpn` has failed when `taken` answers had been accepted since the beginning.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Mark {
+    qpn: Bits<24>,
+    taken: Bits<16>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -55,6 +62,10 @@ pub struct Scatter {
     pub m_again: MsgSrc<WqeAgain>,
     pub s_again: MsgSink<WqeHandle>,
     pub m_op: MsgSrc<PlaceOp>,
+    /// Pulse: queue pair `mark_qpn` has failed. An order that places nothing goes behind its answers: what becomes of it tells that they are in host memory. At
+    /// most one per queue pair waits.
+    pub mark: Signal<In, Bit>,
+    pub mark_qpn: Signal<In, Bits<24>>,
     /// Pulse in; pulse out when everything that came before it has been taken by placement.
     pub barrier: Signal<In, Bit>,
     pub barrier_done: Signal<Out, Bit>,
@@ -74,10 +85,18 @@ pub struct Scatter {
     /// Answers taken in and handed on; a barrier waits until the latter reaches what the former was.
     taken: DFF<Bits<16>>,
     placed: DFF<Bits<16>>,
-    mark: DFF<Bits<16>>,
+    limit: DFF<Bits<16>>,
     draining: DFF<Bit>,
     passed: DFF<Bit>,
     missing: Signal<Local, Bits<16>>,
+    marks: MsgFifo<Mark, 10>,
+    /// Marks that a barrier has to see handed on, behind the answers.
+    marked: Fence<11>,
+    /// The order behind the answers of the mark at the head is offered.
+    telling: DFF<Bit>,
+    ahead: Signal<Local, Bits<16>>,
+    due: Signal<Local, Bit>,
+    tells: Signal<Local, Bit>,
     #[init(Constant::new(PlaceOp::default()))]
     blank: Constant<PlaceOp>,
 }
@@ -85,8 +104,10 @@ pub struct Scatter {
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, mark, draining, passed);
-        clock!(self, clock, answers, orders, backlog);
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, limit, draining, passed, telling);
+        clock!(self, clock, answers, orders, backlog, marks, marked);
+        self.marks.reset.next = self.reset.val();
+        self.marked.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
@@ -105,8 +126,9 @@ impl Logic for Scatter {
         self.orders.s.data.next = self.answer.q.val();
         self.orders.s.data.next.buffer = self.buffer.q.val();
         self.orders.s.data.next.only_free = self.state.q.val() == State::Give;
-        self.barrier_done.next = self.passed.q.val();
-        self.missing.next = self.mark.q.val() - self.placed.q.val();
+        self.marked.start.next = self.passed.q.val();
+        self.barrier_done.next = self.marked.passed.val();
+        self.missing.next = self.limit.q.val() - self.placed.q.val();
         self.passed.d.next = self.draining.q.val() & (!self.missing.val().any() | self.missing.val().get_bit(15));
         if !self.missing.val().any() | self.missing.val().get_bit(15) {
             self.draining.d.next = false;
@@ -120,13 +142,28 @@ impl Logic for Scatter {
         }
         if self.barrier.val() {
             self.draining.d.next = true;
-            self.mark.d.next = self.taken.q.val();
+            self.limit.d.next = self.taken.q.val();
             self.stale.d.next = true;
         }
 
+        // A mark goes when the answers before it have gone: between two answers, or while there is none.
+        self.marks.s.valid.next = self.mark.val();
+        self.marks.s.data.next.qpn = self.mark_qpn.val();
+        self.marks.s.data.next.taken = self.taken.q.val();
+        self.marked.came.next = self.mark.val();
+        self.ahead.next = self.marks.m.data.val().taken - self.placed.q.val();
+        self.due.next = self.marks.m.valid.val() & (!self.ahead.val().any() | self.ahead.val().get_bit(15));
+        self.tells.next = self.telling.q.val() & self.m_op.ready.val();
+        self.marks.m.ready.next = self.tells.val();
+        self.marked.went.next = self.tells.val();
+        self.telling.d.next = self.telling.q.val() & !self.tells.val();
+        if !self.telling.q.val() & self.due.val() & (!self.orders.m.valid.val() | self.m_op.ready.val()) {
+            self.telling.d.next = true;
+        }
+
         // To placement: mostly wires.
-        self.m_op.valid.next = self.orders.m.valid.val();
-        self.orders.m.ready.next = self.m_op.ready.val();
+        self.m_op.valid.next = self.orders.m.valid.val() | self.telling.q.val();
+        self.orders.m.ready.next = self.m_op.ready.val() & !self.telling.q.val();
         self.m_op.data.next = self.blank.val();
         self.m_op.data.next.qpn = self.orders.m.data.val().qpn;
         self.m_op.data.next.function = self.orders.m.data.val().function;
@@ -152,6 +189,12 @@ impl Logic for Scatter {
             } else {
                 self.m_op.data.next.kind = bits::<3>(0);
             }
+        }
+        if self.telling.q.val() {
+            self.m_op.data.next = self.blank.val();
+            self.m_op.data.next.qpn = self.marks.m.data.val().qpn;
+            self.m_op.data.next.kind = bits::<3>(7);
+            self.m_op.data.next.again = true;
         }
 
         match self.state.q.val() {
@@ -210,6 +253,7 @@ impl Logic for Scatter {
             self.kept.d.next = false;
             self.stale.d.next = false;
             self.draining.d.next = false;
+            self.telling.d.next = false;
             self.taken.d.next = bits::<16>(0);
             self.placed.d.next = bits::<16>(0);
         }

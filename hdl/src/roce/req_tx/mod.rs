@@ -6,7 +6,7 @@ use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxO
 use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::{ReqCtx, WqeHead};
-use crate::stream::MsgFifo;
+use crate::stream::{Fence, MsgFifo};
 use rust_hdl::prelude::*;
 
 mod order;
@@ -67,11 +67,15 @@ pub struct RequesterTx {
     pub m_track: MsgSrc<TrackWrite>,
     /// Local operations, to the key unit.
     pub m_work: MsgSrc<MrWork>,
+    /// Pulse in; pulse out when every packet order made before has been taken by the gatherer.
+    pub fence: Signal<In, Bit>,
+    pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
     waiting: MsgFifo<SqWqe, 7>,
     /// Twice the packets of a turn: a turn begins only while all of its orders have a place.
     ops: MsgFifo<TxOp, 5>,
+    ordered: Fence<6>,
     plan: Plan,
     order: Order,
     head: Cast<Bits<256>, WqeHead>,
@@ -149,9 +153,12 @@ impl Logic for RequesterTx {
             out, left, offered, again, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
             free, free_valid, track, track_valid, work, work_valid, stats
         );
-        clock!(self, clock, waiting, ops, plan);
+        clock!(self, clock, waiting, ops, ordered, plan);
         self.waiting.reset.next = self.reset.val();
         self.ops.reset.next = self.reset.val();
+        self.ordered.reset.next = self.reset.val();
+        self.ordered.start.next = self.fence.val();
+        self.passed.next = self.ordered.passed.val();
 
         // Outputs, one register each but the packet orders.
         MsgSrc::<TxOp>::link(&mut self.m_op, &mut self.ops.m);
@@ -457,6 +464,8 @@ impl Logic for RequesterTx {
             self.out.d.next = self.seen.val().next_psn - self.seen.val().una_psn;
             self.left.d.next = self.remains.y.val();
         }
+        self.ordered.came.next = self.ops.s.valid.val() & self.ops.s.ready.val();
+        self.ordered.went.next = self.m_op.valid.val() & self.m_op.ready.val();
         self.ctx.rel_dirty.next = self.dirty.q.val() | self.emit.val();
         self.ctx.rel_data.next = self.new.val();
         self.line.d.next = self.new.val();

@@ -64,6 +64,7 @@ impl<const LQ: usize, const LA: usize> Logic for Requester<LQ, LA> {
         clock!(self, clock, tx, rx, tracker, timers, reports);
         self.reports.reset.next = self.reset.val();
         self.tx.reset.next = self.reset.val();
+        self.tx.fence.next = false;
         self.rx.reset.next = self.reset.val();
         self.tracker.reset.next = self.reset.val();
         self.timers.reset.next = self.reset.val();

@@ -20,7 +20,7 @@ pub enum Verdict {
     Qkey,
     /// Already executed: acknowledge again.
     Duplicate,
-    /// Ahead of a gap: sequence NAK.
+    /// Ahead of a gap that the peer does not know of, or whose repeat has been lost: sequence NAK.
     Gap,
     /// Ahead of a gap that the peer knows of.
     Silent,
@@ -36,7 +36,7 @@ pub enum Verdict {
     Broken,
     /// Raw frame without a raw queue.
     NoRaw,
-    /// Needs a receive request, then `Accept`.
+    /// Needs a receive request, or the one it has fetched once more; then `Accept`.
     Receive,
     /// Execute.
     Accept,
@@ -60,6 +60,8 @@ pub struct Sums {
     pub step: Bits<24>,
     /// A READ or atomic that may be answered again: well formed, and all its PSNs are behind.
     pub again: Bit,
+    /// How far ahead of the expected PSN, at most 255.
+    pub ahead: Bits<8>,
     /// Datagram: bytes with the GRH area in front.
     pub datagram: Bits<14>,
 }
@@ -71,6 +73,8 @@ pub struct RequestCheck {
     pub rx: Signal<In, RxDesc>,
     pub kind: Signal<In, OpKind>,
     pub ctx: Signal<In, RspCtx>,
+    /// One cycle behind `ctx`: the receive buffer of the message in progress has been taken away.
+    pub gone: Signal<In, Bit>,
     /// One cycle behind `ctx`: no further READ or atomic is granted.
     pub full: Signal<In, Bit>,
     pub verdict: Signal<Out, Verdict>,
@@ -86,6 +90,7 @@ pub struct RequestCheck {
     qkey_diff: Signal<Local, Bits<32>>,
     expected: DFF<Bit>,
     behind: DFF<Bit>,
+    repeats: DFF<Bit>,
     sum_bad: DFF<Bit>,
     whole: DFF<Bit>,
     over: DFF<Bit>,
@@ -101,8 +106,12 @@ pub struct RequestCheck {
     /// PSNs from the packet's to the expected one.
     room: DFF<Bits<24>>,
     wants: DFF<Bit>,
+    uses: DFF<Bit>,
     mtu: Signal<Local, Bits<13>>,
     distance: Signal<Local, Bits<24>>,
+    far: Signal<Local, Bit>,
+    ahead: Signal<Local, Bits<8>>,
+    near: Signal<Local, Bits<8>>,
     bad: Signal<Local, Bit>,
     before: Signal<Local, Bits<32>>,
     pay: Signal<Local, Bits<32>>,
@@ -129,7 +138,7 @@ impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, qkey_bad, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
-        dff_setup!(self, clock, order_bad, sum_bad, expected, behind, denied, wants);
+        dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, denied, wants, uses);
         dff_setup!(self, clock, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
@@ -166,6 +175,16 @@ impl Logic for RequestCheck {
         self.distance.next = self.rx.val().psn - self.ctx.val().epsn;
         self.expected.d.next = self.rx.val().psn == self.ctx.val().epsn;
         self.behind.d.next = self.distance.val().get_bit(23);
+        // A peer sends upwards, so a packet that is not above the one before it is of a repeat, whose first packets have been lost again.
+        self.far.next = self.distance.val().get_bits::<16>(8).any();
+        self.near.next = self.distance.val().get_bits::<8>(0);
+        self.ahead.next = self.near.val();
+        if self.far.val() {
+            self.ahead.next = bits::<8>(0xff);
+        }
+        self.sum.d.next.ahead = self.ahead.val();
+        // The low bits are compared beside the carries of the high ones.
+        self.repeats.d.next = (self.near.val() <= self.ctx.val().ahead) & !self.near.val().all() & !self.far.val();
         self.whole.d.next = self.rx.val().pay_len == self.mtu.val();
         self.over.d.next = self.rx.val().pay_len > self.mtu.val();
         self.pay.next = bit_cast::<32, 13>(self.rx.val().pay_len);
@@ -212,6 +231,7 @@ impl Logic for RequestCheck {
         self.held.next = self.handle.val().get_bit(7);
         self.wants.d.next = !self.held.val()
             & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
+        self.uses.d.next = self.kind.val().send | (self.kind.val().write & self.kind.val().imm);
 
         // Second cycle: the address behind, and the verdict.
         self.advance.a.next = self.sum.q.val().va;
@@ -272,7 +292,7 @@ impl Logic for RequestCheck {
             self.decision.d.next = Verdict::Duplicate;
         } else if self.rc.q.val() & !self.expected.q.val() {
             self.decision.d.next = Verdict::Gap;
-            if self.ctx.val().nak_sent | self.ctx.val().rnr_sent {
+            if (self.ctx.val().nak_sent | self.ctx.val().rnr_sent) & !self.repeats.q.val() {
                 self.decision.d.next = Verdict::Silent;
             }
         } else if self.bad.val() | self.endless.val() {
@@ -285,7 +305,7 @@ impl Logic for RequestCheck {
             if !self.rc.q.val() {
                 self.decision.d.next = Verdict::Broken;
             }
-        } else if self.wants.q.val() {
+        } else if self.wants.q.val() | (self.uses.q.val() & self.gone.val()) {
             self.decision.d.next = Verdict::Receive;
         }
     }

@@ -14,8 +14,10 @@ pub enum Order {
     Area,
     /// Completion of the half-received SEND of a failed queue pair.
     Held,
-    /// The receive of a message that a reset has cut short: nothing but its buffer goes back.
+    /// A queue pair begins a new life: nothing that the chain keeps of an earlier one may count, and the buffer of a message that has been cut short goes back.
     Back,
+    /// Another message's receive buffer, taken away from it.
+    Take,
     /// Of a queue pair on a shared receive queue that goes to error: no completion, but what comes behind the last one.
     Last,
     /// Completion of a receive request flushed by the receive-queue unit.
@@ -30,8 +32,13 @@ pub struct Compose {
     pub id: Signal<In, Bits<24>>,
     pub rx: Signal<In, RxDesc>,
     pub kind: Signal<In, OpKind>,
+    /// See `Front`.
+    pub counted: Signal<In, Bit>,
     pub sums: Signal<In, Sums>,
     pub flush: Signal<In, RqFlush>,
+    /// The receive buffer in hand has been taken away; the one that is.
+    pub gone: Signal<In, Bit>,
+    pub victim: Signal<In, Bits<6>>,
     pub ctx: Signal<In, RspCtx>,
     pub op: Signal<Out, PlaceOp>,
     pub after: Signal<Out, RspCtx>,
@@ -97,6 +104,7 @@ impl Logic for Compose {
             // Entries of a receive are those of whoever posted it.
             self.op.next.pd = self.ctx.val().rq_pd;
         }
+        self.op.next.own_pd = self.ctx.val().pd;
         self.op.next.kind = bits::<3>(0);
         self.op.next.has_frame = self.order.val() == Order::Packet;
         self.op.next.handle = self.rx.val().handle;
@@ -140,6 +148,7 @@ impl Logic for Compose {
         self.op.next.vlan = self.ctx.val().vlan;
         self.op.next.pmtu = self.ctx.val().pmtu;
         self.op.next.again = false;
+        self.op.next.atomic = self.counted.val() & (self.order.val() == Order::Packet);
         self.op.next.operand = self.rx.val().operand;
         self.op.next.compare = self.rx.val().compare;
 
@@ -176,9 +185,13 @@ impl Logic for Compose {
                     self.op.next.syndrome = bits::<8>(0x60);
                     self.op.next.psn = self.ctx.val().epsn;
                     self.after.next.nak_sent = true;
+                    self.after.next.ahead = self.sums.val().ahead;
                     self.events.next = bits::<16>(0x00d);
                 }
-                Verdict::Silent => self.events.next = bits::<16>(0x005),
+                Verdict::Silent => {
+                    self.after.next.ahead = self.sums.val().ahead;
+                    self.events.next = bits::<16>(0x005);
+                }
                 Verdict::Invalid => {
                     self.op.next.ack = true;
                     self.op.next.syndrome = bits::<8>(0x61);
@@ -220,6 +233,7 @@ impl Logic for Compose {
                         self.op.next.syndrome = self.timer.val() | 0x20;
                         self.after.next.rnr_sent = true;
                         self.after.next.nak_sent = false;
+                        self.after.next.ahead = bits::<8>(0);
                         self.events.next = bits::<16>(0x041);
                     } else if !self.rx.val().raw & !self.datagram.val() {
                         self.after.next.in_msg = bits::<2>(0);
@@ -306,8 +320,15 @@ impl Logic for Compose {
                 _ => {}
             }
         } else if self.order.val() == Order::Back {
-            self.op.next.free_rq = true;
+            self.op.next.kind = bits::<3>(4);
+            self.op.next.again = true;
+            self.op.next.ack = true;
+            self.op.next.free_rq = self.handle.val().get_bit(7) & !self.gone.val();
             self.after.next.rq_handle = bits::<8>(0);
+            self.after.next.in_msg = bits::<2>(0);
+        } else if self.order.val() == Order::Take {
+            self.op.next.free_rq = true;
+            self.op.next.rq_handle = self.victim.val();
         } else if self.order.val() == Order::Area {
             self.op.next.kind = bits::<3>(2);
             self.op.next.grh = true;
@@ -324,7 +345,7 @@ impl Logic for Compose {
             self.op.next.solicited = false;
             self.events.next = bits::<16>(0x1000);
             if self.order.val() == Order::Held {
-                self.op.next.free_rq = true;
+                self.op.next.free_rq = !self.gone.val();
                 self.after.next.rq_handle = bits::<8>(0);
                 self.after.next.in_msg = bits::<2>(0);
             } else if self.order.val() == Order::Last {

@@ -1,5 +1,6 @@
 //! What the responder does next: picks jobs and fetches their lines while the one before is in hand.
 use super::decode::{OpDecode, OpKind};
+use super::park::Park;
 use crate::bus::MsgSink;
 use crate::context::bus::CtxClient;
 use crate::context::pair::LinePair;
@@ -30,6 +31,10 @@ pub struct Front<const LQ: usize> {
     pub s_flush: MsgSink<RqFlush>,
     pub s_error: [MsgSink<QpError>; 2],
     pub barrier: Signal<In, Bit>,
+    /// See `park.rs`.
+    pub over: Signal<In, Bit>,
+    pub over_qpn: Signal<In, Bits<24>>,
+    pub over_count: Signal<In, Bits<9>>,
     pub raw_qpn: Signal<In, Bits<32>>,
     pub ctx: [CtxClient<RspCtx>; 2],
     /// The next job is wanted; it is there, with its line: both high, it is in hand in the next cycle.
@@ -46,6 +51,8 @@ pub struct Front<const LQ: usize> {
     pub id: Signal<Out, Bits<24>>,
     pub rx: Signal<Out, RxDesc>,
     pub kind: Signal<Out, OpKind>,
+    /// It is an atomic, and waited for until `over`.
+    pub counted: Signal<Out, Bit>,
     pub place_error: Signal<Out, QpError>,
     pub flush: Signal<Out, RqFlush>,
     /// With `valid`: the next packet is of the queue pair in hand and goes on with its line, `line` means nothing.
@@ -60,6 +67,7 @@ pub struct Front<const LQ: usize> {
     flushes: MsgSlice<RqFlush>,
     errors: [MsgFifo<QpError, LQ>; 2],
     decode: OpDecode,
+    park: Park<LQ>,
     lines: LinePair<RspCtx>,
     /// The next job.
     some: DFF<Bit>,
@@ -70,6 +78,10 @@ pub struct Front<const LQ: usize> {
     /// It is a packet of the queue pair that was in hand when it was picked; that stays in hand until it is taken.
     same: DFF<Bit>,
     asking: DFF<Bit>,
+    /// It is a packet that may have to wait for atomics in front of it; it has waited; it may go on, and is one of these.
+    check: DFF<Bit>,
+    again: DFF<Bit>,
+    counts: DFF<Bit>,
     ripe: DFF<Bit>,
     /// The one in hand; `holds`: with its line, for `links` packets in a row.
     holds: DFF<Bit>,
@@ -78,17 +90,26 @@ pub struct Front<const LQ: usize> {
     id_now: DFF<Bits<24>>,
     rx_now: DFF<RxDesc>,
     kind_now: DFF<OpKind>,
+    counted_now: DFF<Bit>,
     client_now: DFF<Bit>,
     /// It is not a packet: nothing else is begun.
     alone: DFF<Bit>,
     barrier_due: DFF<Bit>,
+    /// Packets that go before the next flush; none was there in the last cycle.
+    due: DFF<Bits<3>>,
+    idle: DFF<Bit>,
     back: DFF<RspCtx>,
     back_id: DFF<Bits<24>>,
     back_client: DFF<Bit>,
     back_dirty: DFF<Bit>,
     back_busy: DFF<Bit>,
     free: Signal<Local, Bit>,
+    /// The packet that is picked.
+    came: Signal<Local, RxDesc>,
+    picks: Signal<Local, Bit>,
+    go: Signal<Local, Bit>,
     other: Signal<Local, Bit>,
+    flushes_now: Signal<Local, Bit>,
     raw: Signal<Local, Bit>,
     raw_ok: Signal<Local, Bit>,
     there: Signal<Local, Bit>,
@@ -98,9 +119,13 @@ pub struct Front<const LQ: usize> {
 impl<const LQ: usize> Logic for Front<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
-        dff_setup!(self, clock, alone, barrier_due, back, back_id, back_client, back_dirty, back_busy);
-        clock!(self, clock, flushes, decode, lines);
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, alone, barrier_due, due, idle, back, back_id, back_client, back_dirty, back_busy);
+        clock!(self, clock, flushes, decode, park, lines);
+        self.park.reset.next = self.reset.val();
+        self.park.over.next = self.over.val();
+        self.park.over_qpn.next = self.over_qpn.val();
+        self.park.over_count.next = self.over_count.val();
         self.flushes.reset.next = self.reset.val();
         self.lines.reset.next = self.reset.val();
         MsgSink::<RqFlush>::link(&mut self.s_flush, &mut self.flushes.s);
@@ -116,15 +141,30 @@ impl<const LQ: usize> Logic for Front<LQ> {
         }
 
         // Picks.
-        self.other.next = self.barrier_due.q.val() | self.errors[0].m.valid.val() | self.errors[1].m.valid.val() | self.flushes.m.valid.val();
+        // A queue may have thousands of receives to flush: while packets come, seven of them go before each.
+        self.idle.d.next = !self.s_rx.valid.val();
+        self.flushes_now.next = self.flushes.m.valid.val() & (self.idle.q.val() | !self.due.q.val().any());
+        self.other.next = self.barrier_due.q.val() | self.errors[0].m.valid.val() | self.errors[1].m.valid.val() | self.flushes_now.val();
         self.free.next = !self.some.q.val() & !self.alone.q.val();
-        self.s_rx.ready.next = self.free.val() & !self.other.val();
-        self.raw.next = self.s_rx.data.val().raw;
+        // Those that have waited go first.
+        self.came.next = self.s_rx.data.val();
+        if self.park.m.valid.val() {
+            self.came.next = self.park.m.data.val();
+        }
+        self.s_rx.ready.next = self.free.val() & !self.other.val() & !self.park.m.valid.val() & self.park.room.val();
+        self.park.m.ready.next = self.free.val() & !self.other.val();
+        self.picks.next = self.park.m.valid.val() | (self.s_rx.valid.val() & self.park.room.val());
+        self.park.pick.next = self.free.val() & !self.other.val() & self.picks.val();
+        self.park.pick_qpn.next = self.came.val().dest_qpn;
+        self.raw.next = self.came.val().raw;
         self.raw_ok.next = self.raw_qpn.val().get_bit(31);
         if self.free.val() {
-            self.rx_next.d.next = self.s_rx.data.val();
-            self.some.d.next = self.other.val() | self.s_rx.valid.val();
-            self.asking.d.next = self.other.val() | self.s_rx.valid.val();
+            self.rx_next.d.next = self.came.val();
+            self.some.d.next = self.other.val() | self.picks.val();
+            self.asking.d.next = self.other.val() | self.picks.val();
+            self.check.d.next = !self.other.val();
+            self.again.d.next = self.park.m.valid.val();
+            self.counts.d.next = false;
             self.needs.d.next = true;
             self.same.d.next = false;
             if self.barrier_due.q.val() {
@@ -137,13 +177,17 @@ impl<const LQ: usize> Logic for Front<LQ> {
             } else if self.errors[1].m.valid.val() {
                 self.job_next.d.next = Job::PeerError;
                 self.id_next.d.next = self.errors[1].m.data.val().qpn;
-            } else if self.flushes.m.valid.val() {
+            } else if self.flushes_now.val() {
+                self.due.d.next = bits::<3>(7);
                 self.job_next.d.next = Job::Flush;
                 self.id_next.d.next = self.flushes.m.data.val().qpn;
             } else {
+                if self.s_rx.valid.val() & self.due.q.val().any() {
+                    self.due.d.next = self.due.q.val() - 1;
+                }
                 self.job_next.d.next = Job::Packet;
-                self.id_next.d.next = self.s_rx.data.val().dest_qpn;
-                self.same.d.next = self.s_rx.data.val().dest_qpn == self.id_now.q.val();
+                self.id_next.d.next = self.came.val().dest_qpn;
+                self.same.d.next = self.came.val().dest_qpn == self.id_now.q.val();
                 if self.raw.val() {
                     self.same.d.next = self.raw_qpn.val().get_bits::<24>(0) == self.id_now.q.val();
                     self.id_next.d.next = self.raw_qpn.val().get_bits::<24>(0);
@@ -153,6 +197,16 @@ impl<const LQ: usize> Logic for Front<LQ> {
         }
         self.decode.opcode.next = self.rx_next.q.val().opcode;
 
+        // Whoever must wait for an atomic in front of it does so before its line is asked for.
+        self.park.rx.next = self.rx_next.q.val();
+        self.park.check.next = self.some.q.val() & self.check.q.val();
+        self.park.again.next = self.again.q.val();
+        self.go.next = !self.check.q.val() | self.park.passes.val();
+        if self.park.check.val() & self.park.passes.val() {
+            self.check.d.next = false;
+            self.counts.d.next = self.park.counts.val();
+        }
+
         // Lines.
         self.there.next = self.some.q.val() & !self.asking.q.val();
         for i in 0..2 {
@@ -160,11 +214,11 @@ impl<const LQ: usize> Logic for Front<LQ> {
         }
         // The next packet may go on with the line in hand, so many times: the control bus wants it now and then.
         self.mine.next = self.holds.q.val() & !self.links.q.val().all() & self.same.q.val();
-        self.ripe.d.next = self.some.q.val() & self.mine.val() & self.asking.q.val();
+        self.ripe.d.next = self.some.q.val() & self.mine.val() & self.asking.q.val() & self.go.val();
         self.chain.next = self.ripe.q.val() & self.mine.val() & self.give.val() & self.want.val();
-        self.lines.ask.next = self.asking.q.val() & self.needs.q.val() & !self.mine.val();
+        self.lines.ask.next = self.asking.q.val() & self.needs.q.val() & !self.mine.val() & self.go.val();
         self.lines.id.next = self.id_next.q.val();
-        if self.asking.q.val() & ((self.lines.asked.val() & !self.mine.val()) | !self.needs.q.val()) {
+        if self.asking.q.val() & self.go.val() & ((self.lines.asked.val() & !self.mine.val()) | !self.needs.q.val()) {
             self.asking.d.next = false;
         }
         self.lines.take.next = self.want.val() & self.there.val() & self.needs.q.val();
@@ -178,6 +232,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
         self.id.next = self.id_now.q.val();
         self.rx.next = self.rx_now.q.val();
         self.kind.next = self.kind_now.q.val();
+        self.counted.next = self.counted_now.q.val();
         self.place_error.next = self.errors[0].m.data.val();
         self.flush.next = self.flushes.m.data.val();
         if self.give.val() {
@@ -190,6 +245,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
             self.id_now.d.next = self.id_next.q.val();
             self.rx_now.d.next = self.rx_next.q.val();
             self.kind_now.d.next = self.decode.kind.val();
+            self.counted_now.d.next = self.counts.q.val();
             self.holds.d.next = self.has_line.val() & (self.job_next.q.val() == Job::Packet);
             self.links.d.next = bits::<3>(0);
             if self.chain.val() {
@@ -198,6 +254,10 @@ impl<const LQ: usize> Logic for Front<LQ> {
             } else {
                 self.client_now.d.next = self.lines.client.val();
             }
+        }
+        if self.park.takes.val() {
+            self.some.d.next = false;
+            self.asking.d.next = false;
         }
         // A finished job leaves its queue.
         if self.finish.val() {
@@ -233,6 +293,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
             self.holds.d.next = false;
             self.alone.d.next = false;
             self.barrier_due.d.next = false;
+            self.due.d.next = bits::<3>(0);
             self.back_busy.d.next = false;
         }
     }

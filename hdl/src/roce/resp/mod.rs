@@ -3,7 +3,9 @@ mod check;
 mod compose;
 mod decode;
 mod front;
+mod kept;
 mod open;
+mod park;
 #[cfg(test)]
 pub mod model;
 #[cfg(test)]
@@ -16,6 +18,7 @@ use crate::records::RspCtx;
 use check::{RequestCheck, Verdict};
 use compose::{Compose, Order};
 use front::{Front, Job};
+use kept::KeptBuffers;
 use open::OpenRequests;
 use rust_hdl::prelude::*;
 
@@ -33,13 +36,16 @@ pub enum State {
     Idle,
     Check,
     Decide,
+    /// As many receive buffers as may be are with messages in progress: one of them is taken away first. If none may be, the answer is that of an empty
+    /// receive queue.
+    Take,
     Grant,
     /// A datagram with payload: its IP header goes first.
     Area,
     Commit,
     Fall,
     Held,
-    /// A queue pair that has been reset in mid-message: its receive buffer.
+    /// A queue pair that has been reset.
     Back,
     /// A queue pair on a shared receive queue: behind its last receive.
     Last,
@@ -74,11 +80,16 @@ pub struct Responder<const LQ: usize> {
     pub answered_qpn: Signal<In, Bits<24>>,
     pub answered_epoch: Signal<In, Bits<8>>,
     pub answered_count: Signal<In, Bits<5>>,
+    /// Of the queue pair so many atomics have been executed, or will never be, modulo 512: what came behind them may go on.
+    pub over: Signal<In, Bit>,
+    pub over_qpn: Signal<In, Bits<24>>,
+    pub over_count: Signal<In, Bits<9>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<16>>,
     front: Front<LQ>,
     check: RequestCheck,
     open: OpenRequests<LQ>,
+    kept: KeptBuffers,
     compose: Compose,
     state: DFF<State>,
     line: DFF<RspCtx>,
@@ -89,6 +100,8 @@ pub struct Responder<const LQ: usize> {
     dirty: DFF<Bit>,
     cause: DFF<Bits<8>>,
     allocating: DFF<Bit>,
+    /// The victim's queue pair is told with the next allocation.
+    taken: DFF<Bit>,
     rq_busy: DFF<Bit>,
     error_busy: DFF<Bit>,
     error: DFF<QpError>,
@@ -104,16 +117,19 @@ pub struct Responder<const LQ: usize> {
     held: Signal<Local, Bit>,
     judged: Signal<Local, Verdict>,
     asks: Signal<Local, Bit>,
+    /// The packet in hand ends its message: the receive buffer that it asks for goes with its order.
+    passing: Signal<Local, Bit>,
 }
 
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating);
+        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events);
-        clock!(self, clock, front, check, open);
+        clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
         self.open.reset.next = self.reset.val();
+        self.kept.reset.next = self.reset.val();
         self.open.answered.next = self.answered.val();
         self.open.answered_qpn.next = self.answered_qpn.val();
         self.open.answered_epoch.next = self.answered_epoch.val();
@@ -130,7 +146,13 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             CtxClient::<RspCtx>::link(&mut self.ctx[i], &mut self.front.ctx[i]);
         }
         self.front.barrier.next = self.barrier.val();
+        self.front.over.next = self.over.val();
+        self.front.over_qpn.next = self.over_qpn.val();
+        self.front.over_count.next = self.over_count.val();
         self.front.raw_qpn.next = self.raw_qpn.val();
+
+        self.handle.next = self.line.q.val().rq_handle;
+        self.held.next = self.handle.val().get_bit(7);
 
         // Output registers; each is filled only when empty.
         self.m_op.data.next = self.op.q.val();
@@ -149,9 +171,16 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.error_busy.d.next = false;
         }
         self.m_alloc.data.next.ring = self.line.q.val().rq;
+        self.m_alloc.data.next.qpn = self.front.id.val();
+        self.m_alloc.data.next.again = self.held.val();
+        self.m_alloc.data.next.index = self.line.q.val().rq_index;
+        self.m_alloc.data.next.taken = self.taken.q.val();
+        self.m_alloc.data.next.victim = self.kept.victim.val();
+        self.m_alloc.data.next.loser = self.kept.loser.val();
         self.m_alloc.valid.next = self.allocating.q.val();
-        if self.m_alloc.ready.val() {
+        if self.allocating.q.val() & self.m_alloc.ready.val() {
             self.allocating.d.next = false;
+            self.taken.d.next = false;
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
         self.stat.next = self.events.q.val();
@@ -162,6 +191,17 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.check.rx.next = self.front.rx.val();
         self.check.ctx.next = self.line.q.val();
         self.check.full.next = self.open.full.val();
+        self.check.gone.next = self.kept.gone.val();
+        self.kept.qpn.next = self.front.id.val();
+        self.kept.ctx.next = self.line.q.val();
+        self.kept.keep.next = false;
+        self.kept.touch.next = false;
+        self.kept.put_back.next = false;
+        self.kept.handle.next = self.handle.val().get_bits::<6>(0);
+        self.kept.seek.next = self.state.q.val() == State::Take;
+        self.kept.take.next = false;
+        self.compose.gone.next = self.kept.gone.val();
+        self.compose.victim.next = self.kept.victim.val();
         self.stale.next = (self.line.q.val().epoch != self.front.place_error.val().epoch)
             & (self.front.job.val() == Job::PlaceError);
         self.judged.next = self.check.verdict.val();
@@ -169,10 +209,12 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.judged.next = self.verdict.q.val();
         }
         self.asks.next = (self.judged.val() == Verdict::Receive) & (self.front.job.val() == Job::Packet);
+        self.passing.next = self.front.kind.val().end | self.front.rx.val().raw;
         self.compose.verdict.next = self.judged.val();
         self.compose.id.next = self.front.id.val();
         self.compose.rx.next = self.front.rx.val();
         self.compose.kind.next = self.front.kind.val();
+        self.compose.counted.next = self.front.counted.val();
         self.compose.sums.next = self.check.sums.val();
         self.compose.flush.next = self.front.flush.val();
         self.compose.ctx.next = self.line.q.val();
@@ -181,6 +223,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.compose.order.next = Order::Held;
         } else if self.state.q.val() == State::Back {
             self.compose.order.next = Order::Back;
+        } else if self.state.q.val() == State::Take {
+            self.compose.order.next = Order::Take;
         } else if self.state.q.val() == State::Last {
             self.compose.order.next = Order::Last;
         } else if self.state.q.val() == State::Area {
@@ -190,8 +234,6 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         } else if self.front.job.val() == Job::Barrier {
             self.compose.order.next = Order::Barrier;
         }
-        self.handle.next = self.line.q.val().rq_handle;
-        self.held.next = self.handle.val().get_bit(7);
         self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.op_busy.q.val() & !self.front.giving.val();
         self.swift.next = self.ends.val() & (self.front.job.val() == Job::Packet) & !self.compose.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
@@ -219,7 +261,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     }
                     if !self.cause.q.val().any() & (self.front.job.val() == Job::PlaceError) {
                         self.state.d.next = State::Release;
-                        if self.held.val() & !self.stale.val() {
+                        if !self.stale.val() {
                             self.state.d.next = State::Back;
                         }
                     }
@@ -228,12 +270,29 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             State::Decide => {
                 self.state.d.next = State::Commit;
             }
+            State::Take => {
+                if self.kept.found.val() & !self.op_busy.q.val() {
+                    self.kept.take.next = true;
+                    self.op_busy.d.next = true;
+                    self.taken.d.next = true;
+                    self.allocating.d.next = true;
+                    self.state.d.next = State::Grant;
+                } else if self.kept.none.val() {
+                    self.verdict.d.next = Verdict::NoReceive;
+                    self.fixed.d.next = true;
+                    self.state.d.next = State::Commit;
+                }
+            }
             State::Grant => {
+                self.kept.handle.next = self.s_grant.data.val().handle;
                 if self.s_grant.valid.val() {
+                    self.kept.keep.next = self.s_grant.data.val().ok;
                     self.verdict.d.next = Verdict::Accept;
                     self.fixed.d.next = true;
                     self.line.d.next.rq_handle = bit_cast::<8, 6>(self.s_grant.data.val().handle) | 0x80;
-                    self.line.d.next.rq_index = self.s_grant.data.val().index;
+                    if !self.held.val() {
+                        self.line.d.next.rq_index = self.s_grant.data.val().index;
+                    }
                     if !self.s_grant.data.val().ok {
                         self.line.d.next.rq_handle = self.line.q.val().rq_handle;
                         self.verdict.d.next = Verdict::NoReceive;
@@ -255,10 +314,20 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             }
             State::Commit => {
                 if self.asks.val() {
-                    self.allocating.d.next = true;
-                    self.state.d.next = State::Grant;
+                    if self.kept.crowded.val() & !self.passing.val() {
+                        self.state.d.next = State::Take;
+                    } else {
+                        self.allocating.d.next = true;
+                        self.state.d.next = State::Grant;
+                    }
                 } else if self.ends.val() {
                     self.op_busy.d.next = true;
+                    self.kept.put_back.next = self.compose.op.val().free_rq;
+                    self.kept.touch.next = !self.compose.op.val().free_rq
+                        & !self.fixed.q.val()
+                        & (self.judged.val() == Verdict::Accept)
+                        & self.front.kind.val().send
+                        & (self.front.job.val() == Job::Packet);
                     self.events.d.next = self.compose.events.val();
                     self.line.d.next = self.compose.after.val();
                     self.dirty.d.next = self.front.job.val() == Job::Packet;
@@ -297,6 +366,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             State::Held => {
                 if !self.op_busy.q.val() {
                     self.op_busy.d.next = true;
+                    self.kept.put_back.next = self.compose.op.val().free_rq;
                     self.line.d.next = self.compose.after.val();
                     self.events.d.next = self.compose.events.val();
                     self.state.d.next = State::Release;
@@ -308,6 +378,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             State::Back => {
                 if !self.op_busy.q.val() {
                     self.op_busy.d.next = true;
+                    self.kept.put_back.next = self.compose.op.val().free_rq;
                     self.line.d.next = self.compose.after.val();
                     self.dirty.d.next = true;
                     self.state.d.next = State::Release;
@@ -357,6 +428,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.allocating.d.next = false;
+            self.taken.d.next = false;
             self.rq_busy.d.next = false;
             self.error_busy.d.next = false;
             self.op_busy.d.next = false;

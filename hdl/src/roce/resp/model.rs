@@ -53,6 +53,8 @@ pub struct Qp {
     pub msn: u32,
     pub nak_sent: bool,
     pub rnr_sent: bool,
+    /// How far ahead the last packet was while the peer knew of the gap, at most 255.
+    pub ahead: u32,
     /// Receive ring, whether it is a shared one, and the protection domain of what is posted to it.
     pub rq: u32,
     pub srq: bool,
@@ -276,10 +278,14 @@ impl Responder {
             return;
         }
         if distance > 0 {
-            if !qp.nak_sent && !qp.rnr_sent {
+            // PSNs rise until the peer repeats: one that does not is the sign that it has, and that the expected packet was lost once more.
+            let ahead = distance.min(255);
+            let repeats = ahead <= qp.ahead && ahead < 255;
+            if !qp.nak_sent && !qp.rnr_sent || repeats {
                 qp.nak_sent = true;
                 answer(op, qp, 0x60, qp.epsn);
             }
+            qp.ahead = ahead;
             return;
         }
         let fault = match self.fault(p, qp) {
@@ -304,6 +310,7 @@ impl Responder {
                     Grant::None => {
                         qp.rnr_sent = true;
                         qp.nak_sent = false;
+                        qp.ahead = 0;
                         return answer(op, qp, 0x20 | qp.min_rnr_timer, p.psn);
                     }
                 }
@@ -417,7 +424,7 @@ impl Responder {
         } else {
             op.insert("msg_off", m.bytes.into());
             let invalidates = matches!(p.opcode, 0x16 | 0x17);
-            op.insert("inv", invalidates.into());
+            op.extend([("inv", invalidates.into()), ("own_pd", qp.pd.into())]);
             if invalidates {
                 op.insert("imm", p.imm.into());
             }
@@ -494,13 +501,16 @@ impl Responder {
         self.qps.insert(id, qp);
     }
 
-    /// Queue pair `id` has been reset: the buffer of a receive it has taken comes back, and nothing else.
+    /// Queue pair `id` has been reset: the chain forgets its earlier life, and the buffer of a receive it has taken comes back.
     pub fn give_back(&mut self, id: u32, epoch: u8) {
         let Some(qp) = self.qps.get_mut(&id).filter(|qp| qp.epoch == epoch) else { return };
+        qp.message = None;
+        let mut order = BTreeMap::from([("kind", 4), ("again", 1), ("ack", 1), ("qpn", id.into()), ("epoch", epoch.into())]);
+        order.extend([("has_frame", 0), ("done", 0), ("cqe", 0), ("free_rq", 0)]);
         if let Some((handle, _)) = qp.receive.take() {
-            let order = [("kind", 0), ("has_frame", 0), ("done", 0), ("cqe", 0), ("ack", 0), ("free_rq", 1), ("rq_handle", handle.into())];
-            self.acts.push(Act::Place(BTreeMap::from(order)));
+            order.extend([("free_rq", 1), ("rq_handle", handle.into())]);
         }
+        self.acts.push(Act::Place(order));
     }
 
     fn grant(&mut self, qp: &Qp) -> Grant {

@@ -1,5 +1,7 @@
 //! The responder against its model.
 mod bench;
+mod kept;
+mod order;
 mod pace;
 mod single;
 mod streams;

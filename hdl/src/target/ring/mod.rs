@@ -67,6 +67,7 @@ pub struct Ring {
     index: Signal<Local, Bits<16>>,
     masked: Signal<Local, Bits<16>>,
     now: Signal<Local, Bits<16>>,
+    granted_slot: Signal<Local, Bits<16>>,
 }
 
 impl Logic for Ring {
@@ -85,6 +86,7 @@ impl Logic for Ring {
         self.m_grant.data.next = self.grant.q.val();
         self.lacking.next = false;
         self.now.next = self.count.q.val() & !self.mask.val();
+        self.granted_slot.next = self.now.val();
         if self.granted.q.val() {
             self.granted.d.next = !self.m_grant.ready.val();
         } else {
@@ -93,7 +95,12 @@ impl Logic for Ring {
             self.grant.d.next.dead = false;
             self.grant.d.next.handle = self.now.val().get_bits::<6>(0);
             self.grant.d.next.index = self.count.q.val();
-            if self.s_alloc.valid.val() {
+            if self.s_alloc.valid.val() & self.s_alloc.data.val().again {
+                // A slot of this ring is not taken away: it is the one it was.
+                self.granted_slot.next = self.s_alloc.data.val().index & !self.mask.val();
+                self.grant.d.next.ok = true;
+                self.grant.d.next.handle = self.granted_slot.val().get_bits::<6>(0);
+            } else if self.s_alloc.valid.val() {
                 self.lacking.next = !self.room.val();
                 if self.room.val() {
                     self.count.d.next = self.count.q.val() + 1;
@@ -105,7 +112,8 @@ impl Logic for Ring {
         self.head_bits.x.next.num_sge = bits::<8>(1);
         self.head_bits.x.next.rsvd0 = bits::<8>(0);
         self.head_bits.x.next.index = bits::<16>(0);
-        self.head_bits.x.next.rsvd1 = bits::<32>(0);
+        self.head_bits.x.next.copy = bits::<16>(0);
+        self.head_bits.x.next.rsvd1 = bits::<16>(0);
         self.head_bits.x.next.rsvd2 = bits::<64>(0);
         self.size.next = bits::<32>(1) << self.setup.val().log_slot;
         self.wanted.next = self.setup.val().base + (bit_cast::<32, 7>(self.s_read.data.val().handle) << self.setup.val().log_slot);

@@ -17,7 +17,7 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
         let (read, data) = (tb.source("s_read", stall), tb.sink("m_read", stall));
         let g = Fields::of::<RqGrant>();
         alloc.push(Fields::of::<RqAlloc>().zero());
-        tb.run_until(100, |_| grant.len() == 1);
+        tb.run_until(1000, |_| grant.len() == 1);
         assert_eq!(g.get(&grant.pop().unwrap(), "ok"), 0, "there is no ring yet");
         setup(&mut tb, 0x3000, 9, 3);
         let (mut head, mut consumer) = (0u16, 0u16);
@@ -27,7 +27,7 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
             tb.set("consumer", consumer.into());
             tb.cycle();
             alloc.push(Fields::of::<RqAlloc>().zero());
-            tb.run_until(100, |_| grant.len() == 1);
+            tb.run_until(1000, |_| grant.len() == 1);
             let got = grant.pop().unwrap();
             let room = head.wrapping_sub(consumer) < 8;
             assert_eq!(g.get(&got, "ok"), u128::from(room));
@@ -37,7 +37,7 @@ fn slots_are_handed_out_in_order_until_none_is_left() {
                 for granule in 0..2 {
                     read.push(Fields::of::<WqeRead>().pack(&[("handle", slot), ("granule", granule)]));
                 }
-                tb.run_until(100, |_| data.len() == 2);
+                tb.run_until(1000, |_| data.len() == 2);
                 let bytes = || Fields::of::<WqeData>().get(&data.pop().unwrap(), "data").to_le_bytes();
                 assert_eq!(RecvHead(bytes()).num_sge(), 1);
                 let entry = Sge(bytes());

@@ -69,7 +69,7 @@ impl Logic for Context {
         self.words.x.next.rsvd3 = bits::<4>(0);
         self.words.x.next.pkey = self.request.val().pkey;
         self.words.x.next.dest_qpn = self.request.val().peer_qpn;
-        self.words.x.next.rsvd4 = bits::<8>(0);
+        self.words.x.next.ahead = bits::<8>(0);
         self.words.x.next.epsn = self.request.val().first_psn;
         self.words.x.next.rd_in = bits::<5>(0);
         self.words.x.next.rsvd5 = bits::<3>(0);

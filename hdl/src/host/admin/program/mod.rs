@@ -4,10 +4,13 @@ mod multicast;
 mod objects;
 mod query;
 mod queue_pair;
+mod ranges;
+mod reset;
 mod shared_queue;
 
 use super::isa::{Asm, Label, Op, Step, R};
-use ferric_abi::codes::{AdminOpcode, AdminStatus};
+use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
+use ferric_abi::csr::FUNCTIONS;
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
 
@@ -26,6 +29,9 @@ impl Default for Sizes {
         Self { qp: 8, cq: 8, mr: 10, pd: 8, eq: 5 }
     }
 }
+
+/// Codes of [`AdminStatus`]: 0 and what follows without a gap.
+const STATUSES: usize = AdminStatus::ALL.len();
 
 /// Bits of the scratch address.
 pub const SCRATCH_BITS: u32 = 13;
@@ -81,15 +87,20 @@ fn field(layout: &Layout, name: &str) -> F {
     F { word: (f.offset / 32) as u32, shift: shift as u8, mask: ((1u64 << f.width) - 1) as u32 }
 }
 
-/// A kind of object: its scratch words start at `base`. In the word `bound` stands a number that no object of the kind reaches.
+/// A kind of object: its scratch words start at `base`, the functions' ranges (see `ranges.rs`) at `ranges`.
 ///
 /// Object word: users [15:0], function [27:16], exists [31]. Zero: no such object.
 #[derive(Clone, Copy)]
 struct Kind {
     base: u32,
+    log: u32,
     count: u32,
-    bound: u32,
+    ranges: u32,
 }
+
+/// Kinds of objects; where their ranges begin, in the order of [`ferric_abi::codes::ObjectKind`]: behind the ring heads.
+const KINDS: u32 = ObjectKind::ALL.len() as u32;
+const RANGES: u32 = FUNCTIONS;
 
 const USERS: u32 = 0xffff;
 const FUNCTION_AT: u8 = 16;
@@ -110,7 +121,11 @@ struct Program {
     status: Vec<Label>,
     /// HI:LO += T, back through LINK.
     add_offset: Label,
-    /// Queue pair ID out of action and drained, back through LINK2.
+    /// See `may_use`.
+    in_range: Label,
+    /// Queue pair ID out of action, back through LINK.
+    qp_stop: Label,
+    /// The same and drained, back through LINK2.
     qp_down: Label,
     /// Removal of object ID, back through LINK3.
     remove_qp: Label,
@@ -123,20 +138,20 @@ struct Program {
 
 /// Assembles the program for tables of these sizes.
 pub fn assemble(sizes: Sizes) -> Vec<Step> {
-    // Four functions' ring heads, six bounds, then the objects.
-    let (mut bound, mut next) = (4, 10);
+    // Ring heads, ranges, objects.
+    let (mut ranges, mut next) = (RANGES, RANGES + KINDS * FUNCTIONS);
     let mut kind = |log: u32| {
-        let k = Kind { base: next, count: 1 << log, bound };
+        let k = Kind { base: next, log, count: 1 << log, ranges };
         next += k.count;
-        bound += 1;
+        ranges += FUNCTIONS;
         k
     };
     let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
     let srq = kind(sizes.qp);
     assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
-    let status = (0..8).map(|_| asm.label()).collect();
-    let [idle, complete, add_offset, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] =
+    let status = (0..STATUSES).map(|_| asm.label()).collect();
+    let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] =
         std::array::from_fn(|_| asm.label());
     let mut program = Program {
         asm,
@@ -150,6 +165,8 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
         complete,
         status,
         add_offset,
+        in_range,
+        qp_stop,
         qp_down,
         remove_qp,
         remove_mr,
@@ -214,9 +231,10 @@ impl Program {
         self.asm.ext(T, OBJ, 0, USERS);
         self.refuse(AdminStatus::InUse, Op::Bne, T, 0);
     }
-    /// Number ID must be free.
+    /// Number ID must be free and one that the function may use. Changes what `may_use` does.
     fn fresh(&mut self, kind: Kind) {
         self.refuse(AdminStatus::BadId, Op::Bge, ID, kind.count);
+        self.may_use(kind);
         self.asm.op(Op::Ld, OBJ, ID, kind.base);
         self.refuse(AdminStatus::BadState, Op::Bne, OBJ, 0);
     }
@@ -225,12 +243,6 @@ impl Program {
         self.asm.li(T, EXISTS);
         self.asm.ins(T, T, FN, FUNCTION_AT, 0xfff);
         self.asm.store(ID, kind.base, T);
-        let below = self.asm.label();
-        self.asm.op(Op::Ld, T, ZERO, kind.bound);
-        self.asm.branch(Op::Blt, ID, T, below);
-        self.asm.op(Op::Add, T, ID, 1);
-        self.asm.store(ZERO, kind.bound, T);
-        self.asm.bind(below);
     }
     /// Object ID is gone.
     fn unmake(&mut self, kind: Kind) {
@@ -242,11 +254,16 @@ impl Program {
         self.asm.op(op, V, V, 1);
         self.asm.store(id, kind.base, V);
     }
+    /// Waits until everything that was decided by what the tables said before has left the card, and the host has answered it.
     fn drain(&mut self) {
-        self.asm.op(Op::Barrier, ZERO, ZERO, 0);
-        self.quiesce();
+        self.barrier_and_quiesce(0);
     }
-    fn quiesce(&mut self) {
+    /// The same; the line is a queue pair's, whose life ends.
+    fn drain_queue_pair(&mut self) {
+        self.barrier_and_quiesce(1);
+    }
+    fn barrier_and_quiesce(&mut self, ends: u32) {
+        self.asm.op(Op::Barrier, ZERO, ZERO, ends);
         self.asm.op(Op::QuiesceReads, ZERO, ZERO, 0);
         self.asm.op(Op::QuiesceWrites, ZERO, ZERO, 0);
     }
@@ -254,6 +271,7 @@ impl Program {
     fn main(&mut self) {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.default_ranges();
         self.asm.li(FN, 0);
         let soft_reset = self.asm.label();
         // Round robin over the functions; scratch words 0 to 3 are the consumer indices.
@@ -302,11 +320,14 @@ impl Program {
         self.asm.bind(unreadable);
         self.asm.li(C0, 0);
         self.asm.jump(self.fails(AdminStatus::DmaError));
-        for status in 0..8 {
+        let refused = self.asm.label();
+        for status in 0..STATUSES {
             self.asm.bind(self.status[status]);
             self.asm.li(STATUS, status as u32);
-            self.asm.jump(self.complete);
+            self.asm.jump(if status == AdminStatus::Ok as usize { self.complete } else { refused });
         }
+        self.asm.bind(refused);
+        self.asm.act(Op::Out, ZERO, ZERO, 4);
         self.completion();
     }
 
@@ -335,6 +356,8 @@ impl Program {
             QueryCounters => self.query_counters(),
             SetPort => self.set_port(),
             QueryObject => self.query_object(),
+            SetRange => self.set_range(),
+            QueryRanges => self.query_ranges(),
         }
     }
 
@@ -366,43 +389,6 @@ impl Program {
         self.asm.op(Op::Lt, U, LO, T);
         self.asm.op(Op::Add, HI, HI, U);
         self.asm.ret(LINK);
-    }
-
-    /// Removes everything the function has, and rewinds its ring.
-    fn soft_reset(&mut self) {
-        let kinds = [
-            (self.qp, self.remove_qp),
-            (self.srq, self.remove_srq),
-            (self.mr, self.remove_mr),
-            (self.cq, self.remove_cq),
-            (self.eq, self.remove_eq),
-            (self.pd, self.remove_pd),
-        ];
-        // The way is as long as there were objects, not as there may be. PROD: its end, HEAD: one above the last object that stays.
-        for (kind, remove) in kinds {
-            let [each, stays, next, end] = std::array::from_fn(|_| self.asm.label());
-            self.asm.li(ID, 0);
-            self.asm.li(HEAD, 0);
-            self.asm.op(Op::Ld, PROD, ZERO, kind.bound);
-            self.asm.bind(each);
-            self.asm.branch(Op::Bge, ID, PROD, end);
-            self.asm.op(Op::Ld, OBJ, ID, kind.base);
-            self.asm.branch(Op::Beq, OBJ, 0, next);
-            self.asm.ext(T, OBJ, FUNCTION_AT, 0xfff);
-            self.asm.branch(Op::Bne, T, FN, stays);
-            self.asm.call(LINK3, remove);
-            self.asm.jump(next);
-            self.asm.bind(stays);
-            self.asm.op(Op::Add, HEAD, ID, 1);
-            self.asm.bind(next);
-            self.asm.op(Op::Add, ID, ID, 1);
-            self.asm.jump(each);
-            self.asm.bind(end);
-            self.asm.store(ZERO, kind.bound, HEAD);
-        }
-        self.asm.store(FN, 0, ZERO);
-        self.asm.act(Op::Out, ZERO, ZERO, 3);
-        self.asm.jump(self.idle);
     }
 }
 

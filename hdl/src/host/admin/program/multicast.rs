@@ -47,27 +47,41 @@ impl Program {
         self.set_to(W, attached("valid"), 1);
     }
 
-    /// Joining twice is joining once. N: a free line, V: members so far.
+    /// Joining twice is joining once. N: a free line, V: members so far; LO, HI: attachments and members of the group that are the function's own.
     pub(super) fn attach_multicast(&mut self) {
         self.member();
         let ok = self.fails(AdminStatus::Ok);
         self.asm.li(N, LINES);
-        self.asm.li(V, 0);
+        for count in [V, LO, HI] {
+            self.asm.li(count, 0);
+        }
         let each = self.first_line();
-        let [used, next] = std::array::from_fn(|_| self.asm.label());
+        let [used, other, next, room] = std::array::from_fn(|_| self.asm.label());
         self.read(T, MCAST, attached("qpn").word);
         self.get(U, T, attached("valid"));
         self.asm.branch(Op::Bne, U, 0, used);
         self.asm.mov(N, I);
         self.asm.jump(next);
         self.asm.bind(used);
+        self.get(U, T, attached("qpn"));
+        self.owner(OBJ, U);
+        self.asm.branch(Op::Bne, OBJ, FN, other);
+        self.asm.op(Op::Add, LO, LO, 1);
+        self.asm.bind(other);
         self.same_group(next);
         self.asm.branch(Op::Beq, T, W, ok);
         self.asm.op(Op::Add, V, V, 1);
+        self.asm.branch(Op::Bne, OBJ, FN, next);
+        self.asm.op(Op::Add, HI, HI, 1);
         self.asm.bind(next);
         self.next_line(each);
         self.refuse(AdminStatus::NoRoom, Op::Bge, N, LINES);
         self.refuse(AdminStatus::NoRoom, Op::Bge, V, MEMBERS);
+        // Nobody but the physical function may take what the others need.
+        self.asm.branch(Op::Beq, FN, 0, room);
+        self.refuse(AdminStatus::NoRoom, Op::Bge, LO, LINES / FUNCTIONS);
+        self.refuse(AdminStatus::NoRoom, Op::Bge, HI, MEMBERS / FUNCTIONS);
+        self.asm.bind(room);
         self.line(N);
         for n in 0..4 {
             self.write(MCAST, u32::from(n), p(1 + n));
@@ -88,6 +102,21 @@ impl Program {
         self.asm.bind(next);
         self.next_line(each);
         self.asm.jump(self.fails(AdminStatus::BadState));
+    }
+
+    /// All queue pairs of the function leave all groups.
+    pub(super) fn no_groups(&mut self) {
+        let next = self.asm.label();
+        let each = self.first_line();
+        self.read(T, MCAST, attached("qpn").word);
+        self.get(U, T, attached("valid"));
+        self.asm.branch(Op::Beq, U, 0, next);
+        self.get(U, T, attached("qpn"));
+        self.owner(U, U);
+        self.asm.branch(Op::Bne, U, FN, next);
+        self.write(MCAST, attached("qpn").word, ZERO);
+        self.asm.bind(next);
+        self.next_line(each);
     }
 
     /// Queue pair ID leaves all groups.

@@ -135,7 +135,7 @@ impl Program {
         self.asm.bind(self.remove_eq);
         self.line(ID);
         self.write(EQ, 2, ZERO);
-        self.quiesce();
+        self.drain();
         self.unmake(self.eq);
         self.asm.ret(LINK3);
 
@@ -152,9 +152,8 @@ impl Program {
         self.asm.bind(self.remove_mr);
         self.line(ID);
         self.write(MR, 0, ZERO);
-        self.asm.act(Op::Out, ID, ZERO, 2);
         self.drain();
-        // Once more: a page-table read under way may have filled the cache after the first time.
+        // Now nothing asks for its page table any more but what reads ahead, which this ends. No translation of it is left for the next region of this number.
         self.asm.act(Op::Out, ID, ZERO, 2);
         self.read(W, MR, 1);
         self.get(W, W, field(&MrCtx::LAYOUT, "pd"));
@@ -162,6 +161,7 @@ impl Program {
         self.unmake(self.mr);
         self.asm.ret(LINK3);
 
+        self.range_subroutine();
         self.remove_shared_queue();
         self.remove_queue_pair();
         self.queue_pair_down();

@@ -25,6 +25,8 @@ impl Program {
     }
 
     pub(super) fn query_counters(&mut self) {
+        // They are the whole card's: they tell of the other functions.
+        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let ok = self.fails(AdminStatus::Ok);
         self.asm.ext(T, p(0), 0, 63);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
@@ -64,7 +66,7 @@ impl Program {
     }
 
     pub(super) fn set_port(&mut self) {
-        self.refuse(AdminStatus::BadId, Op::Bne, FN, 0);
+        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
         self.asm.mov(W, ZERO);
         self.asm.ext(T, p(0), 31, 1);

@@ -2,7 +2,7 @@
 
 use super::*;
 use ferric_abi::codes::{QpState, QpType};
-use ferric_abi::context::{PathCtx, ReqCtx, RingCtx, RspCtx};
+use ferric_abi::context::{CqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
 
 /// Polls of both states before ModifyQp to ERROR answers anyway: far more than an idle pipeline needs.
 const ERROR_POLLS: u32 = 256;
@@ -61,9 +61,19 @@ impl Program {
         self.asm.bind(open);
         self.asm.ext(T, p(0), 0, 7);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 4);
+        // Raw frames carry any source address: they are the physical function's.
+        let no_raw = self.asm.label();
+        self.asm.branch(Op::Beq, FN, 0, no_raw);
+        self.refuse(AdminStatus::Denied, Op::Beq, T, QpType::Raw as u32);
+        self.asm.bind(no_raw);
         self.own(self.pd, p(1));
         self.own(self.cq, p(2));
         self.own(self.cq, p(3));
+        // LO: protection domain, and event queue of the send completion queue, which belongs to the function as that does.
+        self.line(p(2));
+        self.read(LO, CQ, 3);
+        self.get(LO, LO, field(&CqCtx::LAYOUT, "eqn"));
+        self.set(LO, p(1), LO, req("eqn"));
         self.ring_attributes(V, 4);
         // I: its receive ring, N: the protection domain of that.
         let (shared, rings) = (self.asm.label(), self.asm.label());
@@ -112,8 +122,8 @@ impl Program {
         self.write(RSP, 1, p(3));
         self.asm.mov(T, ZERO);
         self.set(T, T, FN, req("function"));
-        for space in [REQ, RSP] {
-            self.write(space, 2, p(1));
+        for (space, domain) in [(REQ, LO), (RSP, p(1))] {
+            self.write(space, 2, domain);
             self.write(space, 3, T);
             self.write(space, 4, ZERO);
         }
@@ -156,16 +166,6 @@ impl Program {
         }
     }
 
-    /// Requester of line ID to RESET, next epoch; T keeps its word 0.
-    fn requester_reset(&mut self) {
-        self.read(T, REQ, 0);
-        self.set_to(T, req("state"), QpState::Reset as u32);
-        self.get(U, T, req("epoch"));
-        self.asm.op(Op::Add, U, U, 1);
-        self.set(T, T, U, req("epoch"));
-        self.write(REQ, 0, T);
-    }
-
     /// Responder word 0 to T: RESET and no message in progress.
     fn responder_reset(&mut self) {
         self.read(T, RSP, 0);
@@ -183,7 +183,7 @@ impl Program {
     }
 
     pub(super) fn queue_pair_down(&mut self) {
-        self.asm.bind(self.qp_down);
+        self.asm.bind(self.qp_stop);
         self.line(ID);
         self.rings_invalid();
         self.requester_reset();
@@ -205,7 +205,11 @@ impl Program {
         self.get(T, T, held);
         self.asm.branch(Op::Bne, T, 0, waiting);
         self.asm.bind(none);
-        self.drain();
+        self.asm.ret(LINK);
+
+        self.asm.bind(self.qp_down);
+        self.asm.call(LINK, self.qp_stop);
+        self.drain_queue_pair();
         // Now nothing of the queue pair is on its way any more. An engine may have rewound between the reads and the
         // writes above: once more, so that the epoch is one that nothing carries.
         self.rings_invalid();
@@ -230,6 +234,8 @@ impl Program {
         self.asm.bind(not_raw);
         self.leave_groups();
         self.asm.call(LINK2, self.qp_down);
+        self.free_windows();
+        self.line(ID);
         self.read(W, REQ, 2);
         self.get(W, W, req("pd"));
         self.users(self.pd, W, Op::Sub);
@@ -249,6 +255,24 @@ impl Program {
         self.asm.bind(own_ring);
         self.unmake(self.qp);
         self.asm.ret(LINK3);
+    }
+
+    /// Windows of type 2 that were bound through queue pair ID become free (IBTA 10.6.7.2.2): they do not serve the next one of its number.
+    fn free_windows(&mut self) {
+        let mr = |name: &str| field(&MrCtx::LAYOUT, name);
+        let bound = [mr("valid"), mr("window"), mr("fast")].iter().fold(0, |bits, f| bits | f.mask << f.shift);
+        self.each_object(self.mr, (I, N), |p| {
+            let stays = p.asm.label();
+            p.read(T, MR, 0);
+            p.asm.op(Op::And, U, T, bound);
+            p.asm.branch(Op::Bne, U, bound, stays);
+            p.read(U, MR, mr("qpn").word);
+            p.get(U, U, mr("qpn"));
+            p.asm.branch(Op::Bne, U, ID, stays);
+            p.set_to(T, mr("valid"), 0);
+            p.write(MR, 0, T);
+            p.asm.bind(stays);
+        });
     }
 
     pub(super) fn modify_qp(&mut self) {
@@ -328,14 +352,20 @@ impl Program {
         self.get(N, T, ring("fetch"));
         self.get(U, T, ring("producer"));
         self.asm.branch(Op::Bne, U, N, flushing);
+        // What is posted from here on waits: flushed, or parked, but not both. The last one flushed may have come meanwhile.
         self.read(T, SQ, ring("flush").word);
         self.set_to(T, ring("flush"), 0);
+        self.set_to(T, ring("parked"), 1);
         self.write(SQ, ring("flush").word, T);
+        self.read(T, SQ, ring("fetch").word);
+        self.get(N, T, ring("fetch"));
         self.read(T, REQ, req("max_psn").word);
         self.get(T, T, req("max_psn"));
         self.read(U, REQ, req("next_psn").word);
         self.asm.op(Op::And, U, U, 0x3f00_0000);
         self.asm.op(Op::Or, U, U, T);
+        // The requester lets the queue go on when it sends again.
+        self.set_to(U, req("parked"), 1);
         self.write(REQ, req("next_psn").word, U);
         for name in ["una_psn", "max_psn", "una_wqe_psn"] {
             self.write(REQ, req(name).word, T);
@@ -357,6 +387,18 @@ impl Program {
     }
 
     fn init(&mut self) {
+        // A new life: what the blocks keep of an earlier one whose epoch was the same must not count. The responder sends the word through
+        // all of them and then says that no message is in progress.
+        let unwiped = rsp("in_msg");
+        self.read(T, RSP, 0);
+        self.set_to(T, unwiped, 3);
+        self.write(RSP, 0, T);
+        self.get(U, T, rsp("epoch"));
+        self.asm.act(Op::Error, ID, U, 3);
+        let waiting = self.asm.here();
+        self.read(T, RSP, 0);
+        self.get(T, T, unwiped);
+        self.asm.branch(Op::Bne, T, 0, waiting);
         for space in [REQ, RSP] {
             self.read(T, space, 3);
             self.set(T, T, p(5), req("pkey"));
@@ -462,10 +504,17 @@ impl Program {
             self.set(W, W, U, req(to));
         }
         self.set_to(W, req("state"), QpState::Rts as u32);
-        self.write(REQ, 0, W);
         self.get(T, W, req("epoch"));
         self.write(SQ, 3, T);
         self.ring_valid(SQ);
+        self.write(REQ, 0, W);
+        // The responder may have failed before it was written, and the requester have heard of it in vain: it is told again.
+        let fine = self.asm.label();
+        self.read(T, RSP, 0);
+        self.get(T, T, rsp("state"));
+        self.asm.branch(Op::Bne, T, QpState::Error as u32, fine);
+        self.told(0, QpState::Rts);
+        self.asm.bind(fine);
     }
 
     /// V: requester's state, W: its word 0.

@@ -15,6 +15,7 @@ pub enum Event {
     Barrier,
     Quiesce { writes: bool },
     Invalidate,
+    Clean,
 }
 
 /// The rest of the card and the host.
@@ -32,6 +33,8 @@ pub struct Card {
     pub log_size: [u32; 4],
     pub producer: [u32; 4],
     pub raw_qpn: u32,
+    /// Commands counted as refused.
+    pub refused: u32,
     /// Reads of a requester's line until the key unit has answered the local operation under way.
     pub answer_in: u32,
 }
@@ -71,6 +74,7 @@ impl Card {
             log_size: [0; 4],
             producer: [0; 4],
             raw_qpn: 0,
+            refused: 0,
             answer_in: 0,
         }
     }
@@ -146,7 +150,8 @@ impl World for Card {
     fn output(&mut self, function: u32, port: u32, value: u32) {
         match port {
             0 => self.raw_qpn = value,
-            2 => self.log.push(Event::Invalidate),
+            2 => self.log.extend([Event::Invalidate, Event::Clean]),
+            4 => self.refused += 1,
             _ => self.soft_reset[function as usize] = false,
         }
     }
@@ -168,7 +173,9 @@ impl World for Card {
             assert_eq!(word & 7, 0, "only a queue pair that has been reset");
             let held = ferric_abi::context::RspCtx::LAYOUT.field("rq_handle").expect("a field of it").offset;
             let value = self.word(space, qpn, (held / 32) as u8) & !(0xff << (held % 32));
-            return self.set(space, qpn, (held / 32) as u8, value);
+            self.set(space, qpn, (held / 32) as u8, value);
+            let message = ferric_abi::context::RspCtx::LAYOUT.field("in_msg").expect("a field of it").offset;
+            return self.set(space, qpn, 0, self.word(space, qpn, 0) & !(3 << message));
         }
         self.set(space, qpn, 0, word & !7 | 6);
     }

@@ -2,6 +2,7 @@
 
 mod card;
 mod commands;
+mod functions;
 
 use super::isa::Inst;
 use super::model::Model;
@@ -41,24 +42,32 @@ struct Bench {
     engine: Engine,
     card: Card,
     produced: [u32; 4],
+    /// Completions seen with another status than Ok.
+    refused: u32,
 }
 
 impl Bench {
     fn model() -> Self {
-        Self::with(Engine::Model(Box::new(Model::new(assemble(SIZES)))))
+        Self::with(Engine::Model(Box::new(Model::new(assemble(SIZES)))), SIZES)
     }
 
     fn rtl(name: &str) -> Self {
-        let mut tb = Tb::new(name, Admin::new(SIZES));
-        let (rd, rows) = (tb.sink("m_rd", 30), tb.source("s_rd", 30));
-        let (wr, done) = (tb.sink("m_wr", 30), tb.source("s_done", 30));
-        let (ctl, answers) = (tb.sink("m_ctl", 30), tb.source("s_ctl", 30));
-        let errors = [tb.sink("m_error$0", 30), tb.sink("m_error$1", 30)];
-        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0, resetting: 0 })))
+        Self::rtl_of(name, SIZES, 30)
     }
 
-    fn with(engine: Engine) -> Self {
-        let mut bench = Self { engine, card: Card::new(SIZES), produced: [0; 4] };
+    /// `stall`: how often the streams do not move, in percent.
+    fn rtl_of(name: &str, sizes: Sizes, stall: u32) -> Self {
+        let mut tb = Tb::new(name, Admin::new(sizes));
+        let (rd, rows) = (tb.sink("m_rd", stall), tb.source("s_rd", stall));
+        let (wr, done) = (tb.sink("m_wr", stall), tb.source("s_done", stall));
+        let (ctl, answers) = (tb.sink("m_ctl", stall), tb.source("s_ctl", stall));
+        let errors = [tb.sink("m_error$0", stall), tb.sink("m_error$1", stall)];
+        tb.set("mtt_clean", 1);
+        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0, resetting: 0 })), sizes)
+    }
+
+    fn with(engine: Engine, sizes: Sizes) -> Self {
+        let mut bench = Self { engine, card: Card::new(sizes), produced: [0; 4], refused: 0 };
         (bench.card.enabled, bench.card.log_size) = ([true; 4], LOG_SIZE);
         bench
     }
@@ -68,6 +77,14 @@ impl Bench {
         match &mut self.engine {
             Engine::Model(model) => model.step(&mut self.card),
             Engine::Rtl(rtl) => rtl.cycle(&mut self.card),
+        }
+    }
+
+    /// Cycles of the engine so far.
+    fn cycles(&self) -> u64 {
+        match &self.engine {
+            Engine::Model(_) => 0,
+            Engine::Rtl(rtl) => rtl.tb.cycles(),
         }
     }
 
@@ -105,6 +122,7 @@ impl Bench {
             if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[15] >> 31 == 1) == phase) {
                 assert_eq!(line[0], (n + 1) & 0xffff, "commands consumed");
                 let status = AdminStatus::from_u8((line[15] >> 16) as u8).expect("a known status");
+                self.refused += u32::from(status != AdminStatus::Ok);
                 if status != AdminStatus::DmaError {
                     assert_eq!(line[15] & 0xffff, n & 0xffff, "command number");
                 }
@@ -165,8 +183,15 @@ impl Rtl {
             card.log.push(Event::Barrier);
             self.barrier_in = 2 + tb.rng().below(30);
         }
+        card.refused += tb.get("stat") as u32;
+        // The translations are gone some time after they were to go.
+        if tb.get("mtt_clean") == 0 && tb.rng().percent(10) {
+            card.log.push(Event::Clean);
+            tb.set("mtt_clean", 1);
+        }
         if tb.get("mtt_invalidate") == 1 {
             card.log.push(Event::Invalidate);
+            tb.set("mtt_clean", 0);
         }
         let busy = tb.get("reset_busy");
         for f in (0..4).filter(|f| (self.resetting & !busy) >> f & 1 == 1) {

@@ -15,8 +15,6 @@ pub(super) struct RqAct {
     pub id: Signal<In, Bits<24>>,
     pub row: Signal<In, RingCtx>,
     pub facts: Signal<In, PostedFacts>,
-    /// A buffer is free.
-    pub buffer: Signal<In, Bit>,
     pub write: Signal<Out, Bit>,
     pub new_row: Signal<Out, RingCtx>,
     /// The queue joins the tail of the active list.
@@ -64,7 +62,7 @@ impl Logic for RqAct {
         self.within.next = (self.facts.val().ahead > self.facts.val().pending)
             & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
         self.posted.next = self.facts.val().exists & self.facts.val().more & !self.row.val().flush & !self.row.val().error;
-        self.takes.next = self.posted.val() & self.buffer.val();
+        self.takes.next = self.posted.val();
         self.armed.next = self.facts.val().exists & self.row.val().shared & self.row.val().limit.any();
         self.below.next = self.facts.val().pending < self.row.val().limit;
         self.at.next = self.facts.val().pending <= self.row.val().limit;
@@ -100,11 +98,18 @@ impl Logic for RqAct {
                     self.tells.next = self.armed.val() & (self.below.val() | (self.at.val() & self.takes.val()));
                     if !self.posted.val() {
                         self.stat.next = bits::<7>(4);
-                    } else if !self.buffer.val() {
-                        self.stat.next = bits::<7>(8);
                     } else {
                         self.write.next = true;
                         self.new_row.next.fetch = self.fetch_next.val();
+                        self.used.next = bits::<7>(1);
+                    }
+                }
+                Kind::Again => {
+                    // Nothing moves: this one has been handed out before.
+                    self.issue.next = true;
+                    self.job.next.ok = self.facts.val().exists;
+                    self.stat.next = bits::<7>(8);
+                    if self.facts.val().exists {
                         self.used.next = bits::<7>(1);
                     }
                 }

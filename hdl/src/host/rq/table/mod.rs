@@ -3,6 +3,7 @@
 mod act;
 
 use super::{RqFault, RqJob, BUFFERS};
+use crate::prim::ram::Ram;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::TablePipe;
@@ -18,13 +19,15 @@ use rust_hdl::prelude::*;
 enum Kind {
     Doorbell,
     Alloc,
+    /// The request is fetched once more.
+    Again,
     Cmd,
     /// The head of the active list: a slot to be flushed, or a shared receive queue whose words have been changed.
     Turn,
     Fault,
 }
 
-/// One operation in the pipeline. `index`: new producer of a doorbell.
+/// One operation in the pipeline. `index`: new producer of a doorbell; slot that is fetched once more.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Op {
     kind: Kind,
@@ -47,7 +50,11 @@ pub(super) struct RqTable<const LQ: usize> {
     pub m_job: MsgSrc<RqJob>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
-    /// Bad doorbell, doorbell beyond the ring, nothing posted, no buffer, slot flushed, limit reached, shared queue in error.
+    /// Buffers that are filled; the number of the copy in request `victim`.
+    pub filled: Signal<In, Bits<64>>,
+    pub victim: Signal<Out, Bits<6>>,
+    pub copy: Signal<In, Bits<16>>,
+    /// Bad doorbell, doorbell beyond the ring, nothing posted, fetched once more, slot flushed, limit reached, shared queue in error.
     pub stat: Signal<Out, Bits<7>>,
     db: MsgSlice<DoorbellMsg>,
     alloc: MsgSlice<RqAlloc>,
@@ -63,7 +70,10 @@ pub(super) struct RqTable<const LQ: usize> {
     act: RqAct,
     keep_active: DFF<Bit>,
     buffers: DFF<Bits<7>>,
-    patience: DFF<Bits<11>>,
+    /// Per queue pair: where the request that was taken away from it stands once more, of a shared receive queue.
+    copies: Ram<Bits<16>, LQ>,
+    /// The allocation at the head was there in the last cycle.
+    settled: DFF<Bit>,
     #[init(Constant::new(BUFFERS.to_bits()))]
     all_buffers: Constant<Bits<7>>,
     /// Number of the first shared receive queue's ring.
@@ -77,6 +87,11 @@ pub(super) struct RqTable<const LQ: usize> {
     changed: Signal<Local, Bit>,
     allocs_ahead: Signal<Local, Bit>,
     buffer_ok: Signal<Local, Bit>,
+    ripe: Signal<Local, Bit>,
+    theirs: Signal<Local, Bits<24>>,
+    robbed: Signal<Local, Bits<24>>,
+    asker: Signal<Local, Bits<24>>,
+    gone: Signal<Local, Bits<6>>,
     back: Signal<Local, Bits<7>>,
     ctl_row: Signal<Local, RingCtx>,
 }
@@ -84,8 +99,8 @@ pub(super) struct RqTable<const LQ: usize> {
 impl<const LQ: usize> Logic for RqTable<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, keep_active, buffers, patience);
-        clock!(self, clock, db, alloc, cmd, fault, active, flushes, jobs, events, pipe, look);
+        dff_setup!(self, clock, keep_active, buffers, settled);
+        clock!(self, clock, db, alloc, cmd, fault, active, flushes, jobs, events, pipe, look, copies);
         self.db.reset.next = self.reset.val();
         self.alloc.reset.next = self.reset.val();
         self.cmd.reset.next = self.reset.val();
@@ -114,7 +129,17 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.source.next.function = bits::<12>(0);
         self.source.next.index = bits::<16>(0);
         self.source.next.kind = Kind::Alloc;
+        self.theirs.next = self.alloc.m.data.val().ring & self.first_shared.val();
+        if self.alloc.m.data.val().again {
+            self.source.next.kind = Kind::Again;
+            // The slot of a shared ring may have been written anew: there is a copy.
+            self.source.next.index = self.alloc.m.data.val().index;
+            if self.theirs.val().any() {
+                self.source.next.index = self.copies.read_data.val();
+            }
+        }
         self.pipe.op[1].next = self.source.val();
+        self.source.next.index = bits::<16>(0);
         self.pipe.id[1].next = self.alloc.m.data.val().ring;
         self.source.next.kind = Kind::Cmd;
         self.pipe.op[2].next = self.source.val();
@@ -129,21 +154,26 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.room.next = self.jobs.level.val() < 10;
         self.flush_room.next = self.flushes.level.val() < 10;
         self.event_room.next = self.events.level.val() < 10;
-        // An allocation waits up to 1024 cycles for a buffer: messages in progress may hold all of them, and only packets
-        // behind the refused one can finish those, so the wait must end. The last buffer must not be promised twice: with few left, one allocation at a time.
-        self.allocs_ahead.next = (self.pipe.row_valid.val() & (self.pipe.row_op.val().kind == Kind::Alloc))
-            | (self.pipe.look_valid.val() & (self.pipe.look_op.val().kind == Kind::Alloc))
-            | (self.pipe.act_valid.val() & (self.pipe.act_op.val().kind == Kind::Alloc));
-        self.buffer_ok.next = self.patience.q.val().get_bit(10)
-            | (self.buffers.q.val() > 3)
-            | (self.buffers.q.val().any() & !self.allocs_ahead.val());
-        if self.buffers.q.val().any() {
-            self.patience.d.next = bits::<11>(0);
-        } else if self.alloc.m.valid.val() & !self.patience.q.val().get_bit(10) {
-            self.patience.d.next = self.patience.q.val() + 1;
-        }
+        // An allocation waits for a buffer. One comes: the responder leaves no more than some of them to messages in progress, and the orders that use the others
+        // end. The last buffer must not be promised twice: with few left, one allocation at a time.
+        self.allocs_ahead.next = (self.pipe.row_valid.val() & ((self.pipe.row_op.val().kind == Kind::Alloc) | (self.pipe.row_op.val().kind == Kind::Again)))
+            | (self.pipe.look_valid.val() & ((self.pipe.look_op.val().kind == Kind::Alloc) | (self.pipe.look_op.val().kind == Kind::Again)))
+            | (self.pipe.act_valid.val() & ((self.pipe.act_op.val().kind == Kind::Alloc) | (self.pipe.act_op.val().kind == Kind::Again)));
+        self.buffer_ok.next = (self.buffers.q.val() > 3) | (self.buffers.q.val().any() & !self.allocs_ahead.val());
+        // A buffer that is taken away says where its request has a copy, once it is there; it is opened anew behind this allocation at the earliest.
+        self.settled.d.next = self.alloc.m.valid.val() & !self.pipe.grant.val().get_bit(1);
+        self.robbed.next = self.alloc.m.data.val().loser;
+        self.asker.next = self.alloc.m.data.val().qpn;
+        self.gone.next = self.alloc.m.data.val().victim;
+        self.victim.next = self.gone.val();
+        self.ripe.next = (!self.alloc.m.data.val().again | self.settled.q.val())
+            & (!self.alloc.m.data.val().taken | self.filled.val().get_bit(self.gone.val().index()));
+        self.copies.read_addr.next = self.asker.val().get_bits::<LQ>(0);
+        self.copies.write_addr.next = self.robbed.val().get_bits::<LQ>(0);
+        self.copies.write_data.next = self.copy.val();
+        self.copies.write_en.next = self.alloc.m.data.val().taken & self.pipe.grant.val().get_bit(1);
         self.ready.x[0].next = self.db.m.valid.val();
-        self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.event_room.val() & self.buffer_ok.val();
+        self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.event_room.val() & self.buffer_ok.val() & self.ripe.val();
         self.ready.x[2].next = self.cmd.m.valid.val();
         self.ready.x[3].next = self.active.m.valid.val() & self.flush_room.val() & self.event_room.val();
         self.ready.x[4].next = self.fault.m.valid.val() & self.event_room.val();
@@ -157,6 +187,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         // ---- Look ----
         self.look.asker.next = self.pipe.look_op.val().function;
         self.look.index.next = self.pipe.look_op.val().index;
+        self.look.again.next = self.pipe.look_op.val().kind == Kind::Again;
         self.look.row.next = self.pipe.look_row.val();
         self.look.inside.next = self.pipe.look_inside.val();
 
@@ -167,7 +198,6 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.act.id.next = self.act_id.val();
         self.act.row.next = self.pipe.act_row.val();
         self.act.facts.next = self.look.facts.val();
-        self.act.buffer.next = self.buffers.q.val().any();
         self.pipe.write.next = self.act.write.val();
         self.pipe.new_row.next = self.act.new_row.val();
         self.events.s.data.next.eqn = self.act.eqn.val();
@@ -202,7 +232,6 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.active.s.valid.next = self.act.enlist.val() | self.changed.val();
 
         if self.reset.val() {
-            self.patience.d.next = bits::<11>(0);
             self.buffers.d.next = self.all_buffers.val();
         }
     }

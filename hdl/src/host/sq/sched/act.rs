@@ -84,7 +84,7 @@ impl Logic for SqAct {
         self.job.next.function = self.row.val().function;
         self.job.next.count = self.take.val();
         self.job.next.base = self.row.val().base;
-        self.job.next.offset = self.posted.val().offset;
+        self.job.next.offset = self.posted.val().offset.get_bits::<24>(0);
         self.job.next.stride = self.row.val().stride;
         if self.valid.val() {
             match self.kind.val() {

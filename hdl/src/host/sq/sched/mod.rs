@@ -59,6 +59,8 @@ pub(super) struct SqSched<const LQ: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub m_job: MsgSrc<SqJob>,
+    /// Pulse: a job goes into the queue in front of `m_job`.
+    pub issued: Signal<Out, Bit>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
     /// The request of the WQE doorbell in progress, until `wqe_taken`.
@@ -66,14 +68,16 @@ pub(super) struct SqSched<const LQ: usize> {
     pub wqe_taken: Signal<In, Bit>,
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
     pub stat: Signal<Out, Bits<2>>,
-    cmds: [MsgSlice<SqCmd>; 2],
+    both: MsgSlice<SqCmd>,
+    /// Port 1 has its turn.
+    second: DFF<Bit>,
     db: DoorbellMerge,
     wqe: MsgSlice<WqeDoorbell>,
     head: Cast<Bits<256>, WqeHead>,
     active: MsgFifo<Bits<LQ>, LQ>,
     jobs: MsgFifo<SqJob, 4>,
-    ready: Gather<5>,
-    pipe: TablePipe<Op, RingCtx, LQ, 5, 6>,
+    ready: Gather<4>,
+    pipe: TablePipe<Op, RingCtx, LQ, 4, 5>,
     posted: PostedLook,
     look: SqLook,
     act: SqAct,
@@ -97,71 +101,76 @@ pub(super) struct SqSched<const LQ: usize> {
 impl<const LQ: usize> Logic for SqSched<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, keep_active, buffers, hold, hold_busy);
-        clock!(self, clock, db, wqe, active, jobs, pipe, posted, look);
+        dff_setup!(self, clock, second, keep_active, buffers, hold, hold_busy);
+        clock!(self, clock, both, db, wqe, active, jobs, pipe, posted, look);
         self.db.reset.next = self.reset.val();
+        self.both.reset.next = self.reset.val();
         self.wqe.reset.next = self.reset.val();
         self.active.reset.next = self.reset.val();
         self.jobs.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
-        for i in 0..2 {
-            self.cmds[i].clock.next = self.clock.val();
-            self.cmds[i].reset.next = self.reset.val();
-            MsgSink::<SqCmd>::link(&mut self.s_cmd[i], &mut self.cmds[i].s);
-        }
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<WqeDoorbell>::link(&mut self.s_wqe, &mut self.wqe.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
         MsgSrc::<SqJob>::link(&mut self.m_job, &mut self.jobs.m);
 
-        // ---- The sources: commands (0, 1), doorbells (2), WQE doorbells (3), the head of the active list (4) ----
-        for i in 0..2 {
-            self.cmd.next = self.cmds[i].m.data.val();
-            self.cmd_op.next.kind = Kind::Cmd;
-            self.cmd_op.next.function = bits::<12>(0);
-            self.cmd_op.next.index = self.cmd.val().index;
-            self.cmd_op.next.epoch = self.cmd.val().epoch;
-            self.cmd_op.next.command = self.cmd.val().op;
-            self.pipe.id[i].next = self.cmd.val().qpn;
-            self.pipe.op[i].next = self.cmd_op.val();
-            self.ready.x[i].next = self.cmds[i].m.valid.val();
-            self.cmds[i].m.ready.next = self.pipe.grant.val().get_bit(i);
+        // ---- The sources: commands (0), doorbells (1), WQE doorbells (2), the head of the active list (3) ----
+        // Both ports' commands wait in one row, in the order in which they are taken: one at port 1 may be the answer to one that port 0 has given away.
+        self.both.s.data.next = self.s_cmd[0].data.val();
+        self.both.s.valid.next = self.s_cmd[0].valid.val();
+        if self.second.q.val() {
+            self.both.s.data.next = self.s_cmd[1].data.val();
+            self.both.s.valid.next = self.s_cmd[1].valid.val();
         }
-        self.pipe.id[2].next = self.db.m.data.val().id;
-        self.pipe.op[2].next.kind = Kind::Doorbell;
-        self.pipe.op[2].next.function = self.db.m.data.val().function;
-        self.pipe.op[2].next.index = self.db.m.data.val().index;
-        self.pipe.op[2].next.epoch = bits::<8>(0);
-        self.pipe.op[2].next.command = bits::<2>(0);
-        self.ready.x[2].next = self.db.m.valid.val();
-        self.db.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.s_cmd[0].ready.next = self.both.s.ready.val() & !self.second.q.val();
+        self.s_cmd[1].ready.next = self.both.s.ready.val() & self.second.q.val();
+        // Port 1 has its turn until it has given one away; then port 0 has one.
+        self.second.d.next = self.s_cmd[1].valid.val() & !(self.second.q.val() & self.both.s.ready.val());
+        self.cmd.next = self.both.m.data.val();
+        self.cmd_op.next.kind = Kind::Cmd;
+        self.cmd_op.next.function = bits::<12>(0);
+        self.cmd_op.next.index = self.cmd.val().index;
+        self.cmd_op.next.epoch = self.cmd.val().epoch;
+        self.cmd_op.next.command = self.cmd.val().op;
+        self.pipe.id[0].next = self.cmd.val().qpn;
+        self.pipe.op[0].next = self.cmd_op.val();
+        self.ready.x[0].next = self.both.m.valid.val();
+        self.both.m.ready.next = self.pipe.grant.val().get_bit(0);
+        self.pipe.id[1].next = self.db.m.data.val().id;
+        self.pipe.op[1].next.kind = Kind::Doorbell;
+        self.pipe.op[1].next.function = self.db.m.data.val().function;
+        self.pipe.op[1].next.index = self.db.m.data.val().index;
+        self.pipe.op[1].next.epoch = bits::<8>(0);
+        self.pipe.op[1].next.command = bits::<2>(0);
+        self.ready.x[1].next = self.db.m.valid.val();
+        self.db.m.ready.next = self.pipe.grant.val().get_bit(1);
         self.wqe_data_in.next = self.wqe.m.data.val().data;
         self.head.x.next = self.wqe_data_in.val().get_bits::<256>(0);
         self.head_index.next = self.head.y.val().index;
         self.next_index.next = self.head_index.val() + 1;
-        self.pipe.id[3].next = self.head.y.val().qpn;
-        self.pipe.op[3].next.kind = Kind::Direct;
-        self.pipe.op[3].next.function = self.wqe.m.data.val().function;
-        self.pipe.op[3].next.index = self.next_index.val();
-        self.pipe.op[3].next.epoch = bits::<8>(0);
-        self.pipe.op[3].next.command = bits::<2>(0);
+        self.pipe.id[2].next = self.head.y.val().qpn;
+        self.pipe.op[2].next.kind = Kind::Direct;
+        self.pipe.op[2].next.function = self.wqe.m.data.val().function;
+        self.pipe.op[2].next.index = self.next_index.val();
+        self.pipe.op[2].next.epoch = bits::<8>(0);
+        self.pipe.op[2].next.command = bits::<2>(0);
         // Up to four operations may be on their way to the job FIFO of 16.
         self.room.next = self.jobs.level.val() < 10;
-        self.ready.x[3].next = self.wqe.m.valid.val() & !self.hold_busy.q.val() & self.room.val();
-        self.wqe.m.ready.next = self.pipe.grant.val().get_bit(3);
-        self.pipe.id[4].next = bit_cast::<24, LQ>(self.active.m.data.val());
-        self.pipe.op[4].next.kind = Kind::Turn;
-        self.pipe.op[4].next.function = bits::<12>(0);
-        self.pipe.op[4].next.index = bits::<16>(0);
-        self.pipe.op[4].next.epoch = bits::<8>(0);
-        self.pipe.op[4].next.command = bits::<2>(0);
-        self.ready.x[4].next = self.active.m.valid.val() & self.buffers.q.val().any() & self.room.val();
-        self.active.m.ready.next = self.pipe.grant.val().get_bit(4);
+        self.ready.x[2].next = self.wqe.m.valid.val() & !self.hold_busy.q.val() & self.room.val();
+        self.wqe.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
+        self.pipe.op[3].next.kind = Kind::Turn;
+        self.pipe.op[3].next.function = bits::<12>(0);
+        self.pipe.op[3].next.index = bits::<16>(0);
+        self.pipe.op[3].next.epoch = bits::<8>(0);
+        self.pipe.op[3].next.command = bits::<2>(0);
+        self.ready.x[3].next = self.active.m.valid.val() & self.buffers.q.val().any() & self.room.val();
+        self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
         self.pipe.req.next = self.ready.y.val();
 
         // The request of a WQE doorbell waits here until the fetcher takes it or Act has no use for it.
-        if self.pipe.grant.val().get_bit(3) {
+        if self.pipe.grant.val().get_bit(2) {
             self.hold_busy.d.next = true;
         }
         if !self.hold_busy.q.val() {
@@ -176,6 +185,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.posted.row.next = self.pipe.look_row.val();
         self.posted.asker.next = self.pipe.look_op.val().function;
         self.posted.index.next = self.pipe.look_op.val().index;
+        self.posted.again.next = false;
         self.posted.inside.next = self.pipe.look_inside.val();
         self.look.op.next = self.pipe.look_op.val();
         self.look.row.next = self.pipe.look_row.val();
@@ -198,6 +208,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.active.s.valid.next = self.act.enlist.val();
         self.jobs.s.data.next = self.act.job.val();
         self.jobs.s.valid.next = self.act.issue.val();
+        self.issued.next = self.act.issue.val();
         self.stat.next = self.act.stat.val();
         self.back.next = bits::<8>(0);
         if self.freed.val() {

@@ -13,8 +13,8 @@ const VICTIM: usize = 17;
 fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) -> World {
     let mut world = World::new(seed, 15);
     world.latency = 20;
-    let sick = world.add_qp(QpType::Rc, 1, trouble, extra);
     let well = world.add_qp(QpType::Rc, 2, Trouble::default(), &[]);
+    let sick = world.add_qp(QpType::Rc, 1, trouble, extra);
     for qp in [sick, well] {
         for _ in 0..REQUESTS {
             let wr = WorkRequest { signaled: true, ..world.random(qp, 10) };
@@ -33,7 +33,7 @@ fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) ->
     assert!(world.qps[well].cqes.iter().all(|cqe| cqe.1 == 0));
     let (fe, fq) = (Fields::of::<EqeReq>(), Fields::of::<QpError>());
     let (event, error) = (world.events.pop().expect("an event"), world.errors.pop().expect("a message to resp"));
-    assert_eq!((fe.get(&event, "kind"), fe.get(&event, "id"), fe.get(&event, "cause")), (3, sick as u128, status.into()));
+    assert_eq!((fe.get(&event, "eqn"), fe.get(&event, "kind"), fe.get(&event, "id"), fe.get(&event, "cause")), (150 + sick as u128, 3, sick as u128, status.into()));
     assert_eq!((fq.get(&error, "qpn"), fq.get(&error, "side"), fq.get(&error, "cause")), (sick as u128, 0, status.into()));
     assert!(world.events.is_empty() && world.errors.is_empty());
     world
@@ -111,7 +111,8 @@ fn the_responder_half_fails() {
     assert!(world.qps[qp].cqes.iter().enumerate().all(|(n, cqe)| (cqe.0, cqe.1) == (n, if n < VICTIM { 0 } else { 5 })));
     assert!(world.errors.is_empty(), "resp knows");
     let event = world.events.pop().expect("an event");
-    assert_eq!(Fields::of::<EqeReq>().get(&event, "kind"), 4);
+    let layout = Fields::of::<EqeReq>();
+    assert_eq!((layout.get(&event, "eqn"), layout.get(&event, "kind")), (150 + qp as u128, 4));
     assert!(world.events.is_empty(), "one is enough");
 }
 
@@ -161,4 +162,45 @@ fn responses_nobody_understands_are_freed() {
     world.receive(qp, psn, 0x11, 0x1f);
     world.run_until(1000, World::idle);
     assert_eq!(world.field(qp, "una_psn") as u32, psn);
+}
+
+/// The oldest failure is the one that counts, whatever failed locally behind it and whatever before it is still on its way to memory.
+#[test]
+fn of_two_failures_the_older_one_counts() {
+    use Trouble as T;
+    let ends: [(Trouble, u8, &[(&str, u128)]); 5] = [
+        (T { refuse: Some((1, 1)), ..T::default() }, 9, &[]),
+        (T { refuse: Some((1, 2)), ..T::default() }, 10, &[]),
+        (T { refuse: Some((1, 3)), ..T::default() }, 11, &[]),
+        (T { rnr: 100, ..T::default() }, 13, &[("rnr_retry", 0), ("rnr_left", 0)]),
+        (T { cut: Some(1), ..T::default() }, 12, &[("timeout", 6), ("retry_cnt", 1), ("retries_left", 1)]),
+    ];
+    let request = |opcode, length| WorkRequest { opcode, signaled: true, solicited: false, imm: 0, raddr: 64, rkey: 7, length, operands: (3, 4), fence: false };
+    let mut seed = 70;
+    for (trouble, status, extra) in ends {
+        for before in [WrOpcode::Read, WrOpcode::FetchAdd, WrOpcode::Write] {
+            if status != 10 && before != WrOpcode::Read {
+                continue;
+            }
+            // Which request fails locally: the one that is refused, the next, one further on, none.
+            for local in [Some(1), Some(2), Some(4), None] {
+                for timeout in [0, 7] {
+                    let trouble = Trouble { local: local.filter(|_| trouble.cut.is_none() || local != Some(1)), ..trouble };
+                    // What fails on its way out is not refused; nobody but the timer notices silence.
+                    let status = if trouble.local == Some(1) { 4 } else { status };
+                    seed += 1;
+                    let mut world = World::new(seed, 15);
+                    let first = [("timeout", timeout)];
+                    let qp = world.add_qp(QpType::Rc, 1, trouble, &[&first, extra].concat());
+                    world.post(qp, request(before, if before == WrOpcode::FetchAdd { 8 } else { 600 }));
+                    (0..4).for_each(|_| world.post(qp, request(WrOpcode::Write, 300)));
+                    world.run_until(60_000, |w| w.idle() && w.qps[qp].cqes.len() == 5 && w.qps[qp].flush);
+                    let got: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| (cqe.0, cqe.1)).collect();
+                    assert_eq!(got, [(0, 0), (1, status), (2, 5), (3, 5), (4, 5)], "seed {seed}: {before:?}, {local:?}, time-out {timeout}");
+                    (0..400).for_each(|_| world.step());
+                    assert_eq!((world.errors.taken(), world.events.taken()), (1, 1));
+                }
+            }
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use super::super::model::WorkRequest;
 use super::streams::all_succeed;
 use super::world::{Trouble, World};
+use crate::msg::QpError;
+use crate::tb::Fields;
 use ferric_abi::codes::{QpType, WrOpcode};
 
 fn request(opcode: WrOpcode, length: u32) -> WorkRequest {
@@ -112,6 +114,54 @@ fn the_peer_refuses() {
             ends_with(50 + 4 * n as u64 + u64::from(code), WrOpcode::Read, 700, Trouble { refuse: Some((VICTIM, code)), loss, ..Trouble::default() }, status);
         }
     }
+}
+
+/// The responder half fails, or the host takes the queue pair down, while answers are on their way to host memory: nothing is completed before they are there (the
+/// world looks), and nothing comes twice.
+#[test]
+fn a_flush_waits_for_the_answers_that_were_accepted() {
+    let mut met = 0;
+    for seed in 70..90 {
+        let mut world = World::new(seed, if seed % 2 == 0 { 10 } else { 70 });
+        let qp = world.add_qp(QpType::Rc, 1, Trouble::default(), &[]);
+        for _ in 0..REQUESTS {
+            world.post(qp, request(WrOpcode::Read, 2000));
+        }
+        let orders = 5 + 3 * (seed - 70);
+        world.run_until(60_000, |w| w.orders() >= orders);
+        for _ in 0..2 {
+            world.error_in.push(Fields::of::<QpError>().pack(&[("qpn", qp as u128), ("side", 1), ("cause", 5)]));
+        }
+        world.run_until(60_000, |w| w.field(qp, "state") == 6);
+        met += u32::from(world.writing());
+        world.run_until(60_000, |w| w.idle() && w.qps[qp].cqes.len() == REQUESTS && w.qps[qp].flush);
+        let flushed = world.qps[qp].cqes.iter().position(|cqe| cqe.1 != 0).expect("a flush");
+        assert!(world.qps[qp].cqes.iter().enumerate().all(|(n, cqe)| (cqe.0, cqe.1) == (n, if n < flushed { 0 } else { 5 })), "seed {seed}");
+        assert_eq!((world.field(qp, "dying"), world.errors.taken(), world.events.taken()), (0, 0, 1));
+    }
+    assert!(met > 10, "answers were under way in {met} of 20");
+}
+
+/// The same queue pair reset while its flush waits: it stays silent, and the word of the answers wakes nothing in the next life.
+#[test]
+fn a_reset_while_a_flush_waits_leaves_nothing() {
+    let mut world = World::new(91, 0);
+    let qp = world.add_qp(QpType::Rc, 1, Trouble::default(), &[]);
+    for _ in 0..REQUESTS {
+        world.post(qp, request(WrOpcode::Read, 2000));
+    }
+    world.run_until(60_000, |w| w.orders() >= 20);
+    world.error_in.push(Fields::of::<QpError>().pack(&[("qpn", qp as u128), ("side", 1), ("cause", 5)]));
+    while world.field(qp, "dying") == 0 {
+        world.step();
+    }
+    while !world.set_field(qp, "state", 0) {
+        world.step();
+    }
+    let before = world.qps[qp].cqes.len();
+    (0..2000).for_each(|_| world.step());
+    assert_eq!((world.field(qp, "dying"), world.field(qp, "state"), world.qps[qp].cqes.len()), (0, 0, before));
+    assert!(world.errors.is_empty() && world.events.is_empty() && !world.qps[qp].flush);
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn a_drained_queue_pair_begins_nothing() {
             tell(&mut world, 0x81);
             world.run_until(200_000, |w| !w.events.is_empty());
             let event = world.events.pop().expect("just seen");
-            assert_eq!((layout.get(&event, "kind"), layout.get(&event, "id")), (8, qp as u128));
+            assert_eq!((layout.get(&event, "eqn"), layout.get(&event, "kind"), layout.get(&event, "id")), (150 + qp as u128, 8, qp as u128));
             (0..200).for_each(|_| world.step());
             let (complete, sent) = (world.qps[qp].cqes.len(), world.sent);
             assert_eq!((world.field(qp, "state"), world.field(qp, "sent_index")), (4, world.field(qp, "done_index")));

@@ -92,6 +92,8 @@ pub struct Qp {
     pub asked: u32,
     /// Local operations that the key unit was told of; done.
     worked: HashMap<usize, bool>,
+    /// The order behind all its answers has come.
+    hushed: bool,
 }
 
 /// A lock-granting table with two clients.
@@ -143,6 +145,8 @@ pub struct World {
     held: HashMap<u64, Reply>,
     /// Reports of placement on their way.
     reports: VecDeque<(u64, Vec<u32>)>,
+    /// Answers on their way to host memory: until when, of which queue pair.
+    writes: VecDeque<(u64, usize)>,
     frames: u64,
     freed: u64,
     pub sent: u64,
@@ -170,7 +174,7 @@ impl World {
             errors: tb.sink("m_error", stall), events: tb.sink("m_async", stall), cells: tb.sink("m_cell", stall),
             place: tb.sink("m_place", stall), placed: tb.source("s_placed", stall), again: tb.sink("m_again", stall),
             work: tb.sink("m_work", stall), worked: tb.source("s_worked", stall), works: VecDeque::new(), handle: tb.source("s_again", stall),
-            lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(),
+            lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(), writes: VecDeque::new(),
             tb, qps: Vec::new(), store, latency: 2, ctx,
             free_handles: (0..64).collect(), buffers: HashMap::new(), gathering: VecDeque::new(), wire: VecDeque::new(),
             acks: VecDeque::new(), frames: 0, freed: 0, sent: 0, silent: false,
@@ -188,14 +192,14 @@ impl World {
         let psn = psn & 0xff_ffff;
         let line = &mut self.store.lines[n];
         *line = self.ctx.pack(&[("state", 3), ("qp_type", kind as u128), ("pmtu", pmtu.into()), ("timeout", 7), ("retry_cnt", 7), ("rnr_retry", 7),
-            ("retries_left", 7), ("rnr_left", 7), ("epoch", epoch.into()), ("scqn", 100 + n as u128), ("pd", 200 + n as u128), ("function", 300 + n as u128),
+            ("retries_left", 7), ("rnr_left", 7), ("epoch", epoch.into()), ("scqn", 100 + n as u128), ("pd", 200 + n as u128), ("eqn", 150 + n as u128), ("function", 300 + n as u128),
             ("dest_qpn", 400 + n as u128), ("next_psn", psn.into()), ("una_psn", psn.into()), ("max_psn", psn.into()), ("una_wqe_psn", psn.into()),
             ("una_index", index.into()), ("next_index", index.into()), ("sent_index", index.into()), ("done_index", index.into()), ("max_rd_atomic", 16)]);
         for (name, value) in extra {
             self.ctx.set(line, name, *value);
         }
         self.qps.push(Qp { kind, mtu: 128 << pmtu, trouble, base_index: index, wrs: Vec::new(), next_psn: psn, truth: HashMap::new(), first_psn: psn, acked: psn, fetch: 0, epoch,
-            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0, placed: HashMap::new(), asked: 0, worked: HashMap::new() });
+            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0, placed: HashMap::new(), asked: 0, worked: HashMap::new(), hushed: false });
         n
     }
 
@@ -219,6 +223,16 @@ impl World {
             self.ctx.set(&mut self.store.lines[qp], name, value);
         }
         free
+    }
+
+    /// Orders that placement has taken.
+    pub fn orders(&self) -> u64 {
+        self.place.taken() as u64
+    }
+
+    /// Answers are on their way to host memory.
+    pub fn writing(&self) -> bool {
+        !self.writes.is_empty()
     }
 
     pub fn idle(&self) -> bool {
@@ -249,6 +263,9 @@ impl World {
                 assert_eq!((f.get(&cqe, "cqn"), f.get(&cqe, "function")), (100 + qp as u128, 300 + qp as u128));
                 let number = (f.get(&cqe, "wqe_index") as u16).wrapping_sub(q.base_index) as usize;
                 let status = f.get(&cqe, "status");
+                // After a completion of any other status the buffers are the program's, whichever request's they were.
+                let late = self.writes.iter().find(|w| w.1 == qp && status != 0);
+                assert!(late.is_none(), "request {number} of queue pair {qp} ends with {status}, an answer is written {late:?} at {cycle}");
                 assert!(status != 0 || !q.wrs[number].asks() || q.placed.get(&number).is_some_and(|p| p.1), "request {number} is done before its bytes are there");
                 q.cqes.push((number, f.get(&cqe, "status") as u8, f.get(&cqe, "opcode") as u8));
             }

@@ -30,9 +30,27 @@ pub struct Bench {
     pub error: Sink,
     /// What the receive queues answer, and when.
     pub answers: VecDeque<Grant>,
-    /// Rings asked.
+    /// Rings asked, and the rest of what was said to them: `qpn`, `again`, `index`, `taken`, `victim`, `loser`.
     pub asked: Vec<u32>,
+    pub allocs: Vec<[u32; 6]>,
     pub answer_at: Option<u64>,
+    /// Atomics are over as soon as they have come.
+    pub prompt: bool,
+    /// Of frames that have not been taken: queue pair of an atomic.
+    asks: VecDeque<Option<u32>>,
+    over: BTreeMap<u32, u64>,
+    taken: u64,
+    /// Free buffers of a receive unit that is played in full, and what was asked of it and ordered, in order.
+    pub pool: Option<Vec<u32>>,
+    pub tape: Vec<Step>,
+}
+
+/// What a receive unit sees.
+pub enum Step {
+    /// `qpn`, `again`, `index`, `taken`, `victim`, `loser`, and the buffer granted.
+    Alloc([u32; 6], u32),
+    /// An order and its cycle.
+    Order(Vec<u32>, u64),
 }
 
 pub fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
@@ -50,6 +68,7 @@ pub fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("vlan", qp.vlan.into()),
         ("nak_sent", qp.nak_sent.into()),
         ("rnr_sent", qp.rnr_sent.into()),
+        ("ahead", qp.ahead.into()),
         ("in_msg", qp.message.as_ref().map_or(0, |m| 1 + u128::from(m.write))),
         ("epoch", qp.epoch.into()),
         ("rcqn", qp.rcqn.into()),
@@ -99,11 +118,42 @@ impl Bench {
             store,
             answers: VecDeque::new(),
             asked: Vec::new(),
+            allocs: Vec::new(),
             answer_at: None,
+            prompt: true,
+            asks: VecDeque::new(),
+            over: BTreeMap::new(),
+            taken: 0,
+            pool: None,
+            tape: Vec::new(),
+        }
+    }
+
+    /// Resets the block: it counts atomics from nothing again.
+    pub fn reset(&mut self) {
+        self.tb.reset();
+        self.over.clear();
+    }
+
+    /// Tells the block of the atomic that it took in the last cycle.
+    fn prompt_over(&mut self) {
+        self.tb.set("over", 0);
+        while self.taken < self.rx.taken() {
+            self.taken += 1;
+            if let Some(qpn) = self.asks.pop_front().flatten() {
+                let count = self.over.entry(qpn).or_default();
+                *count += 1;
+                self.tb.set("over", 1);
+                self.tb.set("over_qpn", qpn.into());
+                self.tb.set("over_count", *count % 512);
+            }
         }
     }
 
     pub fn cycle(&mut self) {
+        if self.prompt {
+            self.prompt_over();
+        }
         let now = self.tb.cycles();
         let stall = self.store.stall;
         let shown = [0, 1].map(|i| self.store.due[i].filter(|(at, id)| *at <= now && self.store.held[1 - i] != Some(*id)).map(|(_, id)| id));
@@ -143,12 +193,31 @@ impl Bench {
         }
         self.tb.end();
         // Receive queues.
-        if let Some(ring) = self.alloc.pop_u64() {
-            self.asked.push(ring as u32);
+        if let Some(words) = self.alloc.pop() {
+            let layout = Fields::of::<RqAlloc>();
+            let field = |name: &str| layout.get(&words, name) as u32;
+            self.asked.push(field("ring"));
+            self.allocs.push(["qpn", "again", "index", "taken", "victim", "loser"].map(field));
             let (low, high) = if stall == 0 { (0, 0) } else { (0, 30) };
             self.answer_at = Some(now + self.tb.rng().range(low, high));
         }
-        if self.answer_at.is_some_and(|at| at <= now) {
+        if let Some(pool) = &mut self.pool {
+            let layout = Fields::of::<PlaceOp>();
+            while let Some(op) = self.op.pop() {
+                if layout.get(&op, "free_rq") == 1 {
+                    pool.push(layout.get(&op, "rq_handle") as u32);
+                }
+                self.tape.push(Step::Order(op, now));
+            }
+            if self.answer_at.is_some_and(|at| at <= now) && !pool.is_empty() {
+                let handle = pool.swap_remove(self.tb.rng().below(pool.len() as u64) as usize);
+                let asked = self.allocs.pop().expect("it has asked");
+                self.tape.push(Step::Alloc(asked, handle));
+                // A request's index is its queue pair's number, so that the test knows it again.
+                self.grant.push(Fields::of::<RqGrant>().pack(&[("ok", 1), ("handle", handle.into()), ("index", if asked[1] == 1 { 0xdead } else { asked[0].into() })]));
+                self.answer_at = None;
+            }
+        } else if self.answer_at.is_some_and(|at| at <= now) {
             let layout = Fields::of::<RqGrant>();
             let message = match self.answers.pop_front().unwrap_or_default() {
                 Grant::None => layout.pack(&[("handle", 5), ("index", 9)]),
@@ -215,6 +284,8 @@ impl Bench {
         for (name, value) in fields {
             layout.set(&mut words, name, value);
         }
+        let counted = !p.raw && matches!(p.opcode & 0x1f, 0x13 | 0x14) && p.qpn < 16;
+        self.asks.push_back(counted.then_some(p.qpn));
         self.rx.push(words);
     }
 

@@ -60,7 +60,7 @@ fn errors_flush_the_queue_and_the_half_received_send() {
             ("opcode", 16),
         ]))
     };
-    let barrier = Act::Place(BTreeMap::from([("kind", 4), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
+    let barrier = Act::Place(BTreeMap::from([("kind", 4), ("again", 0), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
     bench.compare(&[op(41), op(42), barrier]);
 }
 
@@ -99,10 +99,11 @@ fn a_reset_in_mid_message_gives_the_receive_back() {
         bench.settle();
     }
     bench.compare(&golden.acts);
-    assert_eq!(golden.acts.len(), 3 + 3);
+    assert_eq!(golden.acts.len(), 3 + 2 * 4);
     for (id, words) in &bench.store.lines {
         assert_eq!(bench.store.layout.get(words, "rq_handle") >> 7, 0, "queue pair {id}");
         assert_eq!(bench.store.layout.get(words, "state"), 0, "queue pair {id}");
+        assert_eq!(bench.store.layout.get(words, "in_msg"), 0, "queue pair {id}");
     }
 }
 
@@ -198,4 +199,74 @@ fn every_bit_of_the_qkey_counts() {
     bench.settle();
     bench.compare(&golden.acts);
     assert_eq!(dropped, 32);
+}
+
+/// Hundreds of flushed receives of one queue pair, and packets of another: of both something comes all the time.
+#[test]
+fn flushes_let_packets_pass_and_go_on() {
+    let mut bench = Bench::new("resp", 0, (1, 1));
+    for id in 0..2 {
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pkey, qp.epsn, qp.remote_write) = (if id == 0 { 6 } else { 3 }, 0, 0xffff, 0, true);
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+    }
+    let flush = Fields::of::<RqFlush>();
+    (0..300u16).for_each(|index| bench.flush.push(flush.pack(&[("qpn", 0), ("index", index.into())])));
+    (0..60).for_each(|_| bench.cycle());
+    for psn in 0..80 {
+        bench.send(&Packet { opcode: 10, psn, qpn: 1, pay_len: 64, dma_len: 64, pkey: 0xffff, ..Default::default() });
+    }
+    bench.settle();
+    let layout = Fields::of::<PlaceOp>();
+    let kinds: Vec<u128> = std::iter::from_fn(|| bench.op.pop()).map(|op| layout.get(&op, "kind")).collect();
+    assert_eq!((kinds.iter().filter(|k| **k == 3).count(), kinds.iter().filter(|k| **k == 1).count()), (300, 80));
+    let of = |kind: u128| kinds.iter().position(|k| *k == kind).expect("some") .. kinds.len() - kinds.iter().rev().position(|k| *k == kind).expect("some");
+    let flushed = kinds[of(1)].iter().filter(|k| **k == 3).count();
+    assert!((10..=13).contains(&flushed), "{flushed} flushes among 80 packets");
+}
+
+/// First and Middle carry less than is still to come, each of them (IBTA 9.7.4.1.6).
+#[test]
+fn a_write_carries_no_more_than_it_announced() {
+    let mut bench = Bench::new("resp", 10, (2, 20));
+    let mut golden = model::Responder::default();
+    // What the RETH says, and which packet is too much: 0 the first, 1 the one behind it, 2 none.
+    for (id, (announced, bad)) in [(255, 0), (256, 0), (257, 1), (511, 1), (512, 1), (513, 2), (600, 2), (0, 0)].into_iter().enumerate() {
+        let id = id as u32;
+        let mut qp = random_qp(bench.tb.rng(), id);
+        (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn, qp.remote_write) = (3, 0, 1, 0xffff, 9, true);
+        bench.store.lines.insert(id, write_qp(&bench.store.layout, &qp));
+        golden.qps.insert(id, qp);
+        for (n, opcode) in [6, 7].into_iter().enumerate().take(bad + 1) {
+            let p = Packet { opcode, psn: 9 + n as u32, qpn: id, pay_len: 256, dma_len: announced, pkey: 0xffff, ..Default::default() };
+            golden.packet(&p);
+            bench.send(&p);
+        }
+        bench.settle();
+        assert_eq!(golden.qps[&id].state, if bad == 2 { 3 } else { 6 }, "{announced} bytes announced");
+    }
+    bench.compare(&golden.acts);
+}
+
+/// A gap, and a repeat whose first packet is lost as well: the second NAK comes with the repeat and not before.
+#[test]
+fn a_lost_repeat_is_asked_for_again() {
+    let mut bench = Bench::new("resp", 10, (2, 20));
+    let mut golden = model::Responder::default();
+    let mut qp = random_qp(bench.tb.rng(), 1);
+    (qp.state, qp.qp_type, qp.pkey, qp.epsn, qp.remote_write) = (3, 0, 0xffff, 0xff_fff0, true);
+    bench.store.lines.insert(1, write_qp(&bench.store.layout, &qp));
+    golden.qps.insert(1, qp);
+    // PSNs behind the expected one, in the order of arrival; then the one that is expected, and the rest again.
+    for ahead in [1, 2, 3, 40, 300, 301, 1, 2, 2, 5, 299, 700, 3, 0, 1, 2, 9, 9] {
+        let psn = (0xff_fff0 + ahead) & 0xff_ffff;
+        let p = Packet { opcode: 10, psn, qpn: 1, pay_len: 64, dma_len: 64, pkey: 0xffff, ..Default::default() };
+        golden.packet(&p);
+        bench.send(&p);
+        bench.settle();
+    }
+    bench.compare(&golden.acts);
+    let naks = golden.acts.iter().filter(|act| matches!(act, Act::Place(op) if op.get("syndrome") == Some(&0x60))).count();
+    // First of the gap, 1 behind 301, 2 behind 2, 3 behind 700; then 9 of the next gap, twice.
+    assert_eq!(naks, 4 + 2);
 }

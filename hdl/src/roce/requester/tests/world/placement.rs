@@ -28,6 +28,16 @@ impl World {
                 continue;
             }
             assert_eq!(get("kind"), 7);
+            if get("again") == 1 {
+                // The queue pair has failed: told of behind all that was to be placed.
+                assert!(frame.is_none() && get("pay_len") == 0 && get("free_rq") == 0);
+                self.qps[get("qpn") as usize].hushed = true;
+                let at = self.tb.cycles() + self.tb.rng().range(1, 200);
+                let at = self.writes.back().map_or(0, |w| w.0).max(at);
+                self.writes.push_back((at, usize::MAX));
+                self.reports.push_back((at, fr.pack(&[("qpn", get("qpn")), ("status", 0xff)])));
+                continue;
+            }
             let list = get("rq_handle") as u64;
             let (qp, number) = self.lists[&list];
             if get("free_rq") == 1 {
@@ -43,6 +53,7 @@ impl World {
             let (_, packet) = &q.truth[&(get("psn") as u32)];
             assert_eq!((get("qpn"), get("function"), get("pd")), (qp as u128, 300 + qp as u128, 200 + qp as u128));
             assert_eq!(get("msg_off"), packet.offset.into());
+            assert!(!q.hushed, "queue pair {qp}: an answer to request {number} behind the order that was to be the last");
             if let Some(frame) = frame {
                 assert_eq!((frame.qp, frame.psn, u128::from(frame.length), get("pay_off")), (qp, get("psn") as u32, get("pay_len"), 58));
             } else {
@@ -61,11 +72,15 @@ impl World {
             if status == 0 && done {
                 entry.1 = true;
             }
+            let at = self.tb.cycles() + self.tb.rng().range(1, 200);
+            let at = self.writes.back().map_or(0, |w| w.0).max(at);
+            self.writes.push_back((at, qp));
             if status != 0 || done {
-                let at = self.tb.cycles() + self.tb.rng().range(1, 200);
-                let at = self.reports.back().map_or(0, |r| r.0).max(at);
                 self.reports.push_back((at, fr.pack(&[("qpn", qp as u128), ("psn", get("psn")), ("status", status.into())])));
             }
+        }
+        while self.writes.front().is_some_and(|w| w.0 <= self.tb.cycles()) {
+            self.writes.pop_front();
         }
         while self.reports.front().is_some_and(|r| r.0 <= self.tb.cycles()) {
             let (_, report) = self.reports.pop_front().expect("looked at");

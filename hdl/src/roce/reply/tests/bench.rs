@@ -1,78 +1,84 @@
-//! Replies against a list per queue pair; the test plays completion, gatherer, egress and host memory.
-use super::Reply;
-use crate::msg::{AckOp, QpError, RdCmd, RdRow, TxDone, TxOp, WrSmall};
+//! Replies in their world: the responder, the gatherer, the host memory and what they are told.
+use super::super::Reply;
+use crate::msg::{AckOp, RdCmd, RdRow, TxDone, TxOp, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A READ or atomic to be answered.
 #[derive(Clone, Debug)]
-struct Item {
-    psn: u32,
-    msn: u32,
-    va: u64,
-    key: u32,
-    len: u32,
+pub(super) struct Item {
+    pub(super) psn: u32,
+    pub(super) msn: u32,
+    pub(super) va: u64,
+    pub(super) key: u32,
+    pub(super) len: u32,
     /// The value an atomic must report.
-    value: Option<u64>,
-    again: bool,
+    pub(super) value: Option<u64>,
+    pub(super) again: bool,
     /// Packets seen of it.
-    sent: u32,
-    number: u64,
+    pub(super) sent: u32,
+    pub(super) number: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Ack {
-    psn: u32,
-    msn: u32,
-    syndrome: u32,
-    number: u64,
+pub(super) struct Ack {
+    pub(super) psn: u32,
+    pub(super) msn: u32,
+    pub(super) syndrome: u32,
+    pub(super) number: u64,
 }
 
 #[derive(Default)]
-struct Qp {
-    items: VecDeque<Item>,
-    acks: VecDeque<Ack>,
+pub(super) struct Qp {
+    pub(super) items: VecDeque<Item>,
+    pub(super) acks: VecDeque<Ack>,
     /// Results of atomics: PSN, value.
-    results: Vec<(u32, u64)>,
-    psn: u32,
-    msn: u32,
+    pub(super) results: Vec<(u32, u64)>,
+    pub(super) psn: u32,
+    pub(super) msn: u32,
     /// Packets sent whose departure was not reported; packets since the last mark.
-    inside: u32,
-    run: u32,
+    pub(super) inside: u32,
+    pub(super) run: u32,
     /// READs and atomics, duplicates apart: sent whole, and those that the responder was told of.
-    finished: u32,
-    told: u32,
+    pub(super) finished: u32,
+    pub(super) told: u32,
 }
 
-struct Bench {
-    tb: Tb,
-    ack: Source,
-    m_ack: Sink,
-    op: Sink,
-    done: Source,
-    error: Sink,
-    rd: (Sink, Source),
-    wr: (Sink, Source),
-    qps: BTreeMap<u32, Qp>,
-    memory: BTreeMap<u64, u64>,
+pub(super) struct Bench {
+    pub(super) tb: Tb,
+    pub(super) ack: Source,
+    pub(super) m_ack: Sink,
+    pub(super) op: Sink,
+    pub(super) done: Source,
+    pub(super) error: Sink,
+    pub(super) rd: (Sink, Source),
+    pub(super) wr: (Sink, Source),
+    pub(super) qps: BTreeMap<u32, Qp>,
+    pub(super) memory: BTreeMap<u64, u64>,
     /// Departures and host answers, with the cycle in which they come.
-    departures: VecDeque<(u64, u32, bool, Vec<u32>)>,
-    rows: VecDeque<(u64, Vec<u32>)>,
-    answers: VecDeque<(u64, u64, u64)>,
-    delay: u64,
-    number: u64,
-    packets: u64,
+    pub(super) departures: VecDeque<(u64, u32, bool, Vec<u32>)>,
+    pub(super) rows: VecDeque<(u64, Vec<u32>)>,
+    pub(super) answers: VecDeque<(u64, u64, u64)>,
+    pub(super) delay: u64,
+    pub(super) number: u64,
+    pub(super) packets: u64,
     /// Pages held for atomics, and how many of them have begun.
-    held: VecDeque<u64>,
-    begun: usize,
+    pub(super) held: VecDeque<u64>,
+    pub(super) begun: usize,
+    /// Atomics told to be over: by queue pair, those of a phase, with a key; FETCH_ADDs among the latter may not be before the host has answered.
+    pub(super) over: BTreeMap<u32, u64>,
+    pub(super) counted: BTreeMap<u32, u64>,
+    pub(super) phases: [i64; 2],
+    pub(super) executed: u64,
+    pub(super) silent: u64,
     /// Addresses that cannot be read.
-    bad: Option<u64>,
+    pub(super) bad: Option<u64>,
 }
 
-const MTU: u32 = 256;
+pub(super) const MTU: u32 = 256;
 
 impl Bench {
-    fn new(seed: u64, stall: u32, delay: u64) -> Bench {
+    pub(super) fn new(seed: u64, stall: u32, delay: u64) -> Bench {
         let mut tb = Tb::with_seed("reply", Reply::<4, 9>::default(), seed);
         tb.set("barrier", 0);
         tb.set("atomic_clear", 1);
@@ -95,20 +101,31 @@ impl Bench {
             packets: 0,
             held: VecDeque::new(),
             begun: 0,
+            over: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            phases: [0; 2],
+            executed: 0,
+            silent: 0,
             bad: None,
         }
     }
 
-    fn push(&mut self, id: u32, kind: u32, fields: &[(&str, u128)]) {
+    pub(super) fn push(&mut self, id: u32, kind: u32, fields: &[(&str, u128)]) {
         let mut all: Vec<(&str, u128)> = vec![
             ("qpn", id.into()), ("dest_qpn", (id + 0x100).into()), ("kind", kind.into()), ("epoch", 7), ("function", 3), ("pd", 9), ("pmtu", 1),
         ];
         all.extend_from_slice(fields);
+        if all.iter().any(|(name, value)| *name == "atomic" && *value == 1) {
+            *self.counted.entry(id).or_default() += 1;
+        }
+        if let Some((_, phase)) = all.iter().find(|(name, _)| *name == "phase") {
+            self.phases[*phase as usize] += 1;
+        }
         self.ack.push(Fields::of::<AckOp>().pack(&all));
         self.number += 1;
     }
 
-    fn acknowledge(&mut self, id: u32, syndrome: u32) {
+    pub(super) fn acknowledge(&mut self, id: u32, syndrome: u32) {
         let number = self.number;
         let qp = self.qps.get_mut(&id).expect("there");
         qp.psn = (qp.psn + 1) & 0xff_ffff;
@@ -117,7 +134,7 @@ impl Bench {
         self.push(id, 0, &[("psn", psn.into()), ("msn", msn.into()), ("syndrome", syndrome.into())]);
     }
 
-    fn read(&mut self, id: u32, len: u32, again: bool) {
+    pub(super) fn read(&mut self, id: u32, len: u32, again: bool) {
         let (va, key, number) = (self.tb.rng().next_u64(), self.tb.rng().next_u32(), self.number);
         let qp = self.qps.get_mut(&id).expect("there");
         let (psn, n) = (qp.psn, len.div_ceil(MTU).max(1));
@@ -132,7 +149,7 @@ impl Bench {
         ]);
     }
 
-    fn atomic(&mut self, id: u32, iova: u64, add: bool, compare: u64, operand: u64) {
+    pub(super) fn atomic(&mut self, id: u32, iova: u64, add: bool, compare: u64, operand: u64) {
         let number = self.number;
         let qp = self.qps.get_mut(&id).expect("there");
         let (psn, value) = (qp.psn, self.memory.get(&iova).copied().unwrap_or(iova));
@@ -143,16 +160,19 @@ impl Bench {
         } else if value == compare {
             self.memory.insert(iova, operand);
         }
+        self.silent += u64::from(!add && value != compare);
         qp.results.push((psn, value));
         let msn = qp.msn;
         qp.items.push_back(Item { psn, msn, va: 0, key: 0, len: 0, value: Some(value), again: false, sent: 0, number });
+        let phase = u128::from(number >> 3 & 1);
         self.push(id, 2, &[
             ("psn", psn.into()), ("msn", msn.into()), ("va", iova.into()), ("add", add.into()), ("operand", operand.into()), ("compare", compare.into()),
+            ("atomic", 1), ("keyed", 1), ("phase", phase),
         ]);
     }
 
     /// A duplicate atomic with this PSN.
-    fn atomic_again(&mut self, id: u32, psn: u32) {
+    pub(super) fn atomic_again(&mut self, id: u32, psn: u32) {
         let number = self.number;
         let qp = self.qps.get_mut(&id).expect("there");
         let msn = qp.msn;
@@ -160,11 +180,11 @@ impl Bench {
         if known.is_some() {
             qp.items.push_back(Item { psn, msn, va: 0, key: 0, len: 0, value: known, again: true, sent: 0, number });
         }
-        self.push(id, 2, &[("psn", psn.into()), ("msn", msn.into()), ("va", 0x40), ("add", 1), ("operand", 1), ("again", 1)]);
+        self.push(id, 2, &[("psn", psn.into()), ("msn", msn.into()), ("va", 0x40), ("add", 1), ("operand", 1), ("again", 1), ("atomic", 1)]);
     }
 
     /// An acknowledge has left the block: it must be newer than the one before, and nothing before it may be open.
-    fn acknowledged(&mut self, id: u32, psn: u32, msn: u32, syndrome: u32) {
+    pub(super) fn acknowledged(&mut self, id: u32, psn: u32, msn: u32, syndrome: u32) {
         let seed = self.tb.seed();
         let qp = self.qps.get_mut(&id).expect("there");
         loop {
@@ -178,7 +198,7 @@ impl Bench {
         }
     }
 
-    fn packet(&mut self, words: &[u32]) {
+    pub(super) fn packet(&mut self, words: &[u32]) {
         let f = Fields::of::<TxOp>();
         let get = |name: &str| f.get(words, name);
         let (id, opcode, psn, aeth) = (get("qpn") as u32, get("opcode") as u32, get("psn") as u32, get("aeth") as u32);
@@ -228,7 +248,7 @@ impl Bench {
     }
 
     /// Holds come before reads, and end behind writes.
-    fn holds(&mut self) {
+    pub(super) fn holds(&mut self) {
         let [hold, page, begin, end, clear] = ["atomic_hold", "atomic_page", "atomic_begin", "atomic_end", "atomic_clear"].map(|port| self.tb.get(port));
         if end == 1 {
             assert!(self.begun > 0, "an end without a beginning");
@@ -245,12 +265,12 @@ impl Bench {
         }
     }
 
-    fn is_held(&self, iova: u64) -> bool {
+    pub(super) fn is_held(&self, iova: u64) -> bool {
         let page = (iova >> 12 ^ iova >> 24 ^ iova >> 36) & 0xfff;
         self.held.iter().take(self.begun).any(|p| *p == page)
     }
 
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         // One that may begin stays so until it does.
         if self.tb.get("atomic_clear") == 0 || self.begun == self.held.len() {
             let clear = self.begun < self.held.len() && self.tb.rng().percent(50);
@@ -269,6 +289,20 @@ impl Bench {
             qp.told += 1;
             assert!(qp.told <= qp.finished, "told before it is sent");
             assert_eq!((epoch, count), (7, qp.told % 32));
+        }
+        if self.tb.get("over") == 1 {
+            let [id, count, keyed, phase] = ["over_qpn", "over_count", "over_keyed", "over_phase"].map(|name| self.tb.get(name));
+            let over = self.over.entry(id as u32).or_default();
+            *over += 1;
+            assert_eq!(count, *over % 512);
+            assert!(*over <= self.counted[&(id as u32)], "an atomic that never came is over");
+            if keyed == 1 {
+                self.executed += 1;
+                self.phases[phase as usize] -= 1;
+                assert!(self.bad.is_some() || self.executed <= self.wr.1.taken() + self.silent, "over before the host has answered");
+            }
+        } else {
+            assert_eq!(self.tb.get("over_keyed"), 0);
         }
         while let Some(words) = self.m_ack.pop() {
             let f = Fields::of::<AckOp>();
@@ -317,11 +351,11 @@ impl Bench {
     }
 
     /// What the host's memory holds, as the block has written it.
-    fn host(&self, iova: u64) -> u64 {
+    pub(super) fn host(&self, iova: u64) -> u64 {
         HOST.with(|h| h.borrow().get(&iova).copied().unwrap_or(iova))
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let mut quiet = 0;
         while quiet < 2 * self.delay + 400 {
             assert!(self.tb.cycles() < 4_000_000, "no rest");
@@ -330,173 +364,10 @@ impl Bench {
             let idle = self.ack.pending() == 0 && self.departures.is_empty() && before == self.packets + self.m_ack.taken() + self.rd.0.taken();
             quiet = if idle { quiet + 1 } else { 0 };
         }
+        assert_eq!((&self.over, self.phases), (&self.counted, [0; 2]), "all that came are over");
     }
 }
 
 thread_local! {
-    static HOST: std::cell::RefCell<BTreeMap<u64, u64>> = const { std::cell::RefCell::new(BTreeMap::new()) };
-}
-
-fn random(seed: u64, stall: u32, delay: u64, count: usize) {
-    let mut bench = Bench::new(seed, stall, delay);
-    HOST.with(|h| h.borrow_mut().clear());
-    for _ in 0..count {
-        let id = bench.tb.rng().below(16) as u32;
-        let open = bench.qps[&id].items.len();
-        match bench.tb.rng().below(10) {
-            0..=3 => {
-                let syndrome = if bench.tb.rng().percent(90) { 31 } else { 0x60 };
-                bench.acknowledge(id, syndrome);
-            }
-            4 | 5 if open < 28 => {
-                let len = [0, 1, 255, 256, 257, 1000, 4096, 4097, 9000][bench.tb.rng().below(9) as usize];
-                bench.read(id, len, false);
-            }
-            6 if open < 14 => bench.read(id, 700, true),
-            7 | 8 if open < 28 => {
-                let rng = bench.tb.rng();
-                let (iova, add, operand) = (8 * rng.below(40), rng.percent(60), rng.next_u64());
-                let now = bench.memory.get(&iova).copied().unwrap_or(iova);
-                let compare = if bench.tb.rng().percent(50) { now } else { 5 };
-                bench.atomic(id, iova, add, compare, operand);
-            }
-            9 if open < 14 => {
-                let results = bench.qps[&id].results.clone();
-                let back = bench.tb.rng().below(40) as usize;
-                let psn = if results.len() > back { results[results.len() - 1 - back].0 } else { 0x12345 };
-                bench.atomic_again(id, psn);
-            }
-            _ => {}
-        }
-        let idle = bench.tb.rng().below(if stall == 0 { 8 } else { 60 });
-        (0..idle).for_each(|_| bench.step());
-    }
-    bench.settle();
-    for (id, qp) in &bench.qps {
-        assert!(qp.items.is_empty(), "queue pair {id}: {:x?} never came, seed {seed}", qp.items);
-        assert_eq!(qp.told, qp.finished, "queue pair {id}, seed {seed}");
-        // An acknowledge may only be left out for something newer.
-        assert!(qp.acks.back().is_none_or(|a| a.psn != qp.psn), "queue pair {id}: {:x?} never came, seed {seed}", qp.acks);
-    }
-    for (iova, value) in &bench.memory {
-        assert_eq!(bench.host(*iova), *value, "memory at {iova:#x}, seed {seed}");
-    }
-    assert!(bench.packets > count as u64 / 4, "too few packets");
-}
-
-#[test]
-fn replies_come_in_the_order_of_their_queue_pair() {
-    random(1, 30, 40, 1500);
-    random(2, 0, 5, 1500);
-    random(3, 50, 600, 600);
-}
-
-/// A long READ of one queue pair does not stop the acknowledges and short READs of others.
-#[test]
-fn a_long_read_stops_nobody_else() {
-    let mut bench = Bench::new(4, 0, 30);
-    bench.read(1, 64 << 10, false);
-    (0..100).for_each(|_| bench.step());
-    bench.acknowledge(2, 31);
-    bench.read(3, 600, false);
-    bench.acknowledge(1, 31);
-    (0..200).for_each(|_| bench.step());
-    assert!(bench.qps[&2].acks.is_empty() && bench.qps[&3].items.is_empty(), "held up");
-    assert_eq!((bench.qps[&1].items.len(), bench.qps[&1].acks.len()), (1, 1), "still at it");
-    bench.settle();
-    assert!(bench.qps[&1].items.is_empty() && bench.qps[&1].acks.is_empty());
-}
-
-/// A failed read of a response packet, and a failed atomic: NAK remote operational error, the responder is told, nothing else comes.
-#[test]
-fn failures_end_the_queue_pair() {
-    let mut bench = Bench::new(5, 0, 3000);
-    let nak = |bench: &mut Bench, id: u32, psn: u32| {
-        let qp = bench.qps.get_mut(&id).expect("there");
-        qp.items.clear();
-        let msn = qp.msn - 1;
-        qp.acks = VecDeque::from([Ack { psn, msn, syndrome: 0x63, number: 0 }]);
-        bench.settle();
-        assert!(bench.qps[&id].acks.is_empty(), "no NAK");
-        let error = bench.error.pop().expect("the responder is told");
-        let f = Fields::of::<QpError>();
-        assert_eq!((f.get(&error, "qpn") as u32, f.get(&error, "epoch"), f.get(&error, "side")), (id, 7, 1));
-        // Whatever comes later is not answered.
-        bench.push(id, 0, &[("psn", 77), ("syndrome", 31)]);
-        bench.push(id, 1, &[("psn", 78), ("len", 1000)]);
-        bench.settle();
-        assert!(bench.error.is_empty());
-    };
-    bench.read(1, 2000, false);
-    (0..300).for_each(|_| bench.step());
-    let psn = bench.qps[&1].psn.wrapping_sub(5) & 0xff_ffff;
-    bench.done.push(Fields::of::<TxDone>().pack(&[("qpn", 1), ("epoch", 7), ("psn", psn.into()), ("status", 4), ("reply", 1)]));
-    nak(&mut bench, 1, psn);
-    bench.bad = Some(0x1000);
-    let psn = bench.qps[&2].psn;
-    bench.atomic(2, 0x1008, true, 0, 1);
-    nak(&mut bench, 2, psn);
-    // An address that is not aligned in the host's eyes.
-    let psn = bench.qps[&3].psn;
-    bench.atomic(3, 0x2004, true, 0, 1);
-    nak(&mut bench, 3, psn);
-    // A new life answers again.
-    bench.push(1, 0, &[("psn", 5), ("syndrome", 31), ("epoch", 8)]);
-    bench.qps.get_mut(&1).expect("there").acks = VecDeque::from([Ack { psn: 5, msn: 0, syndrome: 31, number: 0 }]);
-    bench.settle();
-    assert!(bench.qps[&1].acks.is_empty());
-}
-
-/// A barrier passes behind the atomics that came before it.
-#[test]
-fn a_barrier_waits_for_atomics() {
-    let mut bench = Bench::new(6, 0, 50);
-    for n in 0..4 {
-        bench.atomic(n, 64 * u64::from(n), true, 0, 1);
-    }
-    (0..40).for_each(|_| bench.step());
-    bench.tb.set("barrier", 1);
-    bench.step();
-    bench.tb.set("barrier", 0);
-    while bench.tb.get("barrier_done") == 0 {
-        assert!(bench.tb.cycles() < 5000);
-        bench.step();
-    }
-    assert_eq!((bench.wr.0.taken(), bench.wr.1.taken()), (4, 4));
-    bench.settle();
-}
-
-/// Operations on different addresses do not wait for each other.
-#[test]
-fn atomics_overlap() {
-    let mut bench = Bench::new(8, 0, 300);
-    HOST.with(|h| h.borrow_mut().clear());
-    for n in 0..256u64 {
-        bench.atomic(n as u32 % 16, 8 * n, true, 0, 1);
-    }
-    let start = bench.tb.cycles();
-    while bench.wr.0.taken() < 256 {
-        bench.step();
-    }
-    let each = (bench.tb.cycles() - start) / 256;
-    assert!(each < 50, "{each} cycles per operation");
-    bench.settle();
-    assert!(bench.qps.values().all(|qp| qp.items.is_empty()));
-}
-
-/// An acknowledge with nothing before it passes in three cycles.
-#[test]
-fn an_acknowledge_passes_quickly() {
-    let mut bench = Bench::new(7, 0, 0);
-    (0..40).for_each(|_| bench.step());
-    bench.acknowledge(1, 31);
-    let latency = (0..20).find(|_| {
-        bench.step();
-        bench.m_ack.taken() == 1
-    });
-    assert_eq!(latency, Some(2));
-    // One a cycle.
-    (0..20).for_each(|n| bench.acknowledge(1 + n % 3, 31));
-    (0..23).for_each(|_| bench.step());
-    assert_eq!(bench.m_ack.taken(), 21);
+    pub(super) static HOST: std::cell::RefCell<BTreeMap<u64, u64>> = const { std::cell::RefCell::new(BTreeMap::new()) };
 }
