@@ -3,7 +3,7 @@ use crate::device;
 use ferric_abi::csr;
 use ferric_driver::vfio::sysfs::{Found, Sysfs};
 use ferric_driver::{Capabilities, Config, Context};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use serde_json::{json, Value};
 use std::error::Error;
 

@@ -6,7 +6,7 @@ use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::pages::{Pages, PAGE};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::{Access, Config, Context, Error};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,12 @@
 //! Ferric's gateware in RustHDL. See `docs/microarchitecture.md` for the blocks and how they fit together.
 #![allow(clippy::new_without_default)]
 
+pub mod assembly;
 pub mod board;
 pub mod bus;
+pub mod card;
 pub mod cc;
 pub mod context;
-pub mod core;
 pub mod emit;
 pub mod host;
 pub mod lint;

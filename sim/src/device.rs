@@ -38,11 +38,11 @@ pub fn card_verilog(width: usize) -> Result<String, Error> {
 /// The generated Verilog, cached on disk by the hash of the gateware's sources.
 fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
     let dir = verilator_sys::cache_dir();
-    let file = dir.join(format!("{top}-{}.v", ferric_hdl::core::SOURCE_HASH));
+    let file = dir.join(format!("{top}-{}.v", ferric_hdl::card::SOURCE_HASH));
     if let Ok(text) = std::fs::read_to_string(&file) {
         return Ok(text);
     }
-    let text = ferric_hdl::core::generate(config.width, config.chaos, top).map_err(Error::Gateware)?;
+    let text = ferric_hdl::card::generate(config.width, config.chaos, top).map_err(Error::Gateware)?;
     let fail = |e: std::io::Error| Error::Gateware(format!("{}: {e}", file.display()));
     std::fs::create_dir_all(&dir).map_err(fail)?;
     // Renamed into place, so that a second process never reads half a file.

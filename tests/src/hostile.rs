@@ -225,7 +225,7 @@ pub fn run(plan: Plan) -> Result<BTreeMap<String, u64>, Error> {
     if pair.iommu_faults() > 0 {
         return Err(fail(format!("the card reached for unmapped memory {} times", pair.iommu_faults())));
     }
-    let names = ferric_hdl::core::counters::names();
+    let names = ferric_hdl::card::counters::names();
     let mut counted = BTreeMap::new();
     for host in 0..2 {
         for (name, n) in names.iter().zip(pair.hosts[host].ctx.counters(0, names.len() as u32)?) {

@@ -4,7 +4,7 @@ use crate::traffic::Flow;
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::types::Mac;
 use ferric_driver::{Access, QpConfig};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_hdl::net::icrc::model::seal;
 use ferric_sim::{CardConfig, Rng, WorldConfig};
 use rand::{Rng as _, SeedableRng};

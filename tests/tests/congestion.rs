@@ -2,7 +2,7 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::{CqeStatus, QpConfig, RecvRequest, SendRequest};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_hdl::net::icrc::model::seal;
 use ferric_tests::pair::{Linked, Pair, Wire};
 

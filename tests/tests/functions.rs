@@ -6,7 +6,7 @@ use ferric_abi::host::Doorbell;
 use ferric_driver::qp::{sge, Payload, RecvRequest, SendRequest};
 use ferric_driver::types::QpType;
 use ferric_driver::{Access, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, WindowType};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
 

@@ -103,7 +103,7 @@ fn late_acknowledges_read_nothing_behind_the_completion_of_a_program() {
             assert!(late.is_empty(), "round {round}: {} reads, the first {}", late.len(), late[0]);
         }
         untouched(&pair, "source");
-        let again = ferric_hdl::core::counters::index("req_rx.retransmits").unwrap() as u32;
+        let again = ferric_hdl::card::counters::index("req_rx.retransmits").unwrap() as u32;
         let again = pair.hosts[0].ctx.counters(again, 1).unwrap()[0];
         assert!(again > 5, "at {width} bits {again} packets were sent again");
     });

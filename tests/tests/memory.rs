@@ -3,7 +3,7 @@ use ferric_abi::codes::{CqeOpcode, EventKind, WrOpcode};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpState};
 use ferric_driver::{Access, Completion, CqeStatus, FastRegion, MemoryRegion, QpConfig, ReadRequest, RecvRequest, SendRequest, WindowType};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_tests::pair::{Linked, Wire};
 use std::time::Duration;
 

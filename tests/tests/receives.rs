@@ -6,7 +6,7 @@ use ferric_driver::{
     Access, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, SharedReceiveQueue,
     SrqConfig,
 };
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_hdl::net::icrc::model as icrc;
 use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};

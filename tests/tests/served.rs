@@ -7,7 +7,7 @@ use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::pages::{Pages, PAGE};
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_driver::{Config, Context, Error};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::pci::config;
 use ferric_sim::peer::PeerMemory;
 use ferric_tests::served::{looped, open, selfish, shape};

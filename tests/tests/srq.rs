@@ -10,7 +10,7 @@ use ferric_driver::{
     Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Error, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest,
     SharedReceiveQueue, Source, SrqConfig,
 };
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::fabric::Fate;
 use ferric_sim::WorldConfig;
 use ferric_tests::pair::{Pair, Wire};

@@ -4,7 +4,7 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mac, Mtu, QpType};
 use ferric_driver::ud::MULTICAST_QPN;
 use ferric_driver::{Access, AddressHandle, CqeStatus, QpConfig, ReadRequest, RecvRequest, SendRequest, Source};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};

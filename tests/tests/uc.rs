@@ -3,7 +3,7 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::{Completion, CqeStatus, QpConfig, QpState, RecvRequest, SendRequest};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::fabric::Fate;
 use ferric_tests::pair::{Linked, Wire};
 use ferric_tests::traffic::pattern;

@@ -5,7 +5,7 @@ use ferric_driver::ud::{GRH_BYTES, GSI_QKEY, GSI_QPN, MULTICAST_QPN, QKEY_OWN};
 use ferric_driver::{
     Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Grh, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, Source,
 };
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
 use ferric_tests::traffic::{pattern, Flow};

@@ -5,7 +5,7 @@ use ferric_driver::mapping::Mapping;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::fabric::Fate;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, WorldConfig};

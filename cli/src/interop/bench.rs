@@ -10,7 +10,7 @@ use ferric_driver::{
     Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig,
     QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
 };
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;

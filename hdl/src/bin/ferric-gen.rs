@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let written = match args.as_slice() {
         ["--list"] => {
-            tops::TOPS.iter().for_each(|t| println!("{}", t.name));
+            tops::tops().iter().for_each(|t| println!("{}", t.name));
             board::tops::TOPS.iter().for_each(|t| println!("{}", t.name));
             Ok(())
         }
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn card(width: &str, chaos: bool, file: &str) -> Result<(), String> {
     let bits = width.parse().map_err(|_| format!("{width} is not a width: 64 or 512"))?;
     let top = format!("ferric_w{bits}{}", if chaos { "_chaos" } else { "" });
-    write(file, &ferric_hdl::core::generate(bits, chaos, &top)?)
+    write(file, &ferric_hdl::card::generate(bits, chaos, &top)?)
 }
 
 fn write(file: &str, verilog: &str) -> Result<(), String> {

@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn counters_of_work_exist() {
-        let names = ferric_hdl::core::counters::names();
+        let names = ferric_hdl::card::counters::names();
         for name in WORK {
             assert!(names.iter().any(|n| n == name), "{name} is no counter");
         }

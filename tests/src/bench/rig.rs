@@ -135,7 +135,7 @@ impl Set {
 
 /// A card's counters by name since it was started.
 pub fn counters(pair: &Pair, card: usize) -> Result<Counters, Error> {
-    let names = ferric_hdl::core::counters::names();
+    let names = ferric_hdl::card::counters::names();
     let values = pair.hosts[card].ctx.counters(0, names.len() as u32)?;
     Ok(names.into_iter().zip(values).collect())
 }

@@ -79,7 +79,7 @@ fn run(options: &Options) -> Result<bool, String> {
     // Asked before the run: what is committed meanwhile is not what ran.
     let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
     // What is not committed has no name, but the gateware's hash.
-    let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::core::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
+    let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::card::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
     let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
     let mut outcomes = workers::run(&left, options.jobs, options.traces.as_ref(), |name, outcome| {
         if let Err(e) = kept.keep(name, outcome) {

@@ -6,7 +6,7 @@ mod program;
 mod script;
 
 use crate::pair::{Error, Pair};
-use ferric_hdl::core::counters;
+use ferric_hdl::card::counters;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use golden::judge;

@@ -438,7 +438,7 @@ impl Soak {
                 }
             }
         }
-        let names = ferric_hdl::core::counters::names();
+        let names = ferric_hdl::card::counters::names();
         for host in 0..2 {
             let counters = self.pair.hosts[host].ctx.counters(0, names.len() as u32).unwrap_or_default();
             let shown = names.iter().zip(counters).filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}={n}")).collect::<Vec<_>>();
@@ -493,7 +493,7 @@ impl Soak {
         }
         let refused = self.pair.world().cards[1].iommu.fault_count();
         self.count("refused_by_iommu", refused);
-        let names = ferric_hdl::core::counters::names();
+        let names = ferric_hdl::card::counters::names();
         let counters = [0, 1].map(|h| self.pair.hosts[h].ctx.counters(0, names.len() as u32));
         let [a, b] = counters;
         let counters = [a?, b?];

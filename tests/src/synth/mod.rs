@@ -84,7 +84,7 @@ pub struct Flows {
 impl Flows {
     /// `out`: folder for reports and caches.
     pub fn new(out: &Path) -> Result<Self, String> {
-        let verilog = out.join("verilog").join(ferric_hdl::core::SOURCE_HASH);
+        let verilog = out.join("verilog").join(ferric_hdl::card::SOURCE_HASH);
         std::fs::create_dir_all(&verilog).map_err(|e| format!("{}: {e}", verilog.display()))?;
         Ok(Self { yosys: Yosys::new(out.join("cache"))?, verilog, flat_core: false, share: false })
     }

@@ -1,0 +1,214 @@
+//! A block as a list: one line per instance and one per wire. See README.md.
+
+mod block;
+mod atoms;
+pub mod ports;
+#[cfg(test)]
+mod tests;
+pub mod waits;
+mod wiring;
+
+pub use block::Assembled;
+pub use waits::WaitGraph;
+
+use rust_hdl::prelude::*;
+
+/// Which ports of a block may wait for which others: `docs/deadlock.md`, "How the graph is made".
+pub type Waits = &'static [(&'static str, &'static [&'static str])];
+
+/// Makes the block of an instance. It is asked once per assembly, in the order of the list (stalls at random take their seeds in that order).
+type Make = Box<dyn Fn(&Assembly) -> block::AnyBlock>;
+
+/// One line of the list: a block and what the card knows about it.
+pub struct Instance {
+    /// Its name in the assembly and in the Verilog.
+    pub name: String,
+    /// Name of its block among the synthesis tops, without the width; `None`: it is part of the whole only (a register).
+    pub top: Option<String>,
+    /// The Rust type of the block: two cards whose instances have one type share a top.
+    pub kind: &'static str,
+    /// Whether what it is built for differs between cards though the type does not.
+    pub sized: bool,
+    /// Which of its ports wait for which.
+    pub waits: Waits,
+    make: Make,
+}
+
+impl Instance {
+    /// The block goes by another name among the synthesis tops.
+    pub fn top(&mut self, name: &str) -> &mut Self {
+        self.top = Some(name.into());
+        self
+    }
+    /// It is built for numbers that its type does not show.
+    pub fn sized(&mut self) -> &mut Self {
+        self.sized = true;
+        self
+    }
+    /// Its ports may wait as `waits` says.
+    pub fn waits(&mut self, waits: Waits) -> &mut Self {
+        self.waits = waits;
+        self
+    }
+}
+
+/// One line of the list: what is joined.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wire {
+    /// A port of an instance, and one of another instance: of the same fields, one giving what the other takes.
+    Join { from: String, to: String },
+    /// A port of an instance as a port of the assembly.
+    Expose { port: String, inner: String },
+    /// An event vector of an instance into the counters behind those before it.
+    Count { events: String, width: usize },
+}
+
+/// A table that the control bus reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Number of its control space (`abi::csr::space`).
+    pub space: u8,
+    /// The instance that owns it.
+    pub instance: String,
+}
+
+/// The counters of one block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counters {
+    /// The name in front of each counter.
+    pub block: &'static str,
+    pub events: &'static [&'static str],
+}
+
+/// The list. Order matters in one place only: events are counted, and tables are numbered at the control switch, in the order of their lines.
+#[derive(Default)]
+pub struct Assembly {
+    inputs: Vec<(String, block::AnyBlock)>,
+    pub instances: Vec<Instance>,
+    pub wires: Vec<Wire>,
+    pub tables: Vec<Table>,
+    pub counters: Vec<Counters>,
+    /// Outputs that nobody listens to.
+    pub open: Vec<String>,
+    /// The input, or output of an instance, that resets every instance which has a `reset`.
+    reset: Option<String>,
+    /// The instance that counts, by its input of events, and the bits of that.
+    counts: Option<(String, usize)>,
+    /// The instance that routes the control bus.
+    switch: Option<String>,
+    /// What was wrong with the list as it was written.
+    faults: Vec<String>,
+}
+
+impl Assembly {
+    /// An input of the assembly of type `T`; `clock` is the clock of every instance that has a port of that name.
+    pub fn input<T: Synth + 'static>(&mut self, name: &str) {
+        self.inputs.push((name.into(), block::AnyBlock::new(Signal::<In, T>::default())));
+    }
+
+    /// An instance of the block that `make` builds.
+    pub fn instance<B: Block + 'static>(&mut self, name: &str, make: impl Fn() -> B + 'static) -> &mut Instance {
+        self.add::<B>(name, Box::new(move |_| block::AnyBlock::new(make())))
+    }
+
+    /// The same, built for what the list holds when it is complete.
+    pub fn instance_for<B: Block + 'static>(&mut self, name: &str, make: impl Fn(&Assembly) -> B + 'static) -> &mut Instance {
+        self.add::<B>(name, Box::new(move |list| block::AnyBlock::new(make(list))))
+    }
+
+    fn add<B>(&mut self, name: &str, make: Make) -> &mut Instance {
+        if self.instances.iter().any(|i| i.name == name) {
+            self.faults.push(format!("two instances are called {name}"));
+        }
+        self.instances.push(Instance { name: name.into(), top: Some(name.into()), kind: std::any::type_name::<B>(), sized: false, waits: &[], make });
+        let last = self.instances.len() - 1;
+        &mut self.instances[last]
+    }
+
+    /// A register of its own: `name.q` follows `from` one cycle later.
+    pub fn register<T: Synth + 'static>(&mut self, name: &str, from: &str) {
+        self.instance(name, DFF::<T>::default).top = None;
+        self.join(from, &format!("{name}.d"));
+    }
+
+    /// Wires a port of one instance, or an input of the assembly, to a port of another. A port is `instance.port`, one of several `instance.port[0]`, a part of one `instance.port.valid`.
+    pub fn join(&mut self, from: &str, to: &str) {
+        self.wires.push(Wire::Join { from: from.into(), to: to.into() });
+    }
+
+    /// The same for ports `0..n`, where both names hold a `*` for the number.
+    pub fn join_each(&mut self, n: usize, from: &str, to: &str) {
+        (0..n).for_each(|i| self.join(&from.replace('*', &i.to_string()), &to.replace('*', &i.to_string())));
+    }
+
+    /// The port `inner` of an instance is the assembly's port `port`.
+    pub fn expose(&mut self, port: &str, inner: &str) {
+        self.wires.push(Wire::Expose { port: port.into(), inner: inner.into() });
+    }
+
+    /// The ports `names` of `instance` are the assembly's, with `prefix` in front.
+    pub fn expose_all(&mut self, prefix: &str, instance: &str, names: &[&str]) {
+        names.iter().for_each(|name| self.expose(&format!("{prefix}{name}"), &format!("{instance}.{name}")));
+    }
+
+    /// `instance` routes the control bus of the admin engine to the tables.
+    pub fn control_switch(&mut self, instance: &str) {
+        self.switch = Some(instance.into());
+    }
+
+    /// `instance` owns the table of control space `space`; its ports are `s_ctl` and `m_ctl`.
+    pub fn table(&mut self, space: u8, instance: &str) {
+        let (n, switch) = (self.tables.len(), self.switch.clone());
+        let Some(switch) = switch else { return self.faults.push(format!("the table of {instance} stands before the control switch")) };
+        self.tables.push(Table { space, instance: instance.into() });
+        self.join(&format!("{switch}.m_req[{n}]"), &format!("{instance}.s_ctl"));
+        self.join(&format!("{instance}.m_ctl"), &format!("{switch}.s_resp[{n}]"));
+    }
+
+    /// `port` and `port`_valid of an instance see every request for the table of `space`, without a say.
+    pub fn watch(&mut self, space: u8, port: &str) {
+        match (self.tables.iter().position(|t| t.space == space), self.switch.clone()) {
+            (Some(n), Some(switch)) => {
+                self.join(&format!("{switch}.m_req[{n}].data"), port);
+                self.join(&format!("{switch}.m_req[{n}].valid"), &format!("{port}_valid"));
+            }
+            _ => self.faults.push(format!("{port} watches control space {space}, which has no table yet")),
+        }
+    }
+
+    /// Every instance with an input `reset` gets `from`.
+    pub fn reset_by(&mut self, from: &str) {
+        self.reset = Some(from.into());
+    }
+
+    /// Events go to the input `port` of an instance, which has `width` bits.
+    pub fn counted_by(&mut self, port: &str, width: usize) {
+        self.counts = Some((port.into(), width));
+    }
+
+    /// `events`, an output of an instance with a bit for each of `names`, is counted as `block.name`.
+    pub fn count(&mut self, block: &'static str, events: &str, names: &'static [&'static str]) {
+        self.counters.push(Counters { block, events: names });
+        self.wires.push(Wire::Count { events: events.into(), width: names.len() });
+    }
+
+    /// Nobody listens to the output `port` of an instance, and that is meant.
+    pub fn open(&mut self, port: &str) {
+        self.open.push(port.into());
+    }
+
+    /// The block of the instance called `name`.
+    pub fn build(&self, name: &str) -> Option<block::AnyBlock> {
+        self.instances.iter().find(|i| i.name == name).map(|i| (i.make)(self))
+    }
+
+    /// The whole as a block. Errors: what does not fit, one line each.
+    pub fn assemble(self) -> Result<Assembled, Vec<String>> {
+        wiring::assemble(self)
+    }
+
+    /// `block.event` of every counter, in counter order.
+    pub fn counter_names(&self) -> Vec<String> {
+        self.counters.iter().flat_map(|c| c.events.iter().map(move |e| format!("{}.{e}", c.block))).collect()
+    }
+}
