@@ -11,6 +11,13 @@ use crate::prim::tally::Tally;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("inc", &[]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]),
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,

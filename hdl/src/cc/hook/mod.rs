@@ -11,6 +11,12 @@ use rust_hdl::prelude::*;
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &["np_ecn_marked_roce_packets", "rp_cnp_ignored"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("notice", &[]),
+    ("notice_valid", &[]),
+];
+
 /// The congestion hook: counts, and hands each event to the policy.
 #[derive(LogicBlock, Default)]
 pub struct CcHook {

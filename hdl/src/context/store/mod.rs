@@ -17,6 +17,16 @@ use port::Port;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A line may be another client's; the control bus keeps one for some cycles. Without client 2 (or 1) its rows mean nothing.
+    ("client[0]", &["client[1]", "client[2]"]),
+    ("client[1]", &["client[0]", "client[2]"]),
+    ("client[2]", &["client[0]", "client[1]"]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &["client[0]", "client[1]", "client[2]"]),
+];
+
 /// `2^LQ` lines of type `T` for `NC` (1 to 3) clients and the control bus.
 #[derive(LogicBlock, BlockDefault)]
 #[demand((1..=3).contains(&NC), "the store has 1 to 3 clients")]

@@ -50,6 +50,26 @@ enum State {
 /// What bit i of `stat` counts. `refused`: commands answered with another status than Ok.
 pub const STATS: &[&str] = &["refused"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // The engine: a command, or a soft reset. It also reads contexts again and again until who was told of a QpError, or the key unit, has changed them: that ends as the error's own way does. Nobody awaits it.
+    (
+        "admin_producer[*]",
+        &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"],
+    ),
+    (
+        "reset_req",
+        &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"],
+    ),
+    ("s_rd", &[]),   // awaited since the read was asked for
+    ("s_done", &[]), // the same of the write
+    ("s_ctl", &[]),  // and of the access
+    ("barrier", &[]), // pulses and levels that are given when the engine comes to them
+    ("quiesce_rd", &[]),
+    ("quiesce_wr", &[]),
+    ("mtt_invalidate", &[]),
+];
+
 /// The admin queues of four functions.
 #[derive(LogicBlock, Default)]
 pub struct Admin {

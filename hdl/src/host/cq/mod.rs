@@ -27,6 +27,17 @@ use rust_hdl::prelude::*;
 pub const STATS: &[&str] =
     &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad", "cq_db_overrun", "cq_events", "cq_write_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // An operation starts with a place for its entry and for what is told of it.
+    ("s_req[*]", &["m_wr", "s_done", "m_event"]),
+    ("s_db", &["m_wr", "s_done", "m_event"]), // may bring an event, behind the entries before it
+    ("s_done", &[]), // 64 places, at most 62 reports and hence answers are on the way
+    ("passed", &["fence", "m_wr"]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]), // operations in the table's pipeline pass in four cycles
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
     Cqe,

@@ -8,6 +8,14 @@ use ferric_abi::csr;
 use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("aw_valid", &["b_valid"]), // one write answered before the next takes effect
+    ("w_valid", &["b_valid"]),
+    ("ar_valid", &["r_valid"]),
+    ("reset_busy", &[]), // shown to who reads it, awaited by nobody here
+];
+
 /// Functions with a window.
 pub const FUNCTIONS: usize = 4;
 

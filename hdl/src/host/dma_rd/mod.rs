@@ -44,6 +44,19 @@ pub const SMALL_TAGS: [(u64, u64); 5] = [(112, 8), (0, 64), (64, 32), (96, 16), 
 /// Events on `stat`, bit 0 first: commands issued, commands that failed.
 pub const STATS: &[&str] = &["reads", "read_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A command takes tag and rows, which come free as the rows before it are taken. The ports share nothing but the address channel: a row is read out of the buffer only with a place for it in its port's outlet.
+    ("s_small[*]", &["ar_valid", "r_valid", "m_small[*]"]),
+    ("m_small[*]", &["ar_valid", "r_valid", "m_small[*]"]), // in order
+    // An id comes free with its `PayDone`.
+    ("s_pay", &["ar_valid", "r_valid", "m_pay_done"]),
+    ("m_pay_done", &["ar_valid", "r_valid", "m_pay_done"]),
+    ("r_valid", &[]), // tag, rows or the slot's bytes are taken before AR
+    // What was accepted has to reach the address channel, hence a tag.
+    ("quiesced", &["quiesce", "ar_valid", "r_valid", "m_small[0]", "m_small[1]", "m_small[2]", "m_small[3]", "m_small[4]", "m_pay_done"]),
+];
+
 /// `W` bits and `K` = 2^`LK` bytes per beat.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]

@@ -43,6 +43,21 @@ pub struct WrJob {
 /// Events on `stat`, bit 0 first: commands issued, commands that failed.
 pub const STATS: &[&str] = &["writes", "write_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // One ordered stream: a command waits for the beats of the one in front of it, and for a place for its response; responses leave in order.
+    ("s_small[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
+    // The same, and for the end of atomics on its page. What is held is not chosen: small writes pass.
+    ("s_cmd", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]),
+    ("s_data", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]), // beats wait for their command
+    ("m_small_done[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
+    ("m_cmd_done", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end", "s_cmd"]), // its command may not have come yet
+    ("b_valid", &["m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done"]),
+    // Payload issued before the hold, not that which is held.
+    ("atomic_clear", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
+    ("quiesced", &["quiesce", "aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]),
+];
+
 /// `W` bits and `K` = 2^`LK` bytes per beat.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]

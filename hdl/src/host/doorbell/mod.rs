@@ -17,6 +17,13 @@ use rust_hdl::prelude::*;
 /// What bit i of `stat` counts.
 pub const STATS: &[&str] = &["db_bad", "db_rung", "db_wqe"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A beat is taken only while every queue has room.
+    ("aw_valid", &["m_sq", "m_rq", "m_cq", "m_eq", "m_wqe", "b_valid"]),
+    ("w_valid", &["m_sq", "m_rq", "m_cq", "m_eq", "m_wqe", "b_valid"]),
+];
+
 /// Write address channel, what is used of it.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Address {

@@ -20,6 +20,17 @@ use rust_hdl::prelude::*;
 /// What bit i of `stat` counts. `eq_bad`: event for a queue that does not exist.
 pub const STATS: &[&str] = &["eqe_written", "eq_bad", "eq_overflow", "eq_db_bad", "eq_db_overrun", "eq_msix", "eq_write_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // An operation starts with a place for its entry and for its interrupt.
+    ("s_req[*]", &["m_wr", "s_done", "m_msix"]),
+    ("s_db", &[]),   // leads to nothing
+    ("s_done", &[]), // 64 places, at most 62 reports and hence answers are on the way
+    ("passed", &["fence", "m_wr"]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]), // operations in the table's pipeline pass in four cycles
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
     Eqe,

@@ -7,6 +7,14 @@ use crate::msg::{RdCmd, RdRow};
 use crate::stream::{Fence, MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_cmd[*]", &["m_cmd"]), // 64 places say whose rows are due: more than the port behind, its outlet and this block hold
+    ("s_row", &["m_row[0]", "m_row[1]"]),
+    ("m_row[*]", &["m_cmd", "s_row", "m_row[0]", "m_row[1]"]),
+    ("passed", &["fence", "m_cmd"]),
+];
+
 /// Commands in turn; the port answers in order, so the order of the commands tells whose rows come.
 #[derive(LogicBlock, Default)]
 pub struct RowShare {

@@ -17,6 +17,22 @@ use table::RqTable;
 /// What bit i of `stat` counts.
 pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_db", &[]), // an operation of the table: a ring is in the active list at most once, which has a place for each
+    // Until a buffer is free, and the victim's is filled; then for a place for the answer, the read and the event. Not for `m_flush`.
+    ("s_alloc", &["s_free", "m_rd", "s_rd", "m_grant", "m_event"]),
+    ("m_grant", &["s_free", "m_rd", "s_rd", "m_grant", "m_event"]),
+    ("s_cmd", &[]), // as `s_db`
+    ("s_rd", &[]),  // rows go straight into their buffer
+    ("s_read", &["m_rd", "s_rd", "m_read"]), // until the buffer is filled, whatever allocation waits
+    ("m_read", &["m_rd", "s_rd", "m_read"]),
+    ("s_free", &[]), // the list has a place for each buffer
+    ("passed", &["fence", "m_rd"]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]), // operations in the table's pipeline pass in four cycles
+];
+
 /// Work request buffers.
 pub const BUFFERS: usize = 64;
 

@@ -15,6 +15,15 @@ use ferric_hdl_derive::BlockNew;
 pub use free_list::CELLS;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_write", &[]), // what finds no cell is dropped
+    ("s_read[0]", &["m_data"]),
+    ("s_read[1]", &[]), // a release takes some cycles
+    ("s_retain", &[]),  // waits for releases that have been asked for
+    ("m_data", &[]),    // of the oldest read whose beats are due: the mover's reads, commands and beats keep one order
+];
+
 /// Rows of K bytes in a cell.
 const fn rows(k: usize) -> usize {
     CELL_BYTES / k

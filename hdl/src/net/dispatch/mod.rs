@@ -9,6 +9,11 @@ use crate::stream::MsgFifo;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s", &[]), // a place for each cell, both ways
+];
+
 /// log2 of the descriptors each way. Each stands for a frame with at least one cell: as many as cells never overflow.
 const LG_DESCS: usize = 9;
 

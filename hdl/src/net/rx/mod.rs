@@ -30,6 +30,12 @@ pub const STATS: &[&str] = &[
     "rx_oversize",
 ];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s", &[]), // what finds no room is dropped; a descriptor has a place for each cell
+    ("peer_stranger", &[]),
+];
+
 /// What `strange` counts: RoCE packets that do not come from the queue pair's peer to the queue pair (see `roce/peer`).
 pub const STRANGERS: &[&str] = &["rx_stranger"];
 

@@ -37,6 +37,20 @@ pub const OUT_BYTES: usize = 16384;
 /// Events on `stat`.
 pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // Data: slots (all but two) and rows come free in grant order, as frames are complete and leave; none starts with 120 reports waiting.
+    ("s_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr", "s_pay_done", "m_slot[0]"]),
+    ("m_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr", "s_pay_done", "m_slot[0]"]),
+    // Acknowledges: two slots at least are theirs, they need no rows, and leave first.
+    ("s_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
+    ("m_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
+    ("s_seal[*]", &[]), // those of data after their inline bytes, which wait for a cycle without a row only
+    ("s_pay_done", &[]), // one in every cycle
+    ("s_hdr", &[]),      // the same
+    ("s_inline", &[]),   // the next cycle without a row
+];
+
 /// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer, [`ASM_BYTES`] by default, as the card has;
 /// no frame may be longer than half of it, for its rows lie one behind the other.
 #[derive(LogicBlock, BlockNew)]

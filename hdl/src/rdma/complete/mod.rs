@@ -11,6 +11,14 @@ use rust_hdl::prelude::*;
 /// Event names of [`Complete::stat`], bit 0 first.
 pub const STATS: &[&str] = &["nak_inv_sent", "nak_access_sent", "nak_op_sent", "poisoned", "writes_failed", "recv_too_small"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_done", &["s_wr", "m_cqe", "m_ack", "m_error", "m_read"]),
+    ("s_wr", &[]), // 8192 places: more than the writes of all orders in front
+    ("m_ack", &["s_done", "s_wr", "m_cqe", "m_ack", "m_error", "m_read"]),
+    ("barrier_done", &["s_done", "s_wr", "m_cqe", "m_ack", "m_error", "m_read"]),
+];
+
 /// Life of a queue pair (epoch) in which an order has failed, and the receive request that got the error.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Mark {

@@ -10,6 +10,15 @@ use crate::stream::{AxisSlice, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_move", &["m_cell", "s_cell", "m_cmd", "m_data"]),
+    ("s_cell", &["m_data"]),
+    ("m_cmd", &["s_move", "m_cell", "s_cell", "m_cmd", "m_data"]),
+    // Beats of the oldest command whose beats are due. Its read was ordered in the same cycle; commands, reads and beats keep one order, and all beats of the reads in front have been taken: so the read is (no `m_cell`).
+    ("m_data", &["s_cell"]),
+];
+
 /// How the beats of one move are realigned. Lane numbers, so K is at most 64.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Job {

@@ -35,6 +35,23 @@ use rust_hdl::prelude::*;
 pub const STATS: &[&str] =
     &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "bound", "mtt_ahead"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // The pipeline stops for a miss and for a full answer queue. That of port 0 is never full: 16 places, and the gatherer has at most 16 keys unanswered.
+    ("s_req[*]", &["m_rd", "s_rd", "m_resp[1]"]),
+    ("m_resp[*]", &["m_rd", "s_rd", "m_resp[1]"]),
+    ("s_rd", &[]), // always taken
+    // One change at a time: table rows through the pipeline; then atomics that may have found the key, which have left placement (`begun`) and are over (`over`); then its answer.
+    ("s_change", &["m_rd", "s_rd", "m_resp[1]", "begun", "over", "m_changed", "m_worked"]),
+    ("s_work", &["m_rd", "s_rd", "m_resp[1]", "begun", "over", "m_changed", "m_worked"]),
+    ("m_changed", &["m_rd", "s_rd", "m_resp[1]", "begun", "over"]),
+    ("m_worked", &["m_rd", "s_rd", "m_resp[1]", "begun", "over"]),
+    ("clean", &["invalidate", "m_rd", "s_rd", "m_resp[1]"]), // queries in front, fetches ahead
+    ("s_ctl", &[]), // one access at a time
+    // A window that the bus destroyed is counted before the bus has a row again: not behind the wait for atomics, but behind an answer.
+    ("m_ctl", &["m_rd", "s_rd", "m_resp[1]", "m_changed", "m_worked"]),
+];
+
 /// Verdicts of the first two stages, carried with the request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Checked {

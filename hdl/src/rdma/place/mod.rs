@@ -13,6 +13,26 @@ use walk::{Segment, Walk};
 /// Event names of [`Place::stat`], bit 0 first.
 pub const STATS: &[&str] = &["poisoned", "place_failed", "msg_dropped"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_op", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    ("s_answer", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    // Not for an invalidation: while one is waited for no key is unanswered, since `hold` begins no order behind it.
+    ("s_mr", &["m_move", "m_done"]),
+    ("s_changed", &[]), // awaited since it was asked for
+    ("s_wqe", &[]),     // one at a time, awaited
+    ("s_again", &[]),   // the same
+    ("m_done", &["s_op", "m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    ("m_move", &[]), // offered since before the order's `m_done`
+    // Buffers: not for further orders of the responder or of `req_rx`. Who waits for a buffer has made the orders that give one back: of receives messages in progress keep at most 40 of 64 (`roce/resp/kept.rs`), and
+    // `scatter` gives the one it keeps back before it asks for another.
+    ("m_free", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    ("m_again_free", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    // Until the atomics that it has told of have left: what is in front of them has been walked, and no invalidation is, for behind one that waits none is told of.
+    ("begun", &["m_mr", "s_mr", "m_move", "m_done"]),
+    ("phase", &[]),
+];
+
 /// Life of a queue pair (epoch) in which placement has failed; `soft`: only for the message in progress.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Mark {

@@ -13,6 +13,13 @@ use rust_hdl::prelude::*;
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_ack", &["m_slot", "s_slot", "m_hdr", "m_seal"]),
+    ("s_slot", &["m_hdr", "m_seal"]), // whose it is waits
+    ("m_seal", &["m_hdr", "m_seal"]), // of a slot that has been granted
+];
+
 /// One acknowledge a cycle in; one every two cycles out, or as fast as slots are granted.
 #[derive(LogicBlock, BlockDefault)]
 pub struct AckGen<const LQ: usize> {

@@ -15,6 +15,21 @@ use front::Front;
 use issue::Issue;
 use walk::Walk;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_op", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
+    ("s_reply", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
+    // Inline bytes wait for the packet's place.
+    ("s_wqe", &["m_slot", "s_slot", "m_hdr", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
+    // Key answers wait for the packet's place, in the 16 places of the key unit.
+    ("s_mr", &["m_slot", "s_slot", "m_hdr", "m_pay", "m_seal"]),
+    // 16 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
+    ("s_slot", &["m_hdr", "m_mr", "s_mr", "m_pay", "m_seal"]),
+    // Of a packet that has its slot, and those before it. The walker is there or beyond, so the answers in front of the next read are this packet's and find its place: `m_wqe` is no wait of its own, and there is none for a slot.
+    ("m_seal", &["m_hdr", "s_wqe", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline", "m_free"]),
+    ("passed", &["fence", "m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
+];
+
 /// A packet order as the walker needs it. `pay_len`: a raw frame's, too. `only_free`: no packet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct GatherJob {

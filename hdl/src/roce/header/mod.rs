@@ -16,6 +16,13 @@ use image::HeaderImage;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_op[*]", &["ctx[*]", "m_ready"]),
+    ("ctx[*]", &["m_ready"]), // a line is given back when the op is in its register, which the row writer empties
+    ("m_ready", &["ctx[0]", "ctx[1]", "m_ready"]), // of an op that has been taken: each comes no later than its seal
+];
+
 /// Bytes of header RAM per slot.
 pub const SLOT_BYTES: usize = 128;
 

@@ -16,6 +16,13 @@ use rust_hdl::prelude::*;
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &["mcast_delivered", "mcast_no_group"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s", &["m", "m_retain"]),
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &["m", "m_retain"]), // not while a group is looked up
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     /// The table is wiped after a reset.

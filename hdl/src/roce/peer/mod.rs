@@ -10,6 +10,12 @@ use crate::prim::ram::Ram;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("ask", &[]),
+    ("stranger", &[]), // two cycles later
+];
+
 /// The four words of an address.
 const IP_WORDS: usize = 4;
 

@@ -22,6 +22,23 @@ use turn::Turn;
 /// Events on `stat`.
 pub const STATS: &[&str] = &["reads", "atomics", "answered_again", "replies_dropped", "reply_errors"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A reply begins with a place in the slice of `m_ack` and in the atomics' queue; the list of turns has a place for each queue pair. Not for `m_op`: turns go beside the events, and `hold` ends before a turn is awaited.
+    ("s_ack", &["m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
+    // A cycle of the graph: an event once begun may wait for `m_ack`. With the atomics' queue full an acknowledge that passes by (`quick`) may take the last place of the slice in the cycle in which a turn is chosen, which
+    // then has an acknowledge to send. No deadlock: when that begins hardly a report waits, so that frames leave, and their slots go to acknowledges first; but that is counting, not a place.
+    ("s_tx_done", &["m_error", "m_ack"]),
+    ("s_rd", &["m_wr"]),
+    ("s_wr", &[]), // at most 16 under way: as many places at the DMA writer's port, and a slice here
+    ("atomic_end", &["m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error", "m_ack"]), // `m_ack`: as `s_tx_done`
+    // To the responder: atomics that may still be on their way here.
+    ("over", &["s_ack", "m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
+    // To the key unit: of atomics whose way here is that of `begun` of `rdma/place`.
+    ("over_keyed", &["m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
+    ("barrier_done", &["barrier", "m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error", "m_op"]), // `m_op`: the turn of a queue pair that ends
+];
+
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum State {

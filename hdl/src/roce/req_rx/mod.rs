@@ -40,6 +40,21 @@ pub const STATS: &[&str] = &[
     "bad_ack", "local_errors", "retry_exceeded", "rnr_exceeded", "unexpected_response", "bad_response",
 ];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // Events in turn, one after the other; only frames wait for `scatter`, which keeps places for all that they may lead to. A frame whose turn it is keeps the others waiting until the one before has given its buffer back (`m_cell`).
+    ("s_rx", &["ctx[0]", "ctx[1]", "m_cell", "m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error", "m_again", "s_again", "m_place"]),
+    ("s_tx_done[*]", &["ctx[0]", "ctx[1]", "m_cell", "m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error"]),
+    ("s_timer", &["ctx[0]", "ctx[1]", "m_cell", "m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error"]),
+    ("s_error", &["ctx[0]", "ctx[1]", "m_cell", "m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error"]),
+    ("s_placed", &["ctx[0]", "ctx[1]", "m_cell", "m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error"]),
+    // A line is held by the event in hand or by the next one, which waits for that; the event in hand never waits for the other line.
+    ("ctx[*]", &["m_track", "s_track", "m_cqe", "m_cmd", "m_timer", "m_async", "m_error"]),
+    ("s_track", &[]), // awaited since it was asked for
+    ("s_again", &[]), // the same
+    ("barrier_done", &["barrier", "m_again", "s_again", "m_place"]),
+];
+
 /// What is done with the event in hand: see `decide.rs` for `Decide`, `conclude.rs` for `Finish` and what stands behind it.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum State {

@@ -20,6 +20,15 @@ use plan::Plan;
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &["tx_packets", "stale_wqe", "flushed"];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A line is asked for when the queue of packet orders has room for a turn, and what leaves without the line has left. The queue of requests that wait has a place for each of the 128 buffers.
+    ("s_wqe", &["ctx", "m_cmd", "m_timer", "m_track", "m_op", "m_done", "m_cqe", "m_free", "m_work"]),
+    // The line held: commands only. All packet orders of the turn have a place since before the line was asked for (`no_line_is_held_for_packet_orders`), and the registers of the others are empty.
+    ("ctx", &["m_cmd", "m_timer", "m_track"]),
+    ("passed", &["fence", "m_op"]),
+];
+
 /// `TxOp.opcode` of an order that sends nothing and only gives the buffer back.
 pub const OP_FREE: u8 = 0xff;
 

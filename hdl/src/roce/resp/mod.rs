@@ -29,6 +29,19 @@ pub const STATS: &[&str] = &[
     "drop_bad_length", "srq_dead",
 ];
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // All places taken of requests that wait for atomics, no other is picked (`park.rs`).
+    ("s_rx", &["over", "ctx[0]", "ctx[1]", "m_alloc", "s_grant", "m_op", "m_rq", "m_error"]),
+    ("s_flush", &["ctx[0]", "ctx[1]", "m_alloc", "s_grant", "m_op", "m_rq", "m_error"]),
+    ("s_error[*]", &["ctx[0]", "ctx[1]", "m_alloc", "s_grant", "m_op", "m_rq", "m_error"]),
+    // The line of the job in hand, or of the next one, which waits for that; the job in hand never waits for the other line. Who has to wait for atomics does it before a line is asked for.
+    ("ctx[*]", &["m_alloc", "s_grant", "m_op", "m_rq", "m_error"]),
+    ("s_grant", &[]), // awaited since it was asked for
+    // Orders of packets that wait for atomics no more, and barriers.
+    ("m_op", &["barrier", "ctx[0]", "ctx[1]", "m_alloc", "s_grant", "m_op", "m_rq", "m_error"]),
+];
+
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum State {

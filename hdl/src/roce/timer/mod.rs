@@ -6,6 +6,11 @@ use crate::prim::ram::Ram;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_cmd[*]", &[]), // whatever `m_event` does
+];
+
 #[cfg(test)]
 mod tests;
 

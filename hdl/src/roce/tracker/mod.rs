@@ -6,6 +6,13 @@ use crate::prim::sized::SizedRam;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_write", &[]),
+    ("s_read", &["m_entry"]),
+    ("m_entry", &[]), // one cycle later
+];
+
 #[cfg(test)]
 mod tests;
 

@@ -11,3 +11,6 @@ mod msg;
 
 pub use axis::AxisArb;
 pub use msg::MsgArb;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[("s[*]", &["m"])];

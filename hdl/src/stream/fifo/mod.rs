@@ -5,3 +5,6 @@ mod msg;
 
 pub use axis::AxisFifo;
 pub use msg::MsgFifo;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[("s", &["m"])];

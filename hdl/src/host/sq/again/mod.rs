@@ -11,6 +11,17 @@ use crate::prim::sum::Sum;
 use crate::stream::MsgFifo;
 use rust_hdl::prelude::*;
 
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    // A buffer is free when placement has given one back.
+    ("s_want", &["s_free", "m_rd", "m_handle"]),
+    ("m_handle", &["s_free", "m_rd", "m_handle"]),
+    ("s_rd", &[]),
+    ("s_read", &["m_rd", "s_rd", "m_read"]), // until the buffer is filled
+    ("m_read", &["m_rd", "s_rd", "m_read"]),
+    ("s_free", &[]), // the list has a place for each buffer
+];
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
