@@ -50,12 +50,8 @@ impl Top {
         })
     }
 
-    /// A card is larger than an ordinary thread's stack.
     fn with_stack<R: Send>(&self, f: impl FnOnce(&What) -> Result<R, String> + Send) -> Result<R, String> {
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(512 << 20).spawn_scoped(scope, || f(&self.what)).map_err(|e| e.to_string())?;
-            thread.join().map_err(|_| format!("{}: the generator panicked", self.name))?
-        })
+        card::on_a_large_stack(|| f(&self.what)).map_err(|e| format!("{}: {e}", self.name))
     }
 }
 

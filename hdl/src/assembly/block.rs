@@ -54,8 +54,8 @@ pub struct Assembled {
     pub ports: Vec<(String, Vec<Port>)>,
     /// What is joined to what, port by port.
     pub joints: Vec<Joint>,
-    /// Which ports of which instance wait for which.
-    pub waits: Vec<(String, Waits)>,
+    /// Which ports of which instance wait for which, and which of its inputs never do.
+    pub waits: Vec<(String, Waits, Vec<&'static str>)>,
 }
 
 impl Logic for Assembled {

@@ -31,6 +31,8 @@ pub struct Instance {
     pub sized: bool,
     /// Which of its ports wait for which.
     pub waits: Waits,
+    /// Inputs that never wait here, whatever `waits` says of the block.
+    pub never_waits: Vec<&'static str>,
     make: Make,
 }
 
@@ -48,6 +50,11 @@ impl Instance {
     /// Its ports may wait as `waits` says.
     pub fn waits(&mut self, waits: Waits) -> &mut Self {
         self.waits = waits;
+        self
+    }
+    /// The input `port` of this instance never waits: it has a place for whatever can come.
+    pub fn never_waits(&mut self, port: &'static str) -> &mut Self {
+        self.never_waits.push(port);
         self
     }
 }
@@ -120,7 +127,7 @@ impl Assembly {
         if self.instances.iter().any(|i| i.name == name) {
             self.faults.push(format!("two instances are called {name}"));
         }
-        self.instances.push(Instance { name: name.into(), top: Some(name.into()), kind: std::any::type_name::<B>(), sized: false, waits: &[], make });
+        self.instances.push(Instance { name: name.into(), top: Some(name.into()), kind: std::any::type_name::<B>(), sized: false, waits: &[], never_waits: Vec::new(), make });
         let last = self.instances.len() - 1;
         &mut self.instances[last]
     }

@@ -57,7 +57,7 @@ pub(super) fn assemble(list: Assembly) -> Result<Assembled, Vec<String>> {
         return Err(faults);
     }
     let code = plain.into_iter().chain([VerilogStatement::Link(links)]).collect();
-    let waits = list.instances.iter().map(|i| (i.name.clone(), i.waits)).collect();
+    let waits = list.instances.iter().map(|i| (i.name.clone(), i.waits, i.never_waits.clone())).collect();
     Ok(Assembled { inputs: list.inputs, exposed, locals, children, code, ports, joints, waits })
 }
 

@@ -1,8 +1,8 @@
-//! Writes the Verilog of a card, of one block, or of a module that board tops instantiate: `ferric-gen [--chaos] 64|512 FILE`, `ferric-gen block NAME FILE`, `ferric-gen --list`.
-use ferric_hdl::{board, tops};
+//! Writes the Verilog of a card, of one block, or of a module that board tops instantiate, and the pages that come from the card's list; `USAGE` says how.
+use ferric_hdl::{board, card, tops};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list";
+const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list\n       ferric-gen --docs FOLDER";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,8 +18,9 @@ fn main() -> ExitCode {
             (None, Some(top)) => top.emit().and_then(|v| write(file, &v)),
             (None, None) => Err(format!("no block is called {name}; --list names them")),
         },
-        ["--chaos", width, file] => card(width, true, file),
-        [width, file] => card(width, false, file),
+        ["--docs", folder] => docs(folder),
+        ["--chaos", width, file] => write_card(width, true, file),
+        [width, file] => write_card(width, false, file),
         _ => Err(USAGE.into()),
     };
     match written {
@@ -31,10 +32,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn card(width: &str, chaos: bool, file: &str) -> Result<(), String> {
+fn write_card(width: &str, chaos: bool, file: &str) -> Result<(), String> {
     let bits = width.parse().map_err(|_| format!("{width} is not a width: 64 or 512"))?;
     let top = format!("ferric_w{bits}{}", if chaos { "_chaos" } else { "" });
-    write(file, &ferric_hdl::card::generate(bits, chaos, &top)?)
+    write(file, &card::generate(bits, chaos, &top)?)
+}
+
+/// Writes the pages of `folder` that come from the list of the card of 64 bits.
+fn docs(folder: &str) -> Result<(), String> {
+    let (ports, deadlock) = (format!("{folder}/ports.md"), format!("{folder}/deadlock.md"));
+    write(&ports, &card::pages::ports(64)?)?;
+    let page = std::fs::read_to_string(&deadlock).map_err(|e| format!("{deadlock}: {e}"))?;
+    write(&deadlock, &card::pages::with_graph(&page, 64)?)
 }
 
 fn write(file: &str, verilog: &str) -> Result<(), String> {

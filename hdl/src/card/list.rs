@@ -4,6 +4,7 @@ use super::{capabilities, LOG_PDS};
 use crate::assembly::Assembly;
 use crate::host::{self, admin::{program::Sizes, Admin}, cq::CompletionWriter, csr::Csr, ctl::switch::CtlSwitch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
 use crate::cc;
+use crate::context;
 use crate::cc::hook::CcHook;
 use crate::context::store::CtxStore;
 use crate::msg::{QpError, TxDone};
@@ -12,7 +13,7 @@ use crate::rdma::{self, complete::Complete, mover::Mover, mr::MemoryKeys, place:
 use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{self, ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, req_rx::RequesterRx, req_tx::RequesterTx, resp::Responder, timer::Timers, tracker::Tracker};
 use crate::stats::Stats;
-use crate::stream::{MsgArb, MsgFifo};
+use crate::stream::{self, MsgArb, MsgFifo};
 use ferric_abi::csr::space;
 use rust_hdl::prelude::*;
 
@@ -61,53 +62,53 @@ fn ports(a: &mut Assembly) {
 }
 
 fn instances<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA: usize, const LR: usize, const LN: usize, const LC: usize, const LM: usize, const LE: usize>(a: &mut Assembly) {
-    a.instance("csr", || Csr::new(capabilities(K, [LQ, LC, LM, LE]))).sized();
-    a.instance("doorbell", Doorbell::<W, K>::default);
-    a.instance("admin", || Admin::new(Sizes { qp: LQ as u32, cq: LC as u32, mr: LM as u32, pd: LOG_PDS, eq: LE as u32 })).sized();
-    a.instance_for("switch", |a| CtlSwitch::<TABLES>::new(std::array::from_fn(|n| a.tables[n].space)));
-    a.instance("stats", Stats::<COUNTERS>::default);
-    a.instance("dma_rd", DmaRead::<W, K, LK>::default);
-    a.instance("dma_wr", DmaWrite::<W, K, LK>::default);
-    a.instance("sq", SendQueue::<LQ>::default);
-    a.instance("again", WqeAgainUnit::<LQ>::default);
+    a.instance("csr", || Csr::new(capabilities(K, [LQ, LC, LM, LE]))).sized().waits(host::csr::WAITS);
+    a.instance("doorbell", Doorbell::<W, K>::default).waits(host::doorbell::WAITS);
+    a.instance("admin", || Admin::new(Sizes { qp: LQ as u32, cq: LC as u32, mr: LM as u32, pd: LOG_PDS, eq: LE as u32 })).sized().waits(host::admin::WAITS);
+    a.instance_for("switch", |a| CtlSwitch::<TABLES>::new(std::array::from_fn(|n| a.tables[n].space))).waits(host::ctl::switch::WAITS);
+    a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
+    a.instance("dma_rd", DmaRead::<W, K, LK>::default).waits(host::dma_rd::WAITS);
+    a.instance("dma_wr", DmaWrite::<W, K, LK>::default).waits(host::dma_wr::WAITS);
+    a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
+    a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
     // The receive queues' port of small reads, with those of `again`.
-    a.instance("rows", RowShare::default);
-    a.instance("rq", RecvQueue::<LN>::default);
-    a.instance("cq", CompletionWriter::<LC>::default);
-    a.instance("eq", EventWriter::<LE>::default);
-    a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default);
-    a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default);
-    a.instance("path_ctx", CtxStore::<PathCtx, LQ, 2>::default);
-    a.instance("keys", MemoryKeys::<LM>::default);
-    a.instance("req_tx", RequesterTx::default);
-    a.instance("gather", Gather::default);
-    a.instance("header", HeaderBuilder::<W, K>::default);
-    a.instance("ackgen", AckGen::<LQ>::default);
-    a.instance("reply", Reply::<LQ, LR>::default);
-    a.instance("congestion", CcHook::default).top("cc_hook");
-    a.instance("mcast", Multicast::<6, LQ>::default);
-    a.instance("egress", Egress::<W, K, LK>::default);
-    a.instance("tracker", Tracker::<LQ, LA>::default);
-    a.instance("timers", Timers::<LQ>::default);
-    a.instance("req_rx", RequesterRx::default);
-    a.instance("front", RxFront::<W, K, LK>::default);
-    a.instance("peer", PeerCheck::<LQ>::default);
-    a.instance("cells", CellBuffer::<W, K>::default);
-    a.instance("dispatch", Dispatch::default);
+    a.instance("rows", RowShare::default).waits(host::row_share::WAITS);
+    a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
+    a.instance("cq", CompletionWriter::<LC>::default).waits(host::cq::WAITS);
+    a.instance("eq", EventWriter::<LE>::default).waits(host::eq::WAITS);
+    a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default).waits(context::store::WAITS);
+    a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);
+    a.instance("path_ctx", CtxStore::<PathCtx, LQ, 2>::default).waits(context::store::WAITS);
+    a.instance("keys", MemoryKeys::<LM>::default).waits(rdma::mr::WAITS);
+    a.instance("req_tx", RequesterTx::default).waits(roce::req_tx::WAITS);
+    a.instance("gather", Gather::default).waits(roce::gather::WAITS);
+    a.instance("header", HeaderBuilder::<W, K>::default).waits(roce::header::WAITS);
+    a.instance("ackgen", AckGen::<LQ>::default).waits(roce::ackgen::WAITS);
+    a.instance("reply", Reply::<LQ, LR>::default).waits(roce::reply::WAITS);
+    a.instance("congestion", CcHook::default).top("cc_hook").waits(cc::hook::WAITS);
+    a.instance("mcast", Multicast::<6, LQ>::default).waits(roce::mcast::WAITS);
+    a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
+    a.instance("tracker", Tracker::<LQ, LA>::default).waits(roce::tracker::WAITS);
+    a.instance("timers", Timers::<LQ>::default).waits(roce::timer::WAITS);
+    a.instance("req_rx", RequesterRx::default).waits(roce::req_rx::WAITS);
+    a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
+    a.instance("peer", PeerCheck::<LQ>::default).waits(roce::peer::WAITS);
+    a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
+    a.instance("dispatch", Dispatch::default).waits(net::dispatch::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
-    a.instance("resp", Responder::<LQ>::default);
-    a.instance("place", Place::<LQ>::default);
-    a.instance("mover", Mover::<W, K, LK>::default);
-    a.instance("complete", Complete::<LQ>::default);
+    a.instance("resp", Responder::<LQ>::default).waits(roce::resp::WAITS);
+    a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
+    a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
+    a.instance("complete", Complete::<LQ>::default).waits(rdma::complete::WAITS);
     // Error reports cross between requester and responder: room for one per queue pair, so that neither waits for the other.
-    a.instance("error_to_req", MsgFifo::<QpError, LQ>::default).top("errors");
-    a.instance("error_to_resp", MsgFifo::<QpError, LQ>::default).top("errors");
-    a.instance("error_from_complete", MsgFifo::<QpError, LQ>::default).top("errors");
-    a.instance("error_from_reply", MsgFifo::<QpError, LQ>::default).top("errors");
-    a.instance("req_errors", MsgArb::<QpError, 2>::default).top("error_arb");
+    a.instance("error_to_req", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");
+    a.instance("error_to_resp", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");
+    a.instance("error_from_complete", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");
+    a.instance("error_from_reply", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");
+    a.instance("req_errors", MsgArb::<QpError, 2>::default).top("error_arb").waits(stream::arb::WAITS);
     // Local failures and local operations of the requester.
-    a.instance("req_reports", MsgArb::<TxDone, 2>::default).top("report_arb");
-    a.instance("resp_errors", MsgArb::<QpError, 3>::default).top("error_arb3");
+    a.instance("req_reports", MsgArb::<TxDone, 2>::default).top("report_arb").waits(stream::arb::WAITS);
+    a.instance("resp_errors", MsgArb::<QpError, 3>::default).top("error_arb3").waits(stream::arb::WAITS);
     a.register::<Bit>("reset_q", "reset");
     a.register::<Bits<32>>("now_q", "now");
 }
@@ -321,6 +322,11 @@ fn wires(a: &mut Assembly) {
     a.join("cq.m_event", "eq.s_req[0]");
     a.join("req_rx.m_async", "eq.s_req[1]");
     a.join("rq.m_event", "eq.s_req[2]");
+    // Who has no listener yet: there is no congestion policy, and pause frames will go by the fill of the cells.
+    a.open("congestion.update");
+    a.open("congestion.update_valid");
+    a.open("cells.free_count");
+    ["error_to_req", "error_to_resp", "error_from_complete", "error_from_reply"].iter().for_each(|fifo| a.open(&format!("{fifo}.level")));
 }
 
 /// A counter's number is its place here.

@@ -2,6 +2,7 @@
 
 pub mod counters;
 mod list;
+pub mod pages;
 #[cfg(test)]
 mod tests;
 
@@ -42,23 +43,17 @@ pub const SOURCE_HASH: &str = env!("FERRIC_HDL_HASH");
 
 /// As RustHDL writes it, which is what the lint gate can read.
 fn emit_card(width: usize, chaos: bool, top: &str) -> Result<String, String> {
-    let top = top.to_string();
-    // A card is larger than an ordinary thread's stack.
-    let build = move || {
-        let emit = || {
-            let card = list(width)?.assemble().map_err(|faults| faults.join("\n"))?;
-            crate::emit::emit(&top, card).map_err(|e| e.to_string())
-        };
-        if chaos {
-            crate::stream::chaos::scoped(0xfe22_1c00, emit)
-        } else {
-            emit()
-        }
+    let emit = || {
+        let card = list(width)?.assemble().map_err(|faults| faults.join("\n"))?;
+        crate::emit::emit(top, card).map_err(|e| e.to_string())
     };
-    std::thread::Builder::new()
-        .stack_size(512 << 20)
-        .spawn(build)
-        .map_err(|e| e.to_string())?
-        .join()
-        .map_err(|_| "the generator panicked".to_string())?
+    on_a_large_stack(|| if chaos { crate::stream::chaos::scoped(0xfe22_1c00, emit) } else { emit() })
+}
+
+/// A card is larger than an ordinary thread's stack. Errors: those of `work`, and a panic in it.
+pub(crate) fn on_a_large_stack<R: Send>(work: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(512 << 20).spawn_scoped(scope, work).map_err(|e| e.to_string())?;
+        thread.join().map_err(|_| "the generator panicked".to_string())?
+    })
 }

@@ -84,10 +84,10 @@ fn families(module: &str, boards: &[Board]) -> Vec<Family> {
 /// Everything, in the table's order: blocks, modules of the boards, cores, boards.
 pub fn all() -> Vec<Subject> {
     let boards = boards::all();
-    let blocks = tops::TOPS.iter().filter(|t| !is_core(t)).map(Unit::Block);
+    let blocks = tops::tops().iter().filter(|t| !is_core(t)).map(Unit::Block);
     let units = blocks.chain(modules::TOPS.iter().map(Unit::Module));
     let mut all: Vec<Subject> = units.flat_map(|u| families(u.name(), &boards).into_iter().map(move |family| Subject { name: u.name(), family, what: What::Unit(u) })).collect();
-    all.extend(tops::TOPS.iter().filter(|t| is_core(t)).map(|t| Subject { name: t.name, family: Family::Xcup, what: What::Core(t) }));
+    all.extend(tops::tops().iter().filter(|t| is_core(t)).map(|t| Subject { name: t.name, family: Family::Xcup, what: What::Core(t) }));
     all.extend(boards.into_iter().map(|b| Subject { name: top_name(b.key), family: family(&b), what: What::Board(Box::new(b)) }));
     all
 }
@@ -146,7 +146,7 @@ mod tests {
         assert!(has("sq_w64 on xcup") && has("core_w512 on xcup") && has("ferric_u50 on xcup"));
         assert!(has("ferric_target_w64 on ecp5") && !has("ferric_target_w64 on xcup"));
         assert!(has("ferric_reset on ecp5") && has("ferric_reset on xcup") && has("ferric_ecpix5 on ecp5"));
-        for top in tops::TOPS {
+        for top in tops::tops() {
             assert!(all.iter().any(|s| s.name == top.name), "{}", top.name);
         }
         for top in modules::TOPS {
