@@ -26,12 +26,11 @@ pub const STATS: &[&str] = &["reads", "atomics", "answered_again", "replies_drop
 pub const WAITS: &[(&str, &[&str])] = &[
     // A reply begins with a place in the slice of `m_ack` and in the atomics' queue; the list of turns has a place for each queue pair. Not for `m_op`: turns go beside the events, and `hold` ends before a turn is awaited.
     ("s_ack", &["m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
-    // A cycle of the graph: an event once begun may wait for `m_ack`. With the atomics' queue full an acknowledge that passes by (`quick`) may take the last place of the slice in the cycle in which a turn is chosen, which
-    // then has an acknowledge to send. No deadlock: when that begins hardly a report waits, so that frames leave, and their slots go to acknowledges first; but that is counting, not a place.
-    ("s_tx_done", &["m_error", "m_ack"]),
+    // An event once begun has its place in `out`.
+    ("s_tx_done", &["m_error"]),
     ("s_rd", &["m_wr"]),
     ("s_wr", &[]), // at most 16 under way: as many places at the DMA writer's port, and a slice here
-    ("atomic_end", &["m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error", "m_ack"]), // `m_ack`: as `s_tx_done`
+    ("atomic_end", &["m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
     // To the responder: atomics that may still be on their way here.
     ("over", &["s_ack", "m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
     // To the key unit: of atomics whose way here is that of `begun` of `rdma/place`.
@@ -247,7 +246,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             self.passed.d.next = true;
         }
 
-        // An acknowledge with nothing of its queue pair before it passes by the machine.
+        // An acknowledge with nothing of its queue pair before it passes by the machine, when the machine could begin it as well: no turn begins in that cycle, so none is left without its place in `out`.
         self.ack_qpn.next = self.acks.m.data.val().qpn;
         self.occupied.read_addr.next = self.ack_qpn.val().get_bits::<LQ>(0);
         self.quick.next = (self.state.q.val() == State::Idle)
@@ -256,6 +255,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             & (self.acks.m.data.val().kind == 0)
             & !self.acks.m.data.val().atomic
             & !self.occupied.read_data.val().any()
+            & self.atomics.s_op.ready.val()
             & self.out.s.ready.val();
 
         // What comes next. Whatever makes room goes before what wants it, which waits here for its room: a job once begun must not wait for another.
