@@ -107,8 +107,6 @@ pub struct Core<const W: usize, const K: usize, const LK: usize, const LQ: usize
     /// Registered here: one fan-out tree for the whole core, and inputs that a simulator need not follow through every block.
     reset_q: DFF<Bit>,
     now_q: DFF<Bits<32>>,
-    #[init(Constant::new(false))]
-    nothing: Constant<Bit>,
     counted: Signal<Local, Bits<128>>,
 }
 
@@ -117,7 +115,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LA:
 {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, reset_q, now_q);
+        clock!(self, clock, reset_q, now_q);
         self.reset_q.d.next = self.reset.val();
         self.now_q.d.next = self.now.val();
         clock!(self, clock, csr, doorbell, admin, switch, stats, dma_rd, dma_wr, sq, again, rows, rq, cq, eq, req_ctx, rsp_ctx, path_ctx, keys);
