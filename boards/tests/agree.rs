@@ -1,55 +1,17 @@
-//! Descriptions against what they describe: the core's source, the installed yosys' cells, Verilator.
+//! Descriptions against what they describe: the card's list, the installed yosys' cells, Verilator.
 
 use ferric_boards::netlist::{Dir, Port};
 use ferric_boards::{blocks, boards, emit};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Ports that `hdl/src/core/mod.rs` declares, with bits at a data path of `w`.
-fn declared(w: u32) -> BTreeMap<String, (Dir, u32)> {
-    let source = include_str!("../../hdl/src/core/mod.rs");
-    let start = source.find("pub struct Core<").expect("the core");
-    let body: String = source[start..].split("#[init(").next().expect("its ports").lines().map(|l| l.split("//").next().unwrap_or_default()).collect();
-    let bits = |t: &str| match t {
-        "W" => w,
-        "K" => w / 8,
-        n => n.parse().unwrap_or_else(|_| panic!("{n} bits?")),
-    };
-    let mut ports = BTreeMap::new();
-    for field in body.split("pub ").skip(2) {
-        let (name, kind) = field.split_once(':').unwrap_or_else(|| panic!("no field: {field}"));
-        let kind = kind.trim().trim_end_matches(',').trim();
-        let mut add = |suffix: &str, dir, bits| ports.insert(format!("{}{suffix}", name.trim()), (dir, bits));
-        if let Some(signal) = kind.strip_prefix("Signal<").and_then(|s| s.strip_suffix('>')) {
-            let (dir, what) = signal.split_once(", ").expect("direction and type");
-            let dir = if dir == "In" { Dir::In } else { Dir::Out };
-            let width = what.strip_prefix("Bits<").map(|b| bits(b.trim_end_matches('>'))).unwrap_or(1);
-            add("", dir, width);
-        } else {
-            let source = kind.contains("Src<");
-            let (there, back) = if source { (Dir::Out, Dir::In) } else { (Dir::In, Dir::Out) };
-            add("$valid", there, 1);
-            add("$ready", back, 1);
-            if kind.starts_with("Axis") {
-                add("$data", there, w);
-                add("$keep", there, w / 8);
-                add("$last", there, 1);
-            } else {
-                assert_eq!(kind, "MsgSrc<MsixReq>");
-                // function 12, vector 16: hdl/src/msg.rs
-                assert!(include_str!("../../hdl/src/msg.rs").contains("MsixReq { function: 12, vector: 16, }"));
-                add("$data", there, 28);
-            }
-        }
-    }
-    ports
-}
-
 #[test]
 fn the_core_has_these_ports() {
     for w in [64, 512] {
         let described: BTreeMap<String, (Dir, u32)> = blocks::gateware::core(w).ports.iter().map(|p: &Port| (p.name.clone(), (p.dir, p.width))).collect();
-        assert_eq!(described, declared(w));
+        let border = ferric_hdl::card::border(w as usize).unwrap();
+        let made = border.into_iter().map(|(name, input, bits)| (name, (if input { Dir::In } else { Dir::Out }, bits as u32))).collect();
+        assert_eq!(described, made);
     }
 }
 

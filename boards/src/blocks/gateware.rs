@@ -31,7 +31,7 @@ fn stream(name: &str, source: bool, w: u32) -> String {
     format!("{there} {name}$data:{w} {name}$keep:{} {name}$last {name}$valid\n{back} {name}$ready\n", w / 8)
 }
 
-/// The card core, `hdl/src/core/mod.rs`.
+/// The card core, `hdl/src/card/list.rs`.
 pub fn core(w: u32) -> Module {
     let k = w / 8;
     let mut table = String::from("in clock reset now:32\n");

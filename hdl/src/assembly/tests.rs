@@ -1,1 +1,129 @@
+//! Small lists: what they emit, what they refuse, who waits.
 
+use super::{Assembly, WaitGraph};
+use crate::stream::{fifo, MsgFifo};
+use crate::tb::Tb;
+use rust_hdl::prelude::*;
+
+type Word = Bits<8>;
+const FIFOS: [&str; 2] = ["first", "second"];
+
+/// Two queues in a row.
+fn row() -> Assembly {
+    let mut a = Assembly::default();
+    a.input::<Clock>("clock");
+    a.input::<Bit>("reset");
+    a.reset_by("reset_q.q");
+    for name in FIFOS {
+        a.instance(name, MsgFifo::<Word, 2>::default).waits(fifo::WAITS);
+        a.open(&format!("{name}.level"));
+    }
+    a.register::<Bit>("reset_q", "reset");
+    a.expose("s", "first.s");
+    a.expose("m", "second.m");
+    a
+}
+
+fn faults(a: Assembly) -> String {
+    a.assemble().err().expect("a faulty list").join("\n")
+}
+
+#[test]
+fn a_list_is_a_block() {
+    let mut a = row();
+    a.join("first.m", "second.s");
+    let mut tb = Tb::new("assembly", a.assemble().unwrap());
+    let (source, sink) = (tb.source("s", 30), tb.sink("m", 30));
+    let words: Vec<u64> = (0..100).map(|_| tb.rng().below(256)).collect();
+    words.iter().for_each(|word| source.push_u64(*word));
+    tb.run_until(2000, |_| sink.len() == words.len());
+    words.iter().for_each(|word| assert_eq!(sink.pop_u64(), Some(*word)));
+}
+
+/// Lists are instances of lists.
+#[test]
+fn lists_nest() {
+    let inner = || {
+        let mut a = row();
+        a.join("first.m", "second.s");
+        a.assemble().unwrap()
+    };
+    let mut a = Assembly::default();
+    a.input::<Clock>("clock");
+    a.input::<Bit>("reset");
+    a.reset_by("reset");
+    a.instance("left", inner);
+    a.instance("right", inner);
+    a.join("left.m", "right.s");
+    a.expose("s", "left.s");
+    a.expose("m", "right.m");
+    let mut tb = Tb::new("assembly_nested", a.assemble().unwrap());
+    let (source, sink) = (tb.source("s", 0), tb.sink("m", 50));
+    (0..20).for_each(|word| source.push_u64(word));
+    tb.run_until(500, |_| sink.len() == 20);
+    (0..20).for_each(|word| assert_eq!(sink.pop_u64(), Some(word)));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let without = faults(row());
+    assert!(without.contains("second$s$data has no driver") && without.contains("nobody listens to first$m$data"), "{without}");
+    let mut a = row();
+    a.join("first.m", "second.s");
+    a.join("first.m", "second.s");
+    assert!(faults(a).contains("second$s$data is driven by first$m$data and by first$m$data"));
+    let mut a = row();
+    a.join("first.m", "second.t");
+    assert!(faults(a).contains("there is no port second.t"));
+    let mut a = row();
+    a.join("first.s", "second.s");
+    assert!(faults(a).contains("first$s$data and second$s$data both take"));
+    let mut a = row();
+    a.instance("wide", MsgFifo::<Bits<9>, 2>::default);
+    a.join("first.m", "wide.s");
+    assert!(faults(a).contains("first$m$data is"), "another width");
+    let mut a = row();
+    a.instance("first", MsgFifo::<Word, 2>::default);
+    assert!(faults(a).contains("two instances are called first"));
+    let mut a = row();
+    a.join("first.m", "second.s");
+    a.open("second.m");
+    assert!(faults(a).contains("second.m is called open, and is not"));
+    let mut a = row();
+    a.table(3, "first");
+    assert!(faults(a).contains("stands before the control switch"));
+    let mut a = row();
+    a.count("first", "first.level", &["one"]);
+    assert!(faults(a).contains("nobody counts"));
+}
+
+#[test]
+fn waits_follow_the_wires() {
+    let mut a = row();
+    a.join("first.m", "second.s");
+    let built = a.assemble().unwrap();
+    let graph = WaitGraph::of(&built);
+    assert!(graph.faults.is_empty(), "{:?}", graph.faults);
+    assert_eq!(graph.circle(), None);
+    assert_eq!(graph.edges["first.s"].iter().map(|e| e.to.as_str()).collect::<Vec<_>>(), ["second.s"]);
+    // Back to the beginning.
+    let circle = WaitGraph::with(&built, &[("second.m", "first.s")]).circle().expect("a circle");
+    assert_eq!(circle, ["first.s", "second.s"]);
+    // An instance without rows.
+    let mut a = row();
+    a.instances[1].waits = &[];
+    a.join("first.m", "second.s");
+    let graph = WaitGraph::of(&a.assemble().unwrap());
+    assert!(graph.faults.iter().any(|f| f.starts_with("second.s ")), "{:?}", graph.faults);
+    // A row for no port.
+    let mut a = row();
+    a.instances[1].waits = &[("s", &["m"]), ("t", &[])];
+    a.join("first.m", "second.s");
+    assert_eq!(WaitGraph::of(&a.assemble().unwrap()).faults, ["second.t has a row, and no wire"]);
+    // An input that never waits here.
+    let mut a = row();
+    a.instances[0].never_waits("s");
+    a.join("first.m", "second.s");
+    let built = a.assemble().unwrap();
+    assert_eq!(WaitGraph::with(&built, &[("second.m", "first.s")]).circle(), None);
+}

@@ -204,8 +204,9 @@ impl Wiring<'_> {
             self.faults.push(format!("{all} counters, {input} has room for {width}"));
         }
         const VECTOR: &str = "counted";
-        let wide = |e: VerilogExpression| VerilogExpression::Paren(Box::new(VerilogExpression::Cast(Box::new(VerilogExpression::Paren(Box::new(e))), *width)));
-        self.plain.push(VerilogStatement::Assignment(signal(VECTOR), VerilogExpression::Cast(Box::new(VerilogExpression::Paren(Box::new(VerilogExpression::Literal(0u32.into())))), *width)));
+        let wide = |e: VerilogExpression| VerilogExpression::Cast(Box::new(e), *width);
+        let nested = |e: VerilogExpression| VerilogExpression::Paren(Box::new(e));
+        self.plain.push(VerilogStatement::Assignment(signal(VECTOR), wide(VerilogExpression::Literal(0u32.into()))));
         let mut at = 0usize;
         for (events, n) in counted {
             let Some(end) = self.end(events) else { continue };
@@ -215,13 +216,9 @@ impl Wiring<'_> {
             }
             self.used.insert(name.clone());
             self.joints.push(Joint { from: end.port.clone(), to: input.clone(), waits: false, carries: "events".into() });
-            let shifted = if at == 0 {
-                wide(signal(name))
-            } else {
-                let VerilogExpression::Paren(inner) = wide(signal(name)) else { continue };
-                VerilogExpression::Paren(Box::new(VerilogExpression::Binary(inner, VerilogOp::Shl, Box::new(VerilogExpression::Literal((at as u32).into())))))
-            };
-            self.plain.push(VerilogStatement::Assignment(signal(VECTOR), VerilogExpression::Binary(Box::new(signal(VECTOR)), VerilogOp::BitOr, Box::new(shifted))));
+            let events = wide(signal(name));
+            let shifted = if at == 0 { events } else { VerilogExpression::Binary(Box::new(events), VerilogOp::Shl, Box::new(VerilogExpression::Literal((at as u32).into()))) };
+            self.plain.push(VerilogStatement::Assignment(signal(VECTOR), VerilogExpression::Binary(Box::new(signal(VECTOR)), VerilogOp::BitOr, Box::new(nested(shifted)))));
             at += n;
         }
         if let Some(end) = self.end(input) {

@@ -1,8 +1,9 @@
 //! Writes the Verilog of a card, of one block, or of a module that board tops instantiate, and the pages that come from the card's list; `USAGE` says how.
+use ferric_hdl::emit::same::{compare, Difference};
 use ferric_hdl::{board, card, tops};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list\n       ferric-gen --docs FOLDER";
+const USAGE: &str = "usage: ferric-gen [--chaos] 64|512 FILE\n       ferric-gen block NAME FILE\n       ferric-gen --list\n       ferric-gen --docs FOLDER\n       ferric-gen --same FILE FILE";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
             (None, None) => Err(format!("no block is called {name}; --list names them")),
         },
         ["--docs", folder] => docs(folder),
+        ["--same", before, now] => same(before, now),
         ["--chaos", width, file] => write_card(width, true, file),
         [width, file] => write_card(width, false, file),
         _ => Err(USAGE.into()),
@@ -44,6 +46,17 @@ fn docs(folder: &str) -> Result<(), String> {
     write(&ports, &card::pages::ports(64)?)?;
     let page = std::fs::read_to_string(&deadlock).map_err(|e| format!("{deadlock}: {e}"))?;
     write(&deadlock, &card::pages::with_graph(&page, 64)?)
+}
+
+/// Compares two files of Verilog. Error: a module differs.
+fn same(before: &str, now: &str) -> Result<(), String> {
+    let read = |file: &str| std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"));
+    match compare(&read(before)?, &read(now)?) {
+        Difference::None => println!("{now}: equal"),
+        Difference::Order(modules) => println!("{now}: equal but for the order of independent statements in {}", modules.join(", ")),
+        Difference::Modules(modules) => return Err(format!("{now}: {} modules differ: {}", modules.len(), modules.join(", "))),
+    }
+    Ok(())
 }
 
 fn write(file: &str, verilog: &str) -> Result<(), String> {

@@ -72,7 +72,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LQ: usize, c
     a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
     a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
     // The receive queues' port of small reads, with those of `again`.
-    a.instance("rows", RowShare::default).waits(host::row_share::WAITS);
+    a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);
     a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
     a.instance("cq", CompletionWriter::<LC>::default).waits(host::cq::WAITS);
     a.instance("eq", EventWriter::<LE>::default).waits(host::eq::WAITS);

@@ -38,6 +38,18 @@ pub fn generate(width: usize, chaos: bool, top: &str) -> Result<String, String> 
     emit_card(width, chaos, top).map(|v| crate::emit::split::split(&v))
 }
 
+/// A port of a card: its name, whether it is an input, its bits.
+pub type Border = (String, bool, usize);
+
+/// The signals at the border of the card of `width` bits, in order. Errors: those of [`generate`].
+pub fn border(width: usize) -> Result<Vec<Border>, String> {
+    on_a_large_stack(|| {
+        let card = list(width)?.assemble().map_err(|faults| faults.join("\n"))?;
+        let ports = crate::assembly::ports::of(&card);
+        Ok(ports.iter().flat_map(|p| p.signals.iter().map(|s| (p.signal(&s.field), s.input, s.bits))).collect())
+    })
+}
+
 /// Hash of everything the Verilog of a card depends on: the sources of this crate and of the abi.
 pub const SOURCE_HASH: &str = env!("FERRIC_HDL_HASH");
 

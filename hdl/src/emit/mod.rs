@@ -1,6 +1,7 @@
 //! From a RustHDL block to the text of one Verilog file.
 
 mod modules;
+pub mod same;
 mod select;
 pub mod split;
 
