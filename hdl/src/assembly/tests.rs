@@ -34,8 +34,10 @@ fn a_list_is_a_block() {
     a.join("first.m", "second.s");
     let mut tb = Tb::new("assembly", a.assemble().unwrap());
     let (source, sink) = (tb.source("s", 30), tb.sink("m", 30));
+    // The registered reset falls two cycles later.
+    tb.run(2);
     let words: Vec<u64> = (0..100).map(|_| tb.rng().below(256)).collect();
-    words.iter().for_each(|word| source.push_u64(*word));
+    words.iter().for_each(|word| source.push(*word));
     tb.run_until(2000, |_| sink.len() == words.len());
     words.iter().for_each(|word| assert_eq!(sink.pop_u64(), Some(*word)));
 }
@@ -59,7 +61,8 @@ fn lists_nest() {
     a.expose("m", "right.m");
     let mut tb = Tb::new("assembly_nested", a.assemble().unwrap());
     let (source, sink) = (tb.source("s", 0), tb.sink("m", 50));
-    (0..20).for_each(|word| source.push_u64(word));
+    tb.run(2);
+    (0..20u64).for_each(|word| source.push(word));
     tb.run_until(500, |_| sink.len() == 20);
     (0..20).for_each(|word| assert_eq!(sink.pop_u64(), Some(word)));
 }
