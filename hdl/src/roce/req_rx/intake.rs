@@ -28,7 +28,7 @@ pub struct Event {
     pub data: Bits<64>,
 }
 
-/// Event kinds. The kernels write the numbers, Rust constants being out of their reach.
+/// Event kinds.
 pub mod kind {
     /// Acknowledge of `psn`.
     pub const ACK: u8 = 0;
