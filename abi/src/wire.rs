@@ -46,3 +46,135 @@ macro_rules! wire_records {
 
 wire_records!(define_codecs);
 use crate::define_codecs;
+
+/// UDP port of RoCEv2.
+pub const ROCE_PORT: u16 = 4791;
+/// Bytes of the invariant CRC behind a RoCE packet.
+pub const ICRC_BYTES: usize = 4;
+/// Bytes in front of a received datagram's payload: the GRH, or an IPv4 header in its last 20 bytes (annex A17).
+pub const GRH_BYTES: usize = 40;
+
+/// EtherTypes.
+pub mod ethertype {
+    /// IPv4.
+    pub const IPV4: u16 = 0x0800;
+    /// ARP.
+    pub const ARP: u16 = 0x0806;
+    /// 802.1Q tag.
+    pub const VLAN: u16 = 0x8100;
+    /// IPv6.
+    pub const IPV6: u16 = 0x86dd;
+}
+
+/// Protocols above IP.
+pub mod protocol {
+    /// ICMP.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+}
+
+/// BTH opcodes (IBTA table 38): a class in the three high bits, an operation in the others.
+pub mod opcode {
+    /// Class of the reliable connection.
+    pub const CLASS_RC: u8 = 0;
+    /// Class of the unreliable connection.
+    pub const CLASS_UC: u8 = 1;
+    /// Class of the unreliable datagram.
+    pub const CLASS_UD: u8 = 3;
+    /// Bits of the operation.
+    pub const OPERATION_BITS: u32 = 5;
+    /// SEND First.
+    pub const SEND_FIRST: u8 = 0;
+    /// SEND Middle.
+    pub const SEND_MIDDLE: u8 = 1;
+    /// SEND Last.
+    pub const SEND_LAST: u8 = 2;
+    /// SEND Last with immediate.
+    pub const SEND_LAST_IMM: u8 = 3;
+    /// SEND Only.
+    pub const SEND_ONLY: u8 = 4;
+    /// SEND Only with immediate.
+    pub const SEND_ONLY_IMM: u8 = 5;
+    /// RDMA WRITE First.
+    pub const WRITE_FIRST: u8 = 6;
+    /// RDMA WRITE Middle.
+    pub const WRITE_MIDDLE: u8 = 7;
+    /// RDMA WRITE Last.
+    pub const WRITE_LAST: u8 = 8;
+    /// RDMA WRITE Last with immediate.
+    pub const WRITE_LAST_IMM: u8 = 9;
+    /// RDMA WRITE Only.
+    pub const WRITE_ONLY: u8 = 10;
+    /// RDMA WRITE Only with immediate.
+    pub const WRITE_ONLY_IMM: u8 = 11;
+    /// RDMA READ Request.
+    pub const READ_REQUEST: u8 = 12;
+    /// RDMA READ Response First.
+    pub const READ_RESPONSE_FIRST: u8 = 13;
+    /// RDMA READ Response Middle.
+    pub const READ_RESPONSE_MIDDLE: u8 = 14;
+    /// RDMA READ Response Last.
+    pub const READ_RESPONSE_LAST: u8 = 15;
+    /// RDMA READ Response Only.
+    pub const READ_RESPONSE_ONLY: u8 = 16;
+    /// Acknowledge.
+    pub const ACKNOWLEDGE: u8 = 17;
+    /// Atomic Acknowledge.
+    pub const ATOMIC_ACKNOWLEDGE: u8 = 18;
+    /// Compare and swap.
+    pub const COMPARE_SWAP: u8 = 19;
+    /// Fetch and add.
+    pub const FETCH_ADD: u8 = 20;
+    /// SEND Last with invalidate.
+    pub const SEND_LAST_INVALIDATE: u8 = 22;
+    /// SEND Only with invalidate.
+    pub const SEND_ONLY_INVALIDATE: u8 = 23;
+    /// Congestion notification packet, class and operation (annex A17).
+    pub const CNP: u8 = 0x81;
+}
+
+/// AETH syndromes (IBTA 9.7.5.2.8).
+pub mod syndrome {
+    /// Acknowledge without end-to-end flow control: credit count 31.
+    pub const ACK: u8 = 0x1f;
+    /// RNR NAK; the timer code stands in the low five bits.
+    pub const RNR_NAK: u8 = 0x20;
+    /// NAK: PSN sequence error.
+    pub const NAK_SEQUENCE: u8 = 0x60;
+    /// NAK: invalid request.
+    pub const NAK_INVALID: u8 = 0x61;
+    /// NAK: remote access error.
+    pub const NAK_ACCESS: u8 = 0x62;
+    /// NAK: remote operational error.
+    pub const NAK_OPERATION: u8 = 0x63;
+    /// Kind of a syndrome, its bits 6 and 5: acknowledge.
+    pub const KIND_ACK: u8 = 0;
+    /// RNR NAK.
+    pub const KIND_RNR: u8 = 1;
+    /// NAK.
+    pub const KIND_NAK: u8 = 3;
+}
+
+/// ECN bits: congestion experienced (RFC 3168).
+pub const ECN_CE: u8 = 3;
+
+/// Path MTU as contexts hold it (IBTA encoding).
+pub mod pmtu {
+    /// 256 bytes.
+    pub const MTU_256: u8 = 1;
+    /// 512 bytes.
+    pub const MTU_512: u8 = 2;
+    /// 1024 bytes.
+    pub const MTU_1024: u8 = 3;
+    /// 2048 bytes.
+    pub const MTU_2048: u8 = 4;
+    /// 4096 bytes.
+    pub const MTU_4096: u8 = 5;
+    /// Bytes of a code.
+    pub const fn bytes(code: u8) -> u64 {
+        128 << code
+    }
+}

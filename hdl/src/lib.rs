@@ -1,14 +1,19 @@
 //! Ferric's gateware in RustHDL. See `docs/microarchitecture.md` for the blocks and how they fit together.
 #![allow(clippy::new_without_default)]
 
+// What derived code calls is called by this name in the crate itself, too.
+extern crate self as ferric_hdl;
+
 pub mod assembly;
 pub mod board;
 pub mod bus;
 pub mod card;
 pub mod cc;
+pub mod codes;
 pub mod context;
 pub mod emit;
 pub mod host;
+pub mod kernel;
 pub mod lint;
 pub mod msg;
 pub mod mutants;

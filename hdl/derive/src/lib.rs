@@ -1,4 +1,6 @@
-//! Constructors of blocks, field by field, for what `#[derive(Default)]` cannot do.
+//! Constructors of blocks, field by field, for what `#[derive(Default)]` cannot do, and names for numbers in kernels.
+
+mod kernel;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -46,6 +48,21 @@ pub fn block_new(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
         })
     });
     item.unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Lets the kernel of a block, `#[hdl_gen] fn update` of an `impl Logic`, name its numbers. RustHDL takes each path for a signal; with this attribute
+/// these are numbers, and the Verilog is what the bare number would give:
+///
+/// * a path to a constant, by its spelling (`place_kind::WRITE`, `Self::ROOM`; two letters at least, and no parameter of the `impl`);
+/// * what is cast: `CqeStatus::Fatal as u64`, `(RequestHead::BYTES + 4) as u64`;
+/// * in a `match` on `..index()` every path of an arm, codes included: `QpState::Rts => ..`.
+///
+/// Bounds of `for` may be constants without it. A name that does not exist is an error at compile time, and so is a number that is not constant; one
+/// that does not fit its `bits::<N>(..)` is an error when the Verilog is written.
+#[proc_macro_attribute]
+pub fn kernel(arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let item = parse_macro_input!(item as syn::ItemImpl);
+    kernel::expand(&arguments.into(), item).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// The demands, then the struct with all its fields.

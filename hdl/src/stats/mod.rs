@@ -31,6 +31,35 @@ enum State {
     Answer,
 }
 
+/// The bits of a block's `stat` that count `names`, of which `list` has the order. A name that it does not have fails to compile.
+pub const fn flags(list: &[&str], names: &[&str]) -> u64 {
+    let (mut bits, mut n) = (0, 0);
+    while n < names.len() {
+        bits |= 1 << place(list, names[n]);
+        n += 1;
+    }
+    bits
+}
+
+const fn place(list: &[&str], name: &str) -> usize {
+    let mut at = 0;
+    while at < list.len() {
+        if same(list[at].as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no counter has this name");
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
 /// `N` 64-bit counters, 2 to 128.
 #[derive(LogicBlock, BlockDefault)]
 #[demand((2..=128).contains(&N), "2 to 128 counters")]

@@ -8,7 +8,18 @@ use crate::msg::{AckOp, HdrOp, SlotGrant, SlotReq, SlotSeal};
 use crate::prim::ram::{RamAsync, RamAsync2};
 use crate::stream::{MsgFifo, MsgSlice};
 use ferric_hdl_derive::BlockDefault;
+use crate::codes::header;
+use crate::stats::flags;
+use ferric_abi::wire::Aeth;
+use ferric_abi::wire::{opcode, syndrome, ICRC_BYTES};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Bytes of an acknowledge's headers.
+const IPV4: u64 = header::ROCE4 + Aeth::BYTES as u64;
+const IPV4_VLAN: u64 = IPV4 + header::VLAN;
+const IPV6: u64 = header::ROCE6 + Aeth::BYTES as u64;
+const IPV6_VLAN: u64 = IPV6 + header::VLAN;
 
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
@@ -72,6 +83,7 @@ pub struct AckGen<const LQ: usize> {
     out_syndrome: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -102,7 +114,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.head_qp.next = self.head_qpn.val().get_bits::<LQ>(0);
         self.syndrome.next = self.head.q.val().syndrome;
         self.kind.next = self.syndrome.val().get_bits::<2>(5);
-        self.is_ack.next = self.kind.val() == 0;
+        self.is_ack.next = self.kind.val() == syndrome::KIND_ACK;
         self.queued.read_addr0.next = self.push_qp.val();
         self.queued.read_addr1.next = self.head_qp.val();
         self.taken.read_addr.next = self.head_qp.val();
@@ -119,15 +131,15 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         }
         self.events.d.next = bits::<4>(0);
         if self.skip.val() {
-            self.events.d.next = bits::<4>(2);
+            self.events.d.next = bits::<4>(flags(STATS, &["ack_coalesced"]) as u64);
         }
         if self.send.val() {
-            self.events.d.next = bits::<4>(4);
+            self.events.d.next = bits::<4>(flags(STATS, &["nak_sent"]) as u64);
             if self.is_ack.val() {
-                self.events.d.next = bits::<4>(1);
+                self.events.d.next = bits::<4>(flags(STATS, &["ack_sent"]) as u64);
             }
-            if self.kind.val() == 1 {
-                self.events.d.next = bits::<4>(8);
+            if self.kind.val() == syndrome::KIND_RNR {
+                self.events.d.next = bits::<4>(flags(STATS, &["rnr_nak_sent"]) as u64);
             }
         }
         self.stat.next = self.events.q.val();
@@ -147,18 +159,18 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
             self.taken.write_data.next = bits::<8>(0);
         }
         // Slot request: `header::header_len` of an acknowledge.
-        self.hdr_len.next = bits::<8>(58);
+        self.hdr_len.next = bits::<8>(IPV4);
         if self.head.q.val().ipv6 {
-            self.hdr_len.next = bits::<8>(78);
+            self.hdr_len.next = bits::<8>(IPV6);
             if self.head.q.val().vlan {
-                self.hdr_len.next = bits::<8>(82);
+                self.hdr_len.next = bits::<8>(IPV6_VLAN);
             }
         } else if self.head.q.val().vlan {
-            self.hdr_len.next = bits::<8>(62);
+            self.hdr_len.next = bits::<8>(IPV4_VLAN);
         }
         self.request.s.valid.next = self.send.val();
         self.request.s.data.next.hdr_len = self.hdr_len.val();
-        self.request.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.val()) + 4;
+        self.request.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.val()) + ICRC_BYTES;
         self.request.s.data.next.pay_len = bits::<13>(0);
         self.request.s.data.next.bypass = true;
         self.request.s.data.next.raw = false;
@@ -170,14 +182,14 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.pending.m.ready.next = self.emit.val();
         // Credit count 31: end-to-end flow control is not used.
         self.out_syndrome.next = self.pending.m.data.val().syndrome;
-        if self.out_syndrome.val() < 32 {
-            self.out_syndrome.next = bits::<8>(31);
+        if self.out_syndrome.val() < syndrome::RNR_NAK {
+            self.out_syndrome.next = bits::<8>(syndrome::ACK);
         }
         self.header.s.valid.next = self.emit.val();
         self.header.s.data.next.kind = true;
         self.header.s.data.next.slot = self.grant.m.data.val().slot;
         self.header.s.data.next.qpn = self.pending.m.data.val().qpn;
-        self.header.s.data.next.opcode = bits::<8>(0x11);
+        self.header.s.data.next.opcode = bits::<8>(opcode::ACKNOWLEDGE);
         self.header.s.data.next.dest_qpn = self.pending.m.data.val().dest_qpn;
         self.header.s.data.next.psn = self.pending.m.data.val().psn;
         self.header.s.data.next.ack_req = false;

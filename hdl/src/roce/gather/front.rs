@@ -4,6 +4,11 @@ use super::Place;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{HdrOp, SlotGrant, SlotReq, TxOp};
 use crate::stream::{MsgFifo, MsgSlice};
+use crate::codes::header;
+use ferric_abi::codes::QpType;
+use ferric_abi::wire::ICRC_BYTES;
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Deth};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// A packet whose slot has been asked for. `hdr`: its header order but for the slot.
@@ -63,6 +68,7 @@ pub struct Front {
     dst: Signal<Local, Bits<18>>,
 }
 
+#[kernel]
 impl Logic for Front {
     #[hdl_gen]
     fn update(&mut self) {
@@ -92,9 +98,9 @@ impl Logic for Front {
         self.low.next = self.length.val().get_bits::<2>(0) ^ 3;
         self.odd.next = self.low.val() + 1;
         // Ethernet 14, IPv4 20 or IPv6 40, UDP 8, BTH 12.
-        self.ip.next = bits::<8>(54);
+        self.ip.next = bits::<8>(header::ROCE4);
         if self.first.q.val().ipv6 {
-            self.ip.next = bits::<8>(74);
+            self.ip.next = bits::<8>(header::ROCE6);
         }
         self.tag.next = bit_cast::<8, 1>(self.first.q.val().vlan.into()) << 2;
         self.reth.next = bit_cast::<8, 1>(self.first.q.val().has_reth.into()) << 4;
@@ -102,15 +108,15 @@ impl Logic for Front {
         // At most one of these, and none of the others with it but immediate data with the DETH.
         self.other.next = bits::<8>(0);
         if self.first.q.val().has_atomic {
-            self.other.next = bits::<8>(28);
+            self.other.next = bits::<8>(AtomicEth::BYTES as u64);
         } else if self.first.q.val().has_atomic_ack {
-            self.other.next = bits::<8>(12);
+            self.other.next = bits::<8>((Aeth::BYTES + AtomicAckEth::BYTES) as u64);
         } else if self.first.q.val().has_deth {
-            self.other.next = bits::<8>(8);
+            self.other.next = bits::<8>(Deth::BYTES as u64);
         } else if self.first.q.val().has_aeth {
-            self.other.next = bits::<8>(4);
+            self.other.next = bits::<8>(Aeth::BYTES as u64);
         }
-        self.is_raw.next = self.first.q.val().qp_type == 3;
+        self.is_raw.next = self.first.q.val().qp_type == QpType::Raw as u64;
         self.len.next = self.ip.val() + self.tag.val() + self.reth.val() + (self.imm.val() | self.other.val());
         if self.is_raw.val() {
             self.len.next = bits::<8>(0);
@@ -121,7 +127,7 @@ impl Logic for Front {
             self.hdr_len.d.next = self.len.val();
             self.pay.d.next = bit_cast::<14, 13>(self.length.val());
             self.body.d.next =
-                bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(4);
+                bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(ICRC_BYTES);
             if self.is_raw.val() {
                 // A raw frame may be longer than `pay_len` can say.
                 self.pay.d.next = bit_cast::<14, 32>(self.first.q.val().dma_len);

@@ -4,6 +4,9 @@ use super::{Owner, Place, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{MrResp, PayCmd, SlotSeal};
 use crate::stream::MsgSlice;
+use crate::codes::key_status;
+use ferric_abi::codes::CqeStatus;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// One segment per cycle.
@@ -34,6 +37,7 @@ pub struct Issue {
     issued: Signal<Local, Bits<9>>,
 }
 
+#[kernel]
 impl Logic for Issue {
     #[hdl_gen]
     fn update(&mut self) {
@@ -63,9 +67,9 @@ impl Logic for Issue {
         if !self.status.q.val().any() {
             self.outcome.next = self.s_segment.data.val().status;
             if self.refused.val() {
-                self.outcome.next = bits::<8>(4);
-                if self.s_mr.data.val().status == 6 {
-                    self.outcome.next = bits::<8>(19);
+                self.outcome.next = bits::<8>(CqeStatus::LocalProtection as u64);
+                if self.s_mr.data.val().status == key_status::FETCH {
+                    self.outcome.next = bits::<8>(CqeStatus::Fatal as u64);
                 }
             }
         }

@@ -3,6 +3,9 @@
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::*;
 use crate::stream::{Fence, MsgFifo};
+use crate::codes::ONLY_FREE;
+use ferric_abi::codes::QpType;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 mod front;
@@ -121,6 +124,7 @@ pub struct Gather {
     only_free: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
@@ -140,7 +144,7 @@ impl Logic for Gather {
             self.op.next = self.s_reply.data.val();
             self.op_valid.next = self.s_reply.valid.val();
         }
-        self.only_free.next = self.op.val().opcode == 0xff;
+        self.only_free.next = self.op.val().opcode == ONLY_FREE;
         self.op_ready.next = self.front.op_ready.val() & self.walk.s_job.ready.val();
         self.s_op.ready.next = self.op_ready.val() & !self.turn.q.val();
         self.s_reply.ready.next = self.op_ready.val() & self.turn.q.val();
@@ -158,7 +162,7 @@ impl Logic for Gather {
         self.walk.s_job.data.next.pd = self.op.val().pd;
         self.walk.s_job.data.next.pay_off = self.op.val().pay_off;
         self.walk.s_job.data.next.pay_len = bit_cast::<14, 13>(self.op.val().pay_len);
-        if self.op.val().qp_type == 3 {
+        if self.op.val().qp_type == QpType::Raw as u64 {
             self.walk.s_job.data.next.pay_len = bit_cast::<14, 32>(self.op.val().dma_len);
         }
         self.walk.s_job.data.next.handle = self.op.val().handle;

@@ -7,7 +7,23 @@ use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::Sge;
 use crate::stream::MsgSlice;
+use crate::codes::{access, PAGE};
+use ferric_abi::codes::CqeStatus;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes that the work request buffer is read in.
+const GRANULE: u64 = 16;
+/// Added to a length that is rounded up to granules.
+const PARTIAL: u64 = GRANULE - 1;
+/// Bytes of a buffer behind the head: inline data, or entries of one granule each.
+const INLINE_BYTES: u64 = 480;
+/// The same behind an address.
+const ADDRESSED_BYTES: u64 = INLINE_BYTES - GRANULE;
+const MOST_ENTRIES: u64 = INLINE_BYTES / GRANULE;
+/// Granule of the entry behind the one that came with the order; with an address in front of the entries.
+const SECOND_ENTRY: u64 = 3;
+const SECOND_ENTRY_ADDRESSED: u64 = SECOND_ENTRY + 1;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -140,6 +156,7 @@ pub struct Walk {
     out_of_slice: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
@@ -217,8 +234,8 @@ impl Logic for Walk {
         self.first_long.next = self.first.y.val().length.get_bits::<18>(14).any();
         self.rem_low.next = self.rem.q.val().get_bits::<14>(0);
         self.rem_long.next = self.rem.q.val().get_bits::<18>(14).any();
-        self.first_page.next = bits::<13>(4096) - bit_cast::<13, 12>(self.first.y.val().addr.get_bits::<12>(0));
-        self.page_left.next = bits::<13>(4096) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
+        self.first_page.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.first.y.val().addr.get_bits::<12>(0));
+        self.page_left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
         self.first_fits.next = (self.first_long.val() | (self.length.val() <= self.first_low.val()))
             & (self.length.val() <= bit_cast::<14, 13>(self.first_page.val()))
             & (self.s_job.data.val().pay_off == 0);
@@ -231,20 +248,20 @@ impl Logic for Walk {
         self.quick.next = self.whole.val()
             & self.s_job.data.val().pay_len.any()
             & self.s_job.data.val().num_sge.any()
-            & (self.s_job.data.val().num_sge < 30)
+            & (self.s_job.data.val().num_sge < MOST_ENTRIES)
             & !self.s_job.data.val().inline_data
             & !self.s_job.data.val().only_free;
-        self.rounded.next = self.job.q.val().pay_len + 15;
+        self.rounded.next = self.job.q.val().pay_len + PARTIAL;
         self.in_granule.next = self.job.q.val().pay_off >> 4;
         self.reach.next = self.job.q.val().pay_off + bit_cast::<32, 14>(self.job.q.val().pay_len);
         self.low_reach.next = bit_cast::<15, 9>(self.job.q.val().pay_off.get_bits::<9>(0)) + bit_cast::<15, 14>(self.job.q.val().pay_len);
-        self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > 480);
-        self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > 464);
-        self.tail.next = self.pay.q.val() <= 16;
+        self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > INLINE_BYTES);
+        self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > ADDRESSED_BYTES);
+        self.tail.next = self.pay.q.val() <= GRANULE;
         self.inl.s.valid.next = false;
         self.inl.s.data.next.dst = self.dst.q.val() + bit_cast::<18, 14>(self.at.q.val());
         self.inl.s.data.next.data = self.s_wqe.data.val().data;
-        self.inl.s.data.next.len = bits::<5>(16);
+        self.inl.s.data.next.len = bits::<5>(GRANULE);
         if self.tail.val() {
             self.inl.s.data.next.len = self.pay.q.val().get_bits::<5>(0);
         }
@@ -261,11 +278,11 @@ impl Logic for Walk {
                     self.hit.d.next = self.resume.val();
                     self.empty.d.next = self.s_job.data.val().pay_len == 0;
                     // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes; an address takes the place of one.
-                    self.too_many.d.next = (self.s_job.data.val().num_sge > 30)
-                        | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == 30));
+                    self.too_many.d.next = (self.s_job.data.val().num_sge > MOST_ENTRIES)
+                        | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == MOST_ENTRIES));
                     self.pay.d.next = self.s_job.data.val().pay_len;
                     self.at.d.next = bits::<14>(0);
-                    self.status.d.next = bits::<8>(0);
+                    self.status.d.next = bits::<8>(CqeStatus::Success as u64);
                     self.skip.d.next = self.s_job.data.val().pay_off;
                     self.seg.d.next = self.length.val().get_bits::<13>(0);
                     self.ends.d.next = self.quick.val();
@@ -275,9 +292,9 @@ impl Logic for Walk {
                         self.rem.d.next = self.first.y.val().length;
                         self.key.d.next = self.first.y.val().lkey;
                         self.index.d.next = bits::<8>(1);
-                        self.granule.d.next = bits::<5>(3);
+                        self.granule.d.next = bits::<5>(SECOND_ENTRY);
                         if self.s_job.data.val().addressed {
-                            self.granule.d.next = bits::<5>(4);
+                            self.granule.d.next = bits::<5>(SECOND_ENTRY_ADDRESSED);
                         }
                     }
                     self.state.d.next = State::Start;
@@ -307,7 +324,7 @@ impl Logic for Walk {
                     self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + 2;
                     if self.job.q.val().addressed {
                         // One packet: it begins with the first byte.
-                        self.granule.d.next = bits::<5>(3);
+                        self.granule.d.next = bits::<5>(SECOND_ENTRY);
                     }
                 }
                 if self.job.q.val().only_free {
@@ -318,11 +335,11 @@ impl Logic for Walk {
                     } else if self.job.q.val().inline_data {
                         self.state.d.next = State::Inline;
                         if self.far.val() | self.far_addressed.val() {
-                            self.status.d.next = bits::<8>(1);
+                            self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                             self.state.d.next = State::Close;
                         }
                     } else if self.too_many.q.val() | !self.job.q.val().num_sge.any() {
-                        self.status.d.next = bits::<8>(1);
+                        self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                         self.state.d.next = State::Close;
                     } else if self.hit.q.val() | !self.skip.q.val().any() {
                         self.state.d.next = State::Compare;
@@ -333,7 +350,7 @@ impl Logic for Walk {
             }
             State::Read => {
                 if !self.more_sge.val() {
-                    self.status.d.next = bits::<8>(1);
+                    self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                     self.state.d.next = State::Close;
                 } else if self.m_wqe.ready.val() {
                     self.granule.d.next = self.granule.q.val() + 1;
@@ -351,7 +368,7 @@ impl Logic for Walk {
                         self.state.d.next = State::Skip;
                     }
                     if self.s_wqe.data.val().err {
-                        self.status.d.next = bits::<8>(1);
+                        self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                         self.state.d.next = State::Close;
                     }
                 }
@@ -414,10 +431,10 @@ impl Logic for Walk {
                 }
                 self.inl.s.valid.next = self.s_wqe.valid.val() & self.place_valid.q.val();
                 if self.s_wqe.valid.val() & self.inl.s.ready.val() & self.place_valid.q.val() {
-                    self.pay.d.next = self.pay.q.val() - 16;
-                    self.at.d.next = self.at.q.val() + 16;
+                    self.pay.d.next = self.pay.q.val() - GRANULE;
+                    self.at.d.next = self.at.q.val() + GRANULE;
                     if self.s_wqe.data.val().err {
-                        self.status.d.next = bits::<8>(1);
+                        self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                     }
                     if self.tail.val() {
                         self.state.d.next = State::Drain;
@@ -481,10 +498,10 @@ impl Logic for Walk {
             self.mr.d.next.qpn = self.job.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
-            self.mr.d.next.access = bits::<5>(1);
+            self.mr.d.next.access = bits::<5>(access::LOCAL_READ);
             if self.job.q.val().reply {
                 // The peer's right to READ.
-                self.mr.d.next.access = bits::<5>(8);
+                self.mr.d.next.access = bits::<5>(access::REMOTE_READ);
             }
         }
         self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();

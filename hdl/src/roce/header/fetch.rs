@@ -5,7 +5,12 @@ use crate::context::bus::CtxClient;
 use crate::msg::HdrOp;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
+use ferric_abi::wire::{ICRC_BYTES, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// UDP header, BTH and ICRC.
+const FIXED: usize = Udp::BYTES + Bth::BYTES + ICRC_BYTES;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -60,6 +65,7 @@ pub(super) struct PathFetch {
     fixed: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for PathFetch {
     #[hdl_gen]
     fn update(&mut self) {
@@ -93,23 +99,23 @@ impl Logic for PathFetch {
         self.udp_len.next = self.cur_len.q.val();
         self.abort.next = self.cur_abort.q.val();
         // UDP 8, BTH 12, ICRC 4 and the extension headers.
-        self.fixed.next = bits::<16>(24);
+        self.fixed.next = bits::<16>(FIXED as u64);
         if self.next_op.q.val().has_reth {
-            self.fixed.next = bits::<16>(40);
+            self.fixed.next = bits::<16>((FIXED + Reth::BYTES) as u64);
             if self.next_op.q.val().has_imm {
-                self.fixed.next = bits::<16>(44);
+                self.fixed.next = bits::<16>((FIXED + Reth::BYTES + ImmDt::BYTES) as u64);
             }
         } else if self.next_op.q.val().has_atomic {
-            self.fixed.next = bits::<16>(52);
+            self.fixed.next = bits::<16>((FIXED + AtomicEth::BYTES) as u64);
         } else if self.next_op.q.val().has_atomic_ack {
-            self.fixed.next = bits::<16>(36);
+            self.fixed.next = bits::<16>((FIXED + Aeth::BYTES + AtomicAckEth::BYTES) as u64);
         } else if self.next_op.q.val().has_deth {
-            self.fixed.next = bits::<16>(32);
+            self.fixed.next = bits::<16>((FIXED + Deth::BYTES) as u64);
             if self.next_op.q.val().has_imm {
-                self.fixed.next = bits::<16>(36);
+                self.fixed.next = bits::<16>((FIXED + Deth::BYTES + ImmDt::BYTES) as u64);
             }
         } else if self.next_op.q.val().has_imm | self.next_op.q.val().has_aeth {
-            self.fixed.next = bits::<16>(28);
+            self.fixed.next = bits::<16>((FIXED + ImmDt::BYTES) as u64);
         }
         self.next_len.d.next = self.fixed.val()
             + bit_cast::<16, 13>(self.next_op.q.val().pay_len)

@@ -5,6 +5,9 @@ use crate::prim::pack::BePack;
 use crate::records::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
 use ferric_abi::wire;
 use ferric_hdl_derive::BlockDefault;
+use crate::codes::{header, ip};
+use ferric_abi::wire::{ethertype, protocol, ROCE_PORT};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Where the IP header is packed (untagged frame), the transport header behind IPv4, and what follows its BTH.
@@ -62,21 +65,22 @@ pub(super) struct HeaderImage {
     ext_len: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for HeaderImage {
     #[hdl_gen]
     fn update(&mut self) {
-        self.ethertype.next = bits::<16>(0x0800);
-        self.base.next = bits::<8>(54);
+        self.ethertype.next = bits::<16>(ethertype::IPV4);
+        self.base.next = bits::<8>(header::ROCE4);
         if self.path.val().ipv6 {
-            self.ethertype.next = bits::<16>(0x86dd);
-            self.base.next = bits::<8>(74);
+            self.ethertype.next = bits::<16>(ethertype::IPV6);
+            self.base.next = bits::<8>(header::ROCE6);
         }
         self.eth.x.next.dst = self.path.val().dmac;
         self.eth.x.next.src = self.path.val().smac;
         self.eth.x.next.ethertype = self.ethertype.val();
         if self.path.val().vlan {
-            self.eth.x.next.ethertype = bits::<16>(0x8100);
-            self.base.next = self.base.val() + 4;
+            self.eth.x.next.ethertype = bits::<16>(ethertype::VLAN);
+            self.base.next = self.base.val() + header::VLAN;
         }
         self.tci.next = self.path.val().vlan_tci;
         self.vlan.x.next.vid = self.tci.val().get_bits::<12>(0);
@@ -84,30 +88,30 @@ impl Logic for HeaderImage {
         self.vlan.x.next.pcp = self.tci.val().get_bits::<3>(13);
         self.vlan.x.next.ethertype = self.ethertype.val();
         self.class.next = self.path.val().tclass;
-        self.ip4.x.next.version = bits::<4>(4);
-        self.ip4.x.next.ihl = bits::<4>(5);
+        self.ip4.x.next.version = bits::<4>(ip::VERSION_4);
+        self.ip4.x.next.ihl = bits::<4>(ip::WORDS);
         self.ip4.x.next.dscp = self.class.val().get_bits::<6>(2);
         self.ip4.x.next.ecn = self.class.val().get_bits::<2>(0);
         self.ip4.x.next.total_length = self.total_length.val();
         self.ip4.x.next.ident = bits::<16>(0);
-        self.ip4.x.next.flags = bits::<3>(2);
+        self.ip4.x.next.flags = bits::<3>(ip::DONT_FRAGMENT);
         self.ip4.x.next.fragment = bits::<13>(0);
         self.ip4.x.next.ttl = self.path.val().hop_limit;
-        self.ip4.x.next.protocol = bits::<8>(17);
+        self.ip4.x.next.protocol = bits::<8>(protocol::UDP);
         self.ip4.x.next.checksum = self.checksum.val();
         self.ip4.x.next.src = bit_cast::<32, 128>(self.path.val().sip);
         self.ip4.x.next.dst = bit_cast::<32, 128>(self.path.val().dip);
-        self.ip6.x.next.version = bits::<4>(6);
+        self.ip6.x.next.version = bits::<4>(ip::VERSION_6);
         self.ip6.x.next.dscp = self.class.val().get_bits::<6>(2);
         self.ip6.x.next.ecn = self.class.val().get_bits::<2>(0);
         self.ip6.x.next.flow_label = self.path.val().flow_label;
         self.ip6.x.next.payload_length = self.udp_len.val();
-        self.ip6.x.next.next_header = bits::<8>(17);
+        self.ip6.x.next.next_header = bits::<8>(protocol::UDP);
         self.ip6.x.next.hop_limit = self.path.val().hop_limit;
         self.ip6.x.next.src = self.path.val().sip;
         self.ip6.x.next.dst = self.path.val().dip;
         self.udp.x.next.src_port = self.path.val().udp_sport;
-        self.udp.x.next.dst_port = bits::<16>(4791);
+        self.udp.x.next.dst_port = bits::<16>(ROCE_PORT);
         self.udp.x.next.length = self.udp_len.val();
         self.udp.x.next.checksum = bits::<16>(0);
         self.bth.x.next.opcode = self.op.val().opcode;
@@ -145,31 +149,31 @@ impl Logic for HeaderImage {
         self.ext_len.next = bits::<8>(0);
         if self.op.val().has_reth {
             self.ext.next = self.reth.y.val();
-            self.ext_len.next = bits::<8>(16);
+            self.ext_len.next = bits::<8>(wire::Reth::BYTES as u64);
             if self.op.val().has_imm {
                 self.ext.next = self.reth.y.val() | self.imm_reth.y.val();
-                self.ext_len.next = bits::<8>(20);
+                self.ext_len.next = bits::<8>((wire::Reth::BYTES + wire::ImmDt::BYTES) as u64);
             }
         } else if self.op.val().has_deth {
             self.ext.next = self.deth.y.val();
-            self.ext_len.next = bits::<8>(8);
+            self.ext_len.next = bits::<8>(wire::Deth::BYTES as u64);
             if self.op.val().has_imm {
                 self.ext.next = self.deth.y.val() | self.imm_deth.y.val();
-                self.ext_len.next = bits::<8>(12);
+                self.ext_len.next = bits::<8>((wire::Deth::BYTES + wire::ImmDt::BYTES) as u64);
             }
         } else if self.op.val().has_imm {
             self.ext.next = self.imm.y.val();
-            self.ext_len.next = bits::<8>(4);
+            self.ext_len.next = bits::<8>(wire::ImmDt::BYTES as u64);
         } else if self.op.val().has_aeth {
             self.ext.next = self.aeth.y.val();
-            self.ext_len.next = bits::<8>(4);
+            self.ext_len.next = bits::<8>(wire::Aeth::BYTES as u64);
             if self.op.val().has_atomic_ack {
                 self.ext.next = self.aeth.y.val() | self.atomic_ack.y.val();
-                self.ext_len.next = bits::<8>(12);
+                self.ext_len.next = bits::<8>((wire::Aeth::BYTES + wire::AtomicAckEth::BYTES) as u64);
             }
         } else if self.op.val().has_atomic {
             self.ext.next = self.atomic.y.val();
-            self.ext_len.next = bits::<8>(28);
+            self.ext_len.next = bits::<8>(wire::AtomicEth::BYTES as u64);
         }
         self.len.next = self.base.val() + self.ext_len.val();
         // Everything from the IP header on, then the tag: 20 and 4 bytes of displacement.

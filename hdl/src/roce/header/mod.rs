@@ -14,6 +14,8 @@ use crate::stream::MsgSlice;
 use fetch::PathFetch;
 use image::HeaderImage;
 use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::Ipv4;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -83,6 +85,7 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     slot_shift: Constant<Bits<3>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -111,7 +114,7 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
             self.total.next = self.fetch[1].total.val();
         }
         // IPv4 checksum
-        self.total_length.next = self.udp_len.val() + 20;
+        self.total_length.next = self.udp_len.val() + Ipv4::BYTES as u64;
         self.fold.next = bit_cast::<17, 16>(self.total.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.total.val().get_bits::<4>(16));
         self.folded.next = self.fold.val();
         self.checksum.next = !(self.folded.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.folded.val().get_bits::<1>(16)));

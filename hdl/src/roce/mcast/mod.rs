@@ -11,6 +11,8 @@ use crate::msg::{CtlReq, CtlResp, RxDesc};
 use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;
 use ferric_hdl_derive::BlockDefault;
+use crate::stats::flags;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Names of the bits of `stat`.
@@ -93,6 +95,7 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     ctl_next: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -208,16 +211,16 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
             }
             State::Emit => {
                 if self.m.ready.val() {
-                    self.events.d.next = bits::<2>(1);
+                    self.events.d.next = bits::<2>(flags(STATS, &["mcast_delivered"]) as u64);
                     self.target.d.next = self.row.q.val().qpn;
                     self.on.next = true;
                 }
             }
             State::Last => {
                 if self.m.ready.val() {
-                    self.events.d.next = bits::<2>(2);
+                    self.events.d.next = bits::<2>(flags(STATS, &["mcast_no_group"]) as u64);
                     if self.found.q.val() {
-                        self.events.d.next = bits::<2>(1);
+                        self.events.d.next = bits::<2>(flags(STATS, &["mcast_delivered"]) as u64);
                     }
                     self.found.d.next = false;
                     self.state.d.next = State::Idle;

@@ -14,6 +14,11 @@ use crate::prim::ram::{Ram, RamAsync};
 use crate::stream::{MsgFifo, MsgSlice};
 use atomic::Atomics;
 use ferric_hdl_derive::BlockDefault;
+use crate::codes::ack_kind;
+use crate::stats::flags;
+use ferric_abi::wire::syndrome;
+use ferric_hdl_derive::kernel;
+use ferric_abi::codes::CqeStatus;
 use rust_hdl::prelude::*;
 use ring::Ring;
 use seat::{Addressee, Item, Job, Seat};
@@ -187,6 +192,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     ack_class: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -252,7 +258,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.quick.next = (self.state.q.val() == State::Idle)
             & !self.store.q.val()
             & self.acks.m.valid.val()
-            & (self.acks.m.data.val().kind == 0)
+            & (self.acks.m.data.val().kind == ack_kind::ACKNOWLEDGE)
             & !self.acks.m.data.val().atomic
             & !self.occupied.read_data.val().any()
             & self.atomics.s_op.ready.val()
@@ -302,7 +308,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         if self.at_hand.val() {
             self.loaded.next = self.seat.q.val();
         }
-        self.begins.next = self.acks.m.data.val().kind == 3;
+        self.begins.next = self.acks.m.data.val().kind == ack_kind::LIFE;
         // Says nothing but that an atomic is over, maybe one of an earlier life.
         self.mute.next = self.acks.m.data.val().mute;
         self.fresh.next = (self.job.q.val() == Job::Ack) & (self.begins.val() | (self.loaded.val().epoch != self.acks.m.data.val().epoch)) & !self.mute.val();
@@ -311,7 +317,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.absent.next = !self.seat.q.val().listed & !self.seat.q.val().busy;
         self.stale.next = self.turn.after.val().epoch != self.seat.q.val().epoch;
         self.kind.next = self.acks.m.data.val().kind;
-        self.atomic.next = self.kind.val() == 2;
+        self.atomic.next = self.kind.val() == ack_kind::ATOMIC;
         self.count.next = self.seat.q.val().count;
         self.used.next = self.seat.q.val().used;
         // An acknowledge of a duplicate must not push out a NAK of what comes behind it.
@@ -365,7 +371,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.error.s.data.next.epoch = self.seat.q.val().epoch;
         self.error.s.data.next.side = true;
         // `CqeStatus` Fatal: the memory failed.
-        self.error.s.data.next.cause = bits::<8>(19);
+        self.error.s.data.next.cause = bits::<8>(CqeStatus::Fatal as u64);
         // An acknowledge goes straight on, or as the seat keeps it.
         self.asker.next.function = self.acks.m.data.val().function;
         self.asker.next.pd = self.acks.m.data.val().pd;
@@ -450,7 +456,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                             self.finish.next = true;
                         } else if self.seat.q.val().dead | self.mute.val() {
                             self.finish.next = true;
-                        } else if self.kind.val() == 0 {
+                        } else if self.kind.val() == ack_kind::ACKNOWLEDGE {
                             if self.quiet.q.val() {
                                 self.out.s.valid.next = true;
                                 self.finish.next = self.out.s.ready.val();
@@ -465,7 +471,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                                 self.finish.next = true;
                             }
                         } else if self.full.val() {
-                            self.events.d.next = bits::<5>(8);
+                            self.events.d.next = bits::<5>(flags(STATS, &["replies_dropped"]) as u64);
                             self.finish.next = true;
                         } else if self.atomic.val() & self.acks.m.data.val().again {
                             self.look.d.next = self.seat.q.val().slot - 1;
@@ -474,12 +480,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         } else if self.list.s.ready.val() & (!self.atomic.val() | self.atomics.s_op.ready.val()) {
                             self.push.next = true;
                             self.finish.next = true;
-                            self.events.d.next = bits::<5>(1);
+                            self.events.d.next = bits::<5>(flags(STATS, &["reads"]) as u64);
                             if self.acks.m.data.val().again {
-                                self.events.d.next = bits::<5>(4);
+                                self.events.d.next = bits::<5>(flags(STATS, &["answered_again"]) as u64);
                             }
                             if self.atomic.val() {
-                                self.events.d.next = bits::<5>(2);
+                                self.events.d.next = bits::<5>(flags(STATS, &["atomics"]) as u64);
                                 self.atomics.s_op.valid.next = true;
                                 self.ring.started.next = true;
                                 self.seat.d.next.slot = self.seat.q.val().slot + 1;
@@ -564,7 +570,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             State::Look => {
                 self.state.d.next = State::Seen;
                 if !self.to_look.q.val().any() {
-                    self.events.d.next = bits::<5>(8);
+                    self.events.d.next = bits::<5>(flags(STATS, &["replies_dropped"]) as u64);
                     self.finish.next = true;
                 }
             }
@@ -578,7 +584,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     self.state.d.next = State::Look;
                 } else if self.list.s.ready.val() {
                     self.push.next = true;
-                    self.events.d.next = bits::<5>(4);
+                    self.events.d.next = bits::<5>(flags(STATS, &["answered_again"]) as u64);
                     self.finish.next = true;
                 }
             }
@@ -608,12 +614,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             State::Fail => {
                 if self.error.s.ready.val() & self.list.s.ready.val() {
                     self.error.s.valid.next = true;
-                    self.events.d.next = bits::<5>(16);
+                    self.events.d.next = bits::<5>(flags(STATS, &["reply_errors"]) as u64);
                     self.seat.d.next.dead = true;
                     self.seat.d.next.count = bits::<6>(0);
                     // NAK remote operational error.
                     self.seat.d.next.ack = true;
-                    self.seat.d.next.ack_syndrome = bits::<8>(0x63);
+                    self.seat.d.next.ack_syndrome = bits::<8>(syndrome::NAK_OPERATION);
                     self.seat.d.next.ack_psn = self.fail_psn.q.val();
                     self.seat.d.next.ack_msn = self.fail_msn.q.val();
                     self.enlist.next = true;

@@ -4,6 +4,8 @@ use super::seat::{Item, Outcome, Seat};
 use crate::msg::AckOp;
 use crate::prim::ram::Ram;
 use ferric_hdl_derive::BlockDefault;
+use crate::codes::ack_kind;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Two memories and their addresses. The first of the ring stands at the output in the cycle behind its address, an outcome in the one after
@@ -41,6 +43,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     done_slot: Signal<Local, Bits<5>>,
 }
 
+#[kernel]
 impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -55,7 +58,7 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.item.next = self.items.read_data.val();
         self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
         self.items.write_en.next = self.push.val();
-        self.items.write_data.next.atomic = self.ack.val().kind == 2;
+        self.items.write_data.next.atomic = self.ack.val().kind == ack_kind::ATOMIC;
         self.items.write_data.next.again = self.ack.val().again;
         self.items.write_data.next.slot = self.seat.val().slot;
         if self.found.val() {

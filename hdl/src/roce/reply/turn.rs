@@ -3,6 +3,9 @@ use super::seat::{Addressee, Item, Seat};
 use crate::bus::MsgSrc;
 use crate::msg::TxOp;
 use crate::prim::sum::Sum;
+use crate::codes::ack_kind;
+use ferric_abi::wire::{opcode, syndrome, pmtu};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// What is to be sent. `kind`: 0 acknowledge with `syndrome`, 1 READ response, 2 atomic acknowledge with `value`.
@@ -77,6 +80,7 @@ pub struct Turn {
     credit: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
@@ -88,7 +92,7 @@ impl Logic for Turn {
         self.job.next.qpn = self.qpn.val();
         self.job.next.epoch = self.seat.val().epoch;
         self.job.next.to = self.seat.val().to;
-        self.job.next.kind = bits::<2>(0);
+        self.job.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
         self.job.next.psn = self.seat.val().ack_psn;
         self.job.next.msn = self.seat.val().ack_msn;
         self.job.next.syndrome = self.seat.val().ack_syndrome;
@@ -100,34 +104,34 @@ impl Logic for Turn {
         self.job.next.value = self.value.val();
         self.job.next.again = self.item.val().again;
         if self.answer.val() {
-            self.job.next.kind = bits::<2>(1);
+            self.job.next.kind = bits::<2>(ack_kind::READ);
             self.job.next.psn = self.item.val().psn;
             self.job.next.msn = self.item.val().msn;
-            self.job.next.syndrome = bits::<8>(31);
+            self.job.next.syndrome = bits::<8>(syndrome::ACK);
             self.job.next.off = self.seat.val().off;
             self.job.next.psn_off = self.seat.val().psn_off;
             if self.item.val().atomic {
-                self.job.next.kind = bits::<2>(2);
+                self.job.next.kind = bits::<2>(ack_kind::ATOMIC);
             }
         }
         self.to.next = self.now.q.val().to;
-        self.mtu.next = bits::<13>(4096);
+        self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_4096) as u64);
         match self.to.val().pmtu.index() {
-            1 => self.mtu.next = bits::<13>(256),
-            2 => self.mtu.next = bits::<13>(512),
-            3 => self.mtu.next = bits::<13>(1024),
-            4 => self.mtu.next = bits::<13>(2048),
+            pmtu::MTU_256 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_256) as u64),
+            pmtu::MTU_512 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_512) as u64),
+            pmtu::MTU_1024 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_1024) as u64),
+            pmtu::MTU_2048 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_2048) as u64),
             _ => {}
         }
         self.wide_mtu.next = bit_cast::<32, 13>(self.mtu.val());
         self.place.a.next = self.va.q.val();
         self.place.b.next = bit_cast::<64, 32>(self.step.q.val());
         self.ends.next = self.last.q.val() | self.count.q.val().all();
-        self.read.next = self.now.q.val().kind == 1;
+        self.read.next = self.now.q.val().kind == ack_kind::READ;
         // Credit count 31: end-to-end flow control is not used.
         self.credit.next = self.now.q.val().syndrome;
-        if self.credit.val() < 32 {
-            self.credit.next = bits::<8>(31);
+        if self.credit.val() < syndrome::RNR_NAK {
+            self.credit.next = bits::<8>(syndrome::ACK);
         }
 
         self.m_op.valid.next = self.state.q.val() == State::Send;
@@ -139,19 +143,19 @@ impl Logic for Turn {
         self.m_op.data.next.ipv6 = self.to.val().ipv6;
         self.m_op.data.next.vlan = self.to.val().vlan;
         // IBTA table 38: First 0x0d, Middle 0x0e, Last 0x0f, Only 0x10; acknowledge 0x11, of an atomic 0x12.
-        self.m_op.data.next.opcode = bits::<8>(0x0e);
+        self.m_op.data.next.opcode = bits::<8>(opcode::READ_RESPONSE_MIDDLE);
         if self.first.q.val() & self.last.q.val() {
-            self.m_op.data.next.opcode = bits::<8>(0x10);
+            self.m_op.data.next.opcode = bits::<8>(opcode::READ_RESPONSE_ONLY);
         } else if self.first.q.val() {
-            self.m_op.data.next.opcode = bits::<8>(0x0d);
+            self.m_op.data.next.opcode = bits::<8>(opcode::READ_RESPONSE_FIRST);
         } else if self.last.q.val() {
-            self.m_op.data.next.opcode = bits::<8>(0x0f);
+            self.m_op.data.next.opcode = bits::<8>(opcode::READ_RESPONSE_LAST);
         }
-        if self.now.q.val().kind == 0 {
-            self.m_op.data.next.opcode = bits::<8>(0x11);
+        if self.now.q.val().kind == ack_kind::ACKNOWLEDGE {
+            self.m_op.data.next.opcode = bits::<8>(opcode::ACKNOWLEDGE);
         }
-        if self.now.q.val().kind == 2 {
-            self.m_op.data.next.opcode = bits::<8>(0x12);
+        if self.now.q.val().kind == ack_kind::ATOMIC {
+            self.m_op.data.next.opcode = bits::<8>(opcode::ATOMIC_ACKNOWLEDGE);
         }
         self.m_op.data.next.dest_qpn = self.to.val().dest_qpn;
         self.m_op.data.next.psn = self.psn.q.val();
@@ -179,7 +183,7 @@ impl Logic for Turn {
         self.m_op.data.next.aeth = (bit_cast::<32, 8>(self.credit.val()) << 24) | bit_cast::<32, 24>(self.now.q.val().msn);
         self.m_op.data.next.has_atomic = false;
         self.m_op.data.next.has_deth = false;
-        self.m_op.data.next.has_atomic_ack = self.now.q.val().kind == 2;
+        self.m_op.data.next.has_atomic_ack = self.now.q.val().kind == ack_kind::ATOMIC;
         self.m_op.data.next.operand = self.now.q.val().value;
         self.m_op.data.next.compare = bits::<64>(0);
         self.m_op.data.next.reply = true;

@@ -2,6 +2,11 @@
 
 use super::{Event, State};
 use crate::records::ReqCtx;
+use crate::codes::{send_command, local};
+use crate::stats::flags;
+use ferric_abi::codes::{CqeStatus, QpState, QpType};
+use ferric_hdl_derive::kernel;
+use super::{kind, STATS};
 use rust_hdl::prelude::*;
 
 /// The states from `Finish` to `Fatal`, without registers: what each does to the line and tells `Reports`. In other states nothing is told and the line
@@ -72,6 +77,7 @@ pub struct Conclude {
     hushes: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Conclude {
     #[hdl_gen]
     fn update(&mut self) {
@@ -83,13 +89,13 @@ impl Logic for Conclude {
             & self.room.val()
             & self.may_ask.val()
             & self.idle.val()
-            & !(self.line.val().local == 1)
-            & !(self.line.val().state == 4);
-        self.tells.next = (self.line.val().state == 4)
+            & !(self.line.val().local == local::UNDER_WAY)
+            & !(self.line.val().state == QpState::Sqd as u64);
+        self.tells.next = (self.line.val().state == QpState::Sqd as u64)
             & !self.line.val().drained
             & (self.line.val().sent_index == self.line.val().done_index);
-        self.alone.next = self.blame.val() & ((self.line.val().qp_type == 1) | (self.line.val().qp_type == 2));
-        self.flushed.next = self.line.val().state == 5;
+        self.alone.next = self.blame.val() & ((self.line.val().qp_type == QpType::Uc as u64) | (self.line.val().qp_type == QpType::Ud as u64));
+        self.flushed.next = self.line.val().state == QpState::SqError as u64;
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.val() == State::Settle)
             & !self.tells.val()
@@ -104,7 +110,7 @@ impl Logic for Conclude {
         self.status_after.next = self.status.val();
         self.park_after.next = self.park.val();
         self.put_cmd.next = false;
-        self.cmd_op.next = bits::<2>(2);
+        self.cmd_op.next = bits::<2>(send_command::RESUME);
         self.put_cqe.next = false;
         self.put_timer.next = false;
         self.timer_start.next = false;
@@ -114,19 +120,19 @@ impl Logic for Conclude {
         self.blamed.next = false;
         self.put_error.next = false;
         self.put_mark.next = false;
-        self.turn.next = !self.lag.val() | (self.ev.val().kind == 12) | (self.ev.val().kind == 14);
+        self.turn.next = !self.lag.val() | (self.ev.val().kind == kind::PLACED) | (self.ev.val().kind == kind::QUIET);
         self.hushes.next = (((self.state.val() == State::Fail) & self.turn.val()) | (self.state.val() == State::Fatal))
             & self.line.val().rd_out.any()
-            & !(self.ev.val().kind == 14);
+            & !(self.ev.val().kind == kind::QUIET);
         self.stat.next = bits::<13>(0);
 
         match self.state.val() {
             State::Finish => {
                 self.then.next = State::Settle;
                 match self.ev.val().kind.index() {
-                    1 => {
+                    kind::RNR => {
                         if !self.line.val().rnr_wait {
-                            self.stat.next = bits::<13>(4);
+                            self.stat.next = bits::<13>(flags(STATS, &["rnr_received"]) as u64);
                             self.dirty.next = true;
                             self.park_after.next = true;
                             self.new.next.rnr_wait = true;
@@ -134,19 +140,19 @@ impl Logic for Conclude {
                             if !self.line.val().rnr_retry.all() {
                                 self.new.next.rnr_left = self.line.val().rnr_left - 1;
                                 if self.line.val().rnr_left == 0 {
-                                    self.status_after.next = bits::<8>(13);
+                                    self.status_after.next = bits::<8>(CqeStatus::RnrRetryExceeded as u64);
                                     self.then.next = State::Fail;
                                 }
                             }
                         }
                     }
-                    2 => {
-                        self.stat.next = bits::<13>(8);
+                    kind::NAK_SEQUENCE => {
+                        self.stat.next = bits::<13>(flags(STATS, &["nak_seq_received"]) as u64);
                         if !self.line.val().rnr_wait {
                             self.then.next = State::Distance;
                         }
                     }
-                    3 => self.then.next = State::Fail,
+                    kind::NAK_FATAL => self.then.next = State::Fail,
                     _ => {}
                 }
             }
@@ -188,7 +194,7 @@ impl Logic for Conclude {
             State::Rewind => {
                 // Parked for the RNR timer nothing is sent again yet.
                 if !self.park.val() {
-                    self.stat.next = bits::<13>(1);
+                    self.stat.next = bits::<13>(flags(STATS, &["retransmits"]) as u64);
                 }
                 self.dirty.next = true;
                 self.put_cmd.next = true;
@@ -222,12 +228,12 @@ impl Logic for Conclude {
                     self.then.next = State::Fatal;
                 }
                 match self.status.val().index() {
-                    7 => self.stat.next = bits::<13>(0x1000),
-                    9 => self.stat.next = bits::<13>(16),
-                    10 => self.stat.next = bits::<13>(32),
-                    11 => self.stat.next = bits::<13>(64),
-                    12 => self.stat.next = bits::<13>(512),
-                    13 => self.stat.next = bits::<13>(1024),
+                    CqeStatus::BadResponse => self.stat.next = bits::<13>(flags(STATS, &["bad_response"]) as u64),
+                    CqeStatus::RemoteInvalidRequest => self.stat.next = bits::<13>(flags(STATS, &["nak_inv_received"]) as u64),
+                    CqeStatus::RemoteAccess => self.stat.next = bits::<13>(flags(STATS, &["nak_access_received"]) as u64),
+                    CqeStatus::RemoteOperation => self.stat.next = bits::<13>(flags(STATS, &["nak_op_received"]) as u64),
+                    CqeStatus::RetryExceeded => self.stat.next = bits::<13>(flags(STATS, &["retry_exceeded"]) as u64),
+                    CqeStatus::RnrRetryExceeded => self.stat.next = bits::<13>(flags(STATS, &["rnr_exceeded"]) as u64),
                     _ => {}
                 }
                 if self.cqe_busy.val() | !self.turn.val() | self.hushes.val() {
@@ -237,13 +243,13 @@ impl Logic for Conclude {
             State::Fatal => {
                 // The failure's CQE is with the completion writer before the flush begins.
                 self.blamed.next = self.blame.val();
-                self.cmd_op.next = bits::<2>(3);
+                self.cmd_op.next = bits::<2>(send_command::FLUSH);
                 if !self.cqe_busy.val() & !self.async_busy.val() & self.error_ready.val() & !self.hushes.val() {
                     self.dirty.next = true;
-                    self.new.next.state = bits::<3>(6);
+                    self.new.next.state = bits::<3>(QpState::Error as u64);
                     if self.alone.val() {
                         // Receives go on, and so does the responder (IBTA 10.3.1).
-                        self.new.next.state = bits::<3>(5);
+                        self.new.next.state = bits::<3>(QpState::SqError as u64);
                     }
                     // In SQ error all is flushed, or being flushed, already.
                     if !self.flushed.val() {
@@ -264,7 +270,7 @@ impl Logic for Conclude {
         // The buffers are the program's once anything says so: the queue pair ends at once, its completions wait until what was accepted has been written.
         if self.hushes.val() {
             self.dirty.next = true;
-            self.new.next.state = bits::<3>(6);
+            self.new.next.state = bits::<3>(QpState::Error as u64);
             self.new.next.timer_on = false;
             self.new.next.rnr_wait = false;
             self.new.next.parked = false;
@@ -273,7 +279,7 @@ impl Logic for Conclude {
             self.new.next.blamed = self.blamed.val();
             self.new.next.error_status = self.status.val();
             self.new.next.error_syndrome = bits::<8>(0);
-            if self.ev.val().kind == 3 {
+            if self.ev.val().kind == kind::NAK_FATAL {
                 self.new.next.error_syndrome = self.ev.val().syndrome;
             }
             self.put_mark.next = true;

@@ -2,6 +2,11 @@
 
 use super::{Event, State};
 use crate::records::ReqCtx;
+use crate::codes::local;
+use crate::stats::flags;
+use ferric_abi::codes::{CqeStatus, QpState};
+use ferric_hdl_derive::kernel;
+use super::{kind, STATS};
 use rust_hdl::prelude::*;
 
 /// No state of its own: everything holds for the event and the line of this cycle, which the owner has in registers.
@@ -50,18 +55,19 @@ pub struct Decide {
     flushed: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Decide {
     #[hdl_gen]
     fn update(&mut self) {
-        self.frame.next = self.ev.val().kind < 4;
-        self.answer.next = (self.ev.val().kind == 10) | (self.ev.val().kind == 11);
-        self.acked.next = (self.ev.val().kind == 0) | (self.ev.val().kind == 4);
-        self.flushed.next = self.line.val().state == 5;
+        self.frame.next = self.ev.val().kind < kind::DEPARTED;
+        self.answer.next = (self.ev.val().kind == kind::READ) | (self.ev.val().kind == kind::ATOMIC);
+        self.acked.next = (self.ev.val().kind == kind::ACK) | (self.ev.val().kind == kind::DEPARTED);
+        self.flushed.next = self.line.val().state == QpState::SqError as u64;
         // ACK and NAK belong to RC, departures to the others.
         self.counts.next = self.live.val()
             & self.inside.val()
-            & (self.frame.val() | self.answer.val() | (self.ev.val().kind == 4))
-            & (self.reliable.val() == !(self.ev.val().kind == 4));
+            & (self.frame.val() | self.answer.val() | (self.ev.val().kind == kind::DEPARTED))
+            & (self.reliable.val() == !(self.ev.val().kind == kind::DEPARTED));
         self.new.next = self.line.val();
         self.dirty.next = false;
         self.pending_after.next = self.pending.val();
@@ -77,35 +83,35 @@ impl Logic for Decide {
             self.dirty.next = true;
             self.new.next.local = bits::<2>(0);
         }
-        if (self.ev.val().kind == 9) & self.ev.val().status.get_bit(7) & !self.missing.val() {
+        if (self.ev.val().kind == kind::PEER_HALF) & self.ev.val().status.get_bit(7) & !self.missing.val() {
             // Not an error: into SQD, or out of it.
             self.dirty.next = self.live.val();
             if self.live.val() {
-                self.new.next.state = bits::<3>(3);
+                self.new.next.state = bits::<3>(QpState::Rts as u64);
                 if self.ev.val().status.get_bit(0) {
-                    self.new.next.state = bits::<3>(4);
+                    self.new.next.state = bits::<3>(QpState::Sqd as u64);
                 }
                 self.new.next.drained = false;
                 self.then.next = State::Settle;
             }
             if self.flushed.val() & self.ev.val().status.get_bit(1) {
                 self.dirty.next = true;
-                self.new.next.state = bits::<3>(3);
+                self.new.next.state = bits::<3>(QpState::Rts as u64);
                 // The queue was parked meanwhile.
                 self.then.next = State::Settle;
             }
-        } else if (self.ev.val().kind == 9) & !self.missing.val() {
+        } else if (self.ev.val().kind == kind::PEER_HALF) & !self.missing.val() {
             if !self.dead.val() {
                 self.blame.next = false;
                 self.then.next = State::Fatal;
             }
-        } else if (self.ev.val().kind == 14) & !self.missing.val() {
+        } else if (self.ev.val().kind == kind::QUIET) & !self.missing.val() {
             // Reset meanwhile it has nothing to tell.
             self.dirty.next = self.line.val().dying;
             self.new.next.dying = false;
             self.status.next = self.line.val().error_status;
             self.blame.next = self.line.val().blamed;
-            if self.line.val().dying & (self.line.val().state == 6) {
+            if self.line.val().dying & (self.line.val().state == QpState::Error as u64) {
                 self.then.next = State::Fatal;
                 if self.line.val().blamed {
                     self.then.next = State::Fail;
@@ -115,22 +121,22 @@ impl Logic for Decide {
             if self.missing.val() {
                 self.then.next = State::Idle;
             }
-            self.drops.next = self.ev.val().kind == 10;
+            self.drops.next = self.ev.val().kind == kind::READ;
             if self.frame.val() | self.answer.val() {
-                self.stat.next = bits::<13>(128);
+                self.stat.next = bits::<13>(flags(STATS, &["bad_ack"]) as u64);
             }
         } else {
             match self.ev.val().kind.index() {
-                5 => {
+                kind::LOOK => {
                     self.then.next = State::Oldest;
                     if self.asked.val() {
                         self.start.next = true;
                         self.then.next = State::Reads;
                     }
                 }
-                6 => {
+                kind::LOCAL => {
                     if self.inside.val() {
-                        self.stat.next = bits::<13>(256);
+                        self.stat.next = bits::<13>(flags(STATS, &["local_errors"]) as u64);
                         self.dirty.next = true;
                         if self.earlier.val() {
                             self.new.next.error_pending = true;
@@ -145,38 +151,38 @@ impl Logic for Decide {
                         }
                     }
                 }
-                7 => {
+                kind::TIMEOUT => {
                     if !self.line.val().rnr_wait & self.line.val().timer_on {
                         self.dirty.next = true;
                         self.new.next.read_gap = false;
                         self.new.next.timer_on = false;
                         if self.moving.val() {
-                            self.stat.next = bits::<13>(2);
+                            self.stat.next = bits::<13>(flags(STATS, &["timeouts"]) as u64);
                             self.new.next.retries_left = self.line.val().retries_left - 1;
                             self.then.next = State::Distance;
                             if self.line.val().retries_left == 0 {
-                                self.status.next = bits::<8>(12);
+                                self.status.next = bits::<8>(CqeStatus::RetryExceeded as u64);
                                 self.then.next = State::Fail;
                             }
                         }
                     }
                 }
-                8 => {
+                kind::RNR_TIMER => {
                     if self.line.val().rnr_wait {
                         self.dirty.next = true;
                         self.new.next.rnr_wait = false;
                         self.then.next = State::Distance;
                     }
                 }
-                13 => {
+                kind::WORKED => {
                     // The queue goes on with the operation, which then counts as a NOP.
                     if self.worked.val() {
                         self.dirty.next = true;
-                        self.new.next.local = bits::<2>(2);
+                        self.new.next.local = bits::<2>(local::EXECUTED);
                         self.then.next = State::Settle;
                     }
                 }
-                12 => {
+                kind::PLACED => {
                     if self.asked.val() {
                         self.start.next = true;
                         self.then.next = State::Reads;
@@ -199,9 +205,9 @@ impl Logic for Decide {
                             self.new.next.una_psn = self.ev.val().psn + 1;
                         }
                     } else {
-                        self.drops.next = self.ev.val().kind == 10;
+                        self.drops.next = self.ev.val().kind == kind::READ;
                         if !self.old.val() {
-                            self.stat.next = bits::<13>(128);
+                            self.stat.next = bits::<13>(flags(STATS, &["bad_ack"]) as u64);
                         }
                     }
                 }

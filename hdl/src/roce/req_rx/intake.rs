@@ -4,6 +4,9 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CellRead, QpError, ReadDone, RxDesc, TimerEvent, TxDone};
 use crate::prim::arb::RrPick;
 use crate::prim::pack::Gather;
+use crate::codes::done_status;
+use ferric_abi::wire::{opcode, syndrome};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// What happened. `kind`: see the constants in [`kind`]. `psn`, `index`, `status`, `syndrome` as far as the kind has them.
@@ -25,7 +28,7 @@ pub struct Event {
     pub data: Bits<64>,
 }
 
-/// Event kinds. The kernels write the numbers, Rust constants being out of their reach.
+/// Event kinds.
 pub mod kind {
     /// Acknowledge of `psn`.
     pub const ACK: u8 = 0;
@@ -106,6 +109,7 @@ pub struct Intake {
     done_valid: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Intake {
     #[hdl_gen]
     fn update(&mut self) {
@@ -171,12 +175,12 @@ impl Logic for Intake {
         self.code.next = self.syndrome.val().get_bits::<5>(0);
         self.op.next = self.s_rx.data.val().opcode;
         // READ RESPONSE First 0x0d, Middle, Last, Only 0x10 (the Middle has no AETH); ATOMIC ACKNOWLEDGE 0x12.
-        self.read.next = (self.op.val() == 0x0d) | (self.op.val() == 0x0e) | (self.op.val() == 0x0f) | (self.op.val() == 0x10);
-        self.atomic.next = self.op.val() == 0x12;
-        self.known.next = (self.op.val() == 0x11)
+        self.read.next = (self.op.val() == opcode::READ_RESPONSE_FIRST) | (self.op.val() == opcode::READ_RESPONSE_MIDDLE) | (self.op.val() == opcode::READ_RESPONSE_LAST) | (self.op.val() == opcode::READ_RESPONSE_ONLY);
+        self.atomic.next = self.op.val() == opcode::ATOMIC_ACKNOWLEDGE;
+        self.known.next = (self.op.val() == opcode::ACKNOWLEDGE)
             & !self.syndrome.val().get_bit(7)
             & !(self.class.val() == 2)
-            & !((self.class.val() == 3) & (self.code.val() > 3));
+            & !((self.class.val() == syndrome::KIND_NAK) & (self.code.val() > 3));
         self.done.next = self.s_tx_done[0].data.val();
         self.done_valid.next = self.s_tx_done[0].valid.val();
         if self.turn.q.val().get_bit(2) {
@@ -186,9 +190,9 @@ impl Logic for Intake {
         if self.open.val() {
             self.next.d.next.index = self.done.val().wqe_index;
             self.next.d.next.syndrome = self.syndrome.val();
-            self.next.d.next.first = (self.op.val() == 0x0d) | (self.op.val() == 0x10);
-            self.next.d.next.last = (self.op.val() == 0x0f) | (self.op.val() == 0x10);
-            self.next.d.next.bad = !(self.op.val() == 0x0e) & (self.syndrome.val().get_bit(7) | self.class.val().any());
+            self.next.d.next.first = (self.op.val() == opcode::READ_RESPONSE_FIRST) | (self.op.val() == opcode::READ_RESPONSE_ONLY);
+            self.next.d.next.last = (self.op.val() == opcode::READ_RESPONSE_LAST) | (self.op.val() == opcode::READ_RESPONSE_ONLY);
+            self.next.d.next.bad = !(self.op.val() == opcode::READ_RESPONSE_MIDDLE) & (self.syndrome.val().get_bit(7) | self.class.val().any());
             self.next.d.next.handle = self.s_rx.data.val().handle;
             self.next.d.next.pay_off = self.s_rx.data.val().pay_off;
             self.next.d.next.pay_len = self.s_rx.data.val().pay_len;
@@ -196,23 +200,23 @@ impl Logic for Intake {
             if self.turn.q.val().get_bit(0) {
                 self.next.d.next.qpn = self.s_rx.data.val().dest_qpn;
                 self.next.d.next.psn = self.s_rx.data.val().psn;
-                self.next.d.next.kind = bits::<4>(0);
-                if self.class.val() == 1 {
-                    self.next.d.next.kind = bits::<4>(1);
+                self.next.d.next.kind = bits::<4>(kind::ACK);
+                if self.class.val() == syndrome::KIND_RNR {
+                    self.next.d.next.kind = bits::<4>(kind::RNR);
                 }
-                if self.class.val() == 3 {
-                    self.next.d.next.kind = bits::<4>(3);
+                if self.class.val() == syndrome::KIND_NAK {
+                    self.next.d.next.kind = bits::<4>(kind::NAK_FATAL);
                     if self.code.val() == 0 {
-                        self.next.d.next.kind = bits::<4>(2);
+                        self.next.d.next.kind = bits::<4>(kind::NAK_SEQUENCE);
                     }
                 }
                 // NAK codes 1 to 3 are completion statuses 9 to 11.
                 self.next.d.next.status = bit_cast::<8, 5>(self.code.val()) + 8;
                 if self.read.val() {
-                    self.next.d.next.kind = bits::<4>(10);
+                    self.next.d.next.kind = bits::<4>(kind::READ);
                 }
                 if self.atomic.val() {
-                    self.next.d.next.kind = bits::<4>(11);
+                    self.next.d.next.kind = bits::<4>(kind::ATOMIC);
                 }
                 if self.at_rx.val() & self.s_rx.valid.val() {
                     self.next_valid.d.next = self.known.val() | self.read.val() | self.atomic.val();
@@ -220,19 +224,19 @@ impl Logic for Intake {
                 }
             } else if self.turn.q.val().get_bit(3) {
                 self.next.d.next.qpn = self.s_timer.data.val().qpn;
-                self.next.d.next.kind = bits::<4>(7) + bit_cast::<4, 1>(self.s_timer.data.val().kind.into());
+                self.next.d.next.kind = bits::<4>(kind::TIMEOUT) + bit_cast::<4, 1>(self.s_timer.data.val().kind.into());
                 self.next_valid.d.next = self.s_timer.valid.val();
             } else if self.turn.q.val().get_bit(4) {
                 self.next.d.next.qpn = self.s_error.data.val().qpn;
-                self.next.d.next.kind = bits::<4>(9);
+                self.next.d.next.kind = bits::<4>(kind::PEER_HALF);
                 self.next.d.next.status = self.s_error.data.val().cause;
                 self.next_valid.d.next = self.s_error.valid.val();
             } else if self.turn.q.val().get_bit(5) {
                 self.next.d.next.qpn = self.s_placed.data.val().qpn;
                 self.next.d.next.psn = self.s_placed.data.val().psn;
-                self.next.d.next.kind = bits::<4>(12);
-                if self.s_placed.data.val().status == 0xff {
-                    self.next.d.next.kind = bits::<4>(14);
+                self.next.d.next.kind = bits::<4>(kind::PLACED);
+                if self.s_placed.data.val().status == done_status::QUIET {
+                    self.next.d.next.kind = bits::<4>(kind::QUIET);
                 }
                 self.next.d.next.status = self.s_placed.data.val().status;
                 self.next_valid.d.next = self.s_placed.valid.val();
@@ -240,15 +244,15 @@ impl Logic for Intake {
                 self.next.d.next.qpn = self.done.val().qpn;
                 self.next.d.next.psn = self.done.val().psn;
                 self.next.d.next.status = self.done.val().status;
-                self.next.d.next.kind = bits::<4>(6);
+                self.next.d.next.kind = bits::<4>(kind::LOCAL);
                 if self.done.val().status == 0 {
-                    self.next.d.next.kind = bits::<4>(4);
+                    self.next.d.next.kind = bits::<4>(kind::DEPARTED);
                 }
-                if self.done.val().status == 0xff {
-                    self.next.d.next.kind = bits::<4>(5);
+                if self.done.val().status == done_status::QUIET {
+                    self.next.d.next.kind = bits::<4>(kind::LOOK);
                 }
-                if self.done.val().status == 0xfe {
-                    self.next.d.next.kind = bits::<4>(13);
+                if self.done.val().status == done_status::WORKED {
+                    self.next.d.next.kind = bits::<4>(kind::WORKED);
                 }
                 self.next_valid.d.next = self.done_valid.val();
             }

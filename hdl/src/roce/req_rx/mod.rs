@@ -5,6 +5,8 @@ use crate::context::bus::CtxClient;
 use crate::msg::*;
 use crate::records::ReqCtx;
 use crate::stream::MsgFifo;
+use crate::stats::flags;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 mod conclude;
@@ -33,6 +35,18 @@ use report::Reports;
 use rnr::RnrTicks;
 use scatter::{Answer, Scatter};
 use window::Window;
+
+/// Larger codes of the local ACK timeout count as this one: its ticks fill the timer.
+pub const LONGEST_TIMEOUT: u64 = 28;
+/// Ticks of code 0 (IBTA 9.7.6.1.3: 4.096 us).
+pub const TIMEOUT_TICKS: u64 = 4;
+
+/// What `reads.rs` leaves to be done; 0: nothing.
+pub mod outcome {
+    pub const FINISH: u64 = 1;
+    pub const GO_BACK: u64 = 2;
+    pub const FAIL: u64 = 3;
+}
 
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &[
@@ -152,6 +166,7 @@ pub struct RequesterRx {
     wish: Signal<Local, TrackRead>,
 }
 
+#[kernel]
 impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
@@ -325,12 +340,12 @@ impl Logic for RequesterRx {
                 if self.reads.done.val() {
                     self.state.d.next = State::Settle;
                     if self.decide.answer.val() & !self.reads.progress.val() {
-                        self.stats.d.next = bits::<13>(128);
+                        self.stats.d.next = bits::<13>(flags(STATS, &["bad_ack"]) as u64);
                     }
                     match self.reads.outcome.val().index() {
-                        1 => self.state.d.next = State::Finish,
-                        2 => self.state.d.next = State::Distance,
-                        3 => self.state.d.next = State::Fail,
+                        outcome::FINISH => self.state.d.next = State::Finish,
+                        outcome::GO_BACK => self.state.d.next = State::Distance,
+                        outcome::FAIL => self.state.d.next = State::Fail,
                         _ => {}
                     }
                 }
@@ -351,7 +366,7 @@ impl Logic for RequesterRx {
                     self.state.d.next = State::Retire;
                     if !self.oldest.passed.val() {
                         self.state.d.next = State::Finish;
-                        if !self.decide.frame.val() | (self.ev.q.val().kind == 0) {
+                        if !self.decide.frame.val() | (self.ev.q.val().kind == kind::ACK) {
                             self.state.d.next = State::Settle;
                         }
                     } else {
@@ -406,7 +421,7 @@ impl Logic for RequesterRx {
             self.line.d.next.una_wqe_psn = self.oldest.first_psn.val();
             self.pending.d.next = self.oldest.fails_next.val();
             self.state.d.next = State::Oldest;
-            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.decide.frame.val() | (self.ev.q.val().kind == 0)) {
+            if (self.oldest.empties.val() | self.oldest.stops.val()) & (!self.decide.frame.val() | (self.ev.q.val().kind == kind::ACK)) {
                 self.state.d.next = State::Settle;
             }
         }

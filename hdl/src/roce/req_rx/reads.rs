@@ -8,6 +8,10 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead};
 use crate::prim::sum::{Ahead, PlusOne};
 use crate::records::ReqCtx;
+use ferric_abi::codes::{CqeStatus, WrOpcode};
+use ferric_abi::wire::pmtu;
+use ferric_hdl_derive::kernel;
+use super::{kind, outcome};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -90,6 +94,7 @@ pub struct Reads {
     done_follower: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
@@ -106,8 +111,8 @@ impl Logic for Reads {
         self.retire.next = false;
         self.told.next = false;
         // An answer; behind it, once accepted, only requests that take no PSN are looked for.
-        self.answers.next = ((self.ev.val().kind == 10) | (self.ev.val().kind == 11)) & !self.accepted.q.val();
-        self.placed.next = self.ev.val().kind == 12;
+        self.answers.next = ((self.ev.val().kind == kind::READ) | (self.ev.val().kind == kind::ATOMIC)) & !self.accepted.q.val();
+        self.placed.next = self.ev.val().kind == kind::PLACED;
         self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
         self.nothing.next = self.line.val().una_index == self.line.val().sent_index;
         self.stopped.next = self.line.val().error_pending & (self.line.val().error_index == self.line.val().una_index);
@@ -133,20 +138,20 @@ impl Logic for Reads {
         self.lead.a.next = self.goal.q.val();
         self.lead.b.next = self.line.val().una_psn;
         match self.line.val().pmtu.index() {
-            1 => {
-                self.mtu.next = bits::<13>(256);
+            pmtu::MTU_256 => {
+                self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_256) as u64);
             }
-            2 => {
-                self.mtu.next = bits::<13>(512);
+            pmtu::MTU_512 => {
+                self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_512) as u64);
             }
-            3 => {
-                self.mtu.next = bits::<13>(1024);
+            pmtu::MTU_1024 => {
+                self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_1024) as u64);
             }
-            4 => {
-                self.mtu.next = bits::<13>(2048);
+            pmtu::MTU_2048 => {
+                self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_2048) as u64);
             }
             _ => {
-                self.mtu.next = bits::<13>(4096);
+                self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_4096) as u64);
             }
         }
         if (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) {
@@ -159,13 +164,13 @@ impl Logic for Reads {
             self.whole.d.next = self.ev.val().pay_len == self.mtu.val();
             // Codes 4 to 6.
             self.asks.d.next = self.op.val().get_bits::<2>(2) == 1;
-            self.atomic.d.next = !(self.op.val() == 4);
+            self.atomic.d.next = !(self.op.val() == WrOpcode::Read as u64);
             self.nearest.d.next = self.done_follower.val() == self.line.val().una_index;
             self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
         }
         // Whether the answer is one of the request at hand: kind, place in the sequence, length (the last one's is checked by placement).
         self.fits.next = !self.ev.val().bad
-            & ((self.ev.val().kind == 11) == self.atomic.q.val())
+            & ((self.ev.val().kind == kind::ATOMIC) == self.atomic.q.val())
             & (self.atomic.q.val()
                 | ((self.ev.val().last == self.at_last.q.val())
                     & (self.ev.val().first | !self.at_first.q.val())
@@ -188,16 +193,16 @@ impl Logic for Reads {
         self.m_answer.data.next.only_free = false;
         self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 12;
         match self.line.val().pmtu.index() {
-            1 => {
+            pmtu::MTU_256 => {
                 self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 8;
             }
-            2 => {
+            pmtu::MTU_512 => {
                 self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 9;
             }
-            3 => {
+            pmtu::MTU_1024 => {
                 self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 10;
             }
-            4 => {
+            pmtu::MTU_2048 => {
                 self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 11;
             }
             _ => {}
@@ -214,16 +219,16 @@ impl Logic for Reads {
                 self.hole.d.next = false;
                 self.first.d.next = true;
                 self.verdict.d.next = bits::<2>(0);
-                self.cause.d.next = bits::<8>(0);
+                self.cause.d.next = bits::<8>(CqeStatus::Success as u64);
                 self.goal.d.next = self.ev.val().psn;
                 match self.ev.val().kind.index() {
-                    0 => {
+                    kind::ACK => {
                         self.goal.d.next = self.ev.val().psn + 1;
                     }
-                    5 => {
+                    kind::LOOK => {
                         self.goal.d.next = self.line.val().una_psn;
                     }
-                    6 => {
+                    kind::LOCAL => {
                         self.goal.d.next = self.line.val().una_psn;
                     }
                     _ => {}
@@ -267,15 +272,15 @@ impl Logic for Reads {
                     self.state.d.next = State::Accept;
                     if !self.fits.val() {
                         self.state.d.next = State::End;
-                        self.verdict.d.next = bits::<2>(3);
-                        self.cause.d.next = bits::<8>(7);
+                        self.verdict.d.next = bits::<2>(outcome::FAIL);
+                        self.cause.d.next = bits::<8>(CqeStatus::BadResponse as u64);
                     }
-                } else if self.ahead.q.val() & (self.answers.val() | (self.ev.val().kind == 0) | (self.ev.val().kind == 3)) {
+                } else if self.ahead.q.val() & (self.answers.val() | (self.ev.val().kind == kind::ACK) | (self.ev.val().kind == kind::NAK_FATAL)) {
                     // An answer is missing: implied NAK, told once (9.7.5.1.2). A refusal of what stands behind it has to come again.
                     self.hole.d.next = true;
                     if !self.line.val().read_gap & !self.line.val().rnr_wait {
                         self.new.next.read_gap = true;
-                        self.verdict.d.next = bits::<2>(2);
+                        self.verdict.d.next = bits::<2>(outcome::GO_BACK);
                     }
                 }
             }
@@ -310,7 +315,7 @@ impl Logic for Reads {
                 if self.first.q.val() & self.ev.val().status.any() {
                     // Something of the oldest READ could not be placed.
                     if self.asks.q.val() & !(self.line.val().done_index == self.line.val().sent_index) {
-                        self.verdict.d.next = bits::<2>(3);
+                        self.verdict.d.next = bits::<2>(outcome::FAIL);
                         self.cause.d.next = self.ev.val().status;
                     }
                 } else if self.lag.val()
@@ -330,17 +335,17 @@ impl Logic for Reads {
             State::End => {
                 self.state.d.next = State::Done;
                 if !self.verdict.q.val().any() {
-                    if (self.ev.val().kind == 1) | (self.ev.val().kind == 2) | ((self.ev.val().kind == 3) & !self.hole.q.val()) {
-                        self.verdict.d.next = bits::<2>(1);
+                    if (self.ev.val().kind == kind::RNR) | (self.ev.val().kind == kind::NAK_SEQUENCE) | ((self.ev.val().kind == kind::NAK_FATAL) & !self.hole.q.val()) {
+                        self.verdict.d.next = bits::<2>(outcome::FINISH);
                     }
                     // A request that failed locally, its turn having come.
                     if self.stopped.val() & !self.lag.val() {
-                        self.verdict.d.next = bits::<2>(3);
+                        self.verdict.d.next = bits::<2>(outcome::FAIL);
                         self.cause.d.next = self.line.val().error_status;
                     }
                 }
                 // Whatever was not accepted gives its frame back.
-                if (self.ev.val().kind == 10) & !self.accepted.q.val() {
+                if (self.ev.val().kind == kind::READ) & !self.accepted.q.val() {
                     self.m_answer.valid.next = true;
                 }
             }

@@ -4,6 +4,10 @@ use super::{Event, RnrTicks};
 use crate::bus::MsgSrc;
 use crate::msg::{CqeReq, EqeReq, SqCmd, TimerCmd, TrackEntry};
 use crate::records::ReqCtx;
+use crate::codes::send_command;
+use ferric_abi::codes::{CqeStatus, EventKind};
+use ferric_hdl_derive::kernel;
+use super::kind;
 use rust_hdl::prelude::*;
 
 /// Each `put_*` sends one record made from the inputs of that cycle; it must not be given while `*_busy`.
@@ -54,6 +58,7 @@ pub struct Reports {
     syndrome: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Reports {
     #[hdl_gen]
     fn update(&mut self) {
@@ -80,7 +85,7 @@ impl Logic for Reports {
             self.cmd.d.next.index = self.line.val().una_index;
             self.cmd.d.next.epoch = self.after.val();
             self.cmd.d.next.op = self.cmd_op.val();
-            if self.cmd_op.val() == 3 {
+            if self.cmd_op.val() == send_command::FLUSH {
                 self.cmd.d.next.index = self.line.val().done_index;
                 if self.blame.val() {
                     self.cmd.d.next.index = self.follower.val();
@@ -109,22 +114,22 @@ impl Logic for Reports {
             if self.blame.val() {
                 self.cqe.d.next.status = self.status.val();
                 self.cqe.d.next.opcode = bits::<8>(0);
-                if self.ev.val().kind == 3 {
+                if self.ev.val().kind == kind::NAK_FATAL {
                     self.cqe.d.next.syndrome = self.syndrome.val();
                 }
-                if self.ev.val().kind == 14 {
+                if self.ev.val().kind == kind::QUIET {
                     self.cqe.d.next.syndrome = self.line.val().error_syndrome;
                 }
             }
         }
         if !self.notice_valid.q.val() {
             // The peer's protection violation, or the queue pair's own failure (`abi::codes::EventKind`).
-            self.notice.d.next.kind = bits::<8>(3);
-            if !self.blame.val() & (self.status.val() == 10) {
-                self.notice.d.next.kind = bits::<8>(4);
+            self.notice.d.next.kind = bits::<8>(EventKind::QpError as u64);
+            if !self.blame.val() & (self.status.val() == CqeStatus::RemoteAccess as u64) {
+                self.notice.d.next.kind = bits::<8>(EventKind::QpAccessError as u64);
             }
             if self.drained.val() {
-                self.notice.d.next.kind = bits::<8>(8);
+                self.notice.d.next.kind = bits::<8>(EventKind::SqDrained as u64);
             }
             self.notice.d.next.eqn = self.line.val().eqn;
             self.notice.d.next.id = self.ev.val().qpn;

@@ -4,6 +4,9 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
 use crate::stream::{Backlog, Fence, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
+use crate::codes::place_kind;
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// An answer packet that req_rx has dealt with. `place`: it belongs to request `index` from byte `msg_off` on, else its frame is only freed.
@@ -101,6 +104,7 @@ pub struct Scatter {
     blank: Constant<PlaceOp>,
 }
 
+#[kernel]
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
@@ -171,7 +175,7 @@ impl Logic for Scatter {
         self.m_op.data.next.psn = self.orders.m.data.val().psn;
         self.m_op.data.next.rq_handle = self.orders.m.data.val().buffer.get_bits::<6>(0);
         self.m_op.data.next.free_rq = self.orders.m.data.val().only_free;
-        self.m_op.data.next.kind = bits::<3>(7);
+        self.m_op.data.next.kind = bits::<3>(place_kind::ANSWER);
         if !self.orders.m.data.val().only_free {
             // `atomic` means something of what is placed only; what is dropped always has a frame.
             self.m_op.data.next.has_frame = !(self.orders.m.data.val().atomic & self.orders.m.data.val().place);
@@ -184,16 +188,16 @@ impl Logic for Scatter {
                 self.m_op.data.next.done = self.orders.m.data.val().last;
                 self.m_op.data.next.free_rq = self.orders.m.data.val().last;
                 if self.orders.m.data.val().atomic {
-                    self.m_op.data.next.opcode = bits::<8>(0x12);
+                    self.m_op.data.next.opcode = bits::<8>(opcode::ATOMIC_ACKNOWLEDGE);
                 }
             } else {
-                self.m_op.data.next.kind = bits::<3>(0);
+                self.m_op.data.next.kind = bits::<3>(place_kind::NOTHING);
             }
         }
         if self.telling.q.val() {
             self.m_op.data.next = self.blank.val();
             self.m_op.data.next.qpn = self.marks.m.data.val().qpn;
-            self.m_op.data.next.kind = bits::<3>(7);
+            self.m_op.data.next.kind = bits::<3>(place_kind::ANSWER);
             self.m_op.data.next.again = true;
         }
 

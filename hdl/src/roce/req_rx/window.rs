@@ -1,6 +1,11 @@
 //! Where an event stands in its queue pair's window, as single bits: all distances modulo their width.
 use super::intake::Event;
 use crate::records::ReqCtx;
+use crate::codes::local;
+use ferric_abi::codes::QpState;
+use ferric_abi::wire::pmtu;
+use ferric_hdl_derive::kernel;
+use super::{kind, LONGEST_TIMEOUT, TIMEOUT_TICKS};
 use rust_hdl::prelude::*;
 
 /// Takes `ev` and its line as they come, in cycles with `load`; what depends on `line` follows it a cycle later.
@@ -73,6 +78,7 @@ pub struct Window {
     exponent: Signal<Local, Bits<5>>,
 }
 
+#[kernel]
 impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
@@ -86,24 +92,24 @@ impl Logic for Window {
         self.index_left.next = self.seen.val().sent_index - self.ev.val().index;
         self.before.next = self.ev.val().index - self.seen.val().error_index;
         self.exponent.next = self.seen.val().timeout;
-        if self.seen.val().timeout > 28 {
-            self.exponent.next = bits::<5>(28);
+        if self.seen.val().timeout > LONGEST_TIMEOUT {
+            self.exponent.next = bits::<5>(LONGEST_TIMEOUT);
         }
         if self.load.val() {
-            self.r_live.d.next = ((self.seen.val().state == 3) | (self.seen.val().state == 4)) & !self.missing.val();
+            self.r_live.d.next = ((self.seen.val().state == QpState::Rts as u64) | (self.seen.val().state == QpState::Sqd as u64)) & !self.missing.val();
             self.r_asked.d.next = self.seen.val().rd_out.any();
             self.r_moving.d.next = !(self.seen.val().next_psn == self.seen.val().una_psn);
-            self.r_dead.d.next = (self.seen.val().state == 6) | (self.seen.val().state == 0);
+            self.r_dead.d.next = (self.seen.val().state == QpState::Error as u64) | (self.seen.val().state == QpState::Reset as u64);
             self.r_reliable.d.next = self.seen.val().qp_type == 0;
             self.r_at_una.d.next = self.from_una.val() == 0;
             // No window spans more than half of its numbers: signs tell.
             self.r_inside.d.next = !self.from_una.val().get_bit(23) & self.from_max.val().get_bit(23);
             self.r_old.d.next = self.from_una.val().get_bit(23);
             self.r_earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
-            self.r_worked.d.next = (self.seen.val().local == 1)
-                & ((self.ev.val().kind == 13) | ((self.ev.val().kind == 6) & (self.ev.val().index == self.seen.val().next_index)));
-            self.r_ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
-            if self.ev.val().kind == 6 {
+            self.r_worked.d.next = (self.seen.val().local == local::UNDER_WAY)
+                & ((self.ev.val().kind == kind::WORKED) | ((self.ev.val().kind == kind::LOCAL) & (self.ev.val().index == self.seen.val().next_index)));
+            self.r_ticks.d.next = bits::<32>(TIMEOUT_TICKS) << bit_cast::<32, 5>(self.exponent.val());
+            if self.ev.val().kind == kind::LOCAL {
                 self.r_inside.d.next = !self.index_off.val().get_bit(15) & !self.index_left.val().get_bit(15);
             }
         }
@@ -125,10 +131,10 @@ impl Logic for Window {
         // Packets times the path MTU.
         self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 12;
         match self.line.val().pmtu.index() {
-            1 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 8,
-            2 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 9,
-            3 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 10,
-            4 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 11,
+            pmtu::MTU_256 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 8,
+            pmtu::MTU_512 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 9,
+            pmtu::MTU_1024 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 10,
+            pmtu::MTU_2048 => self.bytes.next = bit_cast::<32, 24>(self.offset.q.val()) << 11,
             _ => {}
         }
 

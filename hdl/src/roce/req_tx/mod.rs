@@ -7,6 +7,10 @@ use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::{ReqCtx, WqeHead};
 use crate::stream::{Fence, MsgFifo};
+use crate::codes::{send_command, done_status, local};
+use crate::stats::flags;
+use ferric_abi::codes::{CqeStatus, WrOpcode};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 mod order;
@@ -16,6 +20,9 @@ mod tests;
 
 use order::Order;
 use plan::Plan;
+
+/// The last packet that fits the window.
+const LAST_PACKET: u64 = WINDOW as u64 - 1;
 
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &["tx_packets", "stale_wqe", "flushed"];
@@ -154,6 +161,7 @@ pub struct RequesterTx {
     access: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
@@ -238,8 +246,8 @@ impl Logic for RequesterTx {
         // The request and the place of the next packet in it.
         self.head.x.next = self.wqe.q.val().head;
         self.opcode.next = self.head.y.val().opcode;
-        self.window_full.next = self.out.q.val() > 511;
-        self.filling.next = self.out.q.val() == 511;
+        self.window_full.next = self.out.q.val() > LAST_PACKET;
+        self.filling.next = self.out.q.val() == LAST_PACKET;
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
         self.held_back.next = self.unsent.q.val()
@@ -302,7 +310,7 @@ impl Logic for RequesterTx {
                 if self.ctx.line_valid.val() {
                     self.state.d.next = State::Decide;
                     if self.ctx.line_fault.val() {
-                        self.stats.d.next = bits::<3>(2);
+                        self.stats.d.next = bits::<3>(flags(STATS, &["stale_wqe"]) as u64);
                         self.state.d.next = State::Discard;
                     }
                 }
@@ -312,14 +320,14 @@ impl Logic for RequesterTx {
             }
             State::Decide => {
                 if self.plan.stale.val() {
-                    self.stats.d.next = bits::<3>(2);
+                    self.stats.d.next = bits::<3>(flags(STATS, &["stale_wqe"]) as u64);
                     self.state.d.next = State::Discard;
                 } else if self.wqe.q.val().flush {
-                    self.stats.d.next = bits::<3>(4);
+                    self.stats.d.next = bits::<3>(flags(STATS, &["flushed"]) as u64);
                     self.cqe_valid.d.next = true;
                     self.state.d.next = State::Discard;
                 } else if !self.plan.live.val() | self.plan.past_error.val() {
-                    self.stats.d.next = bits::<3>(2);
+                    self.stats.d.next = bits::<3>(flags(STATS, &["stale_wqe"]) as u64);
                     self.state.d.next = State::Discard;
                 } else if !self.plan.in_order.val() {
                     self.state.d.next = State::Requeue;
@@ -330,19 +338,19 @@ impl Logic for RequesterTx {
                     self.state.d.next = State::Discard;
                 } else if self.plan.full.val() & self.unsent.q.val() {
                     self.state.d.next = State::Park;
-                } else if self.plan.local.val() & self.unsent.q.val() & !(self.line.q.val().local == 2) {
+                } else if self.plan.local.val() & self.unsent.q.val() & !(self.line.q.val().local == local::EXECUTED) {
                     // Executed by the key unit while the queue is parked; when it is offered again it counts as a NOP. Executed once, whatever is
                     // sent again meanwhile.
                     self.state.d.next = State::Park;
                     if !self.line.q.val().local.any() & !self.plan.waits.val() {
                         self.work_valid.d.next = true;
-                        self.new.next.local = bits::<2>(1);
+                        self.new.next.local = bits::<2>(local::UNDER_WAY);
                     }
                 } else if self.plan.nop.val() {
                     if self.unsent.q.val() {
                         self.new.next.local = bits::<2>(0);
                     }
-                    self.status.next = bits::<8>(0xff);
+                    self.status.next = bits::<8>(done_status::QUIET);
                     self.done_valid.d.next = true;
                     self.dirty.d.next = true;
                     self.new.next.next_index = self.line.q.val().next_index + 1;
@@ -410,7 +418,7 @@ impl Logic for RequesterTx {
         self.ctx.rel_valid.next = self.give.val();
         if self.emit.val() {
             self.ops.s.valid.next = true;
-            self.stats.d.next = bits::<3>(1);
+            self.stats.d.next = bits::<3>(flags(STATS, &["tx_packets"]) as u64);
             self.dirty.d.next = true;
             self.sent.d.next = true;
             self.first.d.next = false;
@@ -485,7 +493,7 @@ impl Logic for RequesterTx {
         // Records load while their register is empty; the states above only raise `valid`.
         if !self.cmd_valid.q.val() {
             self.cmd.d.next.qpn = self.wqe.q.val().qpn;
-            self.cmd.d.next.op = bits::<2>(1);
+            self.cmd.d.next.op = bits::<2>(send_command::PARK);
             self.cmd.d.next.index = self.wqe.q.val().index;
             self.cmd.d.next.epoch = self.after.val();
         }
@@ -501,7 +509,7 @@ impl Logic for RequesterTx {
             self.cqe.d.next.function = self.line.q.val().function;
             self.cqe.d.next.qpn = self.wqe.q.val().qpn;
             self.cqe.d.next.wqe_index = self.wqe.q.val().index;
-            self.cqe.d.next.status = bits::<8>(5);
+            self.cqe.d.next.status = bits::<8>(CqeStatus::WrFlush as u64);
         }
         if !self.timer_valid.q.val() {
             self.timer.d.next.qpn = self.wqe.q.val().qpn;
@@ -514,8 +522,8 @@ impl Logic for RequesterTx {
         self.sge.next = self.wqe.q.val().sge;
         self.access.next = self.head.y.val().imm;
         if !self.work_valid.q.val() {
-            self.work.d.next.register = self.opcode.val() == 10;
-            self.work.d.next.bind = self.opcode.val() == 11;
+            self.work.d.next.register = self.opcode.val() == WrOpcode::RegMr as u64;
+            self.work.d.next.bind = self.opcode.val() == WrOpcode::BindMw as u64;
             self.work.d.next.key = self.head.y.val().rkey;
             if self.plan.drains.val() {
                 self.work.d.next.key = self.head.y.val().imm;

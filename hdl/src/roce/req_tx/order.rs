@@ -3,7 +3,16 @@
 use crate::msg::{SqWqe, TxOp};
 use crate::prim::pack::Cast;
 use crate::records::{ReqCtx, WqeHead};
+use crate::codes::ONLY_FREE;
+use ferric_abi::codes::QpType;
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Opcodes of the first operation of a class.
+const UC: u64 = (opcode::CLASS_UC as u64) << opcode::OPERATION_BITS;
+const UC_WRITE: u64 = UC + opcode::WRITE_FIRST as u64;
+const UD: u64 = (opcode::CLASS_UD as u64) << opcode::OPERATION_BITS;
 
 /// See the module.
 #[derive(LogicBlock, Default)]
@@ -38,6 +47,7 @@ pub struct Order {
     family: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Order {
     #[hdl_gen]
     fn update(&mut self) {
@@ -51,35 +61,35 @@ impl Logic for Order {
         self.inv.next = self.opcode.val().get_bit(3) & self.last.val();
         self.ask.next = self.last.val() | self.filling.val() | (self.psn.val().get_bits::<4>(0) == 15);
         // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on; Last inv. 0x16, Only inv. 0x17.
-        self.position.next = bits::<8>(1);
+        self.position.next = bits::<8>(opcode::SEND_MIDDLE);
         if self.last.val() {
-            self.position.next = bits::<8>(2);
+            self.position.next = bits::<8>(opcode::SEND_LAST);
         }
         if self.first.val() {
-            self.position.next = bits::<8>(0);
+            self.position.next = bits::<8>(opcode::SEND_FIRST);
             if self.last.val() {
-                self.position.next = bits::<8>(4);
+                self.position.next = bits::<8>(opcode::SEND_ONLY);
             }
         }
         if self.inv.val() {
-            self.position.next = bits::<8>(0x16) | bit_cast::<8, 1>(self.first.val().into());
+            self.position.next = bits::<8>(opcode::SEND_LAST_INVALIDATE) | bit_cast::<8, 1>(self.first.val().into());
         }
         self.family.next = bits::<8>(0);
         if self.write.val() {
-            self.family.next = bits::<8>(6);
+            self.family.next = bits::<8>(opcode::WRITE_FIRST);
         }
         // Transport prefix: RC 0x00, UC 0x20, UD 0x60; RAW has none.
-        if self.transport.val() == 1 {
-            self.family.next = bits::<8>(0x20);
+        if self.transport.val() == QpType::Uc as u64 {
+            self.family.next = bits::<8>(UC);
             if self.write.val() {
-                self.family.next = bits::<8>(0x26);
+                self.family.next = bits::<8>(UC_WRITE);
             }
         }
-        if self.transport.val() == 2 {
-            self.family.next = bits::<8>(0x60);
+        if self.transport.val() == QpType::Ud as u64 {
+            self.family.next = bits::<8>(UD);
         }
         self.op.next.opcode = self.family.val() + (self.position.val() | bit_cast::<8, 1>(self.imm.val().into()));
-        if self.transport.val() == 3 {
+        if self.transport.val() == QpType::Raw as u64 {
             self.op.next.opcode = bits::<8>(0);
         }
         // Operands stand in front of the entries: compare value or addend, swap value. On the wire the addend has the place of the swap value.
@@ -87,19 +97,19 @@ impl Logic for Order {
         self.op.next.operand = self.operands.val().get_bits::<64>(0);
         self.op.next.compare = self.operands.val().get_bits::<64>(64);
         if self.asks.val() {
-            self.op.next.opcode = bits::<8>(0x0c);
+            self.op.next.opcode = bits::<8>(opcode::READ_REQUEST);
         }
         if self.atomic.val() {
-            self.op.next.opcode = bits::<8>(0x14);
+            self.op.next.opcode = bits::<8>(opcode::FETCH_ADD);
             self.op.next.compare = bits::<64>(0);
             if self.opcode.val().get_bit(0) {
-                self.op.next.opcode = bits::<8>(0x13);
+                self.op.next.opcode = bits::<8>(opcode::COMPARE_SWAP);
                 self.op.next.operand = self.operands.val().get_bits::<64>(64);
                 self.op.next.compare = self.operands.val().get_bits::<64>(0);
             }
         }
         if self.only_free.val() {
-            self.op.next.opcode = bits::<8>(0xff);
+            self.op.next.opcode = bits::<8>(ONLY_FREE);
         }
         self.op.next.qpn = self.wqe.val().qpn;
         self.op.next.epoch = self.wqe.val().epoch;
@@ -110,15 +120,15 @@ impl Logic for Order {
         self.op.next.vlan = self.line.val().vlan;
         self.op.next.dest_qpn = self.line.val().dest_qpn;
         // A datagram says itself where it goes: address behind the head, then the entries.
-        self.datagram.next = self.transport.val() == 2;
+        self.datagram.next = self.transport.val() == QpType::Ud as u64;
         self.op.next.has_deth = self.datagram.val();
         if self.datagram.val() {
             self.op.next.dest_qpn =
                 (bit_cast::<24, 8>(self.head.y.val().dest_high) << 16) | bit_cast::<24, 16>(self.head.y.val().dest_low);
         }
         self.op.next.psn = self.psn.val();
-        self.op.next.ack_req = self.ask.val() & (self.transport.val() == 0);
-        self.op.next.notify = self.ask.val() & !(self.transport.val() == 0);
+        self.op.next.ack_req = self.ask.val() & (self.transport.val() == QpType::Rc as u64);
+        self.op.next.notify = self.ask.val() & !(self.transport.val() == QpType::Rc as u64);
         // Only what consumes a receive can raise a solicited event at the peer.
         self.op.next.solicited = self.last.val() & self.head.y.val().solicited & !self.asks.val() & (!self.write.val() | self.imm.val());
         self.op.next.pay_off = self.line.val().msg_offset;

@@ -5,7 +5,18 @@ use crate::msg::SqWqe;
 use crate::prim::pack::Cast;
 use crate::prim::sum::{LessOne, Sum};
 use crate::records::{ReqCtx, WqeHead};
+use crate::roce::req_rx::{LONGEST_TIMEOUT, TIMEOUT_TICKS};
+use ferric_abi::codes::{CqeStatus, QpState, QpType, WrOpcode};
+use ferric_abi::wire::pmtu;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes of the longest raw frame.
+const LONGEST_RAW: u64 = 9216;
+/// Bytes of an atomic's answer.
+const ATOMIC_BYTES: u64 = 8;
+/// Work requests that the tracker holds of a queue pair, less one.
+const TRACKED: u64 = 127;
 
 /// Latches its outputs from `line` and `wqe` in cycles with `en`.
 #[derive(LogicBlock, Default)]
@@ -106,6 +117,7 @@ pub struct Plan {
     carried: Signal<Local, Bits<25>>,
 }
 
+#[kernel]
 impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
@@ -117,36 +129,36 @@ impl Logic for Plan {
         self.length.next = self.head.y.val().length;
         self.opcode.next = self.head.y.val().opcode;
         self.transport.next = self.line.val().qp_type;
-        self.invalidates.next = self.opcode.val() == 8;
-        self.send.next = (self.opcode.val() == 0) | (self.opcode.val() == 1) | self.invalidates.val();
-        self.write.next = (self.opcode.val() == 2) | (self.opcode.val() == 3);
-        self.read.next = self.opcode.val() == 4;
-        self.exchange.next = (self.opcode.val() == 5) | (self.opcode.val() == 6);
+        self.invalidates.next = self.opcode.val() == WrOpcode::SendInv as u64;
+        self.send.next = (self.opcode.val() == WrOpcode::Send as u64) | (self.opcode.val() == WrOpcode::SendImm as u64) | self.invalidates.val();
+        self.write.next = (self.opcode.val() == WrOpcode::Write as u64) | (self.opcode.val() == WrOpcode::WriteImm as u64);
+        self.read.next = self.opcode.val() == WrOpcode::Read as u64;
+        self.exchange.next = (self.opcode.val() == WrOpcode::CompareSwap as u64) | (self.opcode.val() == WrOpcode::FetchAdd as u64);
         self.asking.next = self.read.val() | self.exchange.val();
-        self.inward.next = (self.opcode.val() == 9) | (self.opcode.val() == 10) | (self.opcode.val() == 11);
+        self.inward.next = (self.opcode.val() == WrOpcode::LocalInv as u64) | (self.opcode.val() == WrOpcode::RegMr as u64) | (self.opcode.val() == WrOpcode::BindMw as u64);
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
         self.less.a.next = self.length.val();
         self.most.next = self.less.y.val();
-        self.idle.next = self.opcode.val() == 15;
+        self.idle.next = self.opcode.val() == WrOpcode::Nop as u64;
         self.imm.next = self.opcode.val().get_bit(0);
-        self.raw.next = self.transport.val() == 3;
+        self.raw.next = self.transport.val() == QpType::Raw as u64;
         self.beyond.next = self.wqe.val().index - self.line.val().error_index;
         self.tracked.next = self.line.val().sent_index - self.line.val().done_index;
         self.exponent.next = self.line.val().timeout;
-        if self.line.val().timeout > 28 {
-            self.exponent.next = bits::<5>(28);
+        if self.line.val().timeout > LONGEST_TIMEOUT {
+            self.exponent.next = bits::<5>(LONGEST_TIMEOUT);
         }
         if self.en.val() {
             self.r_stale.d.next = !(self.wqe.val().epoch == self.line.val().epoch);
-            self.r_live.d.next = (self.line.val().state == 3) | (self.line.val().state == 4);
-            self.r_halted.d.next = self.line.val().state == 4;
+            self.r_live.d.next = (self.line.val().state == QpState::Rts as u64) | (self.line.val().state == QpState::Sqd as u64);
+            self.r_halted.d.next = self.line.val().state == QpState::Sqd as u64;
             self.r_in_order.d.next = self.wqe.val().index == self.line.val().next_index;
             self.r_past_error.d.next = self.line.val().error_pending & !self.beyond.val().get_bit(15);
-            self.r_full.d.next = self.tracked.val() > 127;
+            self.r_full.d.next = self.tracked.val() > TRACKED;
             self.r_nop.d.next = self.idle.val() | self.inward.val();
             self.r_local.d.next = self.inward.val();
-            self.r_drains.d.next = self.opcode.val() == 9;
+            self.r_drains.d.next = self.opcode.val() == WrOpcode::LocalInv as u64;
             self.r_drained.d.next = !self.tracked.val().any();
             self.r_err.d.next = self.wqe.val().err;
             // READ and atomics: reliable connections only, an atomic's answer has 8 bytes, nothing of it is inline.
@@ -157,15 +169,15 @@ impl Logic for Plan {
                     & (self.transport.val().any()
                         | !self.line.val().max_rd_atomic.any()
                         | self.head.y.val().inline_data
-                        | (self.exchange.val() & (self.length.val() != 8))))
+                        | (self.exchange.val() & (self.length.val() != ATOMIC_BYTES))))
                 | (self.invalidates.val() & self.transport.val().any())
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());
             self.r_long.d.next = self.length.val().get_bit(31)
-                | (self.raw.val() & ((self.length.val() > 9216) | (self.length.val() == 0)));
+                | (self.raw.val() & ((self.length.val() > LONGEST_RAW) | (self.length.val() == 0)));
             self.r_single.d.next = self.transport.val().get_bit(1);
-            self.r_datagram.d.next = self.transport.val() == 2;
-            self.r_reliable.d.next = self.transport.val() == 0;
+            self.r_datagram.d.next = self.transport.val() == QpType::Ud as u64;
+            self.r_reliable.d.next = self.transport.val() == QpType::Rc as u64;
             self.r_asks.d.next = self.asking.val();
             self.r_atomic.d.next = self.exchange.val();
             self.r_asks_full.d.next = self.asking.val() & (self.line.val().rd_out >= self.line.val().max_rd_atomic);
@@ -176,26 +188,26 @@ impl Logic for Plan {
                 self.r_first_psn.d.next = self.line.val().una_wqe_psn;
             }
             self.r_raddr.d.next = self.advance.y.val();
-            self.r_ticks.d.next = bits::<32>(4) << bit_cast::<32, 5>(self.exponent.val());
+            self.r_ticks.d.next = bits::<32>(TIMEOUT_TICKS) << bit_cast::<32, 5>(self.exponent.val());
             match self.line.val().pmtu.index() {
-                1 => {
-                    self.r_mtu.d.next = bits::<13>(256);
+                pmtu::MTU_256 => {
+                    self.r_mtu.d.next = bits::<13>(pmtu::bytes(pmtu::MTU_256) as u64);
                     self.r_more.d.next = self.most.val().get_bits::<24>(8);
                 }
-                2 => {
-                    self.r_mtu.d.next = bits::<13>(512);
+                pmtu::MTU_512 => {
+                    self.r_mtu.d.next = bits::<13>(pmtu::bytes(pmtu::MTU_512) as u64);
                     self.r_more.d.next = bit_cast::<24, 23>(self.most.val().get_bits::<23>(9));
                 }
-                3 => {
-                    self.r_mtu.d.next = bits::<13>(1024);
+                pmtu::MTU_1024 => {
+                    self.r_mtu.d.next = bits::<13>(pmtu::bytes(pmtu::MTU_1024) as u64);
                     self.r_more.d.next = bit_cast::<24, 22>(self.most.val().get_bits::<22>(10));
                 }
-                4 => {
-                    self.r_mtu.d.next = bits::<13>(2048);
+                pmtu::MTU_2048 => {
+                    self.r_mtu.d.next = bits::<13>(pmtu::bytes(pmtu::MTU_2048) as u64);
                     self.r_more.d.next = bit_cast::<24, 21>(self.most.val().get_bits::<21>(11));
                 }
                 _ => {
-                    self.r_mtu.d.next = bits::<13>(4096);
+                    self.r_mtu.d.next = bits::<13>(pmtu::bytes(pmtu::MTU_4096) as u64);
                     self.r_more.d.next = bit_cast::<24, 20>(self.most.val().get_bits::<20>(12));
                 }
             }
@@ -218,13 +230,13 @@ impl Logic for Plan {
         self.reliable.next = self.r_reliable.q.val();
         self.mtu.next = self.r_mtu.q.val();
         self.ticks.next = self.r_ticks.q.val();
-        self.status.next = bits::<8>(0);
+        self.status.next = bits::<8>(CqeStatus::Success as u64);
         if self.r_err.q.val() {
-            self.status.next = bits::<8>(19);
+            self.status.next = bits::<8>(CqeStatus::Fatal as u64);
         } else if self.r_bad.q.val() {
-            self.status.next = bits::<8>(2);
+            self.status.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
         } else if (self.r_long.q.val() | (self.r_datagram.q.val() & self.r_more.q.val().any())) & !self.r_nop.q.val() {
-            self.status.next = bits::<8>(1);
+            self.status.next = bits::<8>(CqeStatus::LocalLength as u64);
         }
         self.asks.next = self.r_asks.q.val();
         self.atomic.next = self.r_atomic.q.val();

@@ -3,7 +3,14 @@ use super::decode::OpKind;
 use crate::msg::RxDesc;
 use crate::prim::sum::Sum;
 use crate::records::RspCtx;
+use crate::codes::message;
+use ferric_abi::codes::{QpState, QpType};
+use ferric_abi::wire::{opcode, pmtu, GRH_BYTES};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes that an atomic works on.
+const ATOMIC_BYTES: u64 = 8;
 
 /// What is to be done with a packet.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -134,6 +141,7 @@ pub struct RequestCheck {
     low_va: Signal<Local, Bits<64>>,
 }
 
+#[kernel]
 impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
@@ -146,27 +154,27 @@ impl Logic for RequestCheck {
         // First cycle: field against field.
         self.mtu.next = bits::<13>(0);
         match self.ctx.val().pmtu.index() {
-            1 => self.mtu.next = bits::<13>(256),
-            2 => self.mtu.next = bits::<13>(512),
-            3 => self.mtu.next = bits::<13>(1024),
-            4 => self.mtu.next = bits::<13>(2048),
-            5 => self.mtu.next = bits::<13>(4096),
+            pmtu::MTU_256 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_256) as u64),
+            pmtu::MTU_512 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_512) as u64),
+            pmtu::MTU_1024 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_1024) as u64),
+            pmtu::MTU_2048 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_2048) as u64),
+            pmtu::MTU_4096 => self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_4096) as u64),
             _ => {}
         }
-        self.alive.d.next = (self.ctx.val().state == 2) | (self.ctx.val().state == 3);
-        self.rc.d.next = self.ctx.val().qp_type == 0;
+        self.alive.d.next = (self.ctx.val().state == QpState::Rtr as u64) | (self.ctx.val().state == QpState::Rts as u64);
+        self.rc.d.next = self.ctx.val().qp_type == QpType::Rc as u64;
         self.transport_ok.d.next = !self.kind.val().reply
-            & (((self.ctx.val().qp_type == 0) & (self.kind.val().class == 0))
-                | ((self.ctx.val().qp_type == 1) & (self.kind.val().class == 1))
+            & (((self.ctx.val().qp_type == QpType::Rc as u64) & (self.kind.val().class == opcode::CLASS_RC))
+                | ((self.ctx.val().qp_type == QpType::Uc as u64) & (self.kind.val().class == opcode::CLASS_UC))
                 // SEND Only is all that datagrams have (IBTA 9.8.3).
-                | ((self.ctx.val().qp_type == 2)
-                    & (self.kind.val().class == 3)
+                | ((self.ctx.val().qp_type == QpType::Ud as u64)
+                    & (self.kind.val().class == opcode::CLASS_UD)
                     & self.kind.val().send
                     & self.kind.val().start
                     & self.kind.val().end));
         self.qkey_diff.next = self.rx.val().qkey ^ self.ctx.val().qkey;
-        self.qkey_bad.d.next = (self.ctx.val().qp_type == 2) & self.qkey_diff.val().any();
-        self.sum.d.next.datagram = bit_cast::<14, 13>(self.rx.val().pay_len) + 40;
+        self.qkey_bad.d.next = (self.ctx.val().qp_type == QpType::Ud as u64) & self.qkey_diff.val().any();
+        self.sum.d.next.datagram = bit_cast::<14, 13>(self.rx.val().pay_len) + GRH_BYTES;
         self.keys.next = self.ctx.val().pkey ^ self.rx.val().pkey;
         self.key_diff.next = self.keys.val().get_bits::<15>(0);
         // Two limited members do not talk to each other (IBTA 10.9.3).
@@ -191,9 +199,9 @@ impl Logic for RequestCheck {
         self.pay_low.next = self.pay.val().get_bits::<2>(0);
         self.pay_pad.next = self.pay_low.val() + self.rx.val().pad;
         self.pad_bad.d.next = self.pay_pad.val().any();
-        self.order_bad.d.next = (self.kind.val().start & (self.ctx.val().in_msg != 0) & (self.ctx.val().qp_type == 0))
-            | (!self.kind.val().start & self.kind.val().send & (self.ctx.val().in_msg != 1))
-            | (!self.kind.val().start & self.kind.val().write & (self.ctx.val().in_msg != 2));
+        self.order_bad.d.next = (self.kind.val().start & (self.ctx.val().in_msg != 0) & (self.ctx.val().qp_type == QpType::Rc as u64))
+            | (!self.kind.val().start & self.kind.val().send & (self.ctx.val().in_msg != message::SEND))
+            | (!self.kind.val().start & self.kind.val().write & (self.ctx.val().in_msg != message::WRITE));
         self.sum.d.next.va = self.ctx.val().va;
         self.sum.d.next.key = self.ctx.val().rkey;
         self.chk.next = self.ctx.val().remaining;
@@ -224,7 +232,7 @@ impl Logic for RequestCheck {
         self.rounded.d.next = self.rx.val().dma_len + self.mtu_less.val();
         self.room.d.next = self.ctx.val().epsn - self.rx.val().psn;
         if self.kind.val().atomic {
-            self.sum.d.next.chk_len = bits::<32>(8);
+            self.sum.d.next.chk_len = bits::<32>(ATOMIC_BYTES);
         }
         self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
         self.handle.next = self.ctx.val().rq_handle;
@@ -254,11 +262,11 @@ impl Logic for RequestCheck {
         self.packets.next = bits::<24>(1);
         if self.kind.val().read & self.some.q.val() & self.rc.q.val() {
             match self.ctx.val().pmtu.index() {
-                1 => self.packets.next = self.rounded.q.val().get_bits::<24>(8),
-                2 => self.packets.next = bit_cast::<24, 23>(self.rounded.q.val().get_bits::<23>(9)),
-                3 => self.packets.next = bit_cast::<24, 22>(self.rounded.q.val().get_bits::<22>(10)),
-                4 => self.packets.next = bit_cast::<24, 21>(self.rounded.q.val().get_bits::<21>(11)),
-                5 => self.packets.next = bit_cast::<24, 20>(self.rounded.q.val().get_bits::<20>(12)),
+                pmtu::MTU_256 => self.packets.next = self.rounded.q.val().get_bits::<24>(8),
+                pmtu::MTU_512 => self.packets.next = bit_cast::<24, 23>(self.rounded.q.val().get_bits::<23>(9)),
+                pmtu::MTU_1024 => self.packets.next = bit_cast::<24, 22>(self.rounded.q.val().get_bits::<22>(10)),
+                pmtu::MTU_2048 => self.packets.next = bit_cast::<24, 21>(self.rounded.q.val().get_bits::<21>(11)),
+                pmtu::MTU_4096 => self.packets.next = bit_cast::<24, 20>(self.rounded.q.val().get_bits::<20>(12)),
                 _ => {}
             }
         }
@@ -275,7 +283,7 @@ impl Logic for RequestCheck {
         self.decision.d.next = Verdict::Accept;
         if self.rx.val().raw {
             self.decision.d.next = Verdict::Receive;
-            if !self.alive.q.val() | (self.ctx.val().qp_type != 3) {
+            if !self.alive.q.val() | (self.ctx.val().qp_type != QpType::Raw as u64) {
                 self.decision.d.next = Verdict::NoRaw;
             }
         } else if !self.alive.q.val() {

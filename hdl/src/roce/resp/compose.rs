@@ -3,6 +3,13 @@ use super::check::{Sums, Verdict};
 use super::decode::OpKind;
 use crate::msg::{PlaceOp, RqFlush, RxDesc};
 use crate::records::RspCtx;
+use crate::codes::{place_kind, message};
+use crate::stats::flags;
+use ferric_abi::codes::{CqeStatus, QpType, CqeOpcode};
+use ferric_abi::wire::{Eth, Ipv4, Vlan};
+use ferric_abi::wire::{syndrome, GRH_BYTES};
+use ferric_hdl_derive::kernel;
+use super::STATS;
 use rust_hdl::prelude::*;
 
 /// Which order is to be made.
@@ -64,13 +71,14 @@ pub struct Compose {
     msn_next: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl Logic for Compose {
     #[hdl_gen]
     fn update(&mut self) {
         self.handle.next = self.ctx.val().rq_handle;
         self.low_handle.next = self.handle.val().get_bits::<6>(0);
         self.frame_len.next = self.rx.val().frame_len;
-        self.rc.next = self.ctx.val().qp_type == 0;
+        self.rc.next = self.ctx.val().qp_type == QpType::Rc as u64;
         self.closes.next = self.kind.val().end | self.rx.val().raw;
         self.takes.next = self.kind.val().send | self.kind.val().imm | self.rx.val().raw;
         self.asked.next = self.rc.val() & self.rx.val().ack_req;
@@ -80,20 +88,20 @@ impl Logic for Compose {
         self.accepted.next = self.ctx.val().rd_in + 1;
         self.msn_next.next = self.ctx.val().msn + 1;
 
-        self.datagram.next = self.ctx.val().qp_type == 2;
-        self.area_off.next = bits::<8>(14);
+        self.datagram.next = self.ctx.val().qp_type == QpType::Ud as u64;
+        self.area_off.next = bits::<8>(Eth::BYTES as u64);
         if self.rx.val().has_vlan {
-            self.area_off.next = bits::<8>(18);
+            self.area_off.next = bits::<8>((Eth::BYTES + Vlan::BYTES) as u64);
         }
-        self.area_len.next = bits::<13>(20);
-        self.area_at.next = bits::<32>(20);
+        self.area_len.next = bits::<13>(Ipv4::BYTES as u64);
+        self.area_at.next = bits::<32>(Ipv4::BYTES as u64);
         if self.rx.val().ipv6 {
-            self.area_len.next = bits::<13>(40);
+            self.area_len.next = bits::<13>(GRH_BYTES);
             self.area_at.next = bits::<32>(0);
         }
 
         self.fatal.next = false;
-        self.cause.next = bits::<8>(9);
+        self.cause.next = bits::<8>(CqeStatus::RemoteInvalidRequest as u64);
         self.events.next = bits::<16>(0);
         self.after.next = self.ctx.val();
         self.op.next.qpn = self.id.val();
@@ -105,7 +113,7 @@ impl Logic for Compose {
             self.op.next.pd = self.ctx.val().rq_pd;
         }
         self.op.next.own_pd = self.ctx.val().pd;
-        self.op.next.kind = bits::<3>(0);
+        self.op.next.kind = bits::<3>(place_kind::NOTHING);
         self.op.next.has_frame = self.order.val() == Order::Packet;
         self.op.next.handle = self.rx.val().handle;
         self.op.next.pay_off = self.rx.val().pay_off;
@@ -120,7 +128,7 @@ impl Logic for Compose {
         self.op.next.done = false;
         self.op.next.cqe = false;
         self.op.next.rcqn = self.ctx.val().rcqn;
-        self.op.next.opcode = bits::<8>(16);
+        self.op.next.opcode = bits::<8>(CqeOpcode::Recv as u64);
         self.op.next.has_imm = self.kind.val().imm;
         self.op.next.imm = self.rx.val().imm;
         self.op.next.inv = self.kind.val().inv;
@@ -132,13 +140,13 @@ impl Logic for Compose {
         self.op.next.src_qpn = self.rx.val().src_qpn;
         self.op.next.grh = self.datagram.val() & (self.order.val() == Order::Packet);
         // A failure costs UC and UD the message (IBTA 9.9.3, class D). A datagram with payload begins with its header.
-        self.op.next.soft = (self.ctx.val().qp_type == 1) | self.datagram.val();
+        self.op.next.soft = (self.ctx.val().qp_type == QpType::Uc as u64) | self.datagram.val();
         self.op.next.first = self.kind.val().start & (!self.datagram.val() | !self.rx.val().pay_len.any());
         self.op.next.ack = false;
         // Syndrome 0 tells the chain that this transport has no acknowledges.
         self.op.next.syndrome = bits::<8>(0);
         if self.rc.val() {
-            self.op.next.syndrome = bits::<8>(0x1f);
+            self.op.next.syndrome = bits::<8>(syndrome::ACK);
         }
         self.op.next.psn = self.rx.val().psn;
         self.op.next.msn = self.ctx.val().msn;
@@ -153,28 +161,28 @@ impl Logic for Compose {
         self.op.next.compare = self.rx.val().compare;
 
         if self.order.val() == Order::Barrier {
-            self.op.next.kind = bits::<3>(4);
+            self.op.next.kind = bits::<3>(place_kind::BARRIER);
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
-                Verdict::Notice => self.events.next = bits::<16>(0x001),
-                Verdict::NoQp => self.events.next = bits::<16>(0x081),
-                Verdict::Transport => self.events.next = bits::<16>(0x101),
-                Verdict::Pkey => self.events.next = bits::<16>(0x201),
-                Verdict::Qkey => self.events.next = bits::<16>(0x2001),
+                Verdict::Notice => self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64),
+                Verdict::NoQp => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_no_qp"]) as u64),
+                Verdict::Transport => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_transport"]) as u64),
+                Verdict::Pkey => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_pkey"]) as u64),
+                Verdict::Qkey => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_qkey"]) as u64),
                 Verdict::Duplicate => {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
                     self.op.next.psn = self.last_psn.val();
-                    self.events.next = bits::<16>(0x003);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "dup_requests"]) as u64);
                     if self.kind.val().read | self.kind.val().atomic {
                         // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
                         self.op.next.psn = self.rx.val().psn;
                         self.op.next.ack = self.sums.val().again;
                         self.op.next.again = true;
                         if self.sums.val().again {
-                            self.op.next.kind = bits::<3>(5);
+                            self.op.next.kind = bits::<3>(place_kind::READ);
                             if self.kind.val().atomic {
                                 // From what is stored: nothing is touched.
-                                self.op.next.kind = bits::<3>(6);
+                                self.op.next.kind = bits::<3>(place_kind::ATOMIC);
                                 self.op.next.chk_len = bits::<32>(0);
                             }
                         }
@@ -182,91 +190,91 @@ impl Logic for Compose {
                 }
                 Verdict::Gap => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(0x60);
+                    self.op.next.syndrome = bits::<8>(syndrome::NAK_SEQUENCE);
                     self.op.next.psn = self.ctx.val().epsn;
                     self.after.next.nak_sent = true;
                     self.after.next.ahead = self.sums.val().ahead;
-                    self.events.next = bits::<16>(0x00d);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "out_of_order", "nak_seq_sent"]) as u64);
                 }
                 Verdict::Silent => {
                     self.after.next.ahead = self.sums.val().ahead;
-                    self.events.next = bits::<16>(0x005);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "out_of_order"]) as u64);
                 }
                 Verdict::Invalid => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(0x61);
+                    self.op.next.syndrome = bits::<8>(syndrome::NAK_INVALID);
                     self.op.next.fatal = true;
                     self.fatal.next = true;
-                    self.events.next = bits::<16>(0x011);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_inv_sent"]) as u64);
                 }
                 Verdict::Access => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(0x62);
+                    self.op.next.syndrome = bits::<8>(syndrome::NAK_ACCESS);
                     self.op.next.fatal = true;
                     self.fatal.next = true;
-                    self.cause.next = bits::<8>(10);
-                    self.events.next = bits::<16>(0x021);
+                    self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_access_sent"]) as u64);
                 }
                 Verdict::Dead => {
                     self.op.next.ack = self.rc.val();
                     if self.rc.val() {
-                        self.op.next.syndrome = bits::<8>(0x63);
+                        self.op.next.syndrome = bits::<8>(syndrome::NAK_OPERATION);
                     }
                     self.op.next.fatal = true;
                     self.fatal.next = true;
-                    self.cause.next = bits::<8>(2);
-                    self.events.next = bits::<16>(0x8001);
+                    self.cause.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "srq_dead"]) as u64);
                 }
                 Verdict::Broken => {
                     self.after.next.in_msg = bits::<2>(0);
                     self.after.next.epsn = self.psn_next.val();
-                    self.events.next = bits::<16>(0x005);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "out_of_order"]) as u64);
                     if self.datagram.val() {
                         self.after.next = self.ctx.val();
-                        self.events.next = bits::<16>(0x4001);
+                        self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_length"]) as u64);
                     }
                 }
                 Verdict::NoReceive => {
-                    self.events.next = bits::<16>(0x801);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "no_recv"]) as u64);
                     if self.rc.val() {
                         self.op.next.ack = true;
-                        self.op.next.syndrome = self.timer.val() | 0x20;
+                        self.op.next.syndrome = self.timer.val() | syndrome::RNR_NAK;
                         self.after.next.rnr_sent = true;
                         self.after.next.nak_sent = false;
                         self.after.next.ahead = bits::<8>(0);
-                        self.events.next = bits::<16>(0x041);
+                        self.events.next = bits::<16>(flags(STATS, &["rx_requests", "rnr_sent"]) as u64);
                     } else if !self.rx.val().raw & !self.datagram.val() {
                         self.after.next.in_msg = bits::<2>(0);
                         self.after.next.epsn = self.psn_next.val();
                     }
                 }
-                Verdict::NoRaw => self.events.next = bits::<16>(0x401),
+                Verdict::NoRaw => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "raw_no_queue"]) as u64),
                 Verdict::Accept => {
-                    self.events.next = bits::<16>(0x001);
-                    self.op.next.kind = bits::<3>(1);
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64);
+                    self.op.next.kind = bits::<3>(place_kind::WRITE);
                     self.op.next.ack = self.asked.val();
                     self.op.next.done = self.closes.val();
                     self.op.next.cqe = self.closes.val() & self.takes.val();
                     self.op.next.free_rq = self.closes.val() & self.takes.val();
                     if self.kind.val().imm {
-                        self.op.next.opcode = bits::<8>(18);
+                        self.op.next.opcode = bits::<8>(CqeOpcode::RecvWriteImm as u64);
                     }
                     if self.kind.val().send {
-                        self.op.next.kind = bits::<3>(2);
+                        self.op.next.kind = bits::<3>(place_kind::SEND);
                         if self.kind.val().imm {
-                            self.op.next.opcode = bits::<8>(17);
+                            self.op.next.opcode = bits::<8>(CqeOpcode::RecvImm as u64);
                         }
                     }
                     if self.kind.val().read {
-                        self.op.next.kind = bits::<3>(5);
+                        self.op.next.kind = bits::<3>(place_kind::READ);
                         self.op.next.ack = true;
                     }
                     if self.kind.val().atomic {
-                        self.op.next.kind = bits::<3>(6);
+                        self.op.next.kind = bits::<3>(place_kind::ATOMIC);
                         self.op.next.ack = true;
-                        self.op.next.opcode = bits::<8>(5);
+                        self.op.next.opcode = bits::<8>(CqeOpcode::CompareSwap as u64);
                         if self.kind.val().add {
-                            self.op.next.opcode = bits::<8>(6);
+                            self.op.next.opcode = bits::<8>(CqeOpcode::FetchAdd as u64);
                         }
                     }
                     if self.closes.val() {
@@ -277,9 +285,9 @@ impl Logic for Compose {
                             self.after.next.rq_handle = bits::<8>(0);
                         }
                     } else if self.kind.val().send {
-                        self.after.next.in_msg = bits::<2>(1);
+                        self.after.next.in_msg = bits::<2>(message::SEND);
                     } else {
-                        self.after.next.in_msg = bits::<2>(2);
+                        self.after.next.in_msg = bits::<2>(message::WRITE);
                     }
                     if self.kind.val().read | self.kind.val().atomic {
                         self.after.next.rd_in = self.accepted.val();
@@ -298,7 +306,7 @@ impl Logic for Compose {
                     }
                     if self.datagram.val() {
                         self.op.next.byte_len = bit_cast::<32, 14>(self.sums.val().datagram);
-                        self.op.next.msg_off = bits::<32>(40);
+                        self.op.next.msg_off = bits::<32>(GRH_BYTES);
                         if !self.rx.val().pay_len.any() {
                             // The header is all there is.
                             self.op.next.pay_off = self.area_off.val();
@@ -307,8 +315,8 @@ impl Logic for Compose {
                         }
                     }
                     if self.rx.val().raw {
-                        self.op.next.kind = bits::<3>(2);
-                        self.op.next.opcode = bits::<8>(16);
+                        self.op.next.kind = bits::<3>(place_kind::SEND);
+                        self.op.next.opcode = bits::<8>(CqeOpcode::Recv as u64);
                         self.op.next.has_imm = false;
                         self.op.next.solicited = false;
                         self.op.next.pay_off = bits::<8>(0);
@@ -320,7 +328,7 @@ impl Logic for Compose {
                 _ => {}
             }
         } else if self.order.val() == Order::Back {
-            self.op.next.kind = bits::<3>(4);
+            self.op.next.kind = bits::<3>(place_kind::BARRIER);
             self.op.next.again = true;
             self.op.next.ack = true;
             self.op.next.free_rq = self.handle.val().get_bit(7) & !self.gone.val();
@@ -330,20 +338,20 @@ impl Logic for Compose {
             self.op.next.free_rq = true;
             self.op.next.rq_handle = self.victim.val();
         } else if self.order.val() == Order::Area {
-            self.op.next.kind = bits::<3>(2);
+            self.op.next.kind = bits::<3>(place_kind::SEND);
             self.op.next.grh = true;
             self.op.next.first = true;
             self.op.next.pay_off = self.area_off.val();
             self.op.next.pay_len = self.area_len.val();
             self.op.next.msg_off = self.area_at.val();
         } else {
-            self.op.next.kind = bits::<3>(3);
+            self.op.next.kind = bits::<3>(place_kind::FLUSH);
             self.op.next.done = true;
             self.op.next.cqe = true;
             self.op.next.has_imm = false;
             self.op.next.byte_len = bits::<32>(0);
             self.op.next.solicited = false;
-            self.events.next = bits::<16>(0x1000);
+            self.events.next = bits::<16>(flags(STATS, &["recv_flushed"]) as u64);
             if self.order.val() == Order::Held {
                 self.op.next.free_rq = !self.gone.val();
                 self.after.next.rq_handle = bits::<8>(0);

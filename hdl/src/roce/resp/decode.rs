@@ -1,4 +1,6 @@
 //! What a request opcode means (IBTA 9.2.1, table 38), registered.
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Properties of a BTH opcode.
@@ -39,6 +41,7 @@ pub struct OpDecode {
     inv: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for OpDecode {
     #[hdl_gen]
     fn update(&mut self) {
@@ -46,34 +49,34 @@ impl Logic for OpDecode {
         self.kind.next = self.found.q.val();
         self.low.next = self.opcode.val().get_bits::<5>(0);
         self.found.d.next.class = self.opcode.val().get_bits::<3>(5);
-        self.inv.next = (self.opcode.val() == 0x16) | (self.opcode.val() == 0x17);
+        self.inv.next = (self.opcode.val() == opcode::SEND_LAST_INVALIDATE) | (self.opcode.val() == opcode::SEND_ONLY_INVALIDATE);
         self.found.d.next.inv = self.inv.val();
-        self.found.d.next.send = (self.low.val() < 6) | self.inv.val();
-        self.found.d.next.write = (self.low.val() >= 6) & (self.low.val() < 12);
-        self.found.d.next.read = self.low.val() == 12;
-        self.found.d.next.atomic = (self.low.val() == 0x13) | (self.low.val() == 0x14);
-        self.found.d.next.add = self.low.val() == 0x14;
-        self.found.d.next.notice = self.opcode.val() == 0x81;
-        self.found.d.next.reply = (self.low.val() >= 13) & (self.low.val() <= 18);
-        self.found.d.next.start = (self.low.val() == 0)
-            | (self.low.val() == 4)
-            | (self.low.val() == 5)
-            | (self.low.val() == 6)
-            | (self.low.val() == 10)
-            | (self.low.val() == 11)
-            | (self.low.val() == 12)
-            | (self.low.val() == 0x13)
-            | (self.low.val() == 0x14)
-            | (self.opcode.val() == 0x17);
-        self.found.d.next.end = (self.low.val() == 2)
-            | (self.low.val() == 3)
-            | (self.low.val() == 4)
-            | (self.low.val() == 5)
-            | ((self.low.val() >= 8) & (self.low.val() <= 12))
-            | (self.low.val() == 0x13)
-            | (self.low.val() == 0x14)
+        self.found.d.next.send = (self.low.val() < opcode::WRITE_FIRST) | self.inv.val();
+        self.found.d.next.write = (self.low.val() >= opcode::WRITE_FIRST) & (self.low.val() < opcode::READ_REQUEST);
+        self.found.d.next.read = self.low.val() == opcode::READ_REQUEST;
+        self.found.d.next.atomic = (self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD);
+        self.found.d.next.add = self.low.val() == opcode::FETCH_ADD;
+        self.found.d.next.notice = self.opcode.val() == opcode::CNP;
+        self.found.d.next.reply = (self.low.val() >= opcode::READ_RESPONSE_FIRST) & (self.low.val() <= opcode::ATOMIC_ACKNOWLEDGE);
+        self.found.d.next.start = (self.low.val() == opcode::SEND_FIRST)
+            | (self.low.val() == opcode::SEND_ONLY)
+            | (self.low.val() == opcode::SEND_ONLY_IMM)
+            | (self.low.val() == opcode::WRITE_FIRST)
+            | (self.low.val() == opcode::WRITE_ONLY)
+            | (self.low.val() == opcode::WRITE_ONLY_IMM)
+            | (self.low.val() == opcode::READ_REQUEST)
+            | (self.low.val() == opcode::COMPARE_SWAP)
+            | (self.low.val() == opcode::FETCH_ADD)
+            | (self.opcode.val() == opcode::SEND_ONLY_INVALIDATE);
+        self.found.d.next.end = (self.low.val() == opcode::SEND_LAST)
+            | (self.low.val() == opcode::SEND_LAST_IMM)
+            | (self.low.val() == opcode::SEND_ONLY)
+            | (self.low.val() == opcode::SEND_ONLY_IMM)
+            | ((self.low.val() >= opcode::WRITE_LAST) & (self.low.val() <= opcode::READ_REQUEST))
+            | (self.low.val() == opcode::COMPARE_SWAP)
+            | (self.low.val() == opcode::FETCH_ADD)
             | self.inv.val();
         self.found.d.next.imm =
-            (self.low.val() == 3) | (self.low.val() == 5) | (self.low.val() == 9) | (self.low.val() == 11);
+            (self.low.val() == opcode::SEND_LAST_IMM) | (self.low.val() == opcode::SEND_ONLY_IMM) | (self.low.val() == opcode::WRITE_LAST_IMM) | (self.low.val() == opcode::WRITE_ONLY_IMM);
     }
 }

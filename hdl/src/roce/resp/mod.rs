@@ -20,7 +20,12 @@ use compose::{Compose, Order};
 use front::{Front, Job};
 use kept::KeptBuffers;
 use open::OpenRequests;
+use ferric_abi::codes::{QpState, QpType};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Of `RspCtx::rq_handle`: there is one.
+const HELD: u64 = 0x80;
 
 /// Event names of [`Responder::stat`], bit 0 first.
 pub const STATS: &[&str] = &[
@@ -134,6 +139,7 @@ pub struct Responder<const LQ: usize> {
     passing: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -264,12 +270,12 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 self.state.d.next = State::Decide;
                 if self.front.job.val() == Job::Flush {
                     self.state.d.next = State::Release;
-                    if self.line.q.val().state == 6 {
+                    if self.line.q.val().state == QpState::Error as u64 {
                         self.state.d.next = State::Commit;
                     }
                 } else if self.front.job.val() != Job::Packet {
                     self.state.d.next = State::Release;
-                    if (self.line.q.val().state != 6) & (self.line.q.val().state != 0) & !self.stale.val() {
+                    if (self.line.q.val().state != QpState::Error as u64) & (self.line.q.val().state != QpState::Reset as u64) & !self.stale.val() {
                         self.state.d.next = State::Fall;
                     }
                     if !self.cause.q.val().any() & (self.front.job.val() == Job::PlaceError) {
@@ -302,7 +308,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.kept.keep.next = self.s_grant.data.val().ok;
                     self.verdict.d.next = Verdict::Accept;
                     self.fixed.d.next = true;
-                    self.line.d.next.rq_handle = bit_cast::<8, 6>(self.s_grant.data.val().handle) | 0x80;
+                    self.line.d.next.rq_handle = bit_cast::<8, 6>(self.s_grant.data.val().handle) | HELD;
                     if !self.held.val() {
                         self.line.d.next.rq_index = self.s_grant.data.val().index;
                     }
@@ -314,7 +320,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                         }
                     }
                     self.state.d.next = State::Commit;
-                    if (self.line.q.val().qp_type == 2) & self.s_grant.data.val().ok & self.front.rx.val().pay_len.any() {
+                    if (self.line.q.val().qp_type == QpType::Ud as u64) & self.s_grant.data.val().ok & self.front.rx.val().pay_len.any() {
                         self.state.d.next = State::Area;
                     }
                 }
@@ -366,7 +372,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.error.d.next.epoch = self.line.q.val().epoch;
                     self.error.d.next.side = true;
                     self.error.d.next.cause = self.cause.q.val();
-                    self.line.d.next.state = bits::<3>(6);
+                    self.line.d.next.state = bits::<3>(QpState::Error as u64);
                     self.dirty.d.next = true;
                     self.state.d.next = State::Release;
                     if self.held.val() {

@@ -4,6 +4,8 @@ use crate::msg::RxDesc;
 use crate::prim::ram::Ram;
 use crate::stream::MsgFifo;
 use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Of a queue pair: atomics that have passed, modulo 512, and requests that wait.
@@ -69,6 +71,7 @@ pub struct Park<const LQ: usize> {
     outside: Constant<Bits<24>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Park<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -104,7 +107,7 @@ impl<const LQ: usize> Logic for Park<LQ> {
         self.open.next = self.seen.read_data.val().passed != self.ended.read_data.val();
 
         // The head: READs (12) and atomics (19 and 20) are kept in order by `roce/reply`.
-        self.head_free.next = (self.head_low.val() == 12) | (self.head_low.val() == 0x13) | (self.head_low.val() == 0x14);
+        self.head_free.next = (self.head_low.val() == opcode::READ_REQUEST) | (self.head_low.val() == opcode::COMPARE_SWAP) | (self.head_low.val() == opcode::FETCH_ADD);
         if self.for_head.q.val() & (self.head_free.val() | !self.open.val()) {
             self.due.d.next = true;
         }
@@ -115,8 +118,8 @@ impl<const LQ: usize> Logic for Park<LQ> {
         // The request that has been picked.
         self.opcode.next = self.rx.val().opcode;
         self.low.next = self.opcode.val().get_bits::<5>(0);
-        self.atomic.next = ((self.low.val() == 0x13) | (self.low.val() == 0x14)) & !self.rx.val().raw;
-        self.free.next = self.atomic.val() | (self.low.val() == 12);
+        self.atomic.next = ((self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD)) & !self.rx.val().raw;
+        self.free.next = self.atomic.val() | (self.low.val() == opcode::READ_REQUEST);
         self.excess.next = self.qpn.val() & self.outside.val();
         self.blocked.next = !self.again.val()
             & !self.rx.val().raw
