@@ -3,12 +3,16 @@
 use std::sync::OnceLock;
 
 /// `block.event` of every counter, in counter order.
-pub fn names() -> &'static [String] {
+pub fn names() -> Vec<String> {
+    all().to_vec()
+}
+
+fn all() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     NAMES.get_or_init(|| super::list(super::WIDTHS[0]).map(|list| list.counter_names()).unwrap_or_default())
 }
 
 /// Number of the counter called `name` (`block.event`).
 pub fn index(name: &str) -> Option<usize> {
-    names().iter().position(|n| n == name)
+    all().iter().position(|n| n == name)
 }
