@@ -53,7 +53,7 @@ fn same(before: &str, now: &str) -> Result<(), String> {
     let read = |file: &str| std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"));
     match compare(&read(before)?, &read(now)?) {
         Difference::None => println!("{now}: equal"),
-        Difference::Order(modules) => println!("{now}: equal but for the order of independent statements in {}", modules.join(", ")),
+        Difference::Order(modules) => println!("{now}: equal but for the order of instances and independent assignments in {}", modules.join(", ")),
         Difference::Modules(modules) => return Err(format!("{now}: {} modules differ: {}", modules.len(), modules.join(", "))),
     }
     Ok(())

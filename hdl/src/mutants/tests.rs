@@ -2,7 +2,7 @@ use super::list::parse;
 use super::*;
 use crate::board::{self, async_fifo::PulseCross, lite};
 use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
-use crate::roce::requester::Requester;
+use crate::roce::requester;
 use crate::stream::tests::yard::Yard;
 use crate::tops;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn every_mutant_finds_its_place() {
             "lite_slave13" => crate::emit::emit("lite_slave13", lite::LiteSlave::<13>::default()).unwrap(),
             "lite_ask" => crate::emit::emit("lite_ask", lite::LiteAsk::default()).unwrap(),
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
-            "requester3" => crate::emit::emit("requester3", Requester::<3, 10>::default()).unwrap(),
+            "requester3" => crate::emit::emit("requester3", requester::alone::<3, 10>()).unwrap(),
             // A block of either card will do.
             name => tops::in_core(name, 64).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),
         });

@@ -1,7 +1,7 @@
 //! The world around the requester.
 
 use super::super::model::{packets, Packet, WorkRequest};
-use super::super::Requester;
+use super::super::alone;
 use crate::msg::*;
 use crate::records::ReqCtx;
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -156,7 +156,7 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64, stall: u32) -> World {
-        let mut tb = Tb::with_seed("requester3", Requester::<3, 10>::default(), seed);
+        let mut tb = Tb::with_seed("requester3", alone::<3, 10>(), seed);
         let port = |tb: &mut Tb, name: &str| {
             let acq = tb.sink_of(&format!("{name}$acq_"), &["id", "tag"], stall);
             let line = tb.source_of(&format!("{name}$line_"), &["tag", "fault", "data"], stall);
