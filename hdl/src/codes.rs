@@ -80,6 +80,18 @@ pub mod ack_kind {
     pub const LIFE: u64 = 3;
 }
 
+/// `DoorbellMsg`: whose doorbell it is.
+pub mod doorbell_kind {
+    /// Send queue.
+    pub const SQ: u64 = 0;
+    /// Receive queue.
+    pub const RQ: u64 = 1;
+    /// Completion queue.
+    pub const CQ: u64 = 2;
+    /// Event queue.
+    pub const EQ: u64 = 3;
+}
+
 /// `SqCmd`: what the send queue is to do.
 pub mod send_command {
     /// Goes back to an index and runs.
