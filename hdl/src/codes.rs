@@ -161,6 +161,23 @@ pub mod header {
     pub const ROCE6: u64 = (Eth::BYTES + Ipv6::BYTES + Udp::BYTES + Bth::BYTES) as u64;
 }
 
+/// Fields of ARP packets (RFC 826).
+pub mod arp {
+    /// Operation: request.
+    pub const REQUEST: u64 = 1;
+    /// Operation: reply.
+    pub const REPLY: u64 = 2;
+    /// Hardware type.
+    pub const ETHERNET: u64 = 1;
+    /// Bytes of a hardware address.
+    pub const MAC_BYTES: u64 = 6;
+    /// Bytes of an IPv4 address.
+    pub const IP_BYTES: u64 = 4;
+}
+
+/// Type of an ICMP message: echo request (RFC 792).
+pub const ECHO_REQUEST: u64 = 8;
+
 /// Fields of IP headers.
 pub mod ip {
     /// IPv4.
