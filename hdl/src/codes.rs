@@ -80,6 +80,18 @@ pub mod ack_kind {
     pub const LIFE: u64 = 3;
 }
 
+/// `DoorbellMsg`: whose doorbell it is.
+pub mod doorbell_kind {
+    /// Send queue.
+    pub const SQ: u64 = 0;
+    /// Receive queue.
+    pub const RQ: u64 = 1;
+    /// Completion queue.
+    pub const CQ: u64 = 2;
+    /// Event queue.
+    pub const EQ: u64 = 3;
+}
+
 /// `SqCmd`: what the send queue is to do.
 pub mod send_command {
     /// Goes back to an index and runs.
@@ -148,6 +160,23 @@ pub mod header {
     /// Up to the BTH's end, over IPv6.
     pub const ROCE6: u64 = (Eth::BYTES + Ipv6::BYTES + Udp::BYTES + Bth::BYTES) as u64;
 }
+
+/// Fields of ARP packets (RFC 826).
+pub mod arp {
+    /// Operation: request.
+    pub const REQUEST: u64 = 1;
+    /// Operation: reply.
+    pub const REPLY: u64 = 2;
+    /// Hardware type.
+    pub const ETHERNET: u64 = 1;
+    /// Bytes of a hardware address.
+    pub const MAC_BYTES: u64 = 6;
+    /// Bytes of an IPv4 address.
+    pub const IP_BYTES: u64 = 4;
+}
+
+/// Type of an ICMP message: echo request (RFC 792).
+pub const ECHO_REQUEST: u64 = 8;
 
 /// Fields of IP headers.
 pub mod ip {

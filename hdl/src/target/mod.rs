@@ -16,9 +16,13 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::stream::AxisArb;
 use echo::Echo;
 use engine::TargetCore;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 use setup::Setup;
+
+// How long events show in `status`, in halves of the period of the tick counter's bit 16.
+const ACTIVE: u64 = 3;
+const WRONG: u64 = 15;
 
 /// log2 of the queue pairs, of what `roce/reply` keeps, of the keys, and of the rows of 8 bytes of the RAM: 16, 16, 32 KiB.
 /// (The ECPIX-5 has no block RAMs for more.)
@@ -68,6 +72,7 @@ pub struct Target {
     second: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Target {
     #[hdl_gen]
     fn update(&mut self) {
@@ -142,10 +147,10 @@ impl Logic for Target {
             self.seen.d.next = true;
         }
         if self.events.val().get_bit(0) {
-            self.active.d.next = bits::<2>(3);
+            self.active.d.next = bits::<2>(ACTIVE);
         }
         if self.events.val().get_bit(1) | self.events.val().get_bit(2) | self.events.val().get_bit(4) {
-            self.wrong.d.next = bits::<4>(15);
+            self.wrong.d.next = bits::<4>(WRONG);
         }
         self.status.next = bit_cast::<4, 1>(self.seen.q.val().into())
             | (bit_cast::<4, 1>(self.setup.active.val().into()) << 1)

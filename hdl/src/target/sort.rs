@@ -1,6 +1,8 @@
 //! Received frames of the target: requests to the responder, all others back to the cell buffer.
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CellRead, RxDesc};
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// One descriptor at a time. There is no requester whom an answer could be for; frames that are not RoCE were seen by others on their way in.
@@ -19,6 +21,7 @@ pub struct Sort {
     open: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Sort {
     #[hdl_gen]
     fn update(&mut self) {
@@ -38,7 +41,7 @@ impl Logic for Sort {
         }
         // Answers: IBTA table 38, 0x0d to 0x12.
         self.opcode.next = self.s.data.val().opcode;
-        self.useless.next = self.s.data.val().raw | ((self.opcode.val() >= 0x0d) & (self.opcode.val() <= 0x12));
+        self.useless.next = self.s.data.val().raw | ((self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE));
         self.open.next = !self.resp_busy.q.val() & !self.free_busy.q.val();
         self.s.ready.next = self.open.val();
         if self.open.val() {

@@ -1,7 +1,8 @@
 //! The admin engine's arithmetic: combinational, between registers of the engine.
 
-use super::isa::Inst;
+use super::isa::{Inst, Op};
 use crate::prim::sum::{Diff, Sum};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// `y` follows `isa::Op` for the operations with a result; for others it is the first operand.
@@ -32,11 +33,12 @@ pub(super) struct Alu {
     difference: Diff<32>,
 }
 
+#[kernel]
 impl Logic for Alu {
     #[hdl_gen]
     fn update(&mut self) {
         // Ext and Ins (0, 1) shift by a constant, the others by their second operand.
-        self.field.next = self.inst.val().op < 2;
+        self.field.next = self.inst.val().op < Op::Add as u64;
         self.by.next = self.c.val().get_bits::<5>(0);
         self.from.next = self.a.val();
         if self.field.val() {
@@ -55,25 +57,25 @@ impl Logic for Alu {
         self.lt.next = self.difference.below.val();
         self.op.next = self.inst.val().op;
         match self.op.val().index() {
-            0 => {
+            Op::Ext => {
                 self.other.next = self.right.val() & self.mask.val();
             }
-            1 => {
+            Op::Ins => {
                 self.other.next = (self.a.val() & self.rest.val()) | (self.left.val() & self.mask.val());
             }
-            4 => {
+            Op::Or => {
                 self.other.next = self.a.val() | self.c.val();
             }
-            5 => {
+            Op::Shl => {
                 self.other.next = self.left.val();
             }
-            6 => {
+            Op::Shr => {
                 self.other.next = self.right.val();
             }
-            7 => {
+            Op::Lt => {
                 self.other.next = bit_cast::<32, 1>(self.difference.below.val().into());
             }
-            30 => {
+            Op::And => {
                 self.other.next = self.a.val() & self.c.val();
             }
             _ => {
@@ -84,11 +86,11 @@ impl Logic for Alu {
         self.none.next = bits::<32>(0);
         self.adds.next = self.none.val();
         self.subtracts.next = self.none.val();
-        if (self.op.val() == 2) | (self.op.val() == 15) | (self.op.val() == 16) | (self.op.val() == 31) {
+        if (self.op.val() == Op::Add as u64) | (self.op.val() == Op::Ld as u64) | (self.op.val() == Op::St as u64) | (self.op.val() == Op::Find as u64) {
             self.adds.next = !self.none.val();
             self.other.next = bits::<32>(0);
         }
-        if self.op.val() == 3 {
+        if self.op.val() == Op::Sub as u64 {
             self.subtracts.next = !self.none.val();
             self.other.next = bits::<32>(0);
         }

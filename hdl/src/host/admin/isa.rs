@@ -87,6 +87,30 @@ pub enum Op {
     Find = 31,
 }
 
+/// Outputs of [`Op::Out`].
+pub mod output {
+    /// The raw queue.
+    pub const RAW_QUEUE: u32 = 0;
+    /// Translations are dropped, and gone.
+    pub const TRANSLATIONS: u32 = 2;
+    /// A soft reset is done.
+    pub const RESET_DONE: u32 = 3;
+    /// A command is refused.
+    pub const REFUSED: u32 = 4;
+}
+
+/// What [`Op::Error`] tells; other numbers: into error.
+pub mod notice {
+    /// Into SQD.
+    pub const DRAIN: u32 = 2;
+    /// A new life begins.
+    pub const LIFE: u32 = 3;
+    /// Out of SQD.
+    pub const RESUME: u32 = 4;
+    /// Out of SQ error.
+    pub const SQ_RECOVERED: u32 = 6;
+}
+
 /// A register: 0 is zero, 1..31 are general, 32..63 hold the command.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct R(pub u8);

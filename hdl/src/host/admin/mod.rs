@@ -10,14 +10,30 @@ mod registers;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::admin_cause;
 use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::ram::{Ram, RamAsync2};
 use crate::prim::rom::Rom;
 use alu::Alu;
-use isa::Inst;
+use ferric_abi::codes::CqeStatus;
+use ferric_abi::host::{AdminCommand, AdminCompletion};
+use ferric_hdl_derive::kernel;
+use isa::{notice, output, Inst, Op};
 use program::Sizes;
 use registers::Registers;
 use rust_hdl::prelude::*;
+
+/// Words of a row of 64 bytes.
+const ROW_WORDS: u64 = 16;
+const LAST_WORD: u64 = ROW_WORDS - 1;
+/// Rows of a command.
+const COMMAND_ROWS: u64 = AdminCommand::BYTES as u64 / (4 * ROW_WORDS);
+/// The command's first register, and that of its second row.
+const COMMAND: u64 = 32;
+const COMMAND_REST: u64 = COMMAND + ROW_WORDS;
+/// log2 of the words of the scratch memory.
+const SCRATCH_BITS: usize = 13;
+const LAST_SCRATCH: u64 = (1 << SCRATCH_BITS) - 1;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -144,7 +160,7 @@ pub struct Admin {
     raw: DFF<Bits<32>>,
     rom: Rom<Inst, 11>,
     regs: RamAsync2<Bits<32>, 6>,
-    scratch: Ram<Bits<32>, 13>,
+    scratch: Ram<Bits<32>, SCRATCH_BITS>,
     alu: Alu,
     registers: Registers,
     op: Signal<Local, Bits<5>>,
@@ -186,6 +202,7 @@ impl Default for Rom<Inst, 11> {
     }
 }
 
+#[kernel]
 impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
@@ -210,13 +227,13 @@ impl Logic for Admin {
         self.m_rd.valid.next = self.state.q.val() == State::ReadSend;
         self.m_rd.data.next.iova = self.dma_iova.val();
         self.m_rd.data.next.function = self.serving.q.val();
-        self.m_rd.data.next.rows = bits::<4>(2);
+        self.m_rd.data.next.rows = bits::<4>(COMMAND_ROWS);
         self.m_rd.data.next.tag = bits::<8>(0);
         self.s_rd.ready.next = self.state.q.val() == State::ReadRow;
         self.m_wr.valid.next = self.state.q.val() == State::WriteSend;
         self.m_wr.data.next.iova = self.dma_iova.val();
         self.m_wr.data.next.function = self.serving.q.val();
-        self.m_wr.data.next.len = bits::<7>(64);
+        self.m_wr.data.next.len = bits::<7>(AdminCompletion::BYTES as u64);
         self.m_wr.data.next.tag = bits::<8>(0);
         self.m_wr.data.next.data = self.shift.q.val();
         self.s_done.ready.next = self.state.q.val() == State::WriteWait;
@@ -225,7 +242,7 @@ impl Logic for Admin {
         self.m_ctl.data.next.space = self.address.val().get_bits::<4>(8);
         self.m_ctl.data.next.line = self.line.q.val();
         self.m_ctl.data.next.word = self.address.val().get_bits::<6>(0);
-        self.m_ctl.data.next.write = self.inst.q.val().op == 19;
+        self.m_ctl.data.next.write = self.inst.q.val().op == Op::CtlWrite as u64;
         self.m_ctl.data.next.data = self.a.q.val();
         self.s_ctl.ready.next = self.state.q.val() == State::CtlWait;
         self.register.next = self.a.q.val();
@@ -233,12 +250,12 @@ impl Logic for Admin {
         self.failure.next.qpn = self.register.val().get_bits::<24>(0);
         self.failure.next.epoch = self.b.q.val().get_bits::<8>(0);
         self.failure.next.side = !self.inst.q.val().imm.get_bit(0);
-        self.failure.next.cause = bits::<8>(5);
+        self.failure.next.cause = bits::<8>(CqeStatus::WrFlush as u64);
         match self.inst.q.val().imm.index() {
-            2 => self.failure.next.cause = bits::<8>(0x81),
-            3 => self.failure.next.cause = bits::<8>(0),
-            4 => self.failure.next.cause = bits::<8>(0x80),
-            6 => self.failure.next.cause = bits::<8>(0x82),
+            notice::DRAIN => self.failure.next.cause = bits::<8>(admin_cause::DRAIN),
+            notice::LIFE => self.failure.next.cause = bits::<8>(0),
+            notice::RESUME => self.failure.next.cause = bits::<8>(admin_cause::RESUME),
+            notice::SQ_RECOVERED => self.failure.next.cause = bits::<8>(admin_cause::SQ_RECOVERED),
             _ => {}
         }
         self.m_error[0].data.next = self.failure.val();
@@ -295,9 +312,9 @@ impl Logic for Admin {
         self.less.d.next = self.alu.lt.val();
         self.op.next = self.inst.q.val().op;
         self.taken.next = false;
-        self.word.next = bits::<6>(32) | self.count.q.val().get_bits::<6>(0);
+        self.word.next = bits::<6>(COMMAND) | self.count.q.val().get_bits::<6>(0);
         if self.second_row.q.val() {
-            self.word.next = bits::<6>(48) | self.count.q.val().get_bits::<6>(0);
+            self.word.next = bits::<6>(COMMAND_REST) | self.count.q.val().get_bits::<6>(0);
         }
 
         match self.state.q.val() {
@@ -306,7 +323,7 @@ impl Logic for Admin {
                 self.scratch.write_addr.next = self.count.q.val();
                 self.scratch.write_data.next = bits::<32>(0);
                 self.count.d.next = self.count.q.val() + 1;
-                if self.count.q.val() == 0x1fff {
+                if self.count.q.val() == LAST_SCRATCH {
                     self.state.d.next = State::Fetch;
                 }
             }
@@ -331,49 +348,49 @@ impl Logic for Admin {
                 self.state.d.next = State::Write;
                 self.computed.d.next = true;
                 match self.op.val().index() {
-                    13 => {
+                    Op::Jal => {
                         self.computed.d.next = false;
                         self.result.d.next = bit_cast::<32, 11>(self.step.val());
                     }
-                    15 => {
+                    Op::Ld => {
                         self.state.d.next = State::Load;
                     }
-                    17 => {
+                    Op::Line => {
                         self.line.d.next = self.register.val().get_bits::<24>(0);
                     }
-                    18 => {
+                    Op::CtlRead => {
                         self.state.d.next = State::CtlSend;
                     }
-                    19 => {
+                    Op::CtlWrite => {
                         self.state.d.next = State::CtlSend;
                     }
-                    20 => {
+                    Op::Csr => {
                         self.computed.d.next = false;
                         self.result.d.next = self.registers.word.val();
                     }
-                    21 => {
+                    Op::Function => {
                         self.serving.d.next = self.register.val().get_bits::<12>(0);
                     }
-                    22 => {
+                    Op::Fetch => {
                         self.failed.d.next = false;
                         self.state.d.next = State::ReadSend;
                     }
-                    23 => {
+                    Op::Push => {
                         self.shift.d.next = (self.shift.q.val() >> 32) | (bit_cast::<512, 32>(self.a.q.val()) << 480);
                     }
-                    24 => {
+                    Op::Write => {
                         self.state.d.next = State::WriteSend;
                     }
-                    25 => {
+                    Op::Out => {
                         match self.choice.val().index() {
-                        0 => {
+                        output::RAW_QUEUE => {
                             self.raw.d.next = self.a.q.val();
                         }
-                        2 => {
+                        output::TRANSLATIONS => {
                             self.invalidate_now.d.next = true;
                             self.state.d.next = State::CleanWait;
                         }
-                        4 => {
+                        output::REFUSED => {
                             self.refused_now.d.next = true;
                         }
                         _ => {
@@ -381,20 +398,20 @@ impl Logic for Admin {
                         }
                     }
                     }
-                    26 => {
+                    Op::Error => {
                         self.state.d.next = State::ErrorSend;
                     }
-                    27 => {
+                    Op::Barrier => {
                         self.barrier_now.d.next = true;
                         self.state.d.next = State::BarrierWait;
                     }
-                    28 => {
+                    Op::QuiesceReads => {
                         self.state.d.next = State::ReadsRise;
                     }
-                    29 => {
+                    Op::QuiesceWrites => {
                         self.state.d.next = State::WritesRise;
                     }
-                    31 => {
+                    Op::Find => {
                         self.state.d.next = State::Seek;
                     }
                     _ => {}
@@ -402,27 +419,27 @@ impl Logic for Admin {
             }
             State::Write => {
                 self.regs.write_en.next = self.inst.q.val().write;
-                self.scratch.write_en.next = self.op.val() == 16;
+                self.scratch.write_en.next = self.op.val() == Op::St as u64;
                 match self.op.val().index() {
-                    8 => {
+                    Op::Beq => {
                         self.taken.next = self.equal.q.val();
                     }
-                    9 => {
+                    Op::Bne => {
                         self.taken.next = !self.equal.q.val();
                     }
-                    10 => {
+                    Op::Blt => {
                         self.taken.next = self.less.q.val();
                     }
-                    11 => {
+                    Op::Bge => {
                         self.taken.next = !self.less.q.val();
                     }
-                    12 => {
+                    Op::Berr => {
                         self.taken.next = self.failed.q.val();
                     }
-                    13 => {
+                    Op::Jal => {
                         self.taken.next = true;
                     }
-                    31 => {
+                    Op::Find => {
                         self.taken.next = self.hit.q.val();
                     }
                     _ => {}
@@ -434,7 +451,7 @@ impl Logic for Admin {
                     self.pc.d.next = self.inst.q.val().target;
                     self.state.d.next = State::Fetch;
                 }
-                if self.op.val() == 14 {
+                if self.op.val() == Op::Jr as u64 {
                     self.pc.d.next = self.register.val().get_bits::<11>(0);
                     self.state.d.next = State::Fetch;
                 }
@@ -498,7 +515,7 @@ impl Logic for Admin {
                 self.regs.write_data.next = self.shift.q.val().get_bits::<32>(0);
                 self.shift.d.next = self.shift.q.val() >> 32;
                 self.count.d.next = self.count.q.val() + 1;
-                if self.count.q.val() == 15 {
+                if self.count.q.val() == LAST_WORD {
                     self.state.d.next = State::ReadRow;
                     if self.last_row.q.val() {
                         self.state.d.next = State::Write;

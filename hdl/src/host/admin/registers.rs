@@ -1,7 +1,14 @@
 //! The functions' admin registers as words for the engine.
 
 use crate::prim::mux::IndexMux;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Numbers of the words.
+const SQ_LOW: u64 = 0;
+const SQ_HIGH: u64 = 1;
+const CQ_LOW: u64 = 2;
+const CQ_HIGH: u64 = 3;
 
 /// `word`, one cycle late: 0, 1 ring; 2, 3 completion ring; else producer [15:0], log2 slots [19:16], enabled [20],
 /// soft reset wanted [21].
@@ -27,6 +34,7 @@ pub(super) struct Registers {
     status: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl Logic for Registers {
     #[hdl_gen]
     fn update(&mut self) {
@@ -48,16 +56,16 @@ impl Logic for Registers {
             | (bit_cast::<32, 1>(self.enabled.val().get_bit(0).into()) << 20)
             | (bit_cast::<32, 1>(self.resetting.val().get_bit(0).into()) << 21);
         match self.number.val().index() {
-            0 => {
+            SQ_LOW => {
                 self.held.d.next = self.sq.y.val().get_bits::<32>(0);
             }
-            1 => {
+            SQ_HIGH => {
                 self.held.d.next = self.sq.y.val().get_bits::<32>(32);
             }
-            2 => {
+            CQ_LOW => {
                 self.held.d.next = self.cq.y.val().get_bits::<32>(0);
             }
-            3 => {
+            CQ_HIGH => {
                 self.held.d.next = self.cq.y.val().get_bits::<32>(32);
             }
             _ => {

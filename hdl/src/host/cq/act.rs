@@ -1,10 +1,12 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
 use super::report::Report;
-use super::{Kind, Op};
+use super::{Kind, Op, STATS};
 use crate::host::table::ring::RingFacts;
 use crate::msg::CqeReq;
 use crate::records::CqCtx;
+use crate::stats::flags;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -37,6 +39,7 @@ pub(super) struct CqAct {
     last: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for CqAct {
     #[hdl_gen]
     fn update(&mut self) {
@@ -68,18 +71,18 @@ impl Logic for CqAct {
             match self.kind.val() {
                 Kind::Cqe => {
                     if !self.mine.val() {
-                        self.counted.next = bits::<7>(2);
+                        self.counted.next = bits::<7>(flags(STATS, &["cq_bad"]) as u64);
                     } else if self.last.val() {
                         self.reports.next = true;
                     } else if self.row.val().overflow | self.full.val() {
                         // The queue is dead from here on; one event says so.
-                        self.counted.next = bits::<7>(4);
+                        self.counted.next = bits::<7>(flags(STATS, &["cq_overflow"]) as u64);
                         self.write.next = true;
                         self.new_row.next.overflow = true;
                         self.reports.next = !self.row.val().overflow;
                         self.report.next.error = true;
                     } else {
-                        self.counted.next = bits::<7>(1);
+                        self.counted.next = bits::<7>(flags(STATS, &["cqe_written"]) as u64);
                         self.write.next = true;
                         self.issue.next = true;
                         self.new_row.next.producer = self.producer_next.val();
@@ -94,9 +97,9 @@ impl Logic for CqAct {
                 }
                 _ => {
                     if !self.mine.val() {
-                        self.counted.next = bits::<7>(8);
+                        self.counted.next = bits::<7>(flags(STATS, &["cq_db_bad"]) as u64);
                     } else if self.ring.val().unread_then > self.ring.val().unread {
-                        self.counted.next = bits::<7>(16);
+                        self.counted.next = bits::<7>(flags(STATS, &["cq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.consumer = self.op.val().index;

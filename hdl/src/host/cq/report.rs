@@ -1,9 +1,15 @@
 //! What follows a completion: the event, once the host has answered the entry's write.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::ROOM_OF_64;
 use crate::msg::{EqeReq, WrDone};
 use crate::stream::MsgFifo;
+use ferric_abi::codes::EventKind;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Places of `events`.
+const EVENTS: u64 = 8;
 
 /// In the order of the pipeline. `written`: a write was issued, wait for its answer. `event`: tell event queue `eqn`
 /// about queue `id`. `error`: it is a queue error, not a completion. `last`: it is that queue pair `id` has had its last receive.
@@ -40,6 +46,7 @@ pub(super) struct Reporter {
     send: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Reporter {
     #[hdl_gen]
     fn update(&mut self) {
@@ -50,11 +57,11 @@ impl Logic for Reporter {
         MsgSink::<Report>::link(&mut self.s_report, &mut self.order.s);
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.answers.s);
         MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.events.m);
-        self.room.next = self.order.level.val() < 58;
+        self.room.next = self.order.level.val() < ROOM_OF_64;
         self.head.next = self.order.m.data.val();
         self.go.next = self.order.m.valid.val()
             & (!self.head.val().written | self.answers.m.valid.val())
-            & (self.events.level.val() < 8);
+            & (self.events.level.val() < EVENTS);
         self.bad.next = self.head.val().written & self.answers.m.data.val().err;
         self.order.m.ready.next = self.go.val();
         self.answers.m.ready.next = self.go.val() & self.head.val().written;
@@ -64,12 +71,12 @@ impl Logic for Reporter {
         self.events.s.valid.next = self.send.val();
         self.events.s.data.next.eqn = self.head.val().eqn;
         // EventKind: 1 completion, 2 queue error (overflow, or an entry that could not be written), 6 last receive.
-        self.events.s.data.next.kind = bits::<8>(1);
+        self.events.s.data.next.kind = bits::<8>(EventKind::Completion as u64);
         if self.head.val().error | self.bad.val() {
-            self.events.s.data.next.kind = bits::<8>(2);
+            self.events.s.data.next.kind = bits::<8>(EventKind::CqError as u64);
         }
         if self.head.val().last {
-            self.events.s.data.next.kind = bits::<8>(6);
+            self.events.s.data.next.kind = bits::<8>(EventKind::LastWqe as u64);
         }
         self.events.s.data.next.id = self.head.val().id;
         self.events.s.data.next.cause = bits::<16>(0);

@@ -12,8 +12,14 @@ use super::pay::PayFin;
 use super::RdState;
 use crate::prim::ram::{Ram, RamAsync};
 use crate::prim::rotate::ByteRotatePipe;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+// Masks of the rows in the ring of a port of small reads, by its tags.
+const ROWS_OF_8: u64 = 4 * 8 - 1;
+const ROWS_OF_16: u64 = 4 * 16 - 1;
+const ROWS_OF_32: u64 = 4 * 32 - 1;
+const ROWS_OF_64: u64 = 4 * 64 - 1;
 
 /// Progress of an id: zero whenever no beat of its command has come yet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -121,6 +127,7 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     small3: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -193,13 +200,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.rotate.n.next = self.shift2.val().get_bits::<LK>(0);
         // Small reads: rows of a port are a ring; four per tag of its share (see README).
         self.tag2.next = self.id2.q.val().get_bits::<7>(0);
-        self.ring.next = bits::<9>(31);
+        self.ring.next = bits::<9>(ROWS_OF_8);
         if !self.tag2.val().get_bit(6) {
-            self.ring.next = bits::<9>(255);
+            self.ring.next = bits::<9>(ROWS_OF_64);
         } else if !self.tag2.val().get_bit(5) {
-            self.ring.next = bits::<9>(127);
+            self.ring.next = bits::<9>(ROWS_OF_32);
         } else if !self.tag2.val().get_bit(4) {
-            self.ring.next = bits::<9>(63);
+            self.ring.next = bits::<9>(ROWS_OF_16);
         }
         self.start13.next = self.state2.q.val().row;
         self.start.next = self.start13.val().get_bits::<9>(0);

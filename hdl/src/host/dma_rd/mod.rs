@@ -12,9 +12,10 @@ use crate::msg::{PayCmd, PayDone, RdCmd, RdRow};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::row_ram::RowRam;
+use crate::stats::flags;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use landing::Landing;
 use pay::PayPort;
-use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 use small::SmallPort;
 
@@ -124,6 +125,7 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     state: Signal<Local, RdState>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -239,10 +241,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
         self.bad.d.next = self.landing.finish.val() & self.landing.finish_err.val();
         self.stat.next = bits::<2>(0);
         if self.start.val() {
-            self.stat.next = self.stat.val() | 1;
+            self.stat.next = self.stat.val() | flags(STATS, &["reads"]) as u64;
         }
         if self.bad.q.val() {
-            self.stat.next = self.stat.val() | 2;
+            self.stat.next = self.stat.val() | flags(STATS, &["read_errors"]) as u64;
         }
         if self.reset.val() {
             self.pick_last.d.next = bits::<6>(0);

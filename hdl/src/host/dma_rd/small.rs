@@ -7,8 +7,13 @@ use crate::host::dma::{BurstCmd, FrontMark};
 use crate::msg::{RdCmd, RdRow};
 use crate::prim::ram::RamAsync;
 use crate::stream::{MsgFifo, MsgSkid};
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
+
+/// Of an AXI id: of a small read.
+const SMALL: u64 = 0x80;
+/// Rows that may be on their way to the client.
+const CREDIT: u64 = 8;
 
 /// What a tag stands for.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -127,6 +132,7 @@ pub struct SmallPort {
     left: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for SmallPort {
     #[hdl_gen]
     fn update(&mut self) {
@@ -169,7 +175,7 @@ impl Logic for SmallPort {
             self.rq.d.next.addr = self.inlet.m.data.val().iova;
             self.rq.d.next.last = self.last.val();
             self.rq.d.next.function = self.inlet.m.data.val().function;
-            self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | 128;
+            self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | SMALL;
             self.rq_state.d.next.row = bit_cast::<13, 9>(self.start.val());
             self.rq_state.d.next.last = self.last.val();
             self.tail.d.next = self.tail_on.val() & self.tag_mask.val();
@@ -272,7 +278,7 @@ impl Logic for SmallPort {
             self.head.d.next = bits::<6>(0);
             self.cur_valid.d.next = false;
             self.sent_valid.d.next = false;
-            self.credit.d.next = bits::<4>(8);
+            self.credit.d.next = bits::<4>(CREDIT);
         }
     }
 }

@@ -3,8 +3,11 @@
 
 use crate::bus::AxisSink;
 use crate::stream::AxisFifo;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Value of `ahead`: as many addresses have been taken as bursts were let out.
+const EVEN: u64 = 1;
 
 /// Keeps the beats while the address is on its way, and registers the port.
 #[derive(LogicBlock, BlockDefault)]
@@ -33,6 +36,7 @@ pub struct WGate<const W: usize, const K: usize> {
     out: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for WGate<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -44,7 +48,7 @@ impl<const W: usize, const K: usize> Logic for WGate<W, K> {
         self.w_data.next = self.data.q.val();
         self.w_strb.next = self.strb.q.val();
         self.w_last.next = self.last.q.val();
-        self.allowed.next = (self.ahead.q.val() > 1) | ((self.ahead.q.val() == 1) & self.aw_valid.val());
+        self.allowed.next = (self.ahead.q.val() > EVEN) | ((self.ahead.q.val() == EVEN) & self.aw_valid.val());
         self.load.next =
             self.queue.m.valid.val() & self.allowed.val() & (!self.valid.q.val() | self.w_ready.val());
         self.queue.m.ready.next = self.load.val();
@@ -67,7 +71,7 @@ impl<const W: usize, const K: usize> Logic for WGate<W, K> {
         }
         if self.reset.val() {
             self.valid.d.next = false;
-            self.ahead.d.next = bits::<6>(1);
+            self.ahead.d.next = bits::<6>(EVEN);
         }
     }
 }

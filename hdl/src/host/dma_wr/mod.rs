@@ -14,13 +14,14 @@ use crate::msg::{WrCmd, WrDone, WrSmall};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::rotate::ByteRotate;
+use crate::stats::flags;
 use crate::stream::{AxisSlice, MsgFifo};
 use beats::Beats;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use front::PayFront;
 use gate::WGate;
 use guard::Guard;
 use resp::Responses;
-use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// A write command ready for the arbiter.
@@ -152,6 +153,7 @@ fn strobes<const K: usize>(bytes: usize) -> Constant<Bits<K>> {
     Constant::new((!0u64 >> (64 - bytes.min(K))).into())
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -306,10 +308,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.bad.d.next = self.resp.finish.val() & self.resp.finish_err.val();
         self.stat.next = bits::<2>(0);
         if self.start.val() {
-            self.stat.next = self.stat.val() | 1;
+            self.stat.next = self.stat.val() | flags(STATS, &["writes"]) as u64;
         }
         if self.bad.q.val() {
-            self.stat.next = self.stat.val() | 2;
+            self.stat.next = self.stat.val() | flags(STATS, &["write_errors"]) as u64;
         }
         if self.reset.val() {
             self.pick_last.d.next = bits::<5>(0);

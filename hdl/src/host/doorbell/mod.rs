@@ -4,15 +4,25 @@
 mod tests;
 
 use crate::bus::MsgSrc;
+use crate::codes::doorbell_kind;
 use crate::msg::{DoorbellMsg, WqeDoorbell};
 use crate::prim::mux::IndexMux;
 use crate::prim::pack::Cast;
 use crate::prim::slot::SlotMerge;
 use crate::records;
+use crate::stats::flags;
 use crate::stream::{AxisSlice, MsgFifo, MsgSlice};
 use ferric_abi::csr;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Below these levels, of a cycle ago, the queues of 16, the answers not yet given and the queue of 8 work requests have room for one more.
+const ROOM: u64 = 12;
+const WQE_ROOM: u64 = 5;
+/// Beats are counted up to here: more than a line has.
+const MANY_BEATS: u64 = 15;
+/// Byte strobes of a doorbell.
+const STROBES: u64 = 0xff;
 
 /// What bit i of `stat` counts.
 pub const STATS: &[&str] = &["db_bad", "db_rung", "db_wqe"];
@@ -105,6 +115,7 @@ pub struct Doorbell<const W: usize, const K: usize> {
     wqe: Signal<Local, WqeDoorbell>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -133,12 +144,12 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.w_ready.next = self.w.s.ready.val();
 
         // Collect: beats into a line. A beat is taken only when any message it may become has room.
-        self.room.d.next = (self.sq.level.val() < 12)
-            & (self.rq.level.val() < 12)
-            & (self.cq.level.val() < 12)
-            & (self.eq.level.val() < 12)
-            & (self.wqes.level.val() < 5)
-            & (self.answers.q.val() < 12);
+        self.room.d.next = (self.sq.level.val() < ROOM)
+            & (self.rq.level.val() < ROOM)
+            & (self.cq.level.val() < ROOM)
+            & (self.eq.level.val() < ROOM)
+            & (self.wqes.level.val() < WQE_ROOM)
+            & (self.answers.q.val() < ROOM);
         self.take.next = self.aw.m.valid.val() & self.w.m.valid.val() & self.room.q.val();
         self.finish.next = self.take.val() & self.w.m.last.val();
         self.aw.m.ready.next = self.finish.val();
@@ -152,8 +163,8 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.merge_strb.slot.next = bit_cast::<8, 4>(self.beats.q.val());
         self.merge_strb.fresh.next = self.beats.q.val() == 0;
         self.beats_next.next = self.beats.q.val() + 1;
-        if self.beats.q.val() == 15 {
-            self.beats_next.next = bits::<4>(15);
+        if self.beats.q.val() == MANY_BEATS {
+            self.beats_next.next = bits::<4>(MANY_BEATS);
         }
         self.head.next = self.aw.m.data.val();
         if self.take.val() {
@@ -171,7 +182,7 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.strb.next = self.merge_strb.y.val();
         self.function_high.next = self.addr.val().get_bits::<14>(18);
         self.lane.next = self.addr.val().get_bits::<3>(3) & self.lane_mask.val();
-        self.wanted.next = bits::<64>(0xFF) << (bit_cast::<6, 3>(self.lane.val()) << 3);
+        self.wanted.next = bits::<64>(STROBES) << (bit_cast::<6, 3>(self.lane.val()) << 3);
         self.is_db.next = (self.addr.val().get_bits::<11>(5) == self.db_page.val())
             & !self.addr.val().get_bits::<3>(0).any()
             & !self.function_high.val().any()
@@ -201,19 +212,19 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
         self.cq.s.data.next = self.message.val();
         self.eq.s.data.next = self.message.val();
         self.wqes.s.data.next = self.wqe.val();
-        self.sq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 0);
-        self.rq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 1);
-        self.cq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 2);
-        self.eq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == 3);
+        self.sq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == doorbell_kind::SQ);
+        self.rq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == doorbell_kind::RQ);
+        self.cq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == doorbell_kind::CQ);
+        self.eq.s.valid.next = self.finish.val() & self.is_db.val() & (self.kind.val() == doorbell_kind::EQ);
         self.wqes.s.valid.next = self.finish.val() & self.is_wqe.val();
         self.counts.d.next = bits::<3>(0);
         if self.finish.val() {
-            self.counts.d.next = bits::<3>(1);
+            self.counts.d.next = bits::<3>(flags(STATS, &["db_bad"]) as u64);
             if self.is_db.val() {
-                self.counts.d.next = bits::<3>(2);
+                self.counts.d.next = bits::<3>(flags(STATS, &["db_rung"]) as u64);
             }
             if self.is_wqe.val() {
-                self.counts.d.next = bits::<3>(4);
+                self.counts.d.next = bits::<3>(flags(STATS, &["db_wqe"]) as u64);
             }
         }
         self.stat.next = self.counts.q.val();

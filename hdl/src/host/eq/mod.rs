@@ -13,7 +13,9 @@ use crate::host::table::TablePipe;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, MsixReq, WrDone, WrSmall};
 use crate::prim::pack::{Cast, Gather};
 use crate::records::{EqCtx, Eqe};
+use crate::stats::flags;
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::kernel;
 use report::EventReporter;
 use rust_hdl::prelude::*;
 
@@ -97,6 +99,7 @@ pub struct EventWriter<const LQ: usize> {
     counted: Signal<Local, Bits<7>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for EventWriter<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -172,13 +175,13 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
             match self.kind.val() {
                 Kind::Eqe => {
                     if !self.exists.q.val() {
-                        self.counted.next = bits::<7>(2);
+                        self.counted.next = bits::<7>(flags(STATS, &["eq_bad"]) as u64);
                     } else if self.full.val() {
-                        self.counted.next = bits::<7>(4);
+                        self.counted.next = bits::<7>(flags(STATS, &["eq_overflow"]) as u64);
                         self.write.next = true;
                         self.new_row.next.overflow = true;
                     } else {
-                        self.counted.next = bits::<7>(1);
+                        self.counted.next = bits::<7>(flags(STATS, &["eqe_written"]) as u64);
                         self.write.next = true;
                         self.issue.next = true;
                         self.new_row.next.producer = self.producer_next.val();
@@ -186,9 +189,9 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
                 }
                 _ => {
                     if !self.exists.q.val() | !self.mine.q.val() {
-                        self.counted.next = bits::<7>(8);
+                        self.counted.next = bits::<7>(flags(STATS, &["eq_db_bad"]) as u64);
                     } else if self.ring.val().unread_then > self.ring.val().unread {
-                        self.counted.next = bits::<7>(16);
+                        self.counted.next = bits::<7>(flags(STATS, &["eq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.consumer = self.op.val().index;

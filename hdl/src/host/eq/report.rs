@@ -1,9 +1,14 @@
 //! The interrupt of an event, once the host has answered the entry's write.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::ROOM_OF_64;
 use crate::msg::{MsixReq, WrDone};
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Places of `interrupts`.
+const INTERRUPTS: u64 = 8;
 
 /// Pairs the events' interrupts with write answers, which come in the same order. A failed write raises none.
 #[derive(LogicBlock, Default)]
@@ -27,6 +32,7 @@ pub(super) struct EventReporter {
     bad: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for EventReporter {
     #[hdl_gen]
     fn update(&mut self) {
@@ -37,8 +43,8 @@ impl Logic for EventReporter {
         MsgSink::<MsixReq>::link(&mut self.s_report, &mut self.order.s);
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.answers.s);
         MsgSrc::<MsixReq>::link(&mut self.m_msix, &mut self.interrupts.m);
-        self.room.next = self.order.level.val() < 58;
-        self.go.next = self.order.m.valid.val() & self.answers.m.valid.val() & (self.interrupts.level.val() < 8);
+        self.room.next = self.order.level.val() < ROOM_OF_64;
+        self.go.next = self.order.m.valid.val() & self.answers.m.valid.val() & (self.interrupts.level.val() < INTERRUPTS);
         self.bad.next = self.answers.m.data.val().err;
         self.order.m.ready.next = self.go.val();
         self.answers.m.ready.next = self.go.val();

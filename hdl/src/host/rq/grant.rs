@@ -7,7 +7,12 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
 use crate::stream::{Fence, MsgFifo};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Below these levels `reads` and `grants` have room, one command being on its way.
+const READS: u64 = 3;
+const GRANTS: u64 = 6;
 
 /// Whose a fetch is.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -55,6 +60,7 @@ pub(super) struct RqGranter {
     stride: Signal<Local, Bits<2>>,
 }
 
+#[kernel]
 impl Logic for RqGranter {
     #[hdl_gen]
     fn update(&mut self) {
@@ -77,8 +83,8 @@ impl Logic for RqGranter {
         // A fetch number is used again only after its last row; one command may be on its way to the read FIFO.
         self.can_fetch.next = self.s_buffer.valid.val()
             & !self.busy.q.val().get_bit(self.fetch_no.q.val().index())
-            & (self.reads.level.val() < 3);
-        self.go.next = self.s_job.valid.val() & (self.grants.level.val() < 6) & (!self.ok.val() | self.can_fetch.val());
+            & (self.reads.level.val() < READS);
+        self.go.next = self.s_job.valid.val() & (self.grants.level.val() < GRANTS) & (!self.ok.val() | self.can_fetch.val());
         self.s_job.ready.next = self.go.val();
         self.s_buffer.ready.next = self.go.val() & self.ok.val();
         self.open_en.next = self.go.val() & self.ok.val();

@@ -10,6 +10,8 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::wqe_store::WqeStore;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RdCmd, RdRow, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
+use crate::stats::flags;
+use ferric_hdl_derive::kernel;
 use grant::RqGranter;
 use rust_hdl::prelude::*;
 use table::RqTable;
@@ -89,6 +91,7 @@ pub struct RecvQueue<const LQ: usize> {
     head: Signal<Local, Bits<256>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for RecvQueue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -131,7 +134,7 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         self.granter.tag_done.next = self.store.tag_done.val();
         self.granter.tag_err.next = self.store.tag_err.val();
         self.granter.tag.next = self.store.tag.val();
-        self.counts.d.next = (bit_cast::<9, 7>(self.rings.stat.val()) & bits::<9>(3))
+        self.counts.d.next = (bit_cast::<9, 7>(self.rings.stat.val()) & bits::<9>(flags(STATS, &["rq_db_bad", "rq_db_overrun"]) as u64))
             | (bit_cast::<9, 1>(self.granter.open_en.val().into()) << 2)
             | (bit_cast::<9, 1>(self.store.tag_err.val().into()) << 3)
             | ((bit_cast::<9, 7>(self.rings.stat.val()) >> 2) << 4);

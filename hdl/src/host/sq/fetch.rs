@@ -1,12 +1,16 @@
 //! Burst fetch and offer: buffers for the scheduler's jobs, the read, and the requests in order to the requester.
 
-use super::SqJob;
+use super::{job_kind, SqJob};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, SqWqe, WqeFree};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::sum::Sum;
 use crate::stream::{Backlog, Fence, MsgFifo};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Below this level `reads` has room: for one command, and for one that is not counted yet.
+const READS: u64 = 3;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -89,6 +93,7 @@ pub(super) struct SqFetch {
     offer: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
@@ -106,8 +111,8 @@ impl Logic for SqFetch {
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.reads.m);
         MsgSrc::<SqWqe>::link(&mut self.m_wqe, &mut self.offers.m);
 
-        self.is_fetch.next = self.job.q.val().kind == 0;
-        self.is_wqe.next = self.job.q.val().kind == 2;
+        self.is_fetch.next = self.job.q.val().kind == job_kind::FETCH;
+        self.is_wqe.next = self.job.q.val().kind == job_kind::DIRECT;
         self.stride.next = self.job.q.val().stride;
         self.offset.next = self.s_job.data.val().offset;
         self.place.a.next = self.s_job.data.val().base;
@@ -126,7 +131,7 @@ impl Logic for SqFetch {
                 self.index.d.next = self.s_job.data.val().index;
                 self.iova.d.next = self.place.y.val();
                 // A fetch number is used again only after its last row; the read FIFO has room for one command, and for one that is not counted yet.
-                if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.backlog.count.val() < 3) {
+                if !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.backlog.count.val() < READS) {
                     self.s_job.ready.next = true;
                     if self.s_job.valid.val() {
                         self.state.d.next = State::Run;
@@ -163,18 +168,18 @@ impl Logic for SqFetch {
         self.map_addr.next = (bit_cast::<9, 6>(self.fetch_no.q.val()) << 3) | bit_cast::<9, 3>(self.nth.q.val());
         self.map_handle.next = self.s_buffer.data.val().handle;
         self.open_en.next = self.take.val();
-        self.open_done.next = self.job.q.val().kind == 1;
+        self.open_done.next = self.job.q.val().kind == job_kind::FLUSH;
         self.order.s.valid.next = self.take.val();
         self.order.s.data.next.qpn = self.job.q.val().qpn;
         self.order.s.data.next.index = self.index.q.val();
         self.order.s.data.next.epoch = self.job.q.val().epoch;
         self.order.s.data.next.function = self.job.q.val().function;
         self.order.s.data.next.handle = self.s_buffer.data.val().handle;
-        self.order.s.data.next.flush = self.job.q.val().kind == 1;
+        self.order.s.data.next.flush = self.job.q.val().kind == job_kind::FLUSH;
 
         // The read goes out with the last buffer.
         self.issued.next = self.finish.val() & self.is_fetch.val();
-        self.flushed.next = self.take.val() & (self.job.q.val().kind == 1);
+        self.flushed.next = self.take.val() & (self.job.q.val().kind == job_kind::FLUSH);
         self.reads.s.valid.next = self.finish.val() & self.is_fetch.val();
         self.jobs.came.next = self.job_came.val();
         self.jobs.went.next = self.finish.val();

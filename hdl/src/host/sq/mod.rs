@@ -37,6 +37,16 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// Work request buffers.
 pub const BUFFERS: usize = 128;
 
+/// `SqJob`.
+pub(crate) mod job_kind {
+    /// They are fetched.
+    pub const FETCH: u64 = 0;
+    /// They are flushed.
+    pub const FLUSH: u64 = 1;
+    /// The one that came with a doorbell.
+    pub const DIRECT: u64 = 2;
+}
+
 /// The work requests the scheduler decided on, for the fetcher. `kind`: 0 fetch, 1 flush, 2 from a WQE doorbell.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(crate) struct SqJob {

@@ -1,11 +1,12 @@
 //! Out: an entry of a ring that the card writes, on its way to the DMA writer.
 
+use super::ROOM_OF_16;
 use crate::bus::MsgSrc;
 use crate::msg::WrSmall;
 use crate::prim::pack::Concat2;
 use crate::prim::sum::Sum;
 use crate::stream::{Fence, MsgFifo};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Entries of `N` bits; `P` = `N` + 76 with their address and function. Act to `m_wr`: 2 cycles.
@@ -45,6 +46,7 @@ pub struct EntryOut<const N: usize, const P: usize> {
     leaving_data: Signal<Local, Bits<N>>,
 }
 
+#[kernel]
 impl<const N: usize, const P: usize> Logic for EntryOut<N, P> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -70,7 +72,7 @@ impl<const N: usize, const P: usize> Logic for EntryOut<N, P> {
         self.entry.b.next = self.bytes.q.val();
         self.entries.s.data.next = self.entry.y.val();
         self.entries.s.valid.next = self.on.q.val();
-        self.room.next = self.entries.level.val() < 10;
+        self.room.next = self.entries.level.val() < ROOM_OF_16;
 
         self.leaving.next = self.entries.m.data.val();
         self.leaving_data.next = self.leaving.val().get_bits::<N>(76);

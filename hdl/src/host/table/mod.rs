@@ -16,6 +16,13 @@ use crate::prim::ram::Ram;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
+/// Below this level a FIFO of 16 takes what comes of all operations that may be in the pipeline: up to four.
+pub const ROOM_OF_16: u64 = 10;
+/// The same of a FIFO of 64.
+pub const ROOM_OF_64: u64 = 58;
+/// The bits of an index.
+pub const INDEX: u64 = 0xffff;
+
 /// `2^LQ` rows of type `Row`, `N` sources of operations of type `Op`, and the control bus: `M` = `N` + 1.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(M == N + 1 && N >= 2, "M counts the sources and the control bus")]

@@ -1,7 +1,12 @@
 //! Look of a ring that the host fills and the card fetches from.
 
+use super::INDEX;
 use crate::records::RingCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes of the smallest slot.
+const SLOT: u64 = 64;
 
 /// Where such a ring stands, and whose it is.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -45,18 +50,19 @@ pub struct PostedLook {
     now: Signal<Local, PostedFacts>,
 }
 
+#[kernel]
 impl Logic for PostedLook {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, known);
         self.fetch.next = self.row.val().fetch;
-        self.slot_mask.next = bits::<16>(0xFFFF) << self.row.val().log_size;
+        self.slot_mask.next = bits::<16>(INDEX) << self.row.val().log_size;
         self.wanted.next = self.fetch.val();
         self.behind.next = bits::<25>(0);
         if self.again.val() {
             self.wanted.next = self.index.val();
             if self.row.val().shared {
-                self.behind.next = bits::<25>(64) << self.row.val().log_size;
+                self.behind.next = bits::<25>(SLOT) << self.row.val().log_size;
             }
         }
         self.slot.next = self.wanted.val() & !self.slot_mask.val();

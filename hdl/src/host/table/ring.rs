@@ -1,5 +1,7 @@
 //! Look of a ring that the card writes and the host reads.
 
+use super::INDEX;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Where such a ring stands.
@@ -31,11 +33,12 @@ pub struct RingLook {
     wraps: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for RingLook {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, known);
-        self.slot_mask.next = bits::<16>(0xFFFF) << self.log_size.val();
+        self.slot_mask.next = bits::<16>(INDEX) << self.log_size.val();
         self.wraps.next = self.producer.val() >> self.log_size.val();
         self.found.next.unread = self.producer.val() - self.consumer.val();
         self.found.next.unread_then = self.producer.val() - self.index.val();

@@ -6,8 +6,16 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::mux::IndexMux;
 use crate::prim::ram::{Ram, RamAsync};
 use crate::stream::{MsgFifo, MsgSlice};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+// Codes of strides, by the bytes of a slot; 2^code is the number of its rows.
+const STRIDE_64: u64 = 0;
+const STRIDE_128: u64 = 1;
+const STRIDE_256: u64 = 2;
+const STRIDE_512: u64 = 3;
+/// Below this level `answers` has room for all that are in flight.
+const ANSWERS: u64 = 12;
 
 /// `NB` = 2^`LB` buffers of a send or receive queue unit (LB up to 7), `LR` = LB + 3.
 ///
@@ -87,6 +95,7 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     row_word: Signal<Local, Bits<512>>,
 }
 
+#[kernel]
 impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, LB, LR> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -118,16 +127,16 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.rd_row.next = self.s_rd.data.val().row;
         self.rd_data.next = self.s_rd.data.val().data;
         self.stride.next = self.rd_tag.val().get_bits::<2>(6);
-        self.sub_mask.next = bits::<3>(7);
+        self.sub_mask.next = bits::<3>(((1 << STRIDE_512) - 1) as u64);
         match self.stride.val().index() {
-            0 => {
+            STRIDE_64 => {
                 self.sub_mask.next = bits::<3>(0);
             }
-            1 => {
-                self.sub_mask.next = bits::<3>(1);
+            STRIDE_128 => {
+                self.sub_mask.next = bits::<3>(((1 << STRIDE_128) - 1) as u64);
             }
-            2 => {
-                self.sub_mask.next = bits::<3>(3);
+            STRIDE_256 => {
+                self.sub_mask.next = bits::<3>(((1 << STRIDE_256) - 1) as u64);
             }
             _ => {}
         }
@@ -187,7 +196,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.read_granule.next = self.reads.m.data.val().granule;
         self.read_go.next = self.reads.m.valid.val()
             & self.filled.q.val().get_bit(self.read_handle.val().index())
-            & (self.answers.level.val() < 12);
+            & (self.answers.level.val() < ANSWERS);
         self.reads.m.ready.next = self.read_go.val();
         self.rows.read_addr.next =
             (bit_cast::<LR, LB>(self.read_handle.val()) << 3) | bit_cast::<LR, 3>(self.read_granule.val().get_bits::<3>(2));

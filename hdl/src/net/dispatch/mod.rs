@@ -4,9 +4,11 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::congestion;
 use crate::msg::{CcEvent, RxDesc};
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::{opcode, ECN_CE};
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -41,6 +43,7 @@ pub struct Dispatch {
     cnp: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Dispatch {
     #[hdl_gen]
     fn update(&mut self) {
@@ -53,7 +56,7 @@ impl Logic for Dispatch {
         // IBTA table 38: 0x0d..0x10 READ response, 0x11 acknowledge, 0x12 ATOMIC acknowledge
         self.opcode.next = self.s.data.val().opcode;
         self.answers.next =
-            !self.s.data.val().raw & (self.opcode.val() >= 0x0d) & (self.opcode.val() <= 0x12);
+            !self.s.data.val().raw & (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
         // Room on both sides, whichever it goes to: ready does not look at the descriptor.
         self.s.ready.next = self.resp.s.ready.val() & self.req.s.ready.val();
         self.resp.s.data.next = self.s.data.val();
@@ -62,14 +65,14 @@ impl Logic for Dispatch {
         self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.resp.s.ready.val();
 
         // Annex A17: congestion notification packet 0x81. RFC 3168: congestion experienced 3.
-        self.cnp.next = self.opcode.val() == 0x81;
+        self.cnp.next = self.opcode.val() == opcode::CNP;
         self.notice.next = self.last.q.val();
         self.notice_valid.next = self.noticed.q.val();
-        self.noticed.d.next = self.s.valid.val() & self.s.ready.val() & !self.s.data.val().raw & (self.cnp.val() | (self.s.data.val().ecn == 3));
+        self.noticed.d.next = self.s.valid.val() & self.s.ready.val() & !self.s.data.val().raw & (self.cnp.val() | (self.s.data.val().ecn == ECN_CE));
         self.last.d.next.context = self.s.data.val().dest_qpn;
         self.last.d.next.kind = bits::<3>(0);
         if self.cnp.val() {
-            self.last.d.next.kind = bits::<3>(1);
+            self.last.d.next.kind = bits::<3>(congestion::NOTIFICATION);
         }
         self.last.d.next.time = self.now.val();
         self.last.d.next.ecn = self.s.data.val().ecn;

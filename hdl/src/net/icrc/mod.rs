@@ -8,8 +8,12 @@ use crate::prim::keep_mask::{KeepLen, KeepMask};
 use crate::prim::lookup::Lookup;
 use crate::prim::pack::Slice;
 use crate::prim::xor_matrix::XorMatrix;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+// Bits of `select`.
+const VLAN: u64 = 16;
+const IPV6: u64 = 32;
 
 /// Cycles from the cycle in which the last beat is on the inputs to the one in which `crc` shows its result.
 pub const LATENCY: usize = 5;
@@ -137,6 +141,7 @@ fn partial<const K: usize>(p: usize) -> XorMatrix<K, 32> {
     })
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcPipe<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -155,10 +160,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for IcrcPipe<W, K, L
         }
         self.select.next = bit_cast::<6, 4>(self.at.val());
         if self.vlan.val() {
-            self.select.next = self.select.val() | 16;
+            self.select.next = self.select.val() | VLAN;
         }
         if self.ipv6.val() {
-            self.select.next = self.select.val() | 32;
+            self.select.next = self.select.val() | IPV6;
         }
         self.zeros.x.next = self.select.val();
         self.ones.x.next = self.select.val();

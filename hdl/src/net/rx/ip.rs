@@ -2,10 +2,11 @@
 
 use super::feed::Flags;
 use super::window::{Types, WINDOW_BITS};
+use crate::codes::ip;
 use crate::prim::pack::{BePick, Slice};
 use crate::records::{Ipv4, Ipv6};
-use ferric_abi::wire;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::{self, protocol};
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// From Ethernet to the last byte any field is taken from: 18 + 40 + 8 + 12 + 28.
@@ -99,6 +100,7 @@ pub struct IpLayer {
     dmac1: DFF<Bits<48>>,
 }
 
+#[kernel]
 impl Logic for IpLayer {
     #[hdl_gen]
     fn update(&mut self) {
@@ -141,24 +143,24 @@ impl Logic for IpLayer {
         self.pairs1[2].d.next = bit_cast::<17, 16>(self.words[2].val()) + bit_cast::<17, 16>(self.words[7].val());
         self.pairs1[3].d.next = bit_cast::<17, 16>(self.words[3].val()) + bit_cast::<17, 16>(self.words[8].val());
         self.pairs1[4].d.next = bit_cast::<17, 16>(self.words[4].val()) + bit_cast::<17, 16>(self.words[9].val());
-        self.link1.d.next.v4 = self.v4.val() & (self.ip4.y.val().version == 4) & (self.ip4.y.val().ihl == 5);
-        self.link1.d.next.v6 = self.v6.val() & (self.ip6.y.val().version == 6);
+        self.link1.d.next.v4 = self.v4.val() & (self.ip4.y.val().version == ip::VERSION_4) & (self.ip4.y.val().ihl == ip::WORDS);
+        self.link1.d.next.v6 = self.v6.val() & (self.ip6.y.val().version == ip::VERSION_6);
         self.facts1.d.next.whole = !self.ip4.y.val().flags.get_bit(0) & !self.ip4.y.val().fragment.any();
-        self.facts1.d.next.udp4 = self.ip4.y.val().protocol == 17;
-        self.facts1.d.next.udp6 = self.ip6.y.val().next_header == 17;
-        self.facts1.d.next.tcp4 = self.ip4.y.val().protocol == 6;
-        self.facts1.d.next.tcp6 = self.ip6.y.val().next_header == 6;
+        self.facts1.d.next.udp4 = self.ip4.y.val().protocol == protocol::UDP;
+        self.facts1.d.next.udp6 = self.ip6.y.val().next_header == protocol::UDP;
+        self.facts1.d.next.tcp4 = self.ip4.y.val().protocol == protocol::TCP;
+        self.facts1.d.next.tcp6 = self.ip6.y.val().next_header == protocol::TCP;
         self.facts1.d.next.total = bit_cast::<17, 16>(self.ip4.y.val().total_length);
         self.facts1.d.next.plen = bit_cast::<17, 16>(self.ip6.y.val().payload_length);
-        self.stop_base.next = bits::<17>(14);
+        self.stop_base.next = bits::<17>(wire::Eth::BYTES as u64);
         if self.v6.val() {
             self.l4_1.d.next = self.l4_v6.y.val();
             self.addr1.d.next = self.addr_v6.y.val();
             self.link1.d.next.ecn = self.ip6.y.val().ecn;
             self.stop_ip.next = bit_cast::<17, 16>(self.ip6.y.val().payload_length);
-            self.stop_base.next = bits::<17>(54);
+            self.stop_base.next = bits::<17>((wire::Eth::BYTES + wire::Ipv6::BYTES) as u64);
             if self.types.val().tagged {
-                self.stop_base.next = bits::<17>(58);
+                self.stop_base.next = bits::<17>((wire::Eth::BYTES + wire::Vlan::BYTES + wire::Ipv6::BYTES) as u64);
             }
         } else {
             self.l4_1.d.next = self.l4_v4.y.val();
@@ -166,7 +168,7 @@ impl Logic for IpLayer {
             self.link1.d.next.ecn = self.ip4.y.val().ecn;
             self.stop_ip.next = bit_cast::<17, 16>(self.ip4.y.val().total_length);
             if self.types.val().tagged {
-                self.stop_base.next = bits::<17>(18);
+                self.stop_base.next = bits::<17>((wire::Eth::BYTES + wire::Vlan::BYTES) as u64);
             }
         }
         self.flags.next.vlan = self.types.val().tagged;

@@ -1,10 +1,12 @@
 //! Verdict on each frame, once its end, its headers and its ICRC are known.
 
 use super::feed::Ending;
+use super::STATS;
 use crate::msg::RxDesc;
 use crate::net::icrc::CHECK;
 use crate::prim::ram::{Ram, RamAsync, LUT_RAM_MAX_A};
-use ferric_hdl_derive::BlockDefault;
+use crate::stats::flags;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// [`Ending`] comes one cycle after the last beat; the ICRC's verdict is there [`CHECK`] after it.
@@ -77,6 +79,7 @@ pub struct Judge {
     strange3: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
@@ -152,28 +155,28 @@ impl Logic for Judge {
         self.strange.next = self.strange3.q.val();
         self.events.next = bits::<8>(0);
         if self.done.val() {
-            self.events.next = bits::<8>(1);
+            self.events.next = bits::<8>(flags(STATS, &["rx_frames"]) as u64);
             if self.done_ok.val() {
                 if self.causes1.q.val().raw {
-                    self.events.next = bits::<8>(5);
+                    self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_raw"]) as u64);
                 } else {
-                    self.events.next = bits::<8>(3);
+                    self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_roce"]) as u64);
                 }
             }
             if self.causes1.q.val().malformed {
-                self.events.next = bits::<8>(9);
+                self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_malformed"]) as u64);
             }
             if self.causes1.q.val().bad_icrc {
-                self.events.next = bits::<8>(17);
+                self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_bad_icrc"]) as u64);
             }
             if self.done_no_room.val() {
-                self.events.next = bits::<8>(33);
+                self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_no_buffer"]) as u64);
             }
             if self.causes1.q.val().mac_error {
-                self.events.next = bits::<8>(65);
+                self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_mac_error"]) as u64);
             }
             if self.causes1.q.val().oversize {
-                self.events.next = bits::<8>(129);
+                self.events.next = bits::<8>(flags(STATS, &["rx_frames", "rx_oversize"]) as u64);
             }
         }
         self.stat3.d.next = self.events.val();

@@ -4,6 +4,8 @@ use super::feed::Flags;
 use super::ip::{IpLayer, Link, L4};
 use super::opcode::Headers;
 use super::window::{Types, WINDOW_BITS};
+use crate::codes::header;
+use crate::codes::ip::RIGHT_SUM;
 use crate::msg::{PeerAsk, RxDesc};
 use crate::net::icrc::model::crc;
 use crate::prim::lookup::Lookup;
@@ -11,8 +13,14 @@ use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::xor_matrix::XorMatrix;
 use crate::records::{AtomicAckEth, AtomicEth, Bth, Deth, Reth, Udp};
 use ferric_abi::wire;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+// Bytes of Ethernet and IP header, less the ICRC that `Headers::need` counts.
+const BEFORE_4: u64 = (wire::Eth::BYTES + wire::Ipv4::BYTES - wire::ICRC_BYTES) as u64;
+const BEFORE_4_VLAN: u64 = BEFORE_4 + header::VLAN;
+const BEFORE_6: u64 = (wire::Eth::BYTES + wire::Ipv6::BYTES - wire::ICRC_BYTES) as u64;
+const BEFORE_6_VLAN: u64 = BEFORE_6 + header::VLAN;
 
 /// Extended headers: AtomicETH at most.
 const EXT: usize = 28 * 8;
@@ -149,6 +157,7 @@ fn hash_column(from: usize, j: usize) -> u128 {
     crc(0, &bytes).into()
 }
 
+#[kernel]
 impl Logic for Parser {
     #[hdl_gen]
     fn update(&mut self) {
@@ -187,7 +196,7 @@ impl Logic for Parser {
             | (self.ip.link.val().v6 & self.ip.facts.val().udp6);
         self.has_ports2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & (self.ip.facts.val().udp4 | self.ip.facts.val().tcp4))
             | (self.ip.link.val().v6 & (self.ip.facts.val().udp6 | self.ip.facts.val().tcp6));
-        self.roce_port2.d.next = self.udp.y.val().dst_port == 4791;
+        self.roce_port2.d.next = self.udp.y.val().dst_port == wire::ROCE_PORT;
         self.ip_payload2.d.next = self.ip.facts.val().total - self.twenty.val();
         if self.ip.link.val().v6 {
             self.ip_payload2.d.next = self.ip.facts.val().plen;
@@ -203,7 +212,7 @@ impl Logic for Parser {
         self.hash_p2.d.next = self.hash_ports.y.val();
         // Whose packet it is, is looked up meanwhile.
         self.peer.next.qpn = self.bth.y.val().dest_qpn;
-        self.peer.next.datagram = self.bth.y.val().opcode.get_bits::<3>(5) == 3;
+        self.peer.next.datagram = self.bth.y.val().opcode.get_bits::<3>(5) == wire::opcode::CLASS_UD;
         self.peer.next.dmac = self.ip.dmac.val();
         self.peer.next.sip = self.src.y.val();
         self.peer.next.dip = self.dst.y.val();
@@ -221,14 +230,14 @@ impl Logic for Parser {
         self.bad3.d.next = (self.udp_len2.q.val() != self.ip_payload2.q.val()) | self.bth2.q.val().tver.any();
         self.pay3.d.next = self.udp_len2.q.val() - bit_cast::<17, 6>(self.exts2.q.val().need) - bit_cast::<17, 2>(self.bth2.q.val().pad);
         // Ethernet and IP header, less the ICRC that `need` counts
-        self.off_base.next = bits::<8>(30);
+        self.off_base.next = bits::<8>(BEFORE_4);
         if self.link2.q.val().v6 {
-            self.off_base.next = bits::<8>(50);
+            self.off_base.next = bits::<8>(BEFORE_6);
             if self.link2.q.val().vlan {
-                self.off_base.next = bits::<8>(54);
+                self.off_base.next = bits::<8>(BEFORE_6_VLAN);
             }
         } else if self.link2.q.val().vlan {
-            self.off_base.next = bits::<8>(34);
+            self.off_base.next = bits::<8>(BEFORE_4_VLAN);
         }
         self.off3.d.next = self.off_base.val() + bit_cast::<8, 6>(self.exts2.q.val().need);
         self.sum3.d.next = self.sum_a2.q.val() + self.sum_b2.q.val() + self.sum_c2.q.val();
@@ -255,7 +264,7 @@ impl Logic for Parser {
         // Ones' complement: the carries added to the low half give 0xffff exactly if they are what is missing there.
         self.fold_high.next = bit_cast::<16, 4>(self.sum3.q.val().get_bits::<4>(16));
         self.folded.next = self.sum3.q.val().get_bits::<16>(0) ^ self.fold_high.val();
-        self.sum_wrong.next = self.link3.q.val().v4 & (self.folded.val() != 0xffff);
+        self.sum_wrong.next = self.link3.q.val().v4 & (self.folded.val() != RIGHT_SUM);
         self.bad4.d.next = self.roce3.q.val() & (self.bad3.q.val() | self.pay3.q.val().get_bit(16) | self.sum_wrong.val());
         self.strange4.d.next = self.roce3.q.val() & self.peer_stranger.val();
         self.desc4.d.next = self.blank.val();

@@ -2,7 +2,8 @@
 
 use crate::prim::keep_mask::KeepMask;
 use crate::prim::slot::SlotMerge;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::ethertype;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bits of the header window.
@@ -66,6 +67,7 @@ pub struct Window<const W: usize, const K: usize> {
     early_slot: Constant<Bits<5>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize> Logic for Window<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -97,11 +99,11 @@ impl<const W: usize, const K: usize> Logic for Window<W, K> {
         if self.valid1.q.val() {
             if !self.seen.q.val() {
                 self.acc.d.next = self.next.val();
-                self.types1.d.next.tagged = self.next.val().get_bits::<16>(96) == 0x0081;
-                self.types1.d.next.plain4 = self.next.val().get_bits::<16>(96) == 0x0008;
-                self.types1.d.next.plain6 = self.next.val().get_bits::<16>(96) == 0xdd86;
-                self.types1.d.next.tag4 = self.next.val().get_bits::<16>(128) == 0x0008;
-                self.types1.d.next.tag6 = self.next.val().get_bits::<16>(128) == 0xdd86;
+                self.types1.d.next.tagged = self.next.val().get_bits::<16>(96) == ethertype::VLAN.swap_bytes() as u64;
+                self.types1.d.next.plain4 = self.next.val().get_bits::<16>(96) == ethertype::IPV4.swap_bytes() as u64;
+                self.types1.d.next.plain6 = self.next.val().get_bits::<16>(96) == ethertype::IPV6.swap_bytes() as u64;
+                self.types1.d.next.tag4 = self.next.val().get_bits::<16>(128) == ethertype::IPV4.swap_bytes() as u64;
+                self.types1.d.next.tag6 = self.next.val().get_bits::<16>(128) == ethertype::IPV6.swap_bytes() as u64;
                 self.slot.d.next = self.slot.q.val() + 1;
                 if self.last1.q.val() | (self.slot.q.val() == self.final_slot.val()) {
                     self.complete.d.next = true;

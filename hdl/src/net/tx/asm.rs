@@ -6,8 +6,11 @@ use crate::prim::keep_mask::{LenMask, RangeMask};
 use crate::prim::sized::SizedLaneRam;
 use crate::prim::spread::SpreadLanes;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
+
+/// Bytes of a piece of an inline write that is split.
+const PIECE: u64 = 8;
 
 /// The assembly buffer, `2^bytes_log2` bytes. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
 /// bytes, each over at most two rows.
@@ -67,6 +70,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     lk: Constant<Bits<4>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -89,13 +93,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         self.dst.next = self.queue.m.data.val().dst;
         self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len);
         self.data.next = self.queue.m.data.val().data;
-        self.split.next = self.narrow.val() & (self.queue.m.data.val().len > 8) & !self.second.q.val();
+        self.split.next = self.narrow.val() & (self.queue.m.data.val().len > PIECE) & !self.second.q.val();
         if self.split.val() {
-            self.len.next = bits::<8>(8);
+            self.len.next = bits::<8>(PIECE);
         }
         if self.second.q.val() {
-            self.dst.next = self.queue.m.data.val().dst + 8;
-            self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len) - 8;
+            self.dst.next = self.queue.m.data.val().dst + PIECE;
+            self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len) - PIECE;
             self.data.next = self.queue.m.data.val().data >> 64;
         }
         self.at.next = self.dst.val().get_bits::<8>(0) & self.lane_bits.val();

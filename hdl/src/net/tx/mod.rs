@@ -15,17 +15,21 @@ use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::prim::sized::SizedRam;
 use crate::roce::header::SLOT_BYTES;
+use crate::stats::flags;
 use crate::stream::{MsgFifo, MsgSlice};
 use alloc::Allocator;
 use asm::Assembly;
+use ferric_hdl_derive::{kernel, BlockNew};
 use insert::IcrcInsert;
 use outfifo::OutFifo;
 use picker::Picker;
 use reader::FrameReader;
-use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 use slots::SlotTable;
 use types::{FrameRec, Picked};
+
+/// Below this level a queue of 128 has room for what is decided but not yet counted, a handful.
+const DONE_ROOM: u64 = 120;
 
 /// Bytes of the card's assembly buffer.
 pub const ASM_BYTES: usize = 65536;
@@ -108,6 +112,7 @@ impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, L
     }
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -196,7 +201,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.out.last.next = self.insert.out_last.val();
         self.reader.popped.next = self.out.popped.val();
         // 128 places; a handful for what is decided but not yet in the count.
-        self.done_room.d.next = (self.done.level.val() < 120) & (self.reply_done.level.val() < 120);
+        self.done_room.d.next = (self.done.level.val() < DONE_ROOM) & (self.reply_done.level.val() < DONE_ROOM);
         self.reader.done_room.next = self.done_room.q.val();
         self.done.s.valid.next = self.reader.report.val() & !self.reader.report_data.val().reply;
         self.done.s.data.next = self.reader.report_data.val();
@@ -204,10 +209,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.reply_done.s.data.next = self.reader.report_data.val();
         self.stat.next = bits::<2>(0);
         if self.reader.sent.val() {
-            self.stat.next = bits::<2>(1);
+            self.stat.next = bits::<2>(flags(STATS, &["tx_frames"]) as u64);
         }
         if self.reader.aborted.val() {
-            self.stat.next = bits::<2>(2);
+            self.stat.next = bits::<2>(flags(STATS, &["tx_aborted"]) as u64);
         }
         if self.reset.val() {
             self.init.d.next = bits::<8>(0);

@@ -4,6 +4,8 @@ use super::types::{FrameRec, TxJob};
 use crate::bus::MsgSink;
 use crate::msg::{HdrDone, SlotSeal, TxDone};
 use crate::prim::ram::RamAsync;
+use ferric_abi::codes::CqeStatus;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles.
@@ -45,6 +47,7 @@ pub(super) struct Picker {
     status: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Picker {
     #[hdl_gen]
     fn update(&mut self) {
@@ -93,18 +96,18 @@ impl Logic for Picker {
         self.empty.next = self.p_rec.q.val().beats == 0;
         self.drop.next = self.bad_header.val() | self.empty.val() | self.p_seal.q.val().abort | self.p_failed.q.val();
         // CqeStatus: LocalQpOperation, LocalLength, the seal's own, Fatal.
-        self.status.next = bits::<8>(0);
+        self.status.next = bits::<8>(CqeStatus::Success as u64);
         if self.bad_header.val() {
-            self.status.next = bits::<8>(2);
+            self.status.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
         }
         if self.empty.val() {
-            self.status.next = bits::<8>(1);
+            self.status.next = bits::<8>(CqeStatus::LocalLength as u64);
         }
         if self.p_seal.q.val().abort {
             self.status.next = self.p_seal.q.val().status;
         }
         if self.p_failed.q.val() {
-            self.status.next = bits::<8>(19);
+            self.status.next = bits::<8>(CqeStatus::Fatal as u64);
         }
         self.valid.next = self.p_valid.q.val();
         self.job.next.slot = self.p_rec.q.val().slot;

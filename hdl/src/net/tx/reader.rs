@@ -3,7 +3,8 @@
 use super::types::{BeatTag, TxJob};
 use crate::msg::TxDone;
 use crate::prim::keep_mask::{KeepMask, LenMask};
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::ICRC_BYTES;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Row r of a frame: header bytes, then payload bytes, then zeros (pad and ICRC place). A frame starts only when the
@@ -83,6 +84,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     depth: Constant<Bits<12>>,
 }
 
+#[kernel]
 impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -131,7 +133,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
             self.hdr_left.d.next = self.job.val().hdr_len;
             self.pay_left.d.next = self.job.val().pay_end;
             self.len_left.d.next = self.job.val().frame_len;
-            self.body_left.d.next = self.job.val().frame_len - 4;
+            self.body_left.d.next = self.job.val().frame_len - ICRC_BYTES;
             if self.job.val().raw {
                 self.hdr_left.d.next = bits::<8>(0);
                 self.body_left.d.next = self.job.val().frame_len;

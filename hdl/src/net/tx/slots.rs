@@ -5,7 +5,11 @@ use crate::msg::{HdrDone, PayDone, SlotSeal};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::ram::RamAsync;
 use crate::stream::MsgSlice;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Minus one.
+const ONE_LESS: u64 = (1 << 10) - 1;
 
 /// Follows seals, finished reads and headers. Finished reads and seals pass one by one through a counter per slot, which
 /// the seal raises by the number of reads and every finished read lowers by one: zero means none outstanding, whichever
@@ -59,6 +63,7 @@ pub(super) struct SlotTable {
     shifted: Signal<Local, Bits<128>>,
 }
 
+#[kernel]
 impl Logic for SlotTable {
     #[hdl_gen]
     fn update(&mut self) {
@@ -86,7 +91,7 @@ impl Logic for SlotTable {
         self.ev_err.d.next = self.s_pay_done.data.val().err & self.s_pay_done.valid.val();
         if self.s_pay_done.valid.val() {
             self.ev_slot.d.next = self.s_pay_done.data.val().slot;
-            self.ev_delta.d.next = bits::<10>(1023);
+            self.ev_delta.d.next = bits::<10>(ONE_LESS);
         }
         // The counter
         self.count.read_addr.next = self.ev_slot.q.val();

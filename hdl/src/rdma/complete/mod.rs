@@ -3,9 +3,14 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{ack_kind, done_status, place_kind, place_status};
 use crate::msg::{AckOp, CqeReq, DoneOp, QpError, ReadDone, WrDone};
 use crate::prim::ram::Ram;
+use crate::stats::flags;
 use crate::stream::MsgFifo;
+use ferric_abi::codes::{CqeOpcode, CqeStatus};
+use ferric_abi::wire::syndrome;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Event names of [`Complete::stat`], bit 0 first.
@@ -92,6 +97,7 @@ pub struct Complete<const LQ: usize> {
     reported: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Complete<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -143,14 +149,14 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_en.next = false;
         self.same.next =
             self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
-        self.answer.next = self.dones.m.data.val().kind == 7;
-        self.begins.next = (self.dones.m.data.val().kind == 4) & self.dones.m.data.val().again;
-        self.reads.next = (self.dones.m.data.val().kind == 5) | (self.dones.m.data.val().kind == 6);
-        self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < 3) | self.reads.val());
+        self.answer.next = self.dones.m.data.val().kind == place_kind::ANSWER;
+        self.begins.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & self.dones.m.data.val().again;
+        self.reads.next = (self.dones.m.data.val().kind == place_kind::READ) | (self.dones.m.data.val().kind == place_kind::ATOMIC);
+        self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < place_kind::FLUSH) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
         // Of an unreliable queue pair: a message larger than its receive, or one that may not go where it wants to.
         self.spared.next = self.dones.m.data.val().soft
-            & ((self.status.val() == 1) | ((self.dones.m.data.val().kind == 1) & self.status.val().any()))
+            & ((self.status.val() == place_status::TOO_SMALL) | ((self.dones.m.data.val().kind == place_kind::WRITE) & self.status.val().any()))
             & !self.broken.q.val()
             & !self.poisoned.val();
         self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val()) & !self.spared.val();
@@ -158,36 +164,36 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             & self.marks.read_data.val().told
             & (self.marks.read_data.val().rq_index == self.dones.m.data.val().rq_index);
         self.marks.write_data.next.set = self.failing.val();
-        self.marks.write_data.next.told = self.dones.m.data.val().kind == 2;
+        self.marks.write_data.next.told = self.dones.m.data.val().kind == place_kind::SEND;
         self.marks.write_data.next.rq_index = self.dones.m.data.val().rq_index;
 
         // NAK syndrome and `CqeStatus` of a failure; the defaults are those of a failed DMA write.
-        self.nak.next = bits::<8>(0x63);
-        self.cause.next = bits::<8>(19);
-        if self.status.val() == 1 {
-            self.nak.next = bits::<8>(0x61);
-            self.cause.next = bits::<8>(1);
-        } else if self.status.val() == 3 {
-            self.cause.next = bits::<8>(7);
-        } else if self.status.val() == 4 {
-            self.nak.next = bits::<8>(0x62);
-            self.cause.next = bits::<8>(10);
-        } else if (self.status.val() >= 9) & (self.status.val() != 14) {
-            self.cause.next = bits::<8>(4);
+        self.nak.next = bits::<8>(syndrome::NAK_OPERATION);
+        self.cause.next = bits::<8>(CqeStatus::Fatal as u64);
+        if self.status.val() == place_status::TOO_SMALL {
+            self.nak.next = bits::<8>(syndrome::NAK_INVALID);
+            self.cause.next = bits::<8>(CqeStatus::LocalLength as u64);
+        } else if self.status.val() == place_status::BAD_ANSWER {
+            self.cause.next = bits::<8>(CqeStatus::BadResponse as u64);
+        } else if self.status.val() == place_status::NOT_INVALIDATED {
+            self.nak.next = bits::<8>(syndrome::NAK_ACCESS);
+            self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
+        } else if (self.status.val() >= place_status::KEY) & (self.status.val() != place_status::FETCH) {
+            self.cause.next = bits::<8>(CqeStatus::LocalProtection as u64);
             if !self.dones.m.data.val().access_local {
-                self.nak.next = bits::<8>(0x62);
-                self.cause.next = bits::<8>(10);
+                self.nak.next = bits::<8>(syndrome::NAK_ACCESS);
+                self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
             }
-        } else if (self.status.val() == 14) & !self.dones.m.data.val().access_local {
-            self.cause.next = bits::<8>(11);
+        } else if (self.status.val() == place_status::FETCH) & !self.dones.m.data.val().access_local {
+            self.cause.next = bits::<8>(CqeStatus::RemoteOperation as u64);
         }
         // The receive of a SEND whose invalidation is refused: the peer's request was invalid.
         self.reported.next = self.cause.val();
-        if self.status.val() == 4 {
-            self.reported.next = bits::<8>(9);
+        if self.status.val() == place_status::NOT_INVALIDATED {
+            self.reported.next = bits::<8>(CqeStatus::RemoteInvalidRequest as u64);
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
-        self.last.next = (self.dones.m.data.val().kind == 3) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
+        self.last.next = (self.dones.m.data.val().kind == place_kind::FLUSH) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
         self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & (self.dones.m.data.val().syndrome == 0));
         self.go.next =
             !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
@@ -197,7 +203,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.function = self.dones.m.data.val().function;
             self.cqe.d.next.qpn = self.dones.m.data.val().qpn;
             self.cqe.d.next.wqe_index = self.dones.m.data.val().rq_index;
-            self.cqe.d.next.status = bits::<8>(0);
+            self.cqe.d.next.status = bits::<8>(CqeStatus::Success as u64);
             self.cqe.d.next.opcode = self.dones.m.data.val().opcode;
             self.cqe.d.next.is_recv = true;
             self.cqe.d.next.imm_valid = self.dones.m.data.val().has_imm;
@@ -211,17 +217,17 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.cqe.d.next.inv = self.dones.m.data.val().inv;
             if self.spared.val() {
                 // Told to the receive that it took, if it took one.
-                self.cqe.d.next.status = bits::<8>(1);
-                if self.dones.m.data.val().kind == 1 {
-                    self.cqe.d.next.status = bits::<8>(8);
+                self.cqe.d.next.status = bits::<8>(CqeStatus::LocalLength as u64);
+                if self.dones.m.data.val().kind == place_kind::WRITE {
+                    self.cqe.d.next.status = bits::<8>(CqeStatus::LocalAccess as u64);
                 }
                 self.cqe.d.next.imm_valid = false;
             }
-            if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == 3) {
-                self.cqe.d.next.status = bits::<8>(5);
+            if self.failing.val() | self.poisoned.val() | (self.dones.m.data.val().kind == place_kind::FLUSH) {
+                self.cqe.d.next.status = bits::<8>(CqeStatus::WrFlush as u64);
                 self.cqe.d.next.imm_valid = false;
                 self.cqe.d.next.inv = false;
-                if self.failing.val() & (self.dones.m.data.val().kind == 2) {
+                if self.failing.val() & (self.dones.m.data.val().kind == place_kind::SEND) {
                     self.cqe.d.next.status = self.reported.val();
                 }
             }
@@ -232,22 +238,22 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack.d.next.syndrome = self.dones.m.data.val().syndrome;
             self.ack.d.next.ipv6 = self.dones.m.data.val().ipv6;
             self.ack.d.next.vlan = self.dones.m.data.val().vlan;
-            self.ack.d.next.kind = bits::<2>(0);
-            if self.dones.m.data.val().kind == 5 {
-                self.ack.d.next.kind = bits::<2>(1);
+            self.ack.d.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
+            if self.dones.m.data.val().kind == place_kind::READ {
+                self.ack.d.next.kind = bits::<2>(ack_kind::READ);
             }
-            if self.dones.m.data.val().kind == 6 {
-                self.ack.d.next.kind = bits::<2>(2);
+            if self.dones.m.data.val().kind == place_kind::ATOMIC {
+                self.ack.d.next.kind = bits::<2>(ack_kind::ATOMIC);
             }
             self.ack.d.next.mute = false;
             self.ack.d.next.atomic = self.dones.m.data.val().atomic;
             self.ack.d.next.keyed = self.dones.m.data.val().keyed;
             self.ack.d.next.phase = self.dones.m.data.val().phase;
             if self.begins.val() {
-                self.ack.d.next.kind = bits::<2>(3);
+                self.ack.d.next.kind = bits::<2>(ack_kind::LIFE);
             }
             self.ack.d.next.again = self.dones.m.data.val().again;
-            self.ack.d.next.add = self.dones.m.data.val().opcode == 6;
+            self.ack.d.next.add = self.dones.m.data.val().opcode == CqeOpcode::FetchAdd as u64;
             self.ack.d.next.epoch = self.dones.m.data.val().epoch;
             self.ack.d.next.function = self.dones.m.data.val().function;
             self.ack.d.next.pd = self.dones.m.data.val().pd;
@@ -259,7 +265,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack.d.next.compare = self.dones.m.data.val().compare;
             if self.failing.val() {
                 self.ack.d.next.syndrome = self.nak.val();
-                self.ack.d.next.kind = bits::<2>(0);
+                self.ack.d.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
                 if self.dones.m.data.val().done {
                     // The order counted its message as complete; it is not.
                     self.ack.d.next.msn = self.dones.m.data.val().msn - 1;
@@ -273,7 +279,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             }
             if self.dones.m.data.val().again {
                 // Nothing but: all before it is in host memory.
-                self.read.d.next.status = bits::<8>(0xff);
+                self.read.d.next.status = bits::<8>(done_status::QUIET);
             }
             self.error.d.next.qpn = self.dones.m.data.val().qpn;
             self.error.d.next.epoch = self.dones.m.data.val().epoch;
@@ -305,8 +311,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                 if self.go.val() {
                     self.dones.m.ready.next = true;
                     self.state.d.next = State::Idle;
-                    self.barrier.d.next = (self.dones.m.data.val().kind == 4) & !self.dones.m.data.val().again;
-                    self.cqe_busy.d.next = self.wanted.val() | self.last.val() | (self.failing.val() & (self.dones.m.data.val().kind == 2));
+                    self.barrier.d.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & !self.dones.m.data.val().again;
+                    self.cqe_busy.d.next = self.wanted.val() | self.last.val() | (self.failing.val() & (self.dones.m.data.val().kind == place_kind::SEND));
                     self.ack_due.d.next = self.dones.m.data.val().ack & !self.poisoned.val();
                     self.error_busy.d.next = self.failing.val() & !self.answer.val();
                     self.read_busy.d.next = self.answer.val() & (self.failing.val() | self.dones.m.data.val().done | self.dones.m.data.val().again);
@@ -315,32 +321,32 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                         self.ack_due.d.next = false;
                         self.events.d.next = bits::<6>(0);
                         if self.broken.q.val() {
-                            self.events.d.next = bits::<6>(0x10);
+                            self.events.d.next = bits::<6>(flags(STATS, &["writes_failed"]) as u64);
                         }
                     } else if self.failing.val() {
                         // Syndrome 0: a transport without acknowledges.
                         self.ack_due.d.next = self.dones.m.data.val().syndrome != 0;
                         self.marks.write_en.next = true;
-                        self.events.d.next = bits::<6>(4);
-                        if self.nak.val() == 0x61 {
-                            self.events.d.next = bits::<6>(1);
-                        } else if self.nak.val() == 0x62 {
-                            self.events.d.next = bits::<6>(2);
+                        self.events.d.next = bits::<6>(flags(STATS, &["nak_op_sent"]) as u64);
+                        if self.nak.val() == syndrome::NAK_INVALID {
+                            self.events.d.next = bits::<6>(flags(STATS, &["nak_inv_sent"]) as u64);
+                        } else if self.nak.val() == syndrome::NAK_ACCESS {
+                            self.events.d.next = bits::<6>(flags(STATS, &["nak_access_sent"]) as u64);
                         }
                         if self.broken.q.val() {
-                            self.events.d.next = bits::<6>(0x14);
+                            self.events.d.next = bits::<6>(flags(STATS, &["nak_op_sent", "writes_failed"]) as u64);
                         }
                     } else if self.spared.val() {
                         self.events.d.next = bits::<6>(0);
-                        if self.dones.m.data.val().done & (self.dones.m.data.val().kind == 2) {
-                            self.events.d.next = bits::<6>(0x20);
+                        if self.dones.m.data.val().done & (self.dones.m.data.val().kind == place_kind::SEND) {
+                            self.events.d.next = bits::<6>(flags(STATS, &["recv_too_small"]) as u64);
                         }
                     } else if self.poisoned.val() {
-                        self.events.d.next = bits::<6>(8);
+                        self.events.d.next = bits::<6>(flags(STATS, &["poisoned"]) as u64);
                     } else if self.begins.val() {
                         self.marks.write_en.next = true;
                     } else if !self.same.val()
-                        & ((self.dones.m.data.val().kind == 1) | (self.dones.m.data.val().kind == 2) | self.reads.val())
+                        & ((self.dones.m.data.val().kind == place_kind::WRITE) | (self.dones.m.data.val().kind == place_kind::SEND) | self.reads.val())
                     {
                         // First data of a new life: wipe what an earlier one left.
                         self.marks.write_en.next = self.marks.read_data.val().set;

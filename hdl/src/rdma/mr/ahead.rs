@@ -2,7 +2,13 @@
 
 use super::way::Tag;
 use crate::prim::sum::Sum;
+use ferric_abi::host::Pte;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes and entries of a page-table line.
+const LINE: u64 = 64;
+const ENTRIES: u64 = LINE / Pte::BYTES as u64;
 
 /// A page-table line that has been used, and how much of its region lies behind the access.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -82,6 +88,7 @@ pub struct Ahead {
     busy: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Ahead {
     #[hdl_gen]
     fn update(&mut self) {
@@ -113,9 +120,9 @@ impl Logic for Ahead {
         self.next_line.a.next = self.line.q.val().line;
         self.next_line.b.next = bits::<49>(1);
         self.next_addr.a.next = self.hold.q.val().addr;
-        self.next_addr.b.next = bits::<64>(64);
+        self.next_addr.b.next = bits::<64>(LINE);
         // Bytes from the page's beginning to the line's end, and to the region's.
-        self.room.next = (bits::<16>(8) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
+        self.room.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
         self.rest.next = self.hold.q.val().rem;
         self.reach.next = bit_cast::<17, 16>(self.rest.val().get_bits::<16>(0)) + bit_cast::<17, 12>(self.hold.q.val().va_low);
         self.more.next = !self.hold.q.val().short

@@ -3,8 +3,14 @@
 use super::ahead::{Ahead, Hint};
 use super::way::{Tag, Way};
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::key_status;
 use crate::msg::{MrResp, RdCmd, RdRow};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Tags of reads: 0 for the query that waits, else what is fetched ahead for a port.
+const AHEAD_0: u64 = 1;
+const AHEAD_1: u64 = 2;
 
 /// A translation wanted. `addr`: IOVA of the page-table line, or the answer itself when `direct`. `out_of_bounds` counts if
 /// `status` is 0.
@@ -118,6 +124,7 @@ pub struct PteCache {
     in_page: Signal<Local, Bits<30>>,
 }
 
+#[kernel]
 impl Logic for PteCache {
     #[hdl_gen]
     fn update(&mut self) {
@@ -230,12 +237,12 @@ impl Logic for PteCache {
             self.answer.next.iova = self.query.val().addr;
         }
         if (self.query.val().status == bits::<3>(0)) & self.query.val().out_of_bounds {
-            self.answer.next.status = bits::<3>(3);
+            self.answer.next.status = bits::<3>(key_status::BOUNDS);
         } else if self.needs.val() {
             if self.filled.q.val() & self.fill_err.q.val() {
-                self.answer.next.status = bits::<3>(6);
+                self.answer.next.status = bits::<3>(key_status::FETCH);
             } else if !self.pte.val().get_bit(0) {
-                self.answer.next.status = bits::<3>(5);
+                self.answer.next.status = bits::<3>(key_status::PAGE);
             }
         }
         self.refused.next = self.query.val().status.any() | self.query.val().out_of_bounds | (self.needs.val() & !self.pte.val().get_bit(0));
@@ -260,12 +267,12 @@ impl Logic for PteCache {
         if self.ahead[0].ask.val() {
             self.m_rd.data.next.iova = self.ahead[0].addr.val();
             self.m_rd.data.next.function = self.ahead[0].owner.val();
-            self.m_rd.data.next.tag = bits::<8>(1);
+            self.m_rd.data.next.tag = bits::<8>(AHEAD_0);
         }
         if self.ahead[1].ask.val() {
             self.m_rd.data.next.iova = self.ahead[1].addr.val();
             self.m_rd.data.next.function = self.ahead[1].owner.val();
-            self.m_rd.data.next.tag = bits::<8>(2);
+            self.m_rd.data.next.tag = bits::<8>(AHEAD_1);
         }
 
         // A row is taken in one cycle and stored in the next, in which nobody looks. One that a query waits for to be answered is kept: what is

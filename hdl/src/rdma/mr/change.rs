@@ -3,10 +3,16 @@
 
 use super::extent::Extent;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{done_status, key_status};
 use crate::msg::{MrChange, MrChanged, MrWork, TxDone};
 use crate::records::MrCtx;
-use ferric_hdl_derive::BlockDefault;
+use crate::stats::flags;
+use ferric_abi::codes::CqeStatus;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Events of [`Change::stat`], bit 0 first.
+const STATS: &[&str] = &["invalidated", "changes_refused", "registered", "bound"];
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -113,6 +119,7 @@ pub struct Change<const LM: usize> {
     outside: Constant<Bits<24>>,
 }
 
+#[kernel]
 impl<const LM: usize> Logic for Change<LM> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -132,9 +139,9 @@ impl<const LM: usize> Logic for Change<LM> {
         self.m_worked.data.next.wqe_index = self.work.q.val().index;
         self.m_worked.data.next.reply = false;
         self.m_worked.data.next.notify = false;
-        self.m_worked.data.next.status = bits::<8>(0xfe);
+        self.m_worked.data.next.status = bits::<8>(done_status::WORKED);
         if self.status.q.val().any() {
-            self.m_worked.data.next.status = bits::<8>(6);
+            self.m_worked.data.next.status = bits::<8>(CqeStatus::MwBind as u64);
         }
         self.key.next = self.work.q.val().key;
         self.index.next = self.key.val().get_bits::<24>(8);
@@ -257,11 +264,11 @@ impl<const LM: usize> Logic for Change<LM> {
                 self.status.d.next = bits::<3>(0);
                 self.state.d.next = State::Write;
                 if self.bad_key.q.val() {
-                    self.status.d.next = bits::<3>(1);
+                    self.status.d.next = bits::<3>(key_status::KEY);
                 } else if self.bad_owner.q.val() {
-                    self.status.d.next = bits::<3>(2);
+                    self.status.d.next = bits::<3>(key_status::DOMAIN);
                 } else if self.bad_kind.q.val() {
-                    self.status.d.next = bits::<3>(4);
+                    self.status.d.next = bits::<3>(key_status::PERMISSION);
                 } else if self.binds.val() {
                     self.state.d.next = State::Base;
                 }
@@ -289,13 +296,13 @@ impl<const LM: usize> Logic for Change<LM> {
             }
             State::Verdict => {
                 if self.bad_key.q.val() {
-                    self.status.d.next = bits::<3>(1);
+                    self.status.d.next = bits::<3>(key_status::KEY);
                 } else if self.bad_owner.q.val() {
-                    self.status.d.next = bits::<3>(2);
+                    self.status.d.next = bits::<3>(key_status::DOMAIN);
                 } else if self.extent.outside.val() {
-                    self.status.d.next = bits::<3>(3);
+                    self.status.d.next = bits::<3>(key_status::BOUNDS);
                 } else if self.bad_kind.q.val() {
-                    self.status.d.next = bits::<3>(4);
+                    self.status.d.next = bits::<3>(key_status::PERMISSION);
                 }
                 self.state.d.next = State::Write;
             }
@@ -303,14 +310,14 @@ impl<const LM: usize> Logic for Change<LM> {
                 self.we.next = self.good.val();
                 self.state.d.next = State::Done;
                 if !self.good.val() {
-                    self.stat.next = bits::<4>(2);
+                    self.stat.next = bits::<4>(flags(STATS, &["changes_refused"]) as u64);
                 } else if self.work.q.val().register {
-                    self.stat.next = bits::<4>(4);
+                    self.stat.next = bits::<4>(flags(STATS, &["registered"]) as u64);
                 } else if self.binds.val() {
-                    self.stat.next = bits::<4>(8);
+                    self.stat.next = bits::<4>(flags(STATS, &["bound"]) as u64);
                     self.state.d.next = State::More;
                 } else {
-                    self.stat.next = bits::<4>(1);
+                    self.stat.next = bits::<4>(flags(STATS, &["invalidated"]) as u64);
                     if self.was.val() {
                         self.state.d.next = State::Former;
                     }

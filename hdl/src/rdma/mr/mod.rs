@@ -19,6 +19,7 @@ mod window_tests;
 mod number_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{key_status, PAGE};
 use crate::host::ctl::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use crate::prim::ram::RamHold;
@@ -28,8 +29,15 @@ use crate::stream::{MsgFifo, MsgSkid};
 use cache::PteCache;
 use change::Change;
 use drain::Drain;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Bytes of larger pages.
+const PAGE_2M: u64 = 2 << 20;
+const PAGE_1G: u64 = 1 << 30;
+// Ports, as bits of `take`.
+const PORT_0: u64 = 1;
+const PORT_1: u64 = 2;
 
 /// Counters of the block, in `stat` bit order.
 pub const STATS: &[&str] =
@@ -192,6 +200,7 @@ pub struct MemoryKeys<const LM: usize> {
     outside: Constant<Bits<24>>,
 }
 
+#[kernel]
 impl<const LM: usize> Logic for MemoryKeys<LM> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -237,9 +246,9 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         self.take.next = bits::<2>(0);
         if self.go.val() & !self.asked.val() & !self.row_read.q.val() {
             if self.pick.val() {
-                self.take.next = bits::<2>(2);
+                self.take.next = bits::<2>(PORT_1);
             } else if self.input[0].m.valid.val() {
-                self.take.next = bits::<2>(1);
+                self.take.next = bits::<2>(PORT_0);
             }
         }
         self.input[0].m.ready.next = self.take.val().get_bit(0);
@@ -296,13 +305,13 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         // Of larger pages: what is below their size is taken from the address on both sides, and the difference is 0 there.
         self.page.a.next = self.va_page.val();
         self.page.b.next = self.start_page.val();
-        self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0xfff);
+        self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>((PAGE - 1) as u64);
         if self.regions.read_data.val().page_size.get_bit(0) {
-            self.page.b.next = ((self.start_page.val() >> 9) << 9) | (self.va_page.val() & bits::<52>(0x1ff));
-            self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>(0x1f_ffff);
+            self.page.b.next = ((self.start_page.val() >> 9) << 9) | (self.va_page.val() & bits::<52>((PAGE_2M / PAGE - 1) as u64));
+            self.in_page.next = self.va.val().get_bits::<30>(0) & bits::<30>((PAGE_2M - 1) as u64);
         }
         if self.regions.read_data.val().page_size.get_bit(1) {
-            self.page.b.next = ((self.start_page.val() >> 18) << 18) | (self.va_page.val() & bits::<52>(0x3_ffff));
+            self.page.b.next = ((self.start_page.val() >> 18) << 18) | (self.va_page.val() & bits::<52>((PAGE_1G / PAGE - 1) as u64));
             self.in_page.next = self.va.val().get_bits::<30>(0);
         }
         // A window's key is for peers only.
@@ -403,11 +412,11 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
             self.d.d.next.port = self.c.q.val().port;
             self.d.d.next.status = bits::<3>(0);
             if self.c.q.val().bad_key {
-                self.d.d.next.status = bits::<3>(1);
+                self.d.d.next.status = bits::<3>(key_status::KEY);
             } else if self.c.q.val().bad_owner {
-                self.d.d.next.status = bits::<3>(2);
+                self.d.d.next.status = bits::<3>(key_status::DOMAIN);
             } else if self.c.q.val().bad_access {
-                self.d.d.next.status = bits::<3>(4);
+                self.d.d.next.status = bits::<3>(key_status::PERMISSION);
             }
             self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.below.val();
             self.d.d.next.long = bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(0).any().into())

@@ -4,9 +4,13 @@ mod tests;
 mod walk;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{place_kind, place_status};
 use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, WqeData, WqeFree, WqeRead};
 use crate::prim::ram::Ram;
+use crate::stats::flags;
 use crate::stream::MsgFifo;
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
 
@@ -133,6 +137,7 @@ pub struct Place<const LQ: usize> {
     status_now: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -188,16 +193,16 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
-        self.answer.next = self.orders.m.data.val().kind == 7;
-        self.moves.next = (self.orders.m.data.val().kind == 1) | (self.orders.m.data.val().kind == 2) | self.answer.val();
-        self.reads.next = (self.orders.m.data.val().kind == 5) | (self.orders.m.data.val().kind == 6);
+        self.answer.next = self.orders.m.data.val().kind == place_kind::ANSWER;
+        self.moves.next = (self.orders.m.data.val().kind == place_kind::WRITE) | (self.orders.m.data.val().kind == place_kind::SEND) | self.answer.val();
+        self.reads.next = (self.orders.m.data.val().kind == place_kind::READ) | (self.orders.m.data.val().kind == place_kind::ATOMIC);
         // Answers belong to the requester: another life, other failures.
         self.data_op.next = (self.moves.val() & !self.answer.val()) | self.reads.val();
         // Flushes and barriers are not stopped by a mark.
         self.poisoned.next = self.marks.read_data.val().set
             & !self.marks.read_data.val().soft
             & self.same.val()
-            & (self.data_op.val() | (self.orders.m.data.val().kind == 0));
+            & (self.data_op.val() | (self.orders.m.data.val().kind == place_kind::NOTHING));
         self.torn.next = self.marks.read_data.val().set
             & self.marks.read_data.val().soft
             & self.same.val()
@@ -222,11 +227,11 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.bad.next = (self.segments.m.data.val().status != 0) | self.refused.q.val();
         self.bad_status.next = self.segments.m.data.val().status;
         if self.refused.q.val() {
-            self.bad_status.next = bits::<8>(4);
+            self.bad_status.next = bits::<8>(place_status::NOT_INVALIDATED);
         }
         if self.segments.m.data.val().lookup {
             self.bad.next = self.s_mr.data.val().status != 0;
-            self.bad_status.next = bit_cast::<8, 3>(self.s_mr.data.val().status) | 8;
+            self.bad_status.next = bit_cast::<8, 3>(self.s_mr.data.val().status) | place_status::KEY_CHECK;
             if self.s_mr.data.val().status == 0 {
                 self.bad_status.next = bits::<8>(0);
             }
@@ -240,8 +245,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
             & self.bad.val()
             & !self.failed.q.val()
             & !self.lost.val()
-            & ((self.orders.m.data.val().kind == 1)
-                | (!self.segments.m.data.val().lookup & (self.segments.m.data.val().status == 1)));
+            & ((self.orders.m.data.val().kind == place_kind::WRITE)
+                | (!self.segments.m.data.val().lookup & (self.segments.m.data.val().status == place_status::TOO_SMALL)));
         self.fails.next = self.bad.val() & !self.failed.q.val() & !self.lost.val() & !self.hushed.val() & !self.spared.val();
         self.failing.next = (self.failed.q.val() & self.hard.q.val()) | self.fails.val();
         self.spoilt.next = (self.failed.q.val() & !self.hard.q.val()) | self.spared.val();
@@ -250,9 +255,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.status_now.next = self.bad_status.val();
         }
         if self.torn.val() {
-            self.status_now.next = bits::<8>(9);
-            if self.orders.m.data.val().kind == 2 {
-                self.status_now.next = bits::<8>(1);
+            self.status_now.next = bits::<8>(place_status::KEY);
+            if self.orders.m.data.val().kind == place_kind::SEND {
+                self.status_now.next = bits::<8>(place_status::TOO_SMALL);
             }
         }
         self.writes_now.next = self.writes.q.val();
@@ -264,7 +269,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.orders.m.ready.next = self.finish.val();
         // A failure sets the mark, one of a message until that is over; a new life of the queue pair wipes that of an earlier one, of which the epoch might be the same.
         self.tears.next = self.spoilt.val() & !self.orders.m.data.val().done;
-        self.begins.next = (self.orders.m.data.val().kind == 4) & self.orders.m.data.val().again;
+        self.begins.next = (self.orders.m.data.val().kind == place_kind::BARRIER) & self.orders.m.data.val().again;
         self.over.next = self.begins.val()
             | (self.marks.read_data.val().set
                 & self.data_op.val()
@@ -275,7 +280,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_en.next = self.finish.val() & !self.answer.val() & (self.failing.val() | self.tears.val() | self.over.val());
 
         // An atomic's answer comes with its order.
-        self.direct.next = self.answer.val() & (self.orders.m.data.val().opcode == 0x12);
+        self.direct.next = self.answer.val() & (self.orders.m.data.val().opcode == opcode::ATOMIC_ACKNOWLEDGE);
         self.off.next = self.segments.m.data.val().off;
         self.turned.next = self.orders.m.data.val().operand >> (bit_cast::<64, 3>(self.off.val().get_bits::<3>(0)) << 3);
 
@@ -336,13 +341,13 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done_busy.d.next = true;
             self.state.d.next = State::Idle;
             if self.failing.val() {
-                self.events.d.next = bits::<3>(2);
+                self.events.d.next = bits::<3>(flags(STATS, &["place_failed"]) as u64);
             }
             if self.spoilt.val() {
-                self.events.d.next = bits::<3>(4);
+                self.events.d.next = bits::<3>(flags(STATS, &["msg_dropped"]) as u64);
             }
             if self.lost.val() {
-                self.events.d.next = bits::<3>(1);
+                self.events.d.next = bits::<3>(flags(STATS, &["poisoned"]) as u64);
             }
         }
 
@@ -353,7 +358,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.kind = self.orders.m.data.val().kind;
             self.done.d.next.writes = self.writes_now.val();
             self.done.d.next.status = self.status_now.val();
-            self.done.d.next.access_local = (self.orders.m.data.val().kind == 2) | self.answer.val();
+            self.done.d.next.access_local = (self.orders.m.data.val().kind == place_kind::SEND) | self.answer.val();
             self.done.d.next.done = self.orders.m.data.val().done;
             self.done.d.next.cqe = self.orders.m.data.val().cqe;
             self.done.d.next.rcqn = self.orders.m.data.val().rcqn;
@@ -376,7 +381,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.again = self.orders.m.data.val().again;
             self.done.d.next.pd = self.orders.m.data.val().pd;
             self.done.d.next.va = self.orders.m.data.val().va;
-            if self.orders.m.data.val().kind == 6 {
+            if self.orders.m.data.val().kind == place_kind::ATOMIC {
                 self.done.d.next.va = self.s_mr.data.val().iova;
             }
             self.done.d.next.key = self.orders.m.data.val().key;
@@ -385,9 +390,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.grh = self.orders.m.data.val().grh;
             self.done.d.next.soft = self.orders.m.data.val().soft;
             self.done.d.next.atomic = self.orders.m.data.val().atomic;
-            self.done.d.next.keyed = (self.orders.m.data.val().kind == 6) & self.segments.m.data.val().lookup;
+            self.done.d.next.keyed = (self.orders.m.data.val().kind == place_kind::ATOMIC) & self.segments.m.data.val().lookup;
             self.done.d.next.phase = self.segments.m.data.val().phase;
-            self.done.d.next.inv = self.orders.m.data.val().inv & (self.orders.m.data.val().kind == 2);
+            self.done.d.next.inv = self.orders.m.data.val().inv & (self.orders.m.data.val().kind == place_kind::SEND);
             if self.poisoned.val() | self.hushed.val() {
                 self.done.d.next.kind = bits::<3>(0);
                 self.done.d.next.ack = false;

@@ -1,8 +1,22 @@
 //! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{access, place_kind, place_status, PAGE};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
 use crate::prim::sum::Sum;
+use ferric_abi::host::{RecvHead, WqeHead};
+use ferric_abi::wire::opcode;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Bytes that a work request buffer is read in.
+const GRANULE: usize = 16;
+/// Granule of a send's head that has its length.
+const LENGTH: u64 = 1;
+/// So many granules more than a receive's head are in front of a send's entries, and of an atomic's.
+const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
+const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
+/// Entries that a buffer of 512 bytes holds behind a receive's head.
+const MOST_ENTRIES: u64 = ((512 - RecvHead::BYTES) / GRANULE) as u64;
 
 /// One piece of a packet's payload that crosses neither a page nor a scatter entry.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -134,6 +148,7 @@ pub struct Walk {
     last: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
@@ -158,7 +173,7 @@ impl Logic for Walk {
         }
         self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.answer.next = self.op.q.val().kind == 7;
+        self.answer.next = self.op.q.val().kind == place_kind::ANSWER;
         self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
         self.m_again.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_again.data.next.granule = self.granule.q.val();
@@ -197,10 +212,10 @@ impl Logic for Walk {
             self.granted_valid.next = self.s_again.valid.val();
         }
 
-        self.send.next = (self.op.q.val().kind == 2) | self.answer.val();
-        self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == 2);
+        self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
+        self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
         self.page_off.next = self.va.q.val().get_bits::<12>(0);
-        self.room_now.next = bits::<13>(4096) - bit_cast::<13, 12>(self.page_off.val());
+        self.room_now.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.page_off.val());
         self.data.next = self.granted.val().data;
         self.length.next = self.data.val().get_bits::<32>(96);
         self.deep.next = self.entry.q.val() + bit_cast::<8, 2>(self.skipped.q.val());
@@ -215,18 +230,18 @@ impl Logic for Walk {
         self.advance.b.next = bit_cast::<64, 13>(self.len.q.val());
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
-        self.on.a.next = self.op.q.val().va | bits::<64>(0xfff);
+        self.on.a.next = self.op.q.val().va | bits::<64>((PAGE - 1) as u64);
         self.on.b.next = bits::<64>(1);
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         // A WRITE's first segment is cut in the cycle in which its order comes.
         self.new_va.next = self.s_op.data.val().va;
-        self.new_room.next = bits::<13>(4096) - bit_cast::<13, 12>(self.new_va.val().get_bits::<12>(0));
+        self.new_room.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.new_va.val().get_bits::<12>(0));
         self.new_fits.next = self.s_op.data.val().pay_len <= self.new_room.val();
         // One check of a READ or atomic request, too.
-        self.check.next = ((self.s_op.data.val().kind == 5) | (self.s_op.data.val().kind == 6)) & self.s_op.data.val().chk_len.any();
-        self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & (self.s_op.data.val().kind == 6) & self.check.val();
-        self.straight.next = ((self.s_op.data.val().kind == 1) & self.s_op.data.val().pay_len.any()) | self.check.val();
+        self.check.next = ((self.s_op.data.val().kind == place_kind::READ) | (self.s_op.data.val().kind == place_kind::ATOMIC)) & self.s_op.data.val().chk_len.any();
+        self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & (self.s_op.data.val().kind == place_kind::ATOMIC) & self.check.val();
+        self.straight.next = ((self.s_op.data.val().kind == place_kind::WRITE) & self.s_op.data.val().pay_len.any()) | self.check.val();
         if self.take.val() {
             self.seg.d.next.off = bit_cast::<14, 8>(self.s_op.data.val().pay_off);
             self.seg.d.next.len = self.new_room.val();
@@ -245,12 +260,12 @@ impl Logic for Walk {
             self.mr.d.next.va = self.new_va.val();
             // The whole rest of the message must lie inside the region before its first byte is written.
             self.mr.d.next.chk_len = self.s_op.data.val().chk_len;
-            self.mr.d.next.access = bits::<5>(4);
-            if self.s_op.data.val().kind == 5 {
-                self.mr.d.next.access = bits::<5>(8);
+            self.mr.d.next.access = bits::<5>(access::REMOTE_WRITE);
+            if self.s_op.data.val().kind == place_kind::READ {
+                self.mr.d.next.access = bits::<5>(access::REMOTE_READ);
             }
-            if self.s_op.data.val().kind == 6 {
-                self.mr.d.next.access = bits::<5>(16);
+            if self.s_op.data.val().kind == place_kind::ATOMIC {
+                self.mr.d.next.access = bits::<5>(access::REMOTE_ATOMIC);
             }
         } else if self.go.val() {
             self.seg.d.next.off = self.off.q.val();
@@ -273,9 +288,9 @@ impl Logic for Walk {
             self.mr.d.next.qpn = self.op.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = self.len32.val();
-            self.mr.d.next.access = bits::<5>(2);
+            self.mr.d.next.access = bits::<5>(access::LOCAL_WRITE);
             if !self.send.val() {
-                self.mr.d.next.access = bits::<5>(4);
+                self.mr.d.next.access = bits::<5>(access::REMOTE_WRITE);
             }
         }
 
@@ -326,9 +341,9 @@ impl Logic for Walk {
                 self.skipped.d.next = bits::<2>(0);
                 if self.answer.val() {
                     // The head has two granules; an atomic's operands follow.
-                    self.skipped.d.next = bits::<2>(1);
-                    if self.op.q.val().opcode == 0x12 {
-                        self.skipped.d.next = bits::<2>(2);
+                    self.skipped.d.next = bits::<2>(SEND_SKIPS);
+                    if self.op.q.val().opcode == opcode::ATOMIC_ACKNOWLEDGE {
+                        self.skipped.d.next = bits::<2>(ATOMIC_SKIPS);
                     }
                 }
                 if (self.op.q.val().pay_len != 0) | (self.answer.val() & self.op.q.val().done) {
@@ -364,13 +379,13 @@ impl Logic for Walk {
                 if self.granted_valid.val() {
                     self.state.d.next = State::Fetch;
                     if self.answer.val() {
-                        self.granule.d.next = bits::<5>(1);
+                        self.granule.d.next = bits::<5>(LENGTH);
                         self.wqe_busy.d.next = true;
                         self.state.d.next = State::Length;
                     }
                     if self.granted.val().err {
                         self.wqe_busy.d.next = false;
-                        self.status.d.next = bits::<8>(2);
+                        self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
                 }
@@ -390,7 +405,7 @@ impl Logic for Walk {
                     self.state.d.next = State::Finish;
                 }
                 if self.wrong.val() {
-                    self.status.d.next = bits::<8>(3);
+                    self.status.d.next = bits::<8>(place_status::BAD_ANSWER);
                     self.state.d.next = State::Finish;
                 }
             }
@@ -401,7 +416,7 @@ impl Logic for Walk {
                 if self.granted_valid.val() {
                     self.state.d.next = State::Check;
                     if self.granted.val().err {
-                        self.status.d.next = bits::<8>(2);
+                        self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
                 }
@@ -424,11 +439,11 @@ impl Logic for Walk {
             State::Fetch => {
                 self.granule.d.next = self.next_entry.val().get_bits::<5>(0) + bit_cast::<5, 2>(self.skipped.q.val());
                 if self.entry.q.val() >= self.entries.q.val() {
-                    self.status.d.next = bits::<8>(1);
+                    self.status.d.next = bits::<8>(place_status::TOO_SMALL);
                     self.state.d.next = State::Finish;
-                } else if self.deep.val() >= 31 {
+                } else if self.deep.val() >= MOST_ENTRIES {
                     // 512 bytes hold the head and 31 entries, fewer of a send.
-                    self.status.d.next = bits::<8>(2);
+                    self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                     self.state.d.next = State::Finish;
                 } else {
                     self.wqe_busy.d.next = true;

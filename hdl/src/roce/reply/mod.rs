@@ -429,8 +429,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     & self.held_class.val().get_bits::<2>(5).any()
                     & !self.ack_class.val().get_bits::<2>(5).any()
                     & self.earlier.val();
-                self.quiet.d.next =
-                    !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
+                self.quiet.d.next = !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
                 self.state.d.next = State::Act;
                 if self.fresh.val() {
                     // A new life of the queue pair. What is on its way out, and the list, stay facts.

@@ -1,14 +1,35 @@
 //! Finds ARP requests and ICMP echo requests among the received frames, one at a time, and keeps it.
+use crate::codes::{arp, ip, ECHO_REQUEST};
 use crate::prim::keep_mask::KeepMask;
 use crate::prim::pack::BePick;
 use crate::prim::ram::Ram;
 use crate::records::{Arp, Eth, IcmpEcho, Ipv4};
-use ferric_abi::wire;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::{self, ethertype, protocol};
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Bits of the first six beats: all of an ARP packet, and what an echo's answer changes.
-pub(super) const BITS: usize = 6 * 64;
+/// All lanes of a beat.
+pub(super) const LANES: u64 = 0xff;
+/// First byte of the IP header, and the first behind it; their beats and lanes.
+const START: usize = wire::Eth::BYTES;
+const START_BEAT: u64 = START as u64 / 8;
+const START_LANES: u64 = (LANES << (START % 8)) & LANES;
+const END: usize = START + wire::Ipv4::BYTES;
+const END_BEAT: u64 = END as u64 / 8;
+const END_LANES: u64 = LANES >> (8 - END % 8);
+/// Lanes of the message in the header's last beat.
+const MESSAGE_LANES: u64 = LANES ^ END_LANES;
+/// Beat of the IP header's total length.
+const LENGTH_BEAT: u64 = (START as u64 + 2) / 8;
+/// First three bits of addresses that are no host's: multicast and reserved ones.
+const NO_HOST: u64 = 7;
+// Cycles after which it is known whom a frame asks, and whether it is right.
+const ADDRESSES: u64 = 3;
+const JUDGED: u64 = 7;
+
+/// The first beats, and their bits: all of an ARP packet, and what an echo's answer changes.
+pub(super) const BEATS: usize = 6;
+pub(super) const BITS: usize = BEATS * 64;
 /// log2 of the beats of the longest frame that is kept.
 pub(super) const ROWS: usize = 8;
 
@@ -103,6 +124,7 @@ pub(super) struct Listen {
     summed: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Listen {
     #[hdl_gen]
     fn update(&mut self) {
@@ -114,7 +136,7 @@ impl Logic for Listen {
         self.arp_at.x.next = self.words.q.val();
         self.ip4.x.next = self.words.q.val();
         self.icmp.x.next = self.words.q.val();
-        self.ones.next = bits::<8>(0xff);
+        self.ones.next = bits::<8>(LANES);
 
         // Most frames are known not to be requests by their seventh beat.
         self.at.next = bits::<9>(0);
@@ -122,8 +144,8 @@ impl Logic for Listen {
             self.at.next = self.count.q.val();
         }
         self.likely_now.next = self.likely.q.val();
-        if self.count.q.val() == 6 {
-            self.likely_now.next = (self.eth.y.val().ethertype == 0x0806) | ((self.eth.y.val().ethertype == 0x0800) & (self.ip4.y.val().protocol == 1));
+        if self.count.q.val() == BEATS {
+            self.likely_now.next = (self.eth.y.val().ethertype == ethertype::ARP) | ((self.eth.y.val().ethertype == ethertype::IPV4) & (self.ip4.y.val().protocol == protocol::ICMP));
         }
         self.likely.d.next = self.likely_now.val();
         self.taken.next = self.valid.val() & !self.full.q.val() & !(self.inside.q.val() & self.skip.q.val());
@@ -134,7 +156,7 @@ impl Logic for Listen {
             }
         }
         if self.taken.val() {
-            if self.at.val() < 6 {
+            if self.at.val() < BEATS {
                 self.words.d.next = (self.words.q.val() >> 64) | (bit_cast::<384, 64>(self.data.val()) << 320);
             }
             if !self.at.val().get_bit(8) {
@@ -143,7 +165,7 @@ impl Logic for Listen {
             if !self.inside.q.val() {
                 self.likely.d.next = false;
             }
-            if self.last.val() & (self.at.val() > 5) & self.likely_now.val() & !self.err.val() {
+            if self.last.val() & (self.at.val() > (BEATS - 1) as u64) & self.likely_now.val() & !self.err.val() {
                 self.full.d.next = true;
                 self.age.d.next = bits::<3>(0);
                 self.last_beat.d.next = self.at.val();
@@ -161,10 +183,10 @@ impl Logic for Listen {
         self.one.d.next = self.taken.val();
         self.one_at.d.next = self.at.val();
         self.one_data.d.next = self.data.val();
-        if self.one.q.val() & (self.one_at.q.val() == 2) {
+        if self.one.q.val() & (self.one_at.q.val() == LENGTH_BEAT) {
             self.total.d.next = (bit_cast::<16, 8>(self.one_data.q.val().get_bits::<8>(0)) << 8) | bit_cast::<16, 8>(self.one_data.q.val().get_bits::<8>(8));
         }
-        self.span.d.next = bit_cast::<17, 16>(self.total.q.val()) + 13;
+        self.span.d.next = bit_cast::<17, 16>(self.total.q.val()) + (wire::Eth::BYTES - 1) as u64;
         self.lane.next = self.span.q.val().get_bits::<3>(0);
         self.behind.next = !self.lane.val();
         self.end_beat.next = self.span.q.val().get_bits::<14>(3);
@@ -177,15 +199,15 @@ impl Logic for Listen {
         }
         self.head_mask.keep.next = bits::<8>(0);
         self.body_mask.keep.next = self.inner.val();
-        if self.one_at.q.val() == 4 {
-            self.head_mask.keep.next = bits::<8>(0x03);
-            self.body_mask.keep.next = self.inner.val() & 0xfc;
-        } else if self.one_at.q.val() < 4 {
+        if self.one_at.q.val() == END_BEAT {
+            self.head_mask.keep.next = bits::<8>(END_LANES);
+            self.body_mask.keep.next = self.inner.val() & MESSAGE_LANES;
+        } else if self.one_at.q.val() < END_BEAT {
             self.body_mask.keep.next = bits::<8>(0);
-            if self.one_at.q.val() > 1 {
+            if self.one_at.q.val() > START_BEAT {
                 self.head_mask.keep.next = self.ones.val();
-            } else if self.one_at.q.val() == 1 {
-                self.head_mask.keep.next = bits::<8>(0xc0);
+            } else if self.one_at.q.val() == START_BEAT {
+                self.head_mask.keep.next = bits::<8>(START_LANES);
             }
         }
         self.two.d.next = self.one.q.val();
@@ -219,39 +241,39 @@ impl Logic for Listen {
         self.source.next = self.ip4.y.val().src;
         self.from.next = self.eth.y.val().src;
         self.sha.next = self.arp_at.y.val().sha;
-        self.is_arp.d.next = self.eth.y.val().ethertype == 0x0806;
+        self.is_arp.d.next = self.eth.y.val().ethertype == ethertype::ARP;
         if self.is_arp.q.val() {
-            self.call.d.next = ((self.eth.y.val().dst == self.mac.val()) | self.eth.y.val().dst.all()) & (self.arp_at.y.val().oper == 1) & (self.arp_at.y.val().tpa == self.ip.val());
-            self.shape.d.next = (self.arp_at.y.val().htype == 1)
-                & (self.arp_at.y.val().ptype == 0x0800)
-                & (self.arp_at.y.val().hlen == 6)
-                & (self.arp_at.y.val().plen == 4)
+            self.call.d.next = ((self.eth.y.val().dst == self.mac.val()) | self.eth.y.val().dst.all()) & (self.arp_at.y.val().oper == arp::REQUEST) & (self.arp_at.y.val().tpa == self.ip.val());
+            self.shape.d.next = (self.arp_at.y.val().htype == arp::ETHERNET)
+                & (self.arp_at.y.val().ptype == ethertype::IPV4)
+                & (self.arp_at.y.val().hlen == arp::MAC_BYTES)
+                & (self.arp_at.y.val().plen == arp::IP_BYTES)
                 & !self.sha.val().get_bit(40);
         } else {
             self.call.d.next = (self.eth.y.val().dst == self.mac.val())
                 & (self.ip4.y.val().dst == self.ip.val())
-                & ((self.ip4.y.val().ihl != 5) | (self.ip4.y.val().fragment != 0) | (self.icmp.y.val().kind == 8));
-            self.shape.d.next = (self.ip4.y.val().version == 4)
-                & (self.ip4.y.val().ihl == 5)
+                & ((self.ip4.y.val().ihl != ip::WORDS) | (self.ip4.y.val().fragment != 0) | (self.icmp.y.val().kind == ECHO_REQUEST));
+            self.shape.d.next = (self.ip4.y.val().version == ip::VERSION_4)
+                & (self.ip4.y.val().ihl == ip::WORDS)
                 & !self.flags.val().get_bit(0)
                 & (self.ip4.y.val().fragment == 0)
                 & (self.icmp.y.val().code == 0)
-                & (self.ip4.y.val().total_length > 27)
+                & (self.ip4.y.val().total_length > (wire::Ipv4::BYTES + wire::IcmpEcho::BYTES - 1) as u64)
                 & self.source.val().any()
-                & (self.source.val().get_bits::<3>(29) != 7)
+                & (self.source.val().get_bits::<3>(29) != NO_HOST)
                 & !self.from.val().get_bit(40);
         }
         self.seen.next = bit_cast::<14, 9>(self.last_beat.q.val());
         self.at_end.next = self.last_keep.q.val() >> self.lane.val();
         self.room.d.next = ((self.end_beat.val() < self.seen.val()) | ((self.end_beat.val() == self.seen.val()) & self.at_end.val().get_bit(0))) & !self.last_beat.q.val().get_bit(8);
-        self.summed.next = (self.head_fold.q.val() == 0xffff) & (self.body_fold.q.val() == 0xffff) & self.room.q.val();
+        self.summed.next = (self.head_fold.q.val() == ip::RIGHT_SUM) & (self.body_fold.q.val() == ip::RIGHT_SUM) & self.room.q.val();
         self.malformed.next = false;
         if self.full.q.val() & !self.here.q.val() {
             self.age.d.next = self.age.q.val() + 1;
-            if (self.age.q.val() == 3) & !self.call.q.val() {
+            if (self.age.q.val() == ADDRESSES) & !self.call.q.val() {
                 self.full.d.next = false;
             }
-            if self.age.q.val() == 7 {
+            if self.age.q.val() == JUDGED {
                 if self.shape.q.val() & (self.is_arp.q.val() | self.summed.val()) {
                     self.here.d.next = true;
                 } else {

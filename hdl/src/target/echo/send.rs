@@ -1,11 +1,19 @@
 //! The answer to an ARP or echo request as a frame.
-use super::listen::{BITS, ROWS};
+use super::listen::{BEATS, BITS, LANES, ROWS};
 use crate::bus::AxisSrc;
+use crate::codes::{arp, ip, ECHO_REQUEST};
 use crate::prim::pack::{BePack, BePick};
 use crate::records::{Arp, Eth, IcmpEcho, Ipv4};
-use ferric_abi::wire;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::wire::{self, protocol};
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Sum of the IP header's words that are always the same: version and length, not to be fragmented, hops and ICMP.
+const CONSTANT_WORDS: u64 = (ip::VERSION_4 << 12) + (ip::WORDS << 8) + (ip::DONT_FRAGMENT << 13) + (ip::HOPS << 8) + protocol::ICMP as u64;
+/// Last byte of an ARP packet.
+const ARP_END: u64 = (wire::Eth::BYTES + wire::Arp::BYTES - 1) as u64;
+/// Cycles until the headers' sums are there, less one.
+const RIPE: u64 = 3;
 
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -70,6 +78,7 @@ pub(super) struct Send {
     ones: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Send {
     #[hdl_gen]
     fn update(&mut self) {
@@ -88,12 +97,12 @@ impl Logic for Send {
             + bit_cast::<20, 16>(self.theirs.val().get_bits::<16>(0))
             + bit_cast::<20, 16>(self.ip4_in.y.val().total_length)
             + (bit_cast::<20, 6>(self.ip4_in.y.val().dscp) << 2)
-            + 0xc501;
+            + CONSTANT_WORDS;
         self.folded.d.next = bit_cast::<17, 16>(self.sum.q.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.sum.q.val().get_bits::<4>(16));
         self.total.next = bit_cast::<17, 16>(self.folded.q.val().get_bits::<16>(0)) + bit_cast::<17, 1>(self.folded.q.val().get_bits::<1>(16));
-        self.check.d.next = self.total.val().get_bits::<16>(0) ^ 0xffff;
+        self.check.d.next = self.total.val().get_bits::<16>(0) ^ ip::RIGHT_SUM;
         // Type 8 becomes 0: the sum's complement grows by as much (RFC 1624).
-        self.echo_sum.d.next = bit_cast::<17, 16>(self.icmp_in.y.val().checksum) + 0x0800;
+        self.echo_sum.d.next = bit_cast::<17, 16>(self.icmp_in.y.val().checksum) + (ECHO_REQUEST << 8) as u64;
 
         self.eth.x.next.dst = self.eth_in.y.val().src;
         self.eth.x.next.src = self.mac.val();
@@ -102,21 +111,21 @@ impl Logic for Send {
             self.eth.x.next.dst = self.arp_in.y.val().sha;
         }
         self.arp_out.x.next = self.arp_in.y.val();
-        self.arp_out.x.next.oper = bits::<16>(2);
+        self.arp_out.x.next.oper = bits::<16>(arp::REPLY);
         self.arp_out.x.next.sha = self.mac.val();
         self.arp_out.x.next.spa = self.ip.val();
         self.arp_out.x.next.tha = self.arp_in.y.val().sha;
         self.arp_out.x.next.tpa = self.arp_in.y.val().spa;
-        self.ip4.x.next.version = bits::<4>(4);
-        self.ip4.x.next.ihl = bits::<4>(5);
+        self.ip4.x.next.version = bits::<4>(ip::VERSION_4);
+        self.ip4.x.next.ihl = bits::<4>(ip::WORDS);
         self.ip4.x.next.dscp = self.ip4_in.y.val().dscp;
         self.ip4.x.next.ecn = bits::<2>(0);
         self.ip4.x.next.total_length = self.ip4_in.y.val().total_length;
         self.ip4.x.next.ident = bits::<16>(0);
-        self.ip4.x.next.flags = bits::<3>(2);
+        self.ip4.x.next.flags = bits::<3>(ip::DONT_FRAGMENT);
         self.ip4.x.next.fragment = bits::<13>(0);
-        self.ip4.x.next.ttl = bits::<8>(64);
-        self.ip4.x.next.protocol = bits::<8>(1);
+        self.ip4.x.next.ttl = bits::<8>(ip::HOPS);
+        self.ip4.x.next.protocol = bits::<8>(protocol::ICMP);
         self.ip4.x.next.checksum = self.check.q.val();
         self.ip4.x.next.src = self.ip.val();
         self.ip4.x.next.dst = self.ip4_in.y.val().src;
@@ -126,12 +135,12 @@ impl Logic for Send {
         self.rest.next = self.head.val().get_bits::<48>(336);
 
         // Beat by beat, one in two cycles: still twice the wire's rate.
-        self.ones.next = bits::<8>(0xff);
+        self.ones.next = bits::<8>(LANES);
         self.lane.next = self.final_byte.q.val().get_bits::<3>(0);
         self.behind.next = !self.lane.val();
         self.read_addr.next = self.beat.q.val();
         self.m.data.next = self.read_data.val();
-        if self.beat.q.val() < 6 {
+        if self.beat.q.val() < BEATS {
             self.m.data.next = self.shift.q.val().get_bits::<64>(0);
         }
         self.m.last.next = self.beat.q.val() == self.final_byte.q.val().get_bits::<8>(3);
@@ -155,10 +164,10 @@ impl Logic for Send {
                 self.shift.d.next = self.eth.y.val() | self.ip4.y.val() | self.icmp.y.val() | (bit_cast::<384, 48>(self.rest.val()) << 336);
                 if self.arp.val() {
                     // Up to byte 41.
-                    self.final_byte.d.next = bits::<11>(41);
+                    self.final_byte.d.next = bits::<11>(ARP_END);
                     self.shift.d.next = self.eth.y.val() | self.arp_out.y.val();
                 }
-                if self.age.q.val() == 3 {
+                if self.age.q.val() == RIPE {
                     self.state.d.next = State::Fetch;
                 }
             }

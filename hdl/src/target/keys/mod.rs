@@ -3,10 +3,11 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::key_status;
 use crate::msg::{MrChange, MrChanged, MrReq, MrResp};
 use crate::prim::ram::RamAsync;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// One key: `length` bytes of the RAM from `start` on, for queue pairs of protection domain `pd`. `rights`: bit 0 local write, then remote write,
@@ -84,6 +85,7 @@ pub struct RamKeys<const LM: usize> {
     answer: Signal<Local, MrResp>,
 }
 
+#[kernel]
 impl<const LM: usize> Logic for RamKeys<LM> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -93,7 +95,7 @@ impl<const LM: usize> Logic for RamKeys<LM> {
         MsgSrc::<MrChanged>::link(&mut self.m_changed, &mut self.changed.m);
         self.s_change.ready.next = self.changed.s.ready.val();
         self.changed.s.valid.next = self.s_change.valid.val();
-        self.changed.s.data.next.status = bits::<3>(4);
+        self.changed.s.data.next.status = bits::<3>(key_status::PERMISSION);
         for i in 0..2 {
             self.output[i].clock.next = self.clock.val();
             self.output[i].reset.next = self.reset.val();
@@ -131,13 +133,13 @@ impl<const LM: usize> Logic for RamKeys<LM> {
         self.off.d.next = self.off_now.val();
         self.status.d.next = bits::<3>(0);
         if !self.key.q.val().valid | (self.key.q.val().variant != self.variant.val()) | self.excess.val().any() {
-            self.status.d.next = bits::<3>(1);
+            self.status.d.next = bits::<3>(key_status::KEY);
         } else if self.key.q.val().pd != self.req.q.val().pd {
-            self.status.d.next = bits::<3>(2);
+            self.status.d.next = bits::<3>(key_status::DOMAIN);
         } else if self.lacks.val().any() {
-            self.status.d.next = bits::<3>(4);
+            self.status.d.next = bits::<3>(key_status::PERMISSION);
         } else if self.high.val().any() {
-            self.status.d.next = bits::<3>(3);
+            self.status.d.next = bits::<3>(key_status::BOUNDS);
         }
 
         // Third: what is left behind the address.
@@ -148,7 +150,7 @@ impl<const LM: usize> Logic for RamKeys<LM> {
             | (self.reach.val() > self.length.val());
         self.verdict.next = self.status.q.val();
         if !self.status.q.val().any() & self.short.val() {
-            self.verdict.next = bits::<3>(3);
+            self.verdict.next = bits::<3>(key_status::BOUNDS);
         }
         self.answer.next.iova = bit_cast::<64, 32>(self.req.q.val().va.get_bits::<32>(0));
         self.answer.next.status = self.verdict.val();

@@ -1,12 +1,17 @@
 //! The target's paths: where each queue pair's peer is. Stands in the place of a context store of [`PathCtx`]. See README.md.
 mod stranger;
 
+use crate::codes::ip;
 use crate::context::bus::CtxServer;
 use crate::msg::PeerAsk;
 use crate::prim::ram::RamAsync2;
 use crate::records::PathCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 use stranger::Strangers;
+
+/// First source port of RoCEv2 (annex A17).
+const SOURCE_PORTS: u64 = 0xc000;
 
 /// What is known of a peer.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -42,6 +47,7 @@ pub struct PathPort {
     full: DFF<Bit>,
 }
 
+#[kernel]
 impl Logic for PathPort {
     #[hdl_gen]
     fn update(&mut self) {
@@ -65,13 +71,13 @@ impl Logic for PathPort {
         self.client.line_data.next.vlan_tci = bits::<16>(0);
         self.client.line_data.next.smac = self.mac.val();
         // One flow per queue pair, in the range of RoCEv2 (annex A17: 0xc000 and up).
-        self.client.line_data.next.udp_sport = bit_cast::<16, 24>(self.id.q.val()) | 0xc000;
+        self.client.line_data.next.udp_sport = bit_cast::<16, 24>(self.id.q.val()) | SOURCE_PORTS;
         self.client.line_data.next.dip = bit_cast::<128, 32>(self.peer.q.val().ip);
         self.client.line_data.next.sip = bit_cast::<128, 32>(self.ip.val());
         self.client.line_data.next.flow_label = bits::<20>(0);
         self.client.line_data.next.rsvd0 = bits::<4>(0);
         self.client.line_data.next.tclass = bits::<8>(0);
-        self.client.line_data.next.hop_limit = bits::<8>(64);
+        self.client.line_data.next.hop_limit = bits::<8>(ip::HOPS);
         self.client.line_data.next.ipv6 = false;
         self.client.line_data.next.vlan = false;
         self.client.line_data.next.valid = self.peer.q.val().valid;

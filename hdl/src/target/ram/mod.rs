@@ -8,7 +8,13 @@ use crate::prim::arb::RrPick;
 use crate::prim::byte_ram::ByteRam;
 use crate::prim::pack::Gather;
 use crate::prim::rotate::ByteRotate;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// All lanes of a beat.
+const LANES: u64 = 0xff;
+/// Last word of a row of 64 bytes.
+const LAST_WORD: u64 = 7;
 
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -100,6 +106,7 @@ pub struct Memory<const A: usize> {
     small_less: Signal<Local, Bits<7>>,
 }
 
+#[kernel]
 impl<const A: usize> Logic for Memory<A> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -195,10 +202,10 @@ impl<const A: usize> Logic for Memory<A> {
         }
         if self.state.q.val() == State::Small {
             self.ram.write_data.next = self.small_word.val();
-            self.ram.we.next = bits::<8>(0xff);
+            self.ram.we.next = bits::<8>(LANES);
         }
         self.ends.next = !self.left.q.val().any();
-        self.ones.next = bits::<8>(0xff);
+        self.ones.next = bits::<8>(LANES);
         self.mask.next = self.ones.val();
         if self.first.q.val() {
             self.mask.next = self.mask.val() & self.head.q.val();
@@ -256,7 +263,7 @@ impl<const A: usize> Logic for Memory<A> {
                     self.tail.d.next = self.ones.val() >> self.behind.val();
                     self.state.d.next = State::Payload;
                 } else if self.chosen.q.val().get_bit(1) {
-                    self.left.d.next = bits::<10>(7);
+                    self.left.d.next = bits::<10>(LAST_WORD);
                     self.rd_tag.d.next = self.s_rd.data.val().tag;
                     self.state.d.next = State::Row;
                 } else if self.chosen.q.val().get_bit(2) {

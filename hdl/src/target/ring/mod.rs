@@ -3,9 +3,11 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::INDEX;
 use crate::msg::{CqeReq, RqAlloc, RqGrant, WqeData, WqeFree, WqeRead, WrDone, WrSmall};
 use crate::prim::pack::Cast;
 use crate::records::{Cqe, RecvHead, Sge};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Bytes of the completion record at the start of each slot.
@@ -70,12 +72,13 @@ pub struct Ring {
     granted_slot: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for Ring {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, count, grant, granted, entry, read, req, writing);
         self.head.next = self.count.q.val();
-        self.mask.next = bits::<16>(0xffff) << self.setup.val().log_count;
+        self.mask.next = bits::<16>(INDEX) << self.setup.val().log_count;
 
         // A slot for a SEND, or none.
         self.outstanding.next = self.count.q.val() - self.consumer.val();
@@ -117,8 +120,8 @@ impl Logic for Ring {
         self.head_bits.x.next.rsvd2 = bits::<64>(0);
         self.size.next = bits::<32>(1) << self.setup.val().log_slot;
         self.wanted.next = self.setup.val().base + (bit_cast::<32, 7>(self.s_read.data.val().handle) << self.setup.val().log_slot);
-        self.sge_bits.x.next.addr = bit_cast::<64, 32>(self.wanted.val() | 32);
-        self.sge_bits.x.next.length = self.size.val() - 32;
+        self.sge_bits.x.next.addr = bit_cast::<64, 32>(self.wanted.val() | RECORD_BYTES);
+        self.sge_bits.x.next.length = self.size.val() - RECORD_BYTES;
         self.sge_bits.x.next.lkey = self.setup.val().key;
         self.s_read.ready.next = !self.read.q.val();
         self.m_read.valid.next = self.read.q.val();
@@ -172,7 +175,7 @@ impl Logic for Ring {
         self.m_wr.valid.next = self.writing.q.val();
         self.m_wr.data.next.iova = bit_cast::<64, 32>(self.done.val());
         self.m_wr.data.next.function = bits::<12>(0);
-        self.m_wr.data.next.len = bits::<7>(32);
+        self.m_wr.data.next.len = bits::<7>(RECORD_BYTES);
         self.m_wr.data.next.tag = bits::<8>(0);
         self.m_wr.data.next.data = bit_cast::<512, 256>(self.cqe_bits.y.val());
         self.s_done.ready.next = true;

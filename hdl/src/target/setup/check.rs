@@ -1,8 +1,18 @@
 //! Are a request's parameters in range?
 use crate::records::SetupRequest;
 use crate::target::ring::RingSetup;
-use ferric_hdl_derive::BlockDefault;
+use ferric_abi::codes::TargetOp;
+use ferric_abi::wire::pmtu;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Values of `SetupRequest::rights`, and RNR NAK timer codes.
+const RIGHTS: u64 = 1 << 3;
+const RNR_TIMERS: u64 = 1 << 5;
+// log2 of the bytes of a slot, and of the slots.
+const LEAST_SLOT: u64 = 6;
+const MOST_SLOT: u64 = 12;
+const MOST_COUNT: u64 = 6;
 
 /// A verdict, three cycles behind the request, over a RAM of `2^A` rows of 8 bytes.
 #[derive(LogicBlock, BlockDefault)]
@@ -41,6 +51,7 @@ pub(super) struct Check<const A: usize> {
     ahead: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl<const A: usize> Logic for Check<A> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -53,7 +64,7 @@ impl<const A: usize> Logic for Check<A> {
         self.low.next = self.request.val().start;
         self.key_end.d.next = bit_cast::<33, 32>(self.low.val()) + bit_cast::<33, 32>(self.request.val().length);
         self.range.d.next = (self.key_end.q.val() <= self.ram_bytes.val()) & self.request.val().length.any();
-        self.qp.d.next = self.pmtu.val().any() & (self.pmtu.val() < 6) & (self.rights.val() < 8) & (self.rnr.val() < 32);
+        self.qp.d.next = self.pmtu.val().any() & (self.pmtu.val() < (pmtu::MTU_4096 + 1) as u64) & (self.rights.val() < RIGHTS) & (self.rnr.val() < RNR_TIMERS);
         self.log_ring.next = self.slot.val().get_bits::<5>(0) + self.count.val().get_bits::<5>(0);
         self.bytes.next = bits::<33>(1) << self.log_ring.val();
         self.ring_end.d.next = bit_cast::<33, 32>(self.low.val()) + self.bytes.val();
@@ -61,9 +72,9 @@ impl<const A: usize> Logic for Check<A> {
             & (self.ring.val().base == self.low.val())
             & (self.ring.val().log_slot == self.slot.val().get_bits::<4>(0))
             & (self.ring.val().log_count == self.count.val().get_bits::<3>(0));
-        self.fits.d.next = (self.slot.val() > 5)
-            & (self.slot.val() < 13)
-            & (self.count.val() < 7)
+        self.fits.d.next = (self.slot.val() > (LEAST_SLOT - 1) as u64)
+            & (self.slot.val() < (MOST_SLOT + 1) as u64)
+            & (self.count.val() < (MOST_COUNT + 1) as u64)
             & (self.ring_end.q.val() <= self.ram_bytes.val())
             & !self.low.val().get_bits::<12>(0).any()
             & (!self.busy.val() | self.same.val());
@@ -71,10 +82,10 @@ impl<const A: usize> Logic for Check<A> {
         self.ahead.next = self.head.val() - self.consumer.val();
         self.back.d.next = self.given.val() <= self.ahead.val();
         self.op.next = self.request.val().op;
-        self.refused.next = ((self.op.val() == 1) & !self.qp.q.val())
-            | ((self.op.val() == 3) & (!self.range.q.val() | (self.rights.val() > 7)))
-            | ((self.op.val() == 5) & !self.fits.q.val())
-            | ((self.op.val() == 6) & !self.back.q.val());
+        self.refused.next = ((self.op.val() == TargetOp::CreateQp as u64) & !self.qp.q.val())
+            | ((self.op.val() == TargetOp::CreateKey as u64) & (!self.range.q.val() | (self.rights.val() > (RIGHTS - 1) as u64)))
+            | ((self.op.val() == TargetOp::SetRing as u64) & !self.fits.q.val())
+            | ((self.op.val() == TargetOp::Release as u64) & !self.back.q.val());
         self.ring_same.next = self.same.val();
         self.ring_bytes.next = self.bytes.val().get_bits::<32>(0);
     }

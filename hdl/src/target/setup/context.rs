@@ -3,9 +3,13 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::WordPick;
 use crate::records::{RspCtx, SetupRequest};
+use ferric_abi::codes::{QpState, QpType};
 use ferric_abi::csr::space;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// READs and atomics of a peer that may be open.
+const MOST_OPEN: u64 = 16;
 
 /// While `go`: word `word` of context `line` is read (`look`) or written, then `done` pulses.
 #[derive(LogicBlock, BlockDefault)]
@@ -39,6 +43,7 @@ pub(super) struct Context {
     answered: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Context {
     #[hdl_gen]
     fn update(&mut self) {
@@ -46,8 +51,8 @@ impl Logic for Context {
         self.rights.next = self.request.val().rights;
         self.pmtu.next = self.request.val().pmtu;
         self.rnr.next = self.request.val().rnr_timer;
-        self.words.x.next.state = bits::<3>(2);
-        self.words.x.next.qp_type = bits::<3>(0);
+        self.words.x.next.state = bits::<3>(QpState::Rtr as u64);
+        self.words.x.next.qp_type = bits::<3>(QpType::Rc as u64);
         self.words.x.next.pmtu = self.pmtu.val().get_bits::<3>(0);
         self.words.x.next.min_rnr_timer = self.rnr.val().get_bits::<5>(0);
         self.words.x.next.remote_write = self.rights.val().get_bit(0);
@@ -61,7 +66,7 @@ impl Logic for Context {
         self.words.x.next.rsvd0 = false;
         self.words.x.next.epoch = self.epoch.val();
         self.words.x.next.rcqn = bits::<24>(0);
-        self.words.x.next.max_dest_rd_atomic = bits::<5>(16);
+        self.words.x.next.max_dest_rd_atomic = bits::<5>(MOST_OPEN);
         self.words.x.next.rsvd1 = bits::<3>(0);
         self.words.x.next.pd = self.request.val().pd;
         self.words.x.next.rsvd2 = bits::<8>(0);

@@ -4,7 +4,12 @@ use crate::records::SetupRequest;
 use crate::target::keys::{Key, KeyWrite};
 use crate::target::paths::{Peer, PeerWrite};
 use crate::target::ring::RingSetup;
+use ferric_abi::codes::TargetOp;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Of `Key::rights`.
+const LOCAL_WRITE: u64 = 1;
 
 /// Key and peer of place `line` as the request has them, and the ring's registers.
 #[derive(LogicBlock, Default)]
@@ -39,6 +44,7 @@ pub(super) struct Grant {
     count: Signal<Local, Bits<8>>,
 }
 
+#[kernel]
 impl Logic for Grant {
     #[hdl_gen]
     fn update(&mut self) {
@@ -48,22 +54,22 @@ impl Logic for Grant {
         self.slot.next = self.request.val().log_slot;
         self.count.next = self.request.val().log_count;
         self.key.next.index = self.line.val().get_bits::<8>(0);
-        self.key_now.next.valid = ((self.op.val() == 3) | (self.op.val() == 5)) & !self.clear.val();
+        self.key_now.next.valid = ((self.op.val() == TargetOp::CreateKey as u64) | (self.op.val() == TargetOp::SetRing as u64)) & !self.clear.val();
         self.key_now.next.variant = self.life.val();
         self.key_now.next.rights = bit_cast::<4, 3>(self.rights.val().get_bits::<3>(0)) << 1;
         self.key_now.next.pd = self.request.val().pd;
         self.key_now.next.start = self.request.val().start;
         self.key_now.next.length = self.request.val().length;
-        if self.op.val() == 5 {
+        if self.op.val() == TargetOp::SetRing as u64 {
             // Entry 0 is the ring's: the card may write it, no peer anything.
             self.key_now.next.variant = bits::<8>(0);
-            self.key_now.next.rights = bits::<4>(1);
+            self.key_now.next.rights = bits::<4>(LOCAL_WRITE);
             self.key_now.next.pd = bits::<24>(0);
             self.key_now.next.length = self.ring_bytes.val();
         }
         self.key.next.key = self.key_now.val();
         self.peer.next.qpn = self.line.val();
-        self.peer_now.next.valid = (self.op.val() == 1) & !self.clear.val();
+        self.peer_now.next.valid = (self.op.val() == TargetOp::CreateQp as u64) & !self.clear.val();
         self.peer_now.next.mac = self.sender.val().mac;
         self.peer_now.next.ip = self.sender.val().ip;
         self.peer_now.next.pkey = self.request.val().pkey;

@@ -17,11 +17,23 @@ use crate::msg::{CtlReq, CtlResp};
 use answer::Answer;
 use check::Check;
 use context::Context;
+use ferric_abi::codes::{TargetOp, TargetStatus};
+use ferric_abi::context::RspCtx;
+use ferric_hdl_derive::kernel;
 use grant::Grant;
 use owners::{Owner, Owners};
 use rust_hdl::prelude::*;
 use told::Told;
 use window::Window;
+
+// Steps after which a request has been judged, and what its entry's owner means for it.
+const JUDGED: u64 = 4;
+const OWNED: u64 = 7;
+/// Last word of a context.
+const LAST_WORD: u64 = (RspCtx::BYTES / 4 - 1) as u64;
+/// Words of the expected PSN and of the messages in it.
+const EPSN: u64 = 5;
+const MSN: u64 = 6;
 
 /// What the machine does.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -109,6 +121,7 @@ pub struct Setup<const A: usize> {
     line: Signal<Local, Bits<24>>,
 }
 
+#[kernel]
 impl<const A: usize> Logic for Setup<A> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -134,8 +147,8 @@ impl<const A: usize> Logic for Setup<A> {
 
         // The request.
         self.op.next = self.window.request.val().op;
-        self.creates.next = (self.op.val() == 1) | (self.op.val() == 3);
-        self.keyed.next = (self.op.val() == 3) | (self.op.val() == 4);
+        self.creates.next = (self.op.val() == TargetOp::CreateQp as u64) | (self.op.val() == TargetOp::CreateKey as u64);
+        self.keyed.next = (self.op.val() == TargetOp::CreateKey as u64) | (self.op.val() == TargetOp::DestroyKey as u64);
         self.check.request.next = self.window.request.val();
         self.check.ring.next = self.grant.ring.val();
         self.check.consumer.next = self.grant.consumer.val();
@@ -227,7 +240,7 @@ impl<const A: usize> Logic for Setup<A> {
             }
             State::Idle => {
                 self.steps.d.next = bits::<4>(0);
-                self.status.d.next = bits::<8>(0);
+                self.status.d.next = bits::<8>(TargetStatus::Done as u64);
                 self.object.d.next = bits::<32>(0);
                 self.told.clear.next = true;
                 self.has.d.next = false;
@@ -242,28 +255,28 @@ impl<const A: usize> Logic for Setup<A> {
                 self.entry.d.next = self.owners.first.val();
                 self.place.d.next = bit_cast::<5, 4>(self.window.request.val().object.get_bits::<4>(0));
                 self.word.d.next = bits::<6>(0);
-                if self.steps.q.val() == 4 {
+                if self.steps.q.val() == JUDGED {
                     self.state.d.next = State::Scan;
                     if self.window.malformed.val() {
-                        self.status.d.next = bits::<8>(1);
+                        self.status.d.next = bits::<8>(TargetStatus::Malformed as u64);
                         self.state.d.next = State::Tell;
-                    } else if self.op.val() > 6 {
-                        self.status.d.next = bits::<8>(2);
+                    } else if self.op.val() > TargetOp::Release as u64 {
+                        self.status.d.next = bits::<8>(TargetStatus::UnknownOp as u64);
                         self.state.d.next = State::Tell;
                     } else if self.check.refused.val() {
-                        self.status.d.next = bits::<8>(5);
+                        self.status.d.next = bits::<8>(TargetStatus::Refused as u64);
                         self.state.d.next = State::Tell;
-                    } else if self.op.val() == 5 {
+                    } else if self.op.val() == TargetOp::SetRing as u64 {
                         self.place.d.next = bits::<5>(0);
                         self.state.d.next = State::Commit;
-                    } else if self.op.val() == 6 {
+                    } else if self.op.val() == TargetOp::Release as u64 {
                         self.grant.give_back.next = true;
                         self.state.d.next = State::Tell;
-                    } else if self.op.val() == 0 {
+                    } else if self.op.val() == TargetOp::Query as u64 {
                         self.object.d.next = self.window.request.val().object;
                         self.state.d.next = State::Look;
                         if !self.owners.whole.val() {
-                            self.status.d.next = bits::<8>(4);
+                            self.status.d.next = bits::<8>(TargetStatus::NotFound as u64);
                             self.state.d.next = State::Tell;
                         }
                     }
@@ -299,7 +312,7 @@ impl<const A: usize> Logic for Setup<A> {
                 self.steps.d.next = self.steps.q.val() + 1;
                 // Two cycles: the entry's owner, then what to do.
                 self.owner.d.next = self.owners.owner.val();
-                if self.steps.q.val() == 7 {
+                if self.steps.q.val() == OWNED {
                     self.object.d.next = bit_cast::<32, 24>(self.line.val());
                     self.word.d.next = bits::<6>(0);
                     if self.same.q.val() {
@@ -309,10 +322,10 @@ impl<const A: usize> Logic for Setup<A> {
                         }
                         self.state.d.next = State::Tell;
                     } else if !self.creates.val() & !self.has.q.val() {
-                        self.status.d.next = bits::<8>(4);
+                        self.status.d.next = bits::<8>(TargetStatus::NotFound as u64);
                         self.state.d.next = State::Tell;
                     } else if self.creates.val() & !self.has.q.val() & !self.free.q.val() {
-                        self.status.d.next = bits::<8>(3);
+                        self.status.d.next = bits::<8>(TargetStatus::Full as u64);
                         self.state.d.next = State::Tell;
                     } else if self.keyed.val() {
                         if self.creates.val() {
@@ -331,12 +344,12 @@ impl<const A: usize> Logic for Setup<A> {
                 }
             }
             State::Fence => {
-                self.word.d.next = bits::<6>(15);
+                self.word.d.next = bits::<6>(LAST_WORD);
                 if self.barrier_done.val() {
                     self.state.d.next = State::Tell;
-                    if self.op.val() == 1 {
+                    if self.op.val() == TargetOp::CreateQp as u64 {
                         self.state.d.next = State::Words;
-                    } else if self.op.val() == 2 {
+                    } else if self.op.val() == TargetOp::DestroyQp as u64 {
                         self.state.d.next = State::Commit;
                     }
                 }
@@ -353,16 +366,16 @@ impl<const A: usize> Logic for Setup<A> {
             }
             State::Commit => {
                 self.state.d.next = State::Tell;
-                self.key_en.next = self.keyed.val() | (self.op.val() == 5);
-                self.owners.write.next = self.op.val() != 5;
-                self.grant.set_ring.next = self.op.val() == 5;
-                if (self.op.val() == 1) & !self.has.q.val() {
+                self.key_en.next = self.keyed.val() | (self.op.val() == TargetOp::SetRing as u64);
+                self.owners.write.next = self.op.val() != TargetOp::SetRing as u64;
+                self.grant.set_ring.next = self.op.val() == TargetOp::SetRing as u64;
+                if (self.op.val() == TargetOp::CreateQp as u64) & !self.has.q.val() {
                     self.qps.d.next = self.qps.q.val() + 1;
                 }
-                if self.op.val() == 2 {
+                if self.op.val() == TargetOp::DestroyQp as u64 {
                     self.qps.d.next = self.qps.q.val() - 1;
                 }
-                if self.op.val() == 4 {
+                if self.op.val() == TargetOp::DestroyKey as u64 {
                     // What passed the key's check is done before its end is told.
                     self.fence.d.next = true;
                     self.state.d.next = State::Fence;
@@ -371,10 +384,10 @@ impl<const A: usize> Logic for Setup<A> {
             State::Look => {
                 // State, expected PSN, messages.
                 if self.context.done.val() {
-                    self.word.d.next = bits::<6>(5);
-                    if self.word.q.val() == 5 {
-                        self.word.d.next = bits::<6>(6);
-                    } else if self.word.q.val() == 6 {
+                    self.word.d.next = bits::<6>(EPSN);
+                    if self.word.q.val() == EPSN {
+                        self.word.d.next = bits::<6>(MSN);
+                    } else if self.word.q.val() == MSN {
                         self.state.d.next = State::Tell;
                     }
                 }

@@ -1,7 +1,14 @@
 //! Whose queue pairs and keys are.
 use crate::prim::ram::RamAsync;
 use crate::records::SetupRequest;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Entry of key 0.
+const KEYS: u64 = 16;
+/// The first that are given away.
+const FIRST_QP: u64 = 2;
+const FIRST_KEY: u64 = KEYS + 1;
 
 /// Whose an entry is: of queue pair n entry n, of key n entry 16 + n. It stays, not `valid`, when the object has gone.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -46,6 +53,7 @@ pub(super) struct Owners {
     named: Signal<Local, Bits<32>>,
 }
 
+#[kernel]
 impl Logic for Owners {
     #[hdl_gen]
     fn update(&mut self) {
@@ -69,12 +77,12 @@ impl Logic for Owners {
         // Queue pairs 0 and 1 are not given away (IBTA 3.5.10), nor is the ring's key.
         self.first.next = bit_cast::<5, 4>(self.named.val().get_bits::<4>(0));
         if self.keyed.val() {
-            self.first.next = bit_cast::<5, 4>(self.named.val().get_bits::<4>(8)) | 16;
+            self.first.next = bit_cast::<5, 4>(self.named.val().get_bits::<4>(8)) | KEYS;
         }
         if self.valid.val() {
-            self.first.next = bits::<5>(2);
+            self.first.next = bits::<5>(FIRST_QP);
             if self.keyed.val() {
-                self.first.next = bits::<5>(17);
+                self.first.next = bits::<5>(FIRST_KEY);
             }
         }
         self.entries.write_addr.next = self.place.val();

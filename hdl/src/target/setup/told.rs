@@ -1,8 +1,9 @@
 //! What an answer says: counters, the ring, and what has come of the request.
+use super::EPSN;
 use crate::records::{SetupReply, SetupRequest};
 use crate::target::ring::RingSetup;
 use ferric_abi::target;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// The answer, with counters of a RAM of `2^A` rows of 8 bytes.
@@ -48,6 +49,7 @@ pub(super) struct Told<const A: usize> {
     version: Constant<Bits<8>>,
 }
 
+#[kernel]
 impl<const A: usize> Logic for Told<A> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -73,7 +75,7 @@ impl<const A: usize> Logic for Told<A> {
         if self.look.val() {
             if self.word.val() == 0 {
                 self.state.d.next = bit_cast::<8, 3>(self.data.val().get_bits::<3>(0));
-            } else if self.word.val() == 5 {
+            } else if self.word.val() == EPSN {
                 self.epsn.d.next = self.data.val().get_bits::<24>(0);
             } else {
                 self.msn.d.next = self.data.val().get_bits::<24>(0);

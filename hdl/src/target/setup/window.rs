@@ -1,15 +1,25 @@
 //! Finds set-up requests among the received frames: one at a time, by its side the answers to "for us?" and "well formed?".
+use crate::codes::ip;
 use crate::prim::pack::BePick;
 use crate::records::{Eth, Ipv4, SetupRequest, Udp};
+use ferric_abi::wire::{ethertype, protocol};
 use ferric_abi::{target, wire};
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Bytes before the request, and bits of the window: 14 beats.
+/// Length fields of requests and of answers.
+pub(super) const UDP_BYTES: usize = wire::Udp::BYTES + target::SetupRequest::BYTES;
+pub(super) const IP_BYTES: usize = wire::Ipv4::BYTES + UDP_BYTES;
+/// Cycles until the verdicts are there, less one.
+const JUDGED: u64 = 4;
+
+/// Bytes before the request, and the window's beats and bits.
 pub(super) const BEFORE: usize = 14 + 20 + 8;
-pub(super) const BITS: usize = 14 * 64;
-/// Byte of the window where a frame of which six beats have come begins.
-const EARLY: usize = (14 - 6) * 8;
+pub(super) const BEATS: usize = 14;
+pub(super) const BITS: usize = BEATS * 64;
+/// So many beats show whether a frame may be a request; byte of the window where a frame of which they have come begins.
+const EARLY_BEATS: usize = 6;
+const EARLY: usize = (BEATS - EARLY_BEATS) * 8;
 
 /// Where an answer goes.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -91,6 +101,7 @@ fn half(at: usize) -> BePick<BITS, Bits<16>> {
     BePick::new((0..16).map(|bit| 8 * (at + 1 - bit / 8) + bit % 8).collect())
 }
 
+#[kernel]
 impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
@@ -112,13 +123,13 @@ impl Logic for Window {
 
         // Most frames are known not to be requests by their seventh beat; the window stays open behind them.
         self.likely_now.next = self.likely.q.val();
-        if self.count.q.val() == 6 {
-            self.likely_now.next = (self.early_eth.y.val().ethertype == 0x0800)
-                & (self.early_ip4.y.val().protocol == 17)
+        if self.count.q.val() == EARLY_BEATS {
+            self.likely_now.next = (self.early_eth.y.val().ethertype == ethertype::IPV4)
+                & (self.early_ip4.y.val().protocol == protocol::UDP)
                 & (self.early_udp.y.val().dst_port == self.port.val());
         }
         self.likely.d.next = self.likely_now.val();
-        self.padding.next = self.full.q.val() & (self.count.q.val() != 14);
+        self.padding.next = self.full.q.val() & (self.count.q.val() != BEATS);
         if self.valid.val() {
             self.inside.d.next = !self.last.val();
             if !self.inside.q.val() {
@@ -130,17 +141,17 @@ impl Logic for Window {
             self.words.d.next = self.words.q.val() >> 64;
             self.count.d.next = self.count.q.val() + 1;
         } else if self.valid.val() & !self.full.q.val() & !(self.inside.q.val() & self.skip.q.val()) {
-            if self.at.val() != 14 {
+            if self.at.val() != BEATS {
                 self.words.d.next = (self.words.q.val() >> 64) | (bit_cast::<896, 64>(self.data.val()) << 832);
                 self.count.d.next = self.at.val() + 1;
             }
             if !self.inside.q.val() {
                 self.likely.d.next = false;
             }
-            if self.last.val() & self.inside.q.val() & (self.at.val() > 5) & self.likely_now.val() & !self.err.val() {
+            if self.last.val() & self.inside.q.val() & (self.at.val() > (EARLY_BEATS - 1) as u64) & self.likely_now.val() & !self.err.val() {
                 self.full.d.next = true;
                 self.age.d.next = bits::<3>(0);
-                self.bad.d.next = self.at.val() < 13;
+                self.bad.d.next = self.at.val() < (BEATS - 1) as u64;
             }
         }
 
@@ -160,19 +171,19 @@ impl Logic for Window {
         self.folded.d.next = bit_cast::<17, 16>(self.sum.q.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.sum.q.val().get_bits::<4>(16));
         self.ours.d.next = (self.eth.y.val().dst == self.mac.val())
             & (self.ip4.y.val().dst == self.ip.val())
-            & (self.ip4.y.val().version == 4)
-            & (self.ip4.y.val().ihl == 5)
+            & (self.ip4.y.val().version == ip::VERSION_4)
+            & (self.ip4.y.val().ihl == ip::WORDS)
             & !self.flags.val().get_bit(0)
             & (self.ip4.y.val().fragment == 0);
-        self.proper.d.next = (self.ip4.y.val().total_length == 92)
-            & (self.udp.y.val().length == 72)
+        self.proper.d.next = (self.ip4.y.val().total_length == IP_BYTES)
+            & (self.udp.y.val().length == UDP_BYTES)
             & (self.setup.y.val().magic == self.magic.val())
             & (self.setup.y.val().version == self.version.val());
         if self.full.q.val() & !self.padding.val() & !self.here.q.val() {
             self.age.d.next = self.age.q.val() + 1;
-            if self.age.q.val() == 4 {
-                self.here.d.next = self.ours.q.val() & (self.folded.q.val() == 0xffff);
-                self.full.d.next = self.ours.q.val() & (self.folded.q.val() == 0xffff);
+            if self.age.q.val() == JUDGED {
+                self.here.d.next = self.ours.q.val() & (self.folded.q.val() == ip::RIGHT_SUM);
+                self.full.d.next = self.ours.q.val() & (self.folded.q.val() == ip::RIGHT_SUM);
                 self.bad.d.next = self.bad.q.val() | !self.proper.q.val();
             }
         }

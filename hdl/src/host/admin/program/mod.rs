@@ -8,7 +8,7 @@ mod ranges;
 mod reset;
 mod shared_queue;
 
-use super::isa::{Asm, Label, Op, Step, R};
+use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr::FUNCTIONS;
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
@@ -270,7 +270,7 @@ impl Program {
 
     fn main(&mut self) {
         self.asm.li(RAW, 0);
-        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.default_ranges();
         self.asm.li(FN, 0);
         let soft_reset = self.asm.label();
@@ -327,7 +327,7 @@ impl Program {
             self.asm.jump(if status == AdminStatus::Ok as usize { self.complete } else { refused });
         }
         self.asm.bind(refused);
-        self.asm.act(Op::Out, ZERO, ZERO, 4);
+        self.asm.act(Op::Out, ZERO, ZERO, output::REFUSED);
         self.completion();
     }
 

@@ -154,7 +154,7 @@ impl Program {
         self.write(MR, 0, ZERO);
         self.drain();
         // Now nothing asks for its page table any more but what reads ahead, which this ends. No translation of it is left for the next region of this number.
-        self.asm.act(Op::Out, ID, ZERO, 2);
+        self.asm.act(Op::Out, ID, ZERO, output::TRANSLATIONS);
         self.read(W, MR, 1);
         self.get(W, W, field(&MrCtx::LAYOUT, "pd"));
         self.users(self.pd, W, Op::Sub);

@@ -76,7 +76,7 @@ impl Program {
         self.asm.mov(W, p(0));
         self.asm.bind(none);
         self.asm.mov(RAW, W);
-        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.done();
     }
 

@@ -199,7 +199,7 @@ impl Program {
         self.read(T, RSP, held.word);
         self.get(T, T, held);
         self.asm.branch(Op::Beq, T, 0, none);
-        self.asm.act(Op::Error, ID, U, 3);
+        self.asm.act(Op::Error, ID, U, notice::LIFE);
         let waiting = self.asm.here();
         self.read(T, RSP, held.word);
         self.get(T, T, held);
@@ -230,7 +230,7 @@ impl Program {
         self.asm.op(Op::Or, T, ID, 1 << 31);
         self.asm.branch(Op::Bne, T, RAW, not_raw);
         self.asm.li(RAW, 0);
-        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.asm.bind(not_raw);
         self.leave_groups();
         self.asm.call(LINK2, self.qp_down);
@@ -312,7 +312,7 @@ impl Program {
 
         self.asm.bind(to_sqd);
         self.refuse(AdminStatus::BadState, Op::Bne, V, QpState::Rts as u32);
-        self.told(2, QpState::Rts);
+        self.told(notice::DRAIN, QpState::Rts);
         self.done();
 
         self.asm.bind(to_rts);
@@ -324,7 +324,7 @@ impl Program {
         self.done();
 
         self.asm.bind(drained);
-        self.told(4, QpState::Sqd);
+        self.told(notice::RESUME, QpState::Sqd);
         self.done();
 
         self.asm.bind(failed);
@@ -377,7 +377,7 @@ impl Program {
         for name in ["sent_index", "done_index"] {
             self.write(REQ, req(name).word, N);
         }
-        self.told(6, QpState::SqError);
+        self.told(notice::SQ_RECOVERED, QpState::SqError);
     }
 
     /// Both halves must be in `state`.
@@ -394,7 +394,7 @@ impl Program {
         self.set_to(T, unwiped, 3);
         self.write(RSP, 0, T);
         self.get(U, T, rsp("epoch"));
-        self.asm.act(Op::Error, ID, U, 3);
+        self.asm.act(Op::Error, ID, U, notice::LIFE);
         let waiting = self.asm.here();
         self.read(T, RSP, 0);
         self.get(T, T, unwiped);

@@ -53,11 +53,11 @@ impl Program {
         });
         self.drain();
         // Nothing asks for a page table of the function any more: its translations go.
-        self.asm.act(Op::Out, ZERO, ZERO, 2);
+        self.asm.act(Op::Out, ZERO, ZERO, output::TRANSLATIONS);
         self.each_object(self.pd, (ID, PROD), |p| p.unmake(p.pd));
         self.give_back_ranges();
         self.asm.store(FN, 0, ZERO);
-        self.asm.act(Op::Out, ZERO, ZERO, 3);
+        self.asm.act(Op::Out, ZERO, ZERO, output::RESET_DONE);
         self.asm.jump(self.idle);
     }
 
@@ -69,7 +69,7 @@ impl Program {
         self.owner(T, T);
         self.asm.branch(Op::Bne, T, FN, stays);
         self.asm.li(RAW, 0);
-        self.asm.act(Op::Out, RAW, ZERO, 0);
+        self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.asm.bind(stays);
     }
 }

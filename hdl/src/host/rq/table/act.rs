@@ -1,10 +1,13 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
-use super::{Kind, Op};
+use super::{Kind, Op, STATS};
 use crate::host::rq::RqJob;
 use crate::host::table::posted::PostedFacts;
 use crate::msg::RqFlush;
 use crate::records::RingCtx;
+use crate::stats::flags;
+use ferric_abi::codes::EventKind;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -45,6 +48,7 @@ pub(super) struct RqAct {
     at: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for RqAct {
     #[hdl_gen]
     fn update(&mut self) {
@@ -67,7 +71,7 @@ impl Logic for RqAct {
         self.below.next = self.facts.val().pending < self.row.val().limit;
         self.at.next = self.facts.val().pending <= self.row.val().limit;
         self.tells.next = false;
-        self.news.next = bits::<8>(5);
+        self.news.next = bits::<8>(EventKind::SrqLimit as u64);
         self.eqn.next = self.row.val().eqn;
         self.job.next.ok = self.takes.val();
         self.job.next.dead = self.row.val().error & self.facts.val().exists;
@@ -84,9 +88,9 @@ impl Logic for RqAct {
             match self.kind.val() {
                 Kind::Doorbell => {
                     if !self.facts.val().exists | !self.facts.val().mine {
-                        self.stat.next = bits::<7>(1);
+                        self.stat.next = bits::<7>(flags(STATS, &["rq_db_bad"]) as u64);
                     } else if !self.within.val() {
-                        self.stat.next = bits::<7>(2);
+                        self.stat.next = bits::<7>(flags(STATS, &["rq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.producer = self.op.val().index;
@@ -97,7 +101,7 @@ impl Logic for RqAct {
                     self.issue.next = true;
                     self.tells.next = self.armed.val() & (self.below.val() | (self.at.val() & self.takes.val()));
                     if !self.posted.val() {
-                        self.stat.next = bits::<7>(4);
+                        self.stat.next = bits::<7>(flags(STATS, &["rq_empty"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.fetch = self.fetch_next.val();
@@ -108,7 +112,7 @@ impl Logic for RqAct {
                     // Nothing moves: this one has been handed out before.
                     self.issue.next = true;
                     self.job.next.ok = self.facts.val().exists;
-                    self.stat.next = bits::<7>(8);
+                    self.stat.next = bits::<7>(flags(STATS, &["rq_fetched_again"]) as u64);
                     if self.facts.val().exists {
                         self.used.next = bits::<7>(1);
                     }
@@ -121,7 +125,7 @@ impl Logic for RqAct {
                 Kind::Fault => {
                     // A queue pair's own failed fetch is found by placement.
                     self.tells.next = self.facts.val().exists & !self.row.val().error;
-                    self.news.next = bits::<8>(7);
+                    self.news.next = bits::<8>(EventKind::SrqError as u64);
                     self.write.next = self.tells.val();
                     self.new_row.next.error = true;
                 }
@@ -131,7 +135,7 @@ impl Logic for RqAct {
                     self.tells.next = self.armed.val() & self.below.val();
                     if self.facts.val().exists & self.facts.val().more & self.row.val().flush {
                         self.flushes.next = true;
-                        self.stat.next = bits::<7>(16);
+                        self.stat.next = bits::<7>(flags(STATS, &["rq_flushed"]) as u64);
                         self.new_row.next.fetch = self.fetch_next.val();
                         self.enlist.next = self.facts.val().pending != 1;
                     }
@@ -143,12 +147,12 @@ impl Logic for RqAct {
         }
         if self.tells.val() {
             if self.kind.val() == Kind::Fault {
-                self.stat.next = bits::<7>(64);
+                self.stat.next = bits::<7>(flags(STATS, &["srq_errors"]) as u64);
             } else {
                 // Once: then it has to be armed again.
                 self.write.next = true;
                 self.new_row.next.limit = bits::<16>(0);
-                self.stat.next = self.stat.val() | bits::<7>(32);
+                self.stat.next = self.stat.val() | bits::<7>(flags(STATS, &["srq_limits"]) as u64);
             }
         }
     }

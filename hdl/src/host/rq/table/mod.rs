@@ -3,17 +3,22 @@
 mod act;
 
 use super::{RqFault, RqJob, BUFFERS};
-use crate::prim::ram::Ram;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
-use crate::host::table::TablePipe;
+use crate::host::table::{TablePipe, ROOM_OF_16};
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RqAlloc, RqCmd, RqFlush};
 use crate::prim::pack::Gather;
+use crate::prim::ram::Ram;
 use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use act::RqAct;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
+
+/// Events of [`RqTable::stat`], bit 0 first.
+const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
+/// With so few buffers left, one allocation at a time: there may be three in the pipeline.
+const FEW: u64 = 3;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
@@ -96,6 +101,7 @@ pub(super) struct RqTable<const LQ: usize> {
     ctl_row: Signal<Local, RingCtx>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for RqTable<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -151,15 +157,15 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.pipe.op[4].next = self.source.val();
         self.pipe.id[4].next = self.fault.m.data.val().ring;
         // Up to four operations may be on their way to a FIFO of 16.
-        self.room.next = self.jobs.level.val() < 10;
-        self.flush_room.next = self.flushes.level.val() < 10;
-        self.event_room.next = self.events.level.val() < 10;
+        self.room.next = self.jobs.level.val() < ROOM_OF_16;
+        self.flush_room.next = self.flushes.level.val() < ROOM_OF_16;
+        self.event_room.next = self.events.level.val() < ROOM_OF_16;
         // An allocation waits for a buffer. One comes: the responder leaves no more than some of them to messages in progress, and the orders that use the others
         // end. The last buffer must not be promised twice: with few left, one allocation at a time.
         self.allocs_ahead.next = (self.pipe.row_valid.val() & ((self.pipe.row_op.val().kind == Kind::Alloc) | (self.pipe.row_op.val().kind == Kind::Again)))
             | (self.pipe.look_valid.val() & ((self.pipe.look_op.val().kind == Kind::Alloc) | (self.pipe.look_op.val().kind == Kind::Again)))
             | (self.pipe.act_valid.val() & ((self.pipe.act_op.val().kind == Kind::Alloc) | (self.pipe.act_op.val().kind == Kind::Again)));
-        self.buffer_ok.next = (self.buffers.q.val() > 3) | (self.buffers.q.val().any() & !self.allocs_ahead.val());
+        self.buffer_ok.next = (self.buffers.q.val() > FEW) | (self.buffers.q.val().any() & !self.allocs_ahead.val());
         // A buffer that is taken away says where its request has a copy, once it is there; it is opened anew behind this allocation at the earliest.
         self.settled.d.next = self.alloc.m.valid.val() & !self.pipe.grant.val().get_bit(1);
         self.robbed.next = self.alloc.m.data.val().loser;

@@ -4,12 +4,21 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::table::INDEX;
 use crate::host::wqe_store::WqeStore;
 use crate::msg::{CtlReq, RdCmd, RdRow, WqeAgain, WqeData, WqeFree, WqeHandle, WqeRead};
 use crate::prim::ram::Ram;
 use crate::prim::sum::Sum;
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// Words of a ring: see `RingCtx`.
+const BASE_LOW: u64 = 0;
+const BASE_HIGH: u64 = 1;
+const SHAPE: u64 = 2;
+/// log2 of the bytes of the smallest slot.
+const LOG_SLOT: u64 = 6;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -69,6 +78,7 @@ pub struct WqeAgainUnit<const LQ: usize> {
     handle: Signal<Local, Bits<7>>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -93,9 +103,9 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
         self.low.write_data.next = self.ctl.val().data;
         self.high.write_data.next = self.ctl.val().data;
         self.attributes.write_data.next = self.ctl.val().data;
-        self.low.write_en.next = self.write.val() & (self.ctl.val().word == 0);
-        self.high.write_en.next = self.write.val() & (self.ctl.val().word == 1);
-        self.attributes.write_en.next = self.write.val() & (self.ctl.val().word == 2);
+        self.low.write_en.next = self.write.val() & (self.ctl.val().word == BASE_LOW);
+        self.high.write_en.next = self.write.val() & (self.ctl.val().word == BASE_HIGH);
+        self.attributes.write_en.next = self.write.val() & (self.ctl.val().word == SHAPE);
         self.qpn.next = self.s_want.data.val().qpn;
         self.low.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.high.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
@@ -103,7 +113,7 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
 
         // RingCtx word 2: function 12, 4 unused, log2 of the slots 4, stride 2.
         self.words.next = self.attributes.read_data.val();
-        self.mask.next = bits::<16>(0xffff) << bit_cast::<16, 4>(self.words.val().get_bits::<4>(16));
+        self.mask.next = bits::<16>(INDEX) << bit_cast::<16, 4>(self.words.val().get_bits::<4>(16));
         self.slot.next = self.index.q.val() & !self.mask.val();
         self.place.a.next = self.base.q.val();
         self.place.b.next = bit_cast::<64, 24>(self.offset.q.val());
@@ -125,7 +135,7 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
                 self.base.d.next = bit_cast::<64, 32>(self.low.read_data.val()) | (bit_cast::<64, 32>(self.high.read_data.val()) << 32);
                 self.owner.d.next = self.words.val().get_bits::<12>(0);
                 self.stride.d.next = self.words.val().get_bits::<2>(20);
-                self.offset.d.next = bit_cast::<24, 16>(self.slot.val()) << (bit_cast::<24, 2>(self.words.val().get_bits::<2>(20)) + 6);
+                self.offset.d.next = bit_cast::<24, 16>(self.slot.val()) << (bit_cast::<24, 2>(self.words.val().get_bits::<2>(20)) + LOG_SLOT);
                 self.state.d.next = State::Send;
             }
             State::Send => {

@@ -1,9 +1,12 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
-use super::{Facts, Kind, Op};
-use crate::host::sq::SqJob;
+use super::{Facts, Kind, Op, BURST};
+use crate::codes::send_command;
+use crate::host::sq::{job_kind, SqJob, STATS};
 use crate::host::table::posted::PostedFacts;
 use crate::records::RingCtx;
+use crate::stats::flags;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 #[derive(LogicBlock, Default)]
@@ -41,6 +44,7 @@ pub(super) struct SqAct {
     at_once: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for SqAct {
     #[hdl_gen]
     fn update(&mut self) {
@@ -52,8 +56,8 @@ impl Logic for SqAct {
         self.release_hold.next = false;
         self.stat.next = bits::<2>(0);
         self.used.next = bits::<8>(0);
-        self.avail8.next = bits::<4>(8);
-        if self.buffers.val() < 8 {
+        self.avail8.next = bits::<4>(BURST);
+        if self.buffers.val() < BURST {
             self.avail8.next = self.buffers.val().get_bits::<4>(0);
         }
         self.take.next = self.facts.val().burst;
@@ -77,7 +81,7 @@ impl Logic for SqAct {
             & !self.row.val().active
             & !self.row.val().parked
             & self.take.val().any();
-        self.job.next.kind = bits::<2>(0);
+        self.job.next.kind = bits::<2>(job_kind::FETCH);
         self.job.next.qpn = self.id.val();
         self.job.next.index = self.row.val().fetch;
         self.job.next.epoch = self.row.val().epoch;
@@ -90,19 +94,19 @@ impl Logic for SqAct {
             match self.kind.val() {
                 Kind::Cmd => {
                     self.write.next = self.posted.val().exists;
-                    self.new_row.next.parked = self.op.val().command == 1;
-                    if self.op.val().command != 2 {
+                    self.new_row.next.parked = self.op.val().command == send_command::PARK;
+                    if self.op.val().command != send_command::RESUME {
                         self.new_row.next.fetch = self.op.val().index;
                         self.new_row.next.epoch = self.op.val().epoch;
                     }
-                    if self.op.val().command == 3 {
+                    if self.op.val().command == send_command::FLUSH {
                         self.new_row.next.flush = true;
                     }
                     self.enlist.next = self.posted.val().exists
                         & !self.row.val().active
-                        & (self.op.val().command != 1)
-                        & ((self.facts.val().index_differs & (self.op.val().command != 2))
-                            | (self.posted.val().more & (self.op.val().command == 2)));
+                        & (self.op.val().command != send_command::PARK)
+                        & ((self.facts.val().index_differs & (self.op.val().command != send_command::RESUME))
+                            | (self.posted.val().more & (self.op.val().command == send_command::RESUME)));
                 }
                 Kind::Turn => {
                     self.write.next = true;
@@ -115,7 +119,7 @@ impl Logic for SqAct {
                         self.used.next = bit_cast::<8, 4>(self.take.val());
                         self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                         if self.row.val().flush {
-                            self.job.next.kind = bits::<2>(1);
+                            self.job.next.kind = bits::<2>(job_kind::FLUSH);
                         }
                     }
                 }
@@ -123,9 +127,9 @@ impl Logic for SqAct {
                     // A doorbell, with or without its request.
                     self.release_hold.next = self.kind.val() == Kind::Direct;
                     if !self.posted.val().exists | !self.posted.val().mine {
-                        self.stat.next = bits::<2>(1);
+                        self.stat.next = bits::<2>(flags(STATS, &["sq_db_bad"]) as u64);
                     } else if !self.within.val() {
-                        self.stat.next = bits::<2>(2);
+                        self.stat.next = bits::<2>(flags(STATS, &["sq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.producer = self.op.val().index;
@@ -134,7 +138,7 @@ impl Logic for SqAct {
                             self.release_hold.next = false;
                             self.issue.next = true;
                             self.used.next = bits::<8>(1);
-                            self.job.next.kind = bits::<2>(2);
+                            self.job.next.kind = bits::<2>(job_kind::DIRECT);
                             self.job.next.count = bits::<4>(1);
                         } else if self.at_once.val() {
                             self.issue.next = true;
@@ -142,7 +146,7 @@ impl Logic for SqAct {
                             self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                             self.enlist.next = self.leaves_rest.val();
                             if self.row.val().flush {
-                                self.job.next.kind = bits::<2>(1);
+                                self.job.next.kind = bits::<2>(job_kind::FLUSH);
                             }
                         } else {
                             self.enlist.next = !self.row.val().active & !self.row.val().parked;

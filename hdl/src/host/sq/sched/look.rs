@@ -1,9 +1,15 @@
 //! Look: how much of the ring one fetch may take.
 
-use super::{Facts, Kind, Op};
+use super::{Facts, Kind, Op, BURST};
 use crate::host::table::posted::PostedFacts;
 use crate::records::RingCtx;
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+// log2 of the requests in a block, if it is not as many as one fetch may take.
+const LOG_1: u64 = 0;
+const LOG_2: u64 = 1;
+const LOG_4: u64 = 2;
 
 #[derive(LogicBlock, Default)]
 pub(super) struct SqLook {
@@ -29,6 +35,7 @@ pub(super) struct SqLook {
     fetch_now: Signal<Local, Bits<16>>,
 }
 
+#[kernel]
 impl Logic for SqLook {
     #[hdl_gen]
     fn update(&mut self) {
@@ -41,8 +48,8 @@ impl Logic for SqLook {
         }
         self.pend_over.next = self.wanted.val().get_bits::<12>(4);
         self.pend_low.next = self.wanted.val().get_bits::<4>(0);
-        self.fits8.next = !self.pend_over.val().any() & (self.pend_low.val() <= 8);
-        self.pend8.next = bits::<4>(8);
+        self.fits8.next = !self.pend_over.val().any() & (self.pend_low.val() <= BURST);
+        self.pend8.next = bits::<4>(BURST);
         if self.fits8.val() {
             self.pend8.next = self.pend_low.val();
         }
@@ -52,16 +59,16 @@ impl Logic for SqLook {
         if self.row.val().log_size < bit_cast::<4, 2>(self.block_log.val()) {
             self.block_log.next = bit_cast::<2, 4>(self.row.val().log_size);
         }
-        self.block_mask.next = bits::<4>(7);
+        self.block_mask.next = bits::<4>((BURST - 1) as u64);
         match self.block_log.val().index() {
-            0 => {
+            LOG_1 => {
                 self.block_mask.next = bits::<4>(0);
             }
-            1 => {
-                self.block_mask.next = bits::<4>(1);
+            LOG_2 => {
+                self.block_mask.next = bits::<4>(((1 << LOG_2) - 1) as u64);
             }
-            2 => {
-                self.block_mask.next = bits::<4>(3);
+            LOG_4 => {
+                self.block_mask.next = bits::<4>(((1 << LOG_4) - 1) as u64);
             }
             _ => {}
         }
@@ -69,7 +76,7 @@ impl Logic for SqLook {
         self.block_rest.next = self.block_mask.val() - self.in_block.val();
         self.block_left.next = self.block_rest.val() + 1;
         if self.row.val().flush {
-            self.block_left.next = bits::<4>(8);
+            self.block_left.next = bits::<4>(BURST);
         }
         self.found.next.index_differs = self.row.val().producer != self.op.val().index;
         self.found.next.burst = self.pend8.val();

@@ -9,15 +9,18 @@ use super::merge::DoorbellMerge;
 use super::{SqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
-use crate::host::table::TablePipe;
+use crate::host::table::{TablePipe, ROOM_OF_16};
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, SqCmd, WqeDoorbell};
 use crate::prim::pack::{Cast, Gather};
 use crate::records::{RingCtx, WqeHead};
 use crate::stream::{MsgFifo, MsgSlice};
 use act::SqAct;
-use ferric_hdl_derive::BlockDefault;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use look::SqLook;
 use rust_hdl::prelude::*;
+
+/// Most requests that one fetch may take.
+const BURST: u64 = 8;
 
 /// What an operation does. Cmd: `SqCmd`. Direct: WQE-carrying doorbell. Turn: head of the active list.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -98,6 +101,7 @@ pub(super) struct SqSched<const LQ: usize> {
     ctl_row: Signal<Local, RingCtx>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for SqSched<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
@@ -156,7 +160,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.pipe.op[2].next.epoch = bits::<8>(0);
         self.pipe.op[2].next.command = bits::<2>(0);
         // Up to four operations may be on their way to the job FIFO of 16.
-        self.room.next = self.jobs.level.val() < 10;
+        self.room.next = self.jobs.level.val() < ROOM_OF_16;
         self.ready.x[2].next = self.wqe.m.valid.val() & !self.hold_busy.q.val() & self.room.val();
         self.wqe.m.ready.next = self.pipe.grant.val().get_bit(2);
         self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
