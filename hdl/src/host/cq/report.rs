@@ -70,7 +70,7 @@ impl Logic for Reporter {
         self.failed.next = self.go.val() & self.bad.val();
         self.events.s.valid.next = self.send.val();
         self.events.s.data.next.eqn = self.head.val().eqn;
-        // EventKind: 1 completion, 2 queue error (overflow, or an entry that could not be written), 6 last receive.
+        // A queue error is an overflow, or an entry that could not be written.
         self.events.s.data.next.kind = bits::<8>(EventKind::Completion as u64);
         if self.head.val().error | self.bad.val() {
             self.events.s.data.next.kind = bits::<8>(EventKind::CqError as u64);

@@ -37,7 +37,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// Work request buffers.
 pub const BUFFERS: usize = 128;
 
-/// `SqJob`.
+/// `SqJob`: what is done with its work requests.
 pub(crate) mod job_kind {
     /// They are fetched.
     pub const FETCH: u64 = 0;

@@ -95,7 +95,6 @@ impl Logic for Picker {
         self.bad_header.next = !self.p_rec.q.val().raw & (self.p_hdr.q.val().abort | (self.p_hdr.q.val().len != self.p_rec.q.val().hdr_len));
         self.empty.next = self.p_rec.q.val().beats == 0;
         self.drop.next = self.bad_header.val() | self.empty.val() | self.p_seal.q.val().abort | self.p_failed.q.val();
-        // CqeStatus: LocalQpOperation, LocalLength, the seal's own, Fatal.
         self.status.next = bits::<8>(CqeStatus::Success as u64);
         if self.bad_header.val() {
             self.status.next = bits::<8>(CqeStatus::LocalQpOperation as u64);

@@ -10,7 +10,7 @@ use rust_hdl::prelude::*;
 
 /// Sum of the IP header's words that are always the same: version and length, not to be fragmented, hops and ICMP.
 const CONSTANT_WORDS: u64 = (ip::VERSION_4 << 12) + (ip::WORDS << 8) + (ip::DONT_FRAGMENT << 13) + (ip::HOPS << 8) + protocol::ICMP as u64;
-/// Last byte of an ARP packet.
+/// Last byte of a frame with an ARP packet.
 const ARP_END: u64 = (wire::Eth::BYTES + wire::Arp::BYTES - 1) as u64;
 /// Cycles until the headers' sums are there, less one.
 const RIPE: u64 = 3;
