@@ -9,17 +9,20 @@ use ferric_tests::bench::scenarios::{Measure, Op, Point, Rig, Scenario, SCENARIO
 use ferric_tests::pair::{Linked, Wire};
 
 const BYTES: usize = 65_536;
+const PAGE: usize = 4096;
 
+/// Writes from the first whole page of a region to that of the other: the paces depend on where pages end, and the heap lays a region anywhere.
 fn write(link: &mut Linked, bytes: usize) {
-    let from = [sge(link.src.addr(), bytes as u32, link.src.lkey())];
-    let (remote_addr, rkey) = (link.dst.addr(), link.dst.rkey());
+    let page = |addr: u64| addr.next_multiple_of(PAGE as u64);
+    let from = [sge(page(link.src.addr()), bytes as u32, link.src.lkey())];
+    let (remote_addr, rkey) = (page(link.dst.addr()), link.dst.rkey());
     let request = SendRequest { wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr, rkey, imm: 0, signaled: true, solicited: false };
     link.qps[0].post_send(&request).unwrap();
     assert_eq!(link.wait(0, 400_000).unwrap().status, CqeStatus::Success);
 }
 
 fn linked() -> Linked {
-    Linked::new(&QpConfig::default(), &Wire::default(), &[7; BYTES]).unwrap()
+    Linked::new(&QpConfig::default(), &Wire::default(), &[7; BYTES + PAGE]).unwrap()
 }
 
 /// The second of two messages is lost. The card waits for its time-out, of which the simulation skips nearly all; the figure does not.
