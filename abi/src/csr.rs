@@ -80,6 +80,20 @@ pub const DB_WQE: u32 = 0x2000;
 /// Size of the WQE doorbell page.
 pub const DB_WQE_SIZE: u32 = 0x1000;
 
+/// Bits of CAPS3: the transports of `codes::QpType`.
+pub const TRANSPORT_RC: u32 = 0;
+/// See [`TRANSPORT_RC`].
+pub const TRANSPORT_UC: u32 = 1;
+/// See [`TRANSPORT_RC`].
+pub const TRANSPORT_UD: u32 = 2;
+/// See [`TRANSPORT_RC`].
+pub const TRANSPORT_RAW: u32 = 3;
+/// Feature bit of CAPS3: doorbells that carry the work request.
+pub const FEATURE_WQE_DOORBELL: u32 = 16;
+/// Feature bit of CAPS3: the gateware stalls at random.
+pub const FEATURE_CHAOS: u32 = 17;
+/// Feature bit of CAPS3: RDMA READ and atomics.
+pub const FEATURE_READ_ATOMIC: u32 = 18;
 /// Feature bit of CAPS3: shared receive queues, as many as queue pairs.
 pub const FEATURE_SRQ: u32 = 20;
 

@@ -2,7 +2,7 @@
 //! the lint gate reads. The blocks are those of the cards' lists, and a few that no card holds by themselves.
 
 use crate::assembly::Assembly;
-use crate::card;
+use crate::card::{self, Card, DEFAULT};
 use crate::emit::emit;
 use crate::net::icrc::IcrcPipe;
 use crate::prim::leaves::leaves;
@@ -35,7 +35,7 @@ impl Top {
         let name = self.name;
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => emit(name, instance_of(*width, instance)?).map_err(|e| e.to_string()),
-            What::Card(width) => emit(name, card::list(*width)?.assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
+            What::Card(width) => emit(name, Card::named(DEFAULT, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
             What::Built { build, .. } => build(name).map_err(|e| e.to_string()),
         })
     }
@@ -45,7 +45,7 @@ impl Top {
         let name = self.name;
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => Ok(leaves(name, &instance_of(*width, instance)?)),
-            What::Card(width) => Ok(leaves(name, &card::list(*width)?.assemble().map_err(|f| f.join("\n"))?)),
+            What::Card(width) => Ok(leaves(name, &Card::named(DEFAULT, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
             What::Built { leaves, .. } => Ok(leaves(name)),
         })
     }
@@ -55,8 +55,14 @@ impl Top {
     }
 }
 
+/// The card with every engine: it has every block.
+fn all_engines(width: usize) -> Result<Assembly, String> {
+    let engines: Vec<&str> = card::ENGINES.iter().map(|e| e.name).collect();
+    Card::of(&engines, width).map(|card| card.list())
+}
+
 fn instance_of(width: usize, instance: &str) -> Result<impl rust_hdl::prelude::Block, String> {
-    card::list(width)?.build(instance).ok_or_else(|| format!("no instance {instance}"))
+    all_engines(width)?.build(instance).ok_or_else(|| format!("no instance {instance}"))
 }
 
 macro_rules! built {
@@ -67,7 +73,7 @@ macro_rules! built {
 pub fn tops() -> &'static [Top] {
     static TOPS: OnceLock<Vec<Top>> = OnceLock::new();
     TOPS.get_or_init(|| {
-        let lists: Vec<(usize, Assembly)> = card::WIDTHS.iter().filter_map(|w| Some((*w, card::list(*w).ok()?))).collect();
+        let lists: Vec<(usize, Assembly)> = card::WIDTHS.iter().filter_map(|w| Some((*w, all_engines(*w).ok()?))).collect();
         let mut all: Vec<Top> = Vec::new();
         for (n, instance) in lists[0].1.instances.iter().enumerate() {
             let Some(block) = &instance.top else { continue };
@@ -104,7 +110,7 @@ pub fn find(name: &str) -> Option<&'static Top> {
 
 /// The top that stands for the card's block `instance` in a card of `width` bits.
 pub fn in_core(instance: &str, width: usize) -> Option<&'static Top> {
-    let list = card::list(width).or_else(|_| card::list(card::WIDTHS[0])).ok()?;
+    let list = all_engines(width).or_else(|_| all_engines(card::WIDTHS[0])).ok()?;
     let block = list.instances.iter().find(|i| i.name == instance).and_then(|i| i.top.as_deref()).unwrap_or(instance);
     find(block).or_else(|| find(&format!("{block}_w{width}")))
 }

@@ -42,7 +42,7 @@ fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
     if let Ok(text) = std::fs::read_to_string(&file) {
         return Ok(text);
     }
-    let text = ferric_hdl::card::generate(config.width, config.chaos, top).map_err(Error::Gateware)?;
+    let text = ferric_hdl::card::Card::named(ferric_hdl::card::DEFAULT, config.width).and_then(|card| card.verilog(config.chaos, top)).map_err(Error::Gateware)?;
     let fail = |e: std::io::Error| Error::Gateware(format!("{}: {e}", file.display()));
     std::fs::create_dir_all(&dir).map_err(fail)?;
     // Renamed into place, so that a second process never reads half a file.

@@ -6,11 +6,11 @@ use super::wiring::Joint;
 use super::Waits;
 use rust_hdl::prelude::*;
 
-/// A block of any type.
+/// A block of any type, for an instance whose type the list decides.
 pub struct AnyBlock(Box<dyn Block>);
 
 impl AnyBlock {
-    pub(super) fn new(block: impl Block + 'static) -> Self {
+    pub fn new(block: impl Block + 'static) -> Self {
         AnyBlock(Box::new(block))
     }
 }

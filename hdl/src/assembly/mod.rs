@@ -2,13 +2,14 @@
 
 mod block;
 mod atoms;
+mod pools;
 pub mod ports;
 #[cfg(test)]
 mod tests;
 pub mod waits;
 mod wiring;
 
-pub use block::Assembled;
+pub use block::{AnyBlock, Assembled};
 pub use waits::WaitGraph;
 
 use rust_hdl::prelude::*;
@@ -21,6 +22,8 @@ type Make = Box<dyn Fn(&Assembly) -> block::AnyBlock>;
 
 /// One line of the list: a block and what the card knows about it.
 pub struct Instance {
+    /// The part of the list that it belongs to: see [`Assembly::part`].
+    pub part: &'static str,
     /// Its name in the assembly and in the Verilog.
     pub name: String,
     /// Name of its block among the synthesis tops, without the width; `None`: it is part of the whole only (a register).
@@ -75,6 +78,8 @@ pub enum Wire {
 pub struct Table {
     /// Number of its control space (`abi::csr::space`).
     pub space: u8,
+    /// The part of the list that it belongs to.
+    pub part: &'static str,
     /// The instance that owns it.
     pub instance: String,
 }
@@ -85,6 +90,8 @@ pub struct Counters {
     /// The name in front of each counter.
     pub block: &'static str,
     pub events: &'static [&'static str],
+    /// The part of the list that they belong to.
+    pub part: &'static str,
 }
 
 /// The list. Order matters in one place only: events are counted, and tables are numbered at the control switch, in the order of their lines.
@@ -97,6 +104,12 @@ pub struct Assembly {
     pub counters: Vec<Counters>,
     /// Outputs that nobody listens to.
     pub open: Vec<String>,
+    /// Ports that a part of the list may use or leave alone.
+    optional: Vec<String>,
+    pools: Vec<pools::Pool>,
+    chains: Vec<pools::Chain>,
+    /// The part whose lines are being added.
+    part: &'static str,
     /// The input, or output of an instance, that resets every instance which has a `reset`.
     reset: Option<String>,
     /// The instance that counts, by its input of events, and the bits of that.
@@ -115,19 +128,19 @@ impl Assembly {
 
     /// An instance of the block that `make` builds.
     pub fn instance<B: Block + 'static>(&mut self, name: &str, make: impl Fn() -> B + 'static) -> &mut Instance {
-        self.add::<B>(name, Box::new(move |_| block::AnyBlock::new(make())))
+        self.add(name, std::any::type_name::<B>(), Box::new(move |_| block::AnyBlock::new(make())))
     }
 
-    /// The same, built for what the list holds when it is complete.
-    pub fn instance_for<B: Block + 'static>(&mut self, name: &str, make: impl Fn(&Assembly) -> B + 'static) -> &mut Instance {
-        self.add::<B>(name, Box::new(move |list| block::AnyBlock::new(make(list))))
+    /// An instance of the block type `kind`, of which the complete list decides for how many it is built.
+    pub fn instance_by(&mut self, name: &str, kind: &'static str, make: impl Fn(&Assembly) -> block::AnyBlock + 'static) -> &mut Instance {
+        self.add(name, kind, Box::new(make))
     }
 
-    fn add<B>(&mut self, name: &str, make: Make) -> &mut Instance {
+    fn add(&mut self, name: &str, kind: &'static str, make: Make) -> &mut Instance {
         if self.instances.iter().any(|i| i.name == name) {
             self.faults.push(format!("two instances are called {name}"));
         }
-        self.instances.push(Instance { name: name.into(), top: Some(name.into()), kind: std::any::type_name::<B>(), sized: false, waits: &[], never_waits: Vec::new(), make });
+        self.instances.push(Instance { part: self.part, name: name.into(), top: Some(name.into()), kind, sized: false, waits: &[], never_waits: Vec::new(), make });
         let last = self.instances.len() - 1;
         &mut self.instances[last]
     }
@@ -163,11 +176,19 @@ impl Assembly {
         self.switch = Some(instance.into());
     }
 
+    /// The lines that follow belong to the part called `name`: the chassis or an engine.
+    pub fn part(&mut self, name: &'static str) {
+        self.part = name;
+    }
+
     /// `instance` owns the table of control space `space`; its ports are `s_ctl` and `m_ctl`.
     pub fn table(&mut self, space: u8, instance: &str) {
         let (n, switch) = (self.tables.len(), self.switch.clone());
         let Some(switch) = switch else { return self.faults.push(format!("the table of {instance} stands before the control switch")) };
-        self.tables.push(Table { space, instance: instance.into() });
+        if self.tables.iter().any(|t| t.space == space) {
+            self.faults.push(format!("two tables have control space {space}"));
+        }
+        self.tables.push(Table { space, part: self.part, instance: instance.into() });
         self.join(&format!("{switch}.m_req[{n}]"), &format!("{instance}.s_ctl"));
         self.join(&format!("{instance}.m_ctl"), &format!("{switch}.s_resp[{n}]"));
     }
@@ -195,7 +216,7 @@ impl Assembly {
 
     /// `events`, an output of an instance with a bit for each of `names`, is counted as `block.name`.
     pub fn count(&mut self, block: &'static str, events: &str, names: &'static [&'static str]) {
-        self.counters.push(Counters { block, events: names });
+        self.counters.push(Counters { block, events: names, part: self.part });
         self.wires.push(Wire::Count { events: events.into(), width: names.len() });
     }
 
@@ -204,13 +225,19 @@ impl Assembly {
         self.open.push(port.into());
     }
 
+    /// Parts of the list may use the port `port` of an instance or leave it alone. Then nothing is offered to it, and what it offers vanishes.
+    pub fn optional(&mut self, port: &str) {
+        self.optional.push(port.into());
+    }
+
     /// The block of the instance called `name`.
     pub fn build(&self, name: &str) -> Option<block::AnyBlock> {
         self.instances.iter().find(|i| i.name == name).map(|i| (i.make)(self))
     }
 
     /// The whole as a block. Errors: what does not fit, one line each.
-    pub fn assemble(self) -> Result<Assembled, Vec<String>> {
+    pub fn assemble(mut self) -> Result<Assembled, Vec<String>> {
+        self.join_chains();
         wiring::assemble(self)
     }
 

@@ -1,7 +1,7 @@
 //! Small lists: what they emit, what they refuse, who waits.
 
 use super::{Assembly, WaitGraph};
-use crate::stream::{fifo, MsgFifo};
+use crate::stream::{fifo, MsgArb, MsgFifo};
 use crate::tb::Tb;
 use rust_hdl::prelude::*;
 
@@ -40,6 +40,57 @@ fn a_list_is_a_block() {
     words.iter().for_each(|word| source.push(*word));
     tb.run_until(2000, |_| sink.len() == words.len());
     words.iter().for_each(|word| assert_eq!(sink.pop_u64(), Some(*word)));
+}
+
+/// Clients get their numbers in the order of the lines; a place that nobody has, and a port that nobody uses, are left alone.
+#[test]
+fn pools_chains_and_optional_ports() {
+    let mut a = Assembly::default();
+    a.input::<Clock>("clock");
+    a.input::<Bit>("reset");
+    a.reset_by("reset");
+    a.instance("arb", MsgArb::<Word, 4>::default);
+    a.pool("words", &["arb.s[*]"]);
+    a.chain("row", "arb.m", "last.s");
+    a.expose("m", "last.m");
+    for name in ["left", "right", "middle", "last", "spare"] {
+        a.instance(name, MsgFifo::<Word, 2>::default);
+        a.optional(&format!("{name}.level"));
+    }
+    ["spare.s", "spare.m"].iter().for_each(|port| a.optional(port));
+    assert_eq!((a.client("words", &["left.m"]), a.client("words", &["right.m"]), a.clients("words")), (0, 1, 2));
+    a.link("row", 5, "middle.s", "middle.m");
+    a.expose("l", "left.s");
+    a.expose("r", "right.s");
+    let mut tb = Tb::new("assembly_pools", a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}")));
+    let (left, right, sink) = (tb.source("l", 0), tb.source("r", 0), tb.sink("m", 30));
+    tb.run(2);
+    (0..10u64).for_each(|word| {
+        left.push(word);
+        right.push(100 + word);
+    });
+    tb.run_until(500, |_| sink.len() == 20);
+    let got: Vec<u64> = (0..20).filter_map(|_| sink.pop_u64()).collect();
+    let of = |range: std::ops::Range<u64>| got.iter().copied().filter(|word| range.contains(word)).collect::<Vec<_>>();
+    assert_eq!((of(0..10), of(100..110)), ((0..10).collect(), (100..110).collect()));
+}
+
+#[test]
+fn what_does_not_fit_a_pool_or_a_chain_is_a_fault() {
+    let mut a = row();
+    a.join("first.m", "second.s");
+    a.client("nothing", &["first.m"]);
+    a.link("nothing", 1, "first.s", "first.m");
+    a.pool("words", &["first.s"]);
+    a.pool("words", &["first.s"]);
+    a.client("words", &["second.m", "second.level"]);
+    a.chain("row", "first.m", "second.s");
+    a.link("row", 1, "second.s", "second.m");
+    a.link("row", 1, "second.s", "second.m");
+    let faults = faults(a);
+    for part in ["nothing, which is no pool", "nothing, which is no chain", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"] {
+        assert!(faults.contains(part), "{part}: {faults}");
+    }
 }
 
 /// Lists are instances of lists.

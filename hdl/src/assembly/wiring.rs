@@ -51,6 +51,8 @@ pub(super) fn assemble(list: Assembly) -> Result<Assembled, Vec<String>> {
         }
     }
     let locals = wiring.count(&counted, list.counts.as_ref());
+    let free = list.free_places(|port| port.split_once('.').is_some_and(|(instance, name)| wiring.port(instance, name).is_some()));
+    wiring.leave_alone(&[&list.optional[..], &free].concat());
     wiring.finish(&list.open);
     let Wiring { faults, plain, links, exposed, joints, .. } = wiring;
     if !faults.is_empty() {
@@ -227,6 +229,26 @@ impl Wiring<'_> {
             self.assign(&sink, VECTOR);
         }
         vec![Mirror { name: VECTOR.into(), kind: AtomKind::LocalSignal, bits: *width, descriptor: TypeDescriptor { name: VECTOR.into(), kind: TypeKind::Bits(*width) } }]
+    }
+
+    /// Ports that nobody uses: what they offer is taken, their other inputs are zero.
+    fn leave_alone(&mut self, optional: &[String]) {
+        for name in optional {
+            let Some(end) = self.end(name) else { continue };
+            let used = |(name, s): &(String, Signalled)| if s.input { self.driven.contains_key(name) } else { self.used.contains(name) };
+            if end.signals.iter().any(used) {
+                continue;
+            }
+            for (name, s) in &end.signals {
+                if s.input {
+                    self.driven.insert(name.clone(), "nobody".into());
+                    let value = VerilogExpression::Literal(u32::from(s.field == "ready").into());
+                    self.plain.push(VerilogStatement::Assignment(signal(name), VerilogExpression::Cast(Box::new(value), s.bits)));
+                } else {
+                    self.used.insert(name.clone());
+                }
+            }
+        }
     }
 
     /// Inputs without a driver, outputs that nobody listens to, and exceptions that are none.

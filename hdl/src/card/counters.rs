@@ -1,4 +1,4 @@
-//! The card's counters: which number is which event.
+//! The counters of the default card: which number is which event.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ pub fn names() -> Vec<String> {
 
 fn all() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-    NAMES.get_or_init(|| super::list(super::WIDTHS[0]).map(|list| list.counter_names()).unwrap_or_default())
+    NAMES.get_or_init(|| super::Card::named(super::DEFAULT, super::WIDTHS[0]).map(|card| card.list().counter_names()).unwrap_or_default())
 }
 
 /// Number of the counter called `name` (`block.event`).

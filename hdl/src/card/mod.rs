@@ -1,4 +1,4 @@
-//! The card: its list (`list.rs`), its sizes, its Verilog.
+//! Cards: the chassis (`list.rs`), the engines that there are, and the cards that are made of them.
 
 pub mod counters;
 mod list;
@@ -7,44 +7,99 @@ pub mod pages;
 mod tests;
 
 use crate::assembly::Assembly;
+use crate::engine::{sizes, Engine, Sizes};
+use crate::host::admin::program::{self, Plan};
+use ferric_abi::csr;
 
-/// log2 of the protection domains.
-const LOG_PDS: u32 = 8;
+/// Every engine. An engine stands behind those that it needs.
+pub const ENGINES: &[&Engine] = &[&crate::rdma::lines::VERBS, &crate::roce::lines::ROCE];
 
-/// The discovery words CAPS0 to CAPS3 (`abi::csr`). `logs`: log2 of queue pairs, completion queues, memory regions, event queues.
-pub(crate) fn capabilities(bytes: usize, logs: [usize; 4]) -> [u32; 4] {
-    let [qps, cqs, mrs, eqs] = logs.map(|l| l as u32);
-    let chaos = crate::stream::chaos::on() as u32;
-    // 512-byte work requests: 480 bytes behind the head.
-    [qps | cqs << 8 | mrs << 16 | LOG_PDS << 24, eqs | 2 << 8 | (bytes as u32) << 16 | 1 << 24, 30 | 480 << 8 | 3 << 24, 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 16 | chaos << 17 | 1 << 18 | 1 << ferric_abi::csr::FEATURE_SRQ | 1 << ferric_abi::csr::FEATURE_MULTICAST]
-}
+/// Cards that have a name: the name, their engines, and what they are for.
+pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce"], "RDMA over Converged Ethernet: the reference for speed and area")];
+
+/// The card that is meant where none is named.
+pub const DEFAULT: &str = CARDS[0].0;
 
 /// Widths of the data path that there are cards of, in bits.
 pub const WIDTHS: [usize; 2] = [64, 512];
 
-/// The list of the card of `width` bits. 512: 1024 queue pairs, 1024 completion queues, 4096 memory regions and 32 event queues; 64: 256, 256, 1024 and 32.
-/// Error: there is no card of that width.
-pub fn list(width: usize) -> Result<Assembly, String> {
-    match width {
-        64 => Ok(list::card::<64, 8, 3, 8, 15, 13, 9, 8, 10, 5>()),
-        512 => Ok(list::card::<512, 64, 6, 10, 17, 15, 11, 10, 12, 5>()),
-        w => Err(format!("no card of {w} bits: 64 or 512")),
-    }
+/// A card: its engines in the order of [`ENGINES`], and its sizes.
+#[derive(Clone)]
+pub struct Card {
+    pub engines: Vec<&'static Engine>,
+    pub sizes: Sizes,
 }
 
-/// The Verilog of a card: `width` 64 or 512 bits. `chaos`: random stalls on internal streams and random context latency, for soaks.
-/// Errors: an unknown width, or what the emitter and the lint gate found.
-pub fn generate(width: usize, chaos: bool, top: &str) -> Result<String, String> {
-    emit_card(width, chaos, top).map(|v| crate::emit::split::split(&v))
+impl Card {
+    /// The card called `name` with a data path of `width` bits. Error: there is no card of that name or width.
+    pub fn named(name: &str, width: usize) -> Result<Self, String> {
+        let known = || CARDS.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
+        let card = CARDS.iter().find(|c| c.0 == name).ok_or_else(|| format!("no card is called {name}; there are: {}", known()))?;
+        Self::of(card.1, width)
+    }
+
+    /// The card of these engines, and of those that they need. Errors: an unknown engine, an unknown width.
+    pub fn of(engines: &[&str], width: usize) -> Result<Self, String> {
+        let sizes = sizes::ALL.iter().find(|s| s.width == width).ok_or_else(|| format!("no card of {width} bits: 64 or 512"))?;
+        let mut wanted: Vec<&str> = engines.to_vec();
+        let mut at = 0;
+        while at < wanted.len() {
+            let known = || ENGINES.iter().map(|e| e.name).collect::<Vec<_>>().join(", ");
+            let engine = ENGINES.iter().find(|e| e.name == wanted[at]).ok_or_else(|| format!("no engine is called {}; there are: {}", wanted[at], known()))?;
+            wanted.extend(engine.needs);
+            at += 1;
+        }
+        Ok(Card { engines: ENGINES.iter().filter(|e| wanted.contains(&e.name)).copied().collect(), sizes: *sizes })
+    }
+
+    /// Its list, line by line.
+    pub fn list(&self) -> Assembly {
+        list::list(self)
+    }
+
+    /// The discovery words CAPS0 to CAPS3 (`abi::csr`).
+    fn capabilities(&self) -> [u32; 4] {
+        let s = &self.sizes;
+        let chaos = u32::from(crate::stream::chaos::on()) << csr::FEATURE_CHAOS;
+        let engines = self.engines.iter().fold(0, |bits, e| bits | e.capabilities);
+        // 512-byte work requests: 480 bytes behind the head.
+        [
+            s.queue_pairs | s.completion_queues << 8 | s.memory_regions << 16 | s.protection_domains << 24,
+            s.event_queues | csr::FUNCTIONS.ilog2() << 8 | (s.width as u32 / 8) << 16 | 1 << 24,
+            30 | 480 << 8 | 3 << 24,
+            engines | chaos,
+        ]
+    }
+
+    /// What its admin engine can do.
+    pub fn admin_plan(&self) -> Plan {
+        let s = &self.sizes;
+        let sizes = program::Sizes { qp: s.queue_pairs, cq: s.completion_queues, mr: s.memory_regions, pd: s.protection_domains, eq: s.event_queues };
+        Plan::new(sizes, self.engines.iter().flat_map(|e| e.commands), self.engines.iter().filter_map(|e| e.reset))
+    }
+
+    /// Its Verilog. `chaos`: random stalls on internal streams and random context latency, for soaks. Errors: what the emitter and the lint gate found.
+    pub fn verilog(&self, chaos: bool, top: &str) -> Result<String, String> {
+        self.emit(chaos, top).map(|v| crate::emit::split::split(&v))
+    }
+
+    /// As RustHDL writes it, which is what the lint gate can read.
+    fn emit(&self, chaos: bool, top: &str) -> Result<String, String> {
+        let emit = || {
+            let card = self.list().assemble().map_err(|faults| faults.join("\n"))?;
+            crate::emit::emit(top, card).map_err(|e| e.to_string())
+        };
+        on_a_large_stack(|| if chaos { crate::stream::chaos::scoped(0xfe22_1c00, emit) } else { emit() })
+    }
 }
 
 /// A port of a card: its name, whether it is an input, its bits.
 pub type Border = (String, bool, usize);
 
-/// The signals at the border of the card of `width` bits, in order. Errors: those of [`generate`].
+/// The signals at the border of a card of `width` bits, in order: the same for every card. Errors: those of [`Card::verilog`].
 pub fn border(width: usize) -> Result<Vec<Border>, String> {
     on_a_large_stack(|| {
-        let card = list(width)?.assemble().map_err(|faults| faults.join("\n"))?;
+        let card = Card::named(DEFAULT, width)?.list().assemble().map_err(|faults| faults.join("\n"))?;
         let ports = crate::assembly::ports::of(&card);
         Ok(ports.iter().flat_map(|p| p.signals.iter().map(|s| (p.signal(&s.field), s.input, s.bits))).collect())
     })
@@ -52,15 +107,6 @@ pub fn border(width: usize) -> Result<Vec<Border>, String> {
 
 /// Hash of everything the Verilog of a card depends on: the sources of this crate and of the abi.
 pub const SOURCE_HASH: &str = env!("FERRIC_HDL_HASH");
-
-/// As RustHDL writes it, which is what the lint gate can read.
-fn emit_card(width: usize, chaos: bool, top: &str) -> Result<String, String> {
-    let emit = || {
-        let card = list(width)?.assemble().map_err(|faults| faults.join("\n"))?;
-        crate::emit::emit(top, card).map_err(|e| e.to_string())
-    };
-    on_a_large_stack(|| if chaos { crate::stream::chaos::scoped(0xfe22_1c00, emit) } else { emit() })
-}
 
 /// A card is larger than an ordinary thread's stack. Errors: those of `work`, and a panic in it.
 pub(crate) fn on_a_large_stack<R: Send>(work: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {

@@ -1,22 +1,23 @@
 //! The pages of `docs/` that are written from the list: the ports of every block, and the wait graph.
 
+use super::{Card, CARDS, ENGINES};
 use crate::assembly::{Assembled, WaitGraph};
 use std::fmt::Write;
 
 /// What stands around the generated part of a page.
-const BEGIN: &str = "<!-- written by `ferric-gen --docs`: begin -->\n";
-const END: &str = "<!-- written by `ferric-gen --docs`: end -->";
+const BEGIN: &str = "<!-- written by `ferric-gen docs`: begin -->\n";
+const END: &str = "<!-- written by `ferric-gen docs`: end -->";
 
-/// `docs/ports.md`: every instance of the card of `width` bits with its ports, what they are joined to, and what they may wait for.
+/// `docs/ports.md`: every instance of `card` with its ports, what they are joined to, and what they may wait for.
 /// Error: the list does not fit together.
-pub fn ports(width: usize) -> Result<String, String> {
-    super::on_a_large_stack(|| Ok(port_tables(width, &assembled(width)?)))
+pub fn ports(card: &Card) -> Result<String, String> {
+    super::on_a_large_stack(|| Ok(port_tables(card.sizes.width, &assembled(card)?)))
 }
 
 fn port_tables(width: usize, card: &Assembled) -> String {
     let graph = WaitGraph::of(card);
     let mut page = format!(
-        "# Ports\n\nWritten from the list of the card (`hdl/src/card/list.rs`) by `ferric-gen --docs`; a test compares. Types are those of `hdl/src/msg.rs`; widths are of the card of {width} bits.\n\
+        "# Ports\n\nWritten from the list of the card (`hdl/src/card/list.rs`, and the `lines.rs` of its engines) by `ferric-gen docs`; a test compares. Types are those of `hdl/src/msg.rs`; widths are of the card of {width} bits.\n\
          A port without a type behind `Bits` is a plain signal. \"Waits for\": what may have to happen first, through which of its own ports ([deadlock.md](deadlock.md)); \"never\": it takes or gives at once.\n"
     );
     for (instance, ports) in &card.ports {
@@ -49,12 +50,56 @@ fn graph(card: &Assembled) -> String {
 }
 
 /// `page`, the text of docs/deadlock.md, with its graph as it is now. Errors: the marks are missing, the list does not fit together.
-pub fn with_graph(page: &str, width: usize) -> Result<String, String> {
+pub fn with_graph(page: &str, card: &Card) -> Result<String, String> {
     let marks = || Some((page.find(BEGIN)? + BEGIN.len(), page.find(END)?));
     let (begin, end) = marks().ok_or("docs/deadlock.md lacks the marks around its graph")?;
-    Ok(format!("{}{}{}", &page[..begin], super::on_a_large_stack(|| Ok(graph(&assembled(width)?)))?, &page[end..]))
+    Ok(format!("{}{}{}", &page[..begin], super::on_a_large_stack(|| Ok(graph(&assembled(card)?)))?, &page[end..]))
 }
 
-fn assembled(width: usize) -> Result<Assembled, String> {
-    super::list(width)?.assemble().map_err(|faults| faults.join("\n"))
+fn assembled(card: &Card) -> Result<Assembled, String> {
+    card.list().assemble().map_err(|faults| faults.join("\n"))
+}
+
+/// The engines and the cards that there are, a line each.
+pub fn cards() -> String {
+    let mut text = String::from("engines:\n");
+    ENGINES.iter().for_each(|e| text.push_str(&format!("  {:<8} {}\n", e.name, e.what)));
+    text.push_str("cards:\n");
+    CARDS.iter().for_each(|(name, engines, what)| text.push_str(&format!("  {name:<8} {}: {what}\n", engines.join(", "))));
+    text
+}
+
+/// `docs/engines.md`: every engine by its manifest and its lines. Error: a list does not fit together.
+pub fn engines() -> Result<String, String> {
+    let mut page = String::from(
+        "# Engines and cards\n\nWritten from the manifests by `ferric-gen docs`; a test compares. A card is the chassis (`hdl/src/card/list.rs`) and engines, each with a manifest and lines of its own (`hdl/src/engine/`). \
+         What is not in a card leaves no gate, no counter, no table and no capability bit in it.\n\n## Cards\n\n| card | engines | for |\n|---|---|---|\n",
+    );
+    CARDS.iter().for_each(|(name, engines, what)| page.push_str(&format!("| `{name}` | {} | {what} |\n", engines.join(", "))));
+    let all: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();
+    let list = Card::of(&all, super::WIDTHS[0])?.list();
+    for engine in ENGINES {
+        let list_of = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+        let blocks = list.instances.iter().filter(|i| i.part == engine.name).map(|i| format!("`{}`", i.name)).collect();
+        let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.space, t.instance)).collect();
+        let counters = list.counters.iter().filter(|c| c.part == engine.name).map(|c| format!("`{}` {}", c.block, c.events.len())).collect();
+        let bits = (0..u32::BITS).filter(|bit| engine.capabilities >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
+        let doorbells = engine.doorbells.iter().map(|(offset, what)| format!("{offset:#x} ({what})")).collect();
+        let commands = engine.commands.iter().map(|c| format!("{:?} ({})", c.0, c.0 as u8)).collect();
+        let _ = write!(page, "\n## {}\n\n{}\n\n| | |\n|---|---|\n", engine.name, engine.what);
+        for (what, text) in [
+            ("needs", list_of(engine.needs.iter().map(|n| n.to_string()).collect())),
+            ("receives", if engine.receives.is_empty() { "no frames".into() } else { engine.receives.into() }),
+            ("check", format!("{:?}", engine.check)),
+            ("bits of CAPS3", list_of(bits)),
+            ("doorbells", list_of(doorbells)),
+            ("admin commands", list_of(commands)),
+            ("control spaces", list_of(tables)),
+            ("counters", list_of(counters)),
+            ("blocks", list_of(blocks)),
+        ] {
+            let _ = writeln!(page, "| {what} | {text} |");
+        }
+    }
+    Ok(page)
 }

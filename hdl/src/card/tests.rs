@@ -1,13 +1,17 @@
 use super::*;
 use crate::assembly::WaitGraph;
 
+fn card(width: usize) -> Card {
+    Card::named(DEFAULT, width).unwrap()
+}
+
 #[test]
 fn both_widths_pass_the_lint_gate() {
     for width in WIDTHS {
         let top = format!("core{width}");
-        crate::lint::check(&top, &emit_card(width, false, &top).unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
+        crate::lint::check(&top, &card(width).emit(false, &top).unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
     }
-    assert!(emit_card(128, false, "x").is_err());
+    assert!(Card::named(DEFAULT, 128).is_err() && Card::named("nobody", 64).is_err() && Card::of(&["nothing"], 64).is_err());
 }
 
 /// Numbers of counters are their places: each name stands once.
@@ -26,10 +30,11 @@ fn page(name: &str) -> String {
 
 #[test]
 fn pages_are_written_from_the_list() {
-    const WRITE: &str = "write it anew: cargo run -p ferric-hdl --bin ferric-gen -- --docs docs";
-    assert!(page("ports.md") == pages::ports(64).unwrap(), "docs/ports.md differs; {WRITE}");
+    const WRITE: &str = "write it anew: cargo run -p ferric-hdl --bin ferric-gen docs docs";
+    assert!(page("ports.md") == pages::ports(&card(64)).unwrap(), "docs/ports.md differs; {WRITE}");
+    assert!(page("engines.md") == pages::engines().unwrap(), "docs/engines.md differs; {WRITE}");
     let deadlock = page("deadlock.md");
-    assert!(deadlock == pages::with_graph(&deadlock, 64).unwrap(), "docs/deadlock.md differs; {WRITE}");
+    assert!(deadlock == pages::with_graph(&deadlock, &card(64)).unwrap(), "docs/deadlock.md differs; {WRITE}");
 }
 
 /// Nobody waits for himself, and every port that waits has said for whom.
@@ -37,7 +42,7 @@ fn pages_are_written_from_the_list() {
 fn the_wait_graph_has_no_circle() {
     for width in WIDTHS {
         on_a_large_stack(|| {
-            let card = list(width)?.assemble().map_err(|f| f.join("\n"))?;
+            let card = card(width).list().assemble().map_err(|f| f.join("\n"))?;
             let graph = WaitGraph::of(&card);
             assert!(graph.faults.is_empty(), "{:#?}", graph.faults);
             assert_eq!(graph.circle(), None);
@@ -50,4 +55,28 @@ fn the_wait_graph_has_no_circle() {
         })
         .unwrap();
     }
+}
+
+/// Every set of engines makes a card that fits together and passes the lint gate; what is not in the set leaves nothing in it.
+#[test]
+fn an_engine_that_is_not_listed_leaves_no_gate() {
+    for set in [&[][..], &["verbs"], &["roce"]] {
+        let card = Card::of(set, 64);
+        // What only transports can drive is missing in a card of queues alone.
+        if set == ["verbs"] {
+            continue;
+        }
+        let card = card.unwrap();
+        let listed = |part: &str| part == "chassis" || card.engines.iter().any(|e| e.name == part);
+        let verilog = card.emit(false, "some").unwrap_or_else(|e| panic!("{set:?}: {e}"));
+        crate::lint::check("some", &verilog).unwrap_or_else(|e| panic!("{set:?}: {e:#?}"));
+        let (list, all) = (card.list(), Card::of(&["roce"], 64).unwrap().list());
+        assert!(list.instances.iter().all(|i| listed(i.part)) && list.tables.iter().all(|t| listed(t.part)) && list.counters.iter().all(|c| listed(c.part)));
+        for absent in all.instances.iter().filter(|i| !listed(i.part)) {
+            assert!(!verilog.contains(&format!("some${}(", absent.name)) && !verilog.contains(&format!(" {}$", absent.name)), "{set:?} has {}", absent.name);
+        }
+        let bits = card.engines.iter().fold(0, |bits, e| bits | e.capabilities);
+        assert_eq!(card.capabilities()[3], bits);
+    }
+    assert_eq!(Card::of(&["roce"], 64).unwrap().engines.len(), 2, "with what it needs");
 }

@@ -19,7 +19,7 @@ use ferric_abi::codes::CqeStatus;
 use ferric_abi::host::{AdminCommand, AdminCompletion};
 use ferric_hdl_derive::kernel;
 use isa::{notice, output, Inst, Op};
-use program::Sizes;
+use program::Plan;
 use registers::Registers;
 use rust_hdl::prelude::*;
 
@@ -186,19 +186,19 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// The engine with the program for tables of these sizes; `default()` has that of `Sizes::default()`.
-    pub fn new(sizes: Sizes) -> Self {
-        Self { rom: microcode(sizes), ..Self::default() }
+    /// The engine with the program for this plan; `default()` has that of a card without engines.
+    pub fn new(plan: &Plan) -> Self {
+        Self { rom: microcode(plan), ..Self::default() }
     }
 }
 
-fn microcode(sizes: Sizes) -> Rom<Inst, 11> {
-    Rom::new(program::assemble(sizes).iter().map(isa::Step::encode).collect())
+fn microcode(plan: &Plan) -> Rom<Inst, 11> {
+    Rom::new(program::assemble(plan).iter().map(isa::Step::encode).collect())
 }
 
 impl Default for Rom<Inst, 11> {
     fn default() -> Self {
-        microcode(Sizes::default())
+        microcode(&Plan::new(program::Sizes::default(), [], []))
     }
 }
 

@@ -106,7 +106,42 @@ const USERS: u32 = 0xffff;
 const FUNCTION_AT: u8 = 16;
 const EXISTS: u32 = 1 << 31;
 
-struct Program {
+/// An admin command, and the steps that carry it out.
+#[derive(Clone, Copy)]
+pub struct Command(pub AdminOpcode, pub fn(&mut Program));
+
+/// What the admin engine of a card can do.
+#[derive(Clone)]
+pub struct Plan {
+    pub sizes: Sizes,
+    /// In the order of their numbers.
+    commands: Vec<Command>,
+    /// What engines do first when a function is reset.
+    resets: Vec<fn(&mut Program)>,
+}
+
+impl Plan {
+    /// The commands of the chassis, and these of engines.
+    pub fn new<'a>(sizes: Sizes, commands: impl IntoIterator<Item = &'a Command>, resets: impl IntoIterator<Item = fn(&mut Program)>) -> Self {
+        let mut commands: Vec<Command> = CHASSIS.iter().chain(commands).copied().collect();
+        commands.sort_by_key(|c| c.0 as u32);
+        Self { sizes, commands, resets: resets.into_iter().collect() }
+    }
+}
+
+/// Commands of every card.
+const CHASSIS: &[Command] = &[
+    Command(AdminOpcode::Nop, Program::done),
+    Command(AdminOpcode::CreateEq, Program::create_eq),
+    Command(AdminOpcode::DestroyEq, |p| p.destroy(p.eq, p.remove_eq)),
+    Command(AdminOpcode::QueryCounters, Program::query_counters),
+    Command(AdminOpcode::QueryObject, Program::query_object),
+    Command(AdminOpcode::SetRange, Program::set_range),
+    Command(AdminOpcode::QueryRanges, Program::query_ranges),
+];
+
+/// The program while it is written.
+pub struct Program {
     asm: Asm,
     qp: Kind,
     cq: Kind,
@@ -136,8 +171,9 @@ struct Program {
     remove_pd: Label,
 }
 
-/// Assembles the program for tables of these sizes.
-pub fn assemble(sizes: Sizes) -> Vec<Step> {
+/// Assembles the program of this plan.
+pub fn assemble(plan: &Plan) -> Vec<Step> {
+    let sizes = plan.sizes;
     // Ring heads, ranges, objects.
     let (mut ranges, mut next) = (RANGES, RANGES + KINDS * FUNCTIONS);
     let mut kind = |log: u32| {
@@ -175,7 +211,7 @@ pub fn assemble(sizes: Sizes) -> Vec<Step> {
         remove_eq,
         remove_pd,
     };
-    program.main();
+    program.main(plan);
     program.asm.finish()
 }
 
@@ -268,7 +304,7 @@ impl Program {
         self.asm.op(Op::QuiesceWrites, ZERO, ZERO, 0);
     }
 
-    fn main(&mut self) {
+    fn main(&mut self, plan: &Plan) {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.default_ranges();
@@ -305,18 +341,18 @@ impl Program {
         self.asm.on_error(unreadable);
         self.asm.mov(ID, C1);
         self.asm.ext(T, C0, 0, 0xff);
-        let commands: Vec<_> = AdminOpcode::ALL.iter().map(|code| (code.0, self.asm.label())).collect();
-        for (code, label) in &commands {
-            self.asm.branch(Op::Beq, T, *code as u32, *label);
+        let commands: Vec<_> = plan.commands.iter().map(|command| (command, self.asm.label())).collect();
+        for (command, label) in &commands {
+            self.asm.branch(Op::Beq, T, command.0 as u32, *label);
         }
         self.asm.jump(self.fails(AdminStatus::BadOpcode));
-        for (code, label) in commands {
+        for (Command(_, steps), label) in commands {
             self.asm.bind(label);
-            self.command(code);
+            steps(self);
         }
         self.subroutines();
         self.asm.bind(soft_reset);
-        self.soft_reset();
+        self.soft_reset(&plan.resets);
         self.asm.bind(unreadable);
         self.asm.li(C0, 0);
         self.asm.jump(self.fails(AdminStatus::DmaError));
@@ -329,36 +365,6 @@ impl Program {
         self.asm.bind(refused);
         self.asm.act(Op::Out, ZERO, ZERO, output::REFUSED);
         self.completion();
-    }
-
-    fn command(&mut self, code: AdminOpcode) {
-        use AdminOpcode::*;
-        match code {
-            Nop => self.done(),
-            CreatePd => self.create_pd(),
-            CreateEq => self.create_eq(),
-            CreateCq => self.create_cq(),
-            CreateMr => self.create_mr(),
-            CreateQp => self.create_qp(),
-            DestroyPd => self.destroy(self.pd, self.remove_pd),
-            DestroyEq => self.destroy(self.eq, self.remove_eq),
-            DestroyCq => self.destroy(self.cq, self.remove_cq),
-            DestroyMr => self.destroy_mr(),
-            DestroyQp => self.destroy(self.qp, self.remove_qp),
-            CreateSrq => self.create_srq(),
-            ModifySrq => self.modify_srq(),
-            QuerySrq => self.query_srq(),
-            DestroySrq => self.destroy(self.srq, self.remove_srq),
-            AttachMulticast => self.attach_multicast(),
-            DetachMulticast => self.detach_multicast(),
-            ModifyQp => self.modify_qp(),
-            QueryQp => self.query_qp(),
-            QueryCounters => self.query_counters(),
-            SetPort => self.set_port(),
-            QueryObject => self.query_object(),
-            SetRange => self.set_range(),
-            QueryRanges => self.query_ranges(),
-        }
     }
 
     /// Writes the completion of the command in slot IDX and goes on.

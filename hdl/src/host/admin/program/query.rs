@@ -5,7 +5,7 @@ use ferric_abi::codes::QpState;
 use ferric_abi::context::{ReqCtx, RspCtx};
 
 impl Program {
-    pub(super) fn query_qp(&mut self) {
+    pub(crate) fn query_qp(&mut self) {
         self.own(self.qp, ID);
         self.line(ID);
         let words = [(REQ, 0), (REQ, 5), (REQ, 6), (REQ, 8), (RSP, 0), (RSP, 5), (RSP, 6), (SQ, 4), (RQ, 4)];
@@ -65,7 +65,7 @@ impl Program {
         self.done();
     }
 
-    pub(super) fn set_port(&mut self) {
+    pub(crate) fn set_port(&mut self) {
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
         self.asm.mov(W, ZERO);

@@ -19,9 +19,8 @@ impl Program {
     }
 
     /// Removes everything the function has, and rewinds its ring.
-    pub(super) fn soft_reset(&mut self) {
-        self.no_groups();
-        self.no_raw_queue();
+    pub(super) fn soft_reset(&mut self, first: &[fn(&mut Program)]) {
+        first.iter().for_each(|steps| steps(self));
         self.each_object(self.qp, (ID, PROD), |p| {
             p.asm.call(LINK, p.qp_stop);
         });
@@ -62,7 +61,7 @@ impl Program {
     }
 
     /// The raw queue pair, if it is the function's, is none any more.
-    fn no_raw_queue(&mut self) {
+    pub(crate) fn no_raw_queue(&mut self) {
         let stays = self.asm.label();
         self.asm.branch(Op::Beq, RAW, 0, stays);
         self.asm.ext(T, RAW, 0, 0xff_ffff);

@@ -6,7 +6,7 @@ mod functions;
 
 use super::isa::Inst;
 use super::model::Model;
-use super::program::{assemble, Sizes};
+use super::program::{assemble, Plan, Sizes};
 use super::Admin;
 use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -17,6 +17,12 @@ use rust_hdl::prelude::*;
 /// Smaller than the card's, so that the numbers beyond the end are near.
 const SIZES: Sizes = Sizes { qp: 4, cq: 4, mr: 5, pd: 3, eq: 2 };
 const LOG_SIZE: [u32; 4] = [3, 5, 1, 10];
+
+/// All that the engines bring.
+fn plan(sizes: Sizes) -> Plan {
+    let engines = crate::card::ENGINES;
+    Plan::new(sizes, engines.iter().flat_map(|e| e.commands), engines.iter().filter_map(|e| e.reset))
+}
 
 /// What executes the program.
 enum Engine {
@@ -48,7 +54,7 @@ struct Bench {
 
 impl Bench {
     fn model() -> Self {
-        Self::with(Engine::Model(Box::new(Model::new(assemble(SIZES)))), SIZES)
+        Self::with(Engine::Model(Box::new(Model::new(assemble(&plan(SIZES))))), SIZES)
     }
 
     fn rtl(name: &str) -> Self {
@@ -57,7 +63,7 @@ impl Bench {
 
     /// `stall`: how often the streams do not move, in percent.
     fn rtl_of(name: &str, sizes: Sizes, stall: u32) -> Self {
-        let mut tb = Tb::new(name, Admin::new(sizes));
+        let mut tb = Tb::new(name, Admin::new(&plan(sizes)));
         let (rd, rows) = (tb.sink("m_rd", stall), tb.source("s_rd", stall));
         let (wr, done) = (tb.sink("m_wr", stall), tb.source("s_done", stall));
         let (ctl, answers) = (tb.sink("m_ctl", stall), tb.source("s_ctl", stall));
@@ -244,7 +250,7 @@ impl Rtl {
 
 #[test]
 fn an_instruction_is_what_the_engine_reads() {
-    let steps = assemble(Sizes::default());
+    let steps = assemble(&plan(Sizes::default()));
     assert!(steps.len() > 500, "{} instructions", steps.len());
     let layout = Fields::of::<Inst>();
     assert_eq!(layout.width() as usize, Inst::BITS);

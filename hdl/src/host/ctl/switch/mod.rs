@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::AnyBlock;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::lookup::Lookup;
@@ -31,6 +32,14 @@ enum State {
     Send,
     Wait,
     Answer,
+}
+
+/// The switch for as many tables as there are `spaces`, 1 to 24.
+pub fn for_spaces(spaces: &[u8]) -> AnyBlock {
+    macro_rules! of {
+        ($($n:literal)*) => { match spaces.len() { $($n => AnyBlock::new(CtlSwitch::<$n>::new(std::array::from_fn(|n| spaces[n]))),)* n => panic!("{n} tables, the control switch has 1 to 24") } };
+    }
+    of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
 }
 
 /// One request at a time to the table of its space. `spaces[i]`: the control space behind port `i` (`abi::csr::space`).

@@ -1,0 +1,85 @@
+//! What several parts of a list share: ports of one block that go to one client each, and signals that pass through one block after the other.
+
+use super::Assembly;
+
+/// Ports of which every client gets one number.
+pub(super) struct Pool {
+    name: &'static str,
+    /// The ports of a client, each with a `*` for its number.
+    ports: &'static [&'static str],
+    clients: usize,
+}
+
+/// A signal that begins at one port, passes through the blocks of several parts, and ends at another port.
+pub(super) struct Chain {
+    name: &'static str,
+    begin: &'static str,
+    end: &'static str,
+    /// Input and output of each block that it passes, with its place.
+    links: Vec<(u32, String, String)>,
+}
+
+impl Assembly {
+    /// Parts of the list may become clients of the pool `name`: the next of them gets `ports` with the next number for their `*`.
+    pub fn pool(&mut self, name: &'static str, ports: &'static [&'static str]) {
+        if self.pools.iter().any(|p| p.name == name) {
+            return self.faults.push(format!("two pools are called {name}"));
+        }
+        self.pools.push(Pool { name, ports, clients: 0 });
+    }
+
+    /// Joins `ports`, one by one, with those of the next client of `pool`. Returns the client's number.
+    pub fn client(&mut self, pool: &str, ports: &[&str]) -> usize {
+        let Some(found) = self.pools.iter_mut().find(|p| p.name == pool) else {
+            self.faults.push(format!("{} is a client of {pool}, which is no pool", ports.join(", ")));
+            return 0;
+        };
+        let (number, theirs) = (found.clients, found.ports);
+        found.clients += 1;
+        if theirs.len() != ports.len() {
+            self.faults.push(format!("a client of {pool} has {} ports, {} has {}", theirs.len(), ports.join(", "), ports.len()));
+        }
+        ports.iter().zip(theirs).for_each(|(own, pattern)| self.join(own, &pattern.replace('*', &number.to_string())));
+        number
+    }
+
+    /// Clients of the pool called `name`.
+    pub fn clients(&self, name: &str) -> usize {
+        self.pools.iter().find(|p| p.name == name).map_or(0, |p| p.clients)
+    }
+
+    /// Ports of places that have no client, as far as the pools' blocks have them (`exists`).
+    pub(super) fn free_places(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
+        let places = |port: &str, from: usize| (from..).map(|n| port.replace('*', &n.to_string())).take_while(|name| exists(name)).collect::<Vec<_>>();
+        self.pools.iter().flat_map(|p| p.ports.iter().flat_map(|port| places(port, p.clients))).collect()
+    }
+
+    /// A signal goes from `begin` through what [`Assembly::link`] adds to `end`.
+    pub fn chain(&mut self, name: &'static str, begin: &'static str, end: &'static str) {
+        self.chains.push(Chain { name, begin, end, links: Vec::new() });
+    }
+
+    /// The chain `name` enters a block at `input` and leaves it at `output`, behind all links of a lower `place`.
+    pub fn link(&mut self, name: &str, place: u32, input: &str, output: &str) {
+        let Some(chain) = self.chains.iter_mut().find(|c| c.name == name) else {
+            return self.faults.push(format!("{input} is a link of {name}, which is no chain"));
+        };
+        if chain.links.iter().any(|l| l.0 == place) {
+            self.faults.push(format!("two links of {name} have the place {place}"));
+        }
+        chain.links.push((place, input.into(), output.into()));
+    }
+
+    /// Makes wires of the chains.
+    pub(super) fn join_chains(&mut self) {
+        for mut chain in std::mem::take(&mut self.chains) {
+            chain.links.sort();
+            let mut from = chain.begin.to_string();
+            for (_, input, output) in chain.links {
+                self.join(&from, &input);
+                from = output;
+            }
+            self.join(&from, chain.end);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Engines: what a card is made of besides its chassis. See README.md.
+
+pub mod sizes;
+
+use crate::assembly::Assembly;
+use crate::host::admin::program::{Command, Program};
+pub use sizes::Sizes;
+
+/// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The invariant CRC of RoCEv2 (IBTA volume 1, annex A17).
+    Icrc,
+    /// Nothing beyond what the MAC checks.
+    None,
+}
+
+/// The manifest of an engine: everything that the chassis, the admin engine and the pages have to know about it. Its tables, counters and blocks are in its lines.
+pub struct Engine {
+    /// Its name, by which a card lists it.
+    pub name: &'static str,
+    /// What it does, in one sentence for docs/engines.md.
+    pub what: &'static str,
+    /// The engines that it stands on: they are in every card that it is in.
+    pub needs: &'static [&'static str],
+    /// Its bits of the discovery word CAPS3 (`abi::csr`).
+    pub capabilities: u32,
+    /// Which frames are its own, in one sentence; empty: it receives none.
+    pub receives: &'static str,
+    /// What is checked in them.
+    pub check: Check,
+    /// Doorbells in a function's window that it listens to: offset and what they ring.
+    pub doorbells: &'static [(u32, &'static str)],
+    /// The admin commands that it brings.
+    pub commands: &'static [Command],
+    /// What the admin engine does for it first when a function is reset.
+    pub reset: Option<fn(&mut Program)>,
+    /// Adds its lines to the list of a card of these sizes.
+    pub lines: fn(&mut Assembly, &Sizes),
+}
+
+/// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.
+pub mod fence {
+    /// Answers from the wire.
+    pub const ANSWERS: u32 = 10;
+    /// Requests from the wire.
+    pub const REQUESTS: u32 = 20;
+    /// What they are answered with.
+    pub const REPLIES: u32 = 30;
+    /// Packets that were ordered.
+    pub const ORDERS: u32 = 40;
+    /// Their payload.
+    pub const PAYLOAD: u32 = 50;
+    /// Fetches of work requests.
+    pub const SEND_QUEUES: u32 = 60;
+    pub const RECEIVE_QUEUES: u32 = 70;
+    pub const ROWS: u32 = 80;
+    /// Entries of completion queues.
+    pub const COMPLETIONS: u32 = 90;
+    /// Entries of event queues.
+    pub const EVENTS: u32 = 100;
+}

@@ -1,0 +1,61 @@
+//! The sizes of a card. They stand here once: as a value, and as constants for the types of blocks ([`with_sizes`](crate::with_sizes)).
+
+/// How large a card is. Tables are given by the log2 of their entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bits of the data path.
+    pub width: usize,
+    /// Queue pairs, and as many shared receive queues.
+    pub queue_pairs: u32,
+    pub completion_queues: u32,
+    pub memory_regions: u32,
+    pub event_queues: u32,
+    pub protection_domains: u32,
+}
+
+/// One module of constants for each size.
+macro_rules! sizes {
+    ($( $(#[$doc:meta])* $name:ident: $($number:ident = $value:literal),*; )*) => {
+        $(
+            $(#[$doc])*
+            pub mod $name {
+                $( pub const $number: usize = $value; )*
+                /// Bytes of the data path, and their log2.
+                pub const K: usize = W / 8;
+                pub const LK: usize = K.trailing_zeros() as usize;
+                /// log2 of the tracker's entries: 128 packets under way of each queue pair.
+                pub const LA: usize = LQ + 7;
+                /// log2 of the answers kept: 32 of each queue pair.
+                pub const LR: usize = LQ + 5;
+                /// log2 of the receive rings: queue pairs and shared receive queues.
+                pub const LN: usize = LQ + 1;
+                /// log2 of the protection domains.
+                pub const LP: usize = 8;
+                pub(super) const SIZES: super::Sizes =
+                    super::Sizes { width: W, queue_pairs: LQ as u32, completion_queues: LC as u32, memory_regions: LM as u32, event_queues: LE as u32, protection_domains: LP as u32 };
+            }
+        )*
+        /// Every size that there are cards of.
+        pub const ALL: &[Sizes] = &[$($name::SIZES),*];
+    };
+}
+
+sizes! {
+    /// 256 queue pairs and completion queues, 1024 memory regions, 32 event queues.
+    w64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 5;
+    /// 1024 queue pairs and completion queues, 4096 memory regions, 32 event queues.
+    w512: W = 512, LQ = 10, LC = 10, LM = 12, LE = 5;
+}
+
+/// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
+/// completion queues, `LM` of memory regions, `LE` of event queues, and what follows from them (`LA`, `LR`, `LN`).
+#[macro_export]
+macro_rules! with_sizes {
+    ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {
+        if $sizes.width == $crate::engine::sizes::w64::W {
+            $lines::<$({ $crate::engine::sizes::w64::$number }),*>($($argument),*)
+        } else {
+            $lines::<$({ $crate::engine::sizes::w512::$number }),*>($($argument),*)
+        }
+    };
+}

@@ -1,0 +1,109 @@
+//! What the transports share, line by line: rings of work, completions, memory keys, placement.
+
+use super::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
+use crate::assembly::Assembly;
+use crate::engine::{fence, Check, Engine};
+use crate::host::admin::program::{Command, Program};
+use crate::host::{self, cq::CompletionWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
+use crate::{rdma, with_sizes};
+use ferric_abi::codes::AdminOpcode::*;
+use ferric_abi::csr::{self, space};
+
+/// The manifest. It is no transport: those that use it bring the packets.
+pub const VERBS: Engine = Engine {
+    name: "verbs",
+    what: "Send and receive rings, shared receive queues, completion queues, memory regions and windows, placement of payload: what RDMA transports share.",
+    needs: &[],
+    capabilities: 1 << csr::FEATURE_WQE_DOORBELL | 1 << csr::FEATURE_SRQ,
+    receives: "",
+    check: Check::None,
+    doorbells: &[(csr::DB_SQ, "send queue"), (csr::DB_RQ, "receive queue"), (csr::DB_CQ, "completion queue"), (csr::DB_WQE, "send queue, with the work request")],
+    commands: &[
+        Command(CreatePd, Program::create_pd),
+        Command(DestroyPd, Program::destroy_pd),
+        Command(CreateCq, Program::create_cq),
+        Command(DestroyCq, Program::destroy_cq),
+        Command(CreateMr, Program::create_mr),
+        Command(DestroyMr, Program::destroy_mr),
+        Command(CreateSrq, Program::create_srq),
+        Command(ModifySrq, Program::modify_srq),
+        Command(QuerySrq, Program::query_srq),
+        Command(DestroySrq, Program::destroy_srq),
+    ],
+    reset: None,
+    lines: |a, sizes| with_sizes!(sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
+};
+
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
+fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize>(a: &mut Assembly) {
+    a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
+    a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
+    // The receive queues' port of small reads, with those of `again`.
+    a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);
+    a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
+    a.instance("cq", CompletionWriter::<LC>::default).waits(host::cq::WAITS);
+    a.instance("keys", MemoryKeys::<LM>::default).waits(rdma::mr::WAITS);
+    a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
+    a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
+    a.instance("complete", Complete::<LQ>::default).waits(rdma::complete::WAITS);
+    wires(a);
+    a.count("sq", "sq.stat", host::sq::STATS);
+    a.count("rq", "rq.stat", host::rq::STATS);
+    a.count("cq", "cq.stat", host::cq::STATS);
+    a.count("mr", "keys.stat", rdma::mr::STATS);
+    a.count("place", "place.stat", rdma::place::STATS);
+    a.count("complete", "complete.stat", rdma::complete::STATS);
+}
+
+fn wires(a: &mut Assembly) {
+    // Doorbells
+    a.join("doorbell.m_sq", "sq.s_db");
+    a.join("doorbell.m_rq", "rq.s_db");
+    a.join("doorbell.m_cq", "cq.s_db");
+    a.join("doorbell.m_wqe", "sq.s_wqe");
+    // DMA
+    a.client("small reads", &["sq.m_rd", "sq.s_rd"]);
+    a.join("rq.m_rd", "rows.s_cmd[0]");
+    a.join("rows.m_row[0]", "rq.s_rd");
+    a.join("again.m_rd", "rows.s_cmd[1]");
+    a.join("rows.m_row[1]", "again.s_rd");
+    a.client("small reads", &["rows.m_cmd", "rows.s_row"]);
+    a.client("small reads", &["keys.m_rd", "keys.s_rd"]);
+    a.client("small writes", &["cq.m_wr", "cq.s_done"]);
+    a.join("mover.m_cmd", "dma_wr.s_cmd");
+    a.join("mover.m_data", "dma_wr.s_data");
+    a.join("dma_wr.m_cmd_done", "complete.s_wr");
+    // Control bus
+    a.table(space::SQ, "sq");
+    a.watch(space::SQ, "again.ctl");
+    a.table(space::RQ, "rq");
+    a.table(space::CQ, "cq");
+    a.table(space::MR, "keys");
+    a.link("barrier", fence::SEND_QUEUES, "sq.fence", "sq.passed");
+    a.link("barrier", fence::RECEIVE_QUEUES, "rq.fence", "rq.passed");
+    a.link("barrier", fence::ROWS, "rows.fence", "rows.passed");
+    a.link("barrier", fence::COMPLETIONS, "cq.fence", "cq.passed");
+    a.link("translations", 0, "keys.invalidate", "keys.clean");
+    // Placement
+    a.join("place.begun", "keys.begun");
+    a.join("keys.phase", "place.phase");
+    a.join("place.m_again", "again.s_read");
+    a.join("again.m_read", "place.s_again");
+    a.join("place.m_again_free", "again.s_free");
+    a.client("cell reads", &["mover.m_cell"]);
+    a.join("cells.m_data", "mover.s_cell");
+    a.join("place.m_mr", "keys.s_req[1]");
+    a.join("keys.m_resp[1]", "place.s_mr");
+    a.join("place.m_change", "keys.s_change");
+    a.join("keys.m_changed", "place.s_changed");
+    a.join("place.m_wqe", "rq.s_read");
+    a.join("rq.m_read", "place.s_wqe");
+    a.join("place.m_free", "rq.s_free");
+    a.join("place.m_move", "mover.s_move");
+    a.join("place.m_done", "complete.s_done");
+    // Completions and events
+    a.join("now_q.q", "cq.now");
+    a.join("complete.m_cqe", "cq.s_req[2]");
+    a.client("events", &["cq.m_event"]);
+    a.client("events", &["rq.m_event"]);
+}
