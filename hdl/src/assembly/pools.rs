@@ -25,6 +25,9 @@ impl Assembly {
         if self.pools.iter().any(|p| p.name == name) {
             return self.faults.push(format!("two pools are called {name}"));
         }
+        if let Some(port) = ports.iter().find(|port| !port.contains('*')) {
+            return self.faults.push(format!("{port} of pool {name} has no * for the number of a client"));
+        }
         self.pools.push(Pool { name, ports, clients: 0 });
     }
 

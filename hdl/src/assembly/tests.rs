@@ -81,14 +81,15 @@ fn what_does_not_fit_a_pool_or_a_chain_is_a_fault() {
     a.join("first.m", "second.s");
     a.client("nothing", &["first.m"]);
     a.link("nothing", 1, "first.s", "first.m");
-    a.pool("words", &["first.s"]);
-    a.pool("words", &["first.s"]);
+    a.pool("one", &["first.s"]);
+    a.pool("words", &["first.s[*]"]);
+    a.pool("words", &["first.s[*]"]);
     a.client("words", &["second.m", "second.level"]);
     a.chain("row", "first.m", "second.s");
     a.link("row", 1, "second.s", "second.m");
     a.link("row", 1, "second.s", "second.m");
     let faults = faults(a);
-    for part in ["nothing, which is no pool", "nothing, which is no chain", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"] {
+    for part in ["nothing, which is no pool", "nothing, which is no chain", "first.s of pool one has no *", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"] {
         assert!(faults.contains(part), "{part}: {faults}");
     }
 }
