@@ -1,11 +1,13 @@
 //! Admin engine: executes the microprogram of `program`. See README.md.
 
 mod alu;
+mod fences;
 pub mod isa;
 #[cfg(test)]
 mod model;
 pub mod program;
 mod registers;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -13,15 +15,16 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::admin_cause;
 use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::ram::{Ram, RamAsync2};
-use crate::prim::rom::Rom;
 use alu::Alu;
+use fences::Fences;
 use ferric_abi::codes::CqeStatus;
 use ferric_abi::host::{AdminCommand, AdminCompletion};
 use ferric_hdl_derive::kernel;
-use isa::{notice, output, Inst, Op};
+use isa::{notice, output, Op};
 use program::Plan;
 use registers::Registers;
 use rust_hdl::prelude::*;
+use sequence::Sequence;
 
 /// Words of a row of 64 bytes.
 const ROW_WORDS: u64 = 16;
@@ -55,12 +58,8 @@ enum State {
     WriteSend,
     WriteWait,
     ErrorSend,
-    BarrierWait,
-    CleanWait,
-    ReadsRise,
-    ReadsFall,
-    WritesRise,
-    WritesFall,
+    /// Until what was asked of `fences` has come.
+    FenceWait,
 }
 
 /// What bit i of `stat` counts. `refused`: commands answered with another status than Ok.
@@ -131,8 +130,6 @@ pub struct Admin {
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<1>>,
     state: DFF<State>,
-    pc: DFF<Bits<11>>,
-    inst: DFF<Inst>,
     a: DFF<Bits<32>>,
     b: DFF<Bits<32>>,
     c: DFF<Bits<32>>,
@@ -151,25 +148,22 @@ pub struct Admin {
     shift: DFF<Bits<512>>,
     second_row: DFF<Bit>,
     last_row: DFF<Bit>,
-    barrier_now: DFF<Bit>,
-    invalidate_now: DFF<Bit>,
     refused_now: DFF<Bit>,
     /// The object last looked at by `Find` is one.
     hit: DFF<Bit>,
     resets: DFF<Bits<4>>,
     raw: DFF<Bits<32>>,
-    rom: Rom<Inst, 11>,
+    sequence: Sequence,
     regs: RamAsync2<Bits<32>, 6>,
     scratch: Ram<Bits<32>, SCRATCH_BITS>,
     alu: Alu,
     registers: Registers,
+    fences: Fences,
     op: Signal<Local, Bits<5>>,
     choice: Signal<Local, Bits<32>>,
     failure: Signal<Local, QpError>,
     number: Signal<Local, Bits<12>>,
     chosen: Signal<Local, Bits<2>>,
-    step: Signal<Local, Bits<11>>,
-    taken: Signal<Local, Bit>,
     sum: Signal<Local, Bits<32>>,
     word: Signal<Local, Bits<6>>,
     address: Signal<Local, Bits<32>>,
@@ -188,17 +182,7 @@ pub struct Admin {
 impl Admin {
     /// The engine with the program for this plan; `default()` has that of a card without engines.
     pub fn new(plan: &Plan) -> Self {
-        Self { rom: microcode(plan), ..Self::default() }
-    }
-}
-
-fn microcode(plan: &Plan) -> Rom<Inst, 11> {
-    Rom::new(program::assemble(plan).iter().map(isa::Step::encode).collect())
-}
-
-impl Default for Rom<Inst, 11> {
-    fn default() -> Self {
-        microcode(&Plan::new(program::Sizes::default(), [], []))
+        Self { sequence: Sequence::new(plan), ..Self::default() }
     }
 }
 
@@ -206,20 +190,26 @@ impl Default for Rom<Inst, 11> {
 impl Logic for Admin {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, pc, inst, a, b, c, y, equal, less, result, computed, line, serving, failed, count, shift);
-        dff_setup!(self, clock, second_row, last_row, barrier_now, invalidate_now, refused_now, hit, resets, raw);
-        clock!(self, clock, rom, regs, scratch, registers);
-        // Outputs from registers
-        self.barrier.next = self.barrier_now.q.val();
-        self.mtt_invalidate.next = self.invalidate_now.q.val();
-        self.ends.next = self.inst.q.val().imm.get_bit(0);
+        dff_setup!(self, clock, state, a, b, c, y, equal, less, result, computed, line, serving, failed, count, shift);
+        dff_setup!(self, clock, second_row, last_row, refused_now, hit, resets, raw);
+        clock!(self, clock, sequence, regs, scratch, registers, fences);
+        self.fences.reset.next = self.reset.val();
+        self.fences.pass.next = false;
+        self.fences.clean.next = false;
+        self.fences.still_reads.next = false;
+        self.fences.still_writes.next = false;
+        self.fences.barrier_done.next = self.barrier_done.val();
+        self.fences.mtt_clean.next = self.mtt_clean.val();
+        self.fences.quiesced_rd.next = self.quiesced_rd.val();
+        self.fences.quiesced_wr.next = self.quiesced_wr.val();
+        self.barrier.next = self.fences.barrier.val();
+        self.mtt_invalidate.next = self.fences.mtt_invalidate.val();
+        self.quiesce_rd.next = self.fences.quiesce_rd.val();
+        self.quiesce_wr.next = self.fences.quiesce_wr.val();
+        self.ends.next = self.sequence.inst.val().imm.get_bit(0);
         self.ends_qpn.next = self.line.q.val();
         self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
-        self.quiesce_rd.next = self.state.q.val() == State::ReadsRise;
-        self.quiesce_wr.next = self.state.q.val() == State::WritesRise;
-        self.barrier_now.d.next = false;
-        self.invalidate_now.d.next = false;
         self.refused_now.d.next = false;
         self.stat.next = bit_cast::<1, 1>(self.refused_now.q.val().into());
         self.resets.d.next = self.resets.q.val() | self.reset_req.val();
@@ -242,16 +232,16 @@ impl Logic for Admin {
         self.m_ctl.data.next.space = self.address.val().get_bits::<4>(8);
         self.m_ctl.data.next.line = self.line.q.val();
         self.m_ctl.data.next.word = self.address.val().get_bits::<6>(0);
-        self.m_ctl.data.next.write = self.inst.q.val().op == Op::CtlWrite as u64;
+        self.m_ctl.data.next.write = self.sequence.inst.val().op == Op::CtlWrite as u64;
         self.m_ctl.data.next.data = self.a.q.val();
         self.s_ctl.ready.next = self.state.q.val() == State::CtlWait;
         self.register.next = self.a.q.val();
         // Each side is told as if the other one had noticed.
         self.failure.next.qpn = self.register.val().get_bits::<24>(0);
         self.failure.next.epoch = self.b.q.val().get_bits::<8>(0);
-        self.failure.next.side = !self.inst.q.val().imm.get_bit(0);
+        self.failure.next.side = !self.sequence.inst.val().imm.get_bit(0);
         self.failure.next.cause = bits::<8>(CqeStatus::WrFlush as u64);
-        match self.inst.q.val().imm.index() {
+        match self.sequence.inst.val().imm.index() {
             notice::DRAIN => self.failure.next.cause = bits::<8>(admin_cause::DRAIN),
             notice::LIFE => self.failure.next.cause = bits::<8>(0),
             notice::RESUME => self.failure.next.cause = bits::<8>(admin_cause::RESUME),
@@ -260,12 +250,12 @@ impl Logic for Admin {
         }
         self.m_error[0].data.next = self.failure.val();
         self.m_error[1].data.next = self.failure.val();
-        self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & !self.inst.q.val().imm.get_bit(0);
-        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & self.inst.q.val().imm.get_bit(0);
+        self.m_error[0].valid.next = (self.state.q.val() == State::ErrorSend) & !self.sequence.inst.val().imm.get_bit(0);
+        self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & self.sequence.inst.val().imm.get_bit(0);
 
         self.number.next = self.serving.q.val();
         self.chosen.next = self.number.val().get_bits::<2>(0);
-        self.choice.next = self.inst.q.val().imm;
+        self.choice.next = self.sequence.inst.val().imm;
         for i in 0..4 {
             self.registers.admin_sq[i].next = self.admin_sq[i].val();
             self.registers.admin_cq[i].next = self.admin_cq[i].val();
@@ -279,14 +269,21 @@ impl Logic for Admin {
         self.one.next = bits::<4>(1) << self.chosen.val();
         self.others.next = !self.one.val();
 
+        self.sequence.reset.next = self.reset.val();
+        self.sequence.fetch.next = self.state.q.val() == State::Fetch;
+        self.sequence.decode.next = self.state.q.val() == State::Decode;
+        self.sequence.ends.next = self.state.q.val() == State::Write;
+        self.sequence.register.next = self.a.q.val();
+        self.sequence.equal.next = self.equal.q.val();
+        self.sequence.less.next = self.less.q.val();
+        self.sequence.failed.next = self.failed.q.val();
+        self.sequence.hit.next = self.hit.q.val();
+
         // Memories
-        self.step.next = self.pc.q.val() + 1;
-        // The next instruction in order is there when this one is done; only a branch that is taken fetches.
-        self.rom.read_addr.next = self.step.val();
-        self.regs.read_addr0.next = self.inst.q.val().a;
-        self.regs.read_addr1.next = self.inst.q.val().b;
+        self.regs.read_addr0.next = self.sequence.inst.val().a;
+        self.regs.read_addr1.next = self.sequence.inst.val().b;
         self.regs.write_en.next = false;
-        self.regs.write_addr.next = self.inst.q.val().d;
+        self.regs.write_addr.next = self.sequence.inst.val().d;
         self.regs.write_data.next = self.result.q.val();
         if self.computed.q.val() {
             self.regs.write_data.next = self.y.q.val();
@@ -303,15 +300,14 @@ impl Logic for Admin {
         self.place.next = self.result.q.val();
         self.ended.next = self.place.val() == self.b.q.val();
         self.after.next = self.a.q.val() + 1;
-        self.alu.inst.next = self.inst.q.val();
+        self.alu.inst.next = self.sequence.inst.val();
         self.alu.a.next = self.a.q.val();
         self.alu.b.next = self.b.q.val();
         self.alu.c.next = self.c.q.val();
         self.y.d.next = self.alu.y.val();
         self.equal.d.next = self.alu.eq.val();
         self.less.d.next = self.alu.lt.val();
-        self.op.next = self.inst.q.val().op;
-        self.taken.next = false;
+        self.op.next = self.sequence.inst.val().op;
         self.word.next = bits::<6>(COMMAND) | self.count.q.val().get_bits::<6>(0);
         if self.second_row.q.val() {
             self.word.next = bits::<6>(COMMAND_REST) | self.count.q.val().get_bits::<6>(0);
@@ -328,19 +324,17 @@ impl Logic for Admin {
                 }
             }
             State::Fetch => {
-                self.rom.read_addr.next = self.pc.q.val();
                 self.state.d.next = State::Decode;
             }
             State::Decode => {
-                self.inst.d.next = self.rom.read_data.val();
                 self.state.d.next = State::Operands;
             }
             State::Operands => {
                 self.a.d.next = self.regs.read_data0.val();
                 self.b.d.next = self.regs.read_data1.val();
                 self.c.d.next = self.regs.read_data1.val();
-                if self.inst.q.val().use_imm {
-                    self.c.d.next = self.inst.q.val().imm;
+                if self.sequence.inst.val().use_imm {
+                    self.c.d.next = self.sequence.inst.val().imm;
                 }
                 self.state.d.next = State::Execute;
             }
@@ -350,7 +344,7 @@ impl Logic for Admin {
                 match self.op.val().index() {
                     Op::Jal => {
                         self.computed.d.next = false;
-                        self.result.d.next = bit_cast::<32, 11>(self.step.val());
+                        self.result.d.next = bit_cast::<32, 11>(self.sequence.step.val());
                     }
                     Op::Ld => {
                         self.state.d.next = State::Load;
@@ -387,8 +381,8 @@ impl Logic for Admin {
                             self.raw.d.next = self.a.q.val();
                         }
                         output::TRANSLATIONS => {
-                            self.invalidate_now.d.next = true;
-                            self.state.d.next = State::CleanWait;
+                            self.fences.clean.next = true;
+                            self.state.d.next = State::FenceWait;
                         }
                         output::REFUSED => {
                             self.refused_now.d.next = true;
@@ -402,14 +396,16 @@ impl Logic for Admin {
                         self.state.d.next = State::ErrorSend;
                     }
                     Op::Barrier => {
-                        self.barrier_now.d.next = true;
-                        self.state.d.next = State::BarrierWait;
+                        self.fences.pass.next = true;
+                        self.state.d.next = State::FenceWait;
                     }
                     Op::QuiesceReads => {
-                        self.state.d.next = State::ReadsRise;
+                        self.fences.still_reads.next = true;
+                        self.state.d.next = State::FenceWait;
                     }
                     Op::QuiesceWrites => {
-                        self.state.d.next = State::WritesRise;
+                        self.fences.still_writes.next = true;
+                        self.state.d.next = State::FenceWait;
                     }
                     Op::Find => {
                         self.state.d.next = State::Seek;
@@ -418,41 +414,10 @@ impl Logic for Admin {
                 }
             }
             State::Write => {
-                self.regs.write_en.next = self.inst.q.val().write;
+                self.regs.write_en.next = self.sequence.inst.val().write;
                 self.scratch.write_en.next = self.op.val() == Op::St as u64;
-                match self.op.val().index() {
-                    Op::Beq => {
-                        self.taken.next = self.equal.q.val();
-                    }
-                    Op::Bne => {
-                        self.taken.next = !self.equal.q.val();
-                    }
-                    Op::Blt => {
-                        self.taken.next = self.less.q.val();
-                    }
-                    Op::Bge => {
-                        self.taken.next = !self.less.q.val();
-                    }
-                    Op::Berr => {
-                        self.taken.next = self.failed.q.val();
-                    }
-                    Op::Jal => {
-                        self.taken.next = true;
-                    }
-                    Op::Find => {
-                        self.taken.next = self.hit.q.val();
-                    }
-                    _ => {}
-                }
-                self.pc.d.next = self.step.val();
-                self.inst.d.next = self.rom.read_data.val();
                 self.state.d.next = State::Operands;
-                if self.taken.val() {
-                    self.pc.d.next = self.inst.q.val().target;
-                    self.state.d.next = State::Fetch;
-                }
-                if self.op.val() == Op::Jr as u64 {
-                    self.pc.d.next = self.register.val().get_bits::<11>(0);
+                if self.sequence.jumps.val() {
                     self.state.d.next = State::Fetch;
                 }
             }
@@ -534,39 +499,14 @@ impl Logic for Admin {
                 }
             }
             State::ErrorSend => {
-                if (self.m_error[0].ready.val() & !self.inst.q.val().imm.get_bit(0))
-                    | (self.m_error[1].ready.val() & self.inst.q.val().imm.get_bit(0))
+                if (self.m_error[0].ready.val() & !self.sequence.inst.val().imm.get_bit(0))
+                    | (self.m_error[1].ready.val() & self.sequence.inst.val().imm.get_bit(0))
                 {
                     self.state.d.next = State::Write;
                 }
             }
-            State::BarrierWait => {
-                if self.barrier_done.val() {
-                    self.state.d.next = State::Write;
-                }
-            }
-            State::CleanWait => {
-                if !self.invalidate_now.q.val() & self.mtt_clean.val() {
-                    self.state.d.next = State::Write;
-                }
-            }
-            State::ReadsRise => {
-                if self.quiesced_rd.val() {
-                    self.state.d.next = State::ReadsFall;
-                }
-            }
-            State::ReadsFall => {
-                if !self.quiesced_rd.val() {
-                    self.state.d.next = State::Write;
-                }
-            }
-            State::WritesRise => {
-                if self.quiesced_wr.val() {
-                    self.state.d.next = State::WritesFall;
-                }
-            }
-            State::WritesFall => {
-                if !self.quiesced_wr.val() {
+            State::FenceWait => {
+                if self.fences.over.val() {
                     self.state.d.next = State::Write;
                 }
             }
@@ -576,7 +516,6 @@ impl Logic for Admin {
         }
         if self.reset.val() {
             self.state.d.next = State::Clear;
-            self.pc.d.next = bits::<11>(0);
             self.count.d.next = bits::<13>(0);
             self.resets.d.next = bits::<4>(0);
         }

@@ -1,4 +1,5 @@
 //! Placement: where each received packet's payload goes. See README.md.
+mod first;
 #[cfg(test)]
 mod tests;
 mod walk;

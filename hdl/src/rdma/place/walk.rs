@@ -1,4 +1,5 @@
 //! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
+use super::first::First;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status, PAGE};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
@@ -131,6 +132,7 @@ pub struct Walk {
     data: Signal<Local, Bits<128>>,
     entry_len: Signal<Local, Bits<32>>,
     next_entry: Signal<Local, Bits<8>>,
+    first: First,
     left_short: Signal<Local, Bits<13>>,
     len32: Signal<Local, Bits<32>>,
     advance: Sum<64>,
@@ -140,11 +142,6 @@ pub struct Walk {
     room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
-    straight: Signal<Local, Bit>,
-    check: Signal<Local, Bit>,
-    new_va: Signal<Local, Bits<64>>,
-    new_room: Signal<Local, Bits<13>>,
-    new_fits: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
 }
 
@@ -234,39 +231,12 @@ impl Logic for Walk {
         self.on.b.next = bits::<64>(1);
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
-        // A WRITE's first segment is cut in the cycle in which its order comes.
-        self.new_va.next = self.s_op.data.val().va;
-        self.new_room.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.new_va.val().get_bits::<12>(0));
-        self.new_fits.next = self.s_op.data.val().pay_len <= self.new_room.val();
-        // One check of a READ or atomic request, too.
-        self.check.next = ((self.s_op.data.val().kind == place_kind::READ) | (self.s_op.data.val().kind == place_kind::ATOMIC)) & self.s_op.data.val().chk_len.any();
-        self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & (self.s_op.data.val().kind == place_kind::ATOMIC) & self.check.val();
-        self.straight.next = ((self.s_op.data.val().kind == place_kind::WRITE) & self.s_op.data.val().pay_len.any()) | self.check.val();
+        self.first.op.next = self.s_op.data.val();
+        self.first.phase.next = self.phase.val();
+        self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & self.first.atomic.val();
         if self.take.val() {
-            self.seg.d.next.off = bit_cast::<14, 8>(self.s_op.data.val().pay_off);
-            self.seg.d.next.len = self.new_room.val();
-            if self.new_fits.val() {
-                self.seg.d.next.len = self.s_op.data.val().pay_len;
-            }
-            self.seg.d.next.lookup = true;
-            self.seg.d.next.last = self.new_fits.val();
-            self.seg.d.next.status = bits::<8>(0);
-            self.seg.d.next.inv = false;
-            self.seg.d.next.phase = self.phase.val();
-            self.mr.d.next.key = self.s_op.data.val().key;
-            self.mr.d.next.pd = self.s_op.data.val().pd;
-            self.mr.d.next.function = self.s_op.data.val().function;
-            self.mr.d.next.qpn = self.s_op.data.val().qpn;
-            self.mr.d.next.va = self.new_va.val();
-            // The whole rest of the message must lie inside the region before its first byte is written.
-            self.mr.d.next.chk_len = self.s_op.data.val().chk_len;
-            self.mr.d.next.access = bits::<5>(access::REMOTE_WRITE);
-            if self.s_op.data.val().kind == place_kind::READ {
-                self.mr.d.next.access = bits::<5>(access::REMOTE_READ);
-            }
-            if self.s_op.data.val().kind == place_kind::ATOMIC {
-                self.mr.d.next.access = bits::<5>(access::REMOTE_ATOMIC);
-            }
+            self.seg.d.next = self.first.seg.val();
+            self.mr.d.next = self.first.mr.val();
         } else if self.go.val() {
             self.seg.d.next.off = self.off.q.val();
             self.seg.d.next.len = self.len.q.val();
@@ -299,8 +269,8 @@ impl Logic for Walk {
                 if self.take.val() {
                     self.op.d.next = self.s_op.data.val();
                     // Behind the first segment, should the order be a WRITE of several.
-                    self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.new_room.val());
-                    self.rem.d.next = self.s_op.data.val().pay_len - self.new_room.val();
+                    self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.first.room.val());
+                    self.rem.d.next = self.s_op.data.val().pay_len - self.first.room.val();
                 }
                 if self.take.val() & self.turn.q.val() {
                     self.op.d.next = self.s_answer.data.val();
@@ -311,13 +281,13 @@ impl Logic for Walk {
                 } else if self.take.val() & self.s_op.valid.val() {
                     self.op_busy.d.next = true;
                     self.state.d.next = State::Start;
-                    if self.straight.val() {
+                    if self.first.straight.val() {
                         self.seg_busy.d.next = true;
                         self.mr_busy.d.next = true;
                         self.known.d.next = false;
                         self.key.d.next = self.s_op.data.val().key;
                         self.state.d.next = State::Page;
-                        if self.new_fits.val() {
+                        if self.first.fits.val() {
                             self.free_busy.d.next = self.s_op.data.val().free_rq;
                             self.freed.d.next = self.s_op.data.val().rq_handle;
                             self.state.d.next = State::Idle;

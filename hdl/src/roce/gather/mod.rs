@@ -8,7 +8,9 @@ use ferric_abi::codes::QpType;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+mod fit;
 mod front;
+mod grants;
 mod issue;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Middle stage of the gatherer: walks the scatter/gather list and cuts the payload of one packet into segments.
 
+use super::fit::Fit;
+use super::grants::Grants;
 use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
@@ -7,7 +9,7 @@ use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::Sge;
 use crate::stream::MsgSlice;
-use crate::codes::{access, PAGE};
+use crate::codes::access;
 use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -102,10 +104,7 @@ pub struct Walk {
     pay: DFF<Bits<14>>,
     /// Bytes of the packet that earlier segments hold.
     at: DFF<Bits<14>>,
-    /// The packet's place, and how many of the packets that have passed still wait for theirs.
-    place_valid: DFF<Bit>,
-    dst: DFF<Bits<18>>,
-    owed: DFF<Bits<6>>,
+    grants: Grants,
     /// Keys asked for and not answered: the queue of answers has room for all.
     keys: DFF<Bits<5>>,
     fits: DFF<Bit>,
@@ -131,23 +130,16 @@ pub struct Walk {
     low_reach: Signal<Local, Bits<15>>,
     far: Signal<Local, Bit>,
     far_addressed: Signal<Local, Bit>,
-    /// The entry's bytes that are left, of the first entry and of the one at hand: more than any packet has, or so many.
-    first_low: Signal<Local, Bits<14>>,
-    first_long: Signal<Local, Bit>,
-    rem_low: Signal<Local, Bits<14>>,
-    rem_long: Signal<Local, Bit>,
-    first_page: Signal<Local, Bits<13>>,
-    first_fits: Signal<Local, Bit>,
-    fits_on: Signal<Local, Bit>,
+    /// Of a packet that comes, in the first entry and where the walk stands; of what is left of the packet at hand.
+    from_first: Fit,
+    from_here: Fit,
+    rest_here: Fit,
     whole: Signal<Local, Bit>,
     quick: Signal<Local, Bit>,
     asks: Signal<Local, Bit>,
-    packet_ends: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
-    mine: Signal<Local, Bit>,
     rounded: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
-    page_left: Signal<Local, Bits<13>>,
     more_sge: Signal<Local, Bit>,
     pushed: Signal<Local, Bit>,
     done: Signal<Local, Bit>,
@@ -161,10 +153,10 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, place_valid, dst, owed, keys,
+            self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, keys,
             fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
         );
-        clock!(self, clock, inl, frees);
+        clock!(self, clock, inl, frees, grants);
         self.carry.d.next = false;
         self.kept_va.next = self.va.q.val().get_bits::<14>(0);
         self.low_va.next = bit_cast::<15, 14>(self.kept_va.val()) + bit_cast::<15, 13>(self.seg.q.val());
@@ -199,7 +191,7 @@ impl Logic for Walk {
         self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val())
             | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
         self.s_wqe.ready.next =
-            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.place_valid.q.val());
+            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.grants.valid.val());
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
@@ -230,20 +222,18 @@ impl Logic for Walk {
             & (self.s_job.data.val().handle == self.handle.q.val())
             & (self.s_job.data.val().pay_off == self.place.q.val());
         self.length.next = self.s_job.data.val().pay_len;
-        self.first_low.next = self.first.y.val().length.get_bits::<14>(0);
-        self.first_long.next = self.first.y.val().length.get_bits::<18>(14).any();
-        self.rem_low.next = self.rem.q.val().get_bits::<14>(0);
-        self.rem_long.next = self.rem.q.val().get_bits::<18>(14).any();
-        self.first_page.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.first.y.val().addr.get_bits::<12>(0));
-        self.page_left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.q.val().get_bits::<12>(0));
-        self.first_fits.next = (self.first_long.val() | (self.length.val() <= self.first_low.val()))
-            & (self.length.val() <= bit_cast::<14, 13>(self.first_page.val()))
-            & (self.s_job.data.val().pay_off == 0);
-        self.fits_on.next = (self.rem_long.val() | (self.length.val() <= self.rem_low.val()))
-            & (self.length.val() <= bit_cast::<14, 13>(self.page_left.val()));
-        self.whole.next = self.first_fits.val();
+        self.from_first.va.next = self.first.y.val().addr;
+        self.from_first.rem.next = self.first.y.val().length;
+        self.from_first.len.next = self.length.val();
+        self.from_here.va.next = self.va.q.val();
+        self.from_here.rem.next = self.rem.q.val();
+        self.from_here.len.next = self.length.val();
+        self.rest_here.va.next = self.va.q.val();
+        self.rest_here.rem.next = self.rem.q.val();
+        self.rest_here.len.next = self.pay.q.val();
+        self.whole.next = self.from_first.in_entry.val() & self.from_first.in_page.val() & (self.s_job.data.val().pay_off == 0);
         if self.resume.val() {
-            self.whole.next = self.fits_on.val();
+            self.whole.next = self.from_here.in_entry.val() & self.from_here.in_page.val();
         }
         self.quick.next = self.whole.val()
             & self.s_job.data.val().pay_len.any()
@@ -259,7 +249,7 @@ impl Logic for Walk {
         self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > ADDRESSED_BYTES);
         self.tail.next = self.pay.q.val() <= GRANULE;
         self.inl.s.valid.next = false;
-        self.inl.s.data.next.dst = self.dst.q.val() + bit_cast::<18, 14>(self.at.q.val());
+        self.inl.s.data.next.dst = self.grants.dst.val() + bit_cast::<18, 14>(self.at.q.val());
         self.inl.s.data.next.data = self.s_wqe.data.val().data;
         self.inl.s.data.next.len = bits::<5>(GRANULE);
         if self.tail.val() {
@@ -389,10 +379,10 @@ impl Logic for Walk {
             }
             State::Compare => {
                 self.skip.d.next = bits::<32>(0);
-                self.page.d.next = self.page_left.val();
-                self.fits.d.next = self.rem_long.val() | (self.pay.q.val() <= self.rem_low.val());
-                self.in_page.d.next = self.pay.q.val() <= bit_cast::<14, 13>(self.page_left.val());
-                self.sge_in_page.d.next = !self.rem_long.val() & (self.rem_low.val() <= bit_cast::<14, 13>(self.page_left.val()));
+                self.page.d.next = self.rest_here.page.val();
+                self.fits.d.next = self.rest_here.in_entry.val();
+                self.in_page.d.next = self.rest_here.in_page.val();
+                self.sge_in_page.d.next = self.rest_here.entry_in_page.val();
                 self.state.d.next = State::Choose;
                 if !self.rem.q.val().any() {
                     self.state.d.next = State::Read;
@@ -429,8 +419,8 @@ impl Logic for Walk {
                     self.granule.d.next = self.granule.q.val() + 1;
                     self.granules.d.next = self.granules.q.val() - 1;
                 }
-                self.inl.s.valid.next = self.s_wqe.valid.val() & self.place_valid.q.val();
-                if self.s_wqe.valid.val() & self.inl.s.ready.val() & self.place_valid.q.val() {
+                self.inl.s.valid.next = self.s_wqe.valid.val() & self.grants.valid.val();
+                if self.s_wqe.valid.val() & self.inl.s.ready.val() & self.grants.valid.val() {
                     self.pay.d.next = self.pay.q.val() - GRANULE;
                     self.at.d.next = self.at.q.val() + GRANULE;
                     if self.s_wqe.data.val().err {
@@ -465,25 +455,10 @@ impl Logic for Walk {
         self.frees.s.valid.next = self.done.val() & self.job.q.val().free;
         self.frees.s.data.next.handle = self.job.q.val().handle;
 
-        // Grants come in packet order: first to those that went on without, then to the packet at hand.
-        self.mine.next = self.granted.val() & !self.owed.q.val().any();
-        self.packet_ends.next = self.done.val() & !self.job.q.val().only_free;
-        if self.mine.val() {
-            self.place_valid.d.next = true;
-            self.dst.d.next = self.granted_dst.val();
-        }
-        if self.granted.val() & self.owed.q.val().any() {
-            self.owed.d.next = self.owed.q.val() - 1;
-        }
-        if self.packet_ends.val() {
-            self.place_valid.d.next = false;
-            if !self.granted.val() & !self.place_valid.q.val() {
-                self.owed.d.next = self.owed.q.val() + 1;
-            }
-            if self.granted.val() {
-                self.owed.d.next = self.owed.q.val();
-            }
-        }
+        self.grants.reset.next = self.reset.val();
+        self.grants.granted.next = self.granted.val();
+        self.grants.granted_dst.next = self.granted_dst.val();
+        self.grants.ends.next = self.done.val() & !self.job.q.val().only_free;
         self.asked.next = self.m_segment.valid.val() & self.m_segment.ready.val() & !(self.state.q.val() == State::Close);
         if self.asked.val() & !self.answered.val() {
             self.keys.d.next = self.keys.q.val() + 1;
@@ -515,8 +490,6 @@ impl Logic for Walk {
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
-            self.place_valid.d.next = false;
-            self.owed.d.next = bits::<6>(0);
             self.keys.d.next = bits::<5>(0);
             self.mr_valid.d.next = false;
             self.unwritten.d.next = bits::<2>(0);

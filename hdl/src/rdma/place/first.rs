@@ -1,0 +1,66 @@
+//! What an order of the responder asks for in the cycle in which it comes: a WRITE's first segment, the one key check of a READ or atomic. Combinational.
+use super::walk::Segment;
+use crate::codes::{access, place_kind, PAGE};
+use crate::msg::{MrReq, PlaceOp};
+use ferric_hdl_derive::kernel;
+use rust_hdl::prelude::*;
+
+/// See the module.
+#[derive(LogicBlock, Default)]
+pub struct First {
+    pub op: Signal<In, PlaceOp>,
+    /// Of the key unit.
+    pub phase: Signal<In, Bit>,
+    /// There is something to ask for: this segment and its key.
+    pub straight: Signal<Out, Bit>,
+    pub seg: Signal<Out, Segment>,
+    pub mr: Signal<Out, MrReq>,
+    /// It is the key of an atomic.
+    pub atomic: Signal<Out, Bit>,
+    /// Bytes up to the end of the page; the payload does not go beyond.
+    pub room: Signal<Out, Bits<13>>,
+    pub fits: Signal<Out, Bit>,
+    check: Signal<Local, Bit>,
+    va: Signal<Local, Bits<64>>,
+    left: Signal<Local, Bits<13>>,
+    whole: Signal<Local, Bit>,
+}
+
+#[kernel]
+impl Logic for First {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.va.next = self.op.val().va;
+        self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
+        self.whole.next = self.op.val().pay_len <= self.left.val();
+        self.room.next = self.left.val();
+        self.fits.next = self.whole.val();
+        self.check.next = ((self.op.val().kind == place_kind::READ) | (self.op.val().kind == place_kind::ATOMIC)) & self.op.val().chk_len.any();
+        self.atomic.next = (self.op.val().kind == place_kind::ATOMIC) & self.check.val();
+        self.straight.next = ((self.op.val().kind == place_kind::WRITE) & self.op.val().pay_len.any()) | self.check.val();
+        self.seg.next.off = bit_cast::<14, 8>(self.op.val().pay_off);
+        self.seg.next.len = self.left.val();
+        if self.whole.val() {
+            self.seg.next.len = self.op.val().pay_len;
+        }
+        self.seg.next.lookup = true;
+        self.seg.next.last = self.whole.val();
+        self.seg.next.status = bits::<8>(0);
+        self.seg.next.inv = false;
+        self.seg.next.phase = self.phase.val();
+        self.mr.next.key = self.op.val().key;
+        self.mr.next.pd = self.op.val().pd;
+        self.mr.next.function = self.op.val().function;
+        self.mr.next.qpn = self.op.val().qpn;
+        self.mr.next.va = self.va.val();
+        // The whole rest of the message must lie inside the region before its first byte is written.
+        self.mr.next.chk_len = self.op.val().chk_len;
+        self.mr.next.access = bits::<5>(access::REMOTE_WRITE);
+        if self.op.val().kind == place_kind::READ {
+            self.mr.next.access = bits::<5>(access::REMOTE_READ);
+        }
+        if self.op.val().kind == place_kind::ATOMIC {
+            self.mr.next.access = bits::<5>(access::REMOTE_ATOMIC);
+        }
+    }
+}
