@@ -1,10 +1,16 @@
-//! No file of the driver, and no room of the gateware, uses itself by way of others.
+//! No file of the driver uses itself by way of others, and no room of the gateware one above it.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// A module's path from the crate's root, `["cm", "wire"]`; its text without comments and tests, which may use anything.
 type Modules = BTreeMap<Vec<String>, String>;
+/// Each part with the parts that it uses.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
 
 fn read(dir: &Path, module: &[String], into: &mut Modules) {
     for path in read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -58,53 +64,53 @@ fn named(module: &[String], text: &str) -> Vec<Vec<String>> {
 }
 
 /// Which parts use which; a part is the first `depth` names of a module's path.
-fn uses(modules: &Modules, depth: usize) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
-    let part = |m: &[String]| m[..m.len().min(depth)].to_vec();
+fn uses(sources: &str, depth: usize) -> Graph {
+    let mut modules = Modules::new();
+    read(&root().join(sources), &[], &mut modules);
+    let part = |m: &[String]| m[..m.len().min(depth)].join("/");
     // What the root gives out under its own name stands for where that comes from; of `types::*` nobody knows the names.
-    let given = modules.get(&[][..]).map(|text| named(&[], text)).unwrap_or_default();
-    let owner = |path: &[String]| (1..=path.len()).rev().map(|n| &path[..n]).find(|p| modules.contains_key(*p)).map(<[String]>::to_vec);
-    let mut graph = BTreeMap::<_, BTreeSet<_>>::new();
+    let given = named(&[], &modules[&[][..]]);
+    let owner = |path: &[String]| (1..=path.len()).rev().map(|n| &path[..n]).find(|p| modules.contains_key(*p)).map(part);
+    let mut graph = Graph::new();
     for (module, text) in modules.iter().filter(|(module, _)| !module.is_empty()) {
+        let used = graph.entry(part(module)).or_default();
         for path in named(module, text).iter().filter(|path| !path.is_empty()) {
-            let through = || given.iter().filter(|g| matches!(g.last(), Some(name) if *name == path[0] || name.is_empty())).filter_map(|g| owner(g)).collect();
-            let to: Vec<_> = owner(path).map_or_else(through, |one| vec![one]);
-            graph.entry(part(module)).or_default().extend(to.iter().map(|to| part(to)).filter(|to| *to != part(module)));
+            let through = || given.iter().filter(|g| g.last().is_some_and(|name| *name == path[0] || name.is_empty())).filter_map(|g| owner(g)).collect();
+            used.extend(owner(path).map_or_else(through, |one| vec![one]));
         }
+        used.remove(&part(module));
     }
+    assert!(graph.values().map(BTreeSet::len).sum::<usize>() > 60, "{sources}: few uses are found, so this test looks at nothing");
     graph
 }
 
-/// The shortest way from each part back to itself.
-fn circles(sources: &str, depth: usize) -> (usize, BTreeSet<String>) {
-    let mut modules = Modules::new();
-    read(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(sources), &[], &mut modules);
-    let graph = uses(&modules, depth);
-    let mut found = BTreeSet::new();
+#[test]
+fn no_file_of_the_driver_uses_itself() {
+    let graph = uses("driver/src", usize::MAX);
+    let mut circles = BTreeSet::new();
     for start in graph.keys() {
-        let mut ways = VecDeque::from([vec![start]]);
-        let mut seen = BTreeSet::new();
+        let (mut ways, mut seen) = (VecDeque::from([vec![start]]), BTreeSet::new());
         while let Some(way) = ways.pop_front() {
-            for next in graph.get(way[way.len() - 1]).into_iter().flatten() {
+            for next in graph.get(way[way.len() - 1]).into_iter().flatten().filter(|next| seen.insert(*next)) {
                 let longer = [&way[..], &[next]].concat();
                 if next == start {
-                    found.insert(longer.iter().map(|part| part.join("/")).collect::<Vec<_>>().join(" -> "));
-                    ways.clear();
-                    break;
+                    circles.insert(longer.iter().map(|part| &part[..]).collect::<Vec<_>>().join(" -> "));
                 }
-                if seen.insert(next) {
-                    ways.push_back(longer);
-                }
+                ways.push_back(longer);
             }
         }
     }
-    (graph.values().map(BTreeSet::len).sum(), found)
+    assert!(circles.is_empty(), "in a circle:\n{}", circles.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
-fn no_file_of_the_driver_and_no_room_of_the_gateware_uses_itself() {
-    for (sources, depth, at_least) in [("driver/src", usize::MAX, 100), ("hdl/src", 1, 60)] {
-        let (edges, found) = circles(sources, depth);
-        assert!(edges >= at_least, "{sources}: only {edges} uses are found, so this test looks at nothing");
-        assert!(found.is_empty(), "{sources}: in a circle\n{}", found.into_iter().collect::<Vec<_>>().join("\n"));
+fn rooms_of_the_gateware_use_those_below() {
+    let readme = read_to_string(root().join("hdl/README.md")).unwrap();
+    let line = readme.lines().find_map(|line| line.strip_prefix("* Rooms, from below: ")).expect("hdl/README.md lists the rooms");
+    let rooms: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+    let floor = |room: &str| rooms.iter().position(|r| *r == room).unwrap_or_else(|| panic!("hdl/README.md does not list the room {room}"));
+    for (room, used) in uses("hdl/src", 1) {
+        let above: Vec<_> = used.iter().filter(|other| floor(other) > floor(&room)).collect();
+        assert!(above.is_empty(), "{room} uses {above:?}, above it in hdl/README.md");
     }
 }
