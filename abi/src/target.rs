@@ -1,4 +1,4 @@
-//! The set-up protocol of the memory target, a card without a host (hdl/src/target/setup/README.md): requests and answers in UDP datagrams,
+//! The set-up protocol of the memory target, a card without a host (hdl/src/memory_target/setup/README.md): requests and answers in UDP datagrams,
 //! big endian. Operations and outcomes: [`crate::codes::TargetOp`], [`crate::codes::TargetStatus`].
 
 /// UDP port of the target.

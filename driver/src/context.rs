@@ -1,57 +1,16 @@
-//! An open card function: discovery, object numbers, protection domains.
-use crate::admin::AdminQueue;
+//! An open card function and its protection domains: what programs make objects with.
 use crate::cq::CompletionQueue;
 use crate::device::Device;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
-use crate::ids::{range, Ids};
+use crate::function::{Inner, PdInner};
 use crate::mr::{Access, MemoryRegion, Region, Start};
-use crate::qp::{QpConfig, QpTable, QueuePair};
+use crate::qp::{QpConfig, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
-use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
-use ferric_abi::csr;
+use ferric_abi::codes::{AdminOpcode, ObjectKind};
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
-
-pub(crate) struct Inner {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) caps: Capabilities,
-    admin: Mutex<AdminQueue>,
-    pub(crate) pd_ids: Ids,
-    pub(crate) mr_ids: Ids,
-    pub(crate) cq_ids: Ids,
-    pub(crate) qp_ids: Ids,
-    pub(crate) eq_ids: Ids,
-    pub(crate) srq_ids: Ids,
-    pub(crate) qps: QpTable,
-    /// Queue pairs of the whole card: shared receive queues have the receive rings behind theirs.
-    pub(crate) all_qps: u32,
-}
-
-impl Inner {
-    pub(crate) fn admin(&self, what: &'static str, opcode: AdminOpcode, id: u32, params: &[u32]) -> Result<[u32; 14]> {
-        self.admin.lock().unwrap_or_else(|e| e.into_inner()).execute(what, opcode, id, params)
-    }
-    /// Destroys an object from a `drop`: there is nobody to tell but the log.
-    pub(crate) fn destroy(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids) {
-        self.destroy_then(what, opcode, id, ids, || ());
-    }
-
-    /// The same; `gone` is called when the card has let go of the object, before another can have its number.
-    pub(crate) fn destroy_then(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids, gone: impl FnOnce()) {
-        match self.admin(what, opcode, id, &[]) {
-            Ok(_) => {
-                gone();
-                ids.give(id);
-            }
-            // With the card everything on it has gone; it has been said once.
-            Err(Error::Gone) => log::debug!("{what} {id}: the card is gone"),
-            // The number stays taken: the card may still use the object.
-            Err(e) => log::warn!("{what} {id}: {e}"),
-        }
-    }
-}
+use std::sync::Arc;
 
 /// How to open a card.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,62 +25,7 @@ pub struct Context {
 impl Context {
     /// Discovers the card behind `device`, starts its admin queue and asks which object numbers are the function's.
     pub fn open(device: Arc<dyn Device>, _config: Config) -> Result<Self> {
-        let magic = device.read32(csr::MAGIC);
-        if magic != csr::MAGIC_VALUE {
-            return Err(Error::NotFerric(magic));
-        }
-        let version = device.read32(csr::VERSION);
-        if version >> 16 != csr::VERSION_VALUE >> 16 {
-            return Err(Error::Version { card: version, driver: csr::VERSION_VALUE });
-        }
-        let [c0, c1, c2, c3] = [csr::CAPS0, csr::CAPS1, csr::CAPS2, csr::CAPS3].map(|r| device.read32(r));
-        let byte = |w: u32, n: u32| w >> (8 * n) & 0xff;
-        // A card that has stopped answering reads all ones.
-        if [c0, c1, c2, c3].contains(&u32::MAX) || [byte(c0, 0), byte(c0, 1), byte(c0, 2), byte(c0, 3), byte(c1, 0), byte(c1, 1)].iter().any(|log| *log > 24) {
-            return Err(Error::Gone);
-        }
-        let logs = [byte(c0, 0), byte(c0, 1), byte(c0, 2), byte(c0, 3), byte(c1, 0), byte(c0, 0)];
-        let mut admin = AdminQueue::new(&device)?;
-        let (ranges, function) = match admin.execute("query ranges", AdminOpcode::QueryRanges, 0, &[0]) {
-            Ok(words) => (std::array::from_fn(|kind| range(words[kind]).0), words[logs.len()]),
-            // A card of one function.
-            Err(Error::Admin { status: AdminStatus::BadOpcode, .. }) => (logs.map(|log| 0..1 << log), 0),
-            Err(e) => return Err(e),
-        };
-        let [qps, cqs, mrs, pds, eqs, srqs] = &ranges;
-        let caps = Capabilities {
-            version,
-            qps: qps.len() as u32,
-            cqs: cqs.len() as u32,
-            mrs: mrs.len() as u32,
-            pds: pds.len() as u32,
-            eqs: eqs.len() as u32,
-            function,
-            functions: 1 << byte(c1, 1),
-            width: byte(c1, 2),
-            max_sge: byte(c2, 0),
-            max_inline: c2 >> 8 & 0xffff,
-            features: c3,
-        };
-        log::info!("Ferric card: {caps:?}");
-        let from = |first: u32, range: &std::ops::Range<u32>| range.start.max(first)..range.end;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                admin: Mutex::new(admin),
-                pd_ids: Ids::new("protection domains", ObjectKind::Pd, from(1, pds)),
-                // Key 0 is never handed out, so that a zeroed key is refused.
-                mr_ids: Ids::new("memory regions", ObjectKind::Mr, from(1, mrs)),
-                cq_ids: Ids::new("completion queues", ObjectKind::Cq, cqs.clone()),
-                // Queue pairs 0 and 1 are the management ones of IBTA.
-                qp_ids: Ids::new("queue pairs", ObjectKind::Qp, from(2, qps)),
-                eq_ids: Ids::new("event queues", ObjectKind::Eq, eqs.clone()),
-                srq_ids: Ids::new("shared receive queues", ObjectKind::Srq, if c3 >> csr::FEATURE_SRQ & 1 == 1 { srqs.clone() } else { 0..0 }),
-                qps: QpTable::new(1 << logs[0])?,
-                all_qps: 1 << logs[0],
-                caps,
-                device,
-            }),
-        })
+        Ok(Self { inner: Arc::new(Inner::open(device)?) })
     }
 
     /// What the card can do.
@@ -177,17 +81,6 @@ impl Context {
         let iova = buffer.iova();
         self.inner.admin("query counters", AdminOpcode::QueryCounters, 0, &[iova as u32, (iova >> 32) as u32, first, n])?;
         Ok((0..count as usize).map(|i| u64::from_le_bytes(buffer.read(i * 8))).collect())
-    }
-}
-
-pub(crate) struct PdInner {
-    pub(crate) ctx: Arc<Inner>,
-    pub(crate) id: u32,
-}
-
-impl Drop for PdInner {
-    fn drop(&mut self) {
-        self.ctx.destroy("destroy PD", AdminOpcode::DestroyPd, self.id, &self.ctx.pd_ids);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Completion queues: written by the card into host memory, polled without registers, locks or allocation.
 use crate::admin::words;
-use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::eq::EventQueue;
 use crate::error::{Error, Result};
+use crate::function::Inner;
 use crate::visit::Visit;
 use ferric_abi::codes::{AdminOpcode, CqeOpcode, CqeStatus};
 use ferric_abi::context::CqCtx;

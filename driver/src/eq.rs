@@ -1,8 +1,8 @@
 //! Event queues: what an interrupt announces.
 use crate::admin::words;
-use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
+use crate::function::Inner;
 use ferric_abi::codes::{AdminOpcode, EventKind};
 use ferric_abi::context::EqCtx;
 use ferric_abi::csr;

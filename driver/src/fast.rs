@@ -1,8 +1,9 @@
 //! Fast regions (IBTA 10.6.5, 11.2.8; Linux: `IB_WR_REG_MR`, `IB_WR_LOCAL_INV`): memory that is mapped once and whose key, bounds and rights
 //! work requests give and take away.
-use crate::context::{Pd, PdInner};
+use crate::context::Pd;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
+use crate::function::PdInner;
 use crate::mr::{entry, Access, MemoryRegion, Start};
 use crate::qp::{Payload, QueuePair, SendRequest};
 use ferric_abi::codes::WrOpcode;

@@ -1,7 +1,5 @@
 //! Numbers of objects: each function has a range of each kind (docs/admin.md), in which the driver chooses.
-use crate::context::Inner;
-use crate::error::{Error, Result};
-use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
+use ferric_abi::codes::ObjectKind;
 use ferric_abi::csr::RANGE_IN_USE;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,8 +21,8 @@ struct Numbers {
 
 /// Numbers of one kind of object.
 pub(crate) struct Ids {
-    what: &'static str,
-    kind: ObjectKind,
+    pub(crate) what: &'static str,
+    pub(crate) kind: ObjectKind,
     /// Smallest number handed out; those below are reserved.
     first: u32,
     numbers: Mutex<Numbers>,
@@ -45,54 +43,24 @@ impl Ids {
         }
     }
 
-    /// Sets the numbers aside that other functions have, and takes back those they have not any more. False: `id` is none of theirs.
-    fn sort(&self, ctx: &Inner, id: Option<u32>) -> Result<bool> {
-        let mut theirs = Vec::new();
-        for function in 1..ctx.caps.functions {
-            let words = ctx.admin("query ranges", AdminOpcode::QueryRanges, function, &[1])?;
-            let (numbers, used) = range(words[self.kind as usize]);
-            if used {
-                theirs.push(numbers);
-            }
-        }
+    /// The next free number.
+    pub(crate) fn take(&self) -> Option<u32> {
+        self.numbers().free.pop_front()
+    }
+
+    /// Some numbers have been set aside for other functions.
+    pub(crate) fn has_lent(&self) -> bool {
+        !self.numbers().lent.is_empty()
+    }
+
+    /// Sets the numbers aside that other functions have, and takes back those they have not any more.
+    pub(crate) fn sort(&self, theirs: &[Range<u32>]) {
         let lent = |id: &u32| theirs.iter().any(|r| r.contains(id));
         let mut n = self.numbers();
         let Numbers { free, lent: aside } = &mut *n;
         free.extend(aside.drain(..));
         aside.extend(free.iter().copied().filter(lent));
         free.retain(|id| !lent(id));
-        Ok(id.is_some_and(|id| lent(&id)))
-    }
-}
-
-impl Inner {
-    /// Makes an object and gives its number. A number that another function's object has, or that has come into another's range, is passed over.
-    pub(crate) fn create(&self, what: &'static str, opcode: AdminOpcode, ids: &Ids, params: &[u32]) -> Result<u32> {
-        let mut passed = Vec::new();
-        let physical = self.caps.function == 0;
-        let made = loop {
-            let id = ids.numbers().free.pop_front();
-            let Some(id) = id else {
-                let more = physical && !ids.numbers().lent.is_empty() && ids.sort(self, None).is_ok() && !ids.numbers().free.is_empty();
-                if more {
-                    continue;
-                }
-                break Err(Error::Exhausted(ids.what));
-            };
-            match self.admin(what, opcode, id, params) {
-                Ok(_) => break Ok(id),
-                Err(Error::Admin { status: AdminStatus::BadState, .. }) => passed.push(id),
-                Err(e) => {
-                    ids.give(id);
-                    let refused = physical && matches!(e, Error::Admin { status: AdminStatus::BadId, .. });
-                    if !refused || !ids.sort(self, Some(id)).unwrap_or(false) {
-                        break Err(e);
-                    }
-                }
-            }
-        };
-        passed.into_iter().for_each(|id| ids.give(id));
-        made
     }
 }
 

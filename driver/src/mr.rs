@@ -1,9 +1,9 @@
 //! Memory regions: user memory or another device's (dma-buf), mapped page by page, with a page table in DMA memory.
 use crate::admin::words;
-use crate::context::PdInner;
 use crate::device::{Device, DmaAccess};
 use crate::dma::{DmaBuffer, PAGE};
 use crate::error::{Error, Result};
+use crate::function::PdInner;
 use crate::mapping::{Mapping, PageSize};
 use crate::own;
 use ferric_abi::codes::AdminOpcode;

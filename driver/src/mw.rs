@@ -1,8 +1,9 @@
 //! Memory windows (IBTA 10.6.6.2.6, 10.6.7.2): a peer's rights to part of a region, given and taken away by work requests.
 use crate::admin::words;
-use crate::context::{Pd, PdInner};
+use crate::context::Pd;
 use crate::error::{Error, Result};
 use crate::fast::{local, rights};
+use crate::function::PdInner;
 use crate::mr::{next_variant, Access, MemoryRegion};
 use crate::qp::{QueuePair, SendRequest};
 use ferric_abi::codes::{AdminOpcode, WrOpcode};

@@ -1,124 +1,17 @@
-//! Work requests and how they are posted: built where the card will read them, without locks, allocation or register reads.
+//! How work requests are posted: built where the card will read them, without locks, allocation or register reads.
 //!
 //! Posting is staging (the request is written into the ring) and ringing (the card hears of all that is staged). The `post_` methods do both;
 //! a list of requests is staged one by one and rung once ([`QueuePair::ring`]), or given up as a whole ([`QueuePair::unstage`]).
 use crate::barrier;
 use crate::error::{Error, Result};
 use crate::qp::QueuePair;
+use crate::request::{AtomicOp, AtomicRequest, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
 use crate::ring::put_entries;
 use crate::types::{QpState, QpType};
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::csr;
-use ferric_abi::host::{Doorbell, Sge, WqeHead};
+use ferric_abi::host::{Doorbell, WqeHead};
 use std::sync::atomic::Ordering;
-
-/// Local buffer of a work request.
-pub type LocalSge = Sge;
-
-/// A scatter/gather entry over `len` bytes from `addr` of the region with `lkey`.
-#[inline]
-pub fn sge(addr: u64, length: u32, lkey: u32) -> LocalSge {
-    Sge::default().with_addr(addr).with_length(length).with_lkey(lkey)
-}
-
-/// Payload of a send.
-#[derive(Clone, Copy, Debug)]
-pub enum Payload<'a> {
-    /// From registered memory.
-    Sges(&'a [LocalSge]),
-    /// Copied into the work request now; the buffer may be reused at once.
-    Inline(&'a [u8]),
-    /// It stands in the next slot already ([`QueuePair::place_entries`], [`QueuePair::place_inline`]).
-    Placed(Placed),
-}
-
-/// What has been put into the next slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
-    length: u64,
-    num_sge: u8,
-    inline: bool,
-}
-
-/// A send work request.
-#[derive(Clone, Copy, Debug)]
-pub struct SendRequest<'a> {
-    /// The program's number, given back in the completion.
-    pub wr_id: u64,
-    /// Operation.
-    pub opcode: WrOpcode,
-    /// Payload.
-    pub payload: Payload<'a>,
-    /// Remote address (WRITE).
-    pub remote_addr: u64,
-    /// Remote key (WRITE).
-    pub rkey: u32,
-    /// Immediate data (the `Imm` operations), or the peer's key to invalidate (`SendInv`).
-    pub imm: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Ask the peer for a solicited event.
-    pub solicited: bool,
-}
-
-/// An RDMA READ: bytes of the peer's memory into registered memory of our own (with the right to local writes).
-#[derive(Clone, Copy, Debug)]
-pub struct ReadRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// Where the bytes go.
-    pub sges: &'a [LocalSge],
-    /// Where they are.
-    pub remote_addr: u64,
-    /// Remote key.
-    pub rkey: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Not before the READs and atomics posted earlier are done.
-    pub fence: bool,
-}
-
-/// What an atomic does to the 8 bytes it is aimed at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtomicOp {
-    /// Becomes `swap` if it is `compare`.
-    CompareSwap {
-        /// Value expected.
-        compare: u64,
-        /// Value put in its place.
-        swap: u64,
-    },
-    /// Grows by this much, modulo 2^64.
-    FetchAdd(u64),
-}
-
-/// An atomic operation on 8 aligned bytes of the peer's memory; what was there before comes back.
-#[derive(Clone, Copy, Debug)]
-pub struct AtomicRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// What to do.
-    pub op: AtomicOp,
-    /// Where the 8 bytes found go.
-    pub sges: &'a [LocalSge],
-    /// Address of the 8 bytes.
-    pub remote_addr: u64,
-    /// Remote key.
-    pub rkey: u32,
-    /// Ask for a completion on success.
-    pub signaled: bool,
-    /// Not before the READs and atomics posted earlier are done.
-    pub fence: bool,
-}
-
-/// A receive work request.
-#[derive(Clone, Copy, Debug)]
-pub struct RecvRequest<'a> {
-    /// The program's number.
-    pub wr_id: u64,
-    /// Where to put the message.
-    pub sges: &'a [LocalSge],
-}
 
 impl QueuePair {
     /// Writes a send request into the ring and rings the doorbell. A request of one 64-byte slot travels with the doorbell where the device has lines.

@@ -1,11 +1,11 @@
 //! A ring of work requests in host memory: of a queue pair, or of a shared receive queue.
 use crate::admin::words;
 use crate::barrier;
-use crate::context::Inner;
 use crate::dma::DmaBuffer;
 use crate::error::{Error, Result};
-use crate::post::LocalSge;
-use crate::qp::Half;
+use crate::function::Inner;
+use crate::lives::Half;
+use crate::request::LocalSge;
 use ferric_abi::context::RingCtx;
 use ferric_abi::csr;
 use ferric_abi::host::{Doorbell, RecvHead, Sge};

@@ -4,10 +4,10 @@
 use crate::assembly::Assembly;
 use crate::card::{self, Card, DEFAULT};
 use crate::emit::emit;
+use crate::memory_target::{self, Target};
 use crate::net::icrc::IcrcPipe;
 use crate::prim::leaves::leaves;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
-use crate::target::{self, Target};
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -96,7 +96,7 @@ pub fn tops() -> &'static [Top] {
             "axis_fifo_w512" 512, AxisFifo::<512, 64, 9>::default();
             "axis_arb_w64" 64, AxisArb::<64, 8, 4>::default();
             "axis_arb_w512" 512, AxisArb::<512, 64, 4>::default();
-            "ferric_target_w64" 64, Target::new(target::MAC, target::IP);
+            "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(width) }));
         all

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::wire::{udp::Udp, MAX_FRAME};
     use ferric_abi::wire::{Arp, Eth};
-    use ferric_hdl::target::{IP, MAC};
+    use ferric_hdl::memory_target::{IP, MAC};
 
     #[test]
     fn a_board_answers_at_its_wire() {

@@ -17,8 +17,7 @@ fn files(dir: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // The build folder lies at the top only: hdl/src/target is the memory target.
-        let made = name == ".git" || name == "target" && path.with_file_name("Cargo.lock").exists();
+        let made = name == ".git" || name == "target";
         if path.is_dir() && !made {
             files(&path, into);
         } else if path.is_file() {

@@ -1,6 +1,5 @@
 //! A connection, as the state machine remembers it.
-use super::timeout;
-use super::types::Remote;
+use super::types::{timeout, Remote};
 use super::wire::MAD_BYTES;
 use crate::types::Mtu;
 use crate::ud::AddressHandle;

@@ -1,7 +1,6 @@
 //! The state machine of the communication manager (IBTA 12.9): both sides of a connection, retries by time-out, duplicates answered again.
 use super::connection::{bounded, Asked, Connection, State, CONFIRM, RESPONSE, RETRIES};
-use super::timeout;
-use super::types::{Event, Local, Remote, Request};
+use super::types::{timeout, Event, Local, Remote, Request};
 use super::wire::{gid, mtu_of, Body, CmDrep, CmDreq, CmMra, CmRej, CmRep, CmReq, CmRtu, IpHeader, Message, RejectReason, MAD_BYTES};
 use crate::error::{Error, Result};
 use crate::ud::AddressHandle;

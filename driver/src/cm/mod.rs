@@ -12,12 +12,5 @@ pub mod wire;
 
 pub use gsi::{CmPort, Gsi};
 pub use machine::Cm;
-pub use types::{Event, Local, Remote, Request};
+pub use types::{timeout, Event, Local, Remote, Request};
 pub use wire::{ip_service_id, IpHeader, RejectReason};
-
-use std::time::Duration;
-
-/// 4.096 us * 2^n, as all time-outs of chapter 12 are given.
-pub fn timeout(exponent: u8) -> Duration {
-    Duration::from_nanos(4096u64 << exponent.min(31))
-}

@@ -4,6 +4,7 @@ use crate::types::{Mtu, RtrAttr, RtsAttr};
 use crate::ud::AddressHandle;
 use crate::Path;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Our end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,4 +123,9 @@ pub enum Event {
         /// The connection.
         id: u32,
     },
+}
+
+/// 4.096 us * 2^n, as all time-outs of chapter 12 are given.
+pub fn timeout(exponent: u8) -> Duration {
+    Duration::from_nanos(4096u64 << exponent.min(31))
 }

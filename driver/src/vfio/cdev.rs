@@ -1,5 +1,5 @@
 //! The device-file and iommufd interface of VFIO, through `vfio-ioctls`.
-use super::Backend;
+use super::backend::{Backend, COMMAND_ENABLE};
 use crate::device::DmaAccess;
 use crate::eventfd::EventFd;
 use ferric_abi::pci;
@@ -87,7 +87,7 @@ impl Backend for Cdev {
     fn enable(&self) -> Result<()> {
         let mut command = [0; 2];
         self.device.region_read(CONFIG, &mut command, COMMAND);
-        let value = u16::from_le_bytes(command) | super::COMMAND_ENABLE;
+        let value = u16::from_le_bytes(command) | COMMAND_ENABLE;
         self.device.region_write(CONFIG, &value.to_le_bytes(), COMMAND);
         Ok(())
     }

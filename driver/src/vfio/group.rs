@@ -1,5 +1,5 @@
 //! The group and container interface of VFIO, through `pci-driver`.
-use super::Backend;
+use super::backend::{Backend, COMMAND_ENABLE};
 use crate::device::DmaAccess;
 use crate::eventfd::EventFd;
 use ferric_abi::pci;
@@ -67,7 +67,7 @@ impl Backend for Group {
 
     fn enable(&self) -> Result<()> {
         let config = self.device.config();
-        config.write_le_u16(COMMAND, config.read_le_u16(COMMAND)? | super::COMMAND_ENABLE)
+        config.write_le_u16(COMMAND, config.read_le_u16(COMMAND)? | COMMAND_ENABLE)
     }
 
     fn reset(&self) -> Result<()> {

@@ -1,4 +1,5 @@
 //! A card on the PCI bus, owned by this process through VFIO: no privilege is needed once the device file is ours.
+mod backend;
 mod cdev;
 mod group;
 pub mod sysfs;
@@ -12,43 +13,19 @@ use crate::iova::IovaAllocator;
 use crate::mapping::Mapping;
 use crate::pages::PAGE;
 use crate::window::Window;
+use backend::Backend;
 use ferric_abi::{csr, pci};
 use memmap2::{MmapOptions, MmapRaw};
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use sysfs::{memlock_mend, memlock_problem, Sysfs};
 
-/// Command register: memory space and bus master enable.
-const COMMAND_ENABLE: u16 = 6;
 /// A card is gone after as many waits: a simulated one behind a virtual machine may answer late once.
 const SILENT: u32 = 3;
-
-/// What the two interfaces of VFIO have in common.
-trait Backend: Send + Sync {
-    /// BAR 0, mapped as long as the value lives.
-    fn window(&self) -> Option<NonNull<u8>>;
-    /// Addresses the IOMMU takes.
-    fn iova_ranges(&self) -> Vec<Range<u64>>;
-    /// Maps memory for the card.
-    ///
-    /// # Safety
-    /// As [`Device::map`].
-    unsafe fn map(&self, iova: u64, ptr: *mut u8, len: usize, access: DmaAccess) -> io::Result<()>;
-    /// Takes a whole mapping back.
-    fn unmap(&self, iova: u64, len: usize) -> io::Result<()>;
-    /// Wires MSI-X vectors from 0 on; gives how many the function has of them.
-    fn interrupts(&self, fds: &[EventFd]) -> io::Result<usize>;
-    /// Lets the function answer and master the bus.
-    fn enable(&self) -> io::Result<()>;
-    /// Function-level reset.
-    fn reset(&self) -> io::Result<()>;
-}
 
 struct Mapped {
     len: usize,

@@ -1,5 +1,5 @@
 //! The peer's own network stack: smoltcp, for ARP and ping.
-use crate::target::model::Station;
+use crate::memory_target::model::Station;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::icmp;

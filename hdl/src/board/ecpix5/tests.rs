@@ -1,6 +1,6 @@
 //! The board's top, through its pins.
-use crate::target::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
-use crate::target::{IP, MAC};
+use crate::memory_target::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
+use crate::memory_target::{IP, MAC};
 use crate::tb::Rng;
 use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::host::Cqe;

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxServer;
-use crate::host::ctl::line::CtlLine;
+use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::arb::{FirstSet, RrPick};
 use crate::prim::clash::Clash;

@@ -1,3 +1,2 @@
-//! The control bus inside the card: words in, table lines out.
-pub mod line;
+//! The control bus inside the card: one master, a table per space.
 pub mod switch;

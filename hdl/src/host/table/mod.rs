@@ -7,7 +7,7 @@ pub mod ring;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::host::ctl::line::CtlLine;
+use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;

@@ -14,7 +14,6 @@ mod types;
 use crate::bus::{AxisSrc, MsgSink, MsgSrc};
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::prim::sized::SizedRam;
-use crate::roce::header::SLOT_BYTES;
 use crate::stats::flags;
 use crate::stream::{MsgFifo, MsgSlice};
 use alloc::Allocator;
@@ -35,6 +34,8 @@ const DONE_ROOM: u64 = 120;
 pub const ASM_BYTES: usize = 65536;
 /// Slots: frames granted and not yet gone.
 pub const SLOTS: usize = 128;
+/// Bytes of header RAM per slot.
+pub const SLOT_BYTES: usize = 128;
 /// Bytes of the output FIFO: more than any frame a `SlotReq` can ask for, and three of the largest RoCE frames.
 pub const OUT_BYTES: usize = 16384;
 

@@ -20,7 +20,7 @@ mod number_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{key_status, PAGE};
-use crate::host::ctl::line::CtlLine;
+use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use crate::prim::ram::RamHold;
 use crate::prim::sum::{Ahead, Diff, Sum};

@@ -9,6 +9,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::msg::{HdrDone, HdrOp};
+use crate::net::tx::SLOT_BYTES;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
 use fetch::PathFetch;
@@ -24,9 +25,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("ctx[*]", &["m_ready"]), // a line is given back when the op is in its register, which the row writer empties
     ("m_ready", &["ctx[0]", "ctx[1]", "m_ready"]), // of an op that has been taken: each comes no later than its seal
 ];
-
-/// Bytes of header RAM per slot.
-pub const SLOT_BYTES: usize = 128;
 
 /// Bytes of extension headers behind the BTH.
 pub const fn ext_len(reth: bool, imm: bool, aeth: bool) -> usize {

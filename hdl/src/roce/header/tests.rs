@@ -1,6 +1,7 @@
 use super::model::{header, Op};
-use super::{header_len, HeaderBuilder, SLOT_BYTES};
+use super::{header_len, HeaderBuilder};
 use crate::msg::{HdrDone, HdrOp};
+use crate::net::tx::SLOT_BYTES;
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::PathCtx;
 use std::collections::{HashMap, VecDeque};

@@ -6,7 +6,7 @@ mod model;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::host::ctl::line::CtlLine;
+use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, RxDesc};
 use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;

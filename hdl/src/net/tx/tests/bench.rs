@@ -2,8 +2,8 @@
 
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::net::icrc::model as icrc;
+use crate::net::tx::SLOT_BYTES;
 use crate::roce::header::model::{header, Op};
-use crate::roce::header::SLOT_BYTES;
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
 use ferric_abi::context::PathCtx;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The block against its model, and both against what others make of ARP and ICMP.
 use super::model::{judge, Verdict, LONGEST};
 use super::Echo;
-use crate::target::model::{checksum, Station};
+use crate::memory_target::model::{checksum, Station};
 use crate::tb::{AxisSink, Source, Tb};
 use etherparse::{checksum::u32_16bit_word, icmpv4, Icmpv4Slice, Icmpv4Type, PacketBuilder, SlicedPacket, TransportSlice};
 use ferric_abi::wire::{Arp, Eth};

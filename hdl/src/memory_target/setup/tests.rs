@@ -2,7 +2,7 @@
 use super::Setup;
 use crate::msg::{CtlReq, CtlResp};
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
-use crate::target::model::{datagram, setup_frame, setup_reply, Station};
+use crate::memory_target::model::{datagram, setup_frame, setup_reply, Station};
 use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::target::{SetupReply, SetupRequest, PORT};
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! What the card answers to a frame: ARP (RFC 826) and ICMP echo (RFC 792, RFC 1122 3.2.2.6), in software.
-use crate::target::model::{checksum, Station};
+use crate::memory_target::model::{checksum, Station};
 use ferric_abi::wire::{Arp, Eth, IcmpEcho, Ipv4};
 
 /// What becomes of a frame.
