@@ -50,7 +50,7 @@ fn broken_images_are_not() {
     lines[2] = &changed;
     assert_eq!(image::read(lines.join("\n").as_bytes()), Err(ImageError::Hex(3)));
     let text = text.trim_end();
-    assert_eq!(image::read(text[..text.rfind('\n').expect("lines")].as_bytes()), Err(ImageError::Short("its records")));
+    assert_eq!(image::read(&text.as_bytes()[..text.rfind('\n').expect("lines")]), Err(ImageError::Short("its records")));
     let twice = mcs(0, &[1; 32]).replace(":00000001FF\n", "") + &mcs(16, &[2; 16]);
     assert_eq!(image::read(twice.as_bytes()), Err(ImageError::Overlap(16)));
 }

@@ -97,7 +97,10 @@ fn run_interop(o: &interop::Options) -> Result<(), Box<dyn Error>> {
         println!("{}", serde_json::to_string(&rows)?);
     }
     match rows.iter().filter(|r| r.error.is_some()).count() {
-        0 => Ok(println!("{} cases passed, 0 failed", rows.len())),
+        0 => {
+            println!("{} cases passed, 0 failed", rows.len());
+            Ok(())
+        }
         n => Err(format!("{} cases passed, {n} failed", rows.len() - n).into()),
     }
 }

@@ -1,5 +1,7 @@
 //! What a program of libibverbs has, and its calls of several steps.
 #![allow(missing_docs)]
+// What the functions are given is alive: the rules of the manual pages, as in the library itself.
+#![allow(clippy::missing_safety_doc)]
 use arbitrary::Arbitrary;
 use ferric_verbs::abi::attr::*;
 use ferric_verbs::abi::consts::*;
@@ -272,7 +274,7 @@ impl Program {
                 Some(ops) => {
                     let mut attr: QpInitAttrEx = zeroed();
                     (attr.send_cq, attr.recv_cq, attr.srq, attr.cap, attr.qp_type, attr.pd) = (init.send_cq, init.recv_cq, init.srq, init.cap, init.qp_type, pd);
-                    (attr.comp_mask, attr.send_ops_flags) = (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, u64::from(ops % 1024 & !0x180));
+                    (attr.comp_mask, attr.send_ops_flags) = (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, u64::from((ops % 1024) & !0x180));
                     let verbs = self.context.byte_sub(offset_of!(VerbsContext, context)).cast::<VerbsContext>();
                     ((*verbs).create_qp_ex.expect("in the table"))(self.context, &mut attr)
                 }

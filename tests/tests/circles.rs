@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 fn read(dir: &Path, module: &[String], into: &mut Modules) {
     for path in read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let inside = if matches!(&*name, "mod" | "lib") { module.to_vec() } else { [module, &[name.clone()]].concat() };
+        let inside = if matches!(&*name, "mod" | "lib") { module.to_vec() } else { module.iter().chain([&name]).cloned().collect() };
         if path.is_dir() && !matches!(&*name, "tests" | "bin") {
             read(&path, &inside, into);
         } else if path.extension().is_some_and(|e| e == "rs") && !name.ends_with("tests") {

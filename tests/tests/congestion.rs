@@ -53,7 +53,7 @@ fn marked_frames_and_notifications_are_counted() {
         let mut frames = [0; 2];
         for (ecn, frames) in [2, 3].into_iter().zip(&mut frames) {
             let wire = Wire { v6, tclass: 26 << 2 | ecn, ..Default::default() };
-            let mut b = Linked::new(&QpConfig::default(), &wire, &(0..20_000u32).map(|i| (i * 11 >> 3) as u8).collect::<Vec<_>>()).unwrap();
+            let mut b = Linked::new(&QpConfig::default(), &wire, &(0..20_000u32).map(|i| ((i * 11) >> 3) as u8).collect::<Vec<_>>()).unwrap();
             send(&mut b, 20_000);
             *frames = counter(&b.pair, 1, "cc.np_ecn_marked_roce_packets");
             // Notifications between messages, one of them for a queue pair that does not exist.

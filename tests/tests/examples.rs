@@ -1,4 +1,6 @@
 //! The examples of `driver/examples/` run to their end: what a newcomer tries first works.
+// Each example has the file `simulated` as a module of its own, since each is a program.
+#![allow(clippy::duplicate_mod)]
 #[path = "../../driver/examples/read_atomic.rs"]
 mod read_atomic;
 #[path = "../../driver/examples/send_recv.rs"]

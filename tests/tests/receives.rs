@@ -122,7 +122,7 @@ fn vanished(width: usize) {
         assert_eq!((sent.status, got.status, got.wr_id), (CqeStatus::Success, CqeStatus::Success, 500), "message {n}");
     }
     gone.store(false, Ordering::SeqCst);
-    let mut seen = vec![false; SHARED + OWN];
+    let mut seen = [false; SHARED + OWN];
     for _ in 0..SHARED + OWN {
         let c = b.wait(1);
         let slot = c.wr_id as usize;

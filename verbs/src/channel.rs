@@ -7,7 +7,7 @@ use crate::errors::{minus_one, number, pointer};
 use crate::shared::lock;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -61,14 +61,11 @@ impl Pipe {
     /// Takes a record out, waiting for it unless the program has made the descriptor non-blocking.
     pub fn take(&self) -> Result<Record, c_int> {
         let mut b = [0; 16];
-        loop {
-            match (&self.read).read(&mut b) {
-                // Writes of 16 bytes are atomic, so are reads.
-                Ok(16) => break,
-                Ok(_) => return Err(libc::EIO),
-                Err(e) if e.kind() == ErrorKind::Interrupted => return Err(libc::EINTR),
-                Err(e) => return Err(e.raw_os_error().unwrap_or(libc::EIO)),
-            }
+        match (&self.read).read(&mut b) {
+            // Writes of 16 bytes are atomic, so are reads.
+            Ok(16) => {}
+            Ok(_) => return Err(libc::EIO),
+            Err(e) => return Err(e.raw_os_error().unwrap_or(libc::EIO)),
         }
         let word = |at: usize| u32::from_ne_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
         Ok(Record { serial: u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]), id: word(8), kind: word(12) })

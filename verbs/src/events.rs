@@ -172,7 +172,7 @@ unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut Asyn
         };
         let element = match table {
             // Its port.
-            None => Some(1 as *mut c_void),
+            None => Some(std::ptr::dangling_mut()),
             Some(table) => lock(table).get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
                 let object = e.object as *mut c_void;
                 // SAFETY: in the table, so it exists.

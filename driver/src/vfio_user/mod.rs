@@ -98,7 +98,7 @@ impl VfioUserDevice {
         client.write(index::CONFIG_REGION, COMMAND, &COMMAND_ENABLE.to_le_bytes(), false)?;
         let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
         // High addresses, so that truncation shows.
-        let dma = Dma { iovas: IovaAllocator::new([0x10_0000_0000..0x70_0000_0000]), mapped: HashMap::new() };
+        let dma = Dma { iovas: IovaAllocator::new(std::iter::once(0x10_0000_0000..0x70_0000_0000)), mapped: HashMap::new() };
         let socket = client.raw_fd();
         Ok(Self { path: path.to_owned(), held: Held::new(&[&socket, &memory]), client: Mutex::new(client), socket, memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
     }

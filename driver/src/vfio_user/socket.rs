@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(receive(&b).unwrap().unwrap().header.id, 8);
         drop(a);
         assert!(receive(&b).unwrap().is_none());
-        assert!(send(&b, Header::default(), &[], &vec![0; MAX_FDS + 1]).is_err());
+        assert!(send(&b, Header::default(), &[], &[0; MAX_FDS + 1]).is_err());
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn graph(card: &Assembled) -> String {
     let mut text = String::from("```mermaid\ngraph TD\n");
     for ((from, to), through) in graph.between_instances() {
         let to = if card.ports.iter().any(|(name, _)| *name == to) { to } else { format!("{to}(({to}))") };
-        let _ = writeln!(text, "  {from} -- {} --> {to}", through.into_iter().map(|p| p.replace('[', "").replace(']', "")).collect::<Vec<_>>().join(" "));
+        let _ = writeln!(text, "  {from} -- {} --> {to}", through.into_iter().map(|p| p.replace(['[', ']'], "")).collect::<Vec<_>>().join(" "));
     }
     text.push_str("```\n");
     text

@@ -190,10 +190,10 @@ impl State {
 mod tests {
     use super::*;
     use ferric_driver::eventfd::EventFd;
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::AsFd;
 
     fn file(e: &EventFd) -> File {
-        File::from(OwnedFd::from(e.as_fd().try_clone_to_owned().unwrap()))
+        File::from(e.as_fd().try_clone_to_owned().unwrap())
     }
 
     #[test]

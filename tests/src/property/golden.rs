@@ -175,7 +175,7 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
         if verb.asks() {
             let old = word(&away.want);
             match status {
-                CqeStatus::Success if verb == Verb::Read => home.put(act.local, &away.want[act.remote..act.remote + act.op.len].to_vec()),
+                CqeStatus::Success if verb == Verb::Read => home.put(act.local, &away.want[act.remote..act.remote + act.op.len]),
                 CqeStatus::Success => home.put(act.local, &old.to_le_bytes()),
                 // In part, and no further than the region.
                 _ if whole || local || perhaps => home.may_be_anything(act.local, act.op.len),

@@ -230,7 +230,10 @@ pub unsafe extern "C" fn ferric_rdma_disconnect(id: *mut CmId) -> c_int {
     let connection = lock(&object.inner).connection.ok_or(libc::EINVAL);
     minus_one("rdma_disconnect", connection.and_then(|c| {
         // The peer may have been first: then it has ended already.
-        with_port(object.shared()?, |port| Ok(drop(port.driver.cm.disconnect(port.driver.now(), c, &[]))))?;
+        with_port(object.shared()?, |port| {
+            let _ = port.driver.cm.disconnect(port.driver.now(), c, &[]);
+            Ok(())
+        })?;
         // SAFETY: as above.
         unsafe { wait(id) }
     }))

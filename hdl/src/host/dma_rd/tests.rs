@@ -67,7 +67,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     }
 
     fn beats(&self, iova: u64, len: u64) -> u64 {
-        (iova + len - 1 >> LK) - (iova >> LK) + 1
+        ((iova + len - 1) >> LK) - (iova >> LK) + 1
     }
 
     fn function(&mut self) -> u64 {

@@ -336,7 +336,10 @@ fn reset_frees_everything() {
     b.tb.set("s_write$valid", 0);
     b.tb.set("s_write$verdict", 0);
     b.tb.reset();
-    (b.beats.clear(), b.waiting.clear(), b.closing.clear(), b.stored.clear());
+    b.beats.clear();
+    b.waiting.clear();
+    b.closing.clear();
+    b.stored.clear();
     (0..520).for_each(|_| b.cycle(0));
     assert_eq!(b.tb.get("free_count"), CELLS as u64);
     for _ in 0..30 {

@@ -137,7 +137,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
     let fields = [
         ("kind", kind),
         ("qpn", rng.below(16)),
-        ("epoch", n / 50 & 0xff),
+        ("epoch", (n / 50) & 0xff),
         ("writes", if data && !reads && !rng.percent(20) { rng.below(5) } else { 0 }),
         ("status", status),
         ("access_local", local.into()),

@@ -480,7 +480,7 @@ fn a_fence_waits_for_the_payload_of_orders_before_it() {
             assert!(w.tb.cycles() - start < 6000, "does not end");
             w.step();
         }
-        let asked = w.pay.taken() as u64;
+        let asked = w.pay.taken();
         assert!(asked >= before, "{asked} reads of {before}");
         assert!(w.reply.pending() > 0, "waited for all");
         w.finish();

@@ -4,6 +4,7 @@ use crate::msg::{HdrDone, HdrOp};
 use crate::net::tx::SLOT_BYTES;
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::PathCtx;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 pub(crate) fn random_path(rng: &mut Rng) -> PathCtx {
@@ -164,7 +165,7 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
         let mut path = if id < 4 { carrying(tb.rng()) } else { random_path(tb.rng()) };
         // One of the paths is there but may not be used; ids 14 and 15 are not there at all.
         path.set_valid(stall == 0 || id != 13);
-        stores.iter_mut().for_each(|store| _ = store.paths.insert(id, path.clone()));
+        stores.iter_mut().for_each(|store| _ = store.paths.insert(id, path));
     }
     let layout = Fields::of::<HdrDone>();
     let rows = SLOT_BYTES / K;
@@ -178,7 +179,7 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
         let port = tb.rng().below(2) as usize;
         if sent < count && sources[port].pending() < 2 {
             let slot = tb.rng().below(64) as u8;
-            if !waiting.contains_key(&slot) {
+            if let Entry::Vacant(place) = waiting.entry(slot) {
                 let mut op = random_op(tb.rng(), slot);
                 if stall == 0 {
                     op.qpn %= 13;
@@ -188,7 +189,7 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
                     op.pad = 0;
                 }
                 sources[port].push(message(&op));
-                waiting.insert(slot, (op, Vec::new()));
+                place.insert((op, Vec::new()));
                 sent += 1;
             }
         }

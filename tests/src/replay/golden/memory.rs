@@ -40,7 +40,7 @@ impl Memory {
     pub fn register(&mut self, spec: &RegionSpec) -> Region {
         let index = self.entries.len();
         let addr = 0x5500_0000_0000 + ((index as u64) << 32) + (spec.page_offset & 0xfff);
-        let key = (index as u32 + 1) << 8 | 0xa0 + (index as u32 & 0xf);
+        let key = (index as u32 + 1) << 8 | (0xa0 + (index as u32 & 0xf));
         self.entries.push(Entry { addr, key, len: spec.len, bytes: vec![0; spec.len + GUARD], access: spec.access, domain: spec.domain });
         Region { index, addr, key, len: spec.len }
     }

@@ -301,12 +301,12 @@ impl Program {
         self.done();
 
         self.asm.bind(to_init);
-        self.from_state(QpState::Reset);
+        self.must_be_in(QpState::Reset);
         self.init();
         self.done();
 
         self.asm.bind(to_rtr);
-        self.from_state(QpState::Init);
+        self.must_be_in(QpState::Init);
         self.ready_to_receive();
         self.done();
 
@@ -319,7 +319,7 @@ impl Program {
         let [drained, failed] = std::array::from_fn(|_| self.asm.label());
         self.asm.branch(Op::Beq, V, QpState::Sqd as u32, drained);
         self.asm.branch(Op::Beq, V, QpState::SqError as u32, failed);
-        self.from_state(QpState::Rtr);
+        self.must_be_in(QpState::Rtr);
         self.ready_to_send();
         self.done();
 
@@ -381,7 +381,7 @@ impl Program {
     }
 
     /// Both halves must be in `state`.
-    fn from_state(&mut self, state: QpState) {
+    fn must_be_in(&mut self, state: QpState) {
         self.refuse(AdminStatus::BadState, Op::Bne, V, state as u32);
         self.refuse(AdminStatus::BadState, Op::Bne, U, state as u32);
     }

@@ -419,7 +419,8 @@ fn shared_queues(b: &mut Bench) {
         b.expect(InUse, 1, DestroySrq, 6, &[]);
     }
     assert_eq!(rq(b, 22).limit(), 32, "the queue is none of theirs");
-    (b.expect(Ok, 1, DestroyQp, 5, &[]), b.expect(Ok, 1, DestroyQp, 7, &[]));
+    b.expect(Ok, 1, DestroyQp, 5, &[]);
+    b.expect(Ok, 1, DestroyQp, 7, &[]);
     b.expect(InUse, 1, DestroySrq, 6, &[]);
     b.expect(Ok, 1, DestroyQp, 8, &[]);
     // The number's next life has a ring of its own again.

@@ -35,10 +35,10 @@ fn unsent(seed: u64, stall: u32, asks: bool) {
             world.run_until(60_000, |w| w.idle() && w.qps[qp].cqes.len() == 12);
         }
         if round == 1 && !asks {
-            let psn = world.field(qp, "una_psn") as u32 + 2 & 0xff_ffff;
+            let psn = (world.field(qp, "una_psn") as u32 + 2) & 0xff_ffff;
             world.receive(qp, psn, 0x11, 0x1f);
             (0..400).for_each(|_| world.step());
-            assert_eq!(world.field(qp, "una_psn") as u32, psn + 1 & 0xff_ffff);
+            assert_eq!(world.field(qp, "una_psn") as u32, (psn + 1) & 0xff_ffff);
         }
         let (before, completed, sent) = (state(&world, qp), world.qps[qp].cqes.len(), world.sent);
         let mut frames = Vec::new();

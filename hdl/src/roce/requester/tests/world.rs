@@ -227,7 +227,7 @@ impl World {
 
     /// Orders that placement has taken.
     pub fn orders(&self) -> u64 {
-        self.place.taken() as u64
+        self.place.taken()
     }
 
     /// Answers are on their way to host memory.
