@@ -14,7 +14,7 @@ pub mod cc;
 pub mod codes;
 pub mod context;
 pub mod emit;
-pub mod engine;
+pub mod engines;
 pub mod host;
 pub mod kernel;
 pub mod lint;

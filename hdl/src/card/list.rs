@@ -107,7 +107,7 @@ fn wires(a: &mut Assembly) {
     a.table(space::EQ, "eq");
     a.table(space::STATS, "stats");
     a.chain("barrier", "admin.barrier", "admin.barrier_done");
-    a.link("barrier", crate::engine::fence::EVENTS, "eq.fence", "eq.passed");
+    a.link("barrier", crate::engines::fence::EVENTS, "eq.fence", "eq.passed");
     a.chain("translations", "admin.mtt_invalidate", "admin.mtt_clean");
     a.join("admin.quiesce_rd", "dma_rd.quiesce");
     a.join("dma_rd.quiesced", "admin.quiesced_rd");

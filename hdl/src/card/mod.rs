@@ -7,12 +7,10 @@ pub mod pages;
 mod tests;
 
 use crate::assembly::Assembly;
-use crate::engine::{sizes, Engine, Sizes};
+pub use crate::engines::ENGINES;
+use crate::engines::{sizes, Engine, Sizes};
 use crate::host::admin::program::{self, Plan};
 use ferric_abi::csr;
-
-/// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&crate::rdma::lines::VERBS, &crate::roce::lines::ROCE];
 
 /// Cards that have a name: the name, their engines, and what they are for.
 pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce"], "RDMA over Converged Ethernet: the reference for speed and area")];

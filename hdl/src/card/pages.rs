@@ -17,7 +17,7 @@ pub fn ports(card: &Card) -> Result<String, String> {
 fn port_tables(width: usize, card: &Assembled) -> String {
     let graph = WaitGraph::of(card);
     let mut page = format!(
-        "# Ports\n\nWritten from the list of the card (`hdl/src/card/list.rs`, and the `lines.rs` of its engines) by `ferric-gen docs`; a test compares. Types are those of `hdl/src/msg.rs`; widths are of the card of {width} bits.\n\
+        "# Ports\n\nWritten from the list of the card (`hdl/src/card/list.rs`, and the lines of its engines) by `ferric-gen docs`; a test compares. Types are those of `hdl/src/msg.rs`; widths are of the card of {width} bits.\n\
          A port without a type behind `Bits` is a plain signal. \"Waits for\": what may have to happen first, through which of its own ports ([deadlock.md](deadlock.md)); \"never\": it takes or gives at once.\n"
     );
     for (instance, ports) in &card.ports {
@@ -72,7 +72,7 @@ pub fn cards() -> String {
 /// `docs/engines.md`: every engine by its manifest and its lines. Error: a list does not fit together.
 pub fn engines() -> Result<String, String> {
     let mut page = String::from(
-        "# Engines and cards\n\nWritten from the manifests by `ferric-gen docs`; a test compares. A card is the chassis (`hdl/src/card/list.rs`) and engines, each with a manifest and lines of its own (`hdl/src/engine/`). \
+        "# Engines and cards\n\nWritten from the manifests by `ferric-gen docs`; a test compares. A card is the chassis (`hdl/src/card/list.rs`) and engines, each with a manifest and lines of its own (`hdl/src/engines/`). \
          What is not in a card leaves no gate, no counter, no table and no capability bit in it.\n\n## Cards\n\n| card | engines | for |\n|---|---|---|\n",
     );
     CARDS.iter().for_each(|(name, engines, what)| page.push_str(&format!("| `{name}` | {} | {what} |\n", engines.join(", "))));

@@ -1,7 +1,6 @@
 //! What the transports share: memory keys, placement, completion. See `docs/microarchitecture.md`.
 
 pub mod complete;
-pub mod lines;
 pub mod mover;
 pub mod mr;
 pub mod place;

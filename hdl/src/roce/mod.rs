@@ -3,7 +3,6 @@
 pub mod header;
 pub mod resp;
 pub mod gather;
-pub mod lines;
 pub mod req_rx;
 pub mod req_tx;
 pub mod requester;

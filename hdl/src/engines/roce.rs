@@ -1,16 +1,16 @@
 //! RoCEv2, line by line.
 
-use super::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, requester, resp::Responder};
+use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
 use crate::cc::{self, hook::CcHook};
 use crate::context::{self, store::CtxStore};
-use crate::engine::{fence, Check, Engine};
 use crate::host::admin::program::{Command, Program};
 use crate::msg::QpError;
 use crate::net::{self, dispatch::Dispatch};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::stream::{self, MsgArb, MsgFifo};
-use crate::{roce, with_sizes};
+use crate::roce::{self, ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, requester, resp::Responder};
+use crate::with_sizes;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::csr::{self, space};
 

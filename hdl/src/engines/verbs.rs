@@ -1,11 +1,11 @@
 //! What the transports share, line by line: rings of work, completions, memory keys, placement.
 
-use super::{complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
+use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
-use crate::engine::{fence, Check, Engine};
 use crate::host::admin::program::{Command, Program};
 use crate::host::{self, cq::CompletionWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
-use crate::{rdma, with_sizes};
+use crate::rdma::{self, complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
+use crate::with_sizes;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::csr::{self, space};
 

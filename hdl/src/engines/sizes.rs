@@ -52,10 +52,10 @@ sizes! {
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {
-        if $sizes.width == $crate::engine::sizes::w64::W {
-            $lines::<$({ $crate::engine::sizes::w64::$number }),*>($($argument),*)
+        if $sizes.width == $crate::engines::sizes::w64::W {
+            $lines::<$({ $crate::engines::sizes::w64::$number }),*>($($argument),*)
         } else {
-            $lines::<$({ $crate::engine::sizes::w512::$number }),*>($($argument),*)
+            $lines::<$({ $crate::engines::sizes::w512::$number }),*>($($argument),*)
         }
     };
 }

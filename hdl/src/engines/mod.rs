@@ -1,10 +1,15 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
+mod roce;
 pub mod sizes;
+mod verbs;
 
 use crate::assembly::Assembly;
 use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
+
+/// Every engine. An engine stands behind those that it needs.
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
