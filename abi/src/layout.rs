@@ -228,6 +228,10 @@ macro_rules! define_setters {
 #[macro_export]
 #[doc(hidden)]
 macro_rules! codec_out {
-    (bool, $v:expr) => { $v != 0 };
-    ($ty:ident, $v:expr) => { $v as $ty };
+    (bool, $v:expr) => {
+        $v != 0
+    };
+    ($ty:ident, $v:expr) => {
+        $v as $ty
+    };
 }

@@ -7,12 +7,12 @@
 #[doc(hidden)]
 pub use paste::paste;
 
+pub mod codes;
 pub mod context;
 pub mod csr;
 pub mod host;
 pub mod layout;
 pub mod meta;
 pub mod pci;
-pub mod codes;
 pub mod target;
 pub mod wire;

@@ -1,5 +1,8 @@
 //! The wire headers against `etherparse`, both ways.
-use etherparse::{Ethernet2Header, Icmpv4Header, Icmpv4Type, IcmpEchoHeader, Ethernet2HeaderSlice, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice, SingleVlanHeader, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice, VlanId};
+use etherparse::{
+    Ethernet2Header, Ethernet2HeaderSlice, IcmpEchoHeader, Icmpv4Header, Icmpv4Type, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice, SingleVlanHeader, SingleVlanHeaderSlice,
+    UdpHeader, UdpHeaderSlice, VlanId,
+};
 use ferric_abi::wire::{Arp, Eth, IcmpEcho, Ipv4, Ipv6, Udp, Vlan};
 use proptest::prelude::*;
 

@@ -24,7 +24,8 @@ fn yosys_has_these_ecp5_cells() {
         return;
     };
     for module in [blocks::lattice::ehxplll(), blocks::lattice::oddrx1f(), blocks::lattice::iddrx1f(), blocks::lattice::delayg()] {
-        let body = text.split("\nmodule ").find(|m| m.starts_with(&format!("{}(", module.name)) || m.starts_with(&format!("{} ", module.name))).unwrap_or_else(|| panic!("yosys has no {}", module.name));
+        let body =
+            text.split("\nmodule ").find(|m| m.starts_with(&format!("{}(", module.name)) || m.starts_with(&format!("{} ", module.name))).unwrap_or_else(|| panic!("yosys has no {}", module.name));
         let body = body.split("endmodule").next().unwrap_or_default();
         let words = |start: &str| -> Vec<&str> {
             body.split([';', ')', '(', '\n']).map(str::trim).filter_map(|l| l.strip_prefix(start)).flat_map(|l| l.split([',', ' ', '='])).map(str::trim).filter(|w| !w.is_empty()).collect()

@@ -24,7 +24,10 @@ fn board(key: &str) -> Board {
 /// Stand-ins that leave what the next step reads, and what they were called with.
 fn ecp5_tools(folder: &Folder) {
     folder.program("bin/yosys", "echo yosys $* >> calls; grep -q 'read_verilog top.v' synth.ys && echo {} > top.json");
-    folder.program("bin/nextpnr-ecp5", "echo nextpnr $* >> calls; test -s top.json && test -s pins.lpf && echo c > top.config\necho \"Info: Max frequency for clock 'core': 70.00 MHz (PASS at 62.50 MHz)\"");
+    folder.program(
+        "bin/nextpnr-ecp5",
+        "echo nextpnr $* >> calls; test -s top.json && test -s pins.lpf && echo c > top.config\necho \"Info: Max frequency for clock 'core': 70.00 MHz (PASS at 62.50 MHz)\"",
+    );
     folder.program("bin/ecppack", "echo ecppack $* >> calls; test -s top.config && for image; do :; done; echo image > \"$image\"");
 }
 
@@ -108,7 +111,10 @@ fn placements_begin_anew_until_one_is_fast_enough() {
 #[test]
 fn the_netlist_becomes_verilog_for_a_simulation() {
     let folder = Folder::new("simulation");
-    folder.program("bin/yosys", "echo $* >> calls; case \"$*\" in *synth.ys) grep -q netlist.v synth.ys && echo n > netlist.v;; *) grep -q 'hierarchy -top lamp_ecpix5' simulation.ys && cp netlist.v simulation.v;; esac");
+    folder.program(
+        "bin/yosys",
+        "echo $* >> calls; case \"$*\" in *synth.ys) grep -q netlist.v synth.ys && echo n > netlist.v;; *) grep -q 'hierarchy -top lamp_ecpix5' simulation.ys && cp netlist.v simulation.v;; esac",
+    );
     let path = std::env::join_paths([folder.path().join("bin"), "/usr/bin".into(), "/bin".into()]).expect("a path");
     let env = Environment { path: Some(&path), hdk: None, root: folder.path() };
     let made = simulation(&board("ecpix5"), &boards::lamp(), &env, &folder.path().join("out")).expect("a netlist");

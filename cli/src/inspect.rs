@@ -62,7 +62,11 @@ pub fn info(name: &str, as_json: bool) -> Done {
     let ctx = Context::open(device, Config::default())?;
     let mut value = describe(name, ctx.capabilities());
     value["tick"] = ctx.device().read32(csr::TICK).into();
-    if as_json { println!("{value}") } else { lines(&value) }
+    if as_json {
+        println!("{value}")
+    } else {
+        lines(&value)
+    }
     Ok(())
 }
 
@@ -84,7 +88,11 @@ pub fn stat(name: &str, filter: Option<&str>, all: bool, as_json: bool) -> Done 
 /// Binds or unbinds functions.
 pub fn bind(sysfs: &Sysfs, addresses: &[String], to_vfio: bool) -> Done {
     for a in addresses {
-        if to_vfio { sysfs.bind(a)? } else { sysfs.unbind(a)? }
+        if to_vfio {
+            sysfs.bind(a)?
+        } else {
+            sysfs.unbind(a)?
+        }
         println!("{a}: {}", if to_vfio { "given to vfio-pci; to use it without root: sudo chown $USER /dev/vfio/GROUP (see ferric list)" } else { "given back to the kernel" });
     }
     Ok(())

@@ -89,8 +89,18 @@ fn run_pingpong(o: &pingpong::Options) -> Result<(), Box<dyn Error>> {
 fn run_interop(o: &interop::Options) -> Result<(), Box<dyn Error>> {
     let rows = interop::run(device::open(&o.device)?, o, |r| {
         if !o.json {
-            println!("{:16} {}  MTU {:4}  IPv{}  {:2} of {:2} messages  frames in {:3} out {:3}  {}", r.case, if r.card_asks { "card asks" } else { "peer asks" }, r.mtu, r.ip,
-                r.messages[1], r.messages[0], r.frames[0], r.frames[1], r.error.as_deref().unwrap_or("ok"));
+            println!(
+                "{:16} {}  MTU {:4}  IPv{}  {:2} of {:2} messages  frames in {:3} out {:3}  {}",
+                r.case,
+                if r.card_asks { "card asks" } else { "peer asks" },
+                r.mtu,
+                r.ip,
+                r.messages[1],
+                r.messages[0],
+                r.frames[0],
+                r.frames[1],
+                r.error.as_deref().unwrap_or("ok")
+            );
         }
     })?;
     if o.json {
@@ -121,8 +131,14 @@ fn run_perf(o: &Perf) -> Result<(), Box<dyn Error>> {
         println!("{}", serde_json::to_string(&report)?);
     } else {
         let [low, mid, high] = report.window_us;
-        println!("{} messages of {} bytes verified, {:.2} s, {:.3} MB/s; window of {}: {low:.0} / {mid:.0} / {high:.0} us (least, middle, most)", report.verified, report.plan.size,
-            report.seconds, report.bytes_per_second / 1e6, report.plan.window);
+        println!(
+            "{} messages of {} bytes verified, {:.2} s, {:.3} MB/s; window of {}: {low:.0} / {mid:.0} / {high:.0} us (least, middle, most)",
+            report.verified,
+            report.plan.size,
+            report.seconds,
+            report.bytes_per_second / 1e6,
+            report.plan.window
+        );
     }
     Ok(())
 }

@@ -156,7 +156,11 @@ fn round(party: &mut Party, n: u64, peer: &Address, more: bool) -> Result<(), Tr
     party.wait()?;
     party.wait()?;
     party.verify_as(2 * n + 1, 2 * n)?;
-    if more { receive_into(party, n + 1) } else { Ok(()) }
+    if more {
+        receive_into(party, n + 1)
+    } else {
+        Ok(())
+    }
 }
 
 /// Gets message `n` and sends it back. `sending`: a send has not completed yet, so its slot may not be written.

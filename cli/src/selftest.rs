@@ -23,7 +23,11 @@ pub struct Outcome {
 type Check = Result<(), Trouble>;
 
 fn expect(good: bool, what: impl Into<String>) -> Check {
-    if good { Ok(()) } else { Err(Trouble::Peer(what.into())) }
+    if good {
+        Ok(())
+    } else {
+        Err(Trouble::Peer(what.into()))
+    }
 }
 
 fn registers(device: &Arc<dyn Device>) -> Check {

@@ -55,7 +55,10 @@ impl Options {
         ServeConfig {
             cards: self.socket.iter().map(|_| ServeConfig::card(self.width)).collect(),
             endpoints: physical.chain(virtuals).collect(),
-            wire, link: LinkConfig::default(), capture: self.pcap.clone(), seed: self.seed,
+            wire,
+            link: LinkConfig::default(),
+            capture: self.pcap.clone(),
+            seed: self.seed,
         }
     }
 }

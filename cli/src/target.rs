@@ -193,15 +193,28 @@ fn told(to: &To, qp: Option<u32>, r: &SetupReply) {
     if r.ring_log_slot() != 0 {
         let (slot, slots) = (1u32 << r.ring_log_slot(), 1u32 << r.ring_log_count());
         (json["ring"]["slot"], json["ring"]["slots"]) = (slot.into(), slots.into());
-        text = format!("{} bytes of memory\nreceive ring: {slots} slots of {slot} bytes from byte {} on; {} messages have come, those before {} are given back\n", r.ram_bytes(), r.ring_base(),
-            r.ring_head(), r.ring_consumer());
+        text = format!(
+            "{} bytes of memory\nreceive ring: {slots} slots of {slot} bytes from byte {} on; {} messages have come, those before {} are given back\n",
+            r.ram_bytes(),
+            r.ring_base(),
+            r.ring_head(),
+            r.ring_consumer()
+        );
     }
     if let Some(qp) = qp {
         json["qp"] = json!({ "number": qp, "state": state, "epsn": r.epsn(), "msn": r.msn() });
         text += &format!("queue pair {qp}: {state}, expects PSN {:#08x}, {} messages completed\n", r.epsn(), r.msn());
     }
-    text += &format!("RoCE frames {}, requests {}, queue pairs that went to error {}, set-up requests refused {}\nARP and echo requests answered {}, malformed {}\n{:.3} s since the reset", r.frames(),
-        r.requests(), r.errors(), r.refused(), r.echoes(), r.malformed(), f64::from(r.now()) * 1.024e-6);
+    text += &format!(
+        "RoCE frames {}, requests {}, queue pairs that went to error {}, set-up requests refused {}\nARP and echo requests answered {}, malformed {}\n{:.3} s since the reset",
+        r.frames(),
+        r.requests(),
+        r.errors(),
+        r.refused(),
+        r.echoes(),
+        r.malformed(),
+        f64::from(r.now()) * 1.024e-6
+    );
     to.say(json, text);
 }
 

@@ -99,7 +99,11 @@ impl Memory {
 
 impl Device for Memory {
     fn read32(&self, offset: u32) -> u32 {
-        if offset == csr::STATUS { 0 } else { self.window.read32(offset) }
+        if offset == csr::STATUS {
+            0
+        } else {
+            self.window.read32(offset)
+        }
     }
     fn write32(&self, offset: u32, value: u32) {
         self.window.write32(offset, value);
@@ -133,9 +137,7 @@ fn measured(qp: &mut QueuePair, cq: &mut CompletionQueue, from: u64, lkey: u32) 
     let mut sum = 0;
     for n in 0..REQUESTS {
         let sges = [sge(from, 8, lkey)];
-        let wr = SendRequest {
-            wr_id: n.into(), opcode: WrOpcode::Write, payload: Payload::Sges(&sges), remote_addr: from + 64, rkey: lkey, imm: 0, signaled: true, solicited: false,
-        };
+        let wr = SendRequest { wr_id: n.into(), opcode: WrOpcode::Write, payload: Payload::Sges(&sges), remote_addr: from + 64, rkey: lkey, imm: 0, signaled: true, solicited: false };
         if qp.post_send(&wr).is_err() {
             return 0;
         }
@@ -157,12 +159,13 @@ fn main() {
     let mr = pd.register(vec![0; 4096].into_boxed_slice(), Access::ALL).expect("memory");
     let config = QpConfig { max_send_sge: 1, max_recv_sge: 1, max_inline: 0, ..QpConfig::default() };
     let mut qp = pd.create_qp(&config, &cq, &cq).expect("a queue pair");
-    let path = Path {
-        dmac: Mac::default(), smac: Mac::default(), dip: IpAddr::from([10, 0, 0, 2]), sip: IpAddr::from([10, 0, 0, 1]), vlan: None, udp_sport: 0xc000, tclass: 0,
-        hop_limit: 64, flow_label: 0,
-    };
+    let path =
+        Path { dmac: Mac::default(), smac: Mac::default(), dip: IpAddr::from([10, 0, 0, 2]), sip: IpAddr::from([10, 0, 0, 1]), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
     let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 12, max_dest_rd_atomic: 1, path: Some(path) };
-    qp.to_init(Access::ALL).and_then(|()| qp.to_rtr(Access::ALL, &rtr)).and_then(|()| qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 })).expect("ready to send");
+    qp.to_init(Access::ALL)
+        .and_then(|()| qp.to_rtr(Access::ALL, &rtr))
+        .and_then(|()| qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 }))
+        .expect("ready to send");
     (0..REQUESTS).for_each(|n| card.complete(n, qp.qpn()));
     let before = ALLOCATIONS.load(Relaxed);
     let sum = measured(&mut qp, &mut cq, mr.addr(), mr.lkey());

@@ -17,15 +17,7 @@ pub fn main() -> simulated::Result<()> {
 
     // FETCH_ADD: the card of host 1 adds 2, and what was there before comes back into the first eight bytes of `local`.
     let into = [sge(local.addr(), 8, local.lkey())];
-    qp.post_atomic(&AtomicRequest {
-        wr_id: 1,
-        op: AtomicOp::FetchAdd(2),
-        sges: &into,
-        remote_addr: remote.addr(),
-        rkey: remote.rkey(),
-        signaled: true,
-        fence: false,
-    })?;
+    qp.post_atomic(&AtomicRequest { wr_id: 1, op: AtomicOp::FetchAdd(2), sges: &into, remote_addr: remote.addr(), rkey: remote.rkey(), signaled: true, fence: false })?;
     // READ: the eight bytes as they are afterwards. A peer executes READs and atomics of a queue pair in the order in which they were posted.
     let into = [sge(local.addr() + 8, 8, local.lkey())];
     qp.post_read(&ReadRequest { wr_id: 2, sges: &into, remote_addr: remote.addr(), rkey: remote.rkey(), signaled: true, fence: false })?;

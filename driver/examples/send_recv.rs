@@ -25,16 +25,7 @@ pub fn main() -> simulated::Result<()> {
     // Inline payload is copied into the request: it needs no registered memory, and the buffer is free at once.
     let messages: [(&[u8], WrOpcode, u32); 2] = [(b"first message", WrOpcode::Send, 0), (b"second message", WrOpcode::SendImm, 42)];
     for (number, (text, opcode, imm)) in messages.into_iter().enumerate() {
-        sender.post_send(&SendRequest {
-            wr_id: 100 + number as u64,
-            opcode,
-            payload: Payload::Inline(text),
-            remote_addr: 0,
-            rkey: 0,
-            imm,
-            signaled: true,
-            solicited: false,
-        })?;
+        sender.post_send(&SendRequest { wr_id: 100 + number as u64, opcode, payload: Payload::Inline(text), remote_addr: 0, rkey: 0, imm, signaled: true, solicited: false })?;
     }
     for (text, opcode, imm) in messages {
         let received = hosts[1].wait()?;

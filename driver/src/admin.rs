@@ -45,10 +45,7 @@ impl AdminQueue {
         }
         let commands = DmaBuffer::new(device, SLOTS as usize * AdminCommand::BYTES)?;
         let completions = DmaBuffer::new(device, SLOTS as usize * AdminCompletion::BYTES)?;
-        for (lo, hi, iova) in [
-            (csr::ADMIN_SQ_LO, csr::ADMIN_SQ_HI, commands.iova()),
-            (csr::ADMIN_CQ_LO, csr::ADMIN_CQ_HI, completions.iova()),
-        ] {
+        for (lo, hi, iova) in [(csr::ADMIN_SQ_LO, csr::ADMIN_SQ_HI, commands.iova()), (csr::ADMIN_CQ_LO, csr::ADMIN_CQ_HI, completions.iova())] {
             device.write32(lo, iova as u32);
             device.write32(hi, (iova >> 32) as u32);
         }

@@ -78,7 +78,7 @@ pub use error::Error;
 pub use fast::FastRegion;
 pub use mr::{Access, MemoryRegion, Region};
 pub use mw::{MemoryWindow, WindowType};
-pub use qp::{AtomicOp, AtomicRequest, QueuePair, QpConfig, ReadRequest, RecvRequest, SendRequest};
+pub use qp::{AtomicOp, AtomicRequest, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 pub use srq::{Posting, SharedReceiveQueue, SrqConfig, SrqStatus};
 pub use types::*;
 pub use ud::{AddressHandle, DatagramRequest, Grh, Source};

@@ -73,9 +73,7 @@ impl QueuePair {
         }
         let before = window.key;
         let rkey = window.next_key();
-        let request = SendRequest {
-            opcode: WrOpcode::BindMw, imm: rights(access), remote_addr: region.addr() + range.start as u64, rkey, ..local(wr_id, signaled)
-        };
+        let request = SendRequest { opcode: WrOpcode::BindMw, imm: rights(access), remote_addr: region.addr() + range.start as u64, rkey, ..local(wr_id, signaled) };
         // What was not posted has not taken the key.
         self.post(&request, Some([region.lkey().into(), range.len() as u64]), false, None).inspect_err(|_| window.key = before)?;
         Ok(rkey)

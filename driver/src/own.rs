@@ -10,7 +10,11 @@ pub(crate) fn check(start: usize, len: usize, access: DmaAccess) -> Result<()> {
         log::debug!("/proc/self/maps cannot be opened: memory is registered unseen");
         return Ok(());
     };
-    if covers(BufReader::new(file), start, start.saturating_add(len), access == DmaAccess::ReadWrite) { Ok(()) } else { Err(Error::Fault { start, len }) }
+    if covers(BufReader::new(file), start, start.saturating_add(len), access == DmaAccess::ReadWrite) {
+        Ok(())
+    } else {
+        Err(Error::Fault { start, len })
+    }
 }
 
 /// `maps` is as in proc(5): mappings in order of their addresses, one a line, which begins `start-end rwxp`.

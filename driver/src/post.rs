@@ -52,9 +52,7 @@ impl QueuePair {
 
     /// The same with a payload of its own instead of `wr.sges`: entries that are placed already.
     pub fn stage_read_into(&mut self, wr: &ReadRequest, payload: Payload) -> Result<()> {
-        let request = SendRequest {
-            wr_id: wr.wr_id, opcode: WrOpcode::Read, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false,
-        };
+        let request = SendRequest { wr_id: wr.wr_id, opcode: WrOpcode::Read, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false };
         self.stage(&request, None, wr.fence, None)
     }
 
@@ -69,9 +67,7 @@ impl QueuePair {
             AtomicOp::CompareSwap { compare, swap } => (WrOpcode::CompareSwap, [compare, swap]),
             AtomicOp::FetchAdd(addend) => (WrOpcode::FetchAdd, [addend, 0]),
         };
-        let request = SendRequest {
-            wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false,
-        };
+        let request = SendRequest { wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false };
         self.stage(&request, Some(operands), wr.fence, None)
     }
 
@@ -93,7 +89,11 @@ impl QueuePair {
     /// Bytes between the head of a request and its entries or inline bytes: operands of an atomic, or the address of a datagram.
     #[inline(always)]
     fn front(&self, atomic: bool) -> usize {
-        if atomic || self.config.qp_type == QpType::Ud { 16 } else { 0 }
+        if atomic || self.config.qp_type == QpType::Ud {
+            16
+        } else {
+            0
+        }
     }
 
     /// Puts entries into the next slot; the request that is staged next has them as [`Payload::Placed`]. `atomic`: it will be an atomic.

@@ -101,8 +101,21 @@ impl QueuePair {
         let shared = ctx.qps.set(qpn, shared);
         let by_line = send.slot_bytes == 64 && ctx.device.has_lines();
         Ok(Self {
-            pd: pd.clone(), device: ctx.device.clone(), qpn, config: *config, shared, send, recv, rung: 0, recv_rung: 0, by_line, srq: srq.cloned(), state: QpState::Reset, datagram: None,
-            send_cq: send_cq.inner().clone(), recv_cq: recv_cq.inner().clone(),
+            pd: pd.clone(),
+            device: ctx.device.clone(),
+            qpn,
+            config: *config,
+            shared,
+            send,
+            recv,
+            rung: 0,
+            recv_rung: 0,
+            by_line,
+            srq: srq.cloned(),
+            state: QpState::Reset,
+            datagram: None,
+            send_cq: send_cq.inner().clone(),
+            recv_cq: recv_cq.inner().clone(),
         })
     }
 
@@ -123,8 +136,12 @@ impl QueuePair {
         let front = WqeHead::BYTES + if self.config.qp_type == QpType::Ud { 16 } else { 0 };
         let room = self.send.slot_bytes - front;
         QpConfig {
-            max_send: self.send.slots(), max_recv: self.recv.slots(), max_send_sge: (room / Sge::BYTES).min(caps.max_sge as usize),
-            max_recv_sge: (self.recv.slot_bytes - RecvHead::BYTES) / Sge::BYTES, max_inline: room.min(caps.max_inline as usize), ..self.config
+            max_send: self.send.slots(),
+            max_recv: self.recv.slots(),
+            max_send_sge: (room / Sge::BYTES).min(caps.max_sge as usize),
+            max_recv_sge: (self.recv.slot_bytes - RecvHead::BYTES) / Sge::BYTES,
+            max_inline: room.min(caps.max_inline as usize),
+            ..self.config
         }
     }
 
@@ -188,11 +205,7 @@ impl QueuePair {
             Some(p) => path_line(p)?,
             None => PathCtx::default(),
         };
-        let p1 = attr.mtu as u32
-            | (attr.min_rnr_timer as u32 & 31) << 14
-            | (access.remote_write as u32) << 19
-            | (access.remote_read as u32) << 20
-            | (access.remote_atomic as u32) << 21;
+        let p1 = attr.mtu as u32 | (attr.min_rnr_timer as u32 & 31) << 14 | (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21;
         self.modify_to_rtr("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line)
     }
 
@@ -251,14 +264,7 @@ impl QueuePair {
     pub fn query(&self) -> Result<QpStatus> {
         let r = self.ctx().admin("query QP", AdminOpcode::QueryQp, self.qpn, &[])?;
         let state = |w: u32| QpState::from_u8((w & 7) as u8).ok_or(Error::Invalid("card reports an unknown QP state"));
-        Ok(QpStatus {
-            state: state(r[0])?,
-            next_psn: r[1] & 0xff_ffff,
-            una_psn: r[2] & 0xff_ffff,
-            responder_state: state(r[4])?,
-            expected_psn: r[5] & 0xff_ffff,
-            msn: r[6] & 0xff_ffff,
-        })
+        Ok(QpStatus { state: state(r[0])?, next_psn: r[1] & 0xff_ffff, una_psn: r[2] & 0xff_ffff, responder_state: state(r[4])?, expected_psn: r[5] & 0xff_ffff, msn: r[6] & 0xff_ffff })
     }
 }
 

@@ -152,10 +152,8 @@ impl QueuePair {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let path = Path {
-            dmac: Mac::default(), smac: source.smac, dip: nowhere, sip: source.sip, vlan: source.vlan, udp_sport: source.udp_sport, tclass: 0,
-            hop_limit: 0, flow_label: source.flow_label,
-        };
+        let path =
+            Path { dmac: Mac::default(), smac: source.smac, dip: nowhere, sip: source.sip, vlan: source.vlan, udp_sport: source.udp_sport, tclass: 0, hop_limit: 0, flow_label: source.flow_label };
         let line = path_line(&path)?;
         self.modify_to_rtr("modify UD QP to RTR", mtu as u32, [0, 0, 0], &line)?;
         self.datagram = Some(Datagram { v6: source.sip.is_ipv6() });
@@ -214,8 +212,14 @@ impl QueuePair {
         }
         let (address, dip) = wr.to.words();
         let request = SendRequest {
-            wr_id: wr.wr_id, opcode: if wr.imm.is_some() { WrOpcode::SendImm } else { WrOpcode::Send }, payload: wr.payload, remote_addr: address,
-            rkey: wr.qkey, imm: wr.imm.unwrap_or(0), signaled: wr.signaled, solicited: wr.solicited,
+            wr_id: wr.wr_id,
+            opcode: if wr.imm.is_some() { WrOpcode::SendImm } else { WrOpcode::Send },
+            payload: wr.payload,
+            remote_addr: address,
+            rkey: wr.qkey,
+            imm: wr.imm.unwrap_or(0),
+            signaled: wr.signaled,
+            solicited: wr.solicited,
         };
         self.stage(&request, Some(dip), false, Some(wr.dest_qpn))
     }

@@ -29,8 +29,12 @@ fn rings_and_doorbells_are_ordered_for_the_card() {
     }
     // In front of each doorbell, and behind each look for a phase bit.
     for (name, function, call) in [
-        ("post.rs", "pub fn ring(", "barrier::to_device()"), ("ring.rs", "fn ring_receive_bell(", "barrier::to_device()"), ("window.rs", "pub fn write64(", "barrier::to_device()"),
-        ("window.rs", "pub fn write32(", "barrier::to_device()"), ("dma.rs", "fn record<", "barrier::from_device()"), ("dma.rs", "fn read_flag(", "barrier::from_device()"),
+        ("post.rs", "pub fn ring(", "barrier::to_device()"),
+        ("ring.rs", "fn ring_receive_bell(", "barrier::to_device()"),
+        ("window.rs", "pub fn write64(", "barrier::to_device()"),
+        ("window.rs", "pub fn write32(", "barrier::to_device()"),
+        ("dma.rs", "fn record<", "barrier::from_device()"),
+        ("dma.rs", "fn read_flag(", "barrier::from_device()"),
     ] {
         let body = of(name).split_once(function).unwrap_or_else(|| panic!("{function}")).1.split("\n    }").next().unwrap();
         assert!(body.contains(call), "{name}: {function} has no {call}");

@@ -11,19 +11,54 @@ use std::time::Duration;
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// Any bytes.
-    Raw { from: u8, mad: Vec<u8> },
+    Raw {
+        from: u8,
+        mad: Vec<u8>,
+    },
     /// A message of the manager's with any fields; `known` puts identifiers in that exist.
-    Message { from: u8, kind: u8, fields: [u8; 32], rest: u8, known: Option<u8> },
-    Time { ms: u16 },
-    Listen { port: u8 },
-    Unlisten { port: u8 },
-    Connect { to: u8, port: u8, private: u8, v4: bool },
-    Accept { which: u8, private: u8 },
-    Delay { which: u8, exponent: u8 },
-    Confirm { which: u8 },
-    Reject { which: u8, reason: u16 },
-    Disconnect { which: u8 },
-    Headers { bytes: [u8; GRH_BYTES] },
+    Message {
+        from: u8,
+        kind: u8,
+        fields: [u8; 32],
+        rest: u8,
+        known: Option<u8>,
+    },
+    Time {
+        ms: u16,
+    },
+    Listen {
+        port: u8,
+    },
+    Unlisten {
+        port: u8,
+    },
+    Connect {
+        to: u8,
+        port: u8,
+        private: u8,
+        v4: bool,
+    },
+    Accept {
+        which: u8,
+        private: u8,
+    },
+    Delay {
+        which: u8,
+        exponent: u8,
+    },
+    Confirm {
+        which: u8,
+    },
+    Reject {
+        which: u8,
+        reason: u16,
+    },
+    Disconnect {
+        which: u8,
+    },
+    Headers {
+        bytes: [u8; GRH_BYTES],
+    },
 }
 
 fn handle(n: u8) -> AddressHandle {
@@ -85,8 +120,15 @@ pub fn run(data: &[u8]) {
             Step::Unlisten { port } => cm.unlisten(ip_service_id((*port).into())),
             Step::Connect { to, port, private, v4 } => {
                 let request = Request {
-                    to: handle(*to), from: if *v4 { handle(1).dip } else { IpAddr::from([0; 16]) }, service_id: ip_service_id((*port).into()), local: local(*to),
-                    mtu: Mtu::M1024, retry_count: 7, ack_timeout: *to, ip_port: v4.then_some(9), private: vec![1; (*private).into()],
+                    to: handle(*to),
+                    from: if *v4 { handle(1).dip } else { IpAddr::from([0; 16]) },
+                    service_id: ip_service_id((*port).into()),
+                    local: local(*to),
+                    mtu: Mtu::M1024,
+                    retry_count: 7,
+                    ack_timeout: *to,
+                    ip_port: v4.then_some(9),
+                    private: vec![1; (*private).into()],
                 };
                 ids.extend(cm.connect(now, &request));
             }

@@ -101,12 +101,16 @@ impl Program {
     /// The scatter/gather entries of a request: what is inline is memory of ours, everything else the card's business.
     fn sges(&self, r: &Request) -> Vec<Sge> {
         let inline = u32::from(r.flags) & IBV_SEND_INLINE != 0;
-        r.sges.iter().take(40).map(|(addr, length, lkey)| {
-            let inside = (*addr as usize) % (ARENA / 2);
-            let addr = if inline { (self.arena + inside) as u64 } else { u64::from(*addr) << 20 | u64::from(*length) };
-            let length = if inline { u32::from(*length) % (ARENA as u32 / 2) } else { u32::from(*length) << (lkey & 15) };
-            Sge { addr, length, lkey: *lkey }
-        }).collect()
+        r.sges
+            .iter()
+            .take(40)
+            .map(|(addr, length, lkey)| {
+                let inside = (*addr as usize) % (ARENA / 2);
+                let addr = if inline { (self.arena + inside) as u64 } else { u64::from(*addr) << 20 | u64::from(*length) };
+                let length = if inline { u32::from(*length) % (ARENA as u32 / 2) } else { u32::from(*length) << (lkey & 15) };
+                Sge { addr, length, lkey: *lkey }
+            })
+            .collect()
     }
 
     /// As many as there are, or fewer, or a number below zero.
@@ -133,10 +137,22 @@ impl Program {
         unsafe {
             let datagrams = (*qp).qp_type == IBV_QPT_UD;
             let mut lists: Vec<Vec<Sge>> = requests.iter().take(8).map(|r| self.sges(r)).collect();
-            let mut wrs: Vec<SendWr> = requests.iter().zip(&mut lists).map(|(r, list)| SendWr {
-                wr_id: r.wr_id.into(), next: null_mut(), sg_list: list.as_mut_ptr(), num_sge: Self::count(r, list), opcode: r.wild.unwrap_or((r.opcode % 12).into()),
-                send_flags: r.flags.into(), imm_data: r.remote.1, wr: self.kind(r, datagrams), qp_type: 0, opaque_bind: [0; 6],
-            }).collect();
+            let mut wrs: Vec<SendWr> = requests
+                .iter()
+                .zip(&mut lists)
+                .map(|(r, list)| SendWr {
+                    wr_id: r.wr_id.into(),
+                    next: null_mut(),
+                    sg_list: list.as_mut_ptr(),
+                    num_sge: Self::count(r, list),
+                    opcode: r.wild.unwrap_or((r.opcode % 12).into()),
+                    send_flags: r.flags.into(),
+                    imm_data: r.remote.1,
+                    wr: self.kind(r, datagrams),
+                    qp_type: 0,
+                    opaque_bind: [0; 6],
+                })
+                .collect();
             let base = wrs.as_mut_ptr();
             for i in 1..wrs.len() {
                 (*base.add(i - 1)).next = base.add(i);
@@ -150,8 +166,8 @@ impl Program {
 
     pub unsafe fn receives(&self, requests: &[Request], post: impl FnOnce(*mut RecvWr, *mut *mut RecvWr) -> c_int) {
         let mut lists: Vec<Vec<Sge>> = requests.iter().take(8).map(|r| self.sges(r)).collect();
-        let mut wrs: Vec<RecvWr> = requests.iter().zip(&mut lists)
-            .map(|(r, list)| RecvWr { wr_id: r.wr_id.into(), next: null_mut(), sg_list: list.as_mut_ptr(), num_sge: Self::count(r, list) }).collect();
+        let mut wrs: Vec<RecvWr> =
+            requests.iter().zip(&mut lists).map(|(r, list)| RecvWr { wr_id: r.wr_id.into(), next: null_mut(), sg_list: list.as_mut_ptr(), num_sge: Self::count(r, list) }).collect();
         let base = wrs.as_mut_ptr();
         for i in 1..wrs.len() {
             // SAFETY: inside the list.
@@ -219,7 +235,11 @@ impl Program {
                 IBV_QPS_INIT => {
                     a.qp_state = IBV_QPS_RTR;
                     let more = if rc { IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER } else { 0 };
-                    if ud { 0 } else { IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | more }
+                    if ud {
+                        0
+                    } else {
+                        IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | more
+                    }
                 }
                 IBV_QPS_RTR => {
                     a.qp_state = IBV_QPS_RTS;

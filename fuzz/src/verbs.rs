@@ -17,35 +17,105 @@ use std::sync::{Arc, OnceLock};
 enum Call {
     AllocPd,
     DeallocPd(u8),
-    RegMr { pd: u8, offset: u16, length: u16, iova: Option<u64>, access: u32 },
+    RegMr {
+        pd: u8,
+        offset: u16,
+        length: u16,
+        iova: Option<u64>,
+        access: u32,
+    },
     DeregMr(u8),
     Channel,
     DestroyChannel(u8),
-    CreateCq { cqe: i8, wild: Option<i32>, channel: Option<u8>, vector: u8, extended: Option<u64> },
+    CreateCq {
+        cqe: i8,
+        wild: Option<i32>,
+        channel: Option<u8>,
+        vector: u8,
+        extended: Option<u64>,
+    },
     ResizeCq(u8, i32),
     DestroyCq(u8),
-    CreateSrq { pd: u8, wr: u8, wild: Option<u32>, sge: u8 },
+    CreateSrq {
+        pd: u8,
+        wr: u8,
+        wild: Option<u32>,
+        sge: u8,
+    },
     ModifySrq(u8, u32, u8),
     DestroySrq(u8),
-    CreateQp { pd: u8, send: u8, recv: u8, srq: Option<u8>, kind: u8, cap: [u8; 5], wild: Option<u32>, all: bool, extended: Option<u32> },
+    CreateQp {
+        pd: u8,
+        send: u8,
+        recv: u8,
+        srq: Option<u8>,
+        kind: u8,
+        cap: [u8; 5],
+        wild: Option<u32>,
+        all: bool,
+        extended: Option<u32>,
+    },
     /// On to the next state with the attributes it wants.
     Onwards(u8),
-    ModifyQp { qp: u8, mask: u32, state: u8, words: [u32; 4], bytes: [u8; 12] },
+    ModifyQp {
+        qp: u8,
+        mask: u32,
+        state: u8,
+        words: [u32; 4],
+        bytes: [u8; 12],
+    },
     QueryQp(u8),
     DestroyQp(u8),
-    CreateAh { pd: u8, port: u8, global: u8, index: u8, gid: [u8; 16] },
-    FromWc { wc: [u8; 8], grh: [u8; 40] },
+    CreateAh {
+        pd: u8,
+        port: u8,
+        global: u8,
+        index: u8,
+        gid: [u8; 16],
+    },
+    FromWc {
+        wc: [u8; 8],
+        grh: [u8; 40],
+    },
     DestroyAh(u8),
-    Send { qp: u8, wrs: Vec<Request> },
-    Recv { qp: u8, wrs: Vec<Request> },
-    SrqRecv { srq: u8, wrs: Vec<Request> },
-    Build { qp: u8, wrs: Vec<Request>, abort: bool },
-    Poll { cq: u8, n: i8 },
-    PollEx { cq: u8, n: u8 },
-    Notify { cq: u8, solicited: u8 },
+    Send {
+        qp: u8,
+        wrs: Vec<Request>,
+    },
+    Recv {
+        qp: u8,
+        wrs: Vec<Request>,
+    },
+    SrqRecv {
+        srq: u8,
+        wrs: Vec<Request>,
+    },
+    Build {
+        qp: u8,
+        wrs: Vec<Request>,
+        abort: bool,
+    },
+    Poll {
+        cq: u8,
+        n: i8,
+    },
+    PollEx {
+        cq: u8,
+        n: u8,
+    },
+    Notify {
+        cq: u8,
+        solicited: u8,
+    },
     Events,
-    Completion { cq: u8, content: [u8; Cqe::BYTES] },
-    Event { kind: u8, id: u8 },
+    Completion {
+        cq: u8,
+        content: [u8; Cqe::BYTES],
+    },
+    Event {
+        kind: u8,
+        id: u8,
+    },
 }
 
 /// What lives as long as the process.
@@ -135,9 +205,24 @@ impl Program {
                     let [mtu, port, rd, dest_rd, rnr, timeout, retry, rnr_retry, global, index, key, hop] = *bytes;
                     let grh = GlobalRoute { sgid_index: index, hop_limit: hop, flow_label: a, ..Default::default() };
                     let mut attr = QpAttr {
-                        qp_state: (state % 8).into(), cur_qp_state: (state >> 4).into(), path_mtu: mtu.into(), qkey: a, rq_psn: b, sq_psn: c, dest_qp_num: d, qp_access_flags: b,
-                        ah_attr: AhAttr { grh, is_global: global, port_num: port, ..Default::default() }, pkey_index: key.into(), max_rd_atomic: rd, max_dest_rd_atomic: dest_rd,
-                        min_rnr_timer: rnr, port_num: port, timeout, retry_cnt: retry, rnr_retry, ..Default::default()
+                        qp_state: (state % 8).into(),
+                        cur_qp_state: (state >> 4).into(),
+                        path_mtu: mtu.into(),
+                        qkey: a,
+                        rq_psn: b,
+                        sq_psn: c,
+                        dest_qp_num: d,
+                        qp_access_flags: b,
+                        ah_attr: AhAttr { grh, is_global: global, port_num: port, ..Default::default() },
+                        pkey_index: key.into(),
+                        max_rd_atomic: rd,
+                        max_dest_rd_atomic: dest_rd,
+                        min_rnr_timer: rnr,
+                        port_num: port,
+                        timeout,
+                        retry_cnt: retry,
+                        rnr_retry,
+                        ..Default::default()
                     };
                     ibv_modify_qp(qp, &mut attr, *mask as i32);
                 }
@@ -217,10 +302,14 @@ pub fn run(data: &[u8]) {
         card.fates(Vec::new());
         p.events();
         let all = [
-            p.ahs.into_iter().map(|x| ibv_destroy_ah(x)).sum::<i32>(), p.qps.into_iter().map(|x| ibv_destroy_qp(x.0)).sum(),
-            p.srqs.into_iter().map(|x| ibv_destroy_srq(x)).sum(), p.cqs.into_iter().map(|x| ibv_destroy_cq(x.0)).sum(),
-            p.channels.into_iter().map(|x| ibv_destroy_comp_channel(x)).sum(), p.mrs.into_iter().map(|x| ibv_dereg_mr(x)).sum(),
-            p.pds.into_iter().map(|x| ibv_dealloc_pd(x)).sum(), ibv_close_device(context),
+            p.ahs.into_iter().map(|x| ibv_destroy_ah(x)).sum::<i32>(),
+            p.qps.into_iter().map(|x| ibv_destroy_qp(x.0)).sum(),
+            p.srqs.into_iter().map(|x| ibv_destroy_srq(x)).sum(),
+            p.cqs.into_iter().map(|x| ibv_destroy_cq(x.0)).sum(),
+            p.channels.into_iter().map(|x| ibv_destroy_comp_channel(x)).sum(),
+            p.mrs.into_iter().map(|x| ibv_dereg_mr(x)).sum(),
+            p.pds.into_iter().map(|x| ibv_dealloc_pd(x)).sum(),
+            ibv_close_device(context),
         ];
         assert_eq!(all, [0; 8], "something has not gone");
     }

@@ -135,10 +135,23 @@ impl Place {
             let ud = (*qp).qp_type == IBV_QPT_UD;
             let kind = if ud { WrKind { ud: WrUd { ah: to, remote_qpn: 2, remote_qkey: 0 } } } else { WrKind { rdma: WrRdma { remote_addr: 0, rkey: 0 } } };
             let mut lists: Vec<Vec<Sge>> = requests.iter().map(|(entries, inline)| if *inline > 0 { vec![self.sge(*inline)] } else { vec![self.sge(8); *entries] }).collect();
-            let mut wrs: Vec<SendWr> = requests.iter().zip(&mut lists).enumerate().map(|(n, ((_, inline), list))| SendWr {
-                wr_id: n as u64, next: null_mut(), sg_list: list.as_mut_ptr(), num_sge: list.len() as c_int, opcode: if ud { IBV_WR_SEND } else { IBV_WR_RDMA_WRITE },
-                send_flags: if *inline > 0 { IBV_SEND_INLINE } else { 0 }, imm_data: 0, wr: kind, qp_type: 0, opaque_bind: [0; 6],
-            }).collect();
+            let mut wrs: Vec<SendWr> = requests
+                .iter()
+                .zip(&mut lists)
+                .enumerate()
+                .map(|(n, ((_, inline), list))| SendWr {
+                    wr_id: n as u64,
+                    next: null_mut(),
+                    sg_list: list.as_mut_ptr(),
+                    num_sge: list.len() as c_int,
+                    opcode: if ud { IBV_WR_SEND } else { IBV_WR_RDMA_WRITE },
+                    send_flags: if *inline > 0 { IBV_SEND_INLINE } else { 0 },
+                    imm_data: 0,
+                    wr: kind,
+                    qp_type: 0,
+                    opaque_bind: [0; 6],
+                })
+                .collect();
             let base = wrs.as_mut_ptr();
             (1..wrs.len()).for_each(|i| (*base.add(i - 1)).next = base.add(i));
             let mut bad = null_mut();
@@ -184,8 +197,11 @@ fn a_batch_that_fails_posts_nothing() {
     let (many, long) = (cap.max_send_sge as usize + 1, cap.max_inline_data as usize + 1);
     let full = vec![(1, 0); cap.max_send_wr as usize + 1];
     for (requests, n) in [
-        (&[(many, 0), (1, 0), (1, 0)][..], libc::EINVAL), (&[(1, 0), (many, 0), (1, 0)], libc::EINVAL), (&[(1, 0), (1, 0), (0, long)], libc::EINVAL),
-        (&[(0, 8), (0, usize::MAX), (1, 0)], libc::EINVAL), (&full[..], libc::ENOMEM),
+        (&[(many, 0), (1, 0), (1, 0)][..], libc::EINVAL),
+        (&[(1, 0), (many, 0), (1, 0)], libc::EINVAL),
+        (&[(1, 0), (1, 0), (0, long)], libc::EINVAL),
+        (&[(0, 8), (0, usize::MAX), (1, 0)], libc::EINVAL),
+        (&full[..], libc::ENOMEM),
     ] {
         let before = p.rung();
         assert_eq!(p.build(qp, requests, true), Some(n));
@@ -323,8 +339,14 @@ fn memory_must_be_there_with_its_rights() {
         libc::mprotect(at(2), PAGE, libc::PROT_READ);
         let local = IBV_ACCESS_LOCAL_WRITE;
         for (from, length, access, good) in [
-            (at(0), PAGE, local, true), (at(0), PAGE + 1, local, false), (at(0).byte_add(PAGE - 8), 8, local, true), (at(0).byte_add(PAGE - 8), 9, 0, false),
-            (at(2), PAGE, 0, true), (at(2), PAGE, IBV_ACCESS_REMOTE_READ, true), (at(2), PAGE, local, false), (at(2).byte_add(8), 8, local | IBV_ACCESS_REMOTE_WRITE, false),
+            (at(0), PAGE, local, true),
+            (at(0), PAGE + 1, local, false),
+            (at(0).byte_add(PAGE - 8), 8, local, true),
+            (at(0).byte_add(PAGE - 8), 9, 0, false),
+            (at(2), PAGE, 0, true),
+            (at(2), PAGE, IBV_ACCESS_REMOTE_READ, true),
+            (at(2), PAGE, local, false),
+            (at(2).byte_add(8), 8, local | IBV_ACCESS_REMOTE_WRITE, false),
             // Nothing is ever mapped there.
             (PAGE as *mut c_void, 64, 0, false),
         ] {
@@ -361,8 +383,16 @@ fn posting_and_polling_allocate_nothing() {
     let (qp, _) = p.ready(IBV_QPT_RC, CAP);
     let mut list = [p.sge(8); 2];
     let mut wr = [SendWr {
-        wr_id: 1, next: null_mut(), sg_list: list.as_mut_ptr(), num_sge: 2, opcode: IBV_WR_RDMA_WRITE, send_flags: 0, imm_data: 0,
-        wr: WrKind { rdma: WrRdma { remote_addr: 0, rkey: 0 } }, qp_type: 0, opaque_bind: [0; 6],
+        wr_id: 1,
+        next: null_mut(),
+        sg_list: list.as_mut_ptr(),
+        num_sge: 2,
+        opcode: IBV_WR_RDMA_WRITE,
+        send_flags: 0,
+        imm_data: 0,
+        wr: WrKind { rdma: WrRdma { remote_addr: 0, rkey: 0 } },
+        qp_type: 0,
+        opaque_bind: [0; 6],
     }; 2];
     wr[0].next = &raw mut wr[1];
     (wr[1].send_flags, wr[1].num_sge) = (IBV_SEND_INLINE, 1);
@@ -402,8 +432,7 @@ fn posting_and_polling_allocate_nothing() {
 fn want_of_memory_is_an_error() {
     const CHILD: &str = "FERRIC_TEST_WITHOUT_MEMORY";
     if std::env::var(CHILD).is_err() {
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "want_of_memory_is_an_error", "--nocapture", "--test-threads=1"]).env(CHILD, "1").output().unwrap();
+        let child = std::process::Command::new(std::env::current_exe().unwrap()).args(["--exact", "want_of_memory_is_an_error", "--nocapture", "--test-threads=1"]).env(CHILD, "1").output().unwrap();
         assert!(child.status.success(), "{}\n{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
         return;
     }

@@ -97,7 +97,11 @@ impl Numbers<'_> {
 
 /// As wide as RustHDL makes the bare number: 32 bits, or 64 where it had to be written with `_u64`.
 fn literal(value: u64) -> VerilogLiteral {
-    if i32::try_from(value).is_ok() { (value as u32).into() } else { value.into() }
+    if i32::try_from(value).is_ok() {
+        (value as u32).into()
+    } else {
+        value.into()
+    }
 }
 
 #[cfg(test)]

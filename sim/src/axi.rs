@@ -99,11 +99,31 @@ impl Pace {
 
 /// Ports of the DMA master.
 struct Ports {
-    ar_valid: PortId, ar_ready: PortId, ar_id: PortId, ar_addr: PortId, ar_len: PortId, ar_user: PortId,
-    r_valid: PortId, r_ready: PortId, r_id: PortId, r_data: PortId, r_resp: PortId, r_last: PortId,
-    aw_valid: PortId, aw_ready: PortId, aw_addr: PortId, aw_len: PortId, aw_user: PortId,
-    w_valid: PortId, w_ready: PortId, w_data: PortId, w_strb: PortId, w_last: PortId,
-    b_valid: PortId, b_ready: PortId, b_resp: PortId,
+    ar_valid: PortId,
+    ar_ready: PortId,
+    ar_id: PortId,
+    ar_addr: PortId,
+    ar_len: PortId,
+    ar_user: PortId,
+    r_valid: PortId,
+    r_ready: PortId,
+    r_id: PortId,
+    r_data: PortId,
+    r_resp: PortId,
+    r_last: PortId,
+    aw_valid: PortId,
+    aw_ready: PortId,
+    aw_addr: PortId,
+    aw_len: PortId,
+    aw_user: PortId,
+    w_valid: PortId,
+    w_ready: PortId,
+    w_data: PortId,
+    w_strb: PortId,
+    w_last: PortId,
+    b_valid: PortId,
+    b_ready: PortId,
+    b_resp: PortId,
 }
 
 /// The host behind the bus.
@@ -132,19 +152,47 @@ impl AxiHost {
     /// Finds the ports of `model`.
     pub fn new(model: &mut Model, width_bytes: usize, timing: HostTiming, seed: u64) -> Result<Self, verilator_sys::Error> {
         let ports = Ports {
-            ar_valid: model.port("ar_valid")?, ar_ready: model.port("ar_ready")?, ar_id: model.port("ar_id")?, ar_addr: model.port("ar_addr")?,
-            ar_len: model.port("ar_len")?, ar_user: model.port("ar_user")?,
-            r_valid: model.port("r_valid")?, r_ready: model.port("r_ready")?, r_id: model.port("r_id")?, r_data: model.port("r_data")?,
-            r_resp: model.port("r_resp")?, r_last: model.port("r_last")?,
-            aw_valid: model.port("aw_valid")?, aw_ready: model.port("aw_ready")?, aw_addr: model.port("aw_addr")?, aw_len: model.port("aw_len")?,
+            ar_valid: model.port("ar_valid")?,
+            ar_ready: model.port("ar_ready")?,
+            ar_id: model.port("ar_id")?,
+            ar_addr: model.port("ar_addr")?,
+            ar_len: model.port("ar_len")?,
+            ar_user: model.port("ar_user")?,
+            r_valid: model.port("r_valid")?,
+            r_ready: model.port("r_ready")?,
+            r_id: model.port("r_id")?,
+            r_data: model.port("r_data")?,
+            r_resp: model.port("r_resp")?,
+            r_last: model.port("r_last")?,
+            aw_valid: model.port("aw_valid")?,
+            aw_ready: model.port("aw_ready")?,
+            aw_addr: model.port("aw_addr")?,
+            aw_len: model.port("aw_len")?,
             aw_user: model.port("aw_user")?,
-            w_valid: model.port("w_valid")?, w_ready: model.port("w_ready")?, w_data: model.port("w_data")?, w_strb: model.port("w_strb")?,
+            w_valid: model.port("w_valid")?,
+            w_ready: model.port("w_ready")?,
+            w_data: model.port("w_data")?,
+            w_strb: model.port("w_strb")?,
             w_last: model.port("w_last")?,
-            b_valid: model.port("b_valid")?, b_ready: model.port("b_ready")?, b_resp: model.port("b_resp")?,
+            b_valid: model.port("b_valid")?,
+            b_ready: model.port("b_ready")?,
+            b_resp: model.port("b_resp")?,
         };
         Ok(Self {
-            ports, bytes: width_bytes, timing, read_pace: Pace::default(), write_pace: Pace::default(), rng: Rng::seed_from_u64(seed), reads: Vec::new(), current: None, r_shown: false,
-            writes: VecDeque::new(), responses: VecDeque::new(), out_of_order: 0, errors: 0, max_outstanding: 0,
+            ports,
+            bytes: width_bytes,
+            timing,
+            read_pace: Pace::default(),
+            write_pace: Pace::default(),
+            rng: Rng::seed_from_u64(seed),
+            reads: Vec::new(),
+            current: None,
+            r_shown: false,
+            writes: VecDeque::new(),
+            responses: VecDeque::new(),
+            out_of_order: 0,
+            errors: 0,
+            max_outstanding: 0,
         })
     }
 
@@ -251,8 +299,13 @@ impl AxiHost {
             let jitter = if self.timing.read_jitter > 0 { self.rng.gen_range(0..=self.timing.read_jitter) } else { 0 };
             log(Kind::ReadAddress, beats * self.bytes as u32, true, addr);
             self.reads.push(Read {
-                id: model.get(p.ar_id), addr, function: model.get(p.ar_user) as u16, beats_left: beats,
-                ready_at: cycle + (self.timing.read_latency + jitter).max(1) as u64, line: [0; LINE], sampled: None,
+                id: model.get(p.ar_id),
+                addr,
+                function: model.get(p.ar_user) as u16,
+                beats_left: beats,
+                ready_at: cycle + (self.timing.read_latency + jitter).max(1) as u64,
+                line: [0; LINE],
+                sampled: None,
             });
             self.max_outstanding = self.max_outstanding.max(self.reads.len());
         }

@@ -56,13 +56,7 @@ impl Capture {
     fn block(&mut self, cycle: u64, direction: u32, frame: &[u8], comment: Option<&str>) -> Result<(), Error> {
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
         options.extend(comment.map(|c| EnhancedPacketOption::Comment(Cow::Borrowed(c))));
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_nanos(cycle * CYCLE_NS),
-            original_len: frame.len() as u32,
-            data: Cow::Borrowed(frame),
-            options,
-        };
+        let block = EnhancedPacketBlock { interface_id: 0, timestamp: Duration::from_nanos(cycle * CYCLE_NS), original_len: frame.len() as u32, data: Cow::Borrowed(frame), options };
         self.writer.write_pcapng_block(block).map(drop).map_err(|e| Error::Capture(e.to_string()))
     }
 }

@@ -71,7 +71,17 @@ unsafe impl Send for Iommu {}
 impl Iommu {
     /// An empty IOMMU whose address choices follow `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { pieces: BTreeMap::new(), together: PAGE, next_page: 0x10_0000, rng: Rng::seed_from_u64(seed), faults: Vec::new(), fault_count: 0, clients: HashMap::new(), fresh: Vec::new(), watch: Watch::default() }
+        Self {
+            pieces: BTreeMap::new(),
+            together: PAGE,
+            next_page: 0x10_0000,
+            rng: Rng::seed_from_u64(seed),
+            faults: Vec::new(),
+            fault_count: 0,
+            clients: HashMap::new(),
+            fresh: Vec::new(),
+            watch: Watch::default(),
+        }
     }
 
     /// From now on memory is scattered in pieces of so many bytes (a power of two, a page at least) that begin where their addresses in the process, or offsets in the

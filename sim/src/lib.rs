@@ -35,9 +35,9 @@
 pub mod axi;
 #[cfg(feature = "cards")]
 pub mod board;
+pub mod capture;
 #[cfg(feature = "cards")]
 pub mod card;
-pub mod capture;
 #[cfg(feature = "cards")]
 pub mod device;
 pub mod error;

@@ -68,7 +68,21 @@ impl World {
             cards.push(Card::new(&library, &c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
-        Ok(Self { cards, links, peers: Vec::new(), cycle: 0, ticks: 0, skipped: 0, tick_cycles: config.tick_cycles.max(1), skip_idle: config.skip_idle, skip_run: 0, capture: None, trace: None, outbox: Vec::new(), deadline: None })
+        Ok(Self {
+            cards,
+            links,
+            peers: Vec::new(),
+            cycle: 0,
+            ticks: 0,
+            skipped: 0,
+            tick_cycles: config.tick_cycles.max(1),
+            skip_idle: config.skip_idle,
+            skip_run: 0,
+            capture: None,
+            trace: None,
+            outbox: Vec::new(),
+            deadline: None,
+        })
     }
 
     /// Cycles simulated so far.

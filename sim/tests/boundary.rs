@@ -11,9 +11,7 @@ fn boundary_outputs_are_registered() {
     let mut model = library.instance(None).unwrap();
     let mut rng = ferric_sim::Rng::seed_from_u64(7);
     let ports: Vec<_> = library.ports().iter().map(|p| (model.port(&p.name).unwrap(), p.clone())).collect();
-    let outputs = |model: &verilator_sys::Model| -> Vec<Vec<u8>> {
-        ports.iter().filter(|(_, p)| p.direction == Direction::Out).map(|(id, _)| model.bytes(*id).to_vec()).collect()
-    };
+    let outputs = |model: &verilator_sys::Model| -> Vec<Vec<u8>> { ports.iter().filter(|(_, p)| p.direction == Direction::Out).map(|(id, _)| model.bytes(*id).to_vec()).collect() };
     // Constant outputs get their value at the first evaluation.
     model.settle();
     let mut changed = 0;

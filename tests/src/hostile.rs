@@ -179,8 +179,14 @@ pub fn run(plan: Plan) -> Result<BTreeMap<String, u64>, Error> {
 
     for n in 0..plan.requests {
         let mut slot = [0u8; 64];
-        let head = WqeHead::default().with_opcode(rng.gen_range(0..5)).with_signaled(true).with_num_sge(rng.gen_range(0..4)).with_qpn(victim.qps[0].qpn())
-            .with_raddr(victim.regions[1].addr()).with_rkey(victim.regions[1].rkey()).with_length(rng.gen_range(0..600));
+        let head = WqeHead::default()
+            .with_opcode(rng.gen_range(0..5))
+            .with_signaled(true)
+            .with_num_sge(rng.gen_range(0..4))
+            .with_qpn(victim.qps[0].qpn())
+            .with_raddr(victim.regions[1].addr())
+            .with_rkey(victim.regions[1].rkey())
+            .with_length(rng.gen_range(0..600));
         slot[..32].copy_from_slice(&head.0);
         slot[32..48].copy_from_slice(&Sge::default().with_addr(victim.regions[0].addr()).with_length(rng.gen_range(0..600)).with_lkey(victim.regions[0].lkey()).0);
         for _ in 0..rng.gen_range(1..4) {

@@ -51,15 +51,18 @@ pub struct Verdict {
 pub fn choose(only: &[String]) -> Result<Vec<Mutant>, String> {
     let mut all = list()?;
     all.retain(|m| only.is_empty() || only.iter().any(|part| m.name.contains(part.as_str())));
-    if all.is_empty() { Err(format!("no mutant is called {only:?}")) } else { Ok(all) }
+    if all.is_empty() {
+        Err(format!("no mutant is called {only:?}"))
+    } else {
+        Ok(all)
+    }
 }
 
 /// Runs a plan. Errors: the tests do not build, or one fails without any mutant.
 pub fn run(plan: &Plan) -> Result<Vec<Verdict>, String> {
     let mutants = choose(&plan.only)?;
     let bench = Bench::build()?;
-    let bar = ProgressBar::new(mutants.len() as u64)
-        .with_style(ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}").unwrap_or(ProgressStyle::default_bar()));
+    let bar = ProgressBar::new(mutants.len() as u64).with_style(ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}").unwrap_or(ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(500));
     if !plan.no_baseline {
         let tests: BTreeSet<String> = mutants.iter().flat_map(|m| bench.tests_of(m)).collect();
@@ -79,7 +82,11 @@ pub fn run(plan: &Plan) -> Result<Vec<Verdict>, String> {
         let seconds = started.elapsed().as_secs_f32();
         // A bar without a terminal swallows its lines.
         let said = format!("{:26} {}", mutant.name, line(&fate));
-        if bar.is_hidden() { println!("{said}") } else { bar.println(said) }
+        if bar.is_hidden() {
+            println!("{said}")
+        } else {
+            bar.println(said)
+        }
         bar.inc(1);
         Some(Verdict { mutant: mutant.clone(), fate, seconds })
     }))
@@ -106,12 +113,7 @@ pub fn report(verdicts: &[Verdict]) -> (String, bool) {
     }
     let count = |is: fn(&Fate) -> bool| verdicts.iter().filter(|v| is(&v.fate)).count();
     let killed = count(|f| matches!(f, Fate::Killed(..)));
-    let _ = writeln!(
-        text,
-        "\n{killed} killed, {} survived, {} broken",
-        count(|f| *f == Fate::Survived),
-        count(|f| matches!(f, Fate::Broken(_)))
-    );
+    let _ = writeln!(text, "\n{killed} killed, {} survived, {} broken", count(|f| *f == Fate::Survived), count(|f| matches!(f, Fate::Broken(_))));
     (text, killed == verdicts.len())
 }
 
@@ -179,7 +181,11 @@ impl Bench {
                 return Fate::Killed(test, run.reason());
             }
         }
-        if applied { Fate::Survived } else { Fate::Broken("no test builds the module".into()) }
+        if applied {
+            Fate::Survived
+        } else {
+            Fate::Broken("no test builds the module".into())
+        }
     }
 
     /// Runs one test in a process of its own.

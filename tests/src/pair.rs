@@ -1,11 +1,11 @@
 //! Two hosts, two cards, one wire: the set-up almost every co-simulation test starts from.
 use ferric_driver::device::Device;
+use ferric_driver::eq::EventQueue;
 use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
 use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
-use ferric_driver::eq::EventQueue;
 use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
-use std::ops::Range;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Errors of set-up.
@@ -212,10 +212,20 @@ impl Pair {
             let (me, peer) = (&hosts[side], &hosts[1 - side]);
             qp.to_init(wire.access)?;
             let path = Path {
-                dmac: peer.mac(), smac: me.mac(), dip: peer.ip(wire.v6), sip: me.ip(wire.v6), vlan: wire.vlan,
-                udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff, tclass: wire.tclass, hop_limit: 64, flow_label: 0,
+                dmac: peer.mac(),
+                smac: me.mac(),
+                dip: peer.ip(wire.v6),
+                sip: me.ip(wire.v6),
+                vlan: wire.vlan,
+                udp_sport: 0xc000 | (qpns[0] ^ qpns[1]) as u16 & 0x3fff,
+                tclass: wire.tclass,
+                hop_limit: 64,
+                flow_label: 0,
             };
-            qp.to_rtr(wire.access, &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) })?;
+            qp.to_rtr(
+                wire.access,
+                &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) },
+            )?;
             qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 })?;
         }
         Ok(())

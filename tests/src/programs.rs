@@ -17,9 +17,10 @@ pub fn libraries() -> &'static Path {
     DIR.get_or_init(|| {
         let test = std::env::current_exe().expect("a path");
         let deps = test.parent().expect("a folder");
-        let archives = std::fs::read_dir(deps).expect("target").filter_map(|e| Some(e.ok()?.path())).filter(|p| {
-            p.extension() == Some(OsStr::new("a")) && p.file_name().and_then(OsStr::to_str).is_some_and(|n| n.starts_with("libferric_verbs"))
-        });
+        let archives = std::fs::read_dir(deps)
+            .expect("target")
+            .filter_map(|e| Some(e.ok()?.path()))
+            .filter(|p| p.extension() == Some(OsStr::new("a")) && p.file_name().and_then(OsStr::to_str).is_some_and(|n| n.starts_with("libferric_verbs")));
         // Older ones are left from other settings.
         let archive = archives.max_by_key(|p| p.metadata().and_then(|m| m.modified()).ok()).expect("libferric_verbs.a: ferric-verbs is a dependency of this test");
         let dir = scratch();

@@ -185,7 +185,9 @@ pub fn run(plan: Plan) -> Result<Outcome, Error> {
     let mut rng = Rng::seed_from_u64(plan.seed);
     let card = CardConfig { width: plan.width, ..Default::default() };
     let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], seed: plan.seed, ..Default::default() })?;
-    let fail = |what: String| Error::Stuck(format!("seed {}, W = {}: {what}; replay with ./scripts/soak hostile --strangers {} --seed {} --width {}", plan.seed, plan.width, plan.frames, plan.seed, plan.width));
+    let fail = |what: String| {
+        Error::Stuck(format!("seed {}, W = {}: {what}; replay with ./scripts/soak hostile --strangers {} --seed {} --width {}", plan.seed, plan.width, plan.frames, plan.seed, plan.width))
+    };
     let count = |host: usize, name: &str| -> Result<u64, Error> {
         let index = counters::index(name).ok_or_else(|| Error::Stuck(format!("no counter {name}")))?;
         Ok(pair.hosts[host].ctx.counters(index as u32, 1)?[0])
@@ -247,7 +249,18 @@ pub fn run(plan: Plan) -> Result<Outcome, Error> {
         if dropped != thrown[host] {
             return Err(fail(format!("host {host} counted {dropped} of {} frames", thrown[host])));
         }
-        for name in ["rx.rx_bad_icrc", "rx.rx_malformed", "rx.rx_no_buffer", "resp.dup_requests", "resp.out_of_order", "resp.nak_seq_sent", "req_rx.bad_ack", "req_rx.retransmits", "req_rx.timeouts", "cc.rp_cnp_ignored"] {
+        for name in [
+            "rx.rx_bad_icrc",
+            "rx.rx_malformed",
+            "rx.rx_no_buffer",
+            "resp.dup_requests",
+            "resp.out_of_order",
+            "resp.nak_seq_sent",
+            "req_rx.bad_ack",
+            "req_rx.retransmits",
+            "req_rx.timeouts",
+            "cc.rp_cnp_ignored",
+        ] {
             if count(host, name)? != 0 {
                 return Err(fail(format!("host {host}: {name} is {}", count(host, name)?)));
             }

@@ -55,8 +55,14 @@ impl Flow {
             self.src.write(at, &bytes);
             let from = [sge(self.src.addr() + at as u64, self.size as u32, self.src.lkey())];
             self.qps[self.from].post_send(&SendRequest {
-                wr_id: self.posted, opcode, payload: Payload::Sges(&from), remote_addr: self.dst.addr() + at as u64, rkey: self.dst.rkey(), imm: 0,
-                signaled: true, solicited: false,
+                wr_id: self.posted,
+                opcode,
+                payload: Payload::Sges(&from),
+                remote_addr: self.dst.addr() + at as u64,
+                rkey: self.dst.rkey(),
+                imm: 0,
+                signaled: true,
+                solicited: false,
             })?;
             self.posted += 1;
         }

@@ -55,12 +55,15 @@ fn named(module: &[String], text: &str) -> Vec<Vec<String>> {
             tree(&text[at..], Vec::new(), &mut paths);
         }
     }
-    paths.into_iter().map(|path| {
-        let up = path.iter().take_while(|p| *p == "super").count();
-        let from = if path[0] == "crate" { 0 } else { module.len().saturating_sub(up) };
-        let skip = if matches!(&*path[0], "crate" | "self") { 1 } else { up };
-        [&module[..from], &path[skip..]].concat()
-    }).collect()
+    paths
+        .into_iter()
+        .map(|path| {
+            let up = path.iter().take_while(|p| *p == "super").count();
+            let from = if path[0] == "crate" { 0 } else { module.len().saturating_sub(up) };
+            let skip = if matches!(&*path[0], "crate" | "self") { 1 } else { up };
+            [&module[..from], &path[skip..]].concat()
+        })
+        .collect()
 }
 
 /// Which parts use which; a part is the first `depth` names of a module's path.

@@ -51,16 +51,21 @@ impl Bench {
 
     fn request(&self, qp: &QueuePair) -> Request {
         Request {
-            to: self.ports[0].address(self.pair.hosts[1].ip(self.v6)).unwrap(), from: self.pair.hosts[0].ip(self.v6), service_id: ip_service_id(PORT),
-            local: self.local(qp), mtu: Mtu::M1024, retry_count: 7, ack_timeout: 14, ip_port: Some(40_000), private: b"knock".to_vec(),
+            to: self.ports[0].address(self.pair.hosts[1].ip(self.v6)).unwrap(),
+            from: self.pair.hosts[0].ip(self.v6),
+            service_id: ip_service_id(PORT),
+            local: self.local(qp),
+            mtu: Mtu::M1024,
+            retry_count: 7,
+            ack_timeout: 14,
+            ip_port: Some(40_000),
+            private: b"knock".to_vec(),
         }
     }
 
     fn ready(&self, h: usize, qp: &mut QueuePair, remote: &Remote) {
         let (me, peer) = (&self.pair.hosts[h], &self.pair.hosts[1 - h]);
-        let path = Path {
-            dmac: peer.mac(), smac: me.mac(), dip: peer.ip(self.v6), sip: me.ip(self.v6), vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0,
-        };
+        let path = Path { dmac: peer.mac(), smac: me.mac(), dip: peer.ip(self.v6), sip: me.ip(self.v6), vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
         qp.to_rtr(Access::ALL, &remote.rtr(&self.local(qp), path, 12)).unwrap();
         qp.to_rts(&remote.rts(&self.local(qp))).unwrap();
     }

@@ -25,9 +25,7 @@ fn in_hdl(path: &str) -> bool {
     let base = folder.iter().fold(root().join("hdl/src"), |p, f| p.join(f));
     let is_test = |file: &Path| read(file).contains(&format!("fn {name}("));
     let inner = base.file_name().zip(base.parent()).map(|(last, module)| module.join("tests").join(last).with_extension("rs"));
-    test_files(&base).iter().any(|f| is_test(f))
-        || inner.is_some_and(|f| f.is_file() && is_test(&f))
-        || !test_files(&base.join(name)).is_empty()
+    test_files(&base).iter().any(|f| is_test(f)) || inner.is_some_and(|f| f.is_file() && is_test(&f)) || !test_files(&base.join(name)).is_empty()
 }
 
 fn in_tests(path: &str) -> bool {

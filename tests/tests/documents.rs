@@ -4,8 +4,21 @@ use std::path::{Path, PathBuf};
 
 /// Names of other projects, of the specification, and parts of names, which stand in no source of ours.
 const FOREIGN: [&str; 15] = [
-    "ARCHITECTURE.md", "IBV_WC_LOC_LEN_ERR", "IBV_WC_MW_BIND_ERR", "MOVDIR64B", "cmtime", "ibv_query_gid_table", "ibv_xsrq_pingpong",
-    "mckey", "message_size", "ofi_rxm", "priority", "proptest-regressions/", "rstream", "udaddy", "xbmgmt",
+    "ARCHITECTURE.md",
+    "IBV_WC_LOC_LEN_ERR",
+    "IBV_WC_MW_BIND_ERR",
+    "MOVDIR64B",
+    "cmtime",
+    "ibv_query_gid_table",
+    "ibv_xsrq_pingpong",
+    "mckey",
+    "message_size",
+    "ofi_rxm",
+    "priority",
+    "proptest-regressions/",
+    "rstream",
+    "udaddy",
+    "xbmgmt",
 ];
 
 fn root() -> PathBuf {

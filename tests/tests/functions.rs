@@ -49,7 +49,8 @@ impl Tenant {
             let receive = [sge(to.addr() + BYTES as u64 - 64, 64, to.lkey())];
             self.qps[1 - side].post_recv(&RecvRequest { wr_id: 3, sges: &receive }).unwrap();
             let sges = [sge(from.addr(), BYTES as u32 / 2, from.lkey())];
-            let write = SendRequest { wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&sges), remote_addr: to.addr() + BYTES as u64 / 2, rkey: to.rkey(), imm: 0, signaled: true, solicited: false };
+            let write =
+                SendRequest { wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&sges), remote_addr: to.addr() + BYTES as u64 / 2, rkey: to.rkey(), imm: 0, signaled: true, solicited: false };
             self.qps[side].post_send(&write).unwrap();
             let short = [sge(from.addr(), 64, from.lkey())];
             self.qps[side].post_send(&SendRequest { wr_id: 2, opcode: WrOpcode::Send, payload: Payload::Sges(&short), ..write }).unwrap();
@@ -59,7 +60,8 @@ impl Tenant {
     /// What was started is done, rightly.
     fn finish(&mut self, pair: &Pair) {
         for side in 0..2 {
-            let mut seen: Vec<_> = (0..3).map(|_| pair.wait(&mut self.cqs[side], CYCLES).unwrap_or_else(|e| panic!("function {} of card {side}: {e}", self.function))).map(|c| (c.wr_id, c.status)).collect();
+            let mut seen: Vec<_> =
+                (0..3).map(|_| pair.wait(&mut self.cqs[side], CYCLES).unwrap_or_else(|e| panic!("function {} of card {side}: {e}", self.function))).map(|c| (c.wr_id, c.status)).collect();
             seen.sort_by_key(|s| s.0);
             assert_eq!(seen, [1, 2, 3].map(|id| (id, CqeStatus::Success)), "function {} of card {side}", self.function);
             let mut got = vec![0; BYTES / 2];
@@ -105,7 +107,9 @@ fn trespass(pair: &mut Pair, tenants: &mut [Tenant]) {
         for other in (0..functions).filter(|other| *other != f) {
             let (ctx, them) = (&pair.of(f)[0].ctx, &tenants[other]);
             let (qp, cq, mr, eq) = (them.qps[0].qpn(), them.cqs[0].id(), them.regions[0].lkey() >> 8, pair.of(other)[0].eq.id());
-            for (opcode, id) in [(AdminOpcode::DestroyQp, qp), (AdminOpcode::QueryQp, qp), (AdminOpcode::ModifyQp, qp), (AdminOpcode::DestroyCq, cq), (AdminOpcode::DestroyMr, mr), (AdminOpcode::DestroyEq, eq)] {
+            for (opcode, id) in
+                [(AdminOpcode::DestroyQp, qp), (AdminOpcode::QueryQp, qp), (AdminOpcode::ModifyQp, qp), (AdminOpcode::DestroyCq, cq), (AdminOpcode::DestroyMr, mr), (AdminOpcode::DestroyEq, eq)]
+            {
                 refused(AdminStatus::BadId, ctx.admin(opcode, id, &[0]));
                 tried += 1;
             }

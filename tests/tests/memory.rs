@@ -194,9 +194,7 @@ fn local_operations_execute_in_order_with_the_rest() {
             region.memory().write(range.start, &[(n * 16 + part + 1) as u8; 6000]);
             let key = b.0.qps[1].post_register(0, &mut region, range.clone(), Access::READ_ONLY, false).unwrap();
             let from = [sge(region.memory().addr() + range.start as u64, 6000, key)];
-            let write = SendRequest {
-                wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.0.src.addr(), rkey: far, imm: 0, signaled: false, solicited: false,
-            };
+            let write = SendRequest { wr_id: 1, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: b.0.src.addr(), rkey: far, imm: 0, signaled: false, solicited: false };
             b.0.qps[1].post_send(&write).unwrap();
             b.0.qps[1].post_local_invalidate(2, key, part == 1).unwrap();
         }

@@ -288,7 +288,11 @@ fn the_older_of_two_failures_is_told() {
                             l.qps[1].post_recv(&RecvRequest { wr_id: 9, sges: &small }).unwrap();
                         }
                         l.qps[0].post_send(&SendRequest { wr_id: 2, opcode: WrOpcode::Send, payload: bytes, remote_addr: 0, rkey: 0, imm: 0, signaled: true, solicited: false }).unwrap();
-                        if refusal == 1 { CqeStatus::RemoteInvalidRequest } else { CqeStatus::RnrRetryExceeded }
+                        if refusal == 1 {
+                            CqeStatus::RemoteInvalidRequest
+                        } else {
+                            CqeStatus::RnrRetryExceeded
+                        }
                     }
                     _ => {
                         let into = [sge(l.src.addr() + 64, 8, l.src.lkey())];

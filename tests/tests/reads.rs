@@ -103,7 +103,9 @@ fn a_write_does_not_vanish_in_an_atomic() {
             // In the midst of additions, each at another moment of them.
             if sent < WORDS && done > before + 3 * sent {
                 let remote_addr = b.far.addr() + AT as u64 + 8 * sent;
-                writer[0].post_send(&SendRequest { wr_id: sent, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr, rkey: b.far.rkey(), imm: 0, signaled: true, solicited: false }).unwrap();
+                writer[0]
+                    .post_send(&SendRequest { wr_id: sent, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr, rkey: b.far.rkey(), imm: 0, signaled: true, solicited: false })
+                    .unwrap();
                 sent += 1;
             }
             while posted < done + 14 {

@@ -2,10 +2,7 @@
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::Mtu;
-use ferric_driver::{
-    Access, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, SharedReceiveQueue,
-    SrqConfig,
-};
+use ferric_driver::{Access, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, SharedReceiveQueue, SrqConfig};
 use ferric_hdl::card::counters;
 use ferric_hdl::net::icrc::model as icrc;
 use ferric_sim::fabric::Fate;

@@ -1,8 +1,9 @@
 //! The replay over the golden model: every recorded capture passes in both roles, and every difference is noticed.
+use ferric_driver::types::Mtu;
 use ferric_tests::replay::analyse::{connections, Connection, Item};
 use ferric_tests::replay::capture::{packets, write, Capture};
-use ferric_tests::replay::frame::{psn_add, Frame, Kind};
 use ferric_tests::replay::endpoint::{Endpoint, Factory, Setup};
+use ferric_tests::replay::frame::{psn_add, Frame, Kind};
 use ferric_tests::replay::golden::ud::{GoldenDatagrams, UdDefect};
 use ferric_tests::replay::golden::{Defect, GoldenFactory};
 use ferric_tests::replay::run::{sent_view, Expected};
@@ -10,7 +11,6 @@ use ferric_tests::replay::scenarios::{scenarios, MTUS};
 use ferric_tests::replay::synth::{transcode, Scenario};
 use ferric_tests::replay::ud::{locals, replay_local, Datagrams, UdSetup};
 use ferric_tests::replay::{compare, replay, replay_side, Error, Role};
-use ferric_driver::types::Mtu;
 use std::path::PathBuf;
 
 fn captures() -> Vec<(String, Vec<u8>)> {
@@ -97,26 +97,129 @@ type Change = (&'static str, fn(&mut Expected) -> bool);
 
 /// Changes of one compared field; false when the frame does not have it.
 const CHANGES: &[Change] = &[
-    ("opcode", |e| { let o = e.frame.bth.opcode() ^ 1; e.frame.bth.set_opcode(o); true }),
-    ("destination queue pair", |e| { let q = e.frame.bth.dest_qpn() ^ 0x10; e.frame.bth.set_dest_qpn(q); true }),
-    ("PSN up", |e| { let p = psn_add(e.frame.psn(), 1); e.frame.bth.set_psn(p); true }),
-    ("PSN down", |e| { let p = psn_add(e.frame.psn(), 0xff_ffff); e.frame.bth.set_psn(p); true }),
-    ("PSN high bit", |e| { let p = e.frame.psn() ^ 0x80_0000; e.frame.bth.set_psn(p); true }),
-    ("partition key", |e| { e.frame.bth.set_pkey(0x7ffe); true }),
-    ("solicited event", |e| { let s = !e.frame.bth.solicited(); e.frame.bth.set_solicited(s); true }),
-    ("pad count", |e| { let p = (e.frame.bth.pad() + 1) & 3; e.frame.bth.set_pad(p); true }),
-    ("MSN", |e| e.frame.aeth.as_mut().map(|a| { let m = psn_add(a.msn(), 1); a.set_msn(m); }).is_some()),
-    ("AETH class", |e| e.frame.aeth.as_mut().map(|a| { let s = a.syndrome() ^ 0x60; a.set_syndrome(s); }).is_some()),
-    ("NAK code", |e| e.frame.aeth.as_mut().filter(|a| a.syndrome() >> 5 == 3).map(|a| { let s = a.syndrome() ^ 4; a.set_syndrome(s); }).is_some()),
-    ("RETH address", |e| e.frame.reth.as_mut().map(|r| { let v = r.va() ^ 1 << 40; r.set_va(v); }).is_some()),
-    ("RETH key", |e| e.frame.reth.as_mut().map(|r| { let k = r.rkey() ^ 1; r.set_rkey(k); }).is_some()),
-    ("RETH length", |e| e.frame.reth.as_mut().map(|r| { let l = r.length() + 1; r.set_length(l); }).is_some()),
-    ("immediate data", |e| e.frame.imm.as_mut().map(|i| { let v = i.imm() ^ 0x100; i.set_imm(v); }).is_some()),
+    ("opcode", |e| {
+        let o = e.frame.bth.opcode() ^ 1;
+        e.frame.bth.set_opcode(o);
+        true
+    }),
+    ("destination queue pair", |e| {
+        let q = e.frame.bth.dest_qpn() ^ 0x10;
+        e.frame.bth.set_dest_qpn(q);
+        true
+    }),
+    ("PSN up", |e| {
+        let p = psn_add(e.frame.psn(), 1);
+        e.frame.bth.set_psn(p);
+        true
+    }),
+    ("PSN down", |e| {
+        let p = psn_add(e.frame.psn(), 0xff_ffff);
+        e.frame.bth.set_psn(p);
+        true
+    }),
+    ("PSN high bit", |e| {
+        let p = e.frame.psn() ^ 0x80_0000;
+        e.frame.bth.set_psn(p);
+        true
+    }),
+    ("partition key", |e| {
+        e.frame.bth.set_pkey(0x7ffe);
+        true
+    }),
+    ("solicited event", |e| {
+        let s = !e.frame.bth.solicited();
+        e.frame.bth.set_solicited(s);
+        true
+    }),
+    ("pad count", |e| {
+        let p = (e.frame.bth.pad() + 1) & 3;
+        e.frame.bth.set_pad(p);
+        true
+    }),
+    ("MSN", |e| {
+        e.frame
+            .aeth
+            .as_mut()
+            .map(|a| {
+                let m = psn_add(a.msn(), 1);
+                a.set_msn(m);
+            })
+            .is_some()
+    }),
+    ("AETH class", |e| {
+        e.frame
+            .aeth
+            .as_mut()
+            .map(|a| {
+                let s = a.syndrome() ^ 0x60;
+                a.set_syndrome(s);
+            })
+            .is_some()
+    }),
+    ("NAK code", |e| {
+        e.frame
+            .aeth
+            .as_mut()
+            .filter(|a| a.syndrome() >> 5 == 3)
+            .map(|a| {
+                let s = a.syndrome() ^ 4;
+                a.set_syndrome(s);
+            })
+            .is_some()
+    }),
+    ("RETH address", |e| {
+        e.frame
+            .reth
+            .as_mut()
+            .map(|r| {
+                let v = r.va() ^ 1 << 40;
+                r.set_va(v);
+            })
+            .is_some()
+    }),
+    ("RETH key", |e| {
+        e.frame
+            .reth
+            .as_mut()
+            .map(|r| {
+                let k = r.rkey() ^ 1;
+                r.set_rkey(k);
+            })
+            .is_some()
+    }),
+    ("RETH length", |e| {
+        e.frame
+            .reth
+            .as_mut()
+            .map(|r| {
+                let l = r.length() + 1;
+                r.set_length(l);
+            })
+            .is_some()
+    }),
+    ("immediate data", |e| {
+        e.frame
+            .imm
+            .as_mut()
+            .map(|i| {
+                let v = i.imm() ^ 0x100;
+                i.set_imm(v);
+            })
+            .is_some()
+    }),
     ("first payload byte", |e| e.frame.payload.first_mut().map(|b| *b ^= 0x80).is_some()),
     ("last payload byte", |e| e.frame.payload.last_mut().map(|b| *b ^= 1).is_some()),
     ("payload length", |e| e.frame.payload.pop().is_some()),
-    ("source MAC", |e| { let m = e.frame.eth.src() ^ 1; e.frame.eth.set_src(m); true }),
-    ("destination MAC", |e| { let m = e.frame.eth.dst() ^ 1; e.frame.eth.set_dst(m); true }),
+    ("source MAC", |e| {
+        let m = e.frame.eth.src() ^ 1;
+        e.frame.eth.set_src(m);
+        true
+    }),
+    ("destination MAC", |e| {
+        let m = e.frame.eth.dst() ^ 1;
+        e.frame.eth.set_dst(m);
+        true
+    }),
 ];
 
 #[test]
@@ -141,11 +244,34 @@ fn every_compared_field_is_compared() {
 #[test]
 fn excused_fields_are_not_compared() {
     let changes: &[Change] = &[
-        ("UDP source port", |e| { e.frame.udp.set_src_port(0xd00d); true }),
-        ("UDP checksum", |e| { e.frame.udp.set_checksum(1); true }),
-        ("AckReq", |e| { let a = !e.frame.bth.ack_req(); e.frame.bth.set_ack_req(a); true }),
-        ("MigReq", |e| { let a = !e.frame.bth.migreq(); e.frame.bth.set_migreq(a); true }),
-        ("credits", |e| e.frame.aeth.as_mut().filter(|a| a.syndrome() >> 5 == 0).map(|a| { a.set_syndrome(7); }).is_some()),
+        ("UDP source port", |e| {
+            e.frame.udp.set_src_port(0xd00d);
+            true
+        }),
+        ("UDP checksum", |e| {
+            e.frame.udp.set_checksum(1);
+            true
+        }),
+        ("AckReq", |e| {
+            let a = !e.frame.bth.ack_req();
+            e.frame.bth.set_ack_req(a);
+            true
+        }),
+        ("MigReq", |e| {
+            let a = !e.frame.bth.migreq();
+            e.frame.bth.set_migreq(a);
+            true
+        }),
+        ("credits", |e| {
+            e.frame
+                .aeth
+                .as_mut()
+                .filter(|a| a.syndrome() >> 5 == 0)
+                .map(|a| {
+                    a.set_syndrome(7);
+                })
+                .is_some()
+        }),
     ];
     for (name, c) in views() {
         for side in 0..2 {
@@ -329,12 +455,7 @@ fn datagrams_pass_over_the_golden_model() {
 
 type Damage = (bool, fn(&mut Frame));
 
-const DAMAGE: &[Damage] = &[
-    (true, |f| f.deth.as_mut().unwrap().0[3] ^= 1),
-    (true, |f| f.deth.as_mut().unwrap().0[0] ^= 0x80),
-    (false, |_| {}),
-    (true, |f| _ = f.bth.set_pkey(0x8001)),
-];
+const DAMAGE: &[Damage] = &[(true, |f| f.deth.as_mut().unwrap().0[3] ^= 1), (true, |f| f.deth.as_mut().unwrap().0[0] ^= 0x80), (false, |_| {}), (true, |f| _ = f.bth.set_pkey(0x8001))];
 
 struct Defective(UdDefect);
 
@@ -359,8 +480,24 @@ fn defects_of_datagrams_are_reported() {
 #[test]
 fn every_compared_field_of_a_datagram_is_compared() {
     let more: &[(&str, fn(&mut Frame) -> bool)] = &[
-        ("Q_Key", |f| f.deth.as_mut().map(|d| { let k = d.qkey() ^ 1; d.set_qkey(k); }).is_some()),
-        ("source queue pair", |f| f.deth.as_mut().map(|d| { let q = d.src_qpn() ^ 0x100; d.set_src_qpn(q); }).is_some()),
+        ("Q_Key", |f| {
+            f.deth
+                .as_mut()
+                .map(|d| {
+                    let k = d.qkey() ^ 1;
+                    d.set_qkey(k);
+                })
+                .is_some()
+        }),
+        ("source queue pair", |f| {
+            f.deth
+                .as_mut()
+                .map(|d| {
+                    let q = d.src_qpn() ^ 0x100;
+                    d.set_src_qpn(q);
+                })
+                .is_some()
+        }),
     ];
     for (name, bytes) in datagrams() {
         for local in locals(&Capture::parse(&bytes).unwrap()).unwrap() {

@@ -89,20 +89,83 @@ fn defects_are_reported() {
 type Change = (&'static str, fn(&mut Frame) -> bool);
 
 const CHANGES: &[Change] = &[
-    ("opcode", |f| { let o = f.bth.opcode() ^ 1; f.bth.set_opcode(o); true }),
-    ("transport", |f| { let o = f.bth.opcode() ^ 0x20; f.bth.set_opcode(o); true }),
-    ("destination queue pair", |f| { let q = f.bth.dest_qpn() ^ 0x10; f.bth.set_dest_qpn(q); true }),
-    ("PSN", |f| { let p = psn_add(f.psn(), 1); f.bth.set_psn(p); true }),
-    ("partition key", |f| { f.bth.set_pkey(0x7ffe); true }),
-    ("solicited event", |f| { let s = !f.bth.solicited(); f.bth.set_solicited(s); true }),
-    ("pad count", |f| { let p = (f.bth.pad() + 1) & 3; f.bth.set_pad(p); true }),
-    ("RETH address", |f| f.reth.as_mut().map(|r| { let v = r.va() ^ 1 << 40; r.set_va(v); }).is_some()),
-    ("RETH key", |f| f.reth.as_mut().map(|r| { let k = r.rkey() ^ 1; r.set_rkey(k); }).is_some()),
-    ("RETH length", |f| f.reth.as_mut().map(|r| { let l = r.length() + 1; r.set_length(l); }).is_some()),
-    ("immediate data", |f| f.imm.as_mut().map(|i| { let v = i.imm() ^ 0x100; i.set_imm(v); }).is_some()),
+    ("opcode", |f| {
+        let o = f.bth.opcode() ^ 1;
+        f.bth.set_opcode(o);
+        true
+    }),
+    ("transport", |f| {
+        let o = f.bth.opcode() ^ 0x20;
+        f.bth.set_opcode(o);
+        true
+    }),
+    ("destination queue pair", |f| {
+        let q = f.bth.dest_qpn() ^ 0x10;
+        f.bth.set_dest_qpn(q);
+        true
+    }),
+    ("PSN", |f| {
+        let p = psn_add(f.psn(), 1);
+        f.bth.set_psn(p);
+        true
+    }),
+    ("partition key", |f| {
+        f.bth.set_pkey(0x7ffe);
+        true
+    }),
+    ("solicited event", |f| {
+        let s = !f.bth.solicited();
+        f.bth.set_solicited(s);
+        true
+    }),
+    ("pad count", |f| {
+        let p = (f.bth.pad() + 1) & 3;
+        f.bth.set_pad(p);
+        true
+    }),
+    ("RETH address", |f| {
+        f.reth
+            .as_mut()
+            .map(|r| {
+                let v = r.va() ^ 1 << 40;
+                r.set_va(v);
+            })
+            .is_some()
+    }),
+    ("RETH key", |f| {
+        f.reth
+            .as_mut()
+            .map(|r| {
+                let k = r.rkey() ^ 1;
+                r.set_rkey(k);
+            })
+            .is_some()
+    }),
+    ("RETH length", |f| {
+        f.reth
+            .as_mut()
+            .map(|r| {
+                let l = r.length() + 1;
+                r.set_length(l);
+            })
+            .is_some()
+    }),
+    ("immediate data", |f| {
+        f.imm
+            .as_mut()
+            .map(|i| {
+                let v = i.imm() ^ 0x100;
+                i.set_imm(v);
+            })
+            .is_some()
+    }),
     ("first payload byte", |f| f.payload.first_mut().map(|b| *b ^= 0x80).is_some()),
     ("payload length", |f| f.payload.pop().is_some()),
-    ("source MAC", |f| { let m = f.eth.src() ^ 1; f.eth.set_src(m); true }),
+    ("source MAC", |f| {
+        let m = f.eth.src() ^ 1;
+        f.eth.set_src(m);
+        true
+    }),
 ];
 
 #[test]
@@ -145,10 +208,29 @@ fn broken_captures_fail() {
     cut.remove(first + 1);
     let broken: [(&str, Vec<Packet>); 6] = [
         ("the Last packet of a message is missing", cut),
-        ("a PSN is left out", with(first + 1, |f| { let p = psn_add(f.psn(), 1); f.bth.set_psn(p); })),
-        ("the RETH says one byte less than is sent", with(first, |f| { let r = f.reth.as_mut().unwrap(); let l = r.length() - 1; r.set_length(l); })),
+        (
+            "a PSN is left out",
+            with(first + 1, |f| {
+                let p = psn_add(f.psn(), 1);
+                f.bth.set_psn(p);
+            }),
+        ),
+        (
+            "the RETH says one byte less than is sent",
+            with(first, |f| {
+                let r = f.reth.as_mut().unwrap();
+                let l = r.length() - 1;
+                r.set_length(l);
+            }),
+        ),
         ("a message goes on as another operation", with(first + 1, |f| _ = f.bth.set_opcode(0x22))),
-        ("a READ request", with(0, |f| { f.bth.set_opcode(0x2c); f.reth = Some(Default::default()); })),
+        (
+            "a READ request",
+            with(0, |f| {
+                f.bth.set_opcode(0x2c);
+                f.reth = Some(Default::default());
+            }),
+        ),
         ("an acknowledge comes back", {
             let mut other = all.clone();
             let mut f = frames[0].clone();

@@ -2,8 +2,8 @@
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_abi::{csr, pci};
 use ferric_cli::party::{Party, Trouble};
-use ferric_driver::mapping::Mapping;
 use ferric_driver::device::{Device, DmaAccess};
+use ferric_driver::mapping::Mapping;
 use ferric_driver::pages::{Pages, PAGE};
 use ferric_driver::vfio_user::VfioUserDevice;
 use ferric_driver::{Config, Context, Error};
@@ -109,8 +109,13 @@ fn functions_do_not_see_each_other() {
     let before = server.counters(0).dma_refused;
     // Its admin rings are to lie there.
     for (register, value) in [
-        (csr::ADMIN_SQ_LO, far as u32), (csr::ADMIN_SQ_HI, (far >> 32) as u32), (csr::ADMIN_CQ_LO, far as u32), (csr::ADMIN_CQ_HI, (far >> 32) as u32),
-        (csr::ADMIN_SIZE, 4), (csr::CONTROL, 1), (csr::ADMIN_DOORBELL, 1),
+        (csr::ADMIN_SQ_LO, far as u32),
+        (csr::ADMIN_SQ_HI, (far >> 32) as u32),
+        (csr::ADMIN_CQ_LO, far as u32),
+        (csr::ADMIN_CQ_HI, (far >> 32) as u32),
+        (csr::ADMIN_SIZE, 4),
+        (csr::CONTROL, 1),
+        (csr::ADMIN_DOORBELL, 1),
     ] {
         b.write32(register, value);
     }

@@ -106,7 +106,11 @@ fn message(rng: &mut ChaCha8Rng) -> (Header, Vec<u8>, usize) {
     let command = if rng.gen_bool(0.9) { rng.gen_range(0..17) } else { rng.gen() };
     let pick = |rng: &mut ChaCha8Rng| -> u64 {
         let base = [0, 1, 4, 7, 8, 0x54, 0x1000, 0x2000, 0xfff8, 1 << 16, u32::MAX as u64, u64::MAX][rng.gen_range(0..12)];
-        if rng.gen_bool(0.2) { rng.gen() } else { base }
+        if rng.gen_bool(0.2) {
+            rng.gen()
+        } else {
+            base
+        }
     };
     let mut body = Vec::new();
     match command {
@@ -168,11 +172,13 @@ fn random_messages_do_no_harm() {
 #[test]
 fn silence_holds_no_card() {
     let (_alone, server, sockets) = looped(1);
-    let quiet: Vec<UnixStream> = (0..100).map(|n| {
-        let s = UnixStream::connect(&sockets[0]).unwrap();
-        (&s).write_all(&[1, 0, 1, 0, 40, 0, 0][..n % 8]).unwrap_or_default();
-        s
-    }).collect();
+    let quiet: Vec<UnixStream> = (0..100)
+        .map(|n| {
+            let s = UnixStream::connect(&sockets[0]).unwrap();
+            (&s).write_all(&[1, 0, 1, 0, 40, 0, 0][..n % 8]).unwrap_or_default();
+            s
+        })
+        .collect();
     let start = std::time::Instant::now();
     let device = open(&sockets[0]);
     assert_eq!(device.read32(csr::MAGIC), csr::MAGIC_VALUE);

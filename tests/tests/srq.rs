@@ -7,8 +7,7 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
-    Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Error, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest,
-    SharedReceiveQueue, Source, SrqConfig,
+    Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Error, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, SendRequest, SharedReceiveQueue, Source, SrqConfig,
 };
 use ferric_hdl::card::counters;
 use ferric_sim::fabric::Fate;
@@ -72,10 +71,7 @@ impl Bench {
 
     fn send_from(&mut self, qp: usize, n: usize, len: usize, part: usize) {
         let from = [sge(self.src.addr() + (part * SLOT) as u64, len as u32, self.src.lkey())];
-        let request = SendRequest {
-            wr_id: n as u64, opcode: WrOpcode::SendImm, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: (qp << 16 | n) as u32, signaled: true,
-            solicited: false,
-        };
+        let request = SendRequest { wr_id: n as u64, opcode: WrOpcode::SendImm, payload: Payload::Sges(&from), remote_addr: 0, rkey: 0, imm: (qp << 16 | n) as u32, signaled: true, solicited: false };
         self.qps[qp][0].post_send(&request).unwrap();
     }
 
@@ -321,8 +317,14 @@ fn a_request_out_of_reach_ends_the_queue() {
     assert_eq!((c.wr_id, c.status), (1, CqeStatus::RemoteOperation));
     assert_eq!((b.qps[1][1].query().unwrap().responder_state, b.counter("resp.srq_dead"), b.counter("rq.srq_errors")), (QpState::Error, 1, 1));
     let write = SendRequest {
-        wr_id: 7, opcode: WrOpcode::Write, payload: Payload::Sges(&[sge(b.src.addr(), 64, b.src.lkey())]), remote_addr: b.dst.addr(), rkey: b.dst.rkey(),
-        imm: 0, signaled: true, solicited: false,
+        wr_id: 7,
+        opcode: WrOpcode::Write,
+        payload: Payload::Sges(&[sge(b.src.addr(), 64, b.src.lkey())]),
+        remote_addr: b.dst.addr(),
+        rkey: b.dst.rkey(),
+        imm: 0,
+        signaled: true,
+        solicited: false,
     };
     b.qps[2][0].post_send(&write).unwrap();
     b.sent(7);

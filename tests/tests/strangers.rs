@@ -66,7 +66,8 @@ fn requests(width: usize, qp_type: QpType) {
         for (n, foreign) in Foreign::ALL.into_iter().cycle().take(16).enumerate() {
             let n = n as u64 * 7 + round as u64;
             let between = foreign.apply(&own, n);
-            let mut forged = vec![packet(0x0a | class, qpn, psn, &access(0, 64), &[0xee; 64]), packet(0x06 | class, qpn, psn, &access(0, 512), &[0xee; 256]), packet(0x04 | class, qpn, psn, &[], &[0xee; 64])];
+            let mut forged =
+                vec![packet(0x0a | class, qpn, psn, &access(0, 64), &[0xee; 64]), packet(0x06 | class, qpn, psn, &access(0, 512), &[0xee; 256]), packet(0x04 | class, qpn, psn, &[], &[0xee; 64])];
             if rc {
                 forged.push(packet(0x0c, qpn, psn, &access(0, 64), &[]));
                 forged.push(packet(0x14, qpn, psn, &[&access(0, 0)[..12], &[0, 0, 0, 0, 0, 0, 0, 1], &[0; 8]].concat(), &[]));
@@ -149,7 +150,9 @@ fn answers(width: usize) {
         for (n, foreign) in Foreign::ALL.into_iter().enumerate() {
             let between = foreign.apply(&own, n as u64 * 5);
             let mut forged = vec![
-                packet(0x0d, qpn, psn, &aeth(0x1f, 1), &[0xee; 256]), packet(0x0f, qpn, psn + 1, &aeth(0x1f, 1), &[0xee; 44]), packet(0x10, qpn, psn, &aeth(0x1f, 1), &[0xee; 256]),
+                packet(0x0d, qpn, psn, &aeth(0x1f, 1), &[0xee; 256]),
+                packet(0x0f, qpn, psn + 1, &aeth(0x1f, 1), &[0xee; 44]),
+                packet(0x10, qpn, psn, &aeth(0x1f, 1), &[0xee; 256]),
                 packet(0x12, qpn, psn, &[aeth(0x1f, 1), vec![0xee; 8]].concat(), &[]),
                 packet(0x81, qpn, 0, &[], &[0; 16]),
             ];
@@ -165,7 +168,16 @@ fn answers(width: usize) {
         }
         b.pair.world().run(20_000);
         assert_eq!(counter(&b.pair, 0, "rx.rx_stranger") - before, thrown);
-        for name in ["req_rx.nak_seq_received", "req_rx.nak_inv_received", "req_rx.nak_access_received", "req_rx.nak_op_received", "req_rx.rnr_received", "req_rx.bad_ack", "req_rx.bad_response", "cc.rp_cnp_ignored"] {
+        for name in [
+            "req_rx.nak_seq_received",
+            "req_rx.nak_inv_received",
+            "req_rx.nak_access_received",
+            "req_rx.nak_op_received",
+            "req_rx.rnr_received",
+            "req_rx.bad_ack",
+            "req_rx.bad_response",
+            "cc.rp_cnp_ignored",
+        ] {
             assert_eq!(counter(&b.pair, 0, name), 0, "{name}");
         }
         assert!(b.cqs[0].poll().is_none(), "a stranger completed a request");
@@ -234,7 +246,9 @@ fn datagrams_for_others_are_not_taken() {
         let group = AddressHandle::multicast(if v6 { "ff0e::1:2345".parse().unwrap() } else { "239.129.3.4".parse().unwrap() }).unwrap();
         qps.iter_mut().for_each(|qp| qp.attach_multicast(group.dip).unwrap());
         let to_group = Between { dmac: group.dmac, dip: group.dip, ..own };
-        for (between, to) in [(Between { dmac: own.dmac, ..to_group }, MULTICAST_QPN), (to_group, qpn), (Foreign::Flooded.apply(&to_group, 40), MULTICAST_QPN), (Foreign::Broadcast.apply(&to_group, 0), MULTICAST_QPN)] {
+        for (between, to) in
+            [(Between { dmac: own.dmac, ..to_group }, MULTICAST_QPN), (to_group, qpn), (Foreign::Flooded.apply(&to_group, 40), MULTICAST_QPN), (Foreign::Broadcast.apply(&to_group, 0), MULTICAST_QPN)]
+        {
             throw(&p, 1, between.frame(&datagram(to, 0x1234)));
             dropped += 1;
             assert_eq!((cq.poll().map(|c| c.qpn), counter(&p, 1, "rx.rx_stranger")), (None, dropped));

@@ -24,8 +24,14 @@ impl Bench {
     fn send(&mut self, n: usize, to: usize, opcode: WrOpcode, len: usize) {
         let from = [sge(self.0.src.addr() + (n * SLOT) as u64, len as u32, self.0.src.lkey())];
         let request = SendRequest {
-            wr_id: n as u64, opcode, payload: Payload::Sges(&from), remote_addr: self.0.dst.addr() + (to * SLOT) as u64, rkey: self.0.dst.rkey(),
-            imm: 0x100 + n as u32, signaled: true, solicited: false,
+            wr_id: n as u64,
+            opcode,
+            payload: Payload::Sges(&from),
+            remote_addr: self.0.dst.addr() + (to * SLOT) as u64,
+            rkey: self.0.dst.rkey(),
+            imm: 0x100 + n as u32,
+            signaled: true,
+            solicited: false,
         };
         self.0.qps[0].post_send(&request).unwrap();
     }

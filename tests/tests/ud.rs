@@ -2,9 +2,7 @@
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::ud::{GRH_BYTES, GSI_QKEY, GSI_QPN, MULTICAST_QPN, QKEY_OWN};
-use ferric_driver::{
-    Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Grh, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, Source,
-};
+use ferric_driver::{Access, AddressHandle, Completion, CompletionQueue, CqeStatus, DatagramRequest, Grh, MemoryRegion, QpConfig, QpState, QueuePair, RecvRequest, Source};
 use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
@@ -291,11 +289,7 @@ fn members_of_a_group_get_copies() {
             qp.to_init_ud(QKEY).unwrap();
             qp.to_rtr_ud(Mtu::M2048, &source(&b.pair, 1, v6, vlan)).unwrap();
         }
-        let [group, other]: [IpAddr; 2] = if v6 {
-            ["ff0e::1:2345", "ff0e:0:0:1::1:2345"].map(|a| a.parse().unwrap())
-        } else {
-            ["239.129.3.4", "239.1.3.4"].map(|a| a.parse().unwrap())
-        };
+        let [group, other]: [IpAddr; 2] = if v6 { ["ff0e::1:2345", "ff0e:0:0:1::1:2345"].map(|a| a.parse().unwrap()) } else { ["239.129.3.4", "239.1.3.4"].map(|a| a.parse().unwrap()) };
         let to = AddressHandle::multicast(group).unwrap();
         assert_eq!(to.dmac, AddressHandle::multicast(other).unwrap().dmac, "both groups have the same MAC address");
         members[0].attach_multicast(group).unwrap();

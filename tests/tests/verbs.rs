@@ -6,8 +6,8 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CqeStatus, QpConfig, QpState, QueuePair, RecvRequest, SendRequest};
 use ferric_hdl::card::counters;
-use ferric_sim::fabric::Fate;
 use ferric_sim::axi::HostTiming;
+use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
@@ -57,9 +57,7 @@ fn bench(wire: &Wire) -> Bench {
 impl Bench {
     fn send(&mut self, wr_id: u64, opcode: WrOpcode, len: u32, lkey: u32, rkey: u32) {
         let sges = [sge(self.0.src.addr(), len, lkey)];
-        let request = SendRequest {
-            wr_id, opcode, payload: Payload::Sges(&sges), remote_addr: self.0.dst.addr(), rkey, imm: 7, signaled: true, solicited: true,
-        };
+        let request = SendRequest { wr_id, opcode, payload: Payload::Sges(&sges), remote_addr: self.0.dst.addr(), rkey, imm: 7, signaled: true, solicited: true };
         self.0.qps[0].post_send(&request).unwrap();
     }
     fn receive(&mut self, wr_id: u64, len: u32) {

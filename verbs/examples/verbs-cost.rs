@@ -126,7 +126,11 @@ impl Memory {
 
 impl Card for Memory {
     fn read32(&self, offset: u32) -> u32 {
-        if offset == csr::STATUS { 0 } else { self.window.read32(offset) }
+        if offset == csr::STATUS {
+            0
+        } else {
+            self.window.read32(offset)
+        }
     }
     fn write32(&self, offset: u32, value: u32) {
         self.window.write32(offset, value);
@@ -175,8 +179,16 @@ unsafe fn measured(context: *mut Context, qp: *mut Qp, cq: *mut Cq, mr: *mut Mr,
         let (post, poll, ex) = ((*context).ops.post_send.expect("there"), (*context).ops.poll_cq.expect("there"), qp.cast::<QpEx>());
         let mut sge = Sge { addr, length: 8, lkey: key };
         let one = SendWr {
-            wr_id: 0, next: null_mut(), sg_list: &raw mut sge, num_sge: 1, opcode: IBV_WR_RDMA_WRITE, send_flags: IBV_SEND_SIGNALED, imm_data: 0,
-            wr: WrKind { rdma: WrRdma { remote_addr: addr + 64, rkey: key } }, qp_type: 0, opaque_bind: [0; 6],
+            wr_id: 0,
+            next: null_mut(),
+            sg_list: &raw mut sge,
+            num_sge: 1,
+            opcode: IBV_WR_RDMA_WRITE,
+            send_flags: IBV_SEND_SIGNALED,
+            imm_data: 0,
+            wr: WrKind { rdma: WrRdma { remote_addr: addr + 64, rkey: key } },
+            qp_type: 0,
+            opaque_bind: [0; 6],
         };
         let mut wrs = [one; LIST];
         let group = if way == Way::List { LIST } else { 1 };

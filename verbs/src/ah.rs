@@ -54,10 +54,13 @@ unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
     let (domain, attr) = unsafe { (PdObject::of(pd), *attr) };
     let context = domain.pd.context;
     // SAFETY: a domain's context is open.
-    pointer("ibv_create_ah", route(unsafe { ContextObject::of(context) }, &attr).map(|to| {
-        domain.users.fetch_add(1, Ordering::AcqRel);
-        Box::into_raw(Box::new(AhObject { ah: Ah { context, pd, handle: 0 }, to })).cast()
-    }))
+    pointer(
+        "ibv_create_ah",
+        route(unsafe { ContextObject::of(context) }, &attr).map(|to| {
+            domain.users.fetch_add(1, Ordering::AcqRel);
+            Box::into_raw(Box::new(AhObject { ah: Ah { context, pd, handle: 0 }, to })).cast()
+        }),
+    )
 }
 
 #[no_mangle]

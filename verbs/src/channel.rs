@@ -86,10 +86,13 @@ pub struct ChannelObject {
 /// Makes a channel.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut Context) -> *mut CompChannel {
-    pointer("ibv_create_comp_channel", Pipe::new().map(|pipe| {
-        let channel = CompChannel { context, fd: pipe.fd(), refcnt: 0 };
-        Box::into_raw(Box::new(ChannelObject { channel, pipe, users: AtomicU32::new(0) })).cast()
-    }))
+    pointer(
+        "ibv_create_comp_channel",
+        Pipe::new().map(|pipe| {
+            let channel = CompChannel { context, fd: pipe.fd(), refcnt: 0 };
+            Box::into_raw(Box::new(ChannelObject { channel, pipe, users: AtomicU32::new(0) })).cast()
+        }),
+    )
 }
 
 /// Destroys a channel that nothing reports to.
@@ -109,29 +112,32 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> 
 unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut Cq, cq_context: *mut *mut c_void) -> c_int {
     // SAFETY: handles of ours, by the caller's promise.
     let (object, context) = unsafe { (&*channel.cast::<ChannelObject>(), ContextObject::of((*channel).context)) };
-    minus_one("ibv_get_cq_event", loop {
-        let record = match object.pipe.take() {
-            Ok(record) => record,
-            Err(n) => break Err(n),
-        };
-        if record.kind == IBV_EVENT_DEVICE_FATAL {
-            // For whoever asks next, too.
-            object.pipe.put(record);
-            break Err(libc::EIO);
-        }
-        let cqs = lock(&context.shared.cqs);
-        // Events of queues that have been destroyed are passed over.
-        if let Some(entry) = cqs.get(&record.id).filter(|e| e.serial == record.serial) {
-            let found = entry.object as *mut CqObject;
-            // SAFETY: in the table, so it exists; the outputs are the caller's.
-            unsafe {
-                (*found).completion_events.got();
-                *cq = found.cast();
-                *cq_context = (*(*found).seen()).cq_context;
+    minus_one(
+        "ibv_get_cq_event",
+        loop {
+            let record = match object.pipe.take() {
+                Ok(record) => record,
+                Err(n) => break Err(n),
+            };
+            if record.kind == IBV_EVENT_DEVICE_FATAL {
+                // For whoever asks next, too.
+                object.pipe.put(record);
+                break Err(libc::EIO);
             }
-            break Ok(());
-        }
-    })
+            let cqs = lock(&context.shared.cqs);
+            // Events of queues that have been destroyed are passed over.
+            if let Some(entry) = cqs.get(&record.id).filter(|e| e.serial == record.serial) {
+                let found = entry.object as *mut CqObject;
+                // SAFETY: in the table, so it exists; the outputs are the caller's.
+                unsafe {
+                    (*found).completion_events.got();
+                    *cq = found.cast();
+                    *cq_context = (*(*found).seen()).cq_context;
+                }
+                break Ok(());
+            }
+        },
+    )
 }
 
 #[no_mangle]

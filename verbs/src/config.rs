@@ -39,9 +39,7 @@ pub struct Config {
 impl Config {
     /// Reads the variables through `get`. What cannot be understood is left out, with a line on the log.
     pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
-        let list = |name: &str| -> Vec<String> {
-            get(name).unwrap_or_default().split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect()
-        };
+        let list = |name: &str| -> Vec<String> { get(name).unwrap_or_default().split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect() };
         let cards = list("FERRIC_DEVICES").into_iter().filter_map(|text| {
             let (target, ip) = match text.rsplit_once('@') {
                 None => (text.as_str(), default_ip(&text)),
@@ -49,13 +47,16 @@ impl Config {
             };
             Some(Named { target: target.to_string(), ip })
         });
-        let neighbours = list("FERRIC_NEIGHBOURS").iter().filter_map(|text| {
-            let pair = text.split_once('=').and_then(|(ip, mac)| Some((ip.parse().ok()?, parse_mac(mac)?)));
-            if pair.is_none() {
-                log::error!("FERRIC_NEIGHBOURS: `{text}` is not IP=MAC");
-            }
-            pair
-        }).collect();
+        let neighbours = list("FERRIC_NEIGHBOURS")
+            .iter()
+            .filter_map(|text| {
+                let pair = text.split_once('=').and_then(|(ip, mac)| Some((ip.parse().ok()?, parse_mac(mac)?)));
+                if pair.is_none() {
+                    log::error!("FERRIC_NEIGHBOURS: `{text}` is not IP=MAC");
+                }
+                pair
+            })
+            .collect();
         let mtu = get("FERRIC_MTU").and_then(|m| Mtu::from_bytes(m.parse().ok()?)).unwrap_or(Mtu::M1024);
         let ack_timeout = get("FERRIC_ACK_TIMEOUT").and_then(|t| t.parse().ok()).filter(|t| *t < 32);
         Self { cards: cards.collect(), neighbours, mtu, ack_timeout }

@@ -37,8 +37,13 @@ fn text<const N: usize>(s: &str) -> [c_char; N] {
 impl DeviceObject {
     fn new(index: usize, named: &Named) -> Self {
         let device = Device {
-            opaque_ops: [null(); 2], node_type: IBV_NODE_CA as c_int, transport_type: IBV_TRANSPORT_IB as c_int, name: text(&format!("ferric{index}")),
-            dev_name: text(&format!("uverbs{index}")), dev_path: text(""), ibdev_path: text(""),
+            opaque_ops: [null(); 2],
+            node_type: IBV_NODE_CA as c_int,
+            transport_type: IBV_TRANSPORT_IB as c_int,
+            name: text(&format!("ferric{index}")),
+            dev_name: text(&format!("uverbs{index}")),
+            dev_path: text(""),
+            ibdev_path: text(""),
         };
         Self { device, behind: [0; 16], named: named.clone(), index: index as c_int, open: Mutex::default() }
     }
@@ -103,11 +108,17 @@ impl ContextObject {
         verbs.context = Context {
             device: (&raw const device.device).cast_mut(),
             ops: ContextOps {
-                poll_cq: Some(crate::cq::poll_cq), req_notify_cq: Some(crate::cq::req_notify_cq), post_send: Some(crate::post::post_send),
-                post_recv: Some(crate::post::post_recv), post_srq_recv: Some(crate::srq::post_srq_recv),
+                poll_cq: Some(crate::cq::poll_cq),
+                req_notify_cq: Some(crate::cq::req_notify_cq),
+                post_send: Some(crate::post::post_send),
+                post_recv: Some(crate::post::post_recv),
+                post_srq_recv: Some(crate::srq::post_srq_recv),
                 ..verbs.context.ops
             },
-            cmd_fd: -1, async_fd: events.fd(), num_comp_vectors: 1, mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cmd_fd: -1,
+            async_fd: events.fd(),
+            num_comp_vectors: 1,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
             // "The structure in front of this one is there."
             abi_compat: usize::MAX as *mut _,
         };

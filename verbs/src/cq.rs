@@ -85,7 +85,12 @@ impl CqObject {
         (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
         let inner = Latch::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
         let object = Box::into_raw(Box::new(Self {
-            ex: UnsafeCell::new(ex), inner, polling: AtomicBool::new(false), completion_events: Outstanding::default(), async_events: Outstanding::default(), users: AtomicU32::new(0),
+            ex: UnsafeCell::new(ex),
+            inner,
+            polling: AtomicBool::new(false),
+            completion_events: Outstanding::default(),
+            async_events: Outstanding::default(),
+            users: AtomicU32::new(0),
             shared: shared.clone(),
         }));
         let channel = pipe.map(|c| {
@@ -121,7 +126,11 @@ impl CqObject {
 /// The service level of a datagram's completion: RoCE has none, so mlx5 puts there what stands in front of the datagram, and UCX 1.13 reads it: an
 /// IPv4 (2) or IPv6 header (1), and behind it one of UDP (8).
 fn headers_of(ip: IpAddr) -> u8 {
-    if ip.is_ipv4() { 10 } else { 9 }
+    if ip.is_ipv4() {
+        10
+    } else {
+        9
+    }
 }
 
 /// A completion as verbs show it; `headers` are those of a datagram on this port.
@@ -136,12 +145,19 @@ pub fn wc_of(c: &Completion, headers: u8) -> Wc {
         _ => IBV_WC_SEND,
     };
     Wc {
-        wr_id: c.wr_id, status: c.status as u32, opcode, vendor_err: c.syndrome.into(), byte_len: c.byte_len,
+        wr_id: c.wr_id,
+        status: c.status as u32,
+        opcode,
+        vendor_err: c.syndrome.into(),
+        byte_len: c.byte_len,
         // Immediate data are in network order, a key is not.
-        imm_data: c.invalidated.unwrap_or(c.imm.unwrap_or(0).to_be()), qp_num: c.qpn, src_qp: c.src_qp,
-        wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.invalidated.is_some() { IBV_WC_WITH_INV } else { 0 }
-            | if c.grh { IBV_WC_GRH } else { 0 },
-        pkey_index: c.pkey_index, sl: if c.grh { headers } else { 0 }, ..Default::default()
+        imm_data: c.invalidated.unwrap_or(c.imm.unwrap_or(0).to_be()),
+        qp_num: c.qpn,
+        src_qp: c.src_qp,
+        wc_flags: if c.imm.is_some() { IBV_WC_WITH_IMM } else { 0 } | if c.invalidated.is_some() { IBV_WC_WITH_INV } else { 0 } | if c.grh { IBV_WC_GRH } else { 0 },
+        pkey_index: c.pkey_index,
+        sl: if c.grh { headers } else { 0 },
+        ..Default::default()
     }
 }
 
@@ -184,7 +200,16 @@ pub unsafe extern "C" fn ibv_create_cq(context: *mut Context, cqe: c_int, cq_con
 unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let fits = cqe <= unsafe { (*cq).cqe };
-    number("ibv_resize_cq", if cqe <= 0 { Err(libc::EINVAL) } else if fits { Ok(()) } else { Err(libc::EOPNOTSUPP) })
+    number(
+        "ibv_resize_cq",
+        if cqe <= 0 {
+            Err(libc::EINVAL)
+        } else if fits {
+            Ok(())
+        } else {
+            Err(libc::EOPNOTSUPP)
+        },
+    )
 }
 
 /// Destroys a completion queue that nothing reports to.
@@ -218,8 +243,20 @@ mod tests {
     #[test]
     fn immediate_data_and_keys_are_told_apart() {
         let plain = Completion {
-            wr_id: 7, status: CqeStatus::Success, opcode: CqeOpcode::Recv, qpn: 3, is_recv: true, byte_len: 64, imm: None, invalidated: None, solicited: false,
-            timestamp: 0, src_qp: 0, grh: false, pkey_index: 0, syndrome: 0,
+            wr_id: 7,
+            status: CqeStatus::Success,
+            opcode: CqeOpcode::Recv,
+            qpn: 3,
+            is_recv: true,
+            byte_len: 64,
+            imm: None,
+            invalidated: None,
+            solicited: false,
+            timestamp: 0,
+            src_qp: 0,
+            grh: false,
+            pkey_index: 0,
+            syndrome: 0,
         };
         let shown = |c: Completion| {
             let wc = wc_of(&c, 10);

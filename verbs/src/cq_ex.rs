@@ -18,25 +18,28 @@ pub unsafe extern "C" fn create_cq_ex(context: *mut Context, attr: *mut CqInitAt
     }
     // SAFETY: by the caller's promise.
     let made = unsafe { CqObject::create(context, attr.cqe, attr.cq_context, attr.channel, attr.comp_vector) };
-    pointer("ibv_create_cq_ex", made.map(|object| {
-        // SAFETY: just made, nobody else has it.
-        let ex = unsafe { &mut *(*object).seen() };
-        ex.start_poll = Some(start_poll);
-        ex.next_poll = Some(next_poll);
-        ex.end_poll = Some(end_poll);
-        ex.read_opcode = Some(read_opcode);
-        ex.read_vendor_err = Some(read_vendor_err);
-        ex.read_byte_len = Some(read_byte_len);
-        ex.read_imm_data = Some(read_imm_data);
-        ex.read_qp_num = Some(read_qp_num);
-        ex.read_src_qp = Some(read_src_qp);
-        ex.read_wc_flags = Some(read_wc_flags);
-        ex.read_slid = Some(read_slid);
-        ex.read_sl = Some(read_sl);
-        ex.read_dlid_path_bits = Some(read_nothing);
-        ex.read_completion_ts = Some(read_completion_ts);
-        object.cast()
-    }))
+    pointer(
+        "ibv_create_cq_ex",
+        made.map(|object| {
+            // SAFETY: just made, nobody else has it.
+            let ex = unsafe { &mut *(*object).seen() };
+            ex.start_poll = Some(start_poll);
+            ex.next_poll = Some(next_poll);
+            ex.end_poll = Some(end_poll);
+            ex.read_opcode = Some(read_opcode);
+            ex.read_vendor_err = Some(read_vendor_err);
+            ex.read_byte_len = Some(read_byte_len);
+            ex.read_imm_data = Some(read_imm_data);
+            ex.read_qp_num = Some(read_qp_num);
+            ex.read_src_qp = Some(read_src_qp);
+            ex.read_wc_flags = Some(read_wc_flags);
+            ex.read_slid = Some(read_slid);
+            ex.read_sl = Some(read_sl);
+            ex.read_dlid_path_bits = Some(read_nothing);
+            ex.read_completion_ts = Some(read_completion_ts);
+            object.cast()
+        }),
+    )
 }
 
 unsafe fn of<'a>(cq: *mut CqEx) -> &'a CqObject {

@@ -159,35 +159,38 @@ fn about(kind: u32) -> About {
 unsafe extern "C" fn ibv_get_async_event(context: *mut Context, event: *mut AsyncEvent) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let context = unsafe { ContextObject::of(context) };
-    minus_one("ibv_get_async_event", loop {
-        let record = match context.events.take() {
-            Ok(record) => record,
-            Err(n) => break Err(n),
-        };
-        let table = match about(record.kind) {
-            About::Cq => Some(&context.shared.cqs),
-            About::Qp => Some(&context.shared.qps),
-            About::Srq => Some(&context.shared.srqs),
-            About::Card => None,
-        };
-        let element = match table {
-            // Its port.
-            None => Some(std::ptr::dangling_mut()),
-            Some(table) => lock(table).get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
-                let object = e.object as *mut c_void;
-                // SAFETY: in the table, so it exists.
-                if let Some(outstanding) = unsafe { outstanding(object, record.kind) } {
-                    outstanding.got();
-                }
-                object
-            }),
-        };
-        if let Some(element) = element {
-            // SAFETY: the output is the caller's.
-            unsafe { event.write(AsyncEvent { element, event_type: record.kind }) };
-            break Ok(());
-        }
-    })
+    minus_one(
+        "ibv_get_async_event",
+        loop {
+            let record = match context.events.take() {
+                Ok(record) => record,
+                Err(n) => break Err(n),
+            };
+            let table = match about(record.kind) {
+                About::Cq => Some(&context.shared.cqs),
+                About::Qp => Some(&context.shared.qps),
+                About::Srq => Some(&context.shared.srqs),
+                About::Card => None,
+            };
+            let element = match table {
+                // Its port.
+                None => Some(std::ptr::dangling_mut()),
+                Some(table) => lock(table).get(&record.id).filter(|e| e.serial == record.serial).map(|e| {
+                    let object = e.object as *mut c_void;
+                    // SAFETY: in the table, so it exists.
+                    if let Some(outstanding) = unsafe { outstanding(object, record.kind) } {
+                        outstanding.got();
+                    }
+                    object
+                }),
+            };
+            if let Some(element) = element {
+                // SAFETY: the output is the caller's.
+                unsafe { event.write(AsyncEvent { element, event_type: record.kind }) };
+                break Ok(());
+            }
+        },
+    )
 }
 
 unsafe fn outstanding<'a>(object: *mut c_void, kind: u32) -> Option<&'a Outstanding> {

@@ -62,7 +62,11 @@ fn copies_pinned_pages(release: &str) -> bool {
 
 fn state(targets: impl IntoIterator<Item = impl AsRef<str>>, release: &str) -> c_uint {
     let on_the_bus = targets.into_iter().any(|t| !t.as_ref().contains('/'));
-    if on_the_bus && !copies_pinned_pages(release) { IBV_FORK_DISABLED } else { IBV_FORK_UNNEEDED }
+    if on_the_bus && !copies_pinned_pages(release) {
+        IBV_FORK_DISABLED
+    } else {
+        IBV_FORK_UNNEEDED
+    }
 }
 
 /// Whether a program that forks has anything to do: never with served cards.
@@ -81,7 +85,11 @@ extern "C" fn ibv_is_fork_initialized() -> c_uint {
 
 #[no_mangle]
 extern "C" fn ibv_fork_init() -> c_int {
-    if ibv_is_fork_initialized() == IBV_FORK_UNNEEDED { 0 } else { libc::ENOSYS }
+    if ibv_is_fork_initialized() == IBV_FORK_UNNEEDED {
+        0
+    } else {
+        libc::ENOSYS
+    }
 }
 
 #[no_mangle]

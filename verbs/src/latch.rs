@@ -85,12 +85,14 @@ mod tests {
         let sum = Latch::new([0u64; 2]);
         std::thread::scope(|s| {
             for _ in 0..3 {
-                s.spawn(|| (0..20_000).for_each(|_| {
-                    let mut both = sum.lock();
-                    assert_eq!(both[0], both[1]);
-                    both[0] += 1;
-                    both[1] += 1;
-                }));
+                s.spawn(|| {
+                    (0..20_000).for_each(|_| {
+                        let mut both = sum.lock();
+                        assert_eq!(both[0], both[1]);
+                        both[0] += 1;
+                        both[1] += 1;
+                    })
+                });
             }
         });
         assert_eq!(*sum.lock(), [60_000; 2]);

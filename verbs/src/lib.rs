@@ -23,9 +23,10 @@
 #![allow(clippy::missing_safety_doc)]
 
 pub mod abi;
-pub mod config;
+mod ah;
 mod channel;
 mod cm;
+pub mod config;
 mod context;
 mod cq;
 mod cq_ex;
@@ -37,12 +38,11 @@ mod mr;
 mod post;
 mod private;
 mod qp;
-mod qp_modify;
 mod qp_ex;
+mod qp_modify;
 mod query;
 mod shared;
 mod srq;
 mod strings;
-mod ah;
 
 pub use shared::{Opener, MODELS};

@@ -41,12 +41,7 @@ struct MrObject {
 /// The driver's rights of `ibv_access_flags`.
 pub fn access_of(flags: c_uint) -> Access {
     let has = |bit: c_uint| flags & bit != 0;
-    Access {
-        local_write: has(IBV_ACCESS_LOCAL_WRITE),
-        remote_write: has(IBV_ACCESS_REMOTE_WRITE),
-        remote_read: has(IBV_ACCESS_REMOTE_READ),
-        remote_atomic: has(IBV_ACCESS_REMOTE_ATOMIC),
-    }
+    Access { local_write: has(IBV_ACCESS_LOCAL_WRITE), remote_write: has(IBV_ACCESS_REMOTE_WRITE), remote_read: has(IBV_ACCESS_REMOTE_READ), remote_atomic: has(IBV_ACCESS_REMOTE_ATOMIC) }
 }
 
 /// Makes a protection domain.
@@ -54,9 +49,10 @@ pub fn access_of(flags: c_uint) -> Access {
 pub unsafe extern "C" fn ibv_alloc_pd(context: *mut Context) -> *mut Pd {
     // SAFETY: a handle of ours, by the caller's promise.
     let shared = unsafe { &ContextObject::of(context).shared };
-    pointer("ibv_alloc_pd", shared.driver.alloc_pd().errno("protection domain").map(|driver| {
-        Box::into_raw(Box::new(PdObject { pd: Pd { context, handle: 0 }, driver, users: AtomicU32::new(0) })).cast()
-    }))
+    pointer(
+        "ibv_alloc_pd",
+        shared.driver.alloc_pd().errno("protection domain").map(|driver| Box::into_raw(Box::new(PdObject { pd: Pd { context, handle: 0 }, driver, users: AtomicU32::new(0) })).cast()),
+    )
 }
 
 #[no_mangle]
@@ -75,7 +71,11 @@ unsafe extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
 /// # Safety
 /// `pd` is a handle that is in use.
 unsafe fn handle<R: Deref<Target = Region> + Send + 'static>(
-    pd: *mut Pd, addr: *mut c_void, length: usize, access: c_uint, make: impl FnOnce(&ferric_driver::Pd, Access) -> ferric_driver::error::Result<R>,
+    pd: *mut Pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_uint,
+    make: impl FnOnce(&ferric_driver::Pd, Access) -> ferric_driver::error::Result<R>,
 ) -> Result<*mut Mr, c_int> {
     let known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
     let remote_change = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) != 0;

@@ -108,11 +108,7 @@ pub unsafe fn stage(inner: &mut QpInner, wr: &Request, payload: Payload) -> Resu
                 }
                 IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD if inner.kind == IBV_QPT_RC && !has(IBV_SEND_INLINE) => {
                     let a = wr.kind.atomic;
-                    let op = if wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD {
-                        AtomicOp::FetchAdd(a.compare_add)
-                    } else {
-                        AtomicOp::CompareSwap { compare: a.compare_add, swap: a.swap }
-                    };
+                    let op = if wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD { AtomicOp::FetchAdd(a.compare_add) } else { AtomicOp::CompareSwap { compare: a.compare_add, swap: a.swap } };
                     let request = AtomicRequest { wr_id, op, sges: &[], remote_addr: a.remote_addr, rkey: a.rkey, signaled, fence };
                     return qp.stage_atomic_into(&request, payload).map_err(|e| errno_of(&e));
                 }

@@ -113,8 +113,13 @@ impl QpObject {
             (cap.max_recv_wr, cap.max_recv_sge) = (depth(cap.max_recv_wr), cap.max_recv_sge.max(1));
         }
         let config = QpConfig {
-            qp_type, max_send: cap.max_send_wr as usize, max_recv: cap.max_recv_wr as usize, max_send_sge: cap.max_send_sge as usize,
-            max_recv_sge: cap.max_recv_sge as usize, max_inline: cap.max_inline_data as usize, signal_all: init.sq_sig_all != 0,
+            qp_type,
+            max_send: cap.max_send_wr as usize,
+            max_recv: cap.max_recv_wr as usize,
+            max_send_sge: cap.max_send_sge as usize,
+            max_recv_sge: cap.max_recv_sge as usize,
+            max_inline: cap.max_inline_data as usize,
+            signal_all: init.sq_sig_all != 0,
         };
         let driver = {
             let make = |send: &CompletionQueue, recv: &CompletionQueue| match srq {
@@ -140,16 +145,34 @@ impl QpObject {
         // SAFETY: all zeros are null pointers, absent functions and numbers.
         let mut ex: QpEx = unsafe { std::mem::zeroed() };
         ex.qp_base = Qp {
-            context: domain.pd.context, qp_context: init.qp_context, pd, send_cq: init.send_cq, recv_cq: init.recv_cq, srq: init.srq, handle: qpn, qp_num: qpn,
-            state: IBV_QPS_RESET, qp_type: init.qp_type, mutex: libc::PTHREAD_MUTEX_INITIALIZER, cond: libc::PTHREAD_COND_INITIALIZER, events_completed: 0,
+            context: domain.pd.context,
+            qp_context: init.qp_context,
+            pd,
+            send_cq: init.send_cq,
+            recv_cq: init.recv_cq,
+            srq: init.srq,
+            handle: qpn,
+            qp_num: qpn,
+            state: IBV_QPS_RESET,
+            qp_type: init.qp_type,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cond: libc::PTHREAD_COND_INITIALIZER,
+            events_completed: 0,
         };
         let attr = QpAttr { cap, ..Default::default() };
         let inner = QpInner { driver, kind: init.qp_type, cap, signal_all: init.sq_sig_all != 0, attr, batch: Batch::default() };
         let object = Box::into_raw(Box::new(Self {
-            ex: UnsafeCell::new(ex), inner: Latch::new(inner), extended, tell_drained: AtomicBool::new(false), async_events: Outstanding::default(), shared: open.shared.clone(),
+            ex: UnsafeCell::new(ex),
+            inner: Latch::new(inner),
+            extended,
+            tell_drained: AtomicBool::new(false),
+            async_events: Outstanding::default(),
+            shared: open.shared.clone(),
         }));
         domain.users.fetch_add(1, Ordering::AcqRel);
-        [send_cq, recv_cq].map(|cq| &cq.users).into_iter().chain(srq.map(|s| &s.users)).for_each(|users| { users.fetch_add(1, Ordering::AcqRel); });
+        [send_cq, recv_cq].map(|cq| &cq.users).into_iter().chain(srq.map(|s| &s.users)).for_each(|users| {
+            users.fetch_add(1, Ordering::AcqRel);
+        });
         let entry = Entry { serial: serial(), object: object as usize, channel: None, errors: open.events.clone() };
         // What is told of an earlier queue pair of this number nobody gets.
         crate::events::hand_out(&open.shared);
@@ -178,7 +201,9 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     // SAFETY: from Box::into_raw, and out of the table, so nobody finds it; what it was made from outlives it.
     unsafe {
         drop(Box::from_raw(qp.cast::<QpObject>()));
-        cqs.iter().for_each(|cq| { CqObject::of(*cq).users.fetch_sub(1, Ordering::AcqRel); });
+        cqs.iter().for_each(|cq| {
+            CqObject::of(*cq).users.fetch_sub(1, Ordering::AcqRel);
+        });
         if let Some(srq) = srq.cast::<SrqObject>().as_ref() {
             srq.users.fetch_sub(1, Ordering::AcqRel);
         }
@@ -212,10 +237,7 @@ unsafe extern "C" fn ibv_query_qp(qp: *mut Qp, attr: *mut QpAttr, _mask: c_int, 
     // SAFETY: outputs of the caller's.
     unsafe {
         attr.write(a);
-        init.write(QpInitAttr {
-            qp_context: base.qp_context, send_cq: base.send_cq, recv_cq: base.recv_cq, srq: base.srq, cap: inner.cap, qp_type: inner.kind,
-            sq_sig_all: inner.signal_all.into(),
-        });
+        init.write(QpInitAttr { qp_context: base.qp_context, send_cq: base.send_cq, recv_cq: base.recv_cq, srq: base.srq, cap: inner.cap, qp_type: inner.kind, sq_sig_all: inner.signal_all.into() });
     }
     0
 }

@@ -32,8 +32,14 @@ struct Built {
 // SAFETY: address handles of the program, used where they are posted.
 unsafe impl Send for Built {}
 
-const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM
-    | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE
+    | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
+    | IBV_QP_EX_WITH_SEND
+    | IBV_QP_EX_WITH_SEND_WITH_IMM
+    | IBV_QP_EX_WITH_SEND_WITH_INV
+    | IBV_QP_EX_WITH_RDMA_READ
+    | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
+    | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 /// `ibv_create_qp_ex`.
 pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
@@ -46,19 +52,20 @@ pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitA
     if attr.comp_mask & IBV_QP_INIT_ATTR_PD == 0 || attr.pd.is_null() {
         return pointer("ibv_create_qp_ex", Err(libc::EINVAL));
     }
-    let mut init = QpInitAttr {
-        qp_context: attr.qp_context, send_cq: attr.send_cq, recv_cq: attr.recv_cq, srq: attr.srq, cap: attr.cap, qp_type: attr.qp_type, sq_sig_all: attr.sq_sig_all,
-    };
+    let mut init = QpInitAttr { qp_context: attr.qp_context, send_cq: attr.send_cq, recv_cq: attr.recv_cq, srq: attr.srq, cap: attr.cap, qp_type: attr.qp_type, sq_sig_all: attr.sq_sig_all };
     // SAFETY: by the caller's promise.
     let made = unsafe { QpObject::create(attr.pd, &mut init, extended) };
     attr.cap = init.cap;
-    pointer("ibv_create_qp_ex", made.map(|object| {
-        if extended {
-            // SAFETY: just made, nobody else has it.
-            fill(unsafe { &mut *(*object).seen() });
-        }
-        object.cast()
-    }))
+    pointer(
+        "ibv_create_qp_ex",
+        made.map(|object| {
+            if extended {
+                // SAFETY: just made, nobody else has it.
+                fill(unsafe { &mut *(*object).seen() });
+            }
+            object.cast()
+        }),
+    )
 }
 
 fn fill(ex: &mut QpEx) {
@@ -83,7 +90,11 @@ fn fill(ex: &mut QpEx) {
 #[no_mangle]
 unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut Qp) -> *mut QpEx {
     // SAFETY: a handle of ours, by the caller's promise.
-    if unsafe { QpObject::of(qp) }.extended { qp.cast() } else { null_mut() }
+    if unsafe { QpObject::of(qp) }.extended {
+        qp.cast()
+    } else {
+        null_mut()
+    }
 }
 
 unsafe fn of<'a>(qp: *mut QpEx) -> &'a QpObject {

@@ -39,9 +39,7 @@ fn attributes(kind: c_uint, from: c_uint, to: c_uint) -> Option<(c_uint, c_uint)
         (IBV_QPS_RTS | IBV_QPS_SQD, IBV_QPS_RTS) => (0, later),
         (IBV_QPS_SQE, IBV_QPS_RTS) if !rc => (0, later & !moves),
         (IBV_QPS_RTS, IBV_QPS_SQD) => (0, IBV_QP_EN_SQD_ASYNC_NOTIFY),
-        (IBV_QPS_SQD, IBV_QPS_SQD) => {
-            (0, keys | if ud { 0 } else { IBV_QP_AV | moves } | if rc { IBV_QP_PORT | reliable | IBV_QP_MAX_DEST_RD_ATOMIC } else { 0 } | rnr)
-        }
+        (IBV_QPS_SQD, IBV_QPS_SQD) => (0, keys | if ud { 0 } else { IBV_QP_AV | moves } | if rc { IBV_QP_PORT | reliable | IBV_QP_MAX_DEST_RD_ATOMIC } else { 0 } | rnr),
         _ => return None,
     })
 }
@@ -129,12 +127,17 @@ fn to_rtr(context: &ContextObject, inner: &mut QpInner, a: &QpAttr) -> Result<()
     }
     let to = route(context, &a.ah_attr)?;
     let path = Path {
-        dmac: to.dmac, smac, dip: to.dip, sip, vlan: None, udp_sport: source_port(inner.driver.qpn(), a.dest_qp_num), tclass: to.tclass, hop_limit: to.hop_limit,
+        dmac: to.dmac,
+        smac,
+        dip: to.dip,
+        sip,
+        vlan: None,
+        udp_sport: source_port(inner.driver.qpn(), a.dest_qp_num),
+        tclass: to.tclass,
+        hop_limit: to.hop_limit,
         flow_label: a.ah_attr.grh.flow_label & 0xf_ffff,
     };
-    let attr = RtrAttr {
-        mtu: mtu(a.path_mtu), dest_qpn: a.dest_qp_num, rq_psn: a.rq_psn, min_rnr_timer: a.min_rnr_timer, max_dest_rd_atomic: a.max_dest_rd_atomic, path: Some(path),
-    };
+    let attr = RtrAttr { mtu: mtu(a.path_mtu), dest_qpn: a.dest_qp_num, rq_psn: a.rq_psn, min_rnr_timer: a.min_rnr_timer, max_dest_rd_atomic: a.max_dest_rd_atomic, path: Some(path) };
     inner.driver.to_rtr(access_of(a.qp_access_flags), &attr).errno("queue pair to RTR")
 }
 
@@ -155,7 +158,11 @@ pub fn modify(context: &ContextObject, inner: &mut QpInner, new: &QpAttr, mask: 
         // An unreliable one may have gone there by itself.
         state @ (IBV_QPS_RTS | IBV_QPS_SQD) if to == IBV_QPS_RTS && inner.kind != IBV_QPT_RC => {
             let failed = inner.driver.query().errno("queue pair")?.state == QpState::SqError;
-            if failed { IBV_QPS_SQE } else { state }
+            if failed {
+                IBV_QPS_SQE
+            } else {
+                state
+            }
         }
         state => state,
     };
@@ -229,8 +236,13 @@ mod tests {
         use IBV_QPS_SQE as SQE;
         // Line by line as in `qp_state_table` of the kernel.
         let table: [(c_uint, &[c_uint]); 7] = [
-            (RESET, &[RESET, INIT]), (INIT, &[RESET, ERR, INIT, RTR]), (RTR, &[RESET, ERR, RTS]), (RTS, &[RESET, ERR, RTS, SQD]),
-            (SQD, &[RESET, ERR, RTS, SQD]), (SQE, &[RESET, ERR, RTS]), (ERR, &[RESET, ERR]),
+            (RESET, &[RESET, INIT]),
+            (INIT, &[RESET, ERR, INIT, RTR]),
+            (RTR, &[RESET, ERR, RTS]),
+            (RTS, &[RESET, ERR, RTS, SQD]),
+            (SQD, &[RESET, ERR, RTS, SQD]),
+            (SQE, &[RESET, ERR, RTS]),
+            (ERR, &[RESET, ERR]),
         ];
         for kind in [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD] {
             for (from, to) in table {

@@ -31,7 +31,11 @@ pub fn limits(context: &ContextObject) -> (u32, u32) {
 pub fn srq_limits(context: &ContextObject) -> (u32, u32) {
     let caps = context.shared.driver.capabilities();
     // The ring has room for what the card may be fetching besides.
-    if caps.features >> csr::FEATURE_SRQ & 1 == 1 { (caps.qps, MAX_DEPTH - RECV_FETCHES as u32) } else { (0, 0) }
+    if caps.features >> csr::FEATURE_SRQ & 1 == 1 {
+        (caps.qps, MAX_DEPTH - RECV_FETCHES as u32)
+    } else {
+        (0, 0)
+    }
 }
 
 fn device_attr(context: &ContextObject) -> DeviceAttr {
@@ -100,10 +104,18 @@ pub unsafe extern "C" fn query_device_ex(context: *mut Context, _input: *const c
 
 fn port_attr() -> PortAttr {
     PortAttr {
-        state: IBV_PORT_ACTIVE, max_mtu: 5, active_mtu: Config::of_process().mtu as u32, gid_tbl_len: 1, port_cap_flags: IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
-        max_msg_sz: i32::MAX as u32, pkey_tbl_len: 1, max_vl_num: 1,
+        state: IBV_PORT_ACTIVE,
+        max_mtu: 5,
+        active_mtu: Config::of_process().mtu as u32,
+        gid_tbl_len: 1,
+        port_cap_flags: IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+        max_msg_sz: i32::MAX as u32,
+        pkey_tbl_len: 1,
+        max_vl_num: 1,
         // Four lanes of 25 Gb/s, link up.
-        active_width: 2, active_speed: 32, phys_state: 5,
+        active_width: 2,
+        active_speed: 32,
+        phys_state: 5,
         link_layer: IBV_LINK_LAYER_ETHERNET as u8,
         ..Default::default()
     }

@@ -79,7 +79,14 @@ impl Shared {
         .errno("open")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
         let shared = Arc::new(Self {
-            port: Mutex::new(None), eq: Mutex::new(eq), dispatch: Mutex::default(), driver, named: named.clone(), cqs: Mutex::default(), qps: Mutex::default(), srqs: Mutex::default(),
+            port: Mutex::new(None),
+            eq: Mutex::new(eq),
+            dispatch: Mutex::default(),
+            driver,
+            named: named.clone(),
+            cqs: Mutex::default(),
+            qps: Mutex::default(),
+            srqs: Mutex::default(),
             contexts: Mutex::default(),
             least_ack_timeout: Config::of_process().least_ack_timeout(served),
         });

@@ -59,10 +59,7 @@ impl SrqObject {
         // What fits.
         attr.max_sge = (driver.max_sge() as u32).min(limits(open).0);
         init.attr = attr;
-        let srq = Srq {
-            context: domain.pd.context, srq_context: init.srq_context, pd, handle: id, mutex: libc::PTHREAD_MUTEX_INITIALIZER,
-            cond: libc::PTHREAD_COND_INITIALIZER, events_completed: 0,
-        };
+        let srq = Srq { context: domain.pd.context, srq_context: init.srq_context, pd, handle: id, mutex: libc::PTHREAD_MUTEX_INITIALIZER, cond: libc::PTHREAD_COND_INITIALIZER, events_completed: 0 };
         let object = Box::into_raw(Box::new(Self { srq: UnsafeCell::new(srq), driver, attr, async_events: Outstanding::default(), users: AtomicU32::new(0), shared: open.shared.clone() }));
         domain.users.fetch_add(1, Ordering::AcqRel);
         // What is told of an earlier queue of this number nobody gets.
@@ -84,12 +81,15 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, init: *mut SrqInitAttr) -> 
 unsafe extern "C" fn ibv_modify_srq(srq: *mut Srq, attr: *mut SrqAttr, mask: c_int) -> c_int {
     // SAFETY: a handle and attributes of the caller's, by its promise.
     let (object, attr) = unsafe { (SrqObject::of(srq), &*attr) };
-    number("ibv_modify_srq", match mask as c_uint {
-        0 => Ok(()),
-        IBV_SRQ_LIMIT => u16::try_from(attr.srq_limit).map_err(|_| libc::EINVAL).and_then(|limit| object.driver.modify_srq(limit).errno("limit")),
-        mask if mask & !(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) == 0 => Err(libc::EOPNOTSUPP),
-        _ => Err(libc::EINVAL),
-    })
+    number(
+        "ibv_modify_srq",
+        match mask as c_uint {
+            0 => Ok(()),
+            IBV_SRQ_LIMIT => u16::try_from(attr.srq_limit).map_err(|_| libc::EINVAL).and_then(|limit| object.driver.modify_srq(limit).errno("limit")),
+            mask if mask & !(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) == 0 => Err(libc::EOPNOTSUPP),
+            _ => Err(libc::EINVAL),
+        },
+    )
 }
 
 #[no_mangle]

@@ -9,13 +9,35 @@ fn name(names: &[&'static CStr], n: c_uint) -> *const c_char {
 
 #[no_mangle]
 extern "C" fn ibv_wc_status_str(status: c_uint) -> *const c_char {
-    name(&[
-        c"success", c"local length error", c"local QP operation error", c"local EE context operation error", c"local protection error",
-        c"Work Request Flushed Error", c"memory window bind error", c"bad response error", c"local access error", c"remote invalid request error",
-        c"remote access error", c"remote operation error", c"transport retry counter exceeded", c"RNR retry counter exceeded",
-        c"local RDD violation error", c"remote invalid RD request", c"aborted error", c"invalid EE context number", c"invalid EE context state",
-        c"fatal error", c"response timeout error", c"general error", c"tag matching error", c"tag matching rendezvous incomplete",
-    ], status)
+    name(
+        &[
+            c"success",
+            c"local length error",
+            c"local QP operation error",
+            c"local EE context operation error",
+            c"local protection error",
+            c"Work Request Flushed Error",
+            c"memory window bind error",
+            c"bad response error",
+            c"local access error",
+            c"remote invalid request error",
+            c"remote access error",
+            c"remote operation error",
+            c"transport retry counter exceeded",
+            c"RNR retry counter exceeded",
+            c"local RDD violation error",
+            c"remote invalid RD request",
+            c"aborted error",
+            c"invalid EE context number",
+            c"invalid EE context state",
+            c"fatal error",
+            c"response timeout error",
+            c"general error",
+            c"tag matching error",
+            c"tag matching rendezvous incomplete",
+        ],
+        status,
+    )
 }
 
 #[no_mangle]
@@ -30,19 +52,58 @@ extern "C" fn ibv_port_state_str(state: c_uint) -> *const c_char {
 
 #[no_mangle]
 extern "C" fn ibv_event_type_str(event: c_uint) -> *const c_char {
-    name(&[
-        c"CQ error", c"local work queue catastrophic error", c"invalid request local work queue error", c"local access violation work queue error",
-        c"communication established", c"send queue drained", c"path migrated", c"path migration request error", c"local catastrophic error",
-        c"port active", c"port error", c"LID change", c"P_Key change", c"SM change", c"SRQ catastrophic error", c"SRQ limit reached",
-        c"last WQE reached", c"client reregistration", c"GID table change", c"WQ fatal",
-    ], event)
+    name(
+        &[
+            c"CQ error",
+            c"local work queue catastrophic error",
+            c"invalid request local work queue error",
+            c"local access violation work queue error",
+            c"communication established",
+            c"send queue drained",
+            c"path migrated",
+            c"path migration request error",
+            c"local catastrophic error",
+            c"port active",
+            c"port error",
+            c"LID change",
+            c"P_Key change",
+            c"SM change",
+            c"SRQ catastrophic error",
+            c"SRQ limit reached",
+            c"last WQE reached",
+            c"client reregistration",
+            c"GID table change",
+            c"WQ fatal",
+        ],
+        event,
+    )
 }
 
 /// `ibv_rate` and megabits per second.
 const RATES: [(c_uint, c_int); 23] = [
-    (2, 2_500), (5, 5_000), (3, 10_000), (6, 20_000), (4, 30_000), (7, 40_000), (8, 60_000), (9, 80_000), (10, 120_000), (11, 14_062), (12, 56_250),
-    (13, 112_500), (14, 168_750), (15, 25_781), (16, 103_125), (17, 206_250), (18, 309_375), (19, 28_125), (20, 53_125), (21, 425_000), (22, 637_500),
-    (23, 850_000), (24, 1_275_000),
+    (2, 2_500),
+    (5, 5_000),
+    (3, 10_000),
+    (6, 20_000),
+    (4, 30_000),
+    (7, 40_000),
+    (8, 60_000),
+    (9, 80_000),
+    (10, 120_000),
+    (11, 14_062),
+    (12, 56_250),
+    (13, 112_500),
+    (14, 168_750),
+    (15, 25_781),
+    (16, 103_125),
+    (17, 206_250),
+    (18, 309_375),
+    (19, 28_125),
+    (20, 53_125),
+    (21, 425_000),
+    (22, 637_500),
+    (23, 850_000),
+    (24, 1_275_000),
 ];
 
 #[no_mangle]

@@ -181,7 +181,11 @@ fn runs(fields: &[Field]) -> Vec<&[Field]> {
 }
 
 fn span(a: usize, b: usize) -> String {
-    if a == b { format!("{a}") } else { format!("{a}:{b}") }
+    if a == b {
+        format!("{a}")
+    } else {
+        format!("{a}:{b}")
+    }
 }
 
 fn word(first: usize, last: usize) -> String {

@@ -122,7 +122,8 @@ pub fn mac_tx(w: u32) -> Module {
 
 /// Frames from a MAC.
 pub fn mac_rx(w: u32) -> Module {
-    let doc = "Frames from `mac_clock` to `clock`: asynchronous FIFO with Gray pointers. `s$ready` is always high; a frame for which there is no room is dropped whole and pulses `dropped` (in `clock`). \
+    let doc =
+        "Frames from `mac_clock` to `clock`: asynchronous FIFO with Gray pointers. `s$ready` is always high; a frame for which there is no room is dropped whole and pulses `dropped` (in `clock`). \
                `s_err` with the last beat becomes `m_err` with the last beat.";
     let table = format!("in clock reset mac_clock mac_reset s_err\n{}{}out m_err dropped\n", stream("s", false, w), stream("m", true, w));
     module(&format!("ferric_mac_rx_w{w}"), Origin::Gateware, doc, vec![], &table)

@@ -15,7 +15,9 @@ fn axi(ours: &str, theirs: &str, asks: bool) -> String {
     let (there, back) = if asks { ("out", "in") } else { ("in", "out") };
     let (a, b) = if asks { (ours, theirs) } else { (theirs, ours) };
     let address = |c: &str| {
-        format!("{there} {a}a{c}id:16 {a}a{c}addr:64 {a}a{c}len:8 {a}a{c}size:3 {a}a{c}burst:2 {a}a{c}cache:4 {a}a{c}lock {a}a{c}prot:3 {a}a{c}qos:4 {a}a{c}user:55 {a}a{c}valid\n{back} {b}a{c}ready\n")
+        format!(
+            "{there} {a}a{c}id:16 {a}a{c}addr:64 {a}a{c}len:8 {a}a{c}size:3 {a}a{c}burst:2 {a}a{c}cache:4 {a}a{c}lock {a}a{c}prot:3 {a}a{c}qos:4 {a}a{c}user:55 {a}a{c}valid\n{back} {b}a{c}ready\n"
+        )
     };
     format!(
         "{}{there} {a}wid:16 {a}wdata:512 {a}wstrb:64 {a}wlast {a}wuser:64 {a}wvalid {a}bready

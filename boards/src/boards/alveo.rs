@@ -56,10 +56,7 @@ pub fn top(c: &Card) -> Netlist {
 
 fn clocks(n: &mut Netlist, c: &Card, free: &str, divide: u32) {
     let pc = c.pcie_clock;
-    n.instance("pcie_refclk_buf", &xilinx::ibufds_gte4())
-        .param("REFCLK_HROW_CK_SEL", "2'b00")
-        .wire(&format!("I={pc}_p IB={pc}_n O=pcie_refclk_gt ODIV2=pcie_refclk"))
-        .tie("CEB");
+    n.instance("pcie_refclk_buf", &xilinx::ibufds_gte4()).param("REFCLK_HROW_CK_SEL", "2'b00").wire(&format!("I={pc}_p IB={pc}_n O=pcie_refclk_gt ODIV2=pcie_refclk")).tie("CEB");
     n.instance("pcie_reset_buf", &xilinx::ibuf()).wire("I=pcie_reset_n O=perst_n");
     n.instance("free_clock_in", &xilinx::ibufds()).wire(&format!("I={free}_p IB={free}_n O=free_clock"));
     n.instance("free_clock_buf", &xilinx::bufgce_div()).param("BUFGCE_DIVIDE", &divide.to_string()).wire("I=free_clock O=init_clk").to("CE", Expr::Const(1, 1)).tie("CLR");

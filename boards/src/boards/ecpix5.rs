@@ -100,12 +100,7 @@ pub fn board() -> Board {
         standards: &["LVCMOS33", "LVCMOS18D", "SSTL15_I", "SSTL15D_I"],
         top: top(),
         pins: pins(PINS),
-        clocks: vec![
-            clock("clk100", "clk100", 10.0, false),
-            clock("rx", "eth_rx_clk", 8.0, false),
-            clock("tx", "pll.CLKOP", 8.0, true),
-            clock("core", "pll.CLKOS", 16.0, true),
-        ],
+        clocks: vec![clock("clk100", "clk100", 10.0, false), clock("rx", "eth_rx_clk", 8.0, false), clock("tx", "pll.CLKOP", 8.0, true), clock("core", "pll.CLKOS", 16.0, true)],
         // nextpnr does not time paths between clocks; the Gray pointers' registers are the only ones (see README.md).
         crossings: vec![crossing("core", "tx", 8.0), crossing("tx", "core", 8.0), crossing("rx", "core", 8.0), crossing("core", "rx", 8.0)],
         false_paths: vec![(vec!["rst_n"], "asynchronous; synchronised in every clock that uses it"), (vec!["led_r", "led_g", "led_b"], "status, looked at by people")],

@@ -26,14 +26,8 @@ fn top() -> Netlist {
         core = axi(core, "", if theirs { "sh_cl_pcim_" } else { "cl_sh_pcim_" }, field);
     }
     // The loop: what is sent is received.
-    core.to("r_id", Expr::Slice("sh_cl_pcim_rid".into(), 7, 0))
-        .wire("rx$data=tx$data rx$keep=tx$keep rx$last=tx$last rx$valid=tx$valid rx$ready=tx$ready")
-        .tie("rx_err")
-        .bundle("", "");
-    n.instance("ddr", &shell::sh_ddr())
-        .param("DDR_PRESENT", "0")
-        .wire("clk=clk_main_a0 stat_clk=clk_main_a0 cl_RST_DIMM_N=RST_DIMM_N")
-        .bundle("", "");
+    core.to("r_id", Expr::Slice("sh_cl_pcim_rid".into(), 7, 0)).wire("rx$data=tx$data rx$keep=tx$keep rx$last=tx$last rx$valid=tx$valid rx$ready=tx$ready").tie("rx_err").bundle("", "");
+    n.instance("ddr", &shell::sh_ddr()).param("DDR_PRESENT", "0").wire("clk=clk_main_a0 stat_clk=clk_main_a0 cl_RST_DIMM_N=RST_DIMM_N").bundle("", "");
     let vendor = u64::from(pci::VENDOR_ID);
     n.assigns = vec![
         // 8 bits of id in 16; whole beats, incrementing.
@@ -46,7 +40,8 @@ fn top() -> Netlist {
         ("cl_sh_id1".into(), Expr::Const(32, u64::from(pci::DEVICE_ID) << 16 | vendor)),
     ];
     // What this design does not use answers nothing.
-    let driven: Vec<String> = n.assigns.iter().map(|(a, _)| a.clone()).chain(n.instances.iter().flat_map(|i| i.conns.iter()).filter_map(|(_, e)| if let Expr::Net(x) = e { Some(x.clone()) } else { None })).collect();
+    let driven: Vec<String> =
+        n.assigns.iter().map(|(a, _)| a.clone()).chain(n.instances.iter().flat_map(|i| i.conns.iter()).filter_map(|(_, e)| if let Expr::Net(x) = e { Some(x.clone()) } else { None })).collect();
     let idle: Vec<_> = n.ports.iter().filter(|p| p.dir == Dir::Out && !driven.contains(&p.name)).map(|p| (p.name.clone(), Expr::Const(p.width, 0))).collect();
     n.assigns.extend(idle);
     n.unused = UNUSED.split_whitespace().map(|u| (u, "the shell's port list is fixed; this design does not use it")).collect();
@@ -56,7 +51,12 @@ fn top() -> Netlist {
 /// The board.
 pub fn board() -> Board {
     let mut waivers = alveo::WAIVERS.to_vec();
-    waivers.push(Waiver { rule: "UNUSED", file: "*top.v", matching: "", reason: "The shell's port list is fixed: inputs that this design does not use (listed and checked in boards/src/boards/f2.rs), upper bits of RID." });
+    waivers.push(Waiver {
+        rule: "UNUSED",
+        file: "*top.v",
+        matching: "",
+        reason: "The shell's port list is fixed: inputs that this design does not use (listed and checked in boards/src/boards/f2.rs), upper bits of RID.",
+    });
     Board {
         key: "f2",
         name: "AWS F2",

@@ -73,7 +73,14 @@ pub fn build(board: &Board) -> String {
     text += "write_checkpoint -force $out/synth.dcp\nreport_utilization -hierarchical -file $out/synth_utilization.rpt\n";
     text += "\nstep optimisation\nopt_design\nstep placement\nplace_design -directive ExtraTimingOpt\nphys_opt_design -directive AggressiveExplore\nstep routing\nroute_design -directive AggressiveExplore\nphys_opt_design\n";
     text += "write_checkpoint -force $out/routed.dcp\n";
-    for (command, file) in [("report_timing_summary", "timing"), ("report_utilization -hierarchical", "utilization"), ("report_cdc -details", "cdc"), ("report_methodology", "methodology"), ("report_drc", "drc"), ("report_power", "power")] {
+    for (command, file) in [
+        ("report_timing_summary", "timing"),
+        ("report_utilization -hierarchical", "utilization"),
+        ("report_cdc -details", "cdc"),
+        ("report_methodology", "methodology"),
+        ("report_drc", "drc"),
+        ("report_power", "power"),
+    ] {
         writeln!(text, "{command} -file $out/{file}.rpt").expect("a String takes all");
     }
     text += "

@@ -7,8 +7,8 @@ use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig,
-    QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
+    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
+    SendRequest, Source,
 };
 use ferric_hdl::card::counters;
 use std::net::IpAddr;
@@ -113,9 +113,7 @@ impl Bench {
         match c.op {
             _ if c.transport == QpType::Ud => {
                 let (handle, from) = (AddressHandle::new(self.peer_mac, to.ip), self.piece(at, c.size));
-                qp.post_send_ud(&DatagramRequest {
-                    wr_id: n, payload: Payload::Sges(&from), to: &handle, dest_qpn: to.qpn, qkey: QKEY, imm: Some(imm), signaled: true, solicited: false,
-                })?;
+                qp.post_send_ud(&DatagramRequest { wr_id: n, payload: Payload::Sges(&from), to: &handle, dest_qpn: to.qpn, qkey: QKEY, imm: Some(imm), signaled: true, solicited: false })?;
             }
             WrOpcode::Read => {
                 let sges = self.piece(AREA + at, c.size);
@@ -127,9 +125,7 @@ impl Bench {
             }
             _ => {
                 let from = self.piece(at, c.size);
-                qp.post_send(&SendRequest {
-                    wr_id: n, opcode: c.op, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false,
-                })?;
+                qp.post_send(&SendRequest { wr_id: n, opcode: c.op, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false })?;
             }
         }
         Ok(())

@@ -29,8 +29,15 @@ pub(super) fn receives(op: WrOpcode) -> bool {
 }
 
 pub(super) const CASES: [(QpType, WrOpcode); 9] = [
-    (QpType::Rc, WrOpcode::Send), (QpType::Rc, WrOpcode::Write), (QpType::Rc, WrOpcode::WriteImm), (QpType::Rc, WrOpcode::Read), (QpType::Rc, WrOpcode::FetchAdd),
-    (QpType::Rc, WrOpcode::CompareSwap), (QpType::Uc, WrOpcode::SendImm), (QpType::Uc, WrOpcode::WriteImm), (QpType::Ud, WrOpcode::SendImm),
+    (QpType::Rc, WrOpcode::Send),
+    (QpType::Rc, WrOpcode::Write),
+    (QpType::Rc, WrOpcode::WriteImm),
+    (QpType::Rc, WrOpcode::Read),
+    (QpType::Rc, WrOpcode::FetchAdd),
+    (QpType::Rc, WrOpcode::CompareSwap),
+    (QpType::Uc, WrOpcode::SendImm),
+    (QpType::Uc, WrOpcode::WriteImm),
+    (QpType::Ud, WrOpcode::SendImm),
 ];
 
 /// A case as both sides play it.

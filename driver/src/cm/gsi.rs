@@ -62,9 +62,7 @@ impl Gsi {
             let Some((to, mad)) = self.waiting.pop_front() else { break };
             self.outgoing.write(slot * MAD_BYTES, &mad);
             let from = [sge(self.outgoing.addr() + (slot * MAD_BYTES) as u64, MAD_BYTES as u32, self.outgoing.lkey())];
-            self.qp.post_send_ud(&DatagramRequest {
-                wr_id: slot as u64, payload: Payload::Sges(&from), to: &to, dest_qpn: GSI_QPN, qkey: QKEY_OWN, imm: None, signaled: true, solicited: true,
-            })?;
+            self.qp.post_send_ud(&DatagramRequest { wr_id: slot as u64, payload: Payload::Sges(&from), to: &to, dest_qpn: GSI_QPN, qkey: QKEY_OWN, imm: None, signaled: true, solicited: true })?;
             self.free.pop();
         }
         Ok(())

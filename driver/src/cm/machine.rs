@@ -25,10 +25,7 @@ impl Cm {
     /// `guid`: of this channel adapter, unique in the fabric. `seed`: communication and transaction IDs start from it, so that those of an
     /// earlier life of the program do not come again.
     pub fn new(guid: u64, seed: u64) -> Self {
-        Self {
-            guid, next_id: seed as u32, next_tid: seed << 20, listening: BTreeSet::new(), connections: BTreeMap::new(), out: Vec::new(),
-            events: VecDeque::new(),
-        }
+        Self { guid, next_id: seed as u32, next_tid: seed << 20, listening: BTreeSet::new(), connections: BTreeMap::new(), out: Vec::new(), events: VecDeque::new() }
     }
 
     /// Requests for this service become events from now on.
@@ -51,11 +48,28 @@ impl Cm {
         let id = self.fresh_id();
         let tid = self.fresh_tid();
         let req = CmReq::default()
-            .with_local_id(id).with_service_id(r.service_id).with_local_guid(self.guid).with_local_qpn(r.local.qpn)
-            .with_responder_resources(r.local.responder_resources).with_initiator_depth(r.local.initiator_depth).with_remote_timeout(RESPONSE)
-            .with_local_timeout(RESPONSE).with_flow_control(true).with_starting_psn(r.local.psn).with_retry_count(r.retry_count).with_pkey(0xffff)
-            .with_mtu(r.mtu as u8).with_rnr_retry(r.local.rnr_retry).with_max_cm_retries(RETRIES).with_local_lid(0xffff).with_remote_lid(0xffff)
-            .with_local_gid(gid(r.from)).with_remote_gid(gid(r.to.dip)).with_tclass(r.to.tclass).with_hop_limit(r.to.hop_limit).with_ack_timeout(r.ack_timeout);
+            .with_local_id(id)
+            .with_service_id(r.service_id)
+            .with_local_guid(self.guid)
+            .with_local_qpn(r.local.qpn)
+            .with_responder_resources(r.local.responder_resources)
+            .with_initiator_depth(r.local.initiator_depth)
+            .with_remote_timeout(RESPONSE)
+            .with_local_timeout(RESPONSE)
+            .with_flow_control(true)
+            .with_starting_psn(r.local.psn)
+            .with_retry_count(r.retry_count)
+            .with_pkey(0xffff)
+            .with_mtu(r.mtu as u8)
+            .with_rnr_retry(r.local.rnr_retry)
+            .with_max_cm_retries(RETRIES)
+            .with_local_lid(0xffff)
+            .with_remote_lid(0xffff)
+            .with_local_gid(gid(r.from))
+            .with_remote_gid(gid(r.to.dip))
+            .with_tclass(r.to.tclass)
+            .with_hop_limit(r.to.hop_limit)
+            .with_ack_timeout(r.ack_timeout);
         let connection = Connection { sent: Some((r.mtu, r.retry_count, r.ack_timeout)), ..Connection::new(State::ReqSent, r.to, tid) };
         let mad = message(tid, Body::Req(req), private)?;
         self.connections.insert(id, connection);
@@ -68,9 +82,15 @@ impl Cm {
         let guid = self.guid;
         let c = self.in_state(id, &[State::ReqReceived])?;
         let rep = CmRep::default()
-            .with_local_id(id).with_remote_id(c.remote_id).with_local_qpn(local.qpn).with_starting_psn(local.psn)
-            .with_responder_resources(local.responder_resources).with_initiator_depth(local.initiator_depth).with_flow_control(true)
-            .with_rnr_retry(local.rnr_retry).with_local_guid(guid);
+            .with_local_id(id)
+            .with_remote_id(c.remote_id)
+            .with_local_qpn(local.qpn)
+            .with_starting_psn(local.psn)
+            .with_responder_resources(local.responder_resources)
+            .with_initiator_depth(local.initiator_depth)
+            .with_flow_control(true)
+            .with_rnr_retry(local.rnr_retry)
+            .with_local_guid(guid);
         let mad = message(c.tid, Body::Rep(rep), private.to_vec())?;
         c.state = State::RepSent;
         self.expecting(now, id, mad);
@@ -303,8 +323,14 @@ impl Cm {
         };
         let id = self.fresh_id();
         let remote = Remote {
-            qpn: req.local_qpn(), psn: req.starting_psn(), mtu, responder_resources: req.responder_resources(), initiator_depth: req.initiator_depth(),
-            retry_count: req.retry_count(), rnr_retry: req.rnr_retry(), ack_timeout: req.ack_timeout(),
+            qpn: req.local_qpn(),
+            psn: req.starting_psn(),
+            mtu,
+            responder_resources: req.responder_resources(),
+            initiator_depth: req.initiator_depth(),
+            retry_count: req.retry_count(),
+            rnr_retry: req.rnr_retry(),
+            ack_timeout: req.ack_timeout(),
         };
         let asked = Some(Asked::now(now, req.remote_timeout(), req.max_cm_retries()));
         let connection = Connection { remote_id: peer.0, remote_guid: peer.1, remote: Some(remote), asked, ..Connection::new(State::ReqReceived, from, tid) };
@@ -323,8 +349,14 @@ impl Cm {
         match (c.state, c.sent, c.last) {
             (State::ReqSent, Some((mtu, retry_count, ack_timeout)), _) => {
                 let remote = Remote {
-                    qpn: rep.local_qpn(), psn: rep.starting_psn(), mtu, responder_resources: rep.responder_resources(), initiator_depth: rep.initiator_depth(),
-                    retry_count, rnr_retry: rep.rnr_retry(), ack_timeout,
+                    qpn: rep.local_qpn(),
+                    psn: rep.starting_psn(),
+                    mtu,
+                    responder_resources: rep.responder_resources(),
+                    initiator_depth: rep.initiator_depth(),
+                    retry_count,
+                    rnr_retry: rep.rnr_retry(),
+                    ack_timeout,
                 };
                 // Answers its repeats until the program has confirmed.
                 let mra = CmMra::default().with_local_id(id).with_remote_id(rep.local_id()).with_message(1).with_service_timeout(CONFIRM);

@@ -21,10 +21,7 @@ fn local(qpn: u32) -> Local {
 }
 
 fn request(qpn: u32) -> Request {
-    Request {
-        to: handle(2), from: ip(1), service_id: ip_service_id(4791), local: local(qpn), mtu: Mtu::M1024, retry_count: 5, ack_timeout: 17,
-        ip_port: Some(0x1234), private: b"hello".to_vec(),
-    }
+    Request { to: handle(2), from: ip(1), service_id: ip_service_id(4791), local: local(qpn), mtu: Mtu::M1024, retry_count: 5, ack_timeout: 17, ip_port: Some(0x1234), private: b"hello".to_vec() }
 }
 
 /// Two managers and the wire between them.
@@ -340,9 +337,12 @@ fn strangers_change_nothing() {
     let asking = w.ends[0].connect(now, &request(0x60)).unwrap();
     let Event::Request { id: asked, .. } = w.event(1) else { panic!() };
     let bodies = [
-        Body::Dreq(CmDreq::default().with_local_id(b).with_remote_id(a)), Body::Rej(CmRej::default().with_remote_id(asking).with_reason(28)),
-        Body::Rep(CmRep::default().with_local_id(9).with_remote_id(asking)), Body::Mra(CmMra::default().with_local_id(asked).with_remote_id(asking).with_service_timeout(24)),
-        Body::Drep(CmDrep::default().with_local_id(b).with_remote_id(a)), Body::Rtu(CmRtu::default().with_local_id(b).with_remote_id(a)),
+        Body::Dreq(CmDreq::default().with_local_id(b).with_remote_id(a)),
+        Body::Rej(CmRej::default().with_remote_id(asking).with_reason(28)),
+        Body::Rep(CmRep::default().with_local_id(9).with_remote_id(asking)),
+        Body::Mra(CmMra::default().with_local_id(asked).with_remote_id(asking).with_service_timeout(24)),
+        Body::Drep(CmDrep::default().with_local_id(b).with_remote_id(a)),
+        Body::Rtu(CmRtu::default().with_local_id(b).with_remote_id(a)),
     ];
     for body in bodies {
         w.ends[0].receive(now, handle(9), &Message { tid: 3, body, private: Vec::new() }.encode());
@@ -409,10 +409,28 @@ fn nonsense_is_passed_over() {
 #[test]
 fn fields_stand_where_the_standard_puts_them() {
     let req = CmReq::default()
-        .with_local_id(0x0102_0304).with_service_id(0x1112_1314_1516_1718).with_local_qpn(0x21_2223).with_responder_resources(0x24).with_initiator_depth(0x25)
-        .with_remote_timeout(0x1f).with_transport(1).with_flow_control(true).with_starting_psn(0x31_3233).with_local_timeout(0x15).with_retry_count(5)
-        .with_pkey(0xffff).with_mtu(4).with_rnr_retry(7).with_max_cm_retries(9).with_srq(true).with_local_gid(0x41).with_remote_gid(0x42).with_flow_label(0x5_1525)
-        .with_tclass(0x61).with_hop_limit(0x62).with_ack_timeout(0x13);
+        .with_local_id(0x0102_0304)
+        .with_service_id(0x1112_1314_1516_1718)
+        .with_local_qpn(0x21_2223)
+        .with_responder_resources(0x24)
+        .with_initiator_depth(0x25)
+        .with_remote_timeout(0x1f)
+        .with_transport(1)
+        .with_flow_control(true)
+        .with_starting_psn(0x31_3233)
+        .with_local_timeout(0x15)
+        .with_retry_count(5)
+        .with_pkey(0xffff)
+        .with_mtu(4)
+        .with_rnr_retry(7)
+        .with_max_cm_retries(9)
+        .with_srq(true)
+        .with_local_gid(0x41)
+        .with_remote_gid(0x42)
+        .with_flow_label(0x5_1525)
+        .with_tclass(0x61)
+        .with_hop_limit(0x62)
+        .with_ack_timeout(0x13);
     let mad = Message { tid: 0x7172_7374_7576_7778, body: Body::Req(req), private: vec![0x99; 92] }.encode();
     assert_eq!(mad[..18], [1, 7, 2, 3, 0, 0, 0, 0, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0, 0x10]);
     let at = |n: usize, want: &[u8]| assert_eq!(&mad[24 + n..24 + n + want.len()], want, "byte {n}");
@@ -430,8 +448,13 @@ fn fields_stand_where_the_standard_puts_them() {
     let mad = Message { tid: 0, body: Body::Rep(rep), private: vec![0x77; 300] }.encode();
     assert_eq!((&mad[36..39], &mad[44..47], &mad[48..50], mad[51], mad[59], mad[60], mad[255]), (&[10, 11, 12][..], &[13, 14, 15][..], &[1, 2][..], 5 << 5, 3, 0x77, 0x77));
     let rooms = [
-        (Body::Req(CmReq::default()), 92), (Body::Mra(CmMra::default()), 222), (Body::Rej(CmRej::default()), 148), (Body::Rep(CmRep::default()), 196),
-        (Body::Rtu(CmRtu::default()), 224), (Body::Dreq(CmDreq::default()), 220), (Body::Drep(CmDrep::default()), 224),
+        (Body::Req(CmReq::default()), 92),
+        (Body::Mra(CmMra::default()), 222),
+        (Body::Rej(CmRej::default()), 148),
+        (Body::Rep(CmRep::default()), 196),
+        (Body::Rtu(CmRtu::default()), 224),
+        (Body::Dreq(CmDreq::default()), 220),
+        (Body::Drep(CmDrep::default()), 224),
     ];
     for (n, (body, room)) in rooms.into_iter().enumerate() {
         assert_eq!(body.room(), room);
@@ -445,9 +468,7 @@ fn fields_stand_where_the_standard_puts_them() {
 #[test]
 fn the_starting_psn_is_for_the_other_side() {
     let local = Local { qpn: 1, psn: 0x111, responder_resources: 1, initiator_depth: 1, rnr_retry: 7 };
-    let remote = Remote {
-        qpn: 2, psn: 0x222, mtu: Mtu::M1024, responder_resources: 1, initiator_depth: 1, retry_count: 7, rnr_retry: 7, ack_timeout: 14,
-    };
+    let remote = Remote { qpn: 2, psn: 0x222, mtu: Mtu::M1024, responder_resources: 1, initiator_depth: 1, retry_count: 7, rnr_retry: 7, ack_timeout: 14 };
     let path = Path { dmac: Mac([2; 6]), smac: Mac([4; 6]), dip: ip(2), sip: ip(1), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
     assert_eq!((remote.rtr(&local, path, 12).rq_psn, remote.rts(&local).sq_psn), (0x111, 0x222));
 }

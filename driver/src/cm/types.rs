@@ -49,10 +49,7 @@ impl Remote {
     }
     /// Attributes with which it goes to RTS.
     pub fn rts(&self, local: &Local) -> RtsAttr {
-        RtsAttr {
-            sq_psn: self.psn, timeout: self.ack_timeout, retry_cnt: self.retry_count, rnr_retry: self.rnr_retry,
-            max_rd_atomic: local.initiator_depth.min(self.responder_resources).min(16),
-        }
+        RtsAttr { sq_psn: self.psn, timeout: self.ack_timeout, retry_cnt: self.retry_count, rnr_retry: self.rnr_retry, max_rd_atomic: local.initiator_depth.min(self.responder_resources).min(16) }
     }
 }
 

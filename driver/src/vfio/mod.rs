@@ -184,7 +184,11 @@ impl Device for VfioDevice {
                 // One that was pulled raises no interrupt to say so.
                 let silent = if self.read32(csr::MAGIC) == u32::MAX { self.silent.load(Ordering::Relaxed) + 1 } else { 0 };
                 self.silent.store(silent.min(SILENT), Ordering::Relaxed);
-                if silent < SILENT { Ok(false) } else { Err(Error::Gone) }
+                if silent < SILENT {
+                    Ok(false)
+                } else {
+                    Err(Error::Gone)
+                }
             }
             Err(e) => {
                 log::error!("{}: waiting for an interrupt: {e}", self.address);

@@ -138,7 +138,10 @@ impl Sysfs {
         if !strangers.is_empty() {
             let names: Vec<String> = strangers.iter().map(|(a, d)| format!("{a} ({d})")).collect();
             let addresses: Vec<&str> = strangers.iter().map(|(a, _)| a.as_str()).collect();
-            return no(format!("its IOMMU group {group} is not viable, the kernel uses others of it: {}", names.join(", ")), format!("give up those too, if you can: sudo ferric bind {}", addresses.join(" ")));
+            return no(
+                format!("its IOMMU group {group} is not viable, the kernel uses others of it: {}", names.join(", ")),
+                format!("give up those too, if you can: sudo ferric bind {}", addresses.join(" ")),
+            );
         }
         let cdev = fs::read_dir(path.join("vfio-dev")).ok().and_then(|mut d| d.next()).and_then(|e| e.ok()).map(|e| self.dev.join("vfio/devices").join(e.file_name()));
         let cdev = cdev.filter(|c| c.exists() && self.dev.join("iommu").exists());
@@ -162,11 +165,7 @@ impl Sysfs {
     fn strangers(&self, group: u32) -> Vec<(String, String)> {
         let Ok(members) = fs::read_dir(self.sys.join(format!("kernel/iommu_groups/{group}/devices"))) else { return Vec::new() };
         let harmless = |d: &str| [VFIO_PCI, "pci-stub", "pcieport"].contains(&d);
-        let mut list: Vec<_> = members
-            .flatten()
-            .map(|m| m.file_name().to_string_lossy().into_owned())
-            .filter_map(|a| self.driver(&a).filter(|d| !harmless(d)).map(|d| (a, d)))
-            .collect();
+        let mut list: Vec<_> = members.flatten().map(|m| m.file_name().to_string_lossy().into_owned()).filter_map(|a| self.driver(&a).filter(|d| !harmless(d)).map(|d| (a, d))).collect();
         list.sort();
         list
     }
@@ -181,7 +180,9 @@ impl Sysfs {
             libc::EMFILE | libc::ENFILE => (format!("{e}"), "raise the limit on open files: ulimit -n".into()),
             libc::ENOMEM => (memlock_problem(0), memlock_mend()),
             // A container takes no IOMMU then, and says only that there is no such device.
-            _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => (format!("the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}")),
+            _ if ready.cdev.is_none() && !self.sys.join("module").join(IOMMU_TYPE1).exists() => {
+                (format!("the kernel's module {IOMMU_TYPE1} is not loaded"), format!("load it: sudo modprobe {IOMMU_TYPE1}"))
+            }
             _ => (format!("{shown}: {e}"), "see what the kernel says: sudo dmesg | tail".into()),
         };
         Error::Open { device: ready.address.clone(), problem, mend, errno }
@@ -199,7 +200,10 @@ impl Sysfs {
 
     fn rebind(&self, name: &str, to: &str) -> Result<()> {
         let address = address(name).filter(|a| self.device(a).exists()).ok_or_else(|| Error::Open {
-            device: name.into(), problem: "there is no such PCI function".into(), mend: "see which there are: ferric list".into(), errno: libc::ENODEV,
+            device: name.into(),
+            problem: "there is no such PCI function".into(),
+            mend: "see which there are: ferric list".into(),
+            errno: libc::ENODEV,
         })?;
         let driver = self.driver(&address);
         if driver.as_deref() == Some(to) {
@@ -231,7 +235,11 @@ pub fn memlock() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid structure.
     unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    if limit.rlim_cur == libc::RLIM_INFINITY { u64::MAX } else { limit.rlim_cur }
+    if limit.rlim_cur == libc::RLIM_INFINITY {
+        u64::MAX
+    } else {
+        limit.rlim_cur
+    }
 }
 
 /// What is wrong when the kernel will not pin memory.

@@ -136,7 +136,13 @@ fn failures_to_open_are_explained() {
     let text = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(libc::ENODEV), libc::ENODEV).to_string();
     assert!(text.contains("not loaded") && text.contains("sudo modprobe vfio_iommu_type1"), "{text}");
     fs::create_dir_all(t.0.join("sys/module/vfio_iommu_type1")).unwrap();
-    for (errno, words, command) in [(libc::EACCES, "you may not open", "sudo chown $USER"), (libc::EBUSY, "another process", "fuser -v"), (libc::EMFILE, "", "ulimit -n"), (libc::ENOMEM, "", "memlock"), (libc::EIO, "error", "dmesg")] {
+    for (errno, words, command) in [
+        (libc::EACCES, "you may not open", "sudo chown $USER"),
+        (libc::EBUSY, "another process", "fuser -v"),
+        (libc::EMFILE, "", "ulimit -n"),
+        (libc::ENOMEM, "", "memlock"),
+        (libc::EIO, "error", "dmesg"),
+    ] {
         let error = t.sysfs().explain(&ready, &std::io::Error::from_raw_os_error(errno), errno);
         assert!(matches!(error, Error::Open { errno: told, .. } if told == errno), "{error:?}");
         let text = error.to_string();

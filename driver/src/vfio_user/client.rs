@@ -102,8 +102,11 @@ impl Client {
         for (n, some) in fds.chunks(wire::MAX_FDS).enumerate() {
             let raw: Vec<RawFd> = some.iter().map(|f| f.as_raw_fd()).collect();
             let set = wire::SetIrqs {
-                argsz: size_of::<wire::SetIrqs>() as u32, flags: wire::IRQ_DATA_EVENTFD | wire::IRQ_ACTION_TRIGGER, index: kind,
-                start: (n * wire::MAX_FDS) as u32, count: raw.len() as u32,
+                argsz: size_of::<wire::SetIrqs>() as u32,
+                flags: wire::IRQ_DATA_EVENTFD | wire::IRQ_ACTION_TRIGGER,
+                index: kind,
+                start: (n * wire::MAX_FDS) as u32,
+                count: raw.len() as u32,
             };
             self.request(command::SET_IRQS, &[set.as_bytes()], &raw)?;
         }

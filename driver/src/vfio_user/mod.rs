@@ -100,7 +100,17 @@ impl VfioUserDevice {
         // High addresses, so that truncation shows.
         let dma = Dma { iovas: IovaAllocator::new(std::iter::once(0x10_0000_0000..0x70_0000_0000)), mapped: HashMap::new() };
         let socket = client.raw_fd();
-        Ok(Self { path: path.to_owned(), held: Held::new(&[&socket, &memory]), client: Mutex::new(client), socket, memory, dma: Mutex::new(dma), vectors, gone: AtomicBool::new(false), opened: Instant::now() })
+        Ok(Self {
+            path: path.to_owned(),
+            held: Held::new(&[&socket, &memory]),
+            client: Mutex::new(client),
+            socket,
+            memory,
+            dma: Mutex::new(dma),
+            vectors,
+            gone: AtomicBool::new(false),
+            opened: Instant::now(),
+        })
     }
 
     /// Runs a request; its failure makes the device a removed one.

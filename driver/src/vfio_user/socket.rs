@@ -163,7 +163,11 @@ fn send_some(stream: &UnixStream, bytes: &[u8], fds: &[RawFd]) -> Result<usize> 
     }
     // SAFETY: the vectors above outlive the call.
     let n = unsafe { libc::sendmsg(stream.as_raw_fd(), &msg, libc::MSG_NOSIGNAL) };
-    if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
+    if n < 0 {
+        Err(Error::last_os_error())
+    } else {
+        Ok(n as usize)
+    }
 }
 
 #[cfg(test)]
@@ -200,10 +204,12 @@ mod tests {
             let (mut a, b) = UnixStream::pair().unwrap();
             let trickle = std::thread::spawn({
                 let whole = whole.clone();
-                move || whole[..half].iter().for_each(|byte| {
-                    a.write_all(&[*byte]).unwrap_or_default();
-                    std::thread::sleep(ms(10));
-                })
+                move || {
+                    whole[..half].iter().for_each(|byte| {
+                        a.write_all(&[*byte]).unwrap_or_default();
+                        std::thread::sleep(ms(10));
+                    })
+                }
             });
             assert!(receive_within(&b, None, ms(60)).is_err(), "{half}");
             trickle.join().unwrap();

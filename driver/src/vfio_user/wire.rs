@@ -211,7 +211,17 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_the_protocol() {
-        let sizes = [size_of::<Header>(), size_of::<Version>(), size_of::<DmaMap>(), size_of::<DmaUnmap>(), size_of::<DeviceInfo>(), size_of::<RegionInfo>(), size_of::<IrqInfo>(), size_of::<SetIrqs>(), size_of::<RegionAccess>()];
+        let sizes = [
+            size_of::<Header>(),
+            size_of::<Version>(),
+            size_of::<DmaMap>(),
+            size_of::<DmaUnmap>(),
+            size_of::<DeviceInfo>(),
+            size_of::<RegionInfo>(),
+            size_of::<IrqInfo>(),
+            size_of::<SetIrqs>(),
+            size_of::<RegionAccess>(),
+        ];
         assert_eq!(sizes, [16, 4, 32, 24, 16, 32, 16, 20, 16]);
     }
 

@@ -12,17 +12,8 @@ use std::fmt::Write;
 pub const NAME: &str = "ferric_ecpix5";
 
 /// The clocks of its pins, and of what the PLL gives. The PHY's pins come and go with a clock of their own.
-pub const CLOCKS: &[(&str, &str)] = &[
-    ("eth_rx_", "eth_rx_clk"),
-    ("eth_tx_", "clk125"),
-    ("led_g", "clk_core"),
-    ("led_", "-"),
-    ("eth_rst_n", "-"),
-    ("eth_mdc", "-"),
-    ("rst_n", "-"),
-    ("locked", "-"),
-    ("clk100", "-"),
-];
+pub const CLOCKS: &[(&str, &str)] =
+    &[("eth_rx_", "eth_rx_clk"), ("eth_tx_", "clk125"), ("led_g", "clk_core"), ("led_", "-"), ("eth_rst_n", "-"), ("eth_mdc", "-"), ("rst_n", "-"), ("locked", "-"), ("clk100", "-")];
 
 /// Lattice's cells seen from their clock; both edges are one.
 const CELLS: &str = "

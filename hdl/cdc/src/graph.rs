@@ -73,7 +73,11 @@ pub struct Graph {
 }
 
 fn net(bit: &Bit) -> Option<u32> {
-    if let Bit::Net(n) = bit { Some(*n) } else { None }
+    if let Bit::Net(n) = bit {
+        Some(*n)
+    } else {
+        None
+    }
 }
 
 /// Names of a word: the readable, short ones first. With its marks.

@@ -18,10 +18,12 @@ use syn::{parse_macro_input, Attribute, Data, DataStruct, DeriveInput, Error, Fi
 pub fn block_default(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     let (name, (generics, arguments, bounds)) = (&input.ident, input.generics.split_for_impl());
-    let item = body(&input).map(|body| quote! {
-        impl #generics ::core::default::Default for #name #arguments #bounds {
-            fn default() -> Self {
-                #body
+    let item = body(&input).map(|body| {
+        quote! {
+            impl #generics ::core::default::Default for #name #arguments #bounds {
+                fn default() -> Self {
+                    #body
+                }
             }
         }
     });
@@ -89,9 +91,7 @@ fn value(field: &Field) -> Result<TokenStream> {
     match (&named(&field.attrs, "init")?[..], &field.ty) {
         ([expression], _) => Ok((*expression).clone()),
         ([_, second, ..], _) => Err(Error::new(second.span(), "a field has one value")),
-        ([], Type::Array(_)) => {
-            Ok(quote_spanned! { span => ::core::array::from_fn(|_| ::core::default::Default::default()) })
-        }
+        ([], Type::Array(_)) => Ok(quote_spanned! { span => ::core::array::from_fn(|_| ::core::default::Default::default()) }),
         ([], _) => Ok(quote_spanned! { span => ::core::default::Default::default() }),
     }
 }

@@ -13,8 +13,8 @@ use syn::{BinOp, Expr, ExprBinary, ExprCall, ExprForLoop, ExprIndex, ExprMethodC
 
 /// Fewer bare literals than this.
 const BARE: usize = 141;
-/// No kernel has more lines than the longest had when this was written (`roce/reply`); 350 is the aim.
-const LINES: usize = 506;
+/// No kernel has more lines than the longest has now (`roce/gather`'s walk); 350 was the aim.
+const LINES: usize = 344;
 
 #[derive(Default)]
 struct Kernel {

@@ -1,7 +1,7 @@
 //! A block as a list: one line per instance and one per wire. See README.md.
 
-mod block;
 mod atoms;
+mod block;
 mod pools;
 pub mod ports;
 #[cfg(test)]

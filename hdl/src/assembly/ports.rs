@@ -24,7 +24,11 @@ impl Port {
     /// Name of one of its signals in the Verilog, without the instance's.
     pub fn signal(&self, field: &str) -> String {
         let name = self.name.replace('[', "$").replace(']', "");
-        if field.is_empty() { name } else { format!("{name}${field}") }
+        if field.is_empty() {
+            name
+        } else {
+            format!("{name}${field}")
+        }
     }
 
     /// Whether transfers wait for the other side: it has a `ready` among its signals.

@@ -89,7 +89,9 @@ fn what_does_not_fit_a_pool_or_a_chain_is_a_fault() {
     a.link("row", 1, "second.s", "second.m");
     a.link("row", 1, "second.s", "second.m");
     let faults = faults(a);
-    for part in ["nothing, which is no pool", "nothing, which is no chain", "first.s of pool one has no *", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"] {
+    for part in
+        ["nothing, which is no pool", "nothing, which is no chain", "first.s of pool one has no *", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"]
+    {
         assert!(faults.contains(part), "{part}: {faults}");
     }
 }

@@ -70,7 +70,11 @@ fn ends(link: &VerilogLink) -> (String, String) {
         return (d.owner_name.clone(), d.other_name.clone());
     }
     let (owner, other) = (format!("{}${}", d.owner_name, d.my_name), format!("{}${}", d.other_name, d.my_name));
-    if matches!(link, VerilogLink::Backward(_)) { (owner, other) } else { (other, owner) }
+    if matches!(link, VerilogLink::Backward(_)) {
+        (owner, other)
+    } else {
+        (other, owner)
+    }
 }
 
 /// A link between two instances.
@@ -138,7 +142,11 @@ impl Modules {
                 code => self.write(name, module, code.as_ref(), &mut page),
             }
         }
-        if faults.is_empty() { Ok(page.text) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(page.text)
+        } else {
+            Err(faults)
+        }
     }
 
     fn write(&self, name: &str, module: &Module, code: Option<&Verilog>, page: &mut Page) {
@@ -168,7 +176,11 @@ impl Modules {
         let declaration = |d: &&Declared| {
             // A child drives it.
             let through = d.kind == AtomKind::OutputParameter && passed.contains(&d.name);
-            if through { Declared { kind: AtomKind::OutputPassthrough, ..(*d).clone() }.text() } else { d.text() }
+            if through {
+                Declared { kind: AtomKind::OutputPassthrough, ..(*d).clone() }.text()
+            } else {
+                d.text()
+            }
         };
         page.list("\n// Module arguments", ports.iter().map(declaration).collect(), false);
         let of = |kind: AtomKind| module.declared.iter().filter(|d| d.kind == kind).map(Declared::text).collect::<Vec<_>>();
@@ -181,11 +193,16 @@ impl Modules {
             page.add("\n// Sub module instances");
         }
         for (child, kind) in &module.children {
-            let pins: Vec<String> = self.modules[kind].declared.iter().filter(|d| d.kind.is_parameter()).map(|d| {
-                let signal = format!("{child}${}", d.name);
-                let to = if is_port(&signal) { linked(&signal).unwrap_or(signal) } else { signal };
-                format!(".{}({to})", d.name)
-            }).collect();
+            let pins: Vec<String> = self.modules[kind]
+                .declared
+                .iter()
+                .filter(|d| d.kind.is_parameter())
+                .map(|d| {
+                    let signal = format!("{child}${}", d.name);
+                    let to = if is_port(&signal) { linked(&signal).unwrap_or(signal) } else { signal };
+                    format!(".{}({to})", d.name)
+                })
+                .collect();
             page.add(&format!("{kind} {child}(\n"));
             page.depth += 1;
             page.add(&pins.join(",\n"));

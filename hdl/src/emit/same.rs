@@ -18,10 +18,14 @@ pub fn compare(a: &str, b: &str) -> Difference {
     let (a, b) = (modules(a), modules(b));
     let unequal: Vec<&String> = a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))).filter(|k| a.get(*k) != b.get(*k)).collect();
     let names = |list: Vec<&String>| list.into_iter().cloned().collect::<Vec<_>>();
-    let differ: Vec<&String> = unequal.iter().copied().filter(|k| {
-        let parts = |of: &BTreeMap<String, String>| of.get(*k).and_then(|text| by_target(text));
-        parts(&a).is_none() || parts(&a) != parts(&b)
-    }).collect();
+    let differ: Vec<&String> = unequal
+        .iter()
+        .copied()
+        .filter(|k| {
+            let parts = |of: &BTreeMap<String, String>| of.get(*k).and_then(|text| by_target(text));
+            parts(&a).is_none() || parts(&a) != parts(&b)
+        })
+        .collect();
     match (unequal.is_empty(), differ.is_empty()) {
         (true, _) => Difference::None,
         (_, true) => Difference::Order(names(unequal)),

@@ -123,8 +123,7 @@ fn assignment(line: &str) -> (Option<&str>, &str) {
 }
 
 fn identifiers(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'))
-        .filter(|w| w.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).filter(|w| w.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 fn root(parent: &mut [usize], mut n: usize) -> usize {
@@ -148,11 +147,7 @@ mod tests {
     #[test]
     fn independent_statements_part_and_sequences_stay() {
         let text = "module m(a);\n    always @(*) begin\n        x$clock = clock;\n        y = a;\n        t = b;\n        u = t;\n        t = c;\n        v = t;\n        z = y;\n        if (k) begin\n            y = e;\n        end\n        else begin\n            y[(1)+:(2)] = f;\n        end\n    end\nendmodule\n";
-        let blocks: Vec<String> = split(text)
-            .split("    always @(*) begin\n")
-            .skip(1)
-            .map(|b| b.lines().take_while(|l| *l != "    end").map(str::trim).collect::<Vec<_>>().join(" "))
-            .collect();
+        let blocks: Vec<String> = split(text).split("    always @(*) begin\n").skip(1).map(|b| b.lines().take_while(|l| *l != "    end").map(str::trim).collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(blocks[0], "x$clock = clock;");
         // z reads y before its last assignment, u reads t between two.
         assert_eq!(blocks[1], "y = a; z = y; if (k) begin y = e; end else begin y[(1)+:(2)] = f; end");

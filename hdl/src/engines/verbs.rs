@@ -3,7 +3,13 @@
 use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
 use crate::host::admin::program::{Command, Program};
-use crate::host::{self, cq::CompletionWriter, row_share::RowShare, rq::RecvQueue, sq::{again::WqeAgainUnit, SendQueue}};
+use crate::host::{
+    self,
+    cq::CompletionWriter,
+    row_share::RowShare,
+    rq::RecvQueue,
+    sq::{again::WqeAgainUnit, SendQueue},
+};
 use crate::rdma::{self, complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::with_sizes;
 use ferric_abi::codes::AdminOpcode::*;

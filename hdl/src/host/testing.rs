@@ -53,8 +53,7 @@ impl SmallReads {
             let ready_at = tb.cycles() + tb.rng().range(5, 80);
             let make = |r: u64| {
                 let last = r + 1 == rows;
-                let mut words =
-                    row.pack(&[("tag", cmd.get(&c, "tag")), ("row", r.into()), ("last", last.into()), ("err", err.into())]);
+                let mut words = row.pack(&[("tag", cmd.get(&c, "tag")), ("row", r.into()), ("last", last.into()), ("err", err.into())]);
                 row.set_words(&mut words, "data", &memory(iova + 64 * r));
                 words
             };
@@ -82,12 +81,7 @@ impl Control {
 
     /// Queues a read or write of a word.
     pub fn ask(&self, line: u32, word: u32, write: Option<u32>) {
-        self.requests.push(Fields::of::<CtlReq>().pack(&[
-            ("line", line.into()),
-            ("word", word.into()),
-            ("write", write.is_some().into()),
-            ("data", write.unwrap_or(0).into()),
-        ]));
+        self.requests.push(Fields::of::<CtlReq>().pack(&[("line", line.into()), ("word", word.into()), ("write", write.is_some().into()), ("data", write.unwrap_or(0).into())]));
     }
 
     /// The answer, if it is there; the inner `None` means no such line.

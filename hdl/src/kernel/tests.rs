@@ -39,7 +39,17 @@ macro_rules! block {
     };
 }
 
-block!(#[kernel] Named, NINE, LARGE, SECOND, [QpState::Rts as u64], [CqeStatus::Fatal as u64], SECOND, [QpState::Error]);
+block!(
+    #[kernel]
+    Named,
+    NINE,
+    LARGE,
+    SECOND,
+    [QpState::Rts as u64],
+    [CqeStatus::Fatal as u64],
+    SECOND,
+    [QpState::Error]
+);
 block!(Bare, 9, 0xfe44_5e70_u64, 1, [3], [19], 1, [6]);
 
 #[test]

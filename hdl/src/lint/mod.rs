@@ -17,9 +17,7 @@ use verilator_sys::{cache_dir, content_hash, verilator};
 const RULES: &str = "3";
 
 /// Warnings refused wherever they appear.
-const REFUSED: [&str; 9] = [
-    "LATCH", "UNDRIVEN", "MULTIDRIVEN", "IMPLICIT", "PINMISSING", "SELRANGE", "CASEINCOMPLETE", "COMBDLY", "BLKANDNBLK",
-];
+const REFUSED: [&str; 9] = ["LATCH", "UNDRIVEN", "MULTIDRIVEN", "IMPLICIT", "PINMISSING", "SELRANGE", "CASEINCOMPLETE", "COMBDLY", "BLKANDNBLK"];
 
 /// Checks the Verilog of the top `name`. A pass is remembered by content, so asking again costs nothing.
 ///
@@ -103,9 +101,7 @@ fn width_fault(line: &str, text: &str) -> bool {
         "ADD" | "SUB" => !is_plain_count(line),
         "MUL" | "NOT" | "NEGATE" | "SHIFTL" | "SHIFTR" => true,
         // `a & (b == 1)`: the missing parentheses of `(a & b) == 1`.
-        "AND" | "OR" | "XOR" => ["EQ", "NEQ", "LT", "LTE", "GT", "GTE"]
-            .iter()
-            .any(|comparison| operator.1.contains(&format!("'s {comparison} generates 1 bits"))),
+        "AND" | "OR" | "XOR" => ["EQ", "NEQ", "LT", "LTE", "GT", "GTE"].iter().any(|comparison| operator.1.contains(&format!("'s {comparison} generates 1 bits"))),
         _ => false,
     }
 }

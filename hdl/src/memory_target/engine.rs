@@ -8,7 +8,11 @@ use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
 use crate::msg::*;
-use crate::net::{cells::{CellBuffer, CellWriter}, rx::RxFront, tx::Egress};
+use crate::net::{
+    cells::{CellBuffer, CellWriter},
+    rx::RxFront,
+    tx::Egress,
+};
 use crate::rdma::{complete::Complete, mover::Mover, place::Place};
 use crate::records::{PathCtx, RspCtx};
 use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, resp::Responder};

@@ -60,11 +60,7 @@ impl<const N: usize> Logic for FirstSet<N> {
         if N == 1 {
             return Verilog::Custom("always @(*) y = x;\n".into());
         }
-        Verilog::Custom(format!(
-            "reg [{d}:0] any;\nalways @(*) begin\n  any = x;\n{}  y = x & ~(any << 1);\nend\n",
-            prefix_or("any", N),
-            d = N - 1,
-        ))
+        Verilog::Custom(format!("reg [{d}:0] any;\nalways @(*) begin\n  any = x;\n{}  y = x & ~(any << 1);\nend\n", prefix_or("any", N), d = N - 1,))
     }
 }
 

@@ -20,8 +20,7 @@ impl<const A: usize, const N: usize> Logic for Clash<A, N> {
     fn hdl(&self) -> Verilog {
         let mut text = String::from("always @(*) begin\n");
         for i in 0..N {
-            let terms: Vec<_> =
-                (0..N).filter(|&j| j != i).map(|j| format!("(held[{j}] & (id${i} == id${j}))")).collect();
+            let terms: Vec<_> = (0..N).filter(|&j| j != i).map(|j| format!("(held[{j}] & (id${i} == id${j}))")).collect();
             text += &format!("  y[{i}] = {};\n", terms.join(" | "));
         }
         Verilog::Custom(text + "end\n")

@@ -36,11 +36,7 @@ fn below(name: &str, len: &str, k: usize, l: usize) -> String {
         g = groups * 8 - 1,
     );
     for g in 0..groups {
-        let (full, edge) = if g >> high != 0 {
-            ("1'b0".to_string(), "1'b0".to_string())
-        } else {
-            (format!("{name}_high > {high}'d{g}"), format!("{name}_high == {high}'d{g}"))
-        };
+        let (full, edge) = if g >> high != 0 { ("1'b0".to_string(), "1'b0".to_string()) } else { (format!("{name}_high > {high}'d{g}"), format!("{name}_high == {high}'d{g}")) };
         text += &format!("  {name}_bytes[{}:{}] = {{8{{{full}}}}} | ({{8{{{edge}}}}} & {name}_part);\n", g * 8 + 7, g * 8);
     }
     text + &format!("end\nwire [{}:0] {name} = {name}_bytes[{}:0];\n", k - 1, k - 1)
@@ -78,11 +74,7 @@ impl<const K: usize, const L: usize> Logic for RangeMask<K, L> {
         self.keep.connect();
     }
     fn hdl(&self) -> Verilog {
-        Verilog::Custom(format!(
-            "{}{}always @(*) keep = under_hi & ~under_lo;\n",
-            below("under_lo", "lo", K, L),
-            below("under_hi", "hi", K, L)
-        ))
+        Verilog::Custom(format!("{}{}always @(*) keep = under_hi & ~under_lo;\n", below("under_lo", "lo", K, L), below("under_hi", "hi", K, L)))
     }
 }
 

@@ -21,11 +21,11 @@ pub mod ram;
 pub mod rom;
 pub mod rotate;
 pub mod row_ram;
-pub mod slot;
-pub mod tally;
 pub mod sized;
+pub mod slot;
 pub mod spread;
 pub mod sum;
+pub mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod word;

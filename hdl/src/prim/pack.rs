@@ -136,11 +136,7 @@ impl<const N: usize, const M: usize> Logic for Slice<N, M> {
 /// For every bit of the hardware struct of `layout`, the raw bit (8 * byte + bit) that carries it, the record starting
 /// at byte `at` of the raw vector. The list [`BePick`] and [`BePack`] take.
 pub fn permutation(layout: &Layout, at: usize) -> Vec<usize> {
-    layout
-        .fields
-        .iter()
-        .flat_map(|f| (0..f.width).map(move |b| 8 * at + layout.raw_bit(f, b)))
-        .collect()
+    layout.fields.iter().flat_map(|f| (0..f.width).map(move |b| 8 * at + layout.raw_bit(f, b))).collect()
 }
 
 /// Raw bytes to a record: bit i of `y` is bit `list[i]` of `x`.

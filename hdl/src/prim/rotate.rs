@@ -13,7 +13,10 @@ fn stage(w: usize, lk: usize, lo: usize, x: &str, n: &str, y: &str) -> String {
     if lo + 1 < lk {
         format!(
             "always @(*) case ({n}[{h}:{lo}])\n  2'd0: {y} = {};\n  2'd1: {y} = {};\n  2'd2: {y} = {};\n  default: {y} = {};\nendcase\n",
-            rotated(0), rotated(unit), rotated(2 * unit), rotated(3 * unit),
+            rotated(0),
+            rotated(unit),
+            rotated(2 * unit),
+            rotated(3 * unit),
             h = lo + 1,
         )
     } else {

@@ -25,10 +25,7 @@ impl<const N: usize, const W: usize> Logic for SlotMerge<N, W> {
         for p in 0..pieces {
             let (lo, hi) = (p * W, ((p + 1) * W).min(N) - 1);
             let n = hi - lo + 1;
-            text += &format!(
-                "  if (slot == 8'd{p}) y[{hi}:{lo}] = data[{}:0];\n  else if (fresh | (slot < 8'd{p})) y[{hi}:{lo}] = {n}'d0;\n  else y[{hi}:{lo}] = acc[{hi}:{lo}];\n",
-                n - 1
-            );
+            text += &format!("  if (slot == 8'd{p}) y[{hi}:{lo}] = data[{}:0];\n  else if (fresh | (slot < 8'd{p})) y[{hi}:{lo}] = {n}'d0;\n  else y[{hi}:{lo}] = acc[{hi}:{lo}];\n", n - 1);
         }
         Verilog::Custom(text + "end\n")
     }

@@ -26,9 +26,7 @@ impl<const N: usize, const LN: usize> Logic for Tally<N, LN> {
         let (mut regs, mut arms, mut text) = (String::new(), String::new(), String::new());
         for i in 0..N {
             regs += &format!("reg [8:0] n{i};\ninitial n{i} = 9'd0;\n");
-            text += &format!(
-                "always @(posedge clock) n{i} <= ((take & (sel == {LN}'d{i})) ? 9'd0 : n{i}) + {{8'd0, inc[{i}]}};\n"
-            );
+            text += &format!("always @(posedge clock) n{i} <= ((take & (sel == {LN}'d{i})) ? 9'd0 : n{i}) + {{8'd0, inc[{i}]}};\n");
             arms += &format!("  {LN}'d{i}: y = n{i};\n");
         }
         Verilog::Custom(format!("{regs}{text}always @(*) case (sel)\n{arms}  default: y = 9'd0;\nendcase\n"))

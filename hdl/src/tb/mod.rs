@@ -59,8 +59,7 @@ impl Tb {
         let seed = self::seed(seed);
         let trace = std::env::var_os("FERRIC_TRACE").map(|_| trace_path(name, seed));
         let model = build(name, verilog, trace.as_deref());
-        let mut tb =
-            Tb { model, name: name.into(), seed, rng: Rng::new(seed), ports: Vec::new(), registered: true };
+        let mut tb = Tb { model, name: name.into(), seed, rng: Rng::new(seed), ports: Vec::new(), registered: true };
         tb.reset();
         tb
     }

@@ -67,8 +67,7 @@ impl Logic for Pair {
 
 fn frames_pass(mut tb: Tb, stalls: [u32; 2]) {
     let (s, m) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
-    let frames: Vec<Vec<u8>> = (0..100).map(|_| tb.rng().range(1, 200) as usize).collect::<Vec<_>>().into_iter()
-        .map(|len| tb.rng().bytes(len)).collect();
+    let frames: Vec<Vec<u8>> = (0..100).map(|_| tb.rng().range(1, 200) as usize).collect::<Vec<_>>().into_iter().map(|len| tb.rng().bytes(len)).collect();
     frames.iter().for_each(|frame| s.push(frame));
     let beats = s.pending() as u64;
     let mut got = Vec::new();

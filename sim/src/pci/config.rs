@@ -116,9 +116,7 @@ impl ConfigSpace {
         // Power management 1.2: D0 and D3hot, no PME.
         b.field(PM, 4, 3 << 16 | (MSIX as u32) << 8 | 1, 0, 0).field(PM + 4, 4, 1 << 3, 3, 0);
         let vectors = pci::MSIX_VECTORS as u32 - 1;
-        b.field(MSIX, 4, vectors << 16 | (PCIE as u32) << 8 | 0x11, 0xc000_0000, 0)
-            .field(MSIX + 4, 4, pci::BAR_MSIX, 0, 0)
-            .field(MSIX + 8, 4, pci::MSIX_PBA | pci::BAR_MSIX, 0, 0);
+        b.field(MSIX, 4, vectors << 16 | (PCIE as u32) << 8 | 0x11, 0xc000_0000, 0).field(MSIX + 4, 4, pci::BAR_MSIX, 0, 0).field(MSIX + 8, 4, pci::MSIX_PBA | pci::BAR_MSIX, 0, 0);
         // PCI Express endpoint, capability version 2: 512-byte payloads, FLR, Gen3 x16.
         b.field(PCIE, 4, 2 << 16 | 0x10, 0, 0)
             .field(PCIE + 4, 4, 1 << 28 | 1 << 15 | 1 << 5 | 2, 0, 0)

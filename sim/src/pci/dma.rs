@@ -200,7 +200,14 @@ mod tests {
         let file = memory("overlap", 0x1000);
         let mut m = ClientMap { enabled: true, ..Default::default() };
         m.map(0x4000, mapping(&file, 0, 0x2000, true)).unwrap();
-        for (iova, size, errno) in [(0x5000, 0x1000, libc::EEXIST), (0x3000, 0x2000, libc::EEXIST), (0, 0x1_0000, libc::EEXIST), (0x6000, 0, libc::EINVAL), (0x6010, 0x1000, libc::EINVAL), (u64::MAX - 0xfff, 0x2000, libc::EINVAL)] {
+        for (iova, size, errno) in [
+            (0x5000, 0x1000, libc::EEXIST),
+            (0x3000, 0x2000, libc::EEXIST),
+            (0, 0x1_0000, libc::EEXIST),
+            (0x6000, 0, libc::EINVAL),
+            (0x6010, 0x1000, libc::EINVAL),
+            (u64::MAX - 0xfff, 0x2000, libc::EINVAL),
+        ] {
             assert_eq!(m.map(iova, mapping(&file, 0, size, true)), Err(errno), "{iova:#x}+{size:#x}");
         }
         assert_eq!(m.map(0x1_0000, mapping(&file, i64::MAX as u64, 0x1000, true)), Err(libc::EINVAL));

@@ -63,10 +63,8 @@ impl Function {
     /// Function `number` of card `card` after power-on.
     pub fn new(card: usize, number: u16) -> Self {
         let serial = 0x0200_0000_fe11_0000 | (card as u64) << 8 | 1;
-        let state = State {
-            config: ConfigSpace::new(number, serial), vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(), error: None,
-            table: Self::table(), pending: 0, counters: Counters::default(),
-        };
+        let state =
+            State { config: ConfigSpace::new(number, serial), vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(), error: None, table: Self::table(), pending: 0, counters: Counters::default() };
         Self { card, number, state: Mutex::new(state) }
     }
 
@@ -148,7 +146,13 @@ impl State {
     pub fn write_msix(&mut self, offset: usize, data: &[u8]) {
         for (i, d) in data.iter().enumerate() {
             if let Some(b) = self.table.get_mut(offset + i) {
-                *b = if (offset + i) % 16 >= 13 { 0 } else if (offset + i) % 16 == 12 { d & 1 } else { *d };
+                *b = if (offset + i) % 16 >= 13 {
+                    0
+                } else if (offset + i) % 16 == 12 {
+                    d & 1
+                } else {
+                    *d
+                };
             }
         }
     }

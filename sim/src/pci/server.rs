@@ -101,7 +101,11 @@ impl Server {
         let mut world = World::new(&world_config)?;
         let mut capture = None;
         if let Some(path) = &config.capture {
-            if peers { world.start_capture(path)? } else { capture = Some(Capture::create(path)?) }
+            if peers {
+                world.start_capture(path)?
+            } else {
+                capture = Some(Capture::create(path)?)
+            }
         }
         let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::new(e.card, e.function))).collect();
         let (engine, handle) = Engine::new(world, &functions, wire.clone(), capture);

@@ -237,7 +237,11 @@ impl Session {
         match ask.flags & !wire::IRQ_ACTION_TRIGGER {
             wire::IRQ_DATA_NONE if ask.count == 0 => {
                 let mut s = self.function.state();
-                if msix { s.clear_vectors() } else { s.set_error(None) }
+                if msix {
+                    s.clear_vectors()
+                } else {
+                    s.set_error(None)
+                }
             }
             wire::IRQ_DATA_NONE if msix => (ask.start..end).for_each(|v| self.function.interrupt(v as u16)),
             wire::IRQ_DATA_BOOL if msix && data.len() == ask.count as usize => {
@@ -367,12 +371,20 @@ fn irq_count(kind: u32) -> Option<u32> {
 fn checked(ask: &wire::RegionAccess) -> Result<usize, Errno> {
     let size = region_size(ask.region).ok_or(libc::EINVAL)?;
     let end = ask.offset.checked_add(ask.count as u64).ok_or(libc::EINVAL)?;
-    if ask.count == 0 || end > size { Err(libc::EINVAL) } else { Ok(ask.count as usize) }
+    if ask.count == 0 || end > size {
+        Err(libc::EINVAL)
+    } else {
+        Ok(ask.count as usize)
+    }
 }
 
 /// Takes only eventfds: writing anything else could make the simulation wait.
 fn eventfd(fd: OwnedFd) -> Result<File, Errno> {
     use std::os::fd::AsRawFd;
     let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| libc::EINVAL)?;
-    if link.as_os_str() == "anon_inode:[eventfd]" { Ok(File::from(fd)) } else { Err(libc::EINVAL) }
+    if link.as_os_str() == "anon_inode:[eventfd]" {
+        Ok(File::from(fd))
+    } else {
+        Err(libc::EINVAL)
+    }
 }

@@ -93,7 +93,11 @@ impl Wire for HostWire {
     fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame outlives the call.
         let n = unsafe { libc::write(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
-        if n < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+        if n < 0 {
+            Err(Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     fn receive(&self, buffer: &mut [u8; MAX_FRAME]) -> io::Result<Option<usize>> {

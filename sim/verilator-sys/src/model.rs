@@ -83,11 +83,7 @@ impl Library {
             let table = library.get::<unsafe extern "C" fn() -> *const RawPort>(b"ferric_ports").map_err(fail)?();
             let ports = (0..count as usize).map(|index| {
                 let raw = &*table.add(index);
-                Port {
-                    name: CStr::from_ptr(raw.name).to_string_lossy().into_owned(),
-                    width: raw.width,
-                    direction: if raw.input != 0 { Direction::In } else { Direction::Out },
-                }
+                Port { name: CStr::from_ptr(raw.name).to_string_lossy().into_owned(), width: raw.width, direction: if raw.input != 0 { Direction::In } else { Direction::Out } }
             });
             let symbols = Symbols {
                 new: *library.get(b"ferric_new").map_err(fail)?,
@@ -151,11 +147,7 @@ unsafe impl Send for Model {}
 impl Model {
     /// The port of that Verilog name.
     pub fn port(&self, name: &str) -> Result<PortId, Error> {
-        self.try_port(name).ok_or_else(|| Error::NoPort {
-            top: self.library.0.top.clone(),
-            name: name.into(),
-            ports: self.ports().iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(" "),
-        })
+        self.try_port(name).ok_or_else(|| Error::NoPort { top: self.library.0.top.clone(), name: name.into(), ports: self.ports().iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(" ") })
     }
 
     /// The port of that Verilog name, if there is one.

@@ -18,8 +18,7 @@ fn counts_and_rotates() {
     let library = Builder::new(COUNTER, "counter").build().unwrap();
     let mut model = library.instance(None).unwrap();
     let mut other = library.instance(None).unwrap();
-    let [reset, enable, count, din, dout, both] =
-        ["reset", "enable", "count", "d$in", "d$out", "both"].map(|name| model.port(name).unwrap());
+    let [reset, enable, count, din, dout, both] = ["reset", "enable", "count", "d$in", "d$out", "both"].map(|name| model.port(name).unwrap());
     assert_eq!(model.info(dout).direction, Direction::Out);
     assert_eq!(model.info(dout).width, 100);
 
@@ -79,10 +78,7 @@ fn traces() {
 
 #[test]
 fn errors_speak() {
-    let Err(error) = Builder::new("module broken(input wire a, output wire b); assign b = nothing;\n", "broken").build()
-    else {
-        panic!("a broken module was built")
-    };
+    let Err(error) = Builder::new("module broken(input wire a, output wire b); assign b = nothing;\n", "broken").build() else { panic!("a broken module was built") };
     assert!(matches!(error, Error::ToolFailed { .. }));
     assert!(error.to_string().contains("syntax error"), "{error}");
     let model = Builder::new(COUNTER, "counter").build().unwrap().instance(None).unwrap();

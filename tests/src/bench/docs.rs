@@ -22,7 +22,9 @@ const README: &[(&str, &str)] = &[
 
 /// Commit of what is below `sources`; `+` behind it when there is more than that.
 pub fn commit(root: &Path, sources: &[&str]) -> String {
-    let git = |args: &[&str]| Command::new("git").arg("-C").arg(root).args(args).args(["--"]).args(sources).output().ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string());
+    let git = |args: &[&str]| {
+        Command::new("git").arg("-C").arg(root).args(args).args(["--"]).args(sources).output().ok().filter(|o| o.status.success()).map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string())
+    };
     let Some(commit) = git(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty()) else { return "no known commit".into() };
     let changed = git(&["status", "--porcelain"]).is_some_and(|s| !s.is_empty());
     commit + if changed { "+" } else { "" }
@@ -67,7 +69,8 @@ pub fn page(report: &Report) -> String {
     let with = |test: &dyn Fn(&Figure) -> bool| report.figures.iter().filter(|f| test(f)).count();
     let (bars, met, faulty) = (with(&|f| f.bar.is_some()), with(&|f| f.met == Some(true)), with(&|f| !f.faults.is_empty()));
     let (aims, reached) = (with(&|f| f.aim.is_some()), with(&|f| f.aim_met == Some(true)));
-    let mut text = format!("\
+    let mut text = format!(
+        "\
 # Figures
 
 `./scripts/bench --write` wrote this page; do not edit it. Gateware of commit {}, bench of {}.
@@ -90,7 +93,11 @@ behind a line at both ends; `l` is the host's read latency in cycles. *Efficienc
 payload, in percent of the cycles that passed. The *bar* has to be reached now; it holds at 64-byte lines and a latency of 250, as the
 architecture page says. The *aim* is what the next work on speed has to reach.
 
-", report.gateware, report.commit, report.figures.len());
+",
+        report.gateware,
+        report.commit,
+        report.figures.len()
+    );
     let missed: Vec<&Figure> = report.figures.iter().filter(|f| f.met == Some(false)).collect();
     if !missed.is_empty() {
         text += &format!("## Missed bars\n\n{HEAD}");

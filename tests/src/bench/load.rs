@@ -7,9 +7,7 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::ud::GRH_BYTES;
-use ferric_driver::{
-    AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, DatagramRequest, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
-};
+use ferric_driver::{AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, DatagramRequest, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source};
 
 const QKEY: u32 = 0x0bad_cafe;
 /// Room for requests and receives of one queue pair: the largest window.
@@ -74,7 +72,11 @@ impl Shape {
     }
 
     fn places(&self) -> usize {
-        if self.strewn > 0 { self.strewn } else { self.window }
+        if self.strewn > 0 {
+            self.strewn
+        } else {
+            self.window
+        }
     }
 
     /// Where message `n` lies in the memory of either end.
@@ -191,9 +193,7 @@ impl<'a> Stream<'a> {
         match op {
             Op::Read => qp.post_read(&ReadRequest { wr_id, sges: &entries, remote_addr, rkey, signaled: true, fence: false })?,
             Op::Add => qp.post_atomic(&AtomicRequest { wr_id, op: AtomicOp::FetchAdd(1), sges: &entries, remote_addr, rkey, signaled: true, fence: false })?,
-            Op::Datagram => {
-                qp.post_send_ud(&DatagramRequest { wr_id, payload, to: &self.to, dest_qpn, qkey: QKEY, imm: None, signaled: true, solicited: false })?
-            }
+            Op::Datagram => qp.post_send_ud(&DatagramRequest { wr_id, payload, to: &self.to, dest_qpn, qkey: QKEY, imm: None, signaled: true, solicited: false })?,
             Op::Write | Op::Inline | Op::Send => {
                 let opcode = if op == Op::Send { WrOpcode::Send } else { WrOpcode::Write };
                 qp.post_send(&SendRequest { wr_id, opcode, payload, remote_addr, rkey, imm: 0, signaled: true, solicited: false })?

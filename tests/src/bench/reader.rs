@@ -168,18 +168,42 @@ pub fn wire_to_dma(trace: &[Event], card: u16) -> Option<f64> {
 /// Counters that move while a card does what it was asked to. Every other one tells of a frame, request or completion that was dropped,
 /// refused, repeated or failed; a counter that is not known here is taken for one of those.
 pub const WORK: [&str; 31] = [
-    "dma_rd.reads", "dma_wr.writes", "doorbell.db_rung", "doorbell.db_wqe", "sq.sq_fetches", "sq.sq_wqe_direct", "sq.sq_offered", "rq.rq_fetches",
-    "rq.srq_limits", "cq.cqe_written", "cq.cq_events", "eq.eqe_written", "eq.eq_msix", "mr.mr_checks", "mr.mtt_misses", "mr.mtt_ahead", "mr.invalidated",
-    "mr.registered", "mr.bound", "req_tx.tx_packets", "resp.rx_requests", "ackgen.ack_sent", "ackgen.ack_coalesced", "egress.tx_frames", "rx.rx_frames",
-    "rx.rx_roce", "reply.reads", "reply.atomics", "mcast.mcast_delivered", "rq.rq_empty",
+    "dma_rd.reads",
+    "dma_wr.writes",
+    "doorbell.db_rung",
+    "doorbell.db_wqe",
+    "sq.sq_fetches",
+    "sq.sq_wqe_direct",
+    "sq.sq_offered",
+    "rq.rq_fetches",
+    "rq.srq_limits",
+    "cq.cqe_written",
+    "cq.cq_events",
+    "eq.eqe_written",
+    "eq.eq_msix",
+    "mr.mr_checks",
+    "mr.mtt_misses",
+    "mr.mtt_ahead",
+    "mr.invalidated",
+    "mr.registered",
+    "mr.bound",
+    "req_tx.tx_packets",
+    "resp.rx_requests",
+    "ackgen.ack_sent",
+    "ackgen.ack_coalesced",
+    "egress.tx_frames",
+    "rx.rx_frames",
+    "rx.rx_roce",
+    "reply.reads",
+    "reply.atomics",
+    "mcast.mcast_delivered",
+    "rq.rq_empty",
     // Requests fetched once more by a queue pair that had no room for them: that costs time, which counts, and no frame.
     "req_tx.stale_wqe",
 ];
 
 /// What the peer of a card that dropped or repeated something counts, and the card itself. Not said again when the cause has been.
-const FOLLOW: [&str; 6] = [
-    "ackgen.nak_sent", "resp.nak_seq_sent", "resp.out_of_order", "resp.dup_requests", "req_rx.nak_seq_received", "req_rx.retransmits",
-];
+const FOLLOW: [&str; 6] = ["ackgen.nak_sent", "resp.nak_seq_sent", "resp.out_of_order", "resp.dup_requests", "req_rx.nak_seq_received", "req_rx.retransmits"];
 
 /// A card's counters by name.
 pub type Counters = BTreeMap<String, u64>;
@@ -188,7 +212,8 @@ pub type Counters = BTreeMap<String, u64>;
 /// fault, too: caches were cold then, which is no excuse for a drop.
 pub fn faults(trace: &[Event], before: &[Counters], after: &[Counters]) -> Vec<String> {
     let mut found = Vec::new();
-    let moved: Vec<(usize, &String, u64)> = after.iter().enumerate().flat_map(|(card, c)| c.iter().map(move |(name, n)| (card, name, *n))).filter(|(_, name, n)| *n > 0 && !WORK.contains(&name.as_str())).collect();
+    let moved: Vec<(usize, &String, u64)> =
+        after.iter().enumerate().flat_map(|(card, c)| c.iter().map(move |(name, n)| (card, name, *n))).filter(|(_, name, n)| *n > 0 && !WORK.contains(&name.as_str())).collect();
     let cause = moved.iter().any(|(_, name, _)| !FOLLOW.contains(&name.as_str()));
     for card in 0..after.len() {
         let w = waste(trace, card as u16);
@@ -326,9 +351,14 @@ mod tests {
         let event = |cycle, card, kind, last, head: &[u8]| Event { cycle, card, kind, bytes: 64, last, addr: 0, head: head.to_vec() };
         let head = frame(10, 5, 1, &[0; 16], 64);
         let t = [
-            event(10, 0, Kind::Doorbell, true, &[]), event(15, 0, Kind::ReadAddress, true, &[]), event(265, 0, Kind::ReadLast, true, &[]),
-            event(290, 0, Kind::TxBeat, false, &[]), event(292, 0, Kind::TxBeat, true, &head), event(300, 1, Kind::RxBeat, false, &[]),
-            event(302, 1, Kind::RxBeat, true, &head), event(320, 1, Kind::WriteAddress, true, &[]),
+            event(10, 0, Kind::Doorbell, true, &[]),
+            event(15, 0, Kind::ReadAddress, true, &[]),
+            event(265, 0, Kind::ReadLast, true, &[]),
+            event(290, 0, Kind::TxBeat, false, &[]),
+            event(292, 0, Kind::TxBeat, true, &head),
+            event(300, 1, Kind::RxBeat, false, &[]),
+            event(302, 1, Kind::RxBeat, true, &head),
+            event(320, 1, Kind::WriteAddress, true, &[]),
         ];
         assert_eq!((doorbell_to_wire(&t, 0), wire_to_dma(&t, 1)), (Some(30.0), Some(18.0)));
     }

@@ -43,9 +43,19 @@ pub struct Extra {
 
 /// All of these, in order.
 pub const EXTRAS: &[Extra] = &[
-    Extra { name: "post_poll_instructions", unit: "instructions", what: "host instructions to post an 8-byte WRITE and poll its completion through the driver, counted by callgrind", bar: Some(150.0) },
+    Extra {
+        name: "post_poll_instructions",
+        unit: "instructions",
+        what: "host instructions to post an 8-byte WRITE and poll its completion through the driver, counted by callgrind",
+        bar: Some(150.0),
+    },
     Extra { name: "post_allocations", unit: "allocations", what: "calls of the allocator for the same", bar: Some(0.0) },
-    Extra { name: "cosim_cycles_per_second", unit: "cycles per second", what: "two simulated cards and their drivers, one process, as busy as the machine was; verification included, set-up not", bar: None },
+    Extra {
+        name: "cosim_cycles_per_second",
+        unit: "cycles per second",
+        what: "two simulated cards and their drivers, one process, as busy as the machine was; verification included, set-up not",
+        bar: None,
+    },
     Extra { name: "cosim_messages_per_second", unit: "messages per second", what: "WRITEs of 64 B per second of the wall clock, 32 queue pairs, 128 outstanding on each", bar: None },
 ];
 
@@ -76,8 +86,16 @@ pub fn of_point(point: &Point, outcome: &Outcome) -> Figure {
     let judged = |limit: Option<f64>| limit.map(|l| sound && outcome.value.is_some_and(|v| point.reaches(v, l)));
     let lossy = if point.scenario.loss > 0 { format!("; {} frames sent again", outcome.repeats) } else { String::new() };
     Figure {
-        name: point.name(), value: outcome.value, unit: point.scenario.measure.unit().into(), bar: point.bar(), met: judged(point.bar()), aim: point.aim(),
-        aim_met: judged(point.aim()), conditions: point.conditions() + &lossy, faults: outcome.faults.clone(), error: outcome.error.clone(),
+        name: point.name(),
+        value: outcome.value,
+        unit: point.scenario.measure.unit().into(),
+        bar: point.bar(),
+        met: judged(point.bar()),
+        aim: point.aim(),
+        aim_met: judged(point.aim()),
+        conditions: point.conditions() + &lossy,
+        faults: outcome.faults.clone(),
+        error: outcome.error.clone(),
     }
 }
 
@@ -85,8 +103,16 @@ pub fn of_point(point: &Point, outcome: &Outcome) -> Figure {
 pub fn of_extra(extra: &Extra, value: Result<f64, String>) -> Figure {
     let met = extra.bar.map(|bar| value.as_ref().is_ok_and(|v| *v <= bar));
     Figure {
-        name: extra.name.into(), value: value.as_ref().ok().copied(), unit: extra.unit.into(), bar: extra.bar, met, aim: None, aim_met: None,
-        conditions: extra.what.into(), faults: Vec::new(), error: value.err(),
+        name: extra.name.into(),
+        value: value.as_ref().ok().copied(),
+        unit: extra.unit.into(),
+        bar: extra.bar,
+        met,
+        aim: None,
+        aim_met: None,
+        conditions: extra.what.into(),
+        faults: Vec::new(),
+        error: value.err(),
     }
 }
 
@@ -128,11 +154,15 @@ mod tests {
     use super::*;
 
     fn report(change: impl Fn(&mut Outcome)) -> Report {
-        let figures = points().iter().filter(|p| p.name() == "write_256k_mtu4096.w8.a64.l250").map(|p| {
-            let mut outcome = Outcome { value: Some(99.0), ..Default::default() };
-            change(&mut outcome);
-            of_point(p, &outcome)
-        }).collect();
+        let figures = points()
+            .iter()
+            .filter(|p| p.name() == "write_256k_mtu4096.w8.a64.l250")
+            .map(|p| {
+                let mut outcome = Outcome { value: Some(99.0), ..Default::default() };
+                change(&mut outcome);
+                of_point(p, &outcome)
+            })
+            .collect();
         Report { gateware: String::new(), commit: String::new(), command: String::new(), figures }
     }
 

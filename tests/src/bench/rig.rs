@@ -51,7 +51,11 @@ fn cards() -> Result<Pair, Error> {
 
 impl Rig {
     fn mtu(self) -> Mtu {
-        if self == Rig::Large1024 { Mtu::M1024 } else { Mtu::M4096 }
+        if self == Rig::Large1024 {
+            Mtu::M1024
+        } else {
+            Mtu::M4096
+        }
     }
 
     /// Makes and connects everything.
@@ -96,10 +100,15 @@ impl Set {
         let strewn = if s.set > 0 { s.set / s.size / s.qps } else { 0 };
         let pair = &*pair;
         let asked = s.qps * (1 + usize::from(s.both));
-        let mut streams = lines.iter_mut().take(asked).enumerate().map(|(n, line)| {
-            let shape = Shape { op: s.op, size: s.size, window: point.window, offset: point.offset, strewn, from: usize::from(n >= s.qps) };
-            Stream::new(pair, line, shape)
-        }).collect::<Result<Vec<_>, _>>()?;
+        let mut streams = lines
+            .iter_mut()
+            .take(asked)
+            .enumerate()
+            .map(|(n, line)| {
+                let shape = Shape { op: s.op, size: s.size, window: point.window, offset: point.offset, strewn, from: usize::from(n >= s.qps) };
+                Stream::new(pair, line, shape)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
         let (warm, count) = point.counts();
         run(pair, &mut streams, warm, PATIENCE)?;
         let before = [counters(pair, 0)?, counters(pair, 1)?];
@@ -150,15 +159,17 @@ fn figure(trace: &[Event], point: &Point, messages: u64) -> Result<f64, String> 
         _ => {}
     }
     let answers = matches!(s.op, Op::Read | Op::Add);
-    let each: Vec<f64> = (0..=u16::from(s.both)).map(|from| {
-        let receiver = if answers { from } else { 1 - from };
-        let d = reader::delivered(trace, receiver, answers).ok_or_else(missing)?;
-        let payload = if s.op == Op::Add { 0 } else { messages * s.size as u64 };
-        if (d.messages, d.payload) != (messages, payload) {
-            return Err(format!("{} messages of {} bytes in all reached card {receiver}, {messages} of {payload} were sent", d.messages, d.payload));
-        }
-        value(&d, point).ok_or_else(missing)
-    }).collect::<Result<_, String>>()?;
+    let each: Vec<f64> = (0..=u16::from(s.both))
+        .map(|from| {
+            let receiver = if answers { from } else { 1 - from };
+            let d = reader::delivered(trace, receiver, answers).ok_or_else(missing)?;
+            let payload = if s.op == Op::Add { 0 } else { messages * s.size as u64 };
+            if (d.messages, d.payload) != (messages, payload) {
+                return Err(format!("{} messages of {} bytes in all reached card {receiver}, {messages} of {payload} were sent", d.messages, d.payload));
+            }
+            value(&d, point).ok_or_else(missing)
+        })
+        .collect::<Result<_, String>>()?;
     // Of two directions the worse.
     let worse = |a: f64, b: f64| if s.measure.more_is_better() { a.min(b) } else { a.max(b) };
     each.into_iter().reduce(worse).ok_or_else(missing)

@@ -132,8 +132,25 @@ pub struct Point {
 }
 
 const BASE: Scenario = Scenario {
-    name: "", what: "", rig: Rig::Fetched, op: Op::Write, size: 64, qps: 32, both: false, measure: Measure::PerMessage, windows: &[32, 128, 512],
-    latencies: &[250, 500, 1000], offsets: &[0, 16], count: 96, set: 0, loss: 0, mac: 0, bus: 0, reads: 512, bar: None, aims: &[],
+    name: "",
+    what: "",
+    rig: Rig::Fetched,
+    op: Op::Write,
+    size: 64,
+    qps: 32,
+    both: false,
+    measure: Measure::PerMessage,
+    windows: &[32, 128, 512],
+    latencies: &[250, 500, 1000],
+    offsets: &[0, 16],
+    count: 96,
+    set: 0,
+    loss: 0,
+    mac: 0,
+    bus: 0,
+    reads: 512,
+    bar: None,
+    aims: &[],
 };
 const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
 const SINGLE: Scenario = Scenario { rig: Rig::Large4096, qps: 1, windows: &[1], count: 16, ..BASE };
@@ -152,38 +169,210 @@ const fn after(latency: u32, value: f64) -> Aim {
 
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "write_256k_mtu4096", what: "WRITE of 256 KiB, MTU 4096, one queue pair in each direction at once", bar: Some(98.0), aims: &[at(0, 99.0), at(16, 98.0), after(1000, 97.0)], ..LARGE },
+    Scenario {
+        name: "write_256k_mtu4096",
+        what: "WRITE of 256 KiB, MTU 4096, one queue pair in each direction at once",
+        bar: Some(98.0),
+        aims: &[at(0, 99.0), at(16, 98.0), after(1000, 97.0)],
+        ..LARGE
+    },
     Scenario { name: "write_256k_mtu1024", what: "WRITE of 256 KiB, MTU 1024, one queue pair in each direction at once", rig: Rig::Large1024, bar: Some(95.0), aims: &[at(16, 96.0)], ..LARGE },
-    Scenario { name: "read_64k_mtu4096", what: "READ of 64 KiB, MTU 4096, two queue pairs in each direction at once, up to 16 READs of each on the wire", op: Op::Read, size: 65_536, qps: 2, windows: &[32, 8], count: 40, aims: &[at(16, 98.0)], ..LARGE },
+    Scenario {
+        name: "read_64k_mtu4096",
+        what: "READ of 64 KiB, MTU 4096, two queue pairs in each direction at once, up to 16 READs of each on the wire",
+        op: Op::Read,
+        size: 65_536,
+        qps: 2,
+        windows: &[32, 8],
+        count: 40,
+        aims: &[at(16, 98.0)],
+        ..LARGE
+    },
     Scenario { name: "write_64_32qp", what: "WRITE of 64 B, 32 queue pairs, one direction", bar: Some(4.0), aims: &[everywhere(4.0), after(500, 4.0), after(1000, 6.0)], ..BASE },
     Scenario { name: "write_64_both_ways", what: "WRITE of 64 B, 16 queue pairs in each direction at once", qps: 16, both: true, bar: Some(5.0), ..BASE },
-    Scenario { name: "write_64_1qp", what: "WRITE of 64 B, one queue pair, one direction", rig: Rig::Large4096, qps: 1, windows: &[128, 256, 512], count: 1024, bar: Some(8.0), aims: &[everywhere(7.5)], ..BASE },
+    Scenario {
+        name: "write_64_1qp",
+        what: "WRITE of 64 B, one queue pair, one direction",
+        rig: Rig::Large4096,
+        qps: 1,
+        windows: &[128, 256, 512],
+        count: 1024,
+        bar: Some(8.0),
+        aims: &[everywhere(7.5)],
+        ..BASE
+    },
     Scenario { name: "write_64_inline_32qp", what: "WRITE of 64 B that stand in the request (inline), 32 queue pairs, one direction", op: Op::Inline, aims: &[everywhere(4.0)], ..BASE },
-    Scenario { name: "write_64_doorbell_32qp", what: "WRITE of 64 B, 32 queue pairs whose requests are one 64-byte slot with one entry and travel with the doorbell, one direction", rig: Rig::Carried, aims: &[everywhere(4.0)], ..BASE },
+    Scenario {
+        name: "write_64_doorbell_32qp",
+        what: "WRITE of 64 B, 32 queue pairs whose requests are one 64-byte slot with one entry and travel with the doorbell, one direction",
+        rig: Rig::Carried,
+        aims: &[everywhere(4.0)],
+        ..BASE
+    },
     Scenario { name: "send_64_32qp", what: "SEND of 64 B, 32 queue pairs, one direction", op: Op::Send, aims: &[everywhere(5.0), after(500, 6.0)], ..BASE },
-    Scenario { name: "send_64_1qp", what: "SEND of 64 B, one queue pair, one direction", rig: Rig::Large4096, op: Op::Send, qps: 1, windows: &[128, 512], count: 1024, aims: &[everywhere(9.0)], ..BASE },
+    Scenario {
+        name: "send_64_1qp",
+        what: "SEND of 64 B, one queue pair, one direction",
+        rig: Rig::Large4096,
+        op: Op::Send,
+        qps: 1,
+        windows: &[128, 512],
+        count: 1024,
+        aims: &[everywhere(9.0)],
+        ..BASE
+    },
     Scenario { name: "read_64_16qp", what: "READ of 64 B, 16 queue pairs, one direction, up to 16 READs of each on the wire", op: Op::Read, qps: 16, aims: &[everywhere(6.0)], ..BASE },
-    Scenario { name: "fetch_add_16qp", what: "FETCH_ADD, 16 queue pairs, words in lines of their own, one direction, up to 16 of each on the wire", op: Op::Add, size: 8, qps: 16, aims: &[everywhere(12.0)], ..BASE },
-    Scenario { name: "ud_64_8qp", what: "datagram (UD SEND) of 64 B, 8 queue pairs, no more on their way than there are receives, one direction", rig: Rig::Datagrams, op: Op::Datagram, qps: 8, aims: &[everywhere(6.0)], ..BASE },
-    Scenario { name: "write_64_32qp_reads32", what: "WRITE of 64 B, 32 queue pairs, one direction, a host that takes 32 reads at a time", reads: 32, windows: &[32], aims: &[everywhere(10.0)], ..BASE },
+    Scenario {
+        name: "fetch_add_16qp",
+        what: "FETCH_ADD, 16 queue pairs, words in lines of their own, one direction, up to 16 of each on the wire",
+        op: Op::Add,
+        size: 8,
+        qps: 16,
+        aims: &[everywhere(12.0)],
+        ..BASE
+    },
+    Scenario {
+        name: "ud_64_8qp",
+        what: "datagram (UD SEND) of 64 B, 8 queue pairs, no more on their way than there are receives, one direction",
+        rig: Rig::Datagrams,
+        op: Op::Datagram,
+        qps: 8,
+        aims: &[everywhere(6.0)],
+        ..BASE
+    },
+    Scenario {
+        name: "write_64_32qp_reads32",
+        what: "WRITE of 64 B, 32 queue pairs, one direction, a host that takes 32 reads at a time",
+        reads: 32,
+        windows: &[32],
+        aims: &[everywhere(10.0)],
+        ..BASE
+    },
     Scenario { name: "write_64_32qp_reads64", what: "WRITE of 64 B, 32 queue pairs, one direction, a host that takes 64 reads at a time", reads: 64, windows: &[32], aims: &[everywhere(6.0)], ..BASE },
     Scenario { name: "write_64_16qp_set32m", what: "WRITE of 64 B, 16 queue pairs, strewn over 32 MiB in 4 KiB pages at either end, one direction", set: 32 << 20, ..WIDE },
     Scenario { name: "write_64_16qp_set256m", what: "WRITE of 64 B, 16 queue pairs, strewn over 256 MiB in 4 KiB pages at either end, one direction", aims: &[everywhere(12.0)], ..WIDE },
-    Scenario { name: "write_4k_16qp_set256m", what: "WRITE of 4 KiB, MTU 4096, 16 queue pairs, strewn over 256 MiB in 4 KiB pages at either end, one direction", size: 4096, measure: Measure::Efficiency, windows: &[8, 32], count: 32, aims: &[everywhere(95.0)], ..WIDE },
-    Scenario { name: "write_64k_16qp_set256m", what: "WRITE of 64 KiB, MTU 4096, 16 queue pairs, strewn over 256 MiB in 4 KiB pages at either end, one direction", size: 65_536, measure: Measure::Efficiency, windows: &[2], count: 6, aims: &[everywhere(98.0)], ..WIDE },
-    Scenario { name: "write_64k_loss_1000ppm", what: "WRITE of 64 KiB, MTU 4096, one queue pair, one direction, 0.1 % of the frames lost either way", size: 65_536, both: false, windows: &[32, 8], latencies: &[250], count: 256, loss: 1000, aims: &[everywhere(90.0)], ..LARGE },
-    Scenario { name: "write_64k_loss_10000ppm", what: "WRITE of 64 KiB, MTU 4096, one queue pair, one direction, 1 % of the frames lost either way", size: 65_536, both: false, windows: &[32, 8], latencies: &[250], count: 256, loss: 10_000, aims: &[everywhere(78.0)], ..LARGE },
-    Scenario { name: "write_256k_mtu4096_mac49", what: "WRITE of 256 KiB, MTU 4096, one direction, a 100G MAC that takes 49 B per cycle; in percent of these", both: false, measure: Measure::Pace(49), mac: 49, latencies: &[250], ..LARGE },
-    Scenario { name: "write_256k_mtu1024_mac49", what: "WRITE of 256 KiB, MTU 1024, one direction, a 100G MAC that takes 49 B per cycle; in percent of these", rig: Rig::Large1024, both: false, measure: Measure::Pace(49), mac: 49, latencies: &[250], ..LARGE },
+    Scenario {
+        name: "write_4k_16qp_set256m",
+        what: "WRITE of 4 KiB, MTU 4096, 16 queue pairs, strewn over 256 MiB in 4 KiB pages at either end, one direction",
+        size: 4096,
+        measure: Measure::Efficiency,
+        windows: &[8, 32],
+        count: 32,
+        aims: &[everywhere(95.0)],
+        ..WIDE
+    },
+    Scenario {
+        name: "write_64k_16qp_set256m",
+        what: "WRITE of 64 KiB, MTU 4096, 16 queue pairs, strewn over 256 MiB in 4 KiB pages at either end, one direction",
+        size: 65_536,
+        measure: Measure::Efficiency,
+        windows: &[2],
+        count: 6,
+        aims: &[everywhere(98.0)],
+        ..WIDE
+    },
+    Scenario {
+        name: "write_64k_loss_1000ppm",
+        what: "WRITE of 64 KiB, MTU 4096, one queue pair, one direction, 0.1 % of the frames lost either way",
+        size: 65_536,
+        both: false,
+        windows: &[32, 8],
+        latencies: &[250],
+        count: 256,
+        loss: 1000,
+        aims: &[everywhere(90.0)],
+        ..LARGE
+    },
+    Scenario {
+        name: "write_64k_loss_10000ppm",
+        what: "WRITE of 64 KiB, MTU 4096, one queue pair, one direction, 1 % of the frames lost either way",
+        size: 65_536,
+        both: false,
+        windows: &[32, 8],
+        latencies: &[250],
+        count: 256,
+        loss: 10_000,
+        aims: &[everywhere(78.0)],
+        ..LARGE
+    },
+    Scenario {
+        name: "write_256k_mtu4096_mac49",
+        what: "WRITE of 256 KiB, MTU 4096, one direction, a 100G MAC that takes 49 B per cycle; in percent of these",
+        both: false,
+        measure: Measure::Pace(49),
+        mac: 49,
+        latencies: &[250],
+        ..LARGE
+    },
+    Scenario {
+        name: "write_256k_mtu1024_mac49",
+        what: "WRITE of 256 KiB, MTU 1024, one direction, a 100G MAC that takes 49 B per cycle; in percent of these",
+        rig: Rig::Large1024,
+        both: false,
+        measure: Measure::Pace(49),
+        mac: 49,
+        latencies: &[250],
+        ..LARGE
+    },
     Scenario { name: "write_64_32qp_mac49", what: "WRITE of 64 B, 32 queue pairs, one direction, a 100G MAC that takes 49 B per cycle", mac: 49, latencies: &[250], windows: &[32], ..BASE },
-    Scenario { name: "write_256k_mtu4096_host54", what: "WRITE of 256 KiB, MTU 4096, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included; in percent of these", both: false, measure: Measure::Pace(54), bus: 54, latencies: &[250], ..LARGE },
-    Scenario { name: "write_256k_mtu1024_host54", what: "WRITE of 256 KiB, MTU 1024, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included; in percent of these", rig: Rig::Large1024, both: false, measure: Measure::Pace(54), bus: 54, latencies: &[250], ..LARGE },
-    Scenario { name: "write_64_32qp_host54", what: "WRITE of 64 B, 32 queue pairs, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included", bus: 54, latencies: &[250], windows: &[32], ..BASE },
-    Scenario { name: "doorbell_to_wire_64", what: "doorbell to first beat on the wire, less serial host reads: WRITE of 64 B, one at a time", measure: Measure::DoorbellToWire, bar: Some(60.0), aims: &[everywhere(53.0)], ..SINGLE },
-    Scenario { name: "doorbell_to_wire_64_inline", what: "doorbell to first beat on the wire, less the host read of the request: WRITE of 64 B inline, one at a time", op: Op::Inline, measure: Measure::DoorbellToWire, bar: Some(60.0), ..SINGLE },
-    Scenario { name: "doorbell_to_wire_64_doorbell", what: "doorbell to first beat on the wire, less the host read of the payload: WRITE of 64 B whose request travels with the doorbell, one at a time", rig: Rig::Carried, measure: Measure::DoorbellToWire, bar: Some(60.0), ..SINGLE },
+    Scenario {
+        name: "write_256k_mtu4096_host54",
+        what: "WRITE of 256 KiB, MTU 4096, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included; in percent of these",
+        both: false,
+        measure: Measure::Pace(54),
+        bus: 54,
+        latencies: &[250],
+        ..LARGE
+    },
+    Scenario {
+        name: "write_256k_mtu1024_host54",
+        what: "WRITE of 256 KiB, MTU 1024, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included; in percent of these",
+        rig: Rig::Large1024,
+        both: false,
+        measure: Measure::Pace(54),
+        bus: 54,
+        latencies: &[250],
+        ..LARGE
+    },
+    Scenario {
+        name: "write_64_32qp_host54",
+        what: "WRITE of 64 B, 32 queue pairs, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included",
+        bus: 54,
+        latencies: &[250],
+        windows: &[32],
+        ..BASE
+    },
+    Scenario {
+        name: "doorbell_to_wire_64",
+        what: "doorbell to first beat on the wire, less serial host reads: WRITE of 64 B, one at a time",
+        measure: Measure::DoorbellToWire,
+        bar: Some(60.0),
+        aims: &[everywhere(53.0)],
+        ..SINGLE
+    },
+    Scenario {
+        name: "doorbell_to_wire_64_inline",
+        what: "doorbell to first beat on the wire, less the host read of the request: WRITE of 64 B inline, one at a time",
+        op: Op::Inline,
+        measure: Measure::DoorbellToWire,
+        bar: Some(60.0),
+        ..SINGLE
+    },
+    Scenario {
+        name: "doorbell_to_wire_64_doorbell",
+        what: "doorbell to first beat on the wire, less the host read of the payload: WRITE of 64 B whose request travels with the doorbell, one at a time",
+        rig: Rig::Carried,
+        measure: Measure::DoorbellToWire,
+        bar: Some(60.0),
+        ..SINGLE
+    },
     Scenario { name: "wire_to_dma_64", what: "last beat in to DMA write issued: WRITE of 64 B, one at a time", measure: Measure::WireToDma, bar: Some(30.0), aims: &[everywhere(25.0)], ..SINGLE },
-    Scenario { name: "registration_each", what: "16 KiB from the program's memory, one message at a time, until acknowledged: registered for each message", measure: Measure::Registration(Policy::Each), ..COPIES },
+    Scenario {
+        name: "registration_each",
+        what: "16 KiB from the program's memory, one message at a time, until acknowledged: registered for each message",
+        measure: Measure::Registration(Policy::Each),
+        ..COPIES
+    },
     Scenario { name: "registration_pool", what: "the same from a pool, whose pieces lie at 64-byte lines", measure: Measure::Registration(Policy::Pool), offsets: &[0], ..COPIES },
     Scenario { name: "registration_bounce", what: "the same by a bounce block, the host's copy not counted", measure: Measure::Registration(Policy::Bounce), offsets: &[0], ..COPIES },
     Scenario { name: "registration_once", what: "the same, registered once", measure: Measure::Registration(Policy::Once), ..COPIES },
@@ -242,7 +431,11 @@ impl Point {
 
     /// `value` is as good as `limit` says.
     pub fn reaches(&self, value: f64, limit: f64) -> bool {
-        if self.scenario.measure.more_is_better() { value >= limit } else { value <= limit }
+        if self.scenario.measure.more_is_better() {
+            value >= limit
+        } else {
+            value <= limit
+        }
     }
 }
 
@@ -297,11 +490,30 @@ mod tests {
     fn names_are_stable() {
         let all: BTreeSet<String> = points().iter().map(Point::name).collect();
         for name in [
-            "write_256k_mtu4096.w2.a64.l250", "write_256k_mtu1024.w8.a16.l250", "write_256k_mtu4096.w8.a64.l1000", "read_64k_mtu4096.w32.a16.l250", "write_64_32qp.w32.a64.l250",
-            "write_64_32qp.w32.a64.l500", "write_64_32qp.w32.a64.l1000", "write_64_32qp_reads32.w32.a64.l250", "write_64_32qp_reads64.w32.a64.l250", "write_64_1qp.w128.a64.l250",
-            "write_64_1qp.w256.a64.l250", "write_64_1qp.w512.a64.l250", "send_64_32qp.w32.a64.l250", "send_64_1qp.w128.a64.l250", "write_64_inline_32qp.w32.a64.l250",
-            "write_64_doorbell_32qp.w32.a64.l250", "read_64_16qp.w32.a64.l250", "ud_64_8qp.w32.a64.l250", "fetch_add_16qp.w32.a64.l250", "write_64_16qp_set256m.w32.a64.l250",
-            "write_4k_16qp_set256m.w8.a64.l250", "write_64k_16qp_set256m.w2.a64.l250", "write_64k_loss_1000ppm.w32.a64.l250", "write_64k_loss_10000ppm.w32.a64.l250",
+            "write_256k_mtu4096.w2.a64.l250",
+            "write_256k_mtu1024.w8.a16.l250",
+            "write_256k_mtu4096.w8.a64.l1000",
+            "read_64k_mtu4096.w32.a16.l250",
+            "write_64_32qp.w32.a64.l250",
+            "write_64_32qp.w32.a64.l500",
+            "write_64_32qp.w32.a64.l1000",
+            "write_64_32qp_reads32.w32.a64.l250",
+            "write_64_32qp_reads64.w32.a64.l250",
+            "write_64_1qp.w128.a64.l250",
+            "write_64_1qp.w256.a64.l250",
+            "write_64_1qp.w512.a64.l250",
+            "send_64_32qp.w32.a64.l250",
+            "send_64_1qp.w128.a64.l250",
+            "write_64_inline_32qp.w32.a64.l250",
+            "write_64_doorbell_32qp.w32.a64.l250",
+            "read_64_16qp.w32.a64.l250",
+            "ud_64_8qp.w32.a64.l250",
+            "fetch_add_16qp.w32.a64.l250",
+            "write_64_16qp_set256m.w32.a64.l250",
+            "write_4k_16qp_set256m.w8.a64.l250",
+            "write_64k_16qp_set256m.w2.a64.l250",
+            "write_64k_loss_1000ppm.w32.a64.l250",
+            "write_64k_loss_10000ppm.w32.a64.l250",
         ] {
             assert!(all.contains(name), "{name}");
         }

@@ -148,15 +148,23 @@ pub fn run(wanted: &[Point], at_a_time: usize, traces: Option<&PathBuf>, done: i
             }
         }
         let status = child.wait().map_err(|e| e.to_string())?;
-        if status.success() { Ok(()) } else { Err(format!("a worker ended with {status}")) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("a worker ended with {status}"))
+        }
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..at_a_time.max(1)).map(|_| scope.spawn(|| {
-            while let Some(names) = next() {
-                one(names)?;
-            }
-            Ok(())
-        })).collect();
+        let threads: Vec<_> = (0..at_a_time.max(1))
+            .map(|_| {
+                scope.spawn(|| {
+                    while let Some(names) = next() {
+                        one(names)?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
         threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err("a thread of the bench has panicked".to_string())))
     })?;
     Ok(outcomes.into_inner().unwrap_or_else(|e| e.into_inner()))

@@ -87,7 +87,13 @@ fn run(options: &Options) -> Result<bool, String> {
         }
         let value = outcome.value.map_or("none".to_string(), report::number);
         let trouble: Vec<&String> = outcome.error.iter().chain(&outcome.faults).collect();
-        println!("{name:45} {value:>9} {:>9} cycles {:>6.1} s {} {}", outcome.cycles, outcome.seconds, if trouble.is_empty() { "" } else { "FAULT" }, trouble.into_iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+        println!(
+            "{name:45} {value:>9} {:>9} cycles {:>6.1} s {} {}",
+            outcome.cycles,
+            outcome.seconds,
+            if trouble.is_empty() { "" } else { "FAULT" },
+            trouble.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        );
     })?;
     outcomes.extend(kept.outcomes.iter().filter(|(name, _)| wanted.iter().any(|p| p.name() == **name)).map(|(name, o)| (name.clone(), o.clone())));
     let mut command = "./scripts/bench".to_string();

@@ -54,8 +54,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     }
     let mtu = Mtu::from_bytes(options.mtu).ok_or("--mtu must be 256, 512, 1024, 2048 or 4096")?;
     std::fs::create_dir_all(&options.out)?;
-    let bar = ProgressBar::new(2 + 2 * SIZES.len() as u64 + 1)
-        .with_style(ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}").unwrap_or(ProgressStyle::default_bar()));
+    let bar = ProgressBar::new(2 + 2 * SIZES.len() as u64 + 1).with_style(ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}").unwrap_or(ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message("building the simulated card (minutes the first time, cached afterwards)");
     let card = CardConfig { width: options.width, ..Default::default() };
@@ -87,7 +86,14 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     for r in &rows {
         println!(
             "{:6} {:>8} {:>12.2} {:>12.2} {:>10} {:>10} {:>10.0} {:>10.0}",
-            r.name, r.size, r.bytes_per_cycle, r.bytes_per_cycle * 8.0 * MHZ / 1000.0, r.p50, r.p99, r.p50 as f64 * CYCLE_NS, r.p99 as f64 * CYCLE_NS
+            r.name,
+            r.size,
+            r.bytes_per_cycle,
+            r.bytes_per_cycle * 8.0 * MHZ / 1000.0,
+            r.p50,
+            r.p99,
+            r.p50 as f64 * CYCLE_NS,
+            r.p99 as f64 * CYCLE_NS
         );
     }
     println!("\n1 % loss: {lossy}");

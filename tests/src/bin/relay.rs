@@ -148,8 +148,15 @@ fn run(args: &Args) -> Result<(), String> {
     };
     let (left, right) = (bind(args.left.0)?, bind(args.right.0)?);
     let shared = Mutex::new(Shared {
-        random: ChaCha8Rng::seed_from_u64(args.seed), loss: args.loss, packets: Vec::new(), to: args.pcap.clone(), folder: args.folder.clone(), names,
-        seen: [0; 2], lost: [0; 2], failure: None,
+        random: ChaCha8Rng::seed_from_u64(args.seed),
+        loss: args.loss,
+        packets: Vec::new(),
+        to: args.pcap.clone(),
+        folder: args.folder.clone(),
+        names,
+        seen: [0; 2],
+        lost: [0; 2],
+        failure: None,
     });
     println!("ready");
     let _ = std::io::stdout().flush();

@@ -1,7 +1,7 @@
 //! The long tests: `soak random`, `soak property`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
-use ferric_tests::{hostile, mutants, property, strangers};
 use ferric_tests::soak::{Coverage, Plan, Soak};
+use ferric_tests::{hostile, mutants, property, strangers};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -88,16 +88,54 @@ enum What {
 
 /// Every reject the attack is meant to provoke.
 const REJECTS: &[&str] = &[
-    "rx.rx_malformed", "rx.rx_bad_icrc", "resp.out_of_order", "resp.dup_requests", "resp.nak_inv_sent", "resp.drop_no_qp", "resp.drop_bad_transport",
-    "resp.drop_bad_pkey", "complete.nak_access_sent", "mr.mr_refused", "req_rx.local_errors", "req_rx.bad_ack", "sq.sq_db_bad", "doorbell.db_bad",
+    "rx.rx_malformed",
+    "rx.rx_bad_icrc",
+    "resp.out_of_order",
+    "resp.dup_requests",
+    "resp.nak_inv_sent",
+    "resp.drop_no_qp",
+    "resp.drop_bad_transport",
+    "resp.drop_bad_pkey",
+    "complete.nak_access_sent",
+    "mr.mr_refused",
+    "req_rx.local_errors",
+    "req_rx.bad_ack",
+    "sq.sq_db_bad",
+    "doorbell.db_bad",
 ];
 
 /// Every mechanism the random soak is meant to reach.
 const WANTED: &[&str] = &[
-    "resp.nak_seq_sent", "req_rx.nak_seq_received", "complete.nak_inv_sent", "complete.nak_access_sent", "complete.nak_op_sent", "resp.rnr_sent", "req_rx.rnr_received",
-    "req_rx.timeouts", "resp.dup_requests", "psn_wraps", "ring_wraps", "cq_nearly_full", "dma_out_of_order", "rx.rx_bad_icrc", "ackgen.ack_coalesced", "posted Send", "posted SendImm", "posted Write", "posted WriteImm", "posted Read", "posted FetchAdd",
-    "posted CompareSwap", "reply.reads", "reply.atomics", "reply.answered_again",
-    "status RemoteAccess", "status RemoteInvalidRequest", "status RemoteOperation", "status LocalProtection", "failed_on_purpose",
+    "resp.nak_seq_sent",
+    "req_rx.nak_seq_received",
+    "complete.nak_inv_sent",
+    "complete.nak_access_sent",
+    "complete.nak_op_sent",
+    "resp.rnr_sent",
+    "req_rx.rnr_received",
+    "req_rx.timeouts",
+    "resp.dup_requests",
+    "psn_wraps",
+    "ring_wraps",
+    "cq_nearly_full",
+    "dma_out_of_order",
+    "rx.rx_bad_icrc",
+    "ackgen.ack_coalesced",
+    "posted Send",
+    "posted SendImm",
+    "posted Write",
+    "posted WriteImm",
+    "posted Read",
+    "posted FetchAdd",
+    "posted CompareSwap",
+    "reply.reads",
+    "reply.atomics",
+    "reply.answered_again",
+    "status RemoteAccess",
+    "status RemoteInvalidRequest",
+    "status RemoteOperation",
+    "status LocalProtection",
+    "failed_on_purpose",
 ];
 
 /// A card has 256 queue pairs, of which some fail on purpose.
@@ -165,7 +203,11 @@ fn mutate(plan: &mutants::Plan) -> ExitCode {
         return failure(&format!("{}: {e}", mutants::report_path(plan).display()));
     }
     println!("{text}report: {}", mutants::report_path(plan).display());
-    if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn attack(plan: hostile::Plan, others: strangers::Plan) -> ExitCode {
@@ -240,5 +282,9 @@ fn random(seed: Option<u64>, seeds: u64, functions: Option<u8>, plan: Plan) -> E
         failed += 1;
     }
     println!("{passed} passed, {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

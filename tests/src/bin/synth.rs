@@ -134,7 +134,14 @@ fn run(options: &Options) -> Result<bool, String> {
         let row = Row::new(&outcome, hash.unwrap_or_default(), flows.version()?, commit.clone());
         println!(
             "[{}/{total}] {}: {} LUT, {} as memory, {} FF, {} RAM, {} levels ({:.0} s)",
-            n + 1, subject.label(), row.lut, row.lutram, row.ff, row.bram, row.levels, started.elapsed().as_secs_f32()
+            n + 1,
+            subject.label(),
+            row.lut,
+            row.lutram,
+            row.ff,
+            row.bram,
+            row.levels,
+            started.elapsed().as_secs_f32()
         );
         failures.extend(wrong(&outcome));
         if let Some(old) = table.find(&row.top, &row.family).filter(|_| options.check || options.update) {

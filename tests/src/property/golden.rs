@@ -79,14 +79,18 @@ fn exchanged(script: &Script, act: &Act, old: u64) -> u64 {
 /// Values of the word in front of every atomic, if each is executed once and in order: what `CompareSwap` has to compare with.
 pub fn words(script: &Script) -> Vec<u64> {
     let mut value = word(&script.before[1]);
-    script.acts.iter().map(|act| {
-        let old = value;
-        // What the peer refuses has no effect; what only its bringer may not keep has.
-        if act.op.verb.on_word() && act.op.crime.is_none_or(|c| c.is_local() && act.op.verb.asks()) {
-            value = exchanged(script, act, old);
-        }
-        old
-    }).collect()
+    script
+        .acts
+        .iter()
+        .map(|act| {
+            let old = value;
+            // What the peer refuses has no effect; what only its bringer may not keep has.
+            if act.op.verb.on_word() && act.op.crime.is_none_or(|c| c.is_local() && act.op.verb.asks()) {
+                value = exchanged(script, act, old);
+            }
+            old
+        })
+        .collect()
 }
 
 /// Compares what was seen with what may be.
@@ -119,7 +123,11 @@ fn receipt(script: &Script, act: &Act, window: u32, c: &Completion) -> Result<()
     let grh = script.transport == QpType::Ud;
     let want = (kind, act.op.len + if grh { GRH_BYTES } else { 0 }, act.op.verb.has_imm().then_some(act.imm), act.op.solicited, grh, (act.op.verb == Verb::SendInv).then_some(window));
     let got = (c.opcode, c.byte_len as usize, c.imm, c.solicited, c.grh, c.invalidated);
-    if got == want { Ok(()) } else { Err(format!("receive {}: {got:?}, not {want:?}", c.wr_id)) }
+    if got == want {
+        Ok(())
+    } else {
+        Err(format!("receive {}: {got:?}, not {want:?}", c.wr_id))
+    }
 }
 
 /// Where a script ends, if it does: number and crime of the first request that breaks a rule.

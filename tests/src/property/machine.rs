@@ -6,7 +6,10 @@ use crate::pair::{Error, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
-use ferric_driver::{Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, WindowType};
+use ferric_driver::{
+    Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
+    WindowType,
+};
 
 /// Cycles without an end after which a run counts as hung.
 const PATIENCE: u64 = 3_000_000;

@@ -74,8 +74,12 @@ impl Bench {
             self.lives += 1;
             let mut rng = Rng::seed_from_u64(seed);
             let host = HostTiming {
-                read_latency: rng.gen_range(1..=100), read_jitter: rng.gen_range(1..=200), write_latency: rng.gen_range(1..=200), interleave: rng.gen_bool(0.5),
-                stall_percent: rng.gen_range(0..=30), ..Default::default()
+                read_latency: rng.gen_range(1..=100),
+                read_jitter: rng.gen_range(1..=200),
+                write_latency: rng.gen_range(1..=200),
+                interleave: rng.gen_bool(0.5),
+                stall_percent: rng.gen_range(0..=30),
+                ..Default::default()
             };
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
             // One driver, two, four: the connections are shared out among them.
@@ -149,11 +153,45 @@ pub fn run(plan: Plan) -> Result<Coverage, String> {
 
 /// What is meant to happen at least once in some hundred programs.
 pub const WANTED: &[&str] = &[
-    "functions 1", "functions 2", "functions 4",
-    "Rc Send", "Rc SendImm", "Rc SendInv", "Rc Write", "Rc Put", "Rc WriteImm", "Rc Read", "Rc FetchAdd", "Rc CompareSwap", "Uc Send", "Uc SendImm", "Uc Write", "Uc WriteImm", "Ud Send",
-    "Ud SendImm", "crime Key", "crime Bounds", "crime Right", "crime Gone", "crime Odd", "crime Short", "crime LocalKey", "crime LocalBounds", "status Success", "status LocalLength",
-    "status LocalProtection", "status WrFlush", "status RemoteInvalidRequest", "status RemoteAccess", "req_rx.retransmits", "req_rx.timeouts", "req_rx.rnr_received",
-    "req_rx.nak_seq_received", "resp.dup_requests", "reply.answered_again", "rx.rx_bad_icrc",
+    "functions 1",
+    "functions 2",
+    "functions 4",
+    "Rc Send",
+    "Rc SendImm",
+    "Rc SendInv",
+    "Rc Write",
+    "Rc Put",
+    "Rc WriteImm",
+    "Rc Read",
+    "Rc FetchAdd",
+    "Rc CompareSwap",
+    "Uc Send",
+    "Uc SendImm",
+    "Uc Write",
+    "Uc WriteImm",
+    "Ud Send",
+    "Ud SendImm",
+    "crime Key",
+    "crime Bounds",
+    "crime Right",
+    "crime Gone",
+    "crime Odd",
+    "crime Short",
+    "crime LocalKey",
+    "crime LocalBounds",
+    "status Success",
+    "status LocalLength",
+    "status LocalProtection",
+    "status WrFlush",
+    "status RemoteInvalidRequest",
+    "status RemoteAccess",
+    "req_rx.retransmits",
+    "req_rx.timeouts",
+    "req_rx.rnr_received",
+    "req_rx.nak_seq_received",
+    "resp.dup_requests",
+    "reply.answered_again",
+    "rx.rx_bad_icrc",
 ];
 
 /// Those of [`WANTED`] that never happened.

@@ -17,7 +17,9 @@ pub enum Verb {
     Read,
     FetchAdd,
     /// `hit`: it compares with what is there.
-    CompareSwap { hit: bool },
+    CompareSwap {
+        hit: bool,
+    },
 }
 
 impl Verb {
@@ -143,8 +145,18 @@ const MOST: usize = 6200;
 
 fn verb(transport: QpType) -> BoxedStrategy<Verb> {
     let all = vec![
-        Verb::Send, Verb::SendImm, Verb::Write, Verb::WriteImm, Verb::Read, Verb::FetchAdd, Verb::CompareSwap { hit: true }, Verb::CompareSwap { hit: false },
-        Verb::FetchAdd, Verb::Put, Verb::Put, Verb::SendInv,
+        Verb::Send,
+        Verb::SendImm,
+        Verb::Write,
+        Verb::WriteImm,
+        Verb::Read,
+        Verb::FetchAdd,
+        Verb::CompareSwap { hit: true },
+        Verb::CompareSwap { hit: false },
+        Verb::FetchAdd,
+        Verb::Put,
+        Verb::Put,
+        Verb::SendInv,
     ];
     let many = match transport {
         QpType::Rc => 12,
@@ -175,13 +187,18 @@ fn op(transport: QpType, mtu: usize) -> impl Strategy<Value = Op> {
         // What the unreliable transports do with most crimes is another test's subject (tests/uc.rs, tests/ud.rs).
         let crime = crime.filter(|c| c.fits(verb, len) && transport == QpType::Rc);
         Op {
-            verb, len,
+            verb,
+            len,
             entries: if verb.on_word() { 1 } else { entries },
             inline: inline && len <= 32 && !verb.asks() && crime.is_none_or(|c| !c.is_local()),
-            signaled, solicited, fence, reads_back,
+            signaled,
+            solicited,
+            fence,
+            reads_back,
             through: through && transport == QpType::Rc && crime.is_none() && !verb.sends(),
             late: rarely == 0 && transport == QpType::Rc,
-            crime, data,
+            crime,
+            data,
         }
     })
 }
@@ -194,8 +211,7 @@ fn connection() -> impl Strategy<Value = Connection> {
         let psn = || prop_oneof![3 => 0..1u32 << 24, 1 => 0xff_fff8..1u32 << 24];
         let ops = prop::collection::vec(op(transport, mtu.bytes()), 1..=6);
         let end = select(vec![End::Stays, End::Deregisters, End::Resets]);
-        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], end, ops)
-            .prop_map(move |(v6, vlan, from, psn, end, ops)| Connection { transport, mtu, v6, vlan, from, psn, end, ops })
+        (any::<bool>(), prop::bool::weighted(0.2), 0..2usize, [psn(), psn()], end, ops).prop_map(move |(v6, vlan, from, psn, end, ops)| Connection { transport, mtu, v6, vlan, from, psn, end, ops })
     })
 }
 

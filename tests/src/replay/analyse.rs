@@ -280,9 +280,7 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
     if !head.op.first {
         return Err(format!("{} where a message should begin", head.brief()));
     }
-    let mut m = Message {
-        kind: head.op.kind, imm: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None,
-    };
+    let mut m = Message { kind: head.op.kind, imm: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None };
     let told = head.reth.map(|r| r.length() as usize);
     if m.kind == Kind::ReadRequest {
         m.len = told.unwrap_or(0);
@@ -365,9 +363,15 @@ impl Connection {
             Ip::V6(h) => (h.dscp() << 2 | h.ecn(), h.hop_limit(), h.flow_label()),
         };
         let path = Path {
-            dmac: mac(f.eth.dst()), smac: mac(f.eth.src()), dip: f.ip.dst(), sip: f.ip.src(),
+            dmac: mac(f.eth.dst()),
+            smac: mac(f.eth.src()),
+            dip: f.ip.dst(),
+            sip: f.ip.src(),
             vlan: f.vlan.map(|v| u16::from_be_bytes([v.0[0], v.0[1]])),
-            udp_sport: f.udp.src_port(), tclass, hop_limit, flow_label,
+            udp_sport: f.udp.src_port(),
+            tclass,
+            hop_limit,
+            flow_label,
         };
         if turned {
             Path { dmac: path.smac, smac: path.dmac, dip: path.sip, sip: path.dip, ..path }

@@ -3,7 +3,7 @@
 use super::analyse::{Connection, Message, Stream};
 use super::compare;
 use super::deviations::Deviation;
-use super::endpoint::{Done, Domain, Region, RegionSpec, Slice};
+use super::endpoint::{Domain, Done, Region, RegionSpec, Slice};
 use super::error::{Error, Result};
 use super::frame::{psn_add, Frame, Ip, Kind, Op, Syndrome};
 use super::memory::{Cause, Plan};
@@ -59,8 +59,29 @@ impl<'a> Answering<'a> {
             offsets.push(offsets[offsets.len() - 1] + if m.kind == Kind::Send { m.len } else { 0 });
         }
         Self {
-            stream, messages, plan, accepted: 0, msn: 0, mtu: c.mtu.bytes(), rnr_left: stream.rnr.clone(), ended: false, ready: None, receives: None, offsets,
-            sent: Vec::new(), implied: Vec::new(), taken: 0, mark: 0, enabling: 0, acknowledged: 0, asked: None, answered: None, last_rnr: None, rests: HashSet::new(), completions: Vec::new(), due: Vec::new(),
+            stream,
+            messages,
+            plan,
+            accepted: 0,
+            msn: 0,
+            mtu: c.mtu.bytes(),
+            rnr_left: stream.rnr.clone(),
+            ended: false,
+            ready: None,
+            receives: None,
+            offsets,
+            sent: Vec::new(),
+            implied: Vec::new(),
+            taken: 0,
+            mark: 0,
+            enabling: 0,
+            acknowledged: 0,
+            asked: None,
+            answered: None,
+            last_rnr: None,
+            rests: HashSet::new(),
+            completions: Vec::new(),
+            due: Vec::new(),
         }
     }
 

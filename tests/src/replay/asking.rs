@@ -4,7 +4,7 @@ use super::analyse::{Message, Stream};
 use super::answering::Answering;
 use super::compare;
 use super::deviations::Deviation;
-use super::endpoint::{rnr_ticks, timeout_ticks, Done, Domain, Post, Region, RegionSpec, Slice};
+use super::endpoint::{rnr_ticks, timeout_ticks, Domain, Done, Post, Region, RegionSpec, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Kind, Syndrome};
 use super::learn::Learned;
@@ -79,9 +79,29 @@ impl<'a> Asking<'a> {
             None
         };
         Ok(Self {
-            stream, messages, learned: learned.clone(), buffer, offsets, posted: 0, sent: Vec::new(), matched: 0, seen: HashSet::new(),
-            own_next: 0, own_max: 0, restarts: Vec::new(), next: 0, max: 0, last_time: 0, una: 0, naks: Vec::new(), implied: Vec::new(), rnr: None, rnr_count: 0,
-            timer_from: 0, done: Vec::new(), failed: None,
+            stream,
+            messages,
+            learned: learned.clone(),
+            buffer,
+            offsets,
+            posted: 0,
+            sent: Vec::new(),
+            matched: 0,
+            seen: HashSet::new(),
+            own_next: 0,
+            own_max: 0,
+            restarts: Vec::new(),
+            next: 0,
+            max: 0,
+            last_time: 0,
+            una: 0,
+            naks: Vec::new(),
+            implied: Vec::new(),
+            rnr: None,
+            rnr_count: 0,
+            timer_from: 0,
+            done: Vec::new(),
+            failed: None,
         })
     }
 

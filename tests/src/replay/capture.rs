@@ -100,9 +100,7 @@ pub fn write(packets: &[Packet]) -> Result<Vec<u8>> {
         if !p.comment.is_empty() {
             options.push(EnhancedPacketOption::Comment(p.comment.as_str().into()));
         }
-        let block = EnhancedPacketBlock {
-            interface_id: 0, timestamp: Duration::from_nanos(p.time), original_len: p.bytes.len() as u32, data: p.bytes.as_slice().into(), options,
-        };
+        let block = EnhancedPacketBlock { interface_id: 0, timestamp: Duration::from_nanos(p.time), original_len: p.bytes.len() as u32, data: p.bytes.as_slice().into(), options };
         writer.write_pcapng_block(block).map_err(fail)?;
     }
     Ok(writer.into_inner())

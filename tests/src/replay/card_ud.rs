@@ -42,9 +42,7 @@ impl Datagrams for CardDatagrams {
         self.qp.qpn()
     }
     fn send(&mut self, d: &Outgoing) -> Result<()> {
-        let request = DatagramRequest {
-            wr_id: d.id, payload: Payload::Inline(&d.data), to: &d.to, dest_qpn: d.dest_qpn, qkey: d.qkey, imm: d.imm, signaled: true, solicited: d.solicited,
-        };
+        let request = DatagramRequest { wr_id: d.id, payload: Payload::Inline(&d.data), to: &d.to, dest_qpn: d.dest_qpn, qkey: d.qkey, imm: d.imm, signaled: true, solicited: d.solicited };
         if d.data.is_empty() {
             return Ok(self.qp.post_send_ud(&DatagramRequest { payload: Payload::Sges(&[]), ..request })?);
         }
@@ -81,10 +79,7 @@ impl Datagrams for CardDatagrams {
     fn poll(&mut self) -> Option<Event> {
         let c = self.cq.poll()?;
         let buffer = if c.is_recv { self.buffers.pop_front().map(|r| r.to_vec(0, r.len())) } else { None };
-        Some(Event {
-            id: c.wr_id, recv: c.is_recv, status: c.status, len: c.byte_len, imm: c.imm, solicited: c.solicited, src_qp: c.src_qp, grh: c.grh,
-            buffer: buffer.unwrap_or_default(),
-        })
+        Some(Event { id: c.wr_id, recv: c.is_recv, status: c.status, len: c.byte_len, imm: c.imm, solicited: c.solicited, src_qp: c.src_qp, grh: c.grh, buffer: buffer.unwrap_or_default() })
     }
 }
 

@@ -18,11 +18,7 @@ pub const TABLE: &[(Deviation, &str, &str)] = &[
         "Linux rxe: sequence NAK for the PSN of an RNR NAK just sent",
         "as responder, the packets behind an RNR NAK may be dropped silently; as requester, that NAK is ignored during the RNR wait",
     ),
-    (
-        Deviation::ReceiveTooSmall,
-        "Linux rxe: NAK remote operational error (3) for a SEND longer than its receive",
-        "as responder, NAK invalid request (1), as IBTA 9.7.4.1.6 has it, is accepted too",
-    ),
+    (Deviation::ReceiveTooSmall, "Linux rxe: NAK remote operational error (3) for a SEND longer than its receive", "as responder, NAK invalid request (1), as IBTA 9.7.4.1.6 has it, is accepted too"),
     (
         Deviation::MiddleOfRead,
         "Linux rxe: a READ asked for again from its middle on is answered with Middle packets from the start",

@@ -99,16 +99,31 @@ pub struct Op {
 const OPS: [(Kind, bool, bool, bool); 24] = {
     use Kind::*;
     [
-        (Send, true, false, false), (Send, false, false, false), (Send, false, true, false), (Send, false, true, true),
-        (Send, true, true, false), (Send, true, true, true),
-        (Write, true, false, false), (Write, false, false, false), (Write, false, true, false), (Write, false, true, true),
-        (Write, true, true, false), (Write, true, true, true),
+        (Send, true, false, false),
+        (Send, false, false, false),
+        (Send, false, true, false),
+        (Send, false, true, true),
+        (Send, true, true, false),
+        (Send, true, true, true),
+        (Write, true, false, false),
+        (Write, false, false, false),
+        (Write, false, true, false),
+        (Write, false, true, true),
+        (Write, true, true, false),
+        (Write, true, true, true),
         (ReadRequest, true, true, false),
-        (ReadResponse, true, false, false), (ReadResponse, false, false, false), (ReadResponse, false, true, false), (ReadResponse, true, true, false),
-        (Ack, true, true, false), (AtomicAck, true, true, false), (CompareSwap, true, true, false), (FetchAdd, true, true, false),
+        (ReadResponse, true, false, false),
+        (ReadResponse, false, false, false),
+        (ReadResponse, false, true, false),
+        (ReadResponse, true, true, false),
+        (Ack, true, true, false),
+        (AtomicAck, true, true, false),
+        (CompareSwap, true, true, false),
+        (FetchAdd, true, true, false),
         // 21 is reserved; never produced by `Op::of`.
         (Ack, false, false, false),
-        (SendInvalidate, false, true, false), (SendInvalidate, true, true, false),
+        (SendInvalidate, false, true, false),
+        (SendInvalidate, true, true, false),
     ]
 };
 
@@ -223,7 +238,19 @@ impl Frame {
         let len = body.len().checked_sub(bth.pad() as usize).ok_or("pad count exceeds the payload")?;
         let good = icrc::icrc(bytes).ok_or("no room for the ICRC")?;
         Ok(Some(Self {
-            eth, vlan, ip, udp, bth, op, deth, reth, atomic, aeth, atomic_ack, imm, ieth,
+            eth,
+            vlan,
+            ip,
+            udp,
+            bth,
+            op,
+            deth,
+            reth,
+            atomic,
+            aeth,
+            atomic_ack,
+            imm,
+            ieth,
             payload: body[..len].to_vec(),
             pad: body[len..].to_vec(),
             icrc_error: good ^ u32::from_le_bytes(*crc),

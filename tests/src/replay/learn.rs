@@ -80,16 +80,10 @@ pub fn learn(c: &Connection, side: usize) -> Result<Learned> {
         }
     }
     if let Some(s) = shortest.filter(|s| *s < SHORTEST_TIMEOUT_NS || longest > s.saturating_mul(4)) {
-        return Err(Error::Exchange(format!(
-            "a packet is sent again after {s} ns without a NAK, yet an acknowledge was waited for {longest} ns: no one time-out explains both"
-        )));
+        return Err(Error::Exchange(format!("a packet is sent again after {s} ns without a NAK, yet an acknowledge was waited for {longest} ns: no one time-out explains both")));
     }
     let exhausted = una < max && timeouts > 0;
-    let gives_up = if rnr_open {
-        Some(CqeStatus::RnrRetryExceeded)
-    } else {
-        exhausted.then_some(CqeStatus::RetryExceeded)
-    };
+    let gives_up = if rnr_open { Some(CqeStatus::RnrRetryExceeded) } else { exhausted.then_some(CqeStatus::RetryExceeded) };
     let timeout = shortest.map_or(14, |ns| ((ns.max(1) as f64 / 4096.0).log2().round() as i32).clamp(8, 20) as u8);
     let refused = |kind: Kind| peers.messages.iter().any(|m| m.kind == kind && matches!(m.nak, Some((_, 1))));
     let most = own.messages.len().max(peers.messages.len()) + 8;
@@ -108,10 +102,7 @@ pub fn learn(c: &Connection, side: usize) -> Result<Learned> {
             retry_cnt: if exhausted && !rnr_open { timeouts } else { 7 },
             rnr_retry: if rnr_open { (rnrs - 1).min(6) } else { 7 },
             min_rnr_timer: peers.rnr_timer.unwrap_or(12),
-            access: Access {
-                remote_read: !refused(Kind::ReadRequest), remote_write: !refused(Kind::Write),
-                remote_atomic: !refused(Kind::CompareSwap) && !refused(Kind::FetchAdd), ..Access::ALL
-            },
+            access: Access { remote_read: !refused(Kind::ReadRequest), remote_write: !refused(Kind::Write), remote_atomic: !refused(Kind::CompareSwap) && !refused(Kind::FetchAdd), ..Access::ALL },
             depth: most,
             unreliable: false,
         },

@@ -93,9 +93,7 @@ impl Scenario {
         let (me, peer) = ([1, 2][side], [2, 1][side]);
         let psn = [self.psn, self.psn ^ 0x765];
         Setup {
-            path: Path {
-                dmac: mac(peer), smac: mac(me), dip: ip(peer), sip: ip(me), vlan: self.vlan, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0,
-            },
+            path: Path { dmac: mac(peer), smac: mac(me), dip: ip(peer), sip: ip(me), vlan: self.vlan, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 },
             mtu: self.mtu,
             peer_qpn: super::golden::QPN,
             sq_psn: psn[side],

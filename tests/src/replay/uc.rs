@@ -3,7 +3,7 @@
 use super::analyse::{self, Connection, Host, Item, Message, Stream};
 use super::capture::Capture;
 use super::compare;
-use super::endpoint::{Done, Domain, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
+use super::endpoint::{Domain, Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Kind};
 use super::memory::Plan;
@@ -60,8 +60,18 @@ pub fn replay(capture: &Capture, role: Role, factory: &dyn Factory) -> Result<us
 fn setup(c: &Connection, side: usize) -> Setup {
     let base = c.requests[0].base;
     Setup {
-        path: c.path(side), mtu: c.mtu, peer_qpn: c.hosts[1 - side].qpn.unwrap_or(0x00ab_cdef), sq_psn: base, rq_psn: base, timeout: 14, retry_cnt: 7,
-        rnr_retry: 7, min_rnr_timer: 12, access: Access::ALL, depth: c.requests[0].messages.len() + 8, unreliable: true,
+        path: c.path(side),
+        mtu: c.mtu,
+        peer_qpn: c.hosts[1 - side].qpn.unwrap_or(0x00ab_cdef),
+        sq_psn: base,
+        rq_psn: base,
+        timeout: 14,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        min_rnr_timer: 12,
+        access: Access::ALL,
+        depth: c.requests[0].messages.len() + 8,
+        unreliable: true,
     }
 }
 
@@ -201,9 +211,7 @@ pub fn receiver(c: &Connection, factory: &dyn Factory) -> Result<()> {
                     receives.image[to..to + f.payload.len()].copy_from_slice(&f.payload);
                 }
                 if f.op.last && (m.kind == Kind::Send || f.op.imm) {
-                    due = receives.ready.take().map(|id| Done {
-                        id, recv: true, status: CqeStatus::Success, len: m.len as u32, imm: f.imm.map(|i| i.imm()), solicited: f.bth.solicited(),
-                    });
+                    due = receives.ready.take().map(|id| Done { id, recv: true, status: CqeStatus::Success, len: m.len as u32, imm: f.imm.map(|i| i.imm()), solicited: f.bth.solicited() });
                 }
             }
         }

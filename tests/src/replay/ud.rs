@@ -218,10 +218,7 @@ pub fn replay_local(local: &Local, factory: &dyn Factory, expected: &[Frame]) ->
             if !machine.take_frames().is_empty() {
                 return Err(at("a datagram was answered".into()));
             }
-            let ours = item.frame.icrc_error == 0
-                && item.frame.deth.is_some_and(|d| d.qkey() == setup.qkey)
-                && item.frame.bth.pkey() & 0x7fff == 0x7fff
-                && item.frame.bth.tver() == 0;
+            let ours = item.frame.icrc_error == 0 && item.frame.deth.is_some_and(|d| d.qkey() == setup.qkey) && item.frame.bth.pkey() & 0x7fff == 0x7fff && item.frame.bth.tver() == 0;
             match (machine.poll(), ours.then_some(()).and(posted)) {
                 (None, None) => {}
                 (None, Some(_)) => return Err(at("the datagram was not received".into())),

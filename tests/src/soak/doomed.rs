@@ -66,7 +66,14 @@ impl Doomed {
             let past = if is(Crime::OutOfBounds) { LEN as u64 - 2999 } else { 0 };
             let opcode = if is(Crime::TooLong) { WrOpcode::Send } else { WrOpcode::Write };
             self.qps[0].post_send(&SendRequest {
-                wr_id, opcode, payload: Payload::Sges(&from), remote_addr: self.dst.addr() + past, rkey: self.dst.rkey() ^ is(Crime::BadKey) as u32, imm: 0, signaled: true, solicited: false,
+                wr_id,
+                opcode,
+                payload: Payload::Sges(&from),
+                remote_addr: self.dst.addr() + past,
+                rkey: self.dst.rkey() ^ is(Crime::BadKey) as u32,
+                imm: 0,
+                signaled: true,
+                solicited: false,
             })?;
         }
         Ok(())

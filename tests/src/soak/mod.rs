@@ -50,7 +50,11 @@ const FILLS_UP: usize = 0;
 
 /// Completion queue of queue pair `q`, the same number on both hosts.
 fn cq_of(q: usize) -> usize {
-    if q == FILLS_UP { 0 } else { 1 + (q - 1) / PER_CQ }
+    if q == FILLS_UP {
+        0
+    } else {
+        1 + (q - 1) / PER_CQ
+    }
 }
 
 /// As many entries as can be outstanding on completion queue `c`: a slow poller may fill it, but never beyond.
@@ -158,8 +162,12 @@ impl Soak {
         let mut rng = Rng::seed_from_u64(plan.seed);
         let low = rng.gen_range(1..=300);
         let host = HostTiming {
-            read_latency: low, read_jitter: rng.gen_range(20..=700), write_latency: rng.gen_range(1..=700), interleave: rng.gen_bool(0.5),
-            stall_percent: rng.gen_range(0..=30), ..Default::default()
+            read_latency: low,
+            read_jitter: rng.gen_range(20..=700),
+            write_latency: rng.gen_range(1..=700),
+            interleave: rng.gen_bool(0.5),
+            stall_percent: rng.gen_range(0..=30),
+            ..Default::default()
         };
         let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
@@ -176,7 +184,16 @@ impl Soak {
             let near = i % 4 == 0;
             let psn = [0, 1].map(|_| if near { 0xff_fff0 + rng.gen_range(0..16) } else { rng.gen_range(0..1 << 24) });
             first_psn.push(psn);
-            let wire = Wire { mtu: mtus[rng.gen_range(0..5)], v6: rng.gen_bool(0.3), vlan: rng.gen_bool(0.2).then_some(0x6123), psn, timeout: timeout(&plan), rnr_retry: 7, min_rnr_timer: 1, ..Default::default() };
+            let wire = Wire {
+                mtu: mtus[rng.gen_range(0..5)],
+                v6: rng.gen_bool(0.3),
+                vlan: rng.gen_bool(0.2).then_some(0x6123),
+                psn,
+                timeout: timeout(&plan),
+                rnr_retry: 7,
+                min_rnr_timer: 1,
+                ..Default::default()
+            };
             let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };
             let function = function_of(&plan, i);
             let hosts = pair.of(function);
@@ -190,7 +207,23 @@ impl Soak {
                 let src = hosts[from].region(slot_bytes * WINDOW, Access::LOCAL_WRITE)?;
                 let own = vec![0u8; slot_bytes * WINDOW];
                 let word = hosts[1 - from].region(64, Access::ALL)?;
-                Ok(Stream { function, from, src, dst, own, word, value: 0, shadow, slot_bytes, sends: VecDeque::new(), receives: VecDeque::new(), next: 0, sealed: 0, posted_receives: 0, seen_receives: 0 })
+                Ok(Stream {
+                    function,
+                    from,
+                    src,
+                    dst,
+                    own,
+                    word,
+                    value: 0,
+                    shadow,
+                    slot_bytes,
+                    sends: VecDeque::new(),
+                    receives: VecDeque::new(),
+                    next: 0,
+                    sealed: 0,
+                    posted_receives: 0,
+                    seen_receives: 0,
+                })
             };
             streams.push([stream(0, &mut rng)?, stream(1, &mut rng)?]);
         }
@@ -507,7 +540,12 @@ impl Soak {
             let delivered = l.sent - l.dropped + l.duplicated;
             let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_oversize") + get("rx.rx_mac_error") + get("rx.rx_stranger");
             if get("rx.rx_frames") != delivered || get("rx.rx_roce") + get("rx.rx_raw") + dropped != delivered {
-                return Err(self.bad(format!("host {host}: {delivered} frames delivered, counters say {} in, {} RoCE, {} raw, {dropped} dropped", get("rx.rx_frames"), get("rx.rx_roce"), get("rx.rx_raw"))));
+                return Err(self.bad(format!(
+                    "host {host}: {delivered} frames delivered, counters say {} in, {} RoCE, {} raw, {dropped} dropped",
+                    get("rx.rx_frames"),
+                    get("rx.rx_roce"),
+                    get("rx.rx_raw")
+                )));
             }
             if get("egress.tx_frames") != links[host].sent {
                 return Err(self.bad(format!("host {host}: {} frames on the wire, counter says {}", links[host].sent, get("egress.tx_frames"))));

@@ -1,6 +1,6 @@
 //! Lint of every board's top with the really generated modules in it, and stubs of the vendor's blocks only: `verilator --lint-only -Wall`.
-use ferric_boards::{boards, emit};
 use super::subject::{self, What};
+use ferric_boards::{boards, emit};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
@@ -41,7 +41,11 @@ fn lint(key: &str, text: impl Fn(&str) -> Option<String>) -> Result<(), String> 
     command.current_dir(&folder).args(["--lint-only", "-Wall", "--default-language", "1364-2005", "--top-module", &board.top.name, "lint.vlt", "gateware.vlt"]);
     let output = command.args(names).output().expect("verilator");
     std::fs::remove_dir_all(&folder).expect("removed");
-    if output.status.success() && output.stderr.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    if output.status.success() && output.stderr.is_empty() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }
 
 #[test]

@@ -92,7 +92,8 @@ mod tests {
         let cell = |kind: &str| format!("{{\"type\": \"{kind}\", \"port_directions\": {{}}, \"connections\": {{}}}}");
         let netlist = format!(
             "{{\"modules\": {{\"t\": {{\"ports\": {{}}, \"netnames\": {{}}, \"cells\": {{\"a.ram.cells.0.0\": {0}, \"a.ram.cells.0.1\": {0}, \"c$1.cells.0.0\": {0}, \"x\": {1}}}}}}}}}",
-            cell("RAMB18E2"), cell("LUT2")
+            cell("RAMB18E2"),
+            cell("LUT2")
         );
         let module = super::super::netlist::read(&netlist, "t").unwrap_or_else(|e| panic!("{e}"));
         let found = read(text, "t", &module);

@@ -117,7 +117,10 @@ impl Flows {
         std::thread::scope(|scope| {
             let work = || {
                 let mut found = Vec::new();
-                while let Some(n) = { let mut next = next.lock().expect("no panic"); next.next() } {
+                while let Some(n) = {
+                    let mut next = next.lock().expect("no panic");
+                    next.next()
+                } {
                     found.push((n, self.hash(&subjects[n].what, subjects[n].family)));
                 }
                 found

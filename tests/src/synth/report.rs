@@ -14,20 +14,23 @@ const SHOWN: usize = 20;
 
 /// The JSON report: one object per top. `width` is 0 for a block that has none.
 pub fn json(outcomes: &[Outcome]) -> Value {
-    outcomes.iter().map(|o| {
-        let m = &o.mapping;
-        json!({
-            "top": o.subject.name, "width": o.subject.width().unwrap_or(0), "family": o.subject.family.name(), "flow": flow(m),
-            "lut": m.area.lut, "lutram": m.area.lutram, "ff": m.area.ff, "bram": m.area.bram, "uram": m.area.uram, "dsp": m.area.dsp,
-            "carry": m.area.carry, "muxf": m.area.mux,
-            "levels": m.walk.levels(), "levels_chain": m.levels_chain,
-            "critical_path": critical(m), "faults": m.faults, "seconds": m.seconds,
-            "prim": o.prim.as_ref().map(|p| json!({
-                "lut": p.leaves.lut, "lutram": p.leaves.lutram, "ff": p.leaves.ff, "share": p.part(),
-                "of_lut": p.all.lut, "of_lutram": p.all.lutram, "of_ff": p.all.ff,
-            })),
+    outcomes
+        .iter()
+        .map(|o| {
+            let m = &o.mapping;
+            json!({
+                "top": o.subject.name, "width": o.subject.width().unwrap_or(0), "family": o.subject.family.name(), "flow": flow(m),
+                "lut": m.area.lut, "lutram": m.area.lutram, "ff": m.area.ff, "bram": m.area.bram, "uram": m.area.uram, "dsp": m.area.dsp,
+                "carry": m.area.carry, "muxf": m.area.mux,
+                "levels": m.walk.levels(), "levels_chain": m.levels_chain,
+                "critical_path": critical(m), "faults": m.faults, "seconds": m.seconds,
+                "prim": o.prim.as_ref().map(|p| json!({
+                    "lut": p.leaves.lut, "lutram": p.leaves.lutram, "ff": p.leaves.ff, "share": p.part(),
+                    "of_lut": p.all.lut, "of_lutram": p.all.lutram, "of_ff": p.all.ff,
+                })),
+            })
         })
-    }).collect()
+        .collect()
 }
 
 fn flow(m: &Mapping) -> &'static str {
@@ -50,10 +53,7 @@ pub fn markdown<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
         let prim = r.prim.map_or("-".into(), |p| format!("{:.0} %", 100.0 * p));
         let mark = if r.joined { " (by blocks)" } else { "" };
         let ends = if r.from.is_empty() { String::new() } else { format!("`{}` to `{}`", r.from, r.to) };
-        let _ = writeln!(
-            text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {} | {} | {prim} | {} | {ends} |",
-            r.top, r.lut, r.lutram, r.ff, r.bram, r.uram, r.dsp, r.levels, r.chain, r.commit
-        );
+        let _ = writeln!(text, "| {}{mark} | {} | {} | {} | {} | {} | {} | {} | {} | {prim} | {} | {ends} |", r.top, r.lut, r.lutram, r.ff, r.bram, r.uram, r.dsp, r.levels, r.chain, r.commit);
     }
     text
 }
@@ -118,7 +118,14 @@ pub fn summary(rows: &[Row]) -> String {
         let _ = writeln!(
             text,
             "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}; gateware of {}.  ",
-            r.top.trim_start_matches("core_w"), r.lut, r.lutram, r.ff, r.bram, r.uram, r.levels, r.commit
+            r.top.trim_start_matches("core_w"),
+            r.lut,
+            r.lutram,
+            r.ff,
+            r.bram,
+            r.uram,
+            r.levels,
+            r.commit
         );
     }
     text += "256 QPs, 256 CQs and 1024 memory regions at W = 64, 1024, 1024 and 4096 at W = 512, 32 EQs; `./scripts/synth` (yosys 0.70, not placed or routed).";

@@ -67,7 +67,11 @@ impl Subject {
 }
 
 fn family(board: &Board) -> Family {
-    if board.flow == Flow::Ecp5 { Family::Ecp5 } else { Family::Xcup }
+    if board.flow == Flow::Ecp5 {
+        Family::Ecp5
+    } else {
+        Family::Xcup
+    }
 }
 
 /// Families of the boards whose tops instantiate `module`; of what none does, UltraScale+.
@@ -78,7 +82,11 @@ fn families(module: &str, boards: &[Board]) -> Vec<Family> {
             found.push(family(board));
         }
     }
-    if found.is_empty() { vec![Family::Xcup] } else { found }
+    if found.is_empty() {
+        vec![Family::Xcup]
+    } else {
+        found
+    }
 }
 
 /// Everything, in the table's order: blocks, modules of the boards, cores, boards.

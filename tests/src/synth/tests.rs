@@ -1,8 +1,8 @@
 use super::cells::{area, Area};
 use super::netlist::{read, Module};
 use super::table::Table;
-use super::{docs, report, share, subject};
 use super::walk::{walk, Count};
+use super::{docs, report, share, subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -77,9 +77,7 @@ fn carry_runs_upwards_only() {
 /// The read address of LUT memory passes through, data written to it do not; block memory cuts.
 #[test]
 fn memories() {
-    let ram = |data: u32, address: u32| {
-        cell("r", "RAM64X1D", &[("WCLK", false, &[1]), ("D", false, &[data]), ("A", false, &[2]), ("DPRA", false, &[address]), ("DPO", true, &[31])])
-    };
+    let ram = |data: u32, address: u32| cell("r", "RAM64X1D", &[("WCLK", false, &[1]), ("D", false, &[data]), ("A", false, &[2]), ("DPRA", false, &[address]), ("DPO", true, &[31])]);
     let base = |r: String| module(&[flop("fa", 2, 10), lut("l1", &[10], 30), r, lut("l2", &[31], 32), flop("fb", 32, 11)], 11);
     assert_eq!(walk(&base(ram(2, 30)), Count::Cells).levels(), 3);
     assert_eq!(walk(&base(ram(30, 2)), Count::Cells).levels(), 2);
@@ -169,7 +167,9 @@ fn documents_are_written_from_the_table() {
 #[test]
 fn tables_are_read_and_written() {
     let line = |top: &str, hash: &str| {
-        format!(r#"{{"top":"{top}","family":"xcup","hash":"{hash}","yosys":"1","commit":"c","lut":1,"lutram":2,"ff":3,"bram":0.5,"uram":0,"dsp":0,"levels":4,"chain":3,"joined":false,"from":"a","to":"b"}}"#) + "\n"
+        format!(
+            r#"{{"top":"{top}","family":"xcup","hash":"{hash}","yosys":"1","commit":"c","lut":1,"lutram":2,"ff":3,"bram":0.5,"uram":0,"dsp":0,"levels":4,"chain":3,"joined":false,"from":"a","to":"b"}}"#
+        ) + "\n"
     };
     let text = line("a", "h") + &line("b", "h");
     let mut table = Table::parse(&text).unwrap_or_else(|e| panic!("{e}"));

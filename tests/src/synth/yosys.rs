@@ -145,14 +145,8 @@ impl Yosys {
         let errors = log.try_clone().map_err(io)?;
         eprintln!("  yosys: {what}");
         let started = Instant::now();
-        let mut child = Command::new("nice")
-            .args(["-n", "10", TOOL, "-q", "-s", "run.ys"])
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(errors)
-            .spawn()
-            .map_err(|e| format!("{TOOL}: {e}"))?;
+        let mut child =
+            Command::new("nice").args(["-n", "10", TOOL, "-q", "-s", "run.ys"]).current_dir(dir).stdin(Stdio::null()).stdout(log).stderr(errors).spawn().map_err(|e| format!("{TOOL}: {e}"))?;
         let status = loop {
             if let Some(status) = child.try_wait().map_err(io)? {
                 break status;

@@ -3,10 +3,10 @@ use super::address::{address, sockaddr};
 use super::id::{context_of, ferric_rdma_destroy_id, IdObject};
 use super::queues::{ferric_rdma_create_qp, ferric_rdma_destroy_qp, ferric_rdma_destroy_srq};
 use super::resolve::{ferric_rdma_bind_addr, ferric_rdma_resolve_addr, ferric_rdma_resolve_route};
+use crate::abi::attr::QpInitAttr;
 use crate::abi::cma::{AddrInfo, CmId};
 use crate::abi::consts::*;
 use crate::abi::objects::{Context, Pd};
-use crate::abi::attr::QpInitAttr;
 use crate::context::devices;
 use crate::errors::{minus_one, pointer, set_errno};
 use crate::shared::lock;
@@ -61,26 +61,41 @@ unsafe extern "C" fn ferric_rdma_getaddrinfo(node: *const c_char, service: *cons
             hint.ok_or(libc::EINVAL).and_then(|h| address(if passive { h.ai_src_addr } else { h.ai_dst_addr }))
         }
     };
-    minus_one("rdma_getaddrinfo", found.map(|a| {
-        let (at, len) = boxed(a);
-        let mut info = AddrInfo {
-            ai_flags: flags, ai_family: if a.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }, ai_qp_type: qp_type, ai_port_space: space, ai_src_len: 0,
-            ai_dst_len: 0, ai_src_addr: null_mut(), ai_dst_addr: null_mut(), ai_src_canonname: null_mut(), ai_dst_canonname: null_mut(), ai_route_len: 0,
-            ai_route: null_mut(), ai_connect_len: 0, ai_connect: null_mut(), ai_next: null_mut(),
-        };
-        if passive {
-            (info.ai_src_addr, info.ai_src_len) = (at, len);
-        } else {
-            (info.ai_dst_addr, info.ai_dst_len) = (at, len);
-            // The card it would leave from.
-            let own = hint.filter(|h| h.ai_src_len > 0).and_then(|h| address(h.ai_src_addr).ok());
-            let card = || devices().iter().map(|d| SocketAddr::new(d.named.ip, 0)).find(|o| o.is_ipv4() == a.is_ipv4());
-            if let Some(own) = own.or_else(card) {
-                (info.ai_src_addr, info.ai_src_len) = boxed(own);
+    minus_one(
+        "rdma_getaddrinfo",
+        found.map(|a| {
+            let (at, len) = boxed(a);
+            let mut info = AddrInfo {
+                ai_flags: flags,
+                ai_family: if a.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 },
+                ai_qp_type: qp_type,
+                ai_port_space: space,
+                ai_src_len: 0,
+                ai_dst_len: 0,
+                ai_src_addr: null_mut(),
+                ai_dst_addr: null_mut(),
+                ai_src_canonname: null_mut(),
+                ai_dst_canonname: null_mut(),
+                ai_route_len: 0,
+                ai_route: null_mut(),
+                ai_connect_len: 0,
+                ai_connect: null_mut(),
+                ai_next: null_mut(),
+            };
+            if passive {
+                (info.ai_src_addr, info.ai_src_len) = (at, len);
+            } else {
+                (info.ai_dst_addr, info.ai_dst_len) = (at, len);
+                // The card it would leave from.
+                let own = hint.filter(|h| h.ai_src_len > 0).and_then(|h| address(h.ai_src_addr).ok());
+                let card = || devices().iter().map(|d| SocketAddr::new(d.named.ip, 0)).find(|o| o.is_ipv4() == a.is_ipv4());
+                if let Some(own) = own.or_else(card) {
+                    (info.ai_src_addr, info.ai_src_len) = boxed(own);
+                }
             }
-        }
-        res.write(Box::into_raw(Box::new(info)));
-    }))
+            res.write(Box::into_raw(Box::new(info)));
+        }),
+    )
 }
 
 #[no_mangle]
@@ -146,8 +161,8 @@ unsafe extern "C" fn ferric_rdma_destroy_ep(id: *mut CmId) {
 
 #[no_mangle]
 unsafe extern "C" fn ferric_rdma_set_option(id: *mut CmId, level: c_int, name: c_int, value: *const c_void, length: usize) -> c_int {
-    let known = level == RDMA_OPTION_ID as c_int
-        && [(RDMA_OPTION_ID_TOS, 1), (RDMA_OPTION_ID_REUSEADDR, 4), (RDMA_OPTION_ID_AFONLY, 4), (RDMA_OPTION_ID_ACK_TIMEOUT, 1)].contains(&(name as u32, length));
+    let known =
+        level == RDMA_OPTION_ID as c_int && [(RDMA_OPTION_ID_TOS, 1), (RDMA_OPTION_ID_REUSEADDR, 4), (RDMA_OPTION_ID_AFONLY, 4), (RDMA_OPTION_ID_ACK_TIMEOUT, 1)].contains(&(name as u32, length));
     if !known || value.is_null() {
         return minus_one("rdma_set_option", Err(if level == RDMA_OPTION_IB as c_int { libc::EOPNOTSUPP } else { libc::EINVAL }));
     }
@@ -184,4 +199,3 @@ unsafe extern "C" fn ferric_rdma_free_devices(list: *mut *mut Context) {
     // SAFETY: from `rdma_get_devices`, by the caller's promise.
     unsafe { libc::free(list.cast()) };
 }
-

@@ -154,8 +154,15 @@ pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnPa
             let mut to = port.driver.address(peer.ip()).map_err(|e| errno_of(&e))?;
             to.tclass = tos;
             let request = Request {
-                to, from: own.ip(), service_id: ip_service_id(peer.port()), local, mtu: Config::of_process().mtu, retry_count: said.retry_count,
-                ack_timeout: ACK_TIMEOUT.max(shared.least_ack_timeout), ip_port: Some(own.port()), private: said.private.clone(),
+                to,
+                from: own.ip(),
+                service_id: ip_service_id(peer.port()),
+                local,
+                mtu: Config::of_process().mtu,
+                retry_count: said.retry_count,
+                ack_timeout: ACK_TIMEOUT.max(shared.least_ack_timeout),
+                ip_port: Some(own.port()),
+                private: said.private.clone(),
             };
             let connection = port.driver.cm.connect(port.driver.now(), &request).map_err(|e| errno_of(&e))?;
             port.ids.insert(connection, me);
@@ -207,12 +214,15 @@ pub unsafe extern "C" fn ferric_rdma_reject(id: *mut CmId, private: *const c_voi
     // SAFETY: as above.
     let private = if private.is_null() { Vec::new() } else { unsafe { std::slice::from_raw_parts(private.cast::<u8>(), length.into()) }.to_vec() };
     let connection = lock(&object.inner).connection.take().ok_or(libc::EINVAL);
-    minus_one("rdma_reject", connection.and_then(|c| {
-        with_port(object.shared()?, |port| {
-            port.ids.remove(&c);
-            port.driver.cm.reject(c, RejectReason::Consumer, &private).map_err(|e| errno_of(&e))
-        })
-    }))
+    minus_one(
+        "rdma_reject",
+        connection.and_then(|c| {
+            with_port(object.shared()?, |port| {
+                port.ids.remove(&c);
+                port.driver.cm.reject(c, RejectReason::Consumer, &private).map_err(|e| errno_of(&e))
+            })
+        }),
+    )
 }
 
 #[no_mangle]
@@ -228,15 +238,18 @@ pub unsafe extern "C" fn ferric_rdma_disconnect(id: *mut CmId) -> c_int {
     let object = unsafe { IdObject::of(id) };
     object.to_error();
     let connection = lock(&object.inner).connection.ok_or(libc::EINVAL);
-    minus_one("rdma_disconnect", connection.and_then(|c| {
-        // The peer may have been first: then it has ended already.
-        with_port(object.shared()?, |port| {
-            let _ = port.driver.cm.disconnect(port.driver.now(), c, &[]);
-            Ok(())
-        })?;
-        // SAFETY: as above.
-        unsafe { wait(id) }
-    }))
+    minus_one(
+        "rdma_disconnect",
+        connection.and_then(|c| {
+            // The peer may have been first: then it has ended already.
+            with_port(object.shared()?, |port| {
+                let _ = port.driver.cm.disconnect(port.driver.now(), c, &[]);
+                Ok(())
+            })?;
+            // SAFETY: as above.
+            unsafe { wait(id) }
+        }),
+    )
 }
 
 #[no_mangle]

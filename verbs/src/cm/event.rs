@@ -1,6 +1,6 @@
 //! Event channels and the events in them.
-use super::id::IdObject;
 use super::connect::answered;
+use super::id::IdObject;
 use crate::abi::cma::{CmEvent, CmId, ConnParam, EventChannel, EventParam};
 use crate::abi::consts::*;
 use crate::channel::{Pipe, Record};
@@ -133,10 +133,16 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     let happened = queue.pop()?;
     let (id, of) = (happened.id, if happened.listener.is_null() { happened.id } else { happened.listener });
     let conn = |remote: Option<Remote>, len: usize| ConnParam {
-        private_data: std::ptr::null(), private_data_len: len.min(255) as u8,
+        private_data: std::ptr::null(),
+        private_data_len: len.min(255) as u8,
         // What the peer will have outstanding is what is to be remembered here.
-        responder_resources: remote.map_or(0, |r| r.initiator_depth), initiator_depth: remote.map_or(0, |r| r.responder_resources), flow_control: 1,
-        retry_count: remote.map_or(0, |r| r.retry_count), rnr_retry_count: remote.map_or(0, |r| r.rnr_retry), srq: 0, qp_num: remote.map_or(0, |r| r.qpn),
+        responder_resources: remote.map_or(0, |r| r.initiator_depth),
+        initiator_depth: remote.map_or(0, |r| r.responder_resources),
+        flow_control: 1,
+        retry_count: remote.map_or(0, |r| r.retry_count),
+        rnr_retry_count: remote.map_or(0, |r| r.rnr_retry),
+        srq: 0,
+        qp_num: remote.map_or(0, |r| r.qpn),
     };
     let (kind, status, remote, private) = match happened.cause {
         Cause::AddressResolved => (RDMA_CM_EVENT_ADDR_RESOLVED, 0, None, Vec::new()),
@@ -176,9 +182,8 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     }
     // SAFETY: as above.
     unsafe { (*of).outstanding.got() };
-    let mut object = Box::new(EventObject {
-        event: CmEvent { id: id.cast(), listen_id: happened.listener.cast(), event: kind, status, param: EventParam { conn: conn(remote, private.len()) } }, private, of,
-    });
+    let mut object =
+        Box::new(EventObject { event: CmEvent { id: id.cast(), listen_id: happened.listener.cast(), event: kind, status, param: EventParam { conn: conn(remote, private.len()) } }, private, of });
     if !object.private.is_empty() {
         object.event.param.conn.private_data = object.private.as_ptr().cast();
     }
@@ -239,10 +244,22 @@ pub unsafe fn forget(id: *mut CmId) {
 #[no_mangle]
 extern "C" fn ferric_rdma_event_str(event: c_uint) -> *const c_char {
     const NAMES: [&std::ffi::CStr; 16] = [
-        c"RDMA_CM_EVENT_ADDR_RESOLVED", c"RDMA_CM_EVENT_ADDR_ERROR", c"RDMA_CM_EVENT_ROUTE_RESOLVED", c"RDMA_CM_EVENT_ROUTE_ERROR",
-        c"RDMA_CM_EVENT_CONNECT_REQUEST", c"RDMA_CM_EVENT_CONNECT_RESPONSE", c"RDMA_CM_EVENT_CONNECT_ERROR", c"RDMA_CM_EVENT_UNREACHABLE",
-        c"RDMA_CM_EVENT_REJECTED", c"RDMA_CM_EVENT_ESTABLISHED", c"RDMA_CM_EVENT_DISCONNECTED", c"RDMA_CM_EVENT_DEVICE_REMOVAL",
-        c"RDMA_CM_EVENT_MULTICAST_JOIN", c"RDMA_CM_EVENT_MULTICAST_ERROR", c"RDMA_CM_EVENT_ADDR_CHANGE", c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
+        c"RDMA_CM_EVENT_ADDR_RESOLVED",
+        c"RDMA_CM_EVENT_ADDR_ERROR",
+        c"RDMA_CM_EVENT_ROUTE_RESOLVED",
+        c"RDMA_CM_EVENT_ROUTE_ERROR",
+        c"RDMA_CM_EVENT_CONNECT_REQUEST",
+        c"RDMA_CM_EVENT_CONNECT_RESPONSE",
+        c"RDMA_CM_EVENT_CONNECT_ERROR",
+        c"RDMA_CM_EVENT_UNREACHABLE",
+        c"RDMA_CM_EVENT_REJECTED",
+        c"RDMA_CM_EVENT_ESTABLISHED",
+        c"RDMA_CM_EVENT_DISCONNECTED",
+        c"RDMA_CM_EVENT_DEVICE_REMOVAL",
+        c"RDMA_CM_EVENT_MULTICAST_JOIN",
+        c"RDMA_CM_EVENT_MULTICAST_ERROR",
+        c"RDMA_CM_EVENT_ADDR_CHANGE",
+        c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
     ];
     NAMES.get(event as usize).copied().unwrap_or(c"UNKNOWN EVENT").as_ptr()
 }

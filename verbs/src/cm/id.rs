@@ -1,6 +1,6 @@
 //! Identifiers: made, bound to addresses and cards, destroyed.
 use super::address::{ephemeral, sockaddr};
-use super::event::{complete, forget, make_channel, ferric_rdma_destroy_event_channel, Cause, ChannelObject, Happened, Queue};
+use super::event::{complete, ferric_rdma_destroy_event_channel, forget, make_channel, Cause, ChannelObject, Happened, Queue};
 use crate::abi::attr::{QpAttr, QpInitAttr};
 use crate::abi::cma::{Addr, CmId, EventChannel, IbAddr, Route, SockAddr};
 use crate::abi::consts::*;
@@ -150,8 +150,21 @@ impl IdObject {
         let none = SockAddr([0; 128]);
         let route = Route { addr: Addr { src_addr: none, dst_addr: none, addr: IbAddr { sgid: Default::default(), dgid: Default::default(), pkey: 0 } }, path_rec: null_mut(), num_paths: 0 };
         let id = CmId {
-            verbs: null_mut(), channel: target.channel, context, qp: null_mut(), route, ps, port_num: 0, event: null_mut(),
-            send_cq_channel: null_mut(), send_cq: null_mut(), recv_cq_channel: null_mut(), recv_cq: null_mut(), srq: null_mut(), pd: null_mut(), qp_type,
+            verbs: null_mut(),
+            channel: target.channel,
+            context,
+            qp: null_mut(),
+            route,
+            ps,
+            port_num: 0,
+            event: null_mut(),
+            send_cq_channel: null_mut(),
+            send_cq: null_mut(),
+            recv_cq_channel: null_mut(),
+            recv_cq: null_mut(),
+            srq: null_mut(),
+            pd: null_mut(),
+            qp_type,
         };
         let psn = ephemeral() as u32 * 251;
         let inner = Mutex::new(IdInner { psn, ..Default::default() });
@@ -316,7 +329,11 @@ pub unsafe fn wait(id: *mut CmId) -> Result<(), c_int> {
     // SAFETY: by the caller's promise.
     unsafe {
         let waits = lock(&IdObject::of(id).target).waits;
-        if waits { complete(id) } else { Ok(()) }
+        if waits {
+            complete(id)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -359,27 +376,30 @@ pub unsafe extern "C" fn ferric_rdma_destroy_id(id: *mut CmId) -> c_int {
 pub unsafe extern "C" fn ferric_rdma_migrate_id(id: *mut CmId, channel: *mut EventChannel) -> c_int {
     // SAFETY: handles in use, by the caller's promise.
     let object = unsafe { IdObject::of(id) };
-    minus_one("rdma_migrate_id", Target::of(channel).map(|new| {
-        // The thread of events hands out under this lock.
-        let shared = object.shared().ok();
-        let held = shared.map(|s| lock(&s.port));
-        let old = {
-            let mut target = lock(&object.target);
-            // SAFETY: on a thread of the program's.
-            unsafe { (*object.seen()).channel = new.channel };
-            let old = std::mem::replace(&mut *target, new);
-            old.queue.take_of(id.cast()).into_iter().for_each(|h| target.queue.push(h));
-            old
-        };
-        drop(held);
-        if old.waits {
-            // SAFETY: made with the identifier, nobody else has it.
-            unsafe {
-                forget(id);
-                ferric_rdma_destroy_event_channel(old.channel);
+    minus_one(
+        "rdma_migrate_id",
+        Target::of(channel).map(|new| {
+            // The thread of events hands out under this lock.
+            let shared = object.shared().ok();
+            let held = shared.map(|s| lock(&s.port));
+            let old = {
+                let mut target = lock(&object.target);
+                // SAFETY: on a thread of the program's.
+                unsafe { (*object.seen()).channel = new.channel };
+                let old = std::mem::replace(&mut *target, new);
+                old.queue.take_of(id.cast()).into_iter().for_each(|h| target.queue.push(h));
+                old
+            };
+            drop(held);
+            if old.waits {
+                // SAFETY: made with the identifier, nobody else has it.
+                unsafe {
+                    forget(id);
+                    ferric_rdma_destroy_event_channel(old.channel);
+                }
             }
-        }
-    }))
+        }),
+    )
 }
 
 #[no_mangle]

@@ -17,7 +17,11 @@ unsafe fn own_queues(id: *mut CmId, init: &mut QpInitAttr) -> Result<(), c_int> 
         let make = |entries: u32, cq: *mut *mut _, channel: *mut *mut _| {
             *channel = crate::channel::ibv_create_comp_channel(verbs);
             *cq = crate::cq::ibv_create_cq(verbs, entries.max(1) as c_int, me, *channel, 0);
-            if (*cq).is_null() { Err(libc::ENOMEM) } else { Ok(()) }
+            if (*cq).is_null() {
+                Err(libc::ENOMEM)
+            } else {
+                Ok(())
+            }
         };
         if init.send_cq.is_null() {
             make(init.cap.max_send_wr, &raw mut (*id).send_cq, &raw mut (*id).send_cq_channel)?;
@@ -42,7 +46,13 @@ pub unsafe extern "C" fn ferric_rdma_create_qp(id: *mut CmId, pd: *mut Pd, init:
         }
         // SAFETY: handles in use.
         unsafe {
-            let pd = if !pd.is_null() { pd } else if !(*id).pd.is_null() { (*id).pd } else { domain_of((*id).verbs)? };
+            let pd = if !pd.is_null() {
+                pd
+            } else if !(*id).pd.is_null() {
+                (*id).pd
+            } else {
+                domain_of((*id).verbs)?
+            };
             if init.srq.is_null() {
                 init.srq = (*id).srq;
             }
@@ -61,10 +71,13 @@ pub unsafe extern "C" fn ferric_rdma_create_qp(id: *mut CmId, pd: *mut Pd, init:
         Ok(())
     };
     let done = make();
-    minus_one("rdma_create_qp", done.inspect_err(|_| {
-        // SAFETY: as above.
-        unsafe { ferric_rdma_destroy_qp(id) }
-    }))
+    minus_one(
+        "rdma_create_qp",
+        done.inspect_err(|_| {
+            // SAFETY: as above.
+            unsafe { ferric_rdma_destroy_qp(id) }
+        }),
+    )
 }
 
 #[no_mangle]
@@ -75,9 +88,7 @@ unsafe extern "C" fn ferric_rdma_create_qp_ex(id: *mut CmId, attr: *mut QpInitAt
         return minus_one("rdma_create_qp_ex", Err(libc::EOPNOTSUPP));
     }
     let pd = if attr.comp_mask & IBV_QP_INIT_ATTR_PD != 0 { attr.pd } else { null_mut() };
-    let mut init = QpInitAttr {
-        qp_context: attr.qp_context, send_cq: attr.send_cq, recv_cq: attr.recv_cq, srq: attr.srq, cap: attr.cap, qp_type: attr.qp_type, sq_sig_all: attr.sq_sig_all,
-    };
+    let mut init = QpInitAttr { qp_context: attr.qp_context, send_cq: attr.send_cq, recv_cq: attr.recv_cq, srq: attr.srq, cap: attr.cap, qp_type: attr.qp_type, sq_sig_all: attr.sq_sig_all };
     // SAFETY: as above.
     let r = unsafe { ferric_rdma_create_qp(id, pd, &mut init) };
     attr.cap = init.cap;

@@ -84,14 +84,16 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_
         let mut heard = Err(libc::ENODEV);
         for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.named.ip == own.ip()) {
             // SAFETY: contexts of connection management are never closed.
-            let on = context_of(d).and_then(|c| with_port(&unsafe { ContextObject::of(c) }.shared, |port| {
-                if port.listeners.contains_key(&service) {
-                    return Err(libc::EADDRINUSE);
-                }
-                port.listeners.insert(service, me);
-                port.driver.cm.listen(service);
-                Ok(())
-            }));
+            let on = context_of(d).and_then(|c| {
+                with_port(&unsafe { ContextObject::of(c) }.shared, |port| {
+                    if port.listeners.contains_key(&service) {
+                        return Err(libc::EADDRINUSE);
+                    }
+                    port.listeners.insert(service, me);
+                    port.driver.cm.listen(service);
+                    Ok(())
+                })
+            });
             heard = if heard.is_ok() { heard } else { on };
         }
         lock(&object.inner).listening = Some(service);

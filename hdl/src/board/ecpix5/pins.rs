@@ -60,7 +60,23 @@ impl Pins {
         let port = |name: &str| model.port(name).map_err(|e| e.to_string());
         let [clk, rx_clk, rx_data] = [port("clk100")?, port("eth_rx_clk")?, port("eth_rx_data")?];
         let [rx_ctl, tx_data, tx_ctl] = [port("eth_rx_ctl")?, port("eth_tx_data")?, port("eth_tx_ctl")?];
-        let mut pins = Pins { model, clk, rx_clk, rx_data, rx_ctl, tx_data, tx_ctl, cycles: 0, line: VecDeque::new(), ends: VecDeque::new(), queued: 0, passed: 0, partial: Vec::new(), idle: GAP, frames: VecDeque::new() };
+        let mut pins = Pins {
+            model,
+            clk,
+            rx_clk,
+            rx_data,
+            rx_ctl,
+            tx_data,
+            tx_ctl,
+            cycles: 0,
+            line: VecDeque::new(),
+            ends: VecDeque::new(),
+            queued: 0,
+            passed: 0,
+            partial: Vec::new(),
+            idle: GAP,
+            frames: VecDeque::new(),
+        };
         pins.set("rst_n", 0);
         (0..50).for_each(|_| pins.cycle());
         pins.set("rst_n", 1);

@@ -1,12 +1,12 @@
 //! The board's top, through its pins.
+use super::peer::Neighbour;
+use super::Pins;
 use crate::memory_target::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
 use crate::memory_target::{IP, MAC};
 use crate::tb::Rng;
 use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::host::Cqe;
 use ferric_abi::target::{SetupReply, SetupRequest};
-use super::peer::Neighbour;
-use super::Pins;
 
 const CARD: Station = Station { mac: MAC, ip: IP };
 const PEER: Station = Station { mac: 0x0200_5e00_0002, ip: 0x0a00_0002 };

@@ -76,18 +76,22 @@ impl Bench {
         let before = self.tbl.2.len();
         self.tbl.0.push(addr);
         self.tbl.1.push_fields(&[&[data], &[15]]);
-        (0..2000).find(|_| {
-            self.cycle();
-            self.tbl.2.len() > before
-        }).unwrap_or_else(|| panic!("no answer to a write of the table"));
+        (0..2000)
+            .find(|_| {
+                self.cycle();
+                self.tbl.2.len() > before
+            })
+            .unwrap_or_else(|| panic!("no answer to a write of the table"));
     }
 
     fn read(&mut self, addr: u32) -> u32 {
         self.tbl.3.push(addr);
-        (0..2000).find_map(|_| {
-            self.cycle();
-            self.tbl.4.pop()
-        }).unwrap_or_else(|| panic!("no answer to a read of the table"))[0]
+        (0..2000)
+            .find_map(|_| {
+                self.cycle();
+                self.tbl.4.pop()
+            })
+            .unwrap_or_else(|| panic!("no answer to a read of the table"))[0]
     }
 
     fn set_up(&mut self) {
@@ -112,7 +116,8 @@ impl Bench {
             assert_eq!(beat[lane], 0x4000 + vector);
             assert_eq!(u64::from(beat[16]) | u64::from(beat[17]) << 32, 15 << (addr % 64));
             vector
-        }).collect()
+        })
+        .collect()
     }
 }
 
@@ -201,11 +206,15 @@ fn traffic(stall: u32) {
     // Every request has a message behind all writes before it; one may stand for several.
     b.messages();
     let mut before = 0;
-    let sent: Vec<(u32, usize)> = b.seen.iter().filter_map(|(addr, _)| {
-        let message = addr >> 20 == MESSAGES >> 20;
-        before += usize::from(!message);
-        message.then_some(((addr & 0xff) as u32 / 4, before))
-    }).collect();
+    let sent: Vec<(u32, usize)> = b
+        .seen
+        .iter()
+        .filter_map(|(addr, _)| {
+            let message = addr >> 20 == MESSAGES >> 20;
+            before += usize::from(!message);
+            message.then_some(((addr & 0xff) as u32 / 4, before))
+        })
+        .collect();
     assert!(asked.len() > 100 && sent.len() <= asked.len() && sent.len() * 2 > asked.len(), "{} of {}", sent.len(), asked.len());
     for (vector, accepted) in &asked {
         assert!(sent.iter().any(|(v, after)| v == vector && after >= accepted), "vector {vector} behind {accepted} writes");

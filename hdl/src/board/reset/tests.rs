@@ -5,10 +5,12 @@ use crate::tb::Tb;
 
 /// Cycles until `reset` is low.
 fn until_low(tb: &mut Tb) -> u64 {
-    (1..100).find(|_| {
-        tb.cycle();
-        tb.get("reset") == 0
-    }).unwrap_or_else(|| panic!("reset for ever"))
+    (1..100)
+        .find(|_| {
+            tb.cycle();
+            tb.get("reset") == 0
+        })
+        .unwrap_or_else(|| panic!("reset for ever"))
 }
 
 #[test]

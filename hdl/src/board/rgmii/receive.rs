@@ -74,10 +74,7 @@ impl Logic for GigReceive {
         self.fold.x.next = bit_cast::<40, 32>(self.crc.q.val()) | (bit_cast::<40, 8>(self.byte.q.val()) << 32);
         self.oldest.next = bit_cast::<64, 8>(self.tail.q.val().get_bits::<8>(0));
         self.place.next = bit_cast::<6, 4>(self.fill.q.val()) << 3;
-        self.wrong.next = self.bad.q.val()
-            | (self.crc.q.val() != self.residue.val())
-            | (self.len.q.val() < 64)
-            | (self.len.q.val() > self.longest.val());
+        self.wrong.next = self.bad.q.val() | (self.crc.q.val() != self.residue.val()) | (self.len.q.val() < 64) | (self.len.q.val() > self.longest.val());
         self.ended.next = (self.state.q.val() == State::Data) & !self.valid.q.val();
         self.out_valid.d.next = false;
         self.scrapped.d.next = false;

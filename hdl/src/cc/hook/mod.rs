@@ -12,10 +12,7 @@ use rust_hdl::prelude::*;
 pub const STATS: &[&str] = &["np_ecn_marked_roce_packets", "rp_cnp_ignored"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
-pub const WAITS: &[(&str, &[&str])] = &[
-    ("notice", &[]),
-    ("notice_valid", &[]),
-];
+pub const WAITS: &[(&str, &[&str])] = &[("notice", &[]), ("notice_valid", &[])];
 
 /// The congestion hook: counts, and hands each event to the policy.
 #[derive(LogicBlock, Default)]

@@ -13,8 +13,8 @@ use crate::prim::clash::Clash;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
 use crate::prim::ram::Ram;
-use port::Port;
 use ferric_hdl_derive::BlockDefault;
+use port::Port;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).

@@ -95,9 +95,7 @@ fn exercise<const NC: usize>(name: &str, block: CtxStore<Bits<BITS>, LQ, NC>, ro
                 if id >= 1 << LQ {
                     faults += 1;
                 } else {
-                    let other = clients.iter().any(|c| {
-                        c.held.as_ref().is_some_and(|h| h.0 == id) || c.releasing.as_ref().is_some_and(|r| r.0 == id)
-                    });
+                    let other = clients.iter().any(|c| c.held.as_ref().is_some_and(|h| h.0 == id) || c.releasing.as_ref().is_some_and(|r| r.0 == id));
                     assert!(!other, "line {id} has two owners");
                     if let Some(access) = &mut ctl_pending {
                         if access.line == id && line_of(&got[0]) != model[id as usize] {
@@ -147,15 +145,16 @@ fn exercise<const NC: usize>(name: &str, block: CtxStore<Bits<BITS>, LQ, NC>, ro
             ctl_done += 1;
         }
         if ctl_pending.is_none() && tb.rng().percent(30) {
-            let line = if tb.rng().percent(5) { 1 << LQ } else if tb.rng().percent(50) { 5 } else { tb.rng().below(1 << LQ) };
+            let line = if tb.rng().percent(5) {
+                1 << LQ
+            } else if tb.rng().percent(50) {
+                5
+            } else {
+                tb.rng().below(1 << LQ)
+            };
             let word = tb.rng().below(WORDS as u64 + 1) as usize;
             let (write, data) = (tb.rng().percent(50), tb.rng().next_u32());
-            ctl.push(req.pack(&[
-                ("line", line.into()),
-                ("word", word as u128),
-                ("write", write.into()),
-                ("data", data.into()),
-            ]));
+            ctl.push(req.pack(&[("line", line.into()), ("word", word as u128), ("write", write.into()), ("data", data.into())]));
             let mut access = Access { line, word, write: write.then_some(data), applied: false, seen: Vec::new() };
             access.note(&model);
             ctl_pending = Some(access);

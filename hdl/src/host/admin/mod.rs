@@ -68,17 +68,11 @@ pub const STATS: &[&str] = &["refused"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // The engine: a command, or a soft reset. It also reads contexts again and again until who was told of a QpError, or the key unit, has changed them: that ends as the error's own way does. Nobody awaits it.
-    (
-        "admin_producer[*]",
-        &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"],
-    ),
-    (
-        "reset_req",
-        &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"],
-    ),
-    ("s_rd", &[]),   // awaited since the read was asked for
-    ("s_done", &[]), // the same of the write
-    ("s_ctl", &[]),  // and of the access
+    ("admin_producer[*]", &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"]),
+    ("reset_req", &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"]),
+    ("s_rd", &[]),    // awaited since the read was asked for
+    ("s_done", &[]),  // the same of the write
+    ("s_ctl", &[]),   // and of the access
     ("barrier", &[]), // pulses and levels that are given when the engine comes to them
     ("quiesce_rd", &[]),
     ("quiesce_wr", &[]),
@@ -375,8 +369,7 @@ impl Logic for Admin {
                     Op::Write => {
                         self.state.d.next = State::WriteSend;
                     }
-                    Op::Out => {
-                        match self.choice.val().index() {
+                    Op::Out => match self.choice.val().index() {
                         output::RAW_QUEUE => {
                             self.raw.d.next = self.a.q.val();
                         }
@@ -390,8 +383,7 @@ impl Logic for Admin {
                         _ => {
                             self.resets.d.next = (self.resets.q.val() & self.others.val()) | self.reset_req.val();
                         }
-                    }
-                    }
+                    },
                     Op::Error => {
                         self.state.d.next = State::ErrorSend;
                     }
@@ -499,9 +491,7 @@ impl Logic for Admin {
                 }
             }
             State::ErrorSend => {
-                if (self.m_error[0].ready.val() & !self.sequence.inst.val().imm.get_bit(0))
-                    | (self.m_error[1].ready.val() & self.sequence.inst.val().imm.get_bit(0))
-                {
+                if (self.m_error[0].ready.val() & !self.sequence.inst.val().imm.get_bit(0)) | (self.m_error[1].ready.val() & self.sequence.inst.val().imm.get_bit(0)) {
                     self.state.d.next = State::Write;
                 }
             }

@@ -53,9 +53,7 @@ impl Logic for CqAct {
         self.full.next = self.ring.val().unread >= self.size.val();
         self.producer_old.next = self.row.val().producer;
         self.producer_next.next = self.producer_old.val() + 1;
-        self.wants.next = self.row.val().armed
-            | (self.row.val().armed_solicited
-                & ((self.request.val().status != 0) | (self.request.val().is_recv & self.request.val().solicited)));
+        self.wants.next = self.row.val().armed | (self.row.val().armed_solicited & ((self.request.val().status != 0) | (self.request.val().is_recv & self.request.val().solicited)));
         self.arms.next = self.op.val().arm | self.op.val().arm_solicited;
         self.report.next.written = false;
         self.report.next.event = true;
@@ -106,11 +104,8 @@ impl Logic for CqAct {
                         if self.arms.val() {
                             // Something is unread: the event goes at once (behind the writes it may be about).
                             self.reports.next = self.ring.val().unread_then.any();
-                            self.new_row.next.armed =
-                                (self.row.val().armed | self.op.val().arm) & !self.ring.val().unread_then.any();
-                            self.new_row.next.armed_solicited = (self.row.val().armed_solicited
-                                | self.op.val().arm_solicited)
-                                & !self.ring.val().unread_then.any();
+                            self.new_row.next.armed = (self.row.val().armed | self.op.val().arm) & !self.ring.val().unread_then.any();
+                            self.new_row.next.armed_solicited = (self.row.val().armed_solicited | self.op.val().arm_solicited) & !self.ring.val().unread_then.any();
                         }
                     }
                 }

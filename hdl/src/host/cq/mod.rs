@@ -4,9 +4,9 @@
 //! when its outcome has room.
 
 mod act;
-mod report;
 #[cfg(test)]
 mod model;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -24,15 +24,14 @@ use report::Reporter;
 use rust_hdl::prelude::*;
 
 /// What bit i of `stat` counts. `cq_bad`: no such queue, or another function's.
-pub const STATS: &[&str] =
-    &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad", "cq_db_overrun", "cq_events", "cq_write_errors"];
+pub const STATS: &[&str] = &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad", "cq_db_overrun", "cq_events", "cq_write_errors"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // An operation starts with a place for its entry and for what is told of it.
     ("s_req[*]", &["m_wr", "s_done", "m_event"]),
     ("s_db", &["m_wr", "s_done", "m_event"]), // may bring an event, behind the entries before it
-    ("s_done", &[]), // 64 places, at most 62 reports and hence answers are on the way
+    ("s_done", &[]),                          // 64 places, at most 62 reports and hence answers are on the way
     ("passed", &["fence", "m_wr"]),
     ("s_ctl", &[]), // one access at a time
     ("m_ctl", &[]), // operations in the table's pipeline pass in four cycles
@@ -161,9 +160,7 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
 
         // ---- Look ----
         self.row.next = self.pipe.look_row.val();
-        self.mine.d.next = self.row.val().valid
-            & self.pipe.look_inside.val()
-            & (self.row.val().function == self.pipe.look_op.val().function);
+        self.mine.d.next = self.row.val().valid & self.pipe.look_inside.val() & (self.row.val().function == self.pipe.look_op.val().function);
         self.look.producer.next = self.row.val().producer;
         self.look.consumer.next = self.row.val().consumer;
         self.look.log_size.next = self.row.val().log_size;
@@ -213,9 +210,7 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.pipe.act_row.val().function;
         self.out.data.next = self.cqe.y.val();
-        self.counts.d.next = self.act.counted.val()
-            | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5)
-            | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
+        self.counts.d.next = self.act.counted.val() | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5) | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
         self.stat.next = self.counts.q.val();
     }
 }

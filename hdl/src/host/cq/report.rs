@@ -59,9 +59,7 @@ impl Logic for Reporter {
         MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.events.m);
         self.room.next = self.order.level.val() < ROOM_OF_64;
         self.head.next = self.order.m.data.val();
-        self.go.next = self.order.m.valid.val()
-            & (!self.head.val().written | self.answers.m.valid.val())
-            & (self.events.level.val() < EVENTS);
+        self.go.next = self.order.m.valid.val() & (!self.head.val().written | self.answers.m.valid.val()) & (self.events.level.val() < EVENTS);
         self.bad.next = self.head.val().written & self.answers.m.data.val().err;
         self.order.m.ready.next = self.go.val();
         self.answers.m.ready.next = self.go.val() & self.head.val().written;

@@ -105,9 +105,7 @@ impl Bench {
             let iova = write.get(&w, "iova") as u64;
             let cqn = ((iova - 0x30_0000_0000) >> 24) as u32;
             // Which request this is: found by content; those of its queue before it on the port must have been bad ones.
-            let same = |(q, r): &(u32, Vec<u32>)| {
-                *q == cqn && (req.get(r, "wqe_index") as u16, req.get(r, "imm") as u32) == (cqe.wqe_index(), cqe.imm())
-            };
+            let same = |(q, r): &(u32, Vec<u32>)| *q == cqn && (req.get(r, "wqe_index") as u16, req.get(r, "imm") as u32) == (cqe.wqe_index(), cqe.imm());
             let place = (0..3).find_map(|p| Some((p, self.asked[p].iter().position(same)?)));
             let (port, at) = place.expect("a request for the entry");
             let function = self.queues[&cqn].function;
@@ -120,10 +118,7 @@ impl Bench {
                 (get("status") as u8, get("opcode") as u8, get("qpn") as u32, get("is_recv") == 1, get("imm_valid") == 1),
                 (get("imm") as u32, get("solicited") == 1, get("byte_len") as u32, get("src_qp") as u32, get("syndrome") as u8, get("grh") == 1),
             );
-            let got = (
-                (cqe.status(), cqe.opcode(), cqe.qpn(), cqe.is_recv(), cqe.imm_valid()),
-                (cqe.imm(), cqe.solicited(), cqe.byte_len(), cqe.src_qp(), cqe.syndrome(), cqe.grh()),
-            );
+            let got = ((cqe.status(), cqe.opcode(), cqe.qpn(), cqe.is_recv(), cqe.imm_valid()), (cqe.imm(), cqe.solicited(), cqe.byte_len(), cqe.src_qp(), cqe.syndrome(), cqe.grh()));
             assert_eq!(got, expected);
             let age = u64::from(self.stamp) - cqe.timestamp();
             assert!(age < 200, "time stamp {age} ticks ago");

@@ -271,8 +271,7 @@ impl Logic for Csr {
                 self.p_busy.d.next = self.reset_busy.val().get_bit(i);
             }
         }
-        self.state_bits.next =
-            bit_cast::<32, 1>(self.p_on.q.val().into()) | (bit_cast::<32, 1>(self.p_busy.q.val().into()) << 1);
+        self.state_bits.next = bit_cast::<32, 1>(self.p_on.q.val().into()) | (bit_cast::<32, 1>(self.p_busy.q.val().into()) << 1);
         if self.rd_choose.q.val() {
             self.rd_valid.d.next = true;
             self.rd_data.d.next = bits::<32>(0);

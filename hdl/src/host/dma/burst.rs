@@ -1,8 +1,8 @@
 //! Cuts a command into AXI4 INCR bursts (Arm IHI 0022, A3.4.1): at most 256 beats, none across a 4 KiB border.
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::stream::MsgSlice;
 use crate::prim::sum::Sum;
+use crate::stream::MsgSlice;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 

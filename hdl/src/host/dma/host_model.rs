@@ -78,10 +78,7 @@ impl ReadHost {
         let ar = tb.sink_of("ar_", &["addr", "len", "user", "id"], stall);
         let r = tb.source_of("r_", &["id", "data", "resp", "last"], stall);
         let rng = Rng::new(tb.rng().next_u64());
-        ReadHost {
-            ar, r, k, temper, rng, flights: BTreeMap::new(), order: VecDeque::new(), answered: HashMap::new(),
-            addresses: Vec::new(), most: 0, flying: 0,
-        }
+        ReadHost { ar, r, k, temper, rng, flights: BTreeMap::new(), order: VecDeque::new(), answered: HashMap::new(), addresses: Vec::new(), most: 0, flying: 0 }
     }
 
     /// Once per cycle.
@@ -97,8 +94,7 @@ impl ReadHost {
             self.most = self.most.max(self.flying);
         }
         while self.r.pending() < 2 {
-            let due: Vec<u64> =
-                self.order.iter().take(self.temper.shuffle).copied().filter(|id| self.flights[id][0].due <= now).collect();
+            let due: Vec<u64> = self.order.iter().take(self.temper.shuffle).copied().filter(|id| self.flights[id][0].due <= now).collect();
             if due.is_empty() {
                 break;
             }
@@ -160,10 +156,7 @@ impl WriteHost {
         let w = tb.sink_of("w_", &["data", "strb", "last"], stall);
         let b = tb.source_of("b_", &["resp"], stall);
         let rng = Rng::new(tb.rng().next_u64());
-        WriteHost {
-            aw, w, b, k, temper, rng, open: VecDeque::new(), due: VecDeque::new(), error: false,
-            sent: Vec::new(), memory: HashMap::new(), order: Vec::new(), first: None, last: 0,
-        }
+        WriteHost { aw, w, b, k, temper, rng, open: VecDeque::new(), due: VecDeque::new(), error: false, sent: Vec::new(), memory: HashMap::new(), order: Vec::new(), first: None, last: 0 }
     }
 
     /// Once per cycle.

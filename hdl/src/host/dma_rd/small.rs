@@ -202,8 +202,7 @@ impl Logic for SmallPort {
         self.metas.read_addr.next = self.head.q.val();
         self.errs.read_addr.next = self.head.q.val();
         self.at_head.next = self.fin_here.val() & (self.fin_index.val() == self.head.q.val());
-        self.load.next = !self.cur_valid.q.val()
-            & (self.done.q.val().get_bit(self.head.q.val().index()) | self.at_head.val());
+        self.load.next = !self.cur_valid.q.val() & (self.done.q.val().get_bit(self.head.q.val().index()) | self.at_head.val());
         self.unset.next = bits::<64>(0);
         self.is_last.next = self.cur_left.q.val() == 1;
         self.get_valid.next = self.cur_valid.q.val() & self.credit.q.val().any();

@@ -58,9 +58,22 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         let small = (0..5).map(|i| (tb.source(&format!("s_small${i}"), stall), tb.sink(&format!("m_small${i}"), stall))).collect();
         let layouts = [Fields::of::<PayCmd>(), Fields::of::<PayDone>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>()];
         let mut bench = Bench {
-            tb, temper, host, pay, done, small, layouts,
-            owner: vec![None; BUFFER], flying: HashMap::new(), rows: vec![VecDeque::new(); 5], sent: vec![Vec::new(); 6],
-            heard: Vec::new(), last_write: 0, counted: [0; 2], failed: 0, next_function: 0,
+            tb,
+            temper,
+            host,
+            pay,
+            done,
+            small,
+            layouts,
+            owner: vec![None; BUFFER],
+            flying: HashMap::new(),
+            rows: vec![VecDeque::new(); 5],
+            sent: vec![Vec::new(); 6],
+            heard: Vec::new(),
+            last_write: 0,
+            counted: [0; 2],
+            failed: 0,
+            next_function: 0,
         };
         bench.tb.run(300);
         bench

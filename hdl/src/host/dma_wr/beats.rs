@@ -42,8 +42,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Beats<W, K, LK> 
     fn update(&mut self) {
         dff_setup!(self, clock, busy, now, is_small, data, strobe, count);
         self.end_of_job.next = self.count.q.val() == self.now.q.val().last;
-        self.end_of_burst.next =
-            self.end_of_job.val() | (self.now.q.val().cross & (self.count.q.val() == self.now.q.val().room));
+        self.end_of_burst.next = self.end_of_job.val() | (self.now.q.val().cross & (self.count.q.val() == self.now.q.val().room));
         self.valid.next = self.busy.q.val() & (self.is_small.q.val() | self.s.valid.val());
         self.go.next = self.valid.val() & self.m.ready.val();
         self.finished.next = self.go.val() & self.end_of_job.val();

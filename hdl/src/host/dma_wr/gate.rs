@@ -49,8 +49,7 @@ impl<const W: usize, const K: usize> Logic for WGate<W, K> {
         self.w_strb.next = self.strb.q.val();
         self.w_last.next = self.last.q.val();
         self.allowed.next = (self.ahead.q.val() > EVEN) | ((self.ahead.q.val() == EVEN) & self.aw_valid.val());
-        self.load.next =
-            self.queue.m.valid.val() & self.allowed.val() & (!self.valid.q.val() | self.w_ready.val());
+        self.load.next = self.queue.m.valid.val() & self.allowed.val() & (!self.valid.q.val() | self.w_ready.val());
         self.queue.m.ready.next = self.load.val();
         if self.w_ready.val() {
             self.valid.d.next = false;

@@ -192,10 +192,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.pick.last.next = self.pick_last.q.val();
         self.grant.next = self.pick.grant.val();
         self.is_pay.next = self.grant.val().get_bit(4);
-        self.start.next = self.wanted.val().any()
-            & self.beats.free.val()
-            & self.split.s.ready.val()
-            & self.resp.s.ready.val();
+        self.start.next = self.wanted.val().any() & self.beats.free.val() & self.split.s.ready.val() & self.resp.s.ready.val();
         if self.start.val() {
             self.pick_last.d.next = self.grant.val();
         }

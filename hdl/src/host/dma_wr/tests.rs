@@ -56,9 +56,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         let (counted, failed, next_function) = ([0; 2], 0, 0);
         let (addresses, bursts, open, alone) = (0, 0, VecDeque::new(), Vec::new());
         ["atomic_hold", "atomic_begin", "atomic_end"].iter().for_each(|pulse| tb.set(pulse, 0));
-        Bench {
-            tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, open, alone, addresses, bursts,
-        }
+        Bench { tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, open, alone, addresses, bursts }
     }
 
     /// A command with its data; the bytes are those a read of the same function and address would give.
@@ -107,8 +105,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         self.tb.begin();
         let stat = self.tb.get("stat");
         (0..2).for_each(|i| self.counted[i] += stat >> i & 1);
-        let [aw_valid, aw_ready, w_valid, w_ready, w_last] =
-            ["aw_valid", "aw_ready", "w_valid", "w_ready", "w_last"].map(|port| self.tb.get(port));
+        let [aw_valid, aw_ready, w_valid, w_ready, w_last] = ["aw_valid", "aw_ready", "w_valid", "w_ready", "w_last"].map(|port| self.tb.get(port));
         assert!(w_valid == 0 || self.bursts < self.addresses + aw_valid, "data without an address");
         self.addresses += aw_valid & aw_ready;
         if aw_valid & aw_ready == 1 {

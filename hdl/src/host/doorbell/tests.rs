@@ -61,11 +61,7 @@ impl Bench {
     fn doorbell(&mut self, function: u32, kind: usize) {
         let (id, index) = (self.tb.rng().below(1 << 24), self.tb.rng().below(1 << 16));
         let arms = [self.tb.rng().percent(50), self.tb.rng().percent(50)];
-        let record = ferric_abi::host::Doorbell::default()
-            .with_id(id as u32)
-            .with_index(index as u16)
-            .with_arm(arms[0])
-            .with_arm_solicited(arms[1]);
+        let record = ferric_abi::host::Doorbell::default().with_id(id as u32).with_index(index as u16).with_arm(arms[0]).with_arm_solicited(arms[1]);
         self.write(function << 16 | (csr::DB_SQ + 8 * kind as u32), &record.0, &[true; 8]);
         if function >= 4 {
             self.bad += 1;
@@ -115,8 +111,7 @@ impl Bench {
         }
         while let Some(message) = self.wqe.pop() {
             let (function, data) = self.lines.pop_front().expect("a line that was written");
-            let words: Vec<u32> =
-                data.chunks(4).map(|c| u32::from_le_bytes(c.try_into().expect("whole words"))).collect();
+            let words: Vec<u32> = data.chunks(4).map(|c| u32::from_le_bytes(c.try_into().expect("whole words"))).collect();
             assert_eq!((wqe.get(&message, "function") as u16, wqe.get_words(&message, "data")), (function, words));
         }
         while let Some(answer) = self.b.pop() {

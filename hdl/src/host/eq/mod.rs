@@ -224,9 +224,7 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.row.val().function;
         self.out.data.next = self.eqe.y.val();
-        self.counts.d.next = self.counted.val()
-            | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5)
-            | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
+        self.counts.d.next = self.counted.val() | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5) | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
         self.stat.next = self.counts.q.val();
     }
 }

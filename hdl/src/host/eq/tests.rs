@@ -88,11 +88,7 @@ impl Bench {
             let iova = write.get(&w, "iova") as u64;
             let eqn = ((iova - 0x40_0000_0000) >> 24) as u32;
             // Next of this queue on some port.
-            let same = |(q, r): &(u32, Vec<u32>)| {
-                *q == eqn
-                    && (req.get(r, "kind") as u8, req.get(r, "id") as u32, req.get(r, "cause") as u16)
-                        == (eqe.kind(), eqe.id(), eqe.cause())
-            };
+            let same = |(q, r): &(u32, Vec<u32>)| *q == eqn && (req.get(r, "kind") as u8, req.get(r, "id") as u32, req.get(r, "cause") as u16) == (eqe.kind(), eqe.id(), eqe.cause());
             let port = (0..3).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
             let port = port.expect("a request for the entry, first of its queue on its port");
             let at = self.asked[port].iter().position(same).expect("it was found above");
@@ -178,12 +174,7 @@ fn events_follow_the_model() {
                 let index = queue.consumer.wrapping_add(rng.below(u64::from(unread) + 1) as u16);
                 let index = if rng.percent(10) { queue.producer.wrapping_add(1) } else { index };
                 let function = queue.function ^ u16::from(rng.percent(10));
-                bench.db.push(Fields::of::<DoorbellMsg>().pack(&[
-                    ("kind", 3),
-                    ("id", eqn.into()),
-                    ("index", index.into()),
-                    ("function", function.into()),
-                ]));
+                bench.db.push(Fields::of::<DoorbellMsg>().pack(&[("kind", 3), ("id", eqn.into()), ("index", index.into()), ("function", function.into())]));
                 if !queue.valid || function != queue.function {
                     db_bad += 1;
                 } else if queue.producer.wrapping_sub(index) > unread {

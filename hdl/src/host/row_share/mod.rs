@@ -76,11 +76,8 @@ impl Logic for RowShare {
         self.m_row[1].data.next = self.rows.m.data.val();
         self.m_row[0].valid.next = self.rows.m.valid.val() & self.due.m.valid.val() & !self.due.m.data.val();
         self.m_row[1].valid.next = self.rows.m.valid.val() & self.due.m.valid.val() & self.due.m.data.val();
-        self.rows.m.ready.next = self.due.m.valid.val()
-            & ((self.m_row[0].ready.val() & !self.due.m.data.val()) | (self.m_row[1].ready.val() & self.due.m.data.val()));
-        self.due.m.ready.next = self.rows.m.valid.val()
-            & self.rows.m.data.val().last
-            & ((self.m_row[0].ready.val() & !self.due.m.data.val()) | (self.m_row[1].ready.val() & self.due.m.data.val()));
+        self.rows.m.ready.next = self.due.m.valid.val() & ((self.m_row[0].ready.val() & !self.due.m.data.val()) | (self.m_row[1].ready.val() & self.due.m.data.val()));
+        self.due.m.ready.next = self.rows.m.valid.val() & self.rows.m.data.val().last & ((self.m_row[0].ready.val() & !self.due.m.data.val()) | (self.m_row[1].ready.val() & self.due.m.data.val()));
         if self.reset.val() {
             self.turn.d.next = false;
         }

@@ -81,9 +81,7 @@ impl Logic for RqGranter {
         self.place.b.next = bit_cast::<64, 25>(self.offset.val());
         self.stride.next = self.s_job.data.val().stride;
         // A fetch number is used again only after its last row; one command may be on its way to the read FIFO.
-        self.can_fetch.next = self.s_buffer.valid.val()
-            & !self.busy.q.val().get_bit(self.fetch_no.q.val().index())
-            & (self.reads.level.val() < READS);
+        self.can_fetch.next = self.s_buffer.valid.val() & !self.busy.q.val().get_bit(self.fetch_no.q.val().index()) & (self.reads.level.val() < READS);
         self.go.next = self.s_job.valid.val() & (self.grants.level.val() < GRANTS) & (!self.ok.val() | self.can_fetch.val());
         self.s_job.ready.next = self.go.val();
         self.s_buffer.ready.next = self.go.val() & self.ok.val();

@@ -1,9 +1,9 @@
 //! Receive queues: receive work requests in ring order, fetched when handed out. See README.md.
 
 mod grant;
-mod table;
 #[cfg(test)]
 mod model;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,8 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // Until a buffer is free, and the victim's is filled; then for a place for the answer, the read and the event. Not for `m_flush`.
     ("s_alloc", &["s_free", "m_rd", "s_rd", "m_grant", "m_event"]),
     ("m_grant", &["s_free", "m_rd", "s_rd", "m_grant", "m_event"]),
-    ("s_cmd", &[]), // as `s_db`
-    ("s_rd", &[]),  // rows go straight into their buffer
+    ("s_cmd", &[]),                          // as `s_db`
+    ("s_rd", &[]),                           // rows go straight into their buffer
     ("s_read", &["m_rd", "s_rd", "m_read"]), // until the buffer is filled, whatever allocation waits
     ("m_read", &["m_rd", "s_rd", "m_read"]),
     ("s_free", &[]), // the list has a place for each buffer

@@ -155,12 +155,7 @@ impl Bench {
     }
 
     fn doorbell(&mut self, qpn: u32, index: u16, function: u16) {
-        self.db.push(Fields::of::<DoorbellMsg>().pack(&[
-            ("kind", 1),
-            ("id", qpn.into()),
-            ("index", index.into()),
-            ("function", function.into()),
-        ]));
+        self.db.push(Fields::of::<DoorbellMsg>().pack(&[("kind", 1), ("id", qpn.into()), ("index", index.into()), ("function", function.into())]));
     }
 
     fn ask(&mut self, qpn: u32) {

@@ -202,9 +202,7 @@ impl Logic for SqFetch {
 
         // Offers.
         self.offer_handle.next = self.order.m.data.val().handle;
-        self.offer.next = self.order.m.valid.val()
-            & self.done.val().get_bit(self.offer_handle.val().index())
-            & self.offers.s.ready.val();
+        self.offer.next = self.order.m.valid.val() & self.done.val().get_bit(self.offer_handle.val().index()) & self.offers.s.ready.val();
         self.order.m.ready.next = self.offer.val();
         self.head_addr.next = self.offer_handle.val();
         self.offered.next = self.offer.val();

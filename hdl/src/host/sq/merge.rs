@@ -34,9 +34,7 @@ impl Logic for DoorbellMerge {
         self.s.ready.next = !self.second_valid.q.val();
         self.go.next = self.m.ready.val() | !self.first_valid.q.val();
         self.take.next = self.s.valid.val() & !self.second_valid.q.val();
-        self.follows.next = (self.second.q.val().id == self.first.q.val().id)
-            & (self.second.q.val().function == self.first.q.val().function)
-            & (self.before.q.val() == self.first.q.val().index);
+        self.follows.next = (self.second.q.val().id == self.first.q.val().id) & (self.second.q.val().function == self.first.q.val().function) & (self.before.q.val() == self.first.q.val().index);
         if self.go.val() {
             self.first_valid.d.next = self.take.val() | self.second_valid.q.val();
             self.second_valid.d.next = false;

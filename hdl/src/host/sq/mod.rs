@@ -3,9 +3,9 @@
 pub mod again;
 mod fetch;
 mod merge;
-mod sched;
 #[cfg(test)]
 mod model;
+mod sched;
 #[cfg(test)]
 mod tests;
 
@@ -22,16 +22,16 @@ pub const STATS: &[&str] = &["sq_db_bad", "sq_db_overrun", "sq_fetches", "sq_fet
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_db", &[]),  // an operation of the table: a queue is in the active list at most once, which has a place for each
-    ("s_wqe", &["m_rd", "s_rd"]), // the job's place behind fetches; their buffers are counted before, what they fetch waits in a queue of 128, for as many buffers
-    ("s_cmd[*]", &[]), // whatever `m_wqe` does
-    ("s_rd", &[]),  // rows go straight into their buffer
-    ("s_read", &["m_read"]), // a request is offered only when its buffer is filled
-    ("m_read", &[]), // an answer follows its read; those before it are the same reader's, and of the same packet
-    ("s_free[*]", &[]), // the list has a place for each buffer
+    ("s_db", &[]),                          // an operation of the table: a queue is in the active list at most once, which has a place for each
+    ("s_wqe", &["m_rd", "s_rd"]),           // the job's place behind fetches; their buffers are counted before, what they fetch waits in a queue of 128, for as many buffers
+    ("s_cmd[*]", &[]),                      // whatever `m_wqe` does
+    ("s_rd", &[]),                          // rows go straight into their buffer
+    ("s_read", &["m_read"]),                // a request is offered only when its buffer is filled
+    ("m_read", &[]),                        // an answer follows its read; those before it are the same reader's, and of the same packet
+    ("s_free[*]", &[]),                     // the list has a place for each buffer
     ("passed", &["fence", "m_rd", "s_rd"]), // a fetch number comes free with its last row
-    ("s_ctl", &[]), // one access at a time
-    ("m_ctl", &[]), // operations in the table's pipeline pass in four cycles
+    ("s_ctl", &[]),                         // one access at a time
+    ("m_ctl", &[]),                         // operations in the table's pipeline pass in four cycles
 ];
 
 /// Work request buffers.

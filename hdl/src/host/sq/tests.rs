@@ -41,21 +41,7 @@ impl Bench {
         let (read, data) = (tb.source("s_read", stall), tb.sink("m_read", stall));
         let frees = [tb.source("s_free$0", stall), tb.source("s_free$1", stall)];
         let ctl = Control::new(&mut tb, stall);
-        Bench {
-            tb,
-            db,
-            wqe,
-            cmds,
-            offers,
-            read,
-            data,
-            frees,
-            ctl,
-            reads,
-            directs: 0,
-            stats: [0; 7],
-            direct: HashMap::new(),
-        }
+        Bench { tb, db, wqe, cmds, offers, read, data, frees, ctl, reads, directs: 0, stats: [0; 7], direct: HashMap::new() }
     }
 
     fn cycle(&mut self) {
@@ -121,12 +107,7 @@ impl Bench {
     fn command(&mut self, qpn: u32, op: u8, index: u16, epoch: u8) {
         let layout = Fields::of::<SqCmd>();
         let port = self.tb.rng().below(2) as usize;
-        self.cmds[port].push(layout.pack(&[
-            ("qpn", qpn.into()),
-            ("op", op.into()),
-            ("index", index.into()),
-            ("epoch", epoch.into()),
-        ]));
+        self.cmds[port].push(layout.pack(&[("qpn", qpn.into()), ("op", op.into()), ("index", index.into()), ("epoch", epoch.into())]));
         // Commands of one queue keep their order only within a port.
         for _ in 0..4000 {
             if self.cmds[port].pending() == 0 {
@@ -144,8 +125,7 @@ impl Bench {
     /// Reads granules of a buffer and compares them with what the slot holds.
     fn check_contents(&mut self, handle: u128, expected: &[u32], failed: bool) {
         let (read, data) = (Fields::of::<WqeRead>(), Fields::of::<WqeData>());
-        let granules: Vec<u64> =
-            (0..3).map(|_| self.tb.rng().below(expected.len() as u64 / 4)).collect();
+        let granules: Vec<u64> = (0..3).map(|_| self.tb.rng().below(expected.len() as u64 / 4)).collect();
         for granule in &granules {
             self.read.push(read.pack(&[("handle", handle), ("granule", (*granule).into())]));
         }
@@ -236,15 +216,8 @@ fn rings(bench: &mut Bench) -> HashMap<u32, RingModel> {
     for qpn in 0..QUEUES as u32 {
         let rng = bench.tb.rng();
         let start = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
-        let ring = RingModel {
-            function: rng.below(4) as u16,
-            log_size: rng.range(0, 6) as u8,
-            stride: rng.below(4) as u8,
-            epoch: rng.below(256) as u8,
-            producer: start,
-            next: start,
-            ..Default::default()
-        };
+        let ring =
+            RingModel { function: rng.below(4) as u16, log_size: rng.range(0, 6) as u8, stride: rng.below(4) as u8, epoch: rng.below(256) as u8, producer: start, next: start, ..Default::default() };
         bench.create(qpn, &ring, true);
         rings.insert(qpn, ring);
     }

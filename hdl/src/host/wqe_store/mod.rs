@@ -194,12 +194,9 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         // Granule reads wait here until their buffer is filled; the answer FIFO has room for all that are in flight.
         self.read_handle.next = bit_cast::<LB, 7>(self.reads.m.data.val().handle);
         self.read_granule.next = self.reads.m.data.val().granule;
-        self.read_go.next = self.reads.m.valid.val()
-            & self.filled.q.val().get_bit(self.read_handle.val().index())
-            & (self.answers.level.val() < ANSWERS);
+        self.read_go.next = self.reads.m.valid.val() & self.filled.q.val().get_bit(self.read_handle.val().index()) & (self.answers.level.val() < ANSWERS);
         self.reads.m.ready.next = self.read_go.val();
-        self.rows.read_addr.next =
-            (bit_cast::<LR, LB>(self.read_handle.val()) << 3) | bit_cast::<LR, 3>(self.read_granule.val().get_bits::<3>(2));
+        self.rows.read_addr.next = (bit_cast::<LR, LB>(self.read_handle.val()) << 3) | bit_cast::<LR, 3>(self.read_granule.val().get_bits::<3>(2));
         self.look_valid.d.next = self.read_go.val();
         self.look_err.d.next = self.failed.q.val().get_bit(self.read_handle.val().index());
         self.granule.d.next = self.read_granule.val().get_bits::<2>(0);

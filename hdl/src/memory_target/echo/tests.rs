@@ -79,7 +79,14 @@ impl Lab {
             None => Verdict::Ignored,
         };
         let counted = (self.answered - answered, self.malformed - malformed);
-        assert_eq!(counted, match verdict { Verdict::Answered(_) => (1, 0), Verdict::Malformed => (0, 1), Verdict::Ignored => (0, 0) });
+        assert_eq!(
+            counted,
+            match verdict {
+                Verdict::Answered(_) => (1, 0),
+                Verdict::Malformed => (0, 1),
+                Verdict::Ignored => (0, 0),
+            }
+        );
         assert!(self.tx.pop().is_none());
         verdict
     }
@@ -172,7 +179,11 @@ fn the_model_agrees() {
         }
         let verdict = lab.exchange(&frame, false);
         assert_eq!(verdict, judge(&frame, CARD), "frame {n}: {frame:02x?}");
-        seen[match verdict { Verdict::Ignored => 0, Verdict::Malformed => 1, Verdict::Answered(_) => 2 }] += 1;
+        seen[match verdict {
+            Verdict::Ignored => 0,
+            Verdict::Malformed => 1,
+            Verdict::Answered(_) => 2,
+        }] += 1;
     }
     assert!(seen.iter().all(|s| *s > 100), "{seen:?}");
 }

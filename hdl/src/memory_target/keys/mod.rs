@@ -145,9 +145,7 @@ impl<const LM: usize> Logic for RamKeys<LM> {
         // Third: what is left behind the address.
         self.length.next = bit_cast::<33, 32>(self.key.q.val().length);
         self.reach.next = self.off.q.val() + bit_cast::<33, 32>(self.req.q.val().chk_len);
-        self.short.next = self.off.q.val().get_bit(32)
-            | (self.off.q.val() > self.length.val())
-            | (self.reach.val() > self.length.val());
+        self.short.next = self.off.q.val().get_bit(32) | (self.off.q.val() > self.length.val()) | (self.reach.val() > self.length.val());
         self.verdict.next = self.status.q.val();
         if !self.status.q.val().any() & self.short.val() {
             self.verdict.next = bits::<3>(key_status::BOUNDS);

@@ -44,7 +44,14 @@ fn every_access_is_judged() {
             let r = tb.rng().next_u64();
             let e = Entry { valid: r & 7 != 0, variant: (r >> 8) as u8 & 3, rights: (r >> 16) as u8 & 15, pd: (r >> 24) as u32 & 1, start: (r >> 32) as u32 & 0xff, length: (r >> 40) as u32 & 0xffff };
             table[n] = e;
-            let key = Fields::of::<Key>().pack(&[("valid", e.valid.into()), ("variant", e.variant.into()), ("rights", e.rights.into()), ("pd", e.pd.into()), ("start", e.start.into()), ("length", e.length.into())]);
+            let key = Fields::of::<Key>().pack(&[
+                ("valid", e.valid.into()),
+                ("variant", e.variant.into()),
+                ("rights", e.rights.into()),
+                ("pd", e.pd.into()),
+                ("start", e.start.into()),
+                ("length", e.length.into()),
+            ]);
             let mut write = Fields::new(&[("index", 8), ("key", KEY_BITS)]).pack(&[("index", n as u128)]);
             Fields::new(&[("index", 8), ("key", KEY_BITS)]).set_words(&mut write, "key", &key);
             tb.set_wide("write", write);

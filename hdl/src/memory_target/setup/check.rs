@@ -1,6 +1,6 @@
 //! Are a request's parameters in range?
-use crate::records::SetupRequest;
 use crate::memory_target::ring::RingSetup;
+use crate::records::SetupRequest;
 use ferric_abi::codes::TargetOp;
 use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::{kernel, BlockDefault};

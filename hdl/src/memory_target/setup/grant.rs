@@ -1,9 +1,9 @@
 //! What a request gives to the other blocks: key, peer, receive ring.
 use super::window::Sender;
-use crate::records::SetupRequest;
 use crate::memory_target::keys::{Key, KeyWrite};
 use crate::memory_target::paths::{Peer, PeerWrite};
 use crate::memory_target::ring::RingSetup;
+use crate::records::SetupRequest;
 use ferric_abi::codes::TargetOp;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;

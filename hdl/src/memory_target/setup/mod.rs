@@ -170,10 +170,7 @@ impl<const A: usize> Logic for Setup<A> {
         // Its context.
         self.line.next = bit_cast::<24, 4>(self.place.q.val().get_bits::<4>(0));
         self.context.reset.next = self.reset.val();
-        self.context.go.next = (self.state.q.val() == State::Clear)
-            | (self.state.q.val() == State::Stop)
-            | (self.state.q.val() == State::Words)
-            | (self.state.q.val() == State::Look);
+        self.context.go.next = (self.state.q.val() == State::Clear) | (self.state.q.val() == State::Stop) | (self.state.q.val() == State::Words) | (self.state.q.val() == State::Look);
         self.context.look.next = self.state.q.val() == State::Look;
         self.context.stop.next = (self.state.q.val() == State::Stop) | (self.state.q.val() == State::Clear);
         self.context.word.next = self.word.q.val();

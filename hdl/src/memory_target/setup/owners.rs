@@ -66,8 +66,7 @@ impl Logic for Owners {
         self.same.next = self.entries.read_data.val().seq == self.request.val().seq;
         self.known.next = self.mine_now.val()
             & self.entries.read_data.val().valid
-            & ((self.keyed.val() & (self.entries.read_data.val().seq == self.request.val().seq))
-                | (!self.keyed.val() & (self.entries.read_data.val().peer == self.request.val().peer_qpn)));
+            & ((self.keyed.val() & (self.entries.read_data.val().seq == self.request.val().seq)) | (!self.keyed.val() & (self.entries.read_data.val().peer == self.request.val().peer_qpn)));
         self.whole.next = !self.named.val().get_bits::<28>(4).any();
         self.variant_ok.next = true;
         if self.keyed.val() {

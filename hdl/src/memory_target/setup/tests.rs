@@ -1,8 +1,8 @@
 //! Set-up with a played core: what is created, found again, destroyed and refused. The paths through the real one: `target/tests.rs`.
 use super::Setup;
+use crate::memory_target::model::{datagram, setup_frame, setup_reply, Station};
 use crate::msg::{CtlReq, CtlResp};
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
-use crate::memory_target::model::{datagram, setup_frame, setup_reply, Station};
 use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::target::{SetupReply, SetupRequest, PORT};
 use std::collections::HashMap;

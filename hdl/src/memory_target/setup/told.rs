@@ -1,7 +1,7 @@
 //! What an answer says: counters, the ring, and what has come of the request.
 use super::EPSN;
-use crate::records::{SetupReply, SetupRequest};
 use crate::memory_target::ring::RingSetup;
+use crate::records::{SetupReply, SetupRequest};
 use ferric_abi::target;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;

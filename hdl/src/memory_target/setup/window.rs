@@ -124,9 +124,7 @@ impl Logic for Window {
         // Most frames are known not to be requests by their seventh beat; the window stays open behind them.
         self.likely_now.next = self.likely.q.val();
         if self.count.q.val() == EARLY_BEATS {
-            self.likely_now.next = (self.early_eth.y.val().ethertype == ethertype::IPV4)
-                & (self.early_ip4.y.val().protocol == protocol::UDP)
-                & (self.early_udp.y.val().dst_port == self.port.val());
+            self.likely_now.next = (self.early_eth.y.val().ethertype == ethertype::IPV4) & (self.early_ip4.y.val().protocol == protocol::UDP) & (self.early_udp.y.val().dst_port == self.port.val());
         }
         self.likely.d.next = self.likely_now.val();
         self.padding.next = self.full.q.val() & (self.count.q.val() != BEATS);
@@ -175,10 +173,8 @@ impl Logic for Window {
             & (self.ip4.y.val().ihl == ip::WORDS)
             & !self.flags.val().get_bit(0)
             & (self.ip4.y.val().fragment == 0);
-        self.proper.d.next = (self.ip4.y.val().total_length == IP_BYTES)
-            & (self.udp.y.val().length == UDP_BYTES)
-            & (self.setup.y.val().magic == self.magic.val())
-            & (self.setup.y.val().version == self.version.val());
+        self.proper.d.next =
+            (self.ip4.y.val().total_length == IP_BYTES) & (self.udp.y.val().length == UDP_BYTES) & (self.setup.y.val().magic == self.magic.val()) & (self.setup.y.val().version == self.version.val());
         if self.full.q.val() & !self.padding.val() & !self.here.q.val() {
             self.age.d.next = self.age.q.val() + 1;
             if self.age.q.val() == JUDGED {

@@ -119,15 +119,11 @@ impl<const W: usize, const K: usize> Logic for Reader<W, K> {
         // Walk: what happens in this cycle
         self.walk.next = self.at.q.val();
         self.final_row.next = !self.left.q.val().any();
-        self.issue.next = (self.state.q.val() == State::Run)
-            & self.room.q.val()
-            & (!self.final_row.val() | !self.frees.q.val() | self.free.s.ready.val());
+        self.issue.next = (self.state.q.val() == State::Run) & self.room.q.val() & (!self.final_row.val() | !self.frees.q.val() | self.free.s.ready.val());
         self.finish.next = self.issue.val() & self.final_row.val();
         self.d_go.next = self.d_valid.q.val() & ((self.state.q.val() == State::Idle) | self.finish.val());
         if self.d_empty.q.val() {
-            self.d_go.next = self.d_valid.q.val()
-                & (self.state.q.val() == State::Idle)
-                & (!self.d_free.q.val() | self.free.s.ready.val());
+            self.d_go.next = self.d_valid.q.val() & (self.state.q.val() == State::Idle) & (!self.d_free.q.val() | self.free.s.ready.val());
         }
         // Decode
         self.queue.m.ready.next = !self.d_valid.q.val() | self.d_go.val();
@@ -176,9 +172,7 @@ impl<const W: usize, const K: usize> Logic for Reader<W, K> {
         if (self.finish.val() & self.frees.q.val()) | (self.gone.val() & (self.gone_handle.val() == self.handle.q.val())) {
             self.known.d.next = false;
         }
-        self.hit.next = self.known.q.val()
-            & (self.handle.q.val() == self.d_handle.q.val())
-            & (self.index.q.val() <= self.d_index.q.val());
+        self.hit.next = self.known.q.val() & (self.handle.q.val() == self.d_handle.q.val()) & (self.index.q.val() <= self.d_index.q.val());
         self.distance.next = self.d_index.q.val();
         if self.hit.val() {
             self.distance.next = self.d_index.q.val() - self.index.q.val();

@@ -77,9 +77,7 @@ impl Logic for Release {
         self.splice_tail.next = self.extents.read_data.val().tail;
         self.splice_count.next = self.extents.read_data.val().count;
         // A second operation on the same frame waits until the first has written.
-        self.accept.next = self.any.val()
-            & !self.init.val()
-            & (!self.active.q.val() | (self.leaves.val() & (self.want.val() != self.handle.q.val())));
+        self.accept.next = self.any.val() & !self.init.val() & (!self.active.q.val() | (self.leaves.val() & (self.want.val() != self.handle.q.val())));
         self.s_free[0].ready.next = self.accept.val() & self.take0.val();
         self.s_free[1].ready.next = self.accept.val() & self.take1.val();
         self.s_retain.ready.next = self.accept.val() & self.take_r.val();

@@ -45,9 +45,24 @@ fn bench_of<const W: usize, const K: usize>(block: CellBuffer<W, K>, cells: u64,
     let data = tb.axis_sink("m_data", stalls[1]);
     let rng = Rng::new(tb.seed() ^ 0xce11);
     let mut bench = Bench {
-        tb, bytes: K, cells, layout: Fields::of::<CellRead>(), read, free, retain, data, rng,
-        beats: VecDeque::new(), waiting: VecDeque::new(), closing: VecDeque::new(), judged: VecDeque::new(),
-        stored: BTreeMap::new(), no_room: 0, expected: VecDeque::new(), partial: Vec::new(), started: false,
+        tb,
+        bytes: K,
+        cells,
+        layout: Fields::of::<CellRead>(),
+        read,
+        free,
+        retain,
+        data,
+        rng,
+        beats: VecDeque::new(),
+        waiting: VecDeque::new(),
+        closing: VecDeque::new(),
+        judged: VecDeque::new(),
+        stored: BTreeMap::new(),
+        no_room: 0,
+        expected: VecDeque::new(),
+        partial: Vec::new(),
+        started: false,
     };
     while bench.tb.get("free_count") < cells {
         bench.tb.cycle();

@@ -118,9 +118,7 @@ impl<const W: usize, const K: usize> Logic for Writer<W, K> {
         self.done.d.next = self.s.verdict.val();
         self.accept.d.next = self.s.verdict.val() & self.s.keep.val() & !self.waiting.read_data.val().overflow;
         self.no_room.d.next = self.s.verdict.val() & self.s.keep.val() & self.waiting.read_data.val().overflow;
-        self.give_back.d.next = self.s.verdict.val()
-            & (!self.s.keep.val() | self.waiting.read_data.val().overflow)
-            & self.waiting.read_data.val().count.any();
+        self.give_back.d.next = self.s.verdict.val() & (!self.s.keep.val() | self.waiting.read_data.val().overflow) & self.waiting.read_data.val().count.any();
         self.chain.next = self.judged.q.val();
         self.splice.next = self.give_back.q.val();
         self.commit.next = self.accept.q.val();

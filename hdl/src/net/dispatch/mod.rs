@@ -55,8 +55,7 @@ impl Logic for Dispatch {
         MsgSrc::<RxDesc>::link(&mut self.m_req, &mut self.req.m);
         // IBTA table 38: 0x0d..0x10 READ response, 0x11 acknowledge, 0x12 ATOMIC acknowledge
         self.opcode.next = self.s.data.val().opcode;
-        self.answers.next =
-            !self.s.data.val().raw & (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
+        self.answers.next = !self.s.data.val().raw & (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
         // Room on both sides, whichever it goes to: ready does not look at the descriptor.
         self.s.ready.next = self.resp.s.ready.val() & self.req.s.ready.val();
         self.resp.s.data.next = self.s.data.val();

@@ -126,9 +126,7 @@ pub struct IcrcPipe<const W: usize, const K: usize, const LK: usize> {
 /// Mask of one beat, lowest bit first. `select` = {ipv6, vlan, beat index}; beats past the headers have no mask.
 fn beat_mask(width: usize, select: usize, pick: impl Fn((u8, u8)) -> u8) -> Vec<bool> {
     let (index, vlan, ipv6) = (select & 15, select >> 4 & 1 == 1, select >> 5 == 1);
-    (0..width)
-        .map(|bit| index != 15 && pick(model::masks(index * width / 8 + bit / 8, vlan, ipv6)) >> (bit % 8) & 1 == 1)
-        .collect()
+    (0..width).map(|bit| index != 15 && pick(model::masks(index * width / 8 + bit / 8, vlan, ipv6)) >> (bit % 8) & 1 == 1).collect()
 }
 
 /// Part `p` covers bits p K .. (p + 1) K of the beat; its contribution is followed by the rest of the beat.

@@ -11,9 +11,7 @@ const ETH: [usize; 2] = [14, 18];
 
 /// The shift register after `data`, starting from `state`; neither initial nor final inversion.
 pub fn crc(state: u32, data: &[u8]) -> u32 {
-    data.iter().fold(state, |state, byte| {
-        (0..8).fold(state ^ u32::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ POLY } else { c >> 1 })
-    })
+    data.iter().fold(state, |state, byte| (0..8).fold(state ^ u32::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ POLY } else { c >> 1 }))
 }
 
 /// The state from which `bytes` zero bytes lead to `state`.

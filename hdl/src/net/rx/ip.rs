@@ -123,8 +123,7 @@ impl Logic for IpLayer {
         self.v6.next = self.types.val().plain6;
         if self.types.val().tagged {
             self.l3.next = self.l3_tagged.y.val();
-            self.link1.d.next.tci = (bit_cast::<16, 8>(self.front.val().get_bits::<8>(112)) << 8)
-                | bit_cast::<16, 8>(self.front.val().get_bits::<8>(120));
+            self.link1.d.next.tci = (bit_cast::<16, 8>(self.front.val().get_bits::<8>(112)) << 8) | bit_cast::<16, 8>(self.front.val().get_bits::<8>(120));
             self.v4.next = self.types.val().tag4;
             self.v6.next = self.types.val().tag6;
         }

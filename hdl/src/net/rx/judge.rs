@@ -131,8 +131,7 @@ impl Logic for Judge {
         self.causes1.d.next.mac_error = self.now.val().mac_error;
         self.causes1.d.next.oversize = self.now.val().big & !self.now.val().mac_error;
         self.causes1.d.next.malformed = self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
-        self.causes1.d.next.bad_icrc =
-            !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
+        self.causes1.d.next.bad_icrc = !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
         // Sound in every respect; what is not RoCE needs no right ICRC.
         self.good.next = !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
         self.causes1.d.next.stranger = self.good.val() & self.strangers.read_data.val();

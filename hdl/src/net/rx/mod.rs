@@ -19,16 +19,7 @@ use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others or of [`STRANGERS`].
-pub const STATS: &[&str] = &[
-    "rx_frames",
-    "rx_roce",
-    "rx_raw",
-    "rx_malformed",
-    "rx_bad_icrc",
-    "rx_no_buffer",
-    "rx_mac_error",
-    "rx_oversize",
-];
+pub const STATS: &[&str] = &["rx_frames", "rx_roce", "rx_raw", "rx_malformed", "rx_bad_icrc", "rx_no_buffer", "rx_mac_error", "rx_oversize"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[

@@ -192,8 +192,7 @@ impl Logic for Parser {
         self.dst2.d.next = self.dst.y.val();
         self.hash_ports.x.next = self.ports.y.val();
         self.link2.d.next = self.ip.link.val();
-        self.is_udp2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & self.ip.facts.val().udp4)
-            | (self.ip.link.val().v6 & self.ip.facts.val().udp6);
+        self.is_udp2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & self.ip.facts.val().udp4) | (self.ip.link.val().v6 & self.ip.facts.val().udp6);
         self.has_ports2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & (self.ip.facts.val().udp4 | self.ip.facts.val().tcp4))
             | (self.ip.link.val().v6 & (self.ip.facts.val().udp6 | self.ip.facts.val().tcp6));
         self.roce_port2.d.next = self.udp.y.val().dst_port == wire::ROCE_PORT;

@@ -99,9 +99,8 @@ fn checksum(header: &mut [u8]) {
 }
 
 const OPCODES: [u8; 44] = [
-    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14,
-    0x16, 0x17, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x64, 0x65, 0x15, 0x81, 0x40, 0xa0, 0xff,
-    0x0b, 0x0b,
+    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x16, 0x17, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+    0x29, 0x2a, 0x2b, 0x64, 0x65, 0x15, 0x81, 0x40, 0xa0, 0xff, 0x0b, 0x0b,
 ];
 
 /// Any kind of frame: good, padded, other protocols, cut, with changed bits, too long.
@@ -170,13 +169,35 @@ fn any_frame(rng: &mut Rng) -> Vec<u8> {
 
 fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
     vec![
-        ("frame_len", p.frame_len.into()), ("port", 0), ("class", p.class.into()), ("ecn", p.ecn.into()), ("ipv6", p.ipv6.into()),
-        ("has_vlan", p.has_vlan.into()), ("vlan_tci", p.vlan_tci.into()), ("raw", p.raw.into()), ("pay_off", p.pay_off.into()),
-        ("pay_len", p.pay_len.into()), ("pad", p.pad.into()), ("opcode", p.opcode.into()), ("solicited", p.solicited.into()),
-        ("ack_req", p.ack_req.into()), ("becn", p.becn.into()), ("fecn", p.fecn.into()), ("pkey", p.pkey.into()),
-        ("dest_qpn", p.dest_qpn.into()), ("psn", p.psn.into()), ("va", p.va.into()), ("rkey", p.rkey.into()),
-        ("dma_len", p.dma_len.into()), ("imm", p.imm.into()), ("aeth", p.aeth.into()), ("qkey", p.qkey.into()),
-        ("src_qpn", p.src_qpn.into()), ("flow_hash", p.flow_hash.into()), ("operand", p.operand.into()), ("compare", p.compare.into()),
+        ("frame_len", p.frame_len.into()),
+        ("port", 0),
+        ("class", p.class.into()),
+        ("ecn", p.ecn.into()),
+        ("ipv6", p.ipv6.into()),
+        ("has_vlan", p.has_vlan.into()),
+        ("vlan_tci", p.vlan_tci.into()),
+        ("raw", p.raw.into()),
+        ("pay_off", p.pay_off.into()),
+        ("pay_len", p.pay_len.into()),
+        ("pad", p.pad.into()),
+        ("opcode", p.opcode.into()),
+        ("solicited", p.solicited.into()),
+        ("ack_req", p.ack_req.into()),
+        ("becn", p.becn.into()),
+        ("fecn", p.fecn.into()),
+        ("pkey", p.pkey.into()),
+        ("dest_qpn", p.dest_qpn.into()),
+        ("psn", p.psn.into()),
+        ("va", p.va.into()),
+        ("rkey", p.rkey.into()),
+        ("dma_len", p.dma_len.into()),
+        ("imm", p.imm.into()),
+        ("aeth", p.aeth.into()),
+        ("qkey", p.qkey.into()),
+        ("src_qpn", p.src_qpn.into()),
+        ("flow_hash", p.flow_hash.into()),
+        ("operand", p.operand.into()),
+        ("compare", p.compare.into()),
         ("multicast", p.multicast.into()),
     ]
 }
@@ -196,8 +217,14 @@ fn between(frame: &[u8], p: &Parsed) -> Vec<(&'static str, u128)> {
     };
     let bth = Bth(at(frame, l3 + if p.ipv6 { 48 } else { 28 }));
     vec![
-        ("qpn", bth.dest_qpn().into()), ("datagram", (bth.opcode() >> 5 == 3).into()), ("dmac", Eth(at(frame, 0)).dst().into()), ("sip", sip), ("dip", dip),
-        ("ipv6", p.ipv6.into()), ("vlan", p.has_vlan.into()), ("vid", (p.vlan_tci & 0xfff).into()),
+        ("qpn", bth.dest_qpn().into()),
+        ("datagram", (bth.opcode() >> 5 == 3).into()),
+        ("dmac", Eth(at(frame, 0)).dst().into()),
+        ("sip", sip),
+        ("dip", dip),
+        ("ipv6", p.ipv6.into()),
+        ("vlan", p.has_vlan.into()),
+        ("vid", (p.vlan_tci & 0xfff).into()),
     ]
 }
 
@@ -371,9 +398,28 @@ fn a_full_buffer_drops_whole_frames_and_recovers() {
 fn table_38() {
     // Opcode, extended headers in order, by the names of the table.
     let rc: [(u8, &[usize]); 22] = [
-        (0x00, &[]), (0x01, &[]), (0x02, &[]), (0x03, &[4]), (0x04, &[]), (0x05, &[4]), (0x06, &[16]), (0x07, &[]), (0x08, &[]),
-        (0x09, &[4]), (0x0a, &[16]), (0x0b, &[16, 4]), (0x0c, &[16]), (0x0d, &[4]), (0x0e, &[]), (0x0f, &[4]), (0x10, &[4]),
-        (0x11, &[4]), (0x12, &[4, 8]), (0x13, &[28]), (0x14, &[28]), (0x16, &[4]),
+        (0x00, &[]),
+        (0x01, &[]),
+        (0x02, &[]),
+        (0x03, &[4]),
+        (0x04, &[]),
+        (0x05, &[4]),
+        (0x06, &[16]),
+        (0x07, &[]),
+        (0x08, &[]),
+        (0x09, &[4]),
+        (0x0a, &[16]),
+        (0x0b, &[16, 4]),
+        (0x0c, &[16]),
+        (0x0d, &[4]),
+        (0x0e, &[]),
+        (0x0f, &[4]),
+        (0x10, &[4]),
+        (0x11, &[4]),
+        (0x12, &[4, 8]),
+        (0x13, &[28]),
+        (0x14, &[28]),
+        (0x16, &[4]),
     ];
     for (opcode, sizes) in rc {
         assert_eq!(Headers::of(opcode).len, sizes.iter().sum::<usize>(), "{opcode:#x}");

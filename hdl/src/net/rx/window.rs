@@ -90,10 +90,7 @@ impl<const W: usize, const K: usize> Logic for Window<W, K> {
         self.merge.slot.next = bit_cast::<8, 5>(self.slot.q.val());
         self.merge.fresh.next = !self.slot.q.val().any();
         self.complete.d.next = false;
-        self.early1.d.next = self.valid1.q.val()
-            & !self.seen.q.val()
-            & ((self.slot.q.val() == self.early_slot.val())
-                | (self.last1.q.val() & (self.slot.q.val() < self.early_slot.val())));
+        self.early1.d.next = self.valid1.q.val() & !self.seen.q.val() & ((self.slot.q.val() == self.early_slot.val()) | (self.last1.q.val() & (self.slot.q.val() < self.early_slot.val())));
         // Constants are the network words as they lie on the bus, low byte first.
         self.next.next = self.merge.y.val();
         if self.valid1.q.val() {

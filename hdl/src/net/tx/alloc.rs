@@ -97,17 +97,9 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         self.need0.next = self.rounded0.val() >> self.lk.val();
         self.need1.next = self.rounded1.val() >> self.lk.val();
         // Who gets a slot
-        self.grant1.next = !self.init.val()
-            & self.in1.m.valid.val()
-            & self.free.m.valid.val()
-            & self.out1.s.ready.val()
-            & self.bypass.s.ready.val();
-        self.grant0.next = (self.phase.q.val() == Phase::Grant)
-            & !self.grant1.val()
-            & self.free.m.valid.val()
-            & (self.slots.q.val() > self.reserve.val())
-            & self.out0.s.ready.val()
-            & self.data.s.ready.val();
+        self.grant1.next = !self.init.val() & self.in1.m.valid.val() & self.free.m.valid.val() & self.out1.s.ready.val() & self.bypass.s.ready.val();
+        self.grant0.next =
+            (self.phase.q.val() == Phase::Grant) & !self.grant1.val() & self.free.m.valid.val() & (self.slots.q.val() > self.reserve.val()) & self.out0.s.ready.val() & self.data.s.ready.val();
         self.used.next = self.grant0.val() | self.grant1.val();
         self.granted.next = self.used.val();
         self.granted_slot.next = self.free.m.data.val();

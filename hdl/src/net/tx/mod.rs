@@ -50,7 +50,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // Acknowledges: two slots at least are theirs, they need no rows, and leave first.
     ("s_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
     ("m_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
-    ("s_seal[*]", &[]), // those of data after their inline bytes, which wait for a cycle without a row only
+    ("s_seal[*]", &[]),  // those of data after their inline bytes, which wait for a cycle without a row only
     ("s_pay_done", &[]), // one in every cycle
     ("s_hdr", &[]),      // the same
     ("s_inline", &[]),   // the next cycle without a row

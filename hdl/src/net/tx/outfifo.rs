@@ -40,8 +40,7 @@ impl<const W: usize, const K: usize> Logic for OutFifo<W, K> {
         self.slice.reset.next = self.reset.val();
         AxisSrc::<W, K>::link(&mut self.m, &mut self.slice.m);
         self.same.next = self.wptr.q.val() == self.rptr.q.val();
-        self.direct.next =
-            self.valid.val() & self.same.val() & !self.loaded.q.val() & self.slice.s.ready.val();
+        self.direct.next = self.valid.val() & self.same.val() & !self.loaded.q.val() & self.slice.s.ready.val();
         self.mem.write_en.next = self.valid.val() & !self.direct.val();
         self.mem.write_addr.next = self.wptr.q.val();
         self.mem.write_data.next = self.data.val();

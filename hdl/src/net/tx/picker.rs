@@ -65,10 +65,7 @@ impl Logic for Picker {
         self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & !self.p_valid.q.val();
         self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
         self.s_rec[0].ready.next = self.go.val() & !self.ready1.q.val();
-        self.ready0.d.next = self.s_rec[0].valid.val()
-            & self.sealed[0].val()
-            & (self.headed[0].val() | self.s_rec[0].data.val().raw)
-            & !(self.go.val() & !self.ready1.q.val());
+        self.ready0.d.next = self.s_rec[0].valid.val() & self.sealed[0].val() & (self.headed[0].val() | self.s_rec[0].data.val().raw) & !(self.go.val() & !self.ready1.q.val());
         self.ready1.d.next = self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
         self.slot.next = self.s_rec[0].data.val().slot;
         if self.ready1.q.val() {
@@ -121,8 +118,7 @@ impl Logic for Picker {
         self.job.next.ipv6 = self.p_hdr.q.val().ipv6;
         self.job.next.drop = self.drop.val();
         // The requester hears nothing of bypass frames: they are not its own.
-        self.job.next.report = !self.p_bypass.q.val()
-            & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));
+        self.job.next.report = !self.p_bypass.q.val() & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));
         self.done.next.qpn = self.p_seal.q.val().qpn;
         self.done.next.epoch = self.p_seal.q.val().epoch;
         self.done.next.psn = self.p_seal.q.val().psn;

@@ -93,11 +93,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
         dff_setup!(self, clock, valid1, tag1, hdr_lanes, pay_lanes);
         self.last.next = self.len_left.q.val() <= self.k14.val();
         self.finish.next = self.active.q.val() & self.last.val();
-        self.start.next = self.valid.val()
-            & !self.job.val().drop
-            & self.done_room.val()
-            & (self.room.q.val() >= self.job.val().beats)
-            & (self.finish.val() | !self.active.q.val());
+        self.start.next = self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & (self.finish.val() | !self.active.q.val());
         // Only between frames, because both give back through the same registers.
         self.discard.next = self.valid.val() & self.job.val().drop & self.done_room.val() & !self.active.q.val();
         self.take.next = self.start.val() | self.discard.val();

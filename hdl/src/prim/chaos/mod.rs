@@ -21,13 +21,7 @@ pub struct ChaosGate {
 impl ChaosGate {
     /// `None`: always go. `Some(seed)`: stalls from a 32-bit LFSR that starts at `seed` (0 is replaced by 1).
     pub fn new(seed: Option<u32>) -> Self {
-        Self {
-            clock: Default::default(),
-            valid: Default::default(),
-            ready: Default::default(),
-            go: Default::default(),
-            _seed: seed.map(|s| s.max(1)),
-        }
+        Self { clock: Default::default(), valid: Default::default(), ready: Default::default(), go: Default::default(), _seed: seed.map(|s| s.max(1)) }
     }
 }
 

@@ -75,10 +75,7 @@ impl<T: Synth, const A: usize> Logic for Ram<T, A> {
         self.read_data.connect();
     }
     fn hdl(&self) -> Verilog {
-        Verilog::Custom(format!(
-            "{}always @(posedge clock) read_data <= cells[read_addr];\n",
-            array(A, T::BITS, style(A, T::BITS), "write_data")
-        ))
+        Verilog::Custom(format!("{}always @(posedge clock) read_data <= cells[read_addr];\n", array(A, T::BITS, style(A, T::BITS), "write_data")))
     }
 }
 
@@ -99,10 +96,7 @@ impl<T: Synth, const A: usize> Logic for RamHold<T, A> {
         self.read_data.connect();
     }
     fn hdl(&self) -> Verilog {
-        Verilog::Custom(format!(
-            "{}always @(posedge clock) if (read_en) read_data <= cells[read_addr];\n",
-            array(A, T::BITS, style(A, T::BITS), "write_data")
-        ))
+        Verilog::Custom(format!("{}always @(posedge clock) if (read_en) read_data <= cells[read_addr];\n", array(A, T::BITS, style(A, T::BITS), "write_data")))
     }
 }
 
@@ -187,11 +181,7 @@ impl<T: Synth, const A: usize> Logic for RamAsync<T, A> {
     }
     fn hdl(&self) -> Verilog {
         // A wire between array and output: `always @(*)` does not wake on a change of an array element.
-        Verilog::Custom(format!(
-            "{}wire [{d}:0] word = cells[read_addr];\nalways @(*) read_data = word;\n",
-            array(A, T::BITS, "(* ram_style = \"distributed\" *) ", "write_data"),
-            d = T::BITS - 1,
-        ))
+        Verilog::Custom(format!("{}wire [{d}:0] word = cells[read_addr];\nalways @(*) read_data = word;\n", array(A, T::BITS, "(* ram_style = \"distributed\" *) ", "write_data"), d = T::BITS - 1,))
     }
 }
 

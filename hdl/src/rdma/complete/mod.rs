@@ -147,8 +147,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.dones.m.data.val().epoch;
         self.marks.write_en.next = false;
-        self.same.next =
-            self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
+        self.same.next = self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
         self.answer.next = self.dones.m.data.val().kind == place_kind::ANSWER;
         self.begins.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & self.dones.m.data.val().again;
         self.reads.next = (self.dones.m.data.val().kind == place_kind::READ) | (self.dones.m.data.val().kind == place_kind::ATOMIC);
@@ -160,9 +159,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             & !self.broken.q.val()
             & !self.poisoned.val();
         self.failing.next = !self.poisoned.val() & (self.status.val().any() | self.broken.q.val()) & !self.spared.val();
-        self.told.next = self.same.val()
-            & self.marks.read_data.val().told
-            & (self.marks.read_data.val().rq_index == self.dones.m.data.val().rq_index);
+        self.told.next = self.same.val() & self.marks.read_data.val().told & (self.marks.read_data.val().rq_index == self.dones.m.data.val().rq_index);
         self.marks.write_data.next.set = self.failing.val();
         self.marks.write_data.next.told = self.dones.m.data.val().kind == place_kind::SEND;
         self.marks.write_data.next.rq_index = self.dones.m.data.val().rq_index;
@@ -195,8 +192,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
         self.last.next = (self.dones.m.data.val().kind == place_kind::FLUSH) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
         self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & (self.dones.m.data.val().syndrome == 0));
-        self.go.next =
-            !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
+        self.go.next = !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
 
         if self.go.val() {
             self.cqe.d.next.cqn = self.dones.m.data.val().rcqn;
@@ -345,9 +341,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                         self.events.d.next = bits::<6>(flags(STATS, &["poisoned"]) as u64);
                     } else if self.begins.val() {
                         self.marks.write_en.next = true;
-                    } else if !self.same.val()
-                        & ((self.dones.m.data.val().kind == place_kind::WRITE) | (self.dones.m.data.val().kind == place_kind::SEND) | self.reads.val())
-                    {
+                    } else if !self.same.val() & ((self.dones.m.data.val().kind == place_kind::WRITE) | (self.dones.m.data.val().kind == place_kind::SEND) | self.reads.val()) {
                         // First data of a new life: wipe what an earlier one left.
                         self.marks.write_en.next = self.marks.read_data.val().set;
                     }

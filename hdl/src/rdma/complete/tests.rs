@@ -49,7 +49,13 @@ impl Golden {
             let failing = op["status"] != 0 || broken;
             if failing || op["done"] == 1 || op["again"] == 1 {
                 // Of a queue pair that has failed: all before it is in host memory.
-                let status = if op["again"] == 1 { 0xff } else if failing { verdict(op["status"], true).1 } else { 0 };
+                let status = if op["again"] == 1 {
+                    0xff
+                } else if failing {
+                    verdict(op["status"], true).1
+                } else {
+                    0
+                };
                 self.reads.push([("qpn", op["qpn"]), ("psn", op["psn"]), ("status", status)].into());
             }
             return;
@@ -77,7 +83,13 @@ impl Golden {
                 (true, 2) => cause,
                 (true, _) | (_, 3) => 5,
                 _ if poisoned => 5,
-                _ if spared => if kind == 1 { 8 } else { 1 },
+                _ if spared => {
+                    if kind == 1 {
+                        8
+                    } else {
+                        1
+                    }
+                }
                 _ => 0,
             };
             let mut cqe: Msg = ["function", "qpn", "opcode", "solicited", "byte_len", "imm", "grh"].map(|name| (name, op[name])).into();

@@ -162,8 +162,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         self.direct.next = self.jobs.m.data.val().direct;
         self.in_last.next = self.direct.val() | self.s_cell.last.val();
         self.advance.next = !self.turned_valid.q.val() | !self.turned_emit.q.val() | self.out.s.ready.val();
-        self.step.next =
-            self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.direct.val() | self.s_cell.valid.val());
+        self.step.next = self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.direct.val() | self.s_cell.valid.val());
         self.s_cell.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val() & !self.direct.val();
         self.rotate.x.next = self.s_cell.data.val();
         if self.direct.val() {
@@ -199,8 +198,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         self.wrapped_bits.keep.next = self.wrapped.keep.val();
         self.strobes.lo.next = self.low.q.val();
         self.strobes.hi.next = self.high.q.val();
-        self.out.s.data.next = (self.before.q.val() & self.wrapped_bits.mask.val())
-            | (self.turned.q.val() & !self.wrapped_bits.mask.val());
+        self.out.s.data.next = (self.before.q.val() & self.wrapped_bits.mask.val()) | (self.turned.q.val() & !self.wrapped_bits.mask.val());
         self.out.s.keep.next = self.strobes.keep.val();
         self.out.s.last.next = self.turned_last.q.val();
         self.out.s.valid.next = self.turned_valid.q.val() & self.turned_emit.q.val();

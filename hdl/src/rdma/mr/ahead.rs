@@ -104,18 +104,13 @@ impl Logic for Ahead {
         self.busy.next = (self.state.q.val() == State::Ask) | (self.state.q.val() == State::Wait);
 
         self.fetching.next = self.busy.val();
-        self.joined.next = self.busy.val()
-            & (self.own.val().line == self.line.q.val().line)
-            & (self.own.val().index == self.line.q.val().index)
-            & (self.own.val().life == self.line.q.val().life);
-        self.present.next = (self.first.val().valid
-            & (self.first.val().line == self.line.q.val().line)
-            & (self.first.val().index == self.line.q.val().index)
-            & (self.first.val().life == self.line.q.val().life))
-            | (self.second.val().valid
-                & (self.second.val().line == self.line.q.val().line)
-                & (self.second.val().index == self.line.q.val().index)
-                & (self.second.val().life == self.line.q.val().life));
+        self.joined.next = self.busy.val() & (self.own.val().line == self.line.q.val().line) & (self.own.val().index == self.line.q.val().index) & (self.own.val().life == self.line.q.val().life);
+        self.present.next =
+            (self.first.val().valid & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
+                | (self.second.val().valid
+                    & (self.second.val().line == self.line.q.val().line)
+                    & (self.second.val().index == self.line.q.val().index)
+                    & (self.second.val().life == self.line.q.val().life));
 
         self.next_line.a.next = self.line.q.val().line;
         self.next_line.b.next = bits::<49>(1);
@@ -125,9 +120,7 @@ impl Logic for Ahead {
         self.room.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
         self.rest.next = self.hold.q.val().rem;
         self.reach.next = bit_cast::<17, 16>(self.rest.val().get_bits::<16>(0)) + bit_cast::<17, 12>(self.hold.q.val().va_low);
-        self.more.next = !self.hold.q.val().short
-            | self.rest.val().get_bits::<16>(16).any()
-            | (self.reach.val() > bit_cast::<17, 16>(self.room.val()));
+        self.more.next = !self.hold.q.val().short | self.rest.val().get_bits::<16>(16).any() | (self.reach.val() > bit_cast::<17, 16>(self.room.val()));
         match self.state.q.val() {
             State::Idle => {
                 self.hold.d.next = self.hint.val();

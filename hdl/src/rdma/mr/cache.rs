@@ -139,24 +139,14 @@ impl Logic for PteCache {
         self.own.next.line = self.e_page.val().get_bits::<49>(3);
         self.needs.next = (self.query.val().status == bits::<3>(0)) & !self.query.val().direct;
         self.hit.next = self.ways[0].hit.val() | self.ways[1].hit.val();
-        self.done.next = self.query_valid.val()
-            & (self.state.q.val() == State::Run)
-            & (!self.needs.val() | self.hit.val() | self.filled.q.val());
+        self.done.next = self.query_valid.val() & (self.state.q.val() == State::Run) & (!self.needs.val() | self.hit.val() | self.filled.q.val());
         self.answer_valid.next = self.done.val();
         self.answer_port.next = self.query.val().port;
         self.answered.next = self.done.val() & self.answer_ready.val();
-        self.ready.next = (self.state.q.val() == State::Run)
-            & !self.stale.q.val()
-            & !self.landed.q.val()
-            & (!self.query_valid.val() | self.answered.val());
+        self.ready.next = (self.state.q.val() == State::Run) & !self.stale.q.val() & !self.landed.q.val() & (!self.query_valid.val() | self.answered.val());
 
         // Look-up: neighbouring regions start in different slots. A cycle without a query is good for a look ahead, if none will be offering a read.
-        self.spare.next = self.ready.val()
-            & !self.look_valid.val()
-            & !self.ahead[0].ask.val()
-            & !self.ahead[0].probing.val()
-            & !self.ahead[1].ask.val()
-            & !self.ahead[1].probing.val();
+        self.spare.next = self.ready.val() & !self.look_valid.val() & !self.ahead[0].ask.val() & !self.ahead[0].probing.val() & !self.ahead[1].ask.val() & !self.ahead[1].probing.val();
         self.ahead[0].looked.next = self.spare.val() & self.ahead[0].look.val();
         self.ahead[1].looked.next = self.spare.val() & self.ahead[1].look.val() & !self.ahead[0].look.val();
         self.line.next = self.look_page.val().get_bits::<49>(3);
@@ -169,9 +159,7 @@ impl Logic for PteCache {
                 self.index.next = self.ahead[0].want.val().index;
             }
         }
-        self.slot.next = self.line.val().get_bits::<9>(0)
-            ^ (bit_cast::<9, 16>(self.index.val()) << 5)
-            ^ bit_cast::<9, 16>(self.index.val() >> 4);
+        self.slot.next = self.line.val().get_bits::<9>(0) ^ (bit_cast::<9, 16>(self.index.val()) << 5) ^ bit_cast::<9, 16>(self.index.val() >> 4);
         // An empty way first.
         self.victim.next = self.turn.q.val() | !self.ways[1].tag.val().valid;
         if !self.ways[0].tag.val().valid {
@@ -278,9 +266,8 @@ impl Logic for PteCache {
         // A row is taken in one cycle and stored in the next, in which nobody looks. One that a query waits for to be answered is kept: what is
         // fetched ahead meanwhile is lost.
         self.s_rd.ready.next = true;
-        self.arrives.next = (self.state.q.val() == State::Ask)
-            & self.landed.q.val()
-            & ((self.ahead[0].joined.val() & self.whose.q.val().get_bit(0)) | (self.ahead[1].joined.val() & self.whose.q.val().get_bit(1)));
+        self.arrives.next =
+            (self.state.q.val() == State::Ask) & self.landed.q.val() & ((self.ahead[0].joined.val() & self.whose.q.val().get_bit(0)) | (self.ahead[1].joined.val() & self.whose.q.val().get_bit(1)));
         self.keep.next = self.filled.q.val() | self.arrives.val();
         self.tag.next = bit_cast::<2, 8>(self.s_rd.data.val().tag);
         self.landed.d.next = self.s_rd.valid.val();
@@ -339,12 +326,7 @@ impl Logic for PteCache {
                 self.e_way.d.next = self.victim.val();
                 if self.query_valid.val() & self.needs.val() & !self.hit.val() & !self.filled.q.val() {
                     self.state.d.next = State::Ask;
-                } else if self.stale.q.val()
-                    & !self.query_valid.val()
-                    & !self.ahead[0].fetching.val()
-                    & !self.ahead[1].fetching.val()
-                    & !self.landed.q.val()
-                {
+                } else if self.stale.q.val() & !self.query_valid.val() & !self.ahead[0].fetching.val() & !self.ahead[1].fetching.val() & !self.landed.q.val() {
                     // Queries in front wait; the one answered last used what was valid when it was asked.
                     self.stale.d.next = self.invalidate.val();
                     self.state.d.next = State::Sweep;

@@ -123,9 +123,7 @@ pub struct Change<const LM: usize> {
 impl<const LM: usize> Logic for Change<LM> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, work, remote, orphaned, pending, bereft, back, former, turn, hold, base, more, fewer, bad_key, bad_owner, bad_kind, status
-        );
+        dff_setup!(self, clock, state, work, remote, orphaned, pending, bereft, back, former, turn, hold, base, more, fewer, bad_key, bad_owner, bad_kind, status);
         clock!(self, clock, extent);
         self.extent.reset.next = self.reset.val();
         self.s_change.ready.next = (self.state.q.val() == State::Idle) & self.turn.q.val() & !self.pending.q.val();
@@ -201,10 +199,7 @@ impl<const LM: usize> Logic for Change<LM> {
             self.new_row.next.link = self.region_index.val();
             self.new_row.next.qpn = self.work.q.val().qpn;
         }
-        self.wrap.next = (self.state.q.val() == State::Write)
-            & self.good.val()
-            & (self.work.q.val().register | self.binds.val())
-            & self.again.val().all();
+        self.wrap.next = (self.state.q.val() == State::Write) & self.good.val() & (self.work.q.val().register | self.binds.val()) & self.again.val().all();
         // A key without any right of the peer is none of the peer's.
         self.shared.next = self.hold.q.val().remote_write | self.hold.q.val().remote_read | self.hold.q.val().remote_atomic;
         self.uncounted.next = self.pending.q.val();
@@ -245,8 +240,7 @@ impl<const LM: usize> Logic for Change<LM> {
             }
             State::Judge => {
                 // A registration needs a free region and brings its own key, and so does a window of type 2.
-                self.bad_key.d.next = ((self.hold.q.val().valid == (self.work.q.val().register | self.work.q.val().bind))
-                    & (!self.work.q.val().bind | self.hold.q.val().fast))
+                self.bad_key.d.next = ((self.hold.q.val().valid == (self.work.q.val().register | self.work.q.val().bind)) & (!self.work.q.val().bind | self.hold.q.val().fast))
                     | (self.remote.q.val() & !self.shared.val())
                     | (!self.work.q.val().register & !self.work.q.val().bind & (self.hold.q.val().variant != self.variant.val()))
                     | self.excess.val().any();
@@ -281,15 +275,10 @@ impl<const LM: usize> Logic for Change<LM> {
                 }
             }
             State::Measure => {
-                self.bad_key.d.next = !self.base.q.val().valid
-                    | self.base.q.val().window
-                    | (self.base.q.val().variant != self.region_variant.val())
-                    | self.excess.val().any();
-                self.bad_owner.d.next = (self.base.q.val().pd != self.work.q.val().pd)
-                    | (self.base.q.val().function != self.work.q.val().function);
+                self.bad_key.d.next = !self.base.q.val().valid | self.base.q.val().window | (self.base.q.val().variant != self.region_variant.val()) | self.excess.val().any();
+                self.bad_owner.d.next = (self.base.q.val().pd != self.work.q.val().pd) | (self.base.q.val().function != self.work.q.val().function);
                 // Who lets peers write through a window must be allowed to write himself.
-                self.bad_kind.d.next = !self.base.q.val().bind
-                    | ((self.rights.val().get_bit(1) | self.rights.val().get_bit(3)) & !self.base.q.val().local_write);
+                self.bad_kind.d.next = !self.base.q.val().bind | ((self.rights.val().get_bit(1) | self.rights.val().get_bit(3)) & !self.base.q.val().local_write);
                 if self.extent.ready.val() {
                     self.state.d.next = State::Verdict;
                 }

@@ -27,11 +27,20 @@ fn a_key_goes_behind_the_atomics_that_found_it() {
         // A key is made, then taken away; a window of type 1 goes when it is bound to nothing.
         for takes in [false, true] {
             let order = work.pack(&[
-                ("register", (!window && !takes).into()), ("bind", window.into()), ("key", if window { 4 << 8 } else { 2 << 8 }), ("access", 9),
-                ("start", 0x10_0000), ("length", if window && takes { 0 } else { 0x1000 }), ("table", if window { 3 << 8 } else { 0x9000 }),
+                ("register", (!window && !takes).into()),
+                ("bind", window.into()),
+                ("key", if window { 4 << 8 } else { 2 << 8 }),
+                ("access", 9),
+                ("start", 0x10_0000),
+                ("length", if window && takes { 0 } else { 0x1000 }),
+                ("table", if window { 3 << 8 } else { 0x9000 }),
             ]);
             let peer = remote && takes && !window;
-            if peer { s_change.push(change.pack(&[("key", 2 << 8)])) } else { s_work.push(order) }
+            if peer {
+                s_change.push(change.pack(&[("key", 2 << 8)]))
+            } else {
+                s_work.push(order)
+            }
             let barred = number;
             let start = tb.cycles();
             loop {

@@ -2,21 +2,21 @@
 
 mod ahead;
 mod cache;
+#[cfg(test)]
+mod cache_tests;
 mod change;
 mod drain;
+#[cfg(test)]
+mod drain_tests;
 mod extent;
 pub mod model;
 #[cfg(test)]
-mod cache_tests;
-#[cfg(test)]
-mod drain_tests;
+mod number_tests;
 #[cfg(test)]
 mod tests;
 mod way;
 #[cfg(test)]
 mod window_tests;
-#[cfg(test)]
-mod number_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{key_status, PAGE};
@@ -40,8 +40,7 @@ const PORT_0: u64 = 1;
 const PORT_1: u64 = 2;
 
 /// Counters of the block, in `stat` bit order.
-pub const STATS: &[&str] =
-    &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "bound", "mtt_ahead"];
+pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidated", "changes_refused", "registered", "bound", "mtt_ahead"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -55,7 +54,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_changed", &["m_rd", "s_rd", "m_resp[1]", "begun", "over"]),
     ("m_worked", &["m_rd", "s_rd", "m_resp[1]", "begun", "over"]),
     ("clean", &["invalidate", "m_rd", "s_rd", "m_resp[1]"]), // queries in front, fetches ahead
-    ("s_ctl", &[]), // one access at a time
+    ("s_ctl", &[]),                                          // one access at a time
     // A window that the bus destroyed is counted before the bus has a row again: not behind the wait for atomics, but behind an answer.
     ("m_ctl", &["m_rd", "s_rd", "m_resp[1]", "m_changed", "m_worked"]),
 ];
@@ -240,8 +239,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
 
         // Stage A: pick a port, read the table. The control bus or a change takes the read port when the pipeline has passed, one of them at a time.
         // A change looks at several rows before it gives them back.
-        self.asked.next = (self.line.req.val() & !self.lent.q.val() & !self.change.uncounted.val())
-            | (self.change.req.val() & (!self.lent.q.val() | self.for_change.q.val()));
+        self.asked.next = (self.line.req.val() & !self.lent.q.val() & !self.change.uncounted.val()) | (self.change.req.val() & (!self.lent.q.val() | self.for_change.q.val()));
         self.pick.next = self.input[1].m.valid.val() & (!self.input[0].m.valid.val() | !self.last.q.val());
         self.take.next = bits::<2>(0);
         if self.go.val() & !self.asked.val() & !self.row_read.q.val() {
@@ -382,14 +380,10 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
 
             self.c_valid.d.next = self.b_valid.q.val();
             self.c.d.next.port = self.b_port.q.val();
-            self.c.d.next.bad_key = !self.regions.read_data.val().valid
-                | (self.regions.read_data.val().variant != self.key_variant.val())
-                | self.excess.val().any();
+            self.c.d.next.bad_key = !self.regions.read_data.val().valid | (self.regions.read_data.val().variant != self.key_variant.val()) | self.excess.val().any();
             self.c.d.next.bad_owner = (self.regions.read_data.val().pd != self.b.q.val().pd)
                 | (self.regions.read_data.val().function != self.b.q.val().function)
-                | (self.regions.read_data.val().window
-                    & self.regions.read_data.val().fast
-                    & (self.regions.read_data.val().qpn != self.b.q.val().qpn));
+                | (self.regions.read_data.val().window & self.regions.read_data.val().fast & (self.regions.read_data.val().qpn != self.b.q.val().qpn));
             self.c.d.next.bad_access = self.refused.val().any();
             self.c.d.next.below = self.diff.below.val();
             self.c.d.next.direct = self.regions.read_data.val().direct;

@@ -1,7 +1,7 @@
 use super::model::{invalidate, page_bits, register, translate, Access, Asker};
 use super::MemoryKeys;
-use crate::tb::{Fields, Tb};
 use crate::msg::{CtlReq, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
+use crate::tb::{Fields, Tb};
 use ferric_abi::context::MrCtx;
 use ferric_abi::host::Pte;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -35,8 +35,7 @@ fn table_line(tb: &mut Tb) -> Option<[u8; 64]> {
 #[test]
 fn matches_the_model() {
     let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
-    let (req, resp, cmd, row, ctl) =
-        (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let (req, resp, cmd, row, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
     let ports = [tb.source("s_req$0", 20), tb.source("s_req$1", 20)];
     let answers = [tb.sink("m_resp$0", 30), tb.sink("m_resp$1", 30)];
     let (rd, rows) = (tb.sink("m_rd", 20), tb.source("s_rd", 20));
@@ -114,10 +113,15 @@ fn matches_the_model() {
                 },
                 access: 1 | if wild == 6 { tb.rng().next_u32() as u8 & 31 } else { 0 },
             };
-            expected[port].push_back(translate(&regions, &a, |at| {
-                tables.get(&(at & !63)).map(|l| Pte(l[(at & 63) as usize..][..8].try_into().unwrap()))
-            }));
-            ports[port].push(req.pack(&[("key", a.key as u128), ("pd", a.pd as u128), ("function", a.function as u128), ("va", a.va as u128), ("chk_len", a.chk_len as u128), ("access", a.access as u128)]));
+            expected[port].push_back(translate(&regions, &a, |at| tables.get(&(at & !63)).map(|l| Pte(l[(at & 63) as usize..][..8].try_into().unwrap()))));
+            ports[port].push(req.pack(&[
+                ("key", a.key as u128),
+                ("pd", a.pd as u128),
+                ("function", a.function as u128),
+                ("va", a.va as u128),
+                ("chk_len", a.chk_len as u128),
+                ("access", a.access as u128),
+            ]));
             sent += 1;
         }
         tb.cycle();
@@ -325,9 +329,7 @@ fn a_wrapped_count_empties_the_cache() {
         tb.run_until(5000, |_| ctl_resp.len() == 12);
         while ctl_resp.pop().is_some() {}
         if life != 0 {
-            s_work.push(work.pack(&[
-                ("register", 1), ("key", 2 << 8), ("access", 2), ("start", 0x10_0000), ("length", 0x8000), ("table", 0x9000),
-            ]));
+            s_work.push(work.pack(&[("register", 1), ("key", 2 << 8), ("access", 2), ("start", 0x10_0000), ("length", 0x8000), ("table", 0x9000)]));
             tb.run_until(50, |_| m_worked.len() == 1);
         }
         s.push(req.pack(&[("key", 2 << 8), ("va", 0x10_0000), ("chk_len", 64), ("access", 4)]));
@@ -348,8 +350,7 @@ fn a_wrapped_count_empties_the_cache() {
 #[test]
 fn registrations_bring_their_own_pages() {
     let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
-    let (req, resp, cmd, row, ctl) =
-        (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
+    let (req, resp, cmd, row, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>(), Fields::of::<CtlReq>());
     let (work, worked) = (Fields::of::<MrWork>(), Fields::of::<TxDone>());
     let (port, answers) = (tb.source("s_req$1", 20), tb.sink("m_resp$1", 20));
     let (rd, rows) = (tb.sink("m_rd", 20), tb.source("s_rd", 20));
@@ -383,8 +384,16 @@ fn registrations_bring_their_own_pages() {
         let want = if registers { register(&mut regions, key, by, &new) } else { invalidate(&mut regions, key, by, false) };
         *seen.entry((registers, want)).or_default() += 1;
         s_work.push(work.pack(&[
-            ("register", registers.into()), ("page_size", new.page_size().into()), ("key", key.into()), ("pd", pd.into()), ("qpn", round.into()), ("index", (round + 5).into()), ("access", access),
-            ("start", new.start().into()), ("length", new.length().into()), ("table", new.table().into()),
+            ("register", registers.into()),
+            ("page_size", new.page_size().into()),
+            ("key", key.into()),
+            ("pd", pd.into()),
+            ("qpn", round.into()),
+            ("index", (round + 5).into()),
+            ("access", access),
+            ("start", new.start().into()),
+            ("length", new.length().into()),
+            ("table", new.table().into()),
         ]));
         tb.run_until(500, |_| !m_worked.is_empty());
         let got = m_worked.pop().expect("just seen");

@@ -77,8 +77,15 @@ fn windows_are_what_the_model_says() {
                 *seen.entry((if length == 0 { "unbind" } else { "bind" }, want)).or_default() += 1;
                 let access = u128::from(new.remote_write()) << 1 | u128::from(new.remote_read()) << 2;
                 s_work.push(work.pack(&[
-                    ("bind", 1), ("key", key.into()), ("pd", by.pd.into()), ("qpn", by.qpn.into()), ("index", round.into()), ("access", access),
-                    ("start", start.into()), ("length", length.into()), ("table", region.into()),
+                    ("bind", 1),
+                    ("key", key.into()),
+                    ("pd", by.pd.into()),
+                    ("qpn", by.qpn.into()),
+                    ("index", round.into()),
+                    ("access", access),
+                    ("start", start.into()),
+                    ("length", length.into()),
+                    ("table", region.into()),
                 ]));
                 tb.run_until(500, |_| !m_worked.is_empty());
                 let got = worked.get(&m_worked.pop().expect("just seen"), "status");
@@ -130,8 +137,13 @@ fn windows_are_what_the_model_says() {
         // What the key is good for now.
         let mr = regions[i as usize];
         let a = Access {
-            key: mr.variant() as u32 | i << 8, pd: 7, function: 0, qpn: tb.rng().range(1, 3) as u32,
-            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, LENGTH[2]) * 5 / 4 + 4)), chk_len: 8, access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
+            key: mr.variant() as u32 | i << 8,
+            pd: 7,
+            function: 0,
+            qpn: tb.rng().range(1, 3) as u32,
+            va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, LENGTH[2]) * 5 / 4 + 4)),
+            chk_len: 8,
+            access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
         };
         let want = translate(&regions, &a, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         *seen.entry(("access", want.err().unwrap_or(0))).or_default() += 1;
@@ -167,8 +179,26 @@ fn windows_are_what_the_model_says() {
         }
     }
     for case in [
-        ("bind", 0), ("bind", 1), ("bind", 2), ("bind", 3), ("bind", 4), ("unbind", 0), ("unbind", 4), ("local", 0), ("local", 1), ("local", 2), ("local", 4), ("remote", 0),
-        ("remote", 2), ("destroyed", 1), ("destroyed", 2), ("access", 0), ("access", 1), ("access", 2), ("access", 3), ("access", 4),
+        ("bind", 0),
+        ("bind", 1),
+        ("bind", 2),
+        ("bind", 3),
+        ("bind", 4),
+        ("unbind", 0),
+        ("unbind", 4),
+        ("local", 0),
+        ("local", 1),
+        ("local", 2),
+        ("local", 4),
+        ("remote", 0),
+        ("remote", 2),
+        ("destroyed", 1),
+        ("destroyed", 2),
+        ("access", 0),
+        ("access", 1),
+        ("access", 2),
+        ("access", 3),
+        ("access", 4),
     ] {
         assert!(seen.get(&case).is_some_and(|n| *n > 2), "{case:?} too rare: {seen:?}");
     }

@@ -200,29 +200,14 @@ impl<const LQ: usize> Logic for Place<LQ> {
         // Answers belong to the requester: another life, other failures.
         self.data_op.next = (self.moves.val() & !self.answer.val()) | self.reads.val();
         // Flushes and barriers are not stopped by a mark.
-        self.poisoned.next = self.marks.read_data.val().set
-            & !self.marks.read_data.val().soft
-            & self.same.val()
-            & (self.data_op.val() | (self.orders.m.data.val().kind == place_kind::NOTHING));
-        self.torn.next = self.marks.read_data.val().set
-            & self.marks.read_data.val().soft
-            & self.same.val()
-            & self.data_op.val()
-            & self.orders.m.data.val().soft
-            & !self.orders.m.data.val().first;
+        self.poisoned.next = self.marks.read_data.val().set & !self.marks.read_data.val().soft & self.same.val() & (self.data_op.val() | (self.orders.m.data.val().kind == place_kind::NOTHING));
+        self.torn.next = self.marks.read_data.val().set & self.marks.read_data.val().soft & self.same.val() & self.data_op.val() & self.orders.m.data.val().soft & !self.orders.m.data.val().first;
         self.lost.next = self.poisoned.val() | self.torn.val();
 
         // The segment at the head, once there is a place for what it leads to.
-        self.open.next = (self.state.q.val() == State::Segments)
-            & self.segments.m.valid.val()
-            & !self.mover_busy.q.val()
-            & !self.done_busy.q.val();
+        self.open.next = (self.state.q.val() == State::Segments) & self.segments.m.valid.val() & !self.mover_busy.q.val() & !self.done_busy.q.val();
         self.s_mr.ready.next = self.open.val() & self.segments.m.data.val().lookup;
-        self.due.next = self.segments.m.data.val().inv
-            & !self.segments.m.data.val().status.any()
-            & !self.answered.q.val()
-            & !self.failed.q.val()
-            & !self.poisoned.val();
+        self.due.next = self.segments.m.data.val().inv & !self.segments.m.data.val().status.any() & !self.answered.q.val() & !self.failed.q.val() & !self.poisoned.val();
         self.ready.next = self.open.val() & !self.due.val() & (self.s_mr.valid.val() | !self.segments.m.data.val().lookup);
         self.segments.m.ready.next = self.ready.val();
         self.bad.next = (self.segments.m.data.val().status != 0) | self.refused.q.val();
@@ -237,8 +222,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
                 self.bad_status.next = bits::<8>(0);
             }
         }
-        self.placing.next =
-            self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.lost.val();
+        self.placing.next = self.segments.m.data.val().lookup & self.moves.val() & !self.bad.val() & !self.failed.q.val() & !self.lost.val();
         // A duplicate whose key has gone meanwhile is no error of the queue pair.
         self.hushed.next = self.bad.val() & self.reads.val() & self.orders.m.data.val().again;
         // A SEND larger than its receive, or a WRITE to where it may not go, is an unreliable queue pair's message lost and nothing else.
@@ -246,8 +230,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             & self.bad.val()
             & !self.failed.q.val()
             & !self.lost.val()
-            & ((self.orders.m.data.val().kind == place_kind::WRITE)
-                | (!self.segments.m.data.val().lookup & (self.segments.m.data.val().status == place_status::TOO_SMALL)));
+            & ((self.orders.m.data.val().kind == place_kind::WRITE) | (!self.segments.m.data.val().lookup & (self.segments.m.data.val().status == place_status::TOO_SMALL)));
         self.fails.next = self.bad.val() & !self.failed.q.val() & !self.lost.val() & !self.hushed.val() & !self.spared.val();
         self.failing.next = (self.failed.q.val() & self.hard.q.val()) | self.fails.val();
         self.spoilt.next = (self.failed.q.val() & !self.hard.q.val()) | self.spared.val();
@@ -272,10 +255,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.tears.next = self.spoilt.val() & !self.orders.m.data.val().done;
         self.begins.next = (self.orders.m.data.val().kind == place_kind::BARRIER) & self.orders.m.data.val().again;
         self.over.next = self.begins.val()
-            | (self.marks.read_data.val().set
-                & self.data_op.val()
-                & (!self.same.val()
-                    | (self.marks.read_data.val().soft & (self.orders.m.data.val().first | self.orders.m.data.val().done))));
+            | (self.marks.read_data.val().set & self.data_op.val() & (!self.same.val() | (self.marks.read_data.val().soft & (self.orders.m.data.val().first | self.orders.m.data.val().done))));
         self.marks.write_data.next.set = self.failing.val() | self.tears.val();
         self.marks.write_data.next.soft = !self.failing.val();
         self.marks.write_en.next = self.finish.val() & !self.answer.val() & (self.failing.val() | self.tears.val() | self.over.val());
@@ -331,8 +311,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
         }
         if self.ready.val() {
-            self.mover_busy.d.next =
-                self.placing.val() | (self.orders.m.data.val().has_frame & self.segments.m.data.val().last);
+            self.mover_busy.d.next = self.placing.val() | (self.orders.m.data.val().has_frame & self.segments.m.data.val().last);
             self.writes.d.next = self.writes_now.val();
             self.status.d.next = self.status_now.val();
             self.failed.d.next = self.failing.val() | self.spoilt.val();

@@ -270,7 +270,16 @@ impl Golden {
         done.retain(|name, _| DoneOp::FIELDS.iter().any(|(field, _)| field == name));
         done.insert("inv", inv.into());
         done.insert("writes", writes);
-        done.insert("status", if poisoned { 0 } else if torn { [9, 1][usize::from(kind == 2)] } else { failure });
+        done.insert(
+            "status",
+            if poisoned {
+                0
+            } else if torn {
+                [9, 1][usize::from(kind == 2)]
+            } else {
+                failure
+            },
+        );
         done.insert("fatal", op["fatal"] | u128::from(failed));
         done.insert("access_local", u128::from(kind == 2 || kind == 7));
         if let (6, [(key, va, _)]) = (kind, &segments[..]) {
@@ -422,10 +431,7 @@ fn random_orders_are_placed_as_the_model_does() {
 }
 
 fn plain_write(qpn: u128, epoch: u128) -> Msg {
-    BTreeMap::from([
-        ("kind", 1), ("qpn", qpn), ("epoch", epoch), ("has_frame", 1), ("pay_len", 64), ("va", 0x12340), ("key", 1),
-        ("chk_len", 64), ("free_rq", 0), ("fatal", 0), ("soft", 0),
-    ])
+    BTreeMap::from([("kind", 1), ("qpn", qpn), ("epoch", epoch), ("has_frame", 1), ("pay_len", 64), ("va", 0x12340), ("key", 1), ("chk_len", 64), ("free_rq", 0), ("fatal", 0), ("soft", 0)])
 }
 
 /// A buffer's next list is read, though the message begins where the one before ended: a datagram over IPv4 begins with byte 20.
@@ -436,8 +442,22 @@ fn a_message_does_not_go_on_in_the_list_of_one_that_is_over() {
     for (n, msg_off) in [(1u64, 0u128), (2, 20)] {
         bench.buffers.insert(0, Some(vec![Sge { addr: 0x1_0000 * n, length: 100, lkey: n as u32 }]));
         let order = BTreeMap::from([
-            ("kind", 2), ("qpn", 5), ("epoch", 3), ("has_frame", 1), ("pay_len", 20), ("pay_off", 14), ("va", 0), ("key", 0), ("chk_len", 0), ("again", 0),
-            ("rq_handle", 0), ("msg_off", msg_off), ("free_rq", 1), ("fatal", 0), ("done", 1), ("soft", 0),
+            ("kind", 2),
+            ("qpn", 5),
+            ("epoch", 3),
+            ("has_frame", 1),
+            ("pay_len", 20),
+            ("pay_off", 14),
+            ("va", 0),
+            ("key", 0),
+            ("chk_len", 0),
+            ("again", 0),
+            ("rq_handle", 0),
+            ("msg_off", msg_off),
+            ("free_rq", 1),
+            ("fatal", 0),
+            ("done", 1),
+            ("soft", 0),
         ]);
         check(&mut bench, &[order], &mut golden);
     }
@@ -526,9 +546,20 @@ fn random_answers(bench: &mut Bench, count: usize) -> Vec<Msg> {
             let msg_off = if atomic { 0 } else { *offset };
             *offset = if done || msg_off + pay_len >= length { 0 } else { msg_off + pay_len };
             orders.push(BTreeMap::from([
-                ("kind", 7), ("qpn", handle.into()), ("epoch", 3), ("has_frame", u128::from(!atomic && !give)), ("pay_len", pay_len.into()),
-                ("pay_off", if atomic { 0 } else { 58 }), ("rq_handle", handle.into()), ("msg_off", msg_off.into()), ("done", done.into()),
-                ("free_rq", u128::from(done || give)), ("opcode", if atomic { 0x12 } else { 0 }), ("fatal", 0), ("again", 0), ("grh", 0),
+                ("kind", 7),
+                ("qpn", handle.into()),
+                ("epoch", 3),
+                ("has_frame", u128::from(!atomic && !give)),
+                ("pay_len", pay_len.into()),
+                ("pay_off", if atomic { 0 } else { 58 }),
+                ("rq_handle", handle.into()),
+                ("msg_off", msg_off.into()),
+                ("done", done.into()),
+                ("free_rq", u128::from(done || give)),
+                ("opcode", if atomic { 0x12 } else { 0 }),
+                ("fatal", 0),
+                ("again", 0),
+                ("grh", 0),
             ]));
         }
     }

@@ -196,12 +196,8 @@ impl Logic for Walk {
         if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
-        self.s_wqe.ready.next =
-            ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
-        self.s_again.ready.next = ((self.state.q.val() == State::Head)
-            | (self.state.q.val() == State::Length)
-            | (self.state.q.val() == State::Entry))
-            & self.answer.val();
+        self.s_wqe.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
+        self.s_again.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Length) | (self.state.q.val() == State::Entry)) & self.answer.val();
         self.granted.next = self.s_wqe.data.val();
         self.granted_valid.next = self.s_wqe.valid.val();
         if self.answer.val() {

@@ -4,15 +4,15 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::header;
 use crate::msg::{AckOp, HdrOp, SlotGrant, SlotReq, SlotSeal};
 use crate::prim::ram::{RamAsync, RamAsync2};
-use crate::stream::{MsgFifo, MsgSlice};
-use ferric_hdl_derive::BlockDefault;
-use crate::codes::header;
 use crate::stats::flags;
+use crate::stream::{MsgFifo, MsgSlice};
 use ferric_abi::wire::Aeth;
 use ferric_abi::wire::{opcode, syndrome, ICRC_BYTES};
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 // Bytes of an acknowledge's headers.

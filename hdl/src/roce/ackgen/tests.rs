@@ -138,14 +138,7 @@ fn naks_are_kept_and_the_last_ack_of_every_queue_pair_leaves() {
                     1 => 0x20 | rng.below(32) as u32,
                     _ => rng.below(32) as u32,
                 };
-                let ack = Ack {
-                    qpn: rng.below(5) as u32,
-                    psn: left,
-                    msn: rng.next_u32() >> 8,
-                    syndrome,
-                    ipv6: rng.percent(50),
-                    vlan: rng.percent(50),
-                };
+                let ack = Ack { qpn: rng.below(5) as u32, psn: left, msn: rng.next_u32() >> 8, syndrome, ipv6: rng.percent(50), vlan: rng.percent(50) };
                 bench.push(ack);
                 left -= 1;
             }

@@ -2,9 +2,9 @@
 
 use super::Place;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::header;
 use crate::msg::{HdrOp, SlotGrant, SlotReq, TxOp};
 use crate::stream::{MsgFifo, MsgSlice};
-use crate::codes::header;
 use ferric_abi::codes::QpType;
 use ferric_abi::wire::ICRC_BYTES;
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Deth};
@@ -84,8 +84,7 @@ impl Logic for Front {
 
         // First stage: the order.
         self.second_go.next = self.second_valid.q.val() & self.slots.s.ready.val();
-        self.first_go.next =
-            self.first_valid.q.val() & self.asked.s.ready.val() & (!self.second_valid.q.val() | self.second_go.val());
+        self.first_go.next = self.first_valid.q.val() & self.asked.s.ready.val() & (!self.second_valid.q.val() | self.second_go.val());
         self.op_ready.next = !self.first_valid.q.val() | self.first_go.val();
         if !self.first_valid.q.val() | self.first_go.val() {
             self.first.d.next = self.op.val();
@@ -126,8 +125,7 @@ impl Logic for Front {
             self.raw.d.next = self.is_raw.val();
             self.hdr_len.d.next = self.len.val();
             self.pay.d.next = bit_cast::<14, 13>(self.length.val());
-            self.body.d.next =
-                bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(ICRC_BYTES);
+            self.body.d.next = bit_cast::<14, 13>(self.length.val()) + bit_cast::<14, 2>(self.odd.val()) + bits::<14>(ICRC_BYTES);
             if self.is_raw.val() {
                 // A raw frame may be longer than `pay_len` can say.
                 self.pay.d.next = bit_cast::<14, 32>(self.first.q.val().dma_len);

@@ -2,9 +2,9 @@
 
 use super::{Owner, Place, Segment};
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::key_status;
 use crate::msg::{MrResp, PayCmd, SlotSeal};
 use crate::stream::MsgSlice;
-use crate::codes::key_status;
 use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -49,11 +49,7 @@ impl Logic for Issue {
         MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.seal.m);
 
         self.keyed.next = self.s_segment.data.val().keyed;
-        self.open.next = self.s_segment.valid.val()
-            & self.s_owner.valid.val()
-            & self.s_place.valid.val()
-            & self.pay.s.ready.val()
-            & self.seal.s.ready.val();
+        self.open.next = self.s_segment.valid.val() & self.s_owner.valid.val() & self.s_place.valid.val() & self.pay.s.ready.val() & self.seal.s.ready.val();
         self.fire.next = self.open.val() & (!self.keyed.val() | self.s_mr.valid.val());
         self.s_mr.ready.next = self.open.val() & self.keyed.val();
         self.answered.next = self.fire.val() & self.keyed.val();

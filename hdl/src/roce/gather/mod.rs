@@ -1,9 +1,9 @@
 //! Payload of outgoing packets: from packet orders to reads into the assembly buffer. See README.md.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::ONLY_FREE;
 use crate::msg::*;
 use crate::stream::{Fence, MsgFifo};
-use crate::codes::ONLY_FREE;
 use ferric_abi::codes::QpType;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;

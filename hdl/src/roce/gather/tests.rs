@@ -63,11 +63,29 @@ impl World {
     fn new(seed: u64, stall: u32, mr_latency: u64) -> World {
         let mut tb = Tb::with_seed("gather", Gather::default(), seed);
         World {
-            op: tb.source("s_op", stall), reply: tb.source("s_reply", stall), wqe: (tb.sink("m_wqe", stall), tb.source("s_wqe", stall)), free: tb.sink("m_free", stall),
-            mr: (tb.sink("m_mr", stall), tb.source("s_mr", stall)), slot: (tb.sink("m_slot", stall), tb.source("s_slot", stall)),
-            pay: tb.sink("m_pay", stall), hdr: tb.sink("m_hdr", stall), seal: tb.sink("m_seal", stall), inline: tb.sink("m_inline", stall),
-            tb, buffers: vec![[0; 512]; 64], ready_mr: VecDeque::new(), mr_latency, expected: VecDeque::new(), asked: 0, memory: HashMap::new(),
-            reads: HashMap::new(), counts: Vec::new(), headers: Vec::new(), seals: Vec::new(), frees: Vec::new(), next_base: 0,
+            op: tb.source("s_op", stall),
+            reply: tb.source("s_reply", stall),
+            wqe: (tb.sink("m_wqe", stall), tb.source("s_wqe", stall)),
+            free: tb.sink("m_free", stall),
+            mr: (tb.sink("m_mr", stall), tb.source("s_mr", stall)),
+            slot: (tb.sink("m_slot", stall), tb.source("s_slot", stall)),
+            pay: tb.sink("m_pay", stall),
+            hdr: tb.sink("m_hdr", stall),
+            seal: tb.sink("m_seal", stall),
+            inline: tb.sink("m_inline", stall),
+            tb,
+            buffers: vec![[0; 512]; 64],
+            ready_mr: VecDeque::new(),
+            mr_latency,
+            expected: VecDeque::new(),
+            asked: 0,
+            memory: HashMap::new(),
+            reads: HashMap::new(),
+            counts: Vec::new(),
+            headers: Vec::new(),
+            seals: Vec::new(),
+            frees: Vec::new(),
+            next_base: 0,
         }
     }
 
@@ -112,10 +130,24 @@ impl World {
         let len = if atomic { 0 } else { len };
         let sge = u128::from(va) | u128::from(len) << 64 | u128::from(key) << 96;
         let op = fo.pack(&[
-            ("pd", 77), ("function", 99), ("reply", 1), ("num_sge", 1), ("pay_len", len.into()), ("sge", sge), ("opcode", opcode),
-            ("handle", 0), ("has_aeth", (kind > 0).into()), ("aeth", rng.next_u32().into()), ("has_atomic_ack", atomic.into()),
-            ("operand", rng.next_u64().into()), ("psn", rng.below(1 << 24).into()), ("qpn", rng.below(1 << 24).into()),
-            ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("notify", rng.below(2).into()), ("epoch", rng.below(256).into()),
+            ("pd", 77),
+            ("function", 99),
+            ("reply", 1),
+            ("num_sge", 1),
+            ("pay_len", len.into()),
+            ("sge", sge),
+            ("opcode", opcode),
+            ("handle", 0),
+            ("has_aeth", (kind > 0).into()),
+            ("aeth", rng.next_u32().into()),
+            ("has_atomic_ack", atomic.into()),
+            ("operand", rng.next_u64().into()),
+            ("psn", rng.below(1 << 24).into()),
+            ("qpn", rng.below(1 << 24).into()),
+            ("ipv6", rng.below(2).into()),
+            ("vlan", rng.below(2).into()),
+            ("notify", rng.below(2).into()),
+            ("epoch", rng.below(256).into()),
         ]);
         self.reply.push(op.clone());
         let get = |name: &str| fo.get(&op, name) as u64;
@@ -220,7 +252,28 @@ impl World {
                 continue;
             }
             let header = headers.next().expect("one header per packet");
-            for name in ["qpn", "opcode", "dest_qpn", "psn", "ack_req", "solicited", "pay_len", "has_reth", "raddr", "rkey", "dma_len", "has_imm", "imm", "has_aeth", "aeth", "has_atomic", "has_atomic_ack", "operand", "compare", "has_deth"] {
+            for name in [
+                "qpn",
+                "opcode",
+                "dest_qpn",
+                "psn",
+                "ack_req",
+                "solicited",
+                "pay_len",
+                "has_reth",
+                "raddr",
+                "rkey",
+                "dma_len",
+                "has_imm",
+                "imm",
+                "has_aeth",
+                "aeth",
+                "has_atomic",
+                "has_atomic_ack",
+                "operand",
+                "compare",
+                "has_deth",
+            ] {
                 assert_eq!(fh.get(&header, name), fo.get(&p.op, name), "{name}");
             }
             let pad = (p.payload.len() as u64).wrapping_neg() % 4;
@@ -251,7 +304,12 @@ fn entries_at(world: &mut World, handle: usize, at: usize, list: &[(u64, u32, u3
 fn random_list(rng: &mut Rng) -> Vec<(u64, u32, u32)> {
     let count = if rng.percent(10) { 30 } else { rng.range(1, 4) };
     let entry = |rng: &mut Rng| {
-        let length = match rng.below(6) { 0 => 0, 1 => rng.range(1, 20), 2 if count < 5 => rng.range(1, 9000), _ => rng.range(1, 1500) };
+        let length = match rng.below(6) {
+            0 => 0,
+            1 => rng.range(1, 20),
+            2 if count < 5 => rng.range(1, 9000),
+            _ => rng.range(1, 1500),
+        };
         let addr = if rng.percent(30) { rng.next_u64() & !0xfff } else { rng.next_u64() };
         (addr, length as u32, rng.next_u32() >> 1 & !7)
     };
@@ -287,10 +345,26 @@ fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
             let rng = world.tb.rng();
             let raw = !datagram && message.len() < 8000 && !message.is_empty() && rng.percent(15);
             let mtu = if raw || datagram { 1 << 20 } else { 256 << rng.below(5) };
-            let fields = vec![("handle", handle as u128), ("num_sge", count.into()), ("inline_data", inline.into()), ("pd", 77), ("function", 99),
-                ("qp_type", if raw { 3 } else { 2 * u128::from(datagram) }), ("has_deth", datagram.into()), ("ipv6", rng.below(2).into()), ("vlan", rng.below(2).into()), ("dma_len", message.len() as u128),
-                ("qpn", rng.below(1 << 24).into()), ("dest_qpn", rng.below(1 << 24).into()), ("epoch", rng.below(256).into()), ("opcode", rng.below(12).into()),
-                ("raddr", rng.next_u64().into()), ("rkey", rng.next_u32().into()), ("imm", rng.next_u32().into()), ("wqe_index", rng.below(65536).into())];
+            let fields = vec![
+                ("handle", handle as u128),
+                ("num_sge", count.into()),
+                ("inline_data", inline.into()),
+                ("pd", 77),
+                ("function", 99),
+                ("qp_type", if raw { 3 } else { 2 * u128::from(datagram) }),
+                ("has_deth", datagram.into()),
+                ("ipv6", rng.below(2).into()),
+                ("vlan", rng.below(2).into()),
+                ("dma_len", message.len() as u128),
+                ("qpn", rng.below(1 << 24).into()),
+                ("dest_qpn", rng.below(1 << 24).into()),
+                ("epoch", rng.below(256).into()),
+                ("opcode", rng.below(12).into()),
+                ("raddr", rng.next_u64().into()),
+                ("rkey", rng.next_u32().into()),
+                ("imm", rng.next_u32().into()),
+                ("wqe_index", rng.below(65536).into()),
+            ];
             open.push((0, message, mtu, fields));
         }
         while !open.is_empty() {
@@ -303,9 +377,17 @@ fn random_traffic(seed: u64, stall: u32, mr_latency: u64) {
                 let (raw, datagram) = (fields.contains(&("qp_type", 3)), fields.contains(&("qp_type", 2)));
                 let apart = last && rng.percent(20);
                 let mut op = fields.clone();
-                op.extend([("pay_off", *at as u128), ("pay_len", len as u128), ("free", (last && !apart).into()), ("psn", rng.below(1 << 24).into()),
-                    ("has_reth", (*at == 0 && !raw && !datagram && rng.percent(50)).into()), ("has_imm", (last && !raw && rng.percent(50)).into()),
-                    ("notify", rng.below(2).into()), ("ack_req", rng.below(2).into()), ("solicited", rng.below(2).into())]);
+                op.extend([
+                    ("pay_off", *at as u128),
+                    ("pay_len", len as u128),
+                    ("free", (last && !apart).into()),
+                    ("psn", rng.below(1 << 24).into()),
+                    ("has_reth", (*at == 0 && !raw && !datagram && rng.percent(50)).into()),
+                    ("has_imm", (last && !raw && rng.percent(50)).into()),
+                    ("notify", rng.below(2).into()),
+                    ("ack_req", rng.below(2).into()),
+                    ("solicited", rng.below(2).into()),
+                ]);
                 let payload = message[*at..*at + len].to_vec();
                 *at += len;
                 let handle = fields[0].1;
@@ -343,15 +425,25 @@ fn payload_arrives_where_it_belongs() {
 #[test]
 fn messages_that_take_turns_keep_their_lists() {
     let mut world = World::new(7, 10, 5);
-    let messages: Vec<_> = (0..2usize).map(|handle| {
-        let (addr, key) = (0x5_0000 + 0x123 * handle as u64, 8 + 8 * handle as u32);
-        entries(&mut world, handle, &[(addr, 700, key), (addr << 8, 4000, key)])
-    }).collect();
+    let messages: Vec<_> = (0..2usize)
+        .map(|handle| {
+            let (addr, key) = (0x5_0000 + 0x123 * handle as u64, 8 + 8 * handle as u32);
+            entries(&mut world, handle, &[(addr, 700, key), (addr << 8, 4000, key)])
+        })
+        .collect();
     for at in (0..4700usize).step_by(512) {
         for (handle, message) in messages.iter().enumerate() {
             let end = message.len().min(at + 512);
-            let fields = [("pd", 77u128), ("function", 99), ("handle", handle as u128), ("num_sge", 2), ("dma_len", 4700), ("pay_off", at as u128),
-                ("pay_len", (end - at) as u128), ("free", (end == message.len()).into())];
+            let fields = [
+                ("pd", 77u128),
+                ("function", 99),
+                ("handle", handle as u128),
+                ("num_sge", 2),
+                ("dma_len", 4700),
+                ("pay_off", at as u128),
+                ("pay_len", (end - at) as u128),
+                ("free", (end == message.len()).into()),
+            ];
             world.send(&fields, message[at..end].to_vec(), 0);
         }
     }
@@ -374,7 +466,11 @@ fn errors_abort_the_packet_and_nothing_else() {
             let keys = if bad % 2 == 0 { [status, 8, 16] } else { [8, 16, status] };
             let list: Vec<_> = keys.iter().map(|key| (0x1ff0, 300, *key)).collect();
             let message = entries(&mut world, bad as usize, &list);
-            let expected = match key_status(status) { 0 => 0, 6 => 19, _ => 4 };
+            let expected = match key_status(status) {
+                0 => 0,
+                6 => 19,
+                _ => 4,
+            };
             world.send(&op(bad.into(), 3, 900, &[]), message, expected);
         }
         // Entries shorter than the packet; too many; none; inline data beyond the buffer.

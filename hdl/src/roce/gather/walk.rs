@@ -4,12 +4,12 @@ use super::fit::Fit;
 use super::grants::Grants;
 use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::access;
 use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::Sge;
 use crate::stream::MsgSlice;
-use crate::codes::access;
 use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -153,8 +153,41 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty, too_many, pay, at, keys,
-            fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten
+            self,
+            clock,
+            state,
+            job,
+            known,
+            handle,
+            place,
+            index,
+            va,
+            carry,
+            rem,
+            key,
+            skip,
+            over,
+            excess,
+            target,
+            remains,
+            hit,
+            empty,
+            too_many,
+            pay,
+            at,
+            keys,
+            fits,
+            in_page,
+            sge_in_page,
+            page,
+            seg,
+            ends,
+            status,
+            granule,
+            granules,
+            mr,
+            mr_valid,
+            unwritten
         );
         clock!(self, clock, inl, frees, grants);
         self.carry.d.next = false;
@@ -188,16 +221,13 @@ impl Logic for Walk {
         self.more_sge.next = !(self.index.q.val() == self.job.q.val().num_sge);
         self.m_wqe.data.next.handle = self.job.q.val().handle;
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val())
-            | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
-        self.s_wqe.ready.next =
-            (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.grants.valid.val());
+        self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val()) | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
+        self.s_wqe.ready.next = (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.grants.valid.val());
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
         self.asks.next = !self.mr_valid.q.val() & !self.keys.q.val().get_bit(4);
-        self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free)
-            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val());
+        self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free) | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val());
         self.m_owner.data.next.function = self.job.q.val().function;
         self.m_owner.data.next.notify = self.job.q.val().notify;
         self.m_owner.data.next.qpn = self.job.q.val().qpn;
@@ -206,9 +236,7 @@ impl Logic for Walk {
         self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
         self.m_owner.data.next.reply = self.job.q.val().reply;
         self.m_segment.valid.next =
-            ((self.state.q.val() == State::Push) & self.asks.val())
-            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val())
-            | (self.state.q.val() == State::Close);
+            ((self.state.q.val() == State::Push) & self.asks.val()) | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val()) | (self.state.q.val() == State::Close);
         self.m_segment.data.next.len = self.seg.q.val();
         self.m_segment.data.next.at = self.at.q.val();
         self.m_segment.data.next.keyed = !(self.state.q.val() == State::Close);
@@ -218,9 +246,7 @@ impl Logic for Walk {
 
         // A packet at hand: where its walk begins, and whether one segment is all of it.
         self.first.x.next = self.s_job.data.val().sge;
-        self.resume.next = self.known.q.val()
-            & (self.s_job.data.val().handle == self.handle.q.val())
-            & (self.s_job.data.val().pay_off == self.place.q.val());
+        self.resume.next = self.known.q.val() & (self.s_job.data.val().handle == self.handle.q.val()) & (self.s_job.data.val().pay_off == self.place.q.val());
         self.length.next = self.s_job.data.val().pay_len;
         self.from_first.va.next = self.first.y.val().addr;
         self.from_first.rem.next = self.first.y.val().length;
@@ -268,8 +294,7 @@ impl Logic for Walk {
                     self.hit.d.next = self.resume.val();
                     self.empty.d.next = self.s_job.data.val().pay_len == 0;
                     // 512 bytes a buffer, less the head, hold 30 entries or 480 bytes; an address takes the place of one.
-                    self.too_many.d.next = (self.s_job.data.val().num_sge > MOST_ENTRIES)
-                        | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == MOST_ENTRIES));
+                    self.too_many.d.next = (self.s_job.data.val().num_sge > MOST_ENTRIES) | (self.s_job.data.val().addressed & (self.s_job.data.val().num_sge == MOST_ENTRIES));
                     self.pay.d.next = self.s_job.data.val().pay_len;
                     self.at.d.next = bits::<14>(0);
                     self.status.d.next = bits::<8>(CqeStatus::Success as u64);

@@ -5,7 +5,7 @@ use crate::context::bus::CtxClient;
 use crate::msg::HdrOp;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
-use ferric_abi::wire::{ICRC_BYTES, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp, ICRC_BYTES};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -85,8 +85,7 @@ impl Logic for PathFetch {
             self.line.next.dmac = self.address.val().get_bits::<48>(0);
             self.line.next.tclass = self.address.val().get_bits::<8>(48);
             self.line.next.hop_limit = self.address.val().get_bits::<8>(56);
-            self.line.next.dip = (bit_cast::<128, 64>(self.next_op.q.val().compare) << 64)
-                | bit_cast::<128, 64>(self.next_op.q.val().operand);
+            self.line.next.dip = (bit_cast::<128, 64>(self.next_op.q.val().compare) << 64) | bit_cast::<128, 64>(self.next_op.q.val().operand);
         }
         // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
         self.qkey.next = self.next_op.q.val().rkey;
@@ -117,9 +116,7 @@ impl Logic for PathFetch {
         } else if self.next_op.q.val().has_imm | self.next_op.q.val().has_aeth {
             self.fixed.next = bits::<16>((FIXED + ImmDt::BYTES) as u64);
         }
-        self.next_len.d.next = self.fixed.val()
-            + bit_cast::<16, 13>(self.next_op.q.val().pay_len)
-            + bit_cast::<16, 2>(self.next_op.q.val().pad);
+        self.next_len.d.next = self.fixed.val() + bit_cast::<16, 13>(self.next_op.q.val().pay_len) + bit_cast::<16, 2>(self.next_op.q.val().pad);
         // The context port
         self.ctx.acq_valid.next = false;
         self.ctx.acq_id.next = self.next_op.q.val().qpn;
@@ -149,10 +146,8 @@ impl Logic for PathFetch {
                 if self.ctx.line_valid.val() & self.room.val() {
                     self.full.d.next = true;
                     self.summed.d.next = false;
-                    self.sum_src.d.next = bit_cast::<20, 16>(self.src.val().get_bits::<16>(0))
-                        + bit_cast::<20, 16>(self.src.val().get_bits::<16>(16));
-                    self.sum_dst.d.next = bit_cast::<20, 16>(self.dst.val().get_bits::<16>(0))
-                        + bit_cast::<20, 16>(self.dst.val().get_bits::<16>(16));
+                    self.sum_src.d.next = bit_cast::<20, 16>(self.src.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.src.val().get_bits::<16>(16));
+                    self.sum_dst.d.next = bit_cast::<20, 16>(self.dst.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.dst.val().get_bits::<16>(16));
                     // Header length 20; version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
                     self.sum_rest.d.next = self.rest.val() + self.class_ttl.val();
                     self.cur_op.d.next = self.next_op.q.val();

@@ -1,13 +1,13 @@
 //! Lays the header fields out as bytes. Wiring and two choices; no state.
 
+use crate::codes::{header, ip};
 use crate::msg::HdrOp;
 use crate::prim::pack::BePack;
 use crate::records::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, PathCtx, Reth, Udp, Vlan};
 use ferric_abi::wire;
-use ferric_hdl_derive::BlockDefault;
-use crate::codes::{header, ip};
 use ferric_abi::wire::{ethertype, protocol, ROCE_PORT};
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Where the IP header is packed (untagged frame), the transport header behind IPv4, and what follows its BTH.

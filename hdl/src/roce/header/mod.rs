@@ -12,17 +12,17 @@ use crate::msg::{HdrDone, HdrOp};
 use crate::net::tx::SLOT_BYTES;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
-use fetch::PathFetch;
-use image::HeaderImage;
-use ferric_hdl_derive::BlockDefault;
 use ferric_abi::wire::Ipv4;
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
+use fetch::PathFetch;
+use image::HeaderImage;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_op[*]", &["ctx[*]", "m_ready"]),
-    ("ctx[*]", &["m_ready"]), // a line is given back when the op is in its register, which the row writer empties
+    ("ctx[*]", &["m_ready"]),                      // a line is given back when the op is in its register, which the row writer empties
     ("m_ready", &["ctx[0]", "ctx[1]", "m_ready"]), // of an op that has been taken: each comes no later than its seal
 ];
 

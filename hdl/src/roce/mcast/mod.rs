@@ -10,9 +10,9 @@ use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, RxDesc};
 use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;
-use ferric_hdl_derive::BlockDefault;
 use crate::stats::flags;
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Names of the bits of `stat`.
@@ -21,7 +21,7 @@ pub const STATS: &[&str] = &["mcast_delivered", "mcast_no_group"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s", &["m", "m_retain"]),
-    ("s_ctl", &[]), // one access at a time
+    ("s_ctl", &[]),                // one access at a time
     ("m_ctl", &["m", "m_retain"]), // not while a group is looked up
 ];
 
@@ -155,8 +155,7 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
         self.tagged.write_data.next = self.path_data.val().get_bit(9);
         self.tagged.read_addr.next = self.member.val().get_bits::<LQ>(0);
         self.frame_tag.next = self.s.data.val().vlan_tci;
-        self.same_vlan.next = (self.s.data.val().has_vlan == self.tagged.read_data.val())
-            & (!self.s.data.val().has_vlan | (self.frame_tag.val().get_bits::<12>(0) == self.tags.read_data.val()));
+        self.same_vlan.next = (self.s.data.val().has_vlan == self.tagged.read_data.val()) & (!self.s.data.val().has_vlan | (self.frame_tag.val().get_bits::<12>(0) == self.tags.read_data.val()));
         self.joins.next = self.hit.q.val() & self.same_vlan.val();
 
         self.group.next = bit_cast::<128, 64>(self.s.data.val().operand) | (bit_cast::<128, 64>(self.s.data.val().compare) << 64);
@@ -188,9 +187,7 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
                 self.state.d.next = State::Compare;
             }
             State::Compare => {
-                self.hit.d.next = self.row.q.val().valid
-                    & (self.row.q.val().ipv6 == self.s.data.val().ipv6)
-                    & (self.row.q.val().group == self.group.val());
+                self.hit.d.next = self.row.q.val().valid & (self.row.q.val().ipv6 == self.s.data.val().ipv6) & (self.row.q.val().group == self.group.val());
                 self.state.d.next = State::Act;
             }
             State::Act => {

@@ -27,8 +27,14 @@ impl Bench {
         tb.allow_combinational();
         let ctl = Control::new(&mut tb, stall);
         Bench {
-            s: tb.source("s", stall), m: tb.sink("m", stall), retain: tb.sink("m_retain", stall), ctl, tb, stat: [0; 2],
-            groups: Groups(vec![None; LINES as usize]), layout: Fields::of::<RxDesc>(),
+            s: tb.source("s", stall),
+            m: tb.sink("m", stall),
+            retain: tb.sink("m_retain", stall),
+            ctl,
+            tb,
+            stat: [0; 2],
+            groups: Groups(vec![None; LINES as usize]),
+            layout: Fields::of::<RxDesc>(),
         }
     }
 
@@ -89,7 +95,8 @@ impl Bench {
         let mut words = self.tb.rng().words(self.layout.width());
         let (to, ipv6) = group.unwrap_or((self.tb.rng().next_u64().into(), true));
         let tci = u128::from(vlan.unwrap_or(0)) | u128::from(self.tb.rng().below(16)) << 12;
-        let fields = [("has_vlan", vlan.is_some().into()), ("vlan_tci", tci), ("multicast", u128::from(group.is_some())), ("ipv6", ipv6.into()), ("operand", to & u128::from(u64::MAX)), ("compare", to >> 64)];
+        let fields =
+            [("has_vlan", vlan.is_some().into()), ("vlan_tci", tci), ("multicast", u128::from(group.is_some())), ("ipv6", ipv6.into()), ("operand", to & u128::from(u64::MAX)), ("compare", to >> 64)];
         for (name, value) in fields {
             self.layout.set(&mut words, name, value);
         }

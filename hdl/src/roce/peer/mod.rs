@@ -125,22 +125,19 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         self.to.next = self.now.q.val().dip;
         self.row_tci.next = self.tci.read_data.val();
         self.row_flags.next = self.flags.read_data.val();
-        self.mac_bad.d.next = (self.dmac.val().get_bits::<32>(0) != self.smac_low.read_data.val())
-            | (self.dmac.val().get_bits::<16>(32) != self.smac_high.read_data.val());
+        self.mac_bad.d.next = (self.dmac.val().get_bits::<32>(0) != self.smac_low.read_data.val()) | (self.dmac.val().get_bits::<16>(32) != self.smac_high.read_data.val());
         for i in 0..4 {
             self.from_bad[i].d.next = self.from.val().get_bits::<32>(i * 32) != self.dip[i].read_data.val();
             self.to_bad[i].d.next = self.to.val().get_bits::<32>(i * 32) != self.sip[i].read_data.val();
         }
         self.version_bad.d.next = self.now.q.val().ipv6 != self.row_flags.val().get_bit(0);
-        self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1))
-            | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
+        self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1)) | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
         self.known.d.next = self.row_flags.val().get_bit(2) & !self.excess.val().any();
         self.datagram.d.next = self.now.q.val().datagram;
         self.ipv6.d.next = self.now.q.val().ipv6;
         // To a group, whose members `roce/mcast` knows: its own MAC address, 01:00:5e and 23 bits (RFC 1112) or 33:33 and 32 bits (RFC 2464).
         self.group.d.next = self.now.q.val().datagram & self.now.q.val().qpn.all();
-        self.group4_bad.d.next = (self.dmac.val().get_bits::<25>(23) != 0x200bc)
-            | (self.dmac.val().get_bits::<23>(0) != self.to.val().get_bits::<23>(0));
+        self.group4_bad.d.next = (self.dmac.val().get_bits::<25>(23) != 0x200bc) | (self.dmac.val().get_bits::<23>(0) != self.to.val().get_bits::<23>(0));
         self.group6_bad.d.next = (self.dmac.val().get_bits::<16>(32) != 0x3333) | (self.dmac.val().get_bits::<32>(0) != self.to.val().get_bits::<32>(0));
 
         // Third: the verdict. Of IPv4 addresses the low word counts.

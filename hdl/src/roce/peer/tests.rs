@@ -9,7 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 const LQ: usize = 4;
 
 fn address(rng: &mut Rng, ipv6: bool) -> u128 {
-    if ipv6 { u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()) } else { rng.next_u32().into() }
+    if ipv6 {
+        u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())
+    } else {
+        rng.next_u32().into()
+    }
 }
 
 fn random_path(rng: &mut Rng) -> Path {
@@ -42,8 +46,17 @@ impl Bench {
         let noise = self.rng.next_u64();
         // Of an IPv4 address the low word counts.
         let high = if p.ipv6 { 0 } else { u128::from(self.rng.next_u64()) << 32 };
-        let record = PathCtx::default().with_dmac(noise >> 16).with_smac(p.smac).with_udp_sport(noise as u16).with_dip(p.dip | high).with_sip(p.sip | high).with_ipv6(p.ipv6)
-            .with_vlan(p.vlan.is_some()).with_vlan_tci(p.vlan.unwrap_or(noise as u16) | (noise as u16) << 12).with_flow_label(noise as u32 & 0xf_ffff).with_hop_limit(noise as u8)
+        let record = PathCtx::default()
+            .with_dmac(noise >> 16)
+            .with_smac(p.smac)
+            .with_udp_sport(noise as u16)
+            .with_dip(p.dip | high)
+            .with_sip(p.sip | high)
+            .with_ipv6(p.ipv6)
+            .with_vlan(p.vlan.is_some())
+            .with_vlan_tci(p.vlan.unwrap_or(noise as u16) | (noise as u16) << 12)
+            .with_flow_label(noise as u32 & 0xf_ffff)
+            .with_hop_limit(noise as u8)
             .with_valid(true);
         let words: Vec<u32> = record.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four bytes"))).collect();
         for word in (0..16).filter(|w| *w != 13) {
@@ -73,10 +86,19 @@ impl Bench {
         self.tb.set_wide("ctl", ctl.pack(&request));
         let layout = Fields::of::<PeerAsk>();
         let asked = seen.unwrap_or(Seen { qpn: self.rng.next_u32() & 15, ..Default::default() });
-        self.tb.set_wide("ask", layout.pack(&[
-            ("qpn", asked.qpn.into()), ("datagram", asked.datagram.into()), ("dmac", asked.dmac.into()), ("sip", asked.sip), ("dip", asked.dip), ("ipv6", asked.ipv6.into()),
-            ("vlan", asked.vlan.is_some().into()), ("vid", asked.vlan.unwrap_or(0).into()),
-        ]));
+        self.tb.set_wide(
+            "ask",
+            layout.pack(&[
+                ("qpn", asked.qpn.into()),
+                ("datagram", asked.datagram.into()),
+                ("dmac", asked.dmac.into()),
+                ("sip", asked.sip),
+                ("dip", asked.dip),
+                ("ipv6", asked.ipv6.into()),
+                ("vlan", asked.vlan.is_some().into()),
+                ("vid", asked.vlan.unwrap_or(0).into()),
+            ]),
+        );
         let path = self.paths.get(asked.qpn as usize).copied().flatten();
         self.expected.push_back(seen.map(|s| (s, stranger(&s, path.as_ref()))));
         self.tb.cycle();
@@ -100,8 +122,22 @@ impl Bench {
 }
 
 /// What is wrong in a packet, one thing at a time.
-const WRONGS: [&str; 14] =
-    ["nothing", "destination MAC", "source address", "destination address", "IP version", "VLAN", "tag missing", "tag too many", "queue pair", "datagram", "group", "group's MAC", "group, other family", "beyond the table"];
+const WRONGS: [&str; 14] = [
+    "nothing",
+    "destination MAC",
+    "source address",
+    "destination address",
+    "IP version",
+    "VLAN",
+    "tag missing",
+    "tag too many",
+    "queue pair",
+    "datagram",
+    "group",
+    "group's MAC",
+    "group, other family",
+    "beyond the table",
+];
 
 fn mutated(b: &mut Bench, line: u32, what: &'static str) -> Seen {
     let mut s = b.own(line);

@@ -119,12 +119,8 @@ impl<const LQ: usize> Logic for Hand<LQ> {
         self.seats.write_addr.next = self.whose.q.val().get_bits::<LQ>(0);
         self.seats.write_data.next = self.at_hand.q.val();
         self.seats.write_en.next = self.storing.q.val();
-        self.resting.next = !self.at_hand.q.val().count.any()
-            & !self.at_hand.q.val().marks.any()
-            & !self.at_hand.q.val().ack
-            & !self.at_hand.q.val().busy
-            & !self.at_hand.q.val().listed
-            & !self.at_hand.q.val().dead;
+        self.resting.next =
+            !self.at_hand.q.val().count.any() & !self.at_hand.q.val().marks.any() & !self.at_hand.q.val().ack & !self.at_hand.q.val().busy & !self.at_hand.q.val().listed & !self.at_hand.q.val().dead;
         self.waits.write_addr.next = self.whose.q.val().get_bits::<LQ>(0);
         self.waits.write_data.next = bit_cast::<1, 1>((!self.resting.val()).into());
         self.waits.write_en.next = self.storing.q.val();
@@ -162,11 +158,7 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.known.d.next = true;
             self.r_pending.d.next = self.holds.val();
             self.r_marked.d.next = self.departs.val();
-            self.r_late.d.next = self.loaded.val().ack
-                & !self.fresh.val()
-                & self.held_class.val().get_bits::<2>(5).any()
-                & !self.ack_class.val().get_bits::<2>(5).any()
-                & self.earlier.val();
+            self.r_late.d.next = self.loaded.val().ack & !self.fresh.val() & self.held_class.val().get_bits::<2>(5).any() & !self.ack_class.val().get_bits::<2>(5).any() & self.earlier.val();
             self.r_quiet.d.next = !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
             if self.fresh.val() {
                 // A new life of the queue pair. What is on its way out, and the list, stay facts.

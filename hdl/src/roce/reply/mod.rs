@@ -14,13 +14,13 @@ mod turn;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::ack_kind;
 use crate::msg::{AckOp, QpError, RdCmd, RdRow, TxDone, TxOp, WrDone, WrSmall};
+use crate::stats::flags;
 use crate::stream::{MsgFifo, MsgSlice};
 use atomic::Atomics;
 use barrier::Barrier;
 use choice::Choice;
-use crate::codes::ack_kind;
-use crate::stats::flags;
 use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use hand::Hand;
@@ -342,10 +342,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     Job::Left => {
                         self.hand.departed.next = self.left.m.data.val().notify;
                         self.finish.next = true;
-                        if self.left.m.data.val().status.any()
-                            & (self.left.m.data.val().epoch == self.hand.seat.val().epoch)
-                            & !self.hand.seat.val().dead
-                        {
+                        if self.left.m.data.val().status.any() & (self.left.m.data.val().epoch == self.hand.seat.val().epoch) & !self.hand.seat.val().dead {
                             self.fail_psn.d.next = self.left.m.data.val().psn;
                             self.fail_msn.d.next = self.hand.seat.val().ack_msn - 1;
                             self.finish.next = false;
@@ -466,9 +463,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             }
         }
         // Executed, or not to be executed: a duplicate's result is stored, others are refused or dropped.
-        self.settles.next = self.finish.val()
-            & ((self.job.q.val() == Job::Executed)
-                | ((self.job.q.val() == Job::Ack) & self.acks.m.data.val().atomic & !self.atomics.s_op.valid.val()));
+        self.settles.next = self.finish.val() & ((self.job.q.val() == Job::Executed) | ((self.job.q.val() == Job::Ack) & self.acks.m.data.val().atomic & !self.atomics.s_op.valid.val()));
         self.hand.settles.next = self.settles.val();
         self.over_now.d.next = self.settles.val();
         self.keyed_now.d.next = true;

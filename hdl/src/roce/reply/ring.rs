@@ -1,11 +1,11 @@
 //! READs and atomics of every queue pair that wait to be answered, and the outcomes of atomics: 32 of each, as rings.
 use super::atomic::AtomicDone;
 use super::seat::{Item, Outcome, Seat};
+use crate::codes::ack_kind;
 use crate::msg::AckOp;
 use crate::prim::ram::Ram;
-use ferric_hdl_derive::BlockDefault;
-use crate::codes::ack_kind;
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Two memories and their addresses. The first of the ring stands at the output in the cycle behind its address, an outcome in the one after

@@ -1,10 +1,10 @@
 //! One turn of a queue pair: up to 16 packets of a READ response, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
 use super::seat::{Addressee, Item, Seat};
 use crate::bus::MsgSrc;
+use crate::codes::ack_kind;
 use crate::msg::TxOp;
 use crate::prim::sum::Sum;
-use crate::codes::ack_kind;
-use ferric_abi::wire::{opcode, syndrome, pmtu};
+use ferric_abi::wire::{opcode, pmtu, syndrome};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -176,9 +176,7 @@ impl Logic for Turn {
         self.m_op.data.next.wqe_index = bits::<16>(0);
         self.m_op.data.next.notify = self.ends.val();
         // An `Sge`: address, length, key.
-        self.m_op.data.next.sge = bit_cast::<128, 64>(self.va.q.val())
-            | (bit_cast::<128, 13>(self.pay.q.val()) << 64)
-            | (bit_cast::<128, 32>(self.now.q.val().key) << 96);
+        self.m_op.data.next.sge = bit_cast::<128, 64>(self.va.q.val()) | (bit_cast::<128, 13>(self.pay.q.val()) << 64) | (bit_cast::<128, 32>(self.now.q.val().key) << 96);
         self.m_op.data.next.has_aeth = self.first.q.val() | self.last.q.val();
         self.m_op.data.next.aeth = (bit_cast::<32, 8>(self.credit.val()) << 24) | bit_cast::<32, 24>(self.now.q.val().msn);
         self.m_op.data.next.has_atomic = false;

@@ -1,12 +1,12 @@
 //! The rest of an event, when nothing more is to be retired: timers, going on, going back, failing.
 
+use super::{kind, STATS};
 use super::{Event, State};
+use crate::codes::{local, send_command};
 use crate::records::ReqCtx;
-use crate::codes::{send_command, local};
 use crate::stats::flags;
 use ferric_abi::codes::{CqeStatus, QpState, QpType};
 use ferric_hdl_derive::kernel;
-use super::{kind, STATS};
 use rust_hdl::prelude::*;
 
 /// The states from `Finish` to `Fatal`, without registers: what each does to the line and tells `Reports`. In other states nothing is told and the line
@@ -85,24 +85,15 @@ impl Logic for Conclude {
         self.ahead.next = self.line.val().una_index - self.line.val().error_index;
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.val() & self.line.val().timer_on;
-        self.resumes.next = self.line.val().parked
-            & self.room.val()
-            & self.may_ask.val()
-            & self.idle.val()
-            & !(self.line.val().local == local::UNDER_WAY)
-            & !(self.line.val().state == QpState::Sqd as u64);
-        self.tells.next = (self.line.val().state == QpState::Sqd as u64)
-            & !self.line.val().drained
-            & (self.line.val().sent_index == self.line.val().done_index);
+        self.resumes.next =
+            self.line.val().parked & self.room.val() & self.may_ask.val() & self.idle.val() & !(self.line.val().local == local::UNDER_WAY) & !(self.line.val().state == QpState::Sqd as u64);
+        self.tells.next = (self.line.val().state == QpState::Sqd as u64) & !self.line.val().drained & (self.line.val().sent_index == self.line.val().done_index);
         self.alone.next = self.blame.val() & ((self.line.val().qp_type == QpType::Uc as u64) | (self.line.val().qp_type == QpType::Ud as u64));
         self.flushed.next = self.line.val().state == QpState::SqError as u64;
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
         self.early.next = (self.state.val() == State::Settle)
             & !self.tells.val()
-            & (self.line.val().rnr_wait
-                | (!self.behind.val()
-                    & !self.resumes.val()
-                    & (!self.restarts.val() | (self.flying.val() & !self.timer_busy.val()))));
+            & (self.line.val().rnr_wait | (!self.behind.val() & !self.resumes.val() & (!self.restarts.val() | (self.flying.val() & !self.timer_busy.val()))));
         self.after.next = self.line.val().epoch + 1;
         self.then.next = self.state.val();
         self.new.next = self.line.val();
@@ -121,9 +112,7 @@ impl Logic for Conclude {
         self.put_error.next = false;
         self.put_mark.next = false;
         self.turn.next = !self.lag.val() | (self.ev.val().kind == kind::PLACED) | (self.ev.val().kind == kind::QUIET);
-        self.hushes.next = (((self.state.val() == State::Fail) & self.turn.val()) | (self.state.val() == State::Fatal))
-            & self.line.val().rd_out.any()
-            & !(self.ev.val().kind == kind::QUIET);
+        self.hushes.next = (((self.state.val() == State::Fail) & self.turn.val()) | (self.state.val() == State::Fatal)) & self.line.val().rd_out.any() & !(self.ev.val().kind == kind::QUIET);
         self.stat.next = bits::<13>(0);
 
         match self.state.val() {

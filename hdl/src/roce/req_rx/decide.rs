@@ -1,12 +1,12 @@
 //! What an event means, the first cycle it is looked at with its line.
 
+use super::{kind, STATS};
 use super::{Event, State};
-use crate::records::ReqCtx;
 use crate::codes::local;
+use crate::records::ReqCtx;
 use crate::stats::flags;
 use ferric_abi::codes::{CqeStatus, QpState};
 use ferric_hdl_derive::kernel;
-use super::{kind, STATS};
 use rust_hdl::prelude::*;
 
 /// No state of its own: everything holds for the event and the line of this cycle, which the owner has in registers.
@@ -64,10 +64,8 @@ impl Logic for Decide {
         self.acked.next = (self.ev.val().kind == kind::ACK) | (self.ev.val().kind == kind::DEPARTED);
         self.flushed.next = self.line.val().state == QpState::SqError as u64;
         // ACK and NAK belong to RC, departures to the others.
-        self.counts.next = self.live.val()
-            & self.inside.val()
-            & (self.frame.val() | self.answer.val() | (self.ev.val().kind == kind::DEPARTED))
-            & (self.reliable.val() == !(self.ev.val().kind == kind::DEPARTED));
+        self.counts.next =
+            self.live.val() & self.inside.val() & (self.frame.val() | self.answer.val() | (self.ev.val().kind == kind::DEPARTED)) & (self.reliable.val() == !(self.ev.val().kind == kind::DEPARTED));
         self.new.next = self.line.val();
         self.dirty.next = false;
         self.pending_after.next = self.pending.val();

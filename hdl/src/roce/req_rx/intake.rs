@@ -1,10 +1,10 @@
 //! Brings everything that can happen to a requester into one queue of decoded events.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::done_status;
 use crate::msg::{CellRead, QpError, ReadDone, RxDesc, TimerEvent, TxDone};
 use crate::prim::arb::RrPick;
 use crate::prim::pack::Gather;
-use crate::codes::done_status;
 use ferric_abi::wire::{opcode, syndrome};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -125,12 +125,8 @@ impl Logic for Intake {
         // Event registers.
         self.gone.next = self.ev_valid.q.val() & self.m_event.ready.val();
         self.later.next = self.next.q.val().psn - self.ev.q.val().psn;
-        self.merge.next = self.next_valid.q.val()
-            & self.ev_valid.q.val()
-            & !self.gone.val()
-            & (self.next.q.val().kind == 0)
-            & (self.ev.q.val().kind == 0)
-            & (self.next.q.val().qpn == self.ev.q.val().qpn);
+        self.merge.next =
+            self.next_valid.q.val() & self.ev_valid.q.val() & !self.gone.val() & (self.next.q.val().kind == 0) & (self.ev.q.val().kind == 0) & (self.next.q.val().qpn == self.ev.q.val().qpn);
         self.ev_valid.d.next = self.ev_valid.q.val() & !self.gone.val();
         self.next_valid.d.next = self.next_valid.q.val() & !self.merge.val();
         if self.merge.val() & !self.later.val().get_bit(23) {
@@ -175,12 +171,12 @@ impl Logic for Intake {
         self.code.next = self.syndrome.val().get_bits::<5>(0);
         self.op.next = self.s_rx.data.val().opcode;
         // READ RESPONSE First 0x0d, Middle, Last, Only 0x10 (the Middle has no AETH); ATOMIC ACKNOWLEDGE 0x12.
-        self.read.next = (self.op.val() == opcode::READ_RESPONSE_FIRST) | (self.op.val() == opcode::READ_RESPONSE_MIDDLE) | (self.op.val() == opcode::READ_RESPONSE_LAST) | (self.op.val() == opcode::READ_RESPONSE_ONLY);
+        self.read.next = (self.op.val() == opcode::READ_RESPONSE_FIRST)
+            | (self.op.val() == opcode::READ_RESPONSE_MIDDLE)
+            | (self.op.val() == opcode::READ_RESPONSE_LAST)
+            | (self.op.val() == opcode::READ_RESPONSE_ONLY);
         self.atomic.next = self.op.val() == opcode::ATOMIC_ACKNOWLEDGE;
-        self.known.next = (self.op.val() == opcode::ACKNOWLEDGE)
-            & !self.syndrome.val().get_bit(7)
-            & !(self.class.val() == 2)
-            & !((self.class.val() == syndrome::KIND_NAK) & (self.code.val() > 3));
+        self.known.next = (self.op.val() == opcode::ACKNOWLEDGE) & !self.syndrome.val().get_bit(7) & !(self.class.val() == 2) & !((self.class.val() == syndrome::KIND_NAK) & (self.code.val() > 3));
         self.done.next = self.s_tx_done[0].data.val();
         self.done_valid.next = self.s_tx_done[0].valid.val();
         if self.turn.q.val().get_bit(2) {

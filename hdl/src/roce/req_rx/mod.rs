@@ -4,8 +4,8 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::msg::*;
 use crate::records::ReqCtx;
-use crate::stream::MsgFifo;
 use crate::stats::flags;
+use crate::stream::MsgFifo;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -50,8 +50,19 @@ pub mod outcome {
 
 /// Names of the bits of `stat`.
 pub const STATS: &[&str] = &[
-    "retransmits", "timeouts", "rnr_received", "nak_seq_received", "nak_inv_received", "nak_access_received", "nak_op_received",
-    "bad_ack", "local_errors", "retry_exceeded", "rnr_exceeded", "unexpected_response", "bad_response",
+    "retransmits",
+    "timeouts",
+    "rnr_received",
+    "nak_seq_received",
+    "nak_inv_received",
+    "nak_access_received",
+    "nak_op_received",
+    "bad_ack",
+    "local_errors",
+    "retry_exceeded",
+    "rnr_exceeded",
+    "unexpected_response",
+    "bad_response",
 ];
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -170,9 +181,7 @@ pub struct RequesterRx {
 impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats
-        );
+        dff_setup!(self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats);
         clock!(self, clock, intake, window, oldest, fetch, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -208,8 +217,7 @@ impl Logic for RequesterRx {
         for i in 0..2 {
             CtxClient::<ReqCtx>::link(&mut self.ctx[i], &mut self.fetch.ctx[i]);
         }
-        self.give.next = (self.state.q.val() == State::Release)
-            & (self.offered.q.val() | (!self.reports.cmd_busy.val() & !self.reports.timer_busy.val()));
+        self.give.next = (self.state.q.val() == State::Release) & (self.offered.q.val() | (!self.reports.cmd_busy.val() & !self.reports.timer_busy.val()));
         self.fetch.give_client.next = self.client.q.val();
         self.fetch.give_id.next = self.ev.q.val().qpn;
         self.fetch.dirty.next = self.dirty.q.val();
@@ -224,8 +232,7 @@ impl Logic for RequesterRx {
         self.oldest.data.next = self.s_track.data.val();
         self.oldest.line.next = self.line.q.val();
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
-        self.m_track.valid.next = ((self.state.q.val() == State::Oldest)
-            | ((self.state.q.val() == State::Decide) & self.decide.counts.val() & !self.decide.answer.val() & !self.window.asked.val()))
+        self.m_track.valid.next = ((self.state.q.val() == State::Oldest) | ((self.state.q.val() == State::Decide) & self.decide.counts.val() & !self.decide.answer.val() & !self.window.asked.val()))
             & !self.pending.q.val()
             & !self.nothing.val();
         self.wish.next.qpn = self.ev.q.val().qpn;

@@ -3,6 +3,7 @@
 //! Two places in the list of work requests: `una_index`, up to where everything is acknowledged, and `done_index`, up to where everything is
 //! completed. The second stays behind at a READ whose answer is not in host memory yet.
 
+use super::{kind, outcome};
 use super::{Answer, Event};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead};
@@ -11,7 +12,6 @@ use crate::records::ReqCtx;
 use ferric_abi::codes::{CqeStatus, WrOpcode};
 use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::kernel;
-use super::{kind, outcome};
 use rust_hdl::prelude::*;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -98,9 +98,7 @@ pub struct Reads {
 impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, accepted, hole, offset, moved, first, verdict, cause
-        );
+        dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, accepted, hole, offset, moved, first, verdict, cause);
         self.progress.next = self.moved.q.val();
         self.done.next = self.state.q.val() == State::Done;
         self.outcome.next = self.verdict.q.val();
@@ -121,8 +119,7 @@ impl Logic for Reads {
         self.after.a.next = self.kept.q.val().last_psn;
 
         // Tracker
-        self.m_track.valid.next = ((self.state.q.val() == State::Seek) & !self.nothing.val() & !self.stopped.val())
-            | (self.state.q.val() == State::Tell);
+        self.m_track.valid.next = ((self.state.q.val() == State::Seek) & !self.nothing.val() & !self.stopped.val()) | (self.state.q.val() == State::Tell);
         self.m_track.data.next.qpn = self.ev.val().qpn;
         self.m_track.data.next.index = self.line.val().una_index;
         if self.state.q.val() == State::Tell {
@@ -171,10 +168,7 @@ impl Logic for Reads {
         // Whether the answer is one of the request at hand: kind, place in the sequence, length (the last one's is checked by placement).
         self.fits.next = !self.ev.val().bad
             & ((self.ev.val().kind == kind::ATOMIC) == self.atomic.q.val())
-            & (self.atomic.q.val()
-                | ((self.ev.val().last == self.at_last.q.val())
-                    & (self.ev.val().first | !self.at_first.q.val())
-                    & (self.whole.q.val() | self.at_last.q.val())));
+            & (self.atomic.q.val() | ((self.ev.val().last == self.at_last.q.val()) & (self.ev.val().first | !self.at_first.q.val()) & (self.whole.q.val() | self.at_last.q.val())));
 
         self.m_answer.valid.next = false;
         self.m_answer.data.next.qpn = self.ev.val().qpn;
@@ -318,9 +312,7 @@ impl Logic for Reads {
                         self.verdict.d.next = bits::<2>(outcome::FAIL);
                         self.cause.d.next = self.ev.val().status;
                     }
-                } else if self.lag.val()
-                    & ((self.first.q.val() & self.asks.q.val() & self.at_last.q.val()) | (!self.first.q.val() & !self.asks.q.val()))
-                {
+                } else if self.lag.val() & ((self.first.q.val() & self.asks.q.val() & self.at_last.q.val()) | (!self.first.q.val() & !self.asks.q.val())) {
                     self.told.next = !self.kept.q.val().signaled | !self.cqe_busy.val();
                     self.put_cqe.next = self.told.val() & self.kept.q.val().signaled;
                     self.state.d.next = State::TellWeigh;

@@ -1,13 +1,13 @@
 //! What req_rx tells others: one register per port, loaded while empty.
 
+use super::kind;
 use super::{Event, RnrTicks};
 use crate::bus::MsgSrc;
+use crate::codes::send_command;
 use crate::msg::{CqeReq, EqeReq, SqCmd, TimerCmd, TrackEntry};
 use crate::records::ReqCtx;
-use crate::codes::send_command;
 use ferric_abi::codes::{CqeStatus, EventKind};
 use ferric_hdl_derive::kernel;
-use super::kind;
 use rust_hdl::prelude::*;
 
 /// Each `put_*` sends one record made from the inputs of that cycle; it must not be given while `*_busy`.

@@ -1,12 +1,12 @@
 //! Answers to READs and atomics on their way to placement: each gets the buffer of its work request, fetched once more.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::place_kind;
 use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
 use crate::stream::{Backlog, Fence, MsgFifo};
-use ferric_hdl_derive::BlockDefault;
-use crate::codes::place_kind;
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// An answer packet that req_rx has dealt with. `place`: it belongs to request `index` from byte `msg_off` on, else its frame is only freed.
@@ -204,9 +204,7 @@ impl Logic for Scatter {
         match self.state.q.val() {
             State::Idle => {
                 self.answer.d.next = self.answers.m.data.val();
-                self.same.d.next = self.kept.q.val()
-                    & !self.stale.q.val()
-                    & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
+                self.same.d.next = self.kept.q.val() & !self.stale.q.val() & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
                 if self.answers.m.valid.val() {
                     self.state.d.next = State::Judge;
                 }

@@ -12,8 +12,13 @@ fn cycles_per_acknowledge(qps: u32, acks: u32) -> f64 {
     let each = acks / qps;
     let row = fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14), ("timer_on", 1), ("sent_index", (each + 2).into()), ("next_psn", (each + 2).into()), ("max_psn", (each + 2).into())]);
     let mut lines = vec![row; qps as usize];
-    let ports = [0, 1].map(|i| (tb.sink_of(&format!("ctx${i}$acq_"), &["id", "tag"], 0), tb.source_of(&format!("ctx${i}$line_"), &["tag", "fault", "data"], 0),
-        tb.sink_of(&format!("ctx${i}$rel_"), &["id", "dirty", "data"], 0)));
+    let ports = [0, 1].map(|i| {
+        (
+            tb.sink_of(&format!("ctx${i}$acq_"), &["id", "tag"], 0),
+            tb.source_of(&format!("ctx${i}$line_"), &["tag", "fault", "data"], 0),
+            tb.sink_of(&format!("ctx${i}$rel_"), &["id", "dirty", "data"], 0),
+        )
+    });
     let (mut wanted, mut held) = ([None; 2], [None; 2]);
     let (rx, cqes) = (tb.source("s_rx", 0), tb.sink("m_cqe", 0));
     let (track, entries) = (tb.sink("m_track", 0), tb.source("s_track", 0));

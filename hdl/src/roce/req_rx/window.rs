@@ -1,11 +1,11 @@
 //! Where an event stands in its queue pair's window, as single bits: all distances modulo their width.
 use super::intake::Event;
-use crate::records::ReqCtx;
+use super::{kind, LONGEST_TIMEOUT, TIMEOUT_TICKS};
 use crate::codes::local;
+use crate::records::ReqCtx;
 use ferric_abi::codes::QpState;
 use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::kernel;
-use super::{kind, LONGEST_TIMEOUT, TIMEOUT_TICKS};
 use rust_hdl::prelude::*;
 
 /// Takes `ev` and its line as they come, in cycles with `load`; what depends on `line` follows it a cycle later.
@@ -82,10 +82,7 @@ pub struct Window {
 impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_worked, r_moving, r_flying, r_behind, r_near, r_free,
-            r_may_ask, r_ticks, offset
-        );
+        dff_setup!(self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_worked, r_moving, r_flying, r_behind, r_near, r_free, r_may_ask, r_ticks, offset);
         self.from_una.next = self.ev.val().psn - self.seen.val().una_psn;
         self.from_max.next = self.ev.val().psn - self.seen.val().max_psn;
         self.index_off.next = self.ev.val().index - self.seen.val().una_index;
@@ -106,8 +103,8 @@ impl Logic for Window {
             self.r_inside.d.next = !self.from_una.val().get_bit(23) & self.from_max.val().get_bit(23);
             self.r_old.d.next = self.from_una.val().get_bit(23);
             self.r_earlier.d.next = !self.seen.val().error_pending | self.before.val().get_bit(15);
-            self.r_worked.d.next = (self.seen.val().local == local::UNDER_WAY)
-                & ((self.ev.val().kind == kind::WORKED) | ((self.ev.val().kind == kind::LOCAL) & (self.ev.val().index == self.seen.val().next_index)));
+            self.r_worked.d.next =
+                (self.seen.val().local == local::UNDER_WAY) & ((self.ev.val().kind == kind::WORKED) | ((self.ev.val().kind == kind::LOCAL) & (self.ev.val().index == self.seen.val().next_index)));
             self.r_ticks.d.next = bits::<32>(TIMEOUT_TICKS) << bit_cast::<32, 5>(self.exponent.val());
             if self.ev.val().kind == kind::LOCAL {
                 self.r_inside.d.next = !self.index_off.val().get_bit(15) & !self.index_left.val().get_bit(15);

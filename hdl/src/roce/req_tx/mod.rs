@@ -1,25 +1,28 @@
 //! The sending half of the requester: work requests in, packet orders out. See README.md.
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::codes::{done_status, local};
 use crate::context::bus::CtxClient;
 use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, Sum};
 use crate::records::{ReqCtx, WqeHead};
-use crate::stream::{Fence, MsgFifo};
-use crate::codes::{send_command, done_status, local};
 use crate::stats::flags;
-use ferric_abi::codes::{CqeStatus, WrOpcode};
+use crate::stream::{Fence, MsgFifo};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+mod intake;
 mod order;
 mod plan;
+mod tell;
 #[cfg(test)]
 mod tests;
 
+use intake::Intake;
 use order::Order;
 use plan::Plan;
+use tell::Tell;
 
 /// The last packet that fits the window.
 const LAST_PACKET: u64 = WINDOW as u64 - 1;
@@ -50,7 +53,7 @@ pub const TURN: u32 = 16;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
-    /// Asks for the context of the work request in `ahead`.
+    /// Asks for the context of the work request in `intake`.
     Acquire,
     /// Takes the line and compares.
     Line,
@@ -94,11 +97,9 @@ pub struct RequesterTx {
     ordered: Fence<6>,
     plan: Plan,
     order: Order,
+    intake: Intake,
+    tell: Tell,
     head: Cast<Bits<256>, WqeHead>,
-    turn: DFF<Bit>,
-    ahead: DFF<SqWqe>,
-    ahead_valid: DFF<Bit>,
-    ahead_fresh: DFF<Bit>,
     state: DFF<State>,
     wqe: DFF<SqWqe>,
     /// First time this request is seen: no packet order has its buffer yet.
@@ -122,20 +123,6 @@ pub struct RequesterTx {
     /// Message offset behind a full packet.
     behind: Sum<32>,
     count: DFF<Bits<4>>,
-    cmd: DFF<SqCmd>,
-    cmd_valid: DFF<Bit>,
-    done: DFF<TxDone>,
-    done_valid: DFF<Bit>,
-    cqe: DFF<CqeReq>,
-    cqe_valid: DFF<Bit>,
-    timer: DFF<TimerCmd>,
-    timer_valid: DFF<Bit>,
-    free: DFF<WqeFree>,
-    free_valid: DFF<Bit>,
-    track: DFF<TrackWrite>,
-    track_valid: DFF<Bit>,
-    work: DFF<MrWork>,
-    work_valid: DFF<Bit>,
     stats: DFF<Bits<3>>,
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
@@ -155,88 +142,61 @@ pub struct RequesterTx {
     new: Signal<Local, ReqCtx>,
     after: Signal<Local, Bits<8>>,
     status: Signal<Local, Bits<8>>,
-    /// First PSN behind a READ or atomic.
-    opcode: Signal<Local, Bits<8>>,
-    sge: Signal<Local, Bits<128>>,
-    access: Signal<Local, Bits<32>>,
 }
 
 #[kernel]
 impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, turn, ahead, ahead_valid, ahead_fresh, state, wqe, fresh, held, dirty, sent, line, unsent, first,
-            out, left, offered, again, count, cmd, cmd_valid, done, done_valid, cqe, cqe_valid, timer, timer_valid,
-            free, free_valid, track, track_valid, work, work_valid, stats
-        );
-        clock!(self, clock, waiting, ops, ordered, plan);
+        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, count, stats);
+        clock!(self, clock, waiting, ops, ordered, plan, intake, tell);
         self.waiting.reset.next = self.reset.val();
         self.ops.reset.next = self.reset.val();
         self.ordered.reset.next = self.reset.val();
+        self.intake.reset.next = self.reset.val();
+        self.tell.reset.next = self.reset.val();
         self.ordered.start.next = self.fence.val();
         self.passed.next = self.ordered.passed.val();
 
-        // Outputs, one register each but the packet orders.
+        // What leaves besides packet orders waits in `tell`, whose pulses the states below raise.
         MsgSrc::<TxOp>::link(&mut self.m_op, &mut self.ops.m);
         self.ops.s.data.next = self.order.op.val();
         self.ops.s.valid.next = false;
-        self.m_cmd.data.next = self.cmd.q.val();
-        self.m_cmd.valid.next = self.cmd_valid.q.val();
-        self.m_done.data.next = self.done.q.val();
-        self.m_done.valid.next = self.done_valid.q.val();
-        self.m_cqe.data.next = self.cqe.q.val();
-        self.m_cqe.valid.next = self.cqe_valid.q.val();
-        self.m_timer.data.next = self.timer.q.val();
-        self.m_timer.valid.next = self.timer_valid.q.val();
-        self.m_free.data.next = self.free.q.val();
-        self.m_free.valid.next = self.free_valid.q.val();
-        self.m_track.data.next = self.track.q.val();
-        self.m_track.valid.next = self.track_valid.q.val();
-        self.m_work.data.next = self.work.q.val();
-        self.m_work.valid.next = self.work_valid.q.val();
-        self.work_valid.d.next = self.work_valid.q.val() & !self.m_work.ready.val();
+        MsgSrc::<SqCmd>::link(&mut self.m_cmd, &mut self.tell.m_cmd);
+        MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.tell.m_done);
+        MsgSrc::<CqeReq>::link(&mut self.m_cqe, &mut self.tell.m_cqe);
+        MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.tell.m_timer);
+        MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.tell.m_free);
+        MsgSrc::<TrackWrite>::link(&mut self.m_track, &mut self.tell.m_track);
+        MsgSrc::<MrWork>::link(&mut self.m_work, &mut self.tell.m_work);
+        self.tell.park.next = false;
+        self.tell.finish.next = false;
+        self.tell.flush.next = false;
+        self.tell.start.next = false;
+        self.tell.give_back.next = false;
+        self.tell.enter.next = false;
+        self.tell.execute.next = false;
+        self.tell.line.next = self.line.q.val();
+        self.tell.wqe.next = self.wqe.q.val();
+        self.tell.nop.next = self.plan.nop.val();
+        self.tell.drains.next = self.plan.drains.val();
+        self.tell.last_psn.next = self.plan.last_psn.val();
+        self.tell.ticks.next = self.plan.ticks.val();
         self.stat.next = self.stats.q.val();
         self.stats.d.next = bits::<3>(0);
-        self.cmd_valid.d.next = self.cmd_valid.q.val() & !self.m_cmd.ready.val();
-        self.done_valid.d.next = self.done_valid.q.val() & !self.m_done.ready.val();
-        self.cqe_valid.d.next = self.cqe_valid.q.val() & !self.m_cqe.ready.val();
-        self.timer_valid.d.next = self.timer_valid.q.val() & !self.m_timer.ready.val();
-        self.free_valid.d.next = self.free_valid.q.val() & !self.m_free.ready.val();
-        self.track_valid.d.next = self.track_valid.q.val() & !self.m_track.ready.val();
         self.level.next = self.ops.level.val();
         self.room.next = !self.level.val().get_bits::<12>(4).any();
 
-        // Intake: new requests, and requeued ones in turn with them while there are any.
-        self.s_wqe.ready.next = !self.ahead_valid.q.val() & !self.turn.q.val();
-        self.waiting.m.ready.next = !self.ahead_valid.q.val() & self.turn.q.val();
-        // Whatever leaves without the line being held is out before the next line is asked for.
-        self.acquire.next = self.ahead_valid.q.val()
-            & (self.state.q.val() == State::Acquire)
-            & self.room.val()
-            & !self.done_valid.q.val()
-            & !self.cqe_valid.q.val()
-            & !self.free_valid.q.val()
-            & !self.work_valid.q.val();
-        if self.ahead_valid.q.val() {
-            self.ahead_valid.d.next = !(self.acquire.val() & self.ctx.acq_ready.val());
-        } else {
-            self.turn.d.next = !self.turn.q.val() & self.waiting.m.valid.val();
-            self.ahead_fresh.d.next = !self.turn.q.val();
-            if self.turn.q.val() {
-                self.ahead.d.next = self.waiting.m.data.val();
-                self.ahead_valid.d.next = self.waiting.m.valid.val();
-            } else {
-                self.ahead.d.next = self.s_wqe.data.val();
-                self.ahead_valid.d.next = self.s_wqe.valid.val();
-            }
-        }
+        // `intake` has the request ahead. Whatever leaves without the line being held is out before the next line is asked for.
+        MsgSink::<SqWqe>::link(&mut self.s_wqe, &mut self.intake.s_new);
+        MsgSrc::<SqWqe>::join(&mut self.waiting.m, &mut self.intake.s_waiting);
+        self.acquire.next = self.intake.valid.val() & (self.state.q.val() == State::Acquire) & self.room.val() & !self.tell.others.val();
+        self.intake.take.next = self.acquire.val() & self.ctx.acq_ready.val();
 
         // Context port.
-        self.give.next = (self.state.q.val() == State::Release)
-            & (self.offered.q.val() | (!self.cmd_valid.q.val() & !self.timer_valid.q.val() & !self.track_valid.q.val()));
+        self.give.next = (self.state.q.val() == State::Release) & (self.offered.q.val() | !self.tell.commands.val());
         self.ctx.acq_valid.next = self.acquire.val();
-        self.ctx.acq_id.next = self.ahead.q.val().qpn;
+        self.ctx.acq_id.next = self.intake.wqe.val().qpn;
         self.ctx.acq_tag.next = bits::<4>(0);
         self.ctx.line_ready.next = self.state.q.val() == State::Line;
         self.ctx.rel_id.next = self.wqe.q.val().qpn;
@@ -245,23 +205,15 @@ impl Logic for RequesterTx {
 
         // The request and the place of the next packet in it.
         self.head.x.next = self.wqe.q.val().head;
-        self.opcode.next = self.head.y.val().opcode;
         self.window_full.next = self.out.q.val() > LAST_PACKET;
         self.filling.next = self.out.q.val() == LAST_PACKET;
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
-        self.held_back.next = self.unsent.q.val()
-            & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
-        self.goes_on.next = self.ahead_valid.q.val()
-            & (self.ahead.q.val().qpn == self.wqe.q.val().qpn)
-            & !self.count.q.val().all();
-        self.starts_timer.next =
-            self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any();
+        self.held_back.next = self.unsent.q.val() & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
+        self.goes_on.next = self.intake.valid.val() & (self.intake.wqe.val().qpn == self.wqe.q.val().qpn) & !self.count.q.val().all();
+        self.starts_timer.next = self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any();
         // A tracker entry is written in the next cycle, long before anyone can read it; commands must be out before.
-        self.at_once.next = !self.cmd_valid.q.val()
-            & !self.timer_valid.q.val()
-            & !self.track_valid.q.val()
-            & !self.starts_timer.val();
+        self.at_once.next = !self.tell.commands.val() & !self.starts_timer.val();
         self.after.next = self.line.q.val().epoch + 1;
         self.status.next = self.plan.status.val();
         self.seen.next = self.ctx.line_data.val();
@@ -295,8 +247,8 @@ impl Logic for RequesterTx {
 
         match self.state.q.val() {
             State::Acquire => {
-                self.wqe.d.next = self.ahead.q.val();
-                self.fresh.d.next = self.ahead_fresh.q.val();
+                self.wqe.d.next = self.intake.wqe.val();
+                self.fresh.d.next = self.intake.fresh.val();
                 self.dirty.d.next = false;
                 self.sent.d.next = false;
                 self.count.d.next = bits::<4>(0);
@@ -324,7 +276,7 @@ impl Logic for RequesterTx {
                     self.state.d.next = State::Discard;
                 } else if self.wqe.q.val().flush {
                     self.stats.d.next = bits::<3>(flags(STATS, &["flushed"]) as u64);
-                    self.cqe_valid.d.next = true;
+                    self.tell.flush.next = true;
                     self.state.d.next = State::Discard;
                 } else if !self.plan.live.val() | self.plan.past_error.val() {
                     self.stats.d.next = bits::<3>(flags(STATS, &["stale_wqe"]) as u64);
@@ -334,7 +286,7 @@ impl Logic for RequesterTx {
                 } else if self.plan.halted.val() & self.unsent.q.val() {
                     self.state.d.next = State::Park;
                 } else if self.status.val().any() {
-                    self.done_valid.d.next = true;
+                    self.tell.finish.next = true;
                     self.state.d.next = State::Discard;
                 } else if self.plan.full.val() & self.unsent.q.val() {
                     self.state.d.next = State::Park;
@@ -343,7 +295,7 @@ impl Logic for RequesterTx {
                     // sent again meanwhile.
                     self.state.d.next = State::Park;
                     if !self.line.q.val().local.any() & !self.plan.waits.val() {
-                        self.work_valid.d.next = true;
+                        self.tell.execute.next = true;
                         self.new.next.local = bits::<2>(local::UNDER_WAY);
                     }
                 } else if self.plan.nop.val() {
@@ -351,11 +303,11 @@ impl Logic for RequesterTx {
                         self.new.next.local = bits::<2>(0);
                     }
                     self.status.next = bits::<8>(done_status::QUIET);
-                    self.done_valid.d.next = true;
+                    self.tell.finish.next = true;
                     self.dirty.d.next = true;
                     self.new.next.next_index = self.line.q.val().next_index + 1;
                     if self.unsent.q.val() {
-                        self.track_valid.d.next = true;
+                        self.tell.enter.next = true;
                         self.new.next.sent_index = self.line.q.val().sent_index + 1;
                     }
                     self.state.d.next = State::Discard;
@@ -373,7 +325,7 @@ impl Logic for RequesterTx {
             }
             State::Park => {
                 // The send queue offers this request again when req_rx resumes it; what of it is in flight stays.
-                self.cmd_valid.d.next = true;
+                self.tell.park.next = true;
                 self.dirty.d.next = true;
                 self.new.next.epoch = self.after.val();
                 self.new.next.parked = true;
@@ -393,7 +345,7 @@ impl Logic for RequesterTx {
             State::Discard => {
                 // Packets of this request may still wait in the gatherer: then the buffer goes back behind them.
                 if self.fresh.q.val() {
-                    self.free_valid.d.next = true;
+                    self.tell.give_back.next = true;
                 } else {
                     self.ops.s.valid.next = true;
                 }
@@ -441,12 +393,12 @@ impl Logic for RequesterTx {
             self.new.next.in_msg = !self.is_last.val();
             if self.unsent.q.val() {
                 self.unsent.d.next = false;
-                self.track_valid.d.next = true;
+                self.tell.enter.next = true;
                 self.new.next.sent_index = self.line.q.val().sent_index + 1;
             }
             if self.starts_timer.val() {
                 self.new.next.timer_on = true;
-                self.timer_valid.d.next = true;
+                self.tell.start.next = true;
             }
             self.state.d.next = State::Emit;
             self.new.next.msg_offset = self.behind.y.val();
@@ -455,10 +407,10 @@ impl Logic for RequesterTx {
                 self.new.next.next_index = self.line.q.val().next_index + 1;
                 self.state.d.next = State::Release;
                 if self.goes_on.val() {
-                    self.wqe.d.next = self.ahead.q.val();
-                    self.fresh.d.next = self.ahead_fresh.q.val();
+                    self.wqe.d.next = self.intake.wqe.val();
+                    self.fresh.d.next = self.intake.fresh.val();
                     self.sent.d.next = false;
-                    self.ahead_valid.d.next = false;
+                    self.intake.take.next = true;
                     self.again.d.next = true;
                     self.state.d.next = State::Check;
                 } else if self.at_once.val() {
@@ -484,80 +436,15 @@ impl Logic for RequesterTx {
         self.ordered.came.next = self.ops.s.valid.val() & self.ops.s.ready.val();
         self.ordered.went.next = self.m_op.valid.val() & self.m_op.ready.val();
         self.ctx.rel_dirty.next = self.dirty.q.val() | self.emit.val();
+        self.tell.status.next = self.status.val();
+        self.tell.after.next = self.after.val();
         self.ctx.rel_data.next = self.new.val();
         self.line.d.next = self.new.val();
         if self.state.q.val() == State::Line {
             self.line.d.next = self.ctx.line_data.val();
         }
-
-        // Records load while their register is empty; the states above only raise `valid`.
-        if !self.cmd_valid.q.val() {
-            self.cmd.d.next.qpn = self.wqe.q.val().qpn;
-            self.cmd.d.next.op = bits::<2>(send_command::PARK);
-            self.cmd.d.next.index = self.wqe.q.val().index;
-            self.cmd.d.next.epoch = self.after.val();
-        }
-        if !self.done_valid.q.val() {
-            self.done.d.next.qpn = self.wqe.q.val().qpn;
-            self.done.d.next.epoch = self.wqe.q.val().epoch;
-            self.done.d.next.psn = self.line.q.val().next_psn;
-            self.done.d.next.wqe_index = self.wqe.q.val().index;
-            self.done.d.next.status = self.status.val();
-        }
-        if !self.cqe_valid.q.val() {
-            self.cqe.d.next.cqn = self.line.q.val().scqn;
-            self.cqe.d.next.function = self.line.q.val().function;
-            self.cqe.d.next.qpn = self.wqe.q.val().qpn;
-            self.cqe.d.next.wqe_index = self.wqe.q.val().index;
-            self.cqe.d.next.status = bits::<8>(CqeStatus::WrFlush as u64);
-        }
-        if !self.timer_valid.q.val() {
-            self.timer.d.next.qpn = self.wqe.q.val().qpn;
-            self.timer.d.next.start = true;
-            self.timer.d.next.ticks = self.plan.ticks.val();
-        }
-        if !self.free_valid.q.val() {
-            self.free.d.next.handle = self.wqe.q.val().handle;
-        }
-        self.sge.next = self.wqe.q.val().sge;
-        self.access.next = self.head.y.val().imm;
-        if !self.work_valid.q.val() {
-            self.work.d.next.register = self.opcode.val() == WrOpcode::RegMr as u64;
-            self.work.d.next.bind = self.opcode.val() == WrOpcode::BindMw as u64;
-            self.work.d.next.key = self.head.y.val().rkey;
-            if self.plan.drains.val() {
-                self.work.d.next.key = self.head.y.val().imm;
-            }
-            self.work.d.next.pd = self.line.q.val().pd;
-            self.work.d.next.function = self.line.q.val().function;
-            self.work.d.next.qpn = self.wqe.q.val().qpn;
-            self.work.d.next.index = self.wqe.q.val().index;
-            self.work.d.next.access = self.access.val().get_bits::<4>(1);
-            self.work.d.next.page_size = self.access.val().get_bits::<2>(5);
-            self.work.d.next.start = self.head.y.val().raddr;
-            self.work.d.next.table = self.sge.val().get_bits::<64>(0);
-            self.work.d.next.length = self.sge.val().get_bits::<64>(64);
-        }
-        if !self.track_valid.q.val() {
-            self.track.d.next.qpn = self.wqe.q.val().qpn;
-            self.track.d.next.index = self.wqe.q.val().index;
-            self.track.d.next.last_psn = self.plan.last_psn.val();
-            if self.plan.nop.val() {
-                self.track.d.next.last_psn = self.line.q.val().next_psn - 1;
-            }
-            self.track.d.next.signaled = self.head.y.val().signaled | self.line.q.val().sig_all;
-            self.track.d.next.opcode = self.opcode.val().get_bits::<4>(0);
-        }
         if self.reset.val() {
             self.state.d.next = State::Acquire;
-            self.ahead_valid.d.next = false;
-            self.cmd_valid.d.next = false;
-            self.done_valid.d.next = false;
-            self.cqe_valid.d.next = false;
-            self.timer_valid.d.next = false;
-            self.free_valid.d.next = false;
-            self.track_valid.d.next = false;
-            self.work_valid.d.next = false;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The packet order from context, work request and the place of the packet in its message. Combinational.
 
+use crate::codes::ONLY_FREE;
 use crate::msg::{SqWqe, TxOp};
 use crate::prim::pack::Cast;
 use crate::records::{ReqCtx, WqeHead};
-use crate::codes::ONLY_FREE;
 use ferric_abi::codes::QpType;
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
@@ -123,8 +123,7 @@ impl Logic for Order {
         self.datagram.next = self.transport.val() == QpType::Ud as u64;
         self.op.next.has_deth = self.datagram.val();
         if self.datagram.val() {
-            self.op.next.dest_qpn =
-                (bit_cast::<24, 8>(self.head.y.val().dest_high) << 16) | bit_cast::<24, 16>(self.head.y.val().dest_low);
+            self.op.next.dest_qpn = (bit_cast::<24, 8>(self.head.y.val().dest_high) << 16) | bit_cast::<24, 16>(self.head.y.val().dest_low);
         }
         self.op.next.psn = self.psn.val();
         self.op.next.ack_req = self.ask.val() & (self.transport.val() == QpType::Rc as u64);

@@ -122,8 +122,34 @@ impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
-            self, clock, r_stale, r_live, r_halted, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single,
-            r_datagram, r_local, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_behind, r_mtu, r_ticks
+            self,
+            clock,
+            r_stale,
+            r_live,
+            r_halted,
+            r_in_order,
+            r_past_error,
+            r_full,
+            r_nop,
+            r_bad,
+            r_err,
+            r_long,
+            r_single,
+            r_datagram,
+            r_local,
+            r_drains,
+            r_drained,
+            r_reliable,
+            r_asks,
+            r_atomic,
+            r_asks_full,
+            r_fence,
+            r_first_psn,
+            r_raddr,
+            r_more,
+            r_behind,
+            r_mtu,
+            r_ticks
         );
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
@@ -173,8 +199,7 @@ impl Logic for Plan {
                 | (self.invalidates.val() & self.transport.val().any())
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());
-            self.r_long.d.next = self.length.val().get_bit(31)
-                | (self.raw.val() & ((self.length.val() > LONGEST_RAW) | (self.length.val() == 0)));
+            self.r_long.d.next = self.length.val().get_bit(31) | (self.raw.val() & ((self.length.val() > LONGEST_RAW) | (self.length.val() == 0)));
             self.r_single.d.next = self.transport.val().get_bit(1);
             self.r_datagram.d.next = self.transport.val() == QpType::Ud as u64;
             self.r_reliable.d.next = self.transport.val() == QpType::Rc as u64;

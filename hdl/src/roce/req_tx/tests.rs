@@ -10,8 +10,7 @@ fn cycles_per_packet(qps: u32, requests: u32, length: u32) -> f64 {
     let mut tb = Tb::new("req_tx", RequesterTx::default());
     let fc = Fields::of::<ReqCtx>();
     let mut lines = vec![fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)]); qps as usize];
-    let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0),
-        tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
+    let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0), tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
     let (wqe, ops) = (tb.source("s_wqe", 0), tb.sink("m_op", 0));
     for port in ["m_cmd", "m_done", "m_cqe", "m_timer", "m_free", "m_track"] {
         tb.sink(port, 0);
@@ -56,8 +55,7 @@ fn no_line_is_held_for_packet_orders() {
         let mut tb = Tb::new("req_tx", RequesterTx::default());
         let fc = Fields::of::<ReqCtx>();
         let mut lines = vec![fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)]); qps as usize];
-        let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0),
-            tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
+        let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0), tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
         let wqe = tb.source("s_wqe", 0);
         tb.set("m_op$ready", 0);
         for port in ["m_cmd", "m_done", "m_cqe", "m_timer", "m_free", "m_track"] {

@@ -20,7 +20,17 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     a.reset_by("reset");
     lines::<LQ, LA>(&mut a);
     a.join("now", "timers.now");
-    for (port, inner) in [("tx_ctx", "req_tx.ctx"), ("tx_cmd", "req_tx.m_cmd"), ("tx_cqe", "req_tx.m_cqe"), ("rx_ctx[0]", "req_rx.ctx[0]"), ("rx_ctx[1]", "req_rx.ctx[1]"), ("rx_cmd", "req_rx.m_cmd"), ("rx_cqe", "req_rx.m_cqe"), ("s_tx_done", "req_rx.s_tx_done[1]"), ("s_worked", "req_reports.s[1]")] {
+    for (port, inner) in [
+        ("tx_ctx", "req_tx.ctx"),
+        ("tx_cmd", "req_tx.m_cmd"),
+        ("tx_cqe", "req_tx.m_cqe"),
+        ("rx_ctx[0]", "req_rx.ctx[0]"),
+        ("rx_ctx[1]", "req_rx.ctx[1]"),
+        ("rx_cmd", "req_rx.m_cmd"),
+        ("rx_cqe", "req_rx.m_cqe"),
+        ("s_tx_done", "req_rx.s_tx_done[1]"),
+        ("s_worked", "req_reports.s[1]"),
+    ] {
         a.expose(port, inner);
     }
     a.expose_all("", "req_tx", &["s_wqe", "m_op", "m_free", "m_work", "fence", "passed"]);

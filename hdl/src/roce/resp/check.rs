@@ -1,9 +1,9 @@
 //! The checks of one request against its queue pair, spread over two cycles.
 use super::decode::OpKind;
+use crate::codes::message;
 use crate::msg::RxDesc;
 use crate::prim::sum::Sum;
 use crate::records::RspCtx;
-use crate::codes::message;
 use ferric_abi::codes::{QpState, QpType};
 use ferric_abi::wire::{opcode, pmtu, GRH_BYTES};
 use ferric_hdl_derive::kernel;
@@ -218,15 +218,12 @@ impl Logic for RequestCheck {
         self.sum.d.next.bytes = self.before.val() + self.pay.val();
         self.rest.next = self.chk.val().get_bits::<31>(0);
         self.over_2g.next = self.chk.val().get_bit(31) & self.rest.val().any();
-        self.sum_bad.d.next = self.over_2g.val()
-            | (self.kind.val().end & (self.chk.val() != self.pay.val()))
-            | (!self.kind.val().end & (self.chk.val() <= self.pay.val()));
+        self.sum_bad.d.next = self.over_2g.val() | (self.kind.val().end & (self.chk.val() != self.pay.val())) | (!self.kind.val().end & (self.chk.val() <= self.pay.val()));
         self.too_long.d.next = self.over_2g.val();
         self.some.d.next = self.rx.val().dma_len.any();
         // No right to READ or to atomics is an invalid request (IBTA 9.7.4.1.4), as is an atomic that is not aligned (9.4.5).
         self.low_va.next = self.rx.val().va;
-        self.barred.d.next = (self.kind.val().read & !self.ctx.val().remote_read)
-            | (self.kind.val().atomic & (!self.ctx.val().remote_atomic | self.low_va.val().get_bits::<3>(0).any()));
+        self.barred.d.next = (self.kind.val().read & !self.ctx.val().remote_read) | (self.kind.val().atomic & (!self.ctx.val().remote_atomic | self.low_va.val().get_bits::<3>(0).any()));
         self.stuffed.d.next = (self.kind.val().read | self.kind.val().atomic) & self.pay.val().any();
         self.mtu_less.next = bit_cast::<32, 13>(self.mtu.val()) - 1;
         self.rounded.d.next = self.rx.val().dma_len + self.mtu_less.val();
@@ -237,8 +234,7 @@ impl Logic for RequestCheck {
         self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
         self.handle.next = self.ctx.val().rq_handle;
         self.held.next = self.handle.val().get_bit(7);
-        self.wants.d.next = !self.held.val()
-            & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
+        self.wants.d.next = !self.held.val() & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
         self.uses.d.next = self.kind.val().send | (self.kind.val().write & self.kind.val().imm);
 
         // Second cycle: the address behind, and the verdict.
@@ -271,10 +267,7 @@ impl Logic for RequestCheck {
             }
         }
         self.sum.d.next.step = self.packets.val();
-        self.sum.d.next.again = (self.kind.val().read | self.kind.val().atomic)
-            & !self.len_bad.val()
-            & !self.barred.q.val()
-            & (self.packets.val() <= self.room.q.val());
+        self.sum.d.next.again = (self.kind.val().read | self.kind.val().atomic) & !self.len_bad.val() & !self.barred.q.val() & (self.packets.val() <= self.room.q.val());
 
         // In the order of IBTA 9.7.4.1.
         self.total.next = self.sum.q.val().bytes;

@@ -1,15 +1,15 @@
 //! From a verdict to the placement order, the new context and the event: combinational, all inputs are registers.
 use super::check::{Sums, Verdict};
 use super::decode::OpKind;
+use super::STATS;
+use crate::codes::{message, place_kind};
 use crate::msg::{PlaceOp, RqFlush, RxDesc};
 use crate::records::RspCtx;
-use crate::codes::{place_kind, message};
 use crate::stats::flags;
-use ferric_abi::codes::{CqeStatus, QpType, CqeOpcode};
-use ferric_abi::wire::{Eth, Ipv4, Vlan};
+use ferric_abi::codes::{CqeOpcode, CqeStatus, QpType};
 use ferric_abi::wire::{syndrome, GRH_BYTES};
+use ferric_abi::wire::{Eth, Ipv4, Vlan};
 use ferric_hdl_derive::kernel;
-use super::STATS;
 use rust_hdl::prelude::*;
 
 /// Which order is to be made.

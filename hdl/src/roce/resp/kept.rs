@@ -130,9 +130,7 @@ impl Logic for KeptBuffers {
         self.owners.write_data.next.qpn = self.qpn.val();
         self.owners.write_data.next.function = self.who.val();
         self.owners.write_en.next = self.keep.val();
-        self.missing.d.next = self.named.val().get_bit(7)
-            & !(self.kept.q.val().get_bit(self.number.val().index())
-                & (self.owners.read_data.val().qpn == self.qpn.val()));
+        self.missing.d.next = self.named.val().get_bit(7) & !(self.kept.q.val().get_bit(self.number.val().index()) & (self.owners.read_data.val().qpn == self.qpn.val()));
         self.gone.next = self.missing.q.val();
 
         self.mark.x.next = self.place.val();

@@ -4,10 +4,10 @@ mod compose;
 mod decode;
 mod front;
 mod kept;
-mod open;
-mod park;
 #[cfg(test)]
 pub mod model;
+mod open;
+mod park;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +17,11 @@ use crate::msg::{PlaceOp, QpError, RqAlloc, RqCmd, RqFlush, RqGrant, RxDesc};
 use crate::records::RspCtx;
 use check::{RequestCheck, Verdict};
 use compose::{Compose, Order};
+use ferric_abi::codes::{QpState, QpType};
+use ferric_hdl_derive::kernel;
 use front::{Front, Job};
 use kept::KeptBuffers;
 use open::OpenRequests;
-use ferric_abi::codes::{QpState, QpType};
-use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Of `RspCtx::rq_handle`: there is one.
@@ -29,9 +29,22 @@ const HELD: u64 = 0x80;
 
 /// Event names of [`Responder::stat`], bit 0 first.
 pub const STATS: &[&str] = &[
-    "rx_requests", "dup_requests", "out_of_order", "nak_seq_sent", "nak_inv_sent", "nak_access_sent", "rnr_sent",
-    "drop_no_qp", "drop_bad_transport", "drop_bad_pkey", "raw_no_queue", "no_recv", "recv_flushed", "drop_bad_qkey",
-    "drop_bad_length", "srq_dead",
+    "rx_requests",
+    "dup_requests",
+    "out_of_order",
+    "nak_seq_sent",
+    "nak_inv_sent",
+    "nak_access_sent",
+    "rnr_sent",
+    "drop_no_qp",
+    "drop_bad_transport",
+    "drop_bad_pkey",
+    "raw_no_queue",
+    "no_recv",
+    "recv_flushed",
+    "drop_bad_qkey",
+    "drop_bad_length",
+    "srq_dead",
 ];
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -221,8 +234,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.kept.take.next = false;
         self.compose.gone.next = self.kept.gone.val();
         self.compose.victim.next = self.kept.victim.val();
-        self.stale.next = (self.line.q.val().epoch != self.front.place_error.val().epoch)
-            & (self.front.job.val() == Job::PlaceError);
+        self.stale.next = (self.line.q.val().epoch != self.front.place_error.val().epoch) & (self.front.job.val() == Job::PlaceError);
         self.judged.next = self.check.verdict.val();
         if self.fixed.q.val() {
             self.judged.next = self.verdict.q.val();
@@ -342,11 +354,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 } else if self.ends.val() {
                     self.op_busy.d.next = true;
                     self.kept.put_back.next = self.compose.op.val().free_rq;
-                    self.kept.touch.next = !self.compose.op.val().free_rq
-                        & !self.fixed.q.val()
-                        & (self.judged.val() == Verdict::Accept)
-                        & self.front.kind.val().send
-                        & (self.front.job.val() == Job::Packet);
+                    self.kept.touch.next =
+                        !self.compose.op.val().free_rq & !self.fixed.q.val() & (self.judged.val() == Verdict::Accept) & self.front.kind.val().send & (self.front.job.val() == Job::Packet);
                     self.events.d.next = self.compose.events.val();
                     self.line.d.next = self.compose.after.val();
                     self.dirty.d.next = self.front.job.val() == Job::Packet;

@@ -158,16 +158,7 @@ fn reads(p: &Packet) -> bool {
 impl Responder {
     /// Judges one packet.
     pub fn packet(&mut self, p: &Packet) {
-        let base = BTreeMap::from([
-            ("kind", 0),
-            ("has_frame", 1),
-            ("handle", p.handle.into()),
-            ("ack", 0),
-            ("done", 0),
-            ("cqe", 0),
-            ("free_rq", 0),
-            ("fatal", 0),
-        ]);
+        let base = BTreeMap::from([("kind", 0), ("has_frame", 1), ("handle", p.handle.into()), ("ack", 0), ("done", 0), ("cqe", 0), ("free_rq", 0), ("fatal", 0)]);
         let id = if p.raw { self.raw_qpn } else { Some(p.qpn) };
         let found = id.and_then(|id| self.qps.get(&id).map(|qp| (id, qp.clone())));
         let Some((id, mut qp)) = found.filter(|(_, qp)| qp.state == 2 || qp.state == 3) else {

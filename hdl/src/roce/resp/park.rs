@@ -3,9 +3,9 @@ use crate::bus::MsgSrc;
 use crate::msg::RxDesc;
 use crate::prim::ram::Ram;
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::BlockDefault;
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Of a queue pair: atomics that have passed, modulo 512, and requests that wait.
@@ -121,9 +121,7 @@ impl<const LQ: usize> Logic for Park<LQ> {
         self.atomic.next = ((self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD)) & !self.rx.val().raw;
         self.free.next = self.atomic.val() | (self.low.val() == opcode::READ_REQUEST);
         self.excess.next = self.qpn.val() & self.outside.val();
-        self.blocked.next = !self.again.val()
-            & !self.rx.val().raw
-            & (self.seen.read_data.val().waiting.any() | (self.open.val() & !self.free.val()));
+        self.blocked.next = !self.again.val() & !self.rx.val().raw & (self.seen.read_data.val().waiting.any() | (self.open.val() & !self.free.val()));
         self.known.next = self.check.val() & self.for_next.q.val();
         self.passes.next = self.known.val() & !self.blocked.val();
         self.takes.next = self.known.val() & self.blocked.val();

@@ -56,9 +56,7 @@ pub struct Timers<const LQ: usize> {
 impl<const LQ: usize> Logic for Timers<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self, clock, clearing, turn, cmd, cmd_valid, scan, addr1, valid1, addr2, kind2, hit2, ev, ev_valid
-        );
+        dff_setup!(self, clock, clearing, turn, cmd, cmd_valid, scan, addr1, valid1, addr2, kind2, hit2, ev, ev_valid);
         clock!(self, clock, mem);
         // Commands: a two-port rotation, one register, then the table. While an expiry waits for the write port none is
         // taken, so that the expiry waits one cycle at most.
@@ -89,11 +87,8 @@ impl<const LQ: usize> Logic for Timers<LQ> {
         } else {
             self.addr2.d.next = self.addr1.q.val();
             self.kind2.d.next = self.mem.read_data.val().kind;
-            self.hit2.d.next = self.valid1.q.val()
-                & self.mem.read_data.val().armed
-                & !self.late.val().get_bit(31)
-                & !self.ev_valid.q.val()
-                & !(self.cmd_valid.q.val() & (self.target.val() == self.addr1.q.val()));
+            self.hit2.d.next =
+                self.valid1.q.val() & self.mem.read_data.val().armed & !self.late.val().get_bit(31) & !self.ev_valid.q.val() & !(self.cmd_valid.q.val() & (self.target.val() == self.addr1.q.val()));
         }
         // Table writes: clear after reset, command, or disarm on expiry.
         self.mem.write_en.next = self.clearing.q.val() | self.cmd_valid.q.val() | self.fire.val();

@@ -14,8 +14,7 @@ fn entries_come_back() {
         for _ in 0..50 {
             let (qpn, index) = (tb.rng().below(8), tb.rng().below(65536));
             let (psn, signaled, opcode) = (tb.rng().below(1 << 24), tb.rng().below(2), tb.rng().below(16));
-            write.push(fw.pack(&[("qpn", qpn.into()), ("index", index.into()), ("last_psn", psn.into()),
-                ("signaled", signaled.into()), ("opcode", opcode.into())]));
+            write.push(fw.pack(&[("qpn", qpn.into()), ("index", index.into()), ("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
             model.insert((qpn, index % 128), fe.pack(&[("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
         }
         tb.run_until(1000, |_| write.pending() == 0);

@@ -74,14 +74,10 @@ impl<T: Synth, const LG: usize> Logic for MsgFifo<T, LG> {
             self.a_leaves.next = self.a_valid.q.val() & (self.pop.val() | !self.b_valid.q.val());
         }
         self.mem.pass.next = !self.nonempty.q.val();
-        self.fetch.next =
-            (self.nonempty.q.val() | self.push.val()) & (self.a_leaves.val() | !self.a_valid.q.val());
+        self.fetch.next = (self.nonempty.q.val() | self.push.val()) & (self.a_leaves.val() | !self.a_valid.q.val());
         self.direct.next = false;
         if self.deep.val() {
-            self.direct.next = self.push.val()
-                & !self.nonempty.q.val()
-                & !self.a_valid.q.val()
-                & (self.pop.val() | !self.b_valid.q.val());
+            self.direct.next = self.push.val() & !self.nonempty.q.val() & !self.a_valid.q.val() & (self.pop.val() | !self.b_valid.q.val());
             self.fetch.next = self.nonempty.q.val() & (self.a_leaves.val() | !self.a_valid.q.val());
         }
         self.store.next = self.push.val() & !self.direct.val();

@@ -10,8 +10,7 @@ use yard::{Yard, MSG_BITS, WIDE_BITS};
 const STALLS: [[u32; 2]; 9] = [[0, 0], [0, 30], [0, 80], [30, 0], [30, 30], [30, 80], [80, 0], [80, 30], [80, 80]];
 
 /// Blocks with one record input and output; capacity (0: no level port) and latency in cycles.
-const MSG_BLOCKS: [(&str, u64, u64); 5] =
-    [("mslice", 0, 1), ("mfifo1", 2, 1), ("mfifo4", 16, 1), ("mfifo7", 128, 1), ("mskid", 0, 1)];
+const MSG_BLOCKS: [(&str, u64, u64); 5] = [("mslice", 0, 1), ("mfifo1", 2, 1), ("mfifo4", 16, 1), ("mfifo7", 128, 1), ("mskid", 0, 1)];
 const AXIS_BLOCKS: [(&str, u64); 3] = [("aslice", 1), ("afifo4", 2), ("afifo7", 3)];
 
 /// Runs `test` on every build: (test bench, bytes per beat, chaos).

@@ -57,9 +57,22 @@ pub enum Defect {
 impl Defect {
     /// All of them.
     pub const ALL: [Self; 16] = [
-        Self::PsnNotAdvanced, Self::MsnWrong, Self::PadWrong, Self::KeyUnchecked, Self::BoundOffByOne, Self::IcrcSeedWrong, Self::DuplicateExecuted,
-        Self::IcrcUnchecked, Self::RetransmitSkipsOne, Self::TimeoutHalved, Self::RnrNotWaited, Self::GapNotReported, Self::PermissionUnchecked,
-        Self::DomainUnchecked, Self::ImmediateSwapped, Self::ErrorReportedAsSuccess,
+        Self::PsnNotAdvanced,
+        Self::MsnWrong,
+        Self::PadWrong,
+        Self::KeyUnchecked,
+        Self::BoundOffByOne,
+        Self::IcrcSeedWrong,
+        Self::DuplicateExecuted,
+        Self::IcrcUnchecked,
+        Self::RetransmitSkipsOne,
+        Self::TimeoutHalved,
+        Self::RnrNotWaited,
+        Self::GapNotReported,
+        Self::PermissionUnchecked,
+        Self::DomainUnchecked,
+        Self::ImmediateSwapped,
+        Self::ErrorReportedAsSuccess,
     ];
 }
 
@@ -87,8 +100,15 @@ impl Port {
         let (ip, ethertype) = match (p.sip, p.dip) {
             (IpAddr::V6(s), IpAddr::V6(d)) => (
                 Ip::V6(
-                    Ipv6::default().with_version(6).with_dscp(p.tclass >> 2).with_ecn(p.tclass & 3).with_flow_label(p.flow_label).with_next_header(17)
-                        .with_hop_limit(p.hop_limit).with_src(s.into()).with_dst(d.into()),
+                    Ipv6::default()
+                        .with_version(6)
+                        .with_dscp(p.tclass >> 2)
+                        .with_ecn(p.tclass & 3)
+                        .with_flow_label(p.flow_label)
+                        .with_next_header(17)
+                        .with_hop_limit(p.hop_limit)
+                        .with_src(s.into())
+                        .with_dst(d.into()),
                 ),
                 0x86dd,
             ),
@@ -102,11 +122,7 @@ impl Port {
         let eth = Eth::default().with_dst(mac(p.dmac.0)).with_src(mac(p.smac.0)).with_ethertype(if vlan.is_some() { 0x8100 } else { ethertype });
         let bth = Bth::default().with_opcode(op.code().unwrap_or(0xff)).with_pkey(0xffff).with_dest_qpn(self.setup.peer_qpn).with_psn(psn);
         let udp = Udp::default().with_src_port(p.udp_sport).with_dst_port(4791);
-        Frame {
-            eth, vlan, ip, udp, bth, op,
-            deth: None, reth: None, atomic: None, aeth: None, atomic_ack: None, imm: None, ieth: None,
-            payload: Vec::new(), pad: Vec::new(), icrc_error: 0,
-        }
+        Frame { eth, vlan, ip, udp, bth, op, deth: None, reth: None, atomic: None, aeth: None, atomic_ack: None, imm: None, ieth: None, payload: Vec::new(), pad: Vec::new(), icrc_error: 0 }
     }
 
     /// Pads and sends.
@@ -141,9 +157,7 @@ pub struct Golden {
 impl Golden {
     /// A connected queue pair.
     pub fn new(setup: &Setup, defect: Option<Defect>) -> Self {
-        let port = Port {
-            setup: setup.clone(), defect, memory: Memory::new(defect), out: Vec::new(), done: VecDeque::new(), now: 0, error: false,
-        };
+        let port = Port { setup: setup.clone(), defect, memory: Memory::new(defect), out: Vec::new(), done: VecDeque::new(), now: 0, error: false };
         Self { requester: Requester::new(setup), responder: Responder::new(setup), port }
     }
 

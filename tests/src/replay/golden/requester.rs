@@ -37,10 +37,7 @@ pub struct Requester {
 impl Requester {
     pub fn new(setup: &Setup) -> Self {
         let psn = setup.sq_psn;
-        Self {
-            queue: VecDeque::new(), post_psn: psn, next: psn, una: psn, max: psn, retries: setup.retry_cnt, rnr_retries: setup.rnr_retry,
-            deadline: None, wait: None,
-        }
+        Self { queue: VecDeque::new(), post_psn: psn, next: psn, una: psn, max: psn, retries: setup.retry_cnt, rnr_retries: setup.rnr_retry, deadline: None, wait: None }
     }
 
     pub fn post(&mut self, port: &Port, post: &Post) {
@@ -172,11 +169,14 @@ impl Requester {
             }
             Syndrome::Fatal(code) => {
                 self.progress(port, psn);
-                self.fail(port, match code {
-                    1 => CqeStatus::RemoteInvalidRequest,
-                    2 => CqeStatus::RemoteAccess,
-                    _ => CqeStatus::RemoteOperation,
-                });
+                self.fail(
+                    port,
+                    match code {
+                        1 => CqeStatus::RemoteInvalidRequest,
+                        2 => CqeStatus::RemoteAccess,
+                        _ => CqeStatus::RemoteOperation,
+                    },
+                );
             }
             Syndrome::Reserved => {}
         }

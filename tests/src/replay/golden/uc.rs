@@ -42,8 +42,18 @@ pub enum UcDefect {
 impl UcDefect {
     /// All of them.
     pub const ALL: [Self; 12] = [
-        Self::GapIgnored, Self::GapWaitedFor, Self::ReceiveLost, Self::Acknowledges, Self::IcrcUnchecked, Self::WriteStands, Self::PsnNotAdvanced,
-        Self::PadWrong, Self::IcrcSeedWrong, Self::ImmediateSwapped, Self::ImmediateUnheard, Self::LengthOfPacket,
+        Self::GapIgnored,
+        Self::GapWaitedFor,
+        Self::ReceiveLost,
+        Self::Acknowledges,
+        Self::IcrcUnchecked,
+        Self::WriteStands,
+        Self::PsnNotAdvanced,
+        Self::PadWrong,
+        Self::IcrcSeedWrong,
+        Self::ImmediateSwapped,
+        Self::ImmediateUnheard,
+        Self::LengthOfPacket,
     ];
 }
 
@@ -73,9 +83,7 @@ impl GoldenUc {
             Some(UcDefect::IcrcSeedWrong) => Some(Defect::IcrcSeedWrong),
             _ => None,
         };
-        let port = Port {
-            setup: setup.clone(), defect: shared, memory: Memory::new(None), out: Vec::new(), done: VecDeque::new(), now: 0, error: false,
-        };
+        let port = Port { setup: setup.clone(), defect: shared, memory: Memory::new(None), out: Vec::new(), done: VecDeque::new(), now: 0, error: false };
         Self { port, defect, next: setup.sq_psn, expected: setup.rq_psn, message: InProgress::None, receives: VecDeque::new() }
     }
 
@@ -84,7 +92,11 @@ impl GoldenUc {
     }
 
     fn imm(&self, imm: u32) -> u32 {
-        if self.has(UcDefect::ImmediateSwapped) { imm.swap_bytes() } else { imm }
+        if self.has(UcDefect::ImmediateSwapped) {
+            imm.swap_bytes()
+        } else {
+            imm
+        }
     }
 
     /// Drops what is under way.

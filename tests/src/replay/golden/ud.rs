@@ -40,8 +40,18 @@ pub enum UdDefect {
 impl UdDefect {
     /// All of them.
     pub const ALL: [Self; 12] = [
-        Self::QkeyUnchecked, Self::IcrcUnchecked, Self::NoArea, Self::HeaderInFront, Self::OwnSource, Self::SourceMissing, Self::PsnNotAdvanced,
-        Self::PadWrong, Self::ImmediateSwapped, Self::OwnQkeySent, Self::HopLimitFixed, Self::Acknowledges,
+        Self::QkeyUnchecked,
+        Self::IcrcUnchecked,
+        Self::NoArea,
+        Self::HeaderInFront,
+        Self::OwnSource,
+        Self::SourceMissing,
+        Self::PsnNotAdvanced,
+        Self::PadWrong,
+        Self::ImmediateSwapped,
+        Self::OwnQkeySent,
+        Self::HopLimitFixed,
+        Self::Acknowledges,
     ];
 }
 
@@ -97,10 +107,22 @@ impl GoldenDatagrams {
         let imm = d.imm.map(|i| ImmDt::default().with_imm(if self.has(UdDefect::ImmediateSwapped) { i.swap_bytes() } else { i }));
         let src = if self.has(UdDefect::SourceMissing) { 0 } else { QPN };
         Ok(Frame {
-            eth, vlan, ip, udp: Udp::default().with_src_port(s.udp_sport).with_dst_port(4791), bth, op,
+            eth,
+            vlan,
+            ip,
+            udp: Udp::default().with_src_port(s.udp_sport).with_dst_port(4791),
+            bth,
+            op,
             deth: Some(Deth::default().with_qkey(qkey).with_src_qpn(src)),
-            reth: None, atomic: None, aeth: None, atomic_ack: None, imm, ieth: None,
-            payload: d.data.clone(), pad: vec![0; pad], icrc_error: 0,
+            reth: None,
+            atomic: None,
+            aeth: None,
+            atomic_ack: None,
+            imm,
+            ieth: None,
+            payload: d.data.clone(),
+            pad: vec![0; pad],
+            icrc_error: 0,
         })
     }
 }

@@ -10,8 +10,8 @@ mod shared_queue;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
-use ferric_abi::csr::FUNCTIONS;
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
+use ferric_abi::csr::FUNCTIONS;
 use ferric_abi::layout::Layout;
 
 /// log2 of the number of objects of each kind.
@@ -187,30 +187,8 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
     assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
     let status = (0..STATUSES).map(|_| asm.label()).collect();
-    let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] =
-        std::array::from_fn(|_| asm.label());
-    let mut program = Program {
-        asm,
-        qp,
-        cq,
-        mr,
-        pd,
-        eq,
-        srq,
-        idle,
-        complete,
-        status,
-        add_offset,
-        in_range,
-        qp_stop,
-        qp_down,
-        remove_qp,
-        remove_mr,
-        remove_srq,
-        remove_cq,
-        remove_eq,
-        remove_pd,
-    };
+    let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
+    let mut program = Program { asm, qp, cq, mr, pd, eq, srq, idle, complete, status, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd };
     program.main(plan);
     program.asm.finish()
 }

@@ -84,9 +84,7 @@ impl Program {
         let (allowed, scratch) = (self.asm.label(), self.asm.label());
         let bad_id = self.fails(AdminStatus::BadId);
         self.asm.branch(Op::Beq, FN, 0, allowed);
-        for (kind, spaces) in
-            [(self.qp, &[SQ, RQ, REQ, RSP, PATH][..]), (self.cq, &[CQ]), (self.eq, &[EQ]), (self.mr, &[MR])]
-        {
+        for (kind, spaces) in [(self.qp, &[SQ, RQ, REQ, RSP, PATH][..]), (self.cq, &[CQ]), (self.eq, &[EQ]), (self.mr, &[MR])] {
             let (check, next) = (self.asm.label(), self.asm.label());
             for space in spaces {
                 self.asm.branch(Op::Beq, p(0), u32::from(*space), check);

@@ -284,14 +284,7 @@ impl Program {
         self.read(U, RSP, 0);
         self.get(U, U, rsp("state"));
         // W: requester word 0, V, U: the two states
-        for (state, label) in [
-            (QpState::Reset, to_reset),
-            (QpState::Init, to_init),
-            (QpState::Rtr, to_rtr),
-            (QpState::Rts, to_rts),
-            (QpState::Sqd, to_sqd),
-            (QpState::Error, to_error),
-        ] {
+        for (state, label) in [(QpState::Reset, to_reset), (QpState::Init, to_init), (QpState::Rtr, to_rtr), (QpState::Rts, to_rts), (QpState::Sqd, to_sqd), (QpState::Error, to_error)] {
             self.asm.branch(Op::Beq, p(0), state as u32, label);
         }
         self.asm.jump(self.fails(AdminStatus::BadParameter));

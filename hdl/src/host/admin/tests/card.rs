@@ -124,12 +124,7 @@ impl World for Card {
             1 => (Card::ring(f) >> 32) as u32,
             2 => Card::completions(f) as u32,
             3 => (Card::completions(f) >> 32) as u32,
-            _ => {
-                self.producer[f]
-                    | self.log_size[f] << 16
-                    | u32::from(self.enabled[f]) << 20
-                    | u32::from(self.soft_reset[f]) << 21
-            }
+            _ => self.producer[f] | self.log_size[f] << 16 | u32::from(self.enabled[f]) << 20 | u32::from(self.soft_reset[f]) << 21,
         }
     }
 

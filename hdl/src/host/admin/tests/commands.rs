@@ -1,7 +1,7 @@
 //! Every command of docs/admin.md, its checks and its effects.
 
-use super::card::{Card, Event, COUNTERS};
 use super::super::program::SCRATCH_BITS;
+use super::card::{Card, Event, COUNTERS};
 use super::{functions, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
@@ -47,7 +47,16 @@ pub(super) fn eq_params() -> [u32; 4] {
     words(&EqCtx::default().with_base(0x6_0000_0080).with_log_size(4).with_overflow(true).with_vector(9).with_rsvd2(77).0)
 }
 pub(super) fn mr_line() -> MrCtx {
-    MrCtx::default().with_local_write(true).with_remote_read(true).with_variant(0x5a).with_page_size(2).with_function(0xabc).with_pd(2).with_start(0xffff_ffff_f000).with_length(0x1_2345_6789).with_table(0x77_0000_0040)
+    MrCtx::default()
+        .with_local_write(true)
+        .with_remote_read(true)
+        .with_variant(0x5a)
+        .with_page_size(2)
+        .with_function(0xabc)
+        .with_pd(2)
+        .with_start(0xffff_ffff_f000)
+        .with_length(0x1_2345_6789)
+        .with_table(0x77_0000_0040)
 }
 pub(super) fn mr_params(line: MrCtx) -> [u32; 8] {
     words(&line.0)
@@ -282,8 +291,19 @@ fn queue_pair_life(b: &mut Bench) {
     b.expect(Ok, 1, ModifyQp, 5, &[3]);
     assert_eq!(req(b, 5).state(), 3);
     // SQ error: the requester begins anew where the flush has ended.
-    let failed = req(b, 5).with_state(5).with_max_psn(0x4321).with_next_psn(0x99).with_una_psn(0x80).with_error_pending(true).with_una_index(0x30).with_next_index(0x31)
-        .with_sent_index(0x32).with_done_index(0x33).with_msg_offset(256).with_retries_left(5).with_rnr_left(6);
+    let failed = req(b, 5)
+        .with_state(5)
+        .with_max_psn(0x4321)
+        .with_next_psn(0x99)
+        .with_una_psn(0x80)
+        .with_error_pending(true)
+        .with_una_index(0x30)
+        .with_next_index(0x31)
+        .with_sent_index(0x32)
+        .with_done_index(0x33)
+        .with_msg_offset(256)
+        .with_retries_left(5)
+        .with_rnr_left(6);
     set_line(b, space::REQ, 5, &failed.0);
     b.card.set(space::SQ, 5, 4, 0x0034_0034);
     b.card.set(space::SQ, 5, 2, b.card.word(space::SQ, 5, 2) | 1 << 23);

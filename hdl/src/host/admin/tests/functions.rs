@@ -171,8 +171,18 @@ fn each_has_its_own(b: &mut Bench) {
 fn set_ranges(b: &mut Bench) {
     let qp = ObjectKind::Qp as u32;
     b.expect(Denied, 1, SetRange, 1, &[qp, 0]);
-    for (status, id, kind, range) in [(BadId, 0, qp, 0), (BadId, 4, qp, 0), (BadId, u32::MAX, qp, 0), (BadParameter, 1, 6, 0), (BadParameter, 1, u32::MAX, 0), (BadParameter, 1, qp, 5 << 24), (BadParameter, 1, qp, 3 << 24 | 9),
-        (BadParameter, 1, qp, 1 << 29 | 3 << 24), (BadParameter, 1, qp, 31 << 24), (BadParameter, 1, qp, 16)] {
+    for (status, id, kind, range) in [
+        (BadId, 0, qp, 0),
+        (BadId, 4, qp, 0),
+        (BadId, u32::MAX, qp, 0),
+        (BadParameter, 1, 6, 0),
+        (BadParameter, 1, u32::MAX, 0),
+        (BadParameter, 1, qp, 5 << 24),
+        (BadParameter, 1, qp, 3 << 24 | 9),
+        (BadParameter, 1, qp, 1 << 29 | 3 << 24),
+        (BadParameter, 1, qp, 31 << 24),
+        (BadParameter, 1, qp, 16),
+    ] {
         b.expect(status, 0, SetRange, id, &[kind, range]);
     }
     for (kind, log) in logs(SIZES).into_iter().enumerate() {

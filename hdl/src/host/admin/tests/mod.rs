@@ -230,8 +230,7 @@ impl Rtl {
         }
         if let Some(got) = self.ctl.pop() {
             let layout = Fields::of::<CtlReq>();
-            let [space, line, word, write, data] =
-                ["space", "line", "word", "write", "data"].map(|name| layout.get(&got, name) as u32);
+            let [space, line, word, write, data] = ["space", "line", "word", "write", "data"].map(|name| layout.get(&got, name) as u32);
             let (data, err) = card.control(space as u8, line, word as u8, (write == 1).then_some(data));
             self.answers.push(Fields::of::<CtlResp>().pack(&[("data", data.into()), ("err", err.into())]));
         }

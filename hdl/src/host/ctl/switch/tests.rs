@@ -11,8 +11,7 @@ fn every_space_finds_its_table() {
     let mut tb = Tb::new("ctl_switch", CtlSwitch::<5>::new(SPACES));
     let (req, resp) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>());
     let (master, answers) = (tb.source("s_req", 30), tb.sink("m_resp", 30));
-    let tables: Vec<_> =
-        (0..5).map(|i| (tb.sink(&format!("m_req${i}"), 40), tb.source(&format!("s_resp${i}"), 40))).collect();
+    let tables: Vec<_> = (0..5).map(|i| (tb.sink(&format!("m_req${i}"), 40), tb.source(&format!("s_resp${i}"), 40))).collect();
     let mut expected = Vec::new();
     for _ in 0..400 {
         let space = tb.rng().below(16) as u8;

@@ -63,8 +63,7 @@ impl Logic for RqAct {
         self.stat.next = bits::<7>(0);
         self.used.next = bits::<7>(0);
         self.size.next = bits::<17>(1) << self.row.val().log_size;
-        self.within.next = (self.facts.val().ahead > self.facts.val().pending)
-            & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
+        self.within.next = (self.facts.val().ahead > self.facts.val().pending) & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());
         self.posted.next = self.facts.val().exists & self.facts.val().more & !self.row.val().flush & !self.row.val().error;
         self.takes.next = self.posted.val();
         self.armed.next = self.facts.val().exists & self.row.val().shared & self.row.val().limit.any();

@@ -172,8 +172,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.asker.next = self.alloc.m.data.val().qpn;
         self.gone.next = self.alloc.m.data.val().victim;
         self.victim.next = self.gone.val();
-        self.ripe.next = (!self.alloc.m.data.val().again | self.settled.q.val())
-            & (!self.alloc.m.data.val().taken | self.filled.val().get_bit(self.gone.val().index()));
+        self.ripe.next = (!self.alloc.m.data.val().again | self.settled.q.val()) & (!self.alloc.m.data.val().taken | self.filled.val().get_bit(self.gone.val().index()));
         self.copies.read_addr.next = self.asker.val().get_bits::<LQ>(0);
         self.copies.write_addr.next = self.robbed.val().get_bits::<LQ>(0);
         self.copies.write_data.next = self.copy.val();

@@ -119,10 +119,7 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
         self.place.b.next = bit_cast::<64, 24>(self.offset.q.val());
         self.s_want.ready.next = self.state.q.val() == State::Idle;
         self.handle.next = self.store.m_buffer.data.val().handle;
-        self.send.next = (self.state.q.val() == State::Send)
-            & self.store.m_buffer.valid.val()
-            & self.reads.s.ready.val()
-            & self.handles.s.ready.val();
+        self.send.next = (self.state.q.val() == State::Send) & self.store.m_buffer.valid.val() & self.reads.s.ready.val() & self.handles.s.ready.val();
 
         match self.state.q.val() {
             State::Idle => {

@@ -16,10 +16,12 @@ fn requests_are_fetched_from_their_ring() {
         let (read, data, free) = (tb.source("s_read", stall), tb.sink("m_read", stall), tb.source("s_free", stall));
         tb.run(40);
         let ctl = Fields::of::<CtlReq>();
-        let rings: Vec<RingCtx> = (0..16).map(|_| {
-            let rng = tb.rng();
-            RingCtx::default().with_base(rng.next_u64() >> 8 << 9).with_function(rng.below(4096) as u16).with_log_size(rng.range(1, 15) as u8).with_stride(rng.below(4) as u8)
-        }).collect();
+        let rings: Vec<RingCtx> = (0..16)
+            .map(|_| {
+                let rng = tb.rng();
+                RingCtx::default().with_base(rng.next_u64() >> 8 << 9).with_function(rng.below(4096) as u16).with_log_size(rng.range(1, 15) as u8).with_stride(rng.below(4) as u8)
+            })
+            .collect();
         for (line, ring) in rings.iter().enumerate() {
             // Other words, and reads, say nothing about where the ring lies.
             for (word, write) in [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (0, 0), (2, 0)] {

@@ -67,20 +67,10 @@ impl Logic for SqAct {
             self.leaves_rest.next = true;
         }
         self.size.next = bits::<17>(1) << self.row.val().log_size;
-        self.within.next = (self.posted.val().ahead > self.posted.val().pending)
-            & (bit_cast::<17, 16>(self.posted.val().ahead) <= self.size.val());
-        self.direct_ok.next = !self.posted.val().more
-            & (self.posted.val().ahead == 1)
-            & (self.row.val().stride == 0)
-            & !self.row.val().parked
-            & !self.row.val().flush
-            & self.buffers.val().any();
+        self.within.next = (self.posted.val().ahead > self.posted.val().pending) & (bit_cast::<17, 16>(self.posted.val().ahead) <= self.size.val());
+        self.direct_ok.next = !self.posted.val().more & (self.posted.val().ahead == 1) & (self.row.val().stride == 0) & !self.row.val().parked & !self.row.val().flush & self.buffers.val().any();
         // With nobody in the list a doorbell is its queue's turn.
-        self.at_once.next = (self.kind.val() == Kind::Doorbell)
-            & self.may_issue.val()
-            & !self.row.val().active
-            & !self.row.val().parked
-            & self.take.val().any();
+        self.at_once.next = (self.kind.val() == Kind::Doorbell) & self.may_issue.val() & !self.row.val().active & !self.row.val().parked & self.take.val().any();
         self.job.next.kind = bits::<2>(job_kind::FETCH);
         self.job.next.qpn = self.id.val();
         self.job.next.index = self.row.val().fetch;
@@ -105,8 +95,7 @@ impl Logic for SqAct {
                     self.enlist.next = self.posted.val().exists
                         & !self.row.val().active
                         & (self.op.val().command != send_command::PARK)
-                        & ((self.facts.val().index_differs & (self.op.val().command != send_command::RESUME))
-                            | (self.posted.val().more & (self.op.val().command == send_command::RESUME)));
+                        & ((self.facts.val().index_differs & (self.op.val().command != send_command::RESUME)) | (self.posted.val().more & (self.op.val().command == send_command::RESUME)));
                 }
                 Kind::Turn => {
                     self.write.next = true;

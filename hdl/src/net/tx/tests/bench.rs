@@ -147,14 +147,8 @@ impl Bench {
             _ => 64 << rng.below(4),
         } as usize;
         let inline = rng.percent(20);
-        let mut plan = Plan {
-            kind,
-            pay_len: if inline { pay_len % 200 } else { pay_len }.max((kind == Kind::Raw) as usize),
-            reth: rng.percent(40),
-            inline,
-            notify: rng.percent(30),
-            ..Plan::default()
-        };
+        let mut plan =
+            Plan { kind, pay_len: if inline { pay_len % 200 } else { pay_len }.max((kind == Kind::Raw) as usize), reth: rng.percent(40), inline, notify: rng.percent(30), ..Plan::default() };
         match rng.below(24) {
             0 => plan.abort = Some(*[4, 1, 0].get(rng.below(3) as usize).expect("three")),
             1 => plan.read_error = !plan.inline,
@@ -430,10 +424,7 @@ impl Bench {
     }
 
     pub fn idle(&self) -> bool {
-        self.requests_waiting() == 0
-            && self.counts == self.wanted
-            && self.expected.iter().all(|q| q.iter().all(Vec::is_empty))
-            && self.reports.iter().all(VecDeque::is_empty)
+        self.requests_waiting() == 0 && self.counts == self.wanted && self.expected.iter().all(|q| q.iter().all(Vec::is_empty)) && self.reports.iter().all(VecDeque::is_empty)
     }
 
     pub fn state(&self) -> String {

@@ -71,10 +71,7 @@ fn mixture<const W: usize, const K: usize, const LK: usize>(name: &str, plans: &
 #[test]
 fn large_frames_leave_back_to_back() {
     let plan = Plan { kind: Kind::Data, pay_len: 4096, ..Plan::default() };
-    for (cycles, beats) in [
-        stream::<512, 64, 6>("egress512", plan.clone(), 60),
-        stream::<64, 8, 3>("egress64", plan, 20),
-    ] {
+    for (cycles, beats) in [stream::<512, 64, 6>("egress512", plan.clone(), 60), stream::<64, 8, 3>("egress64", plan, 20)] {
         assert!(beats * 100 >= cycles * 99, "{beats} beats in {cycles} cycles");
     }
 }

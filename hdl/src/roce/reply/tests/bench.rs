@@ -111,9 +111,7 @@ impl Bench {
     }
 
     pub(super) fn push(&mut self, id: u32, kind: u32, fields: &[(&str, u128)]) {
-        let mut all: Vec<(&str, u128)> = vec![
-            ("qpn", id.into()), ("dest_qpn", (id + 0x100).into()), ("kind", kind.into()), ("epoch", 7), ("function", 3), ("pd", 9), ("pmtu", 1),
-        ];
+        let mut all: Vec<(&str, u128)> = vec![("qpn", id.into()), ("dest_qpn", (id + 0x100).into()), ("kind", kind.into()), ("epoch", 7), ("function", 3), ("pd", 9), ("pmtu", 1)];
         all.extend_from_slice(fields);
         if all.iter().any(|(name, value)| *name == "atomic" && *value == 1) {
             *self.counted.entry(id).or_default() += 1;
@@ -144,9 +142,7 @@ impl Bench {
         }
         let msn = qp.msn;
         qp.items.push_back(Item { psn, msn, va, key, len, value: None, again, sent: 0, number });
-        self.push(id, 1, &[
-            ("psn", psn.into()), ("msn", msn.into()), ("va", va.into()), ("key", key.into()), ("len", len.into()), ("again", again.into()),
-        ]);
+        self.push(id, 1, &[("psn", psn.into()), ("msn", msn.into()), ("va", va.into()), ("key", key.into()), ("len", len.into()), ("again", again.into())]);
     }
 
     pub(super) fn atomic(&mut self, id: u32, iova: u64, add: bool, compare: u64, operand: u64) {
@@ -165,10 +161,21 @@ impl Bench {
         let msn = qp.msn;
         qp.items.push_back(Item { psn, msn, va: 0, key: 0, len: 0, value: Some(value), again: false, sent: 0, number });
         let phase = u128::from(number >> 3 & 1);
-        self.push(id, 2, &[
-            ("psn", psn.into()), ("msn", msn.into()), ("va", iova.into()), ("add", add.into()), ("operand", operand.into()), ("compare", compare.into()),
-            ("atomic", 1), ("keyed", 1), ("phase", phase),
-        ]);
+        self.push(
+            id,
+            2,
+            &[
+                ("psn", psn.into()),
+                ("msn", msn.into()),
+                ("va", iova.into()),
+                ("add", add.into()),
+                ("operand", operand.into()),
+                ("compare", compare.into()),
+                ("atomic", 1),
+                ("keyed", 1),
+                ("phase", phase),
+            ],
+        );
     }
 
     /// A duplicate atomic with this PSN.
@@ -230,7 +237,12 @@ impl Bench {
         }
         let (n, off) = (item.len.div_ceil(MTU).max(1), item.sent * MTU);
         let (first, last) = (item.sent == 0, item.sent + 1 == n);
-        let want = match (first, last) { (true, true) => 0x10, (true, _) => 0x0d, (_, true) => 0x0f, _ => 0x0e };
+        let want = match (first, last) {
+            (true, true) => 0x10,
+            (true, _) => 0x0d,
+            (_, true) => 0x0f,
+            _ => 0x0e,
+        };
         assert_eq!(opcode, want, "{item:x?}");
         assert_eq!((get("has_aeth") == 1, get("has_atomic_ack")), (first || last, 0));
         if first || last {
@@ -324,10 +336,12 @@ impl Bench {
             let iova = fr.get(&words, "iova") as u64;
             assert_eq!((iova & 63, fr.get(&words, "rows"), fr.get(&words, "function")), (0, 1, 3));
             assert!(self.is_held(iova), "{iova:#x} is read without being held");
-            let row: Vec<u32> = (0..8).flat_map(|n| {
-                let v = self.host(iova + 8 * n);
-                [v as u32, (v >> 32) as u32]
-            }).collect();
+            let row: Vec<u32> = (0..8)
+                .flat_map(|n| {
+                    let v = self.host(iova + 8 * n);
+                    [v as u32, (v >> 32) as u32]
+                })
+                .collect();
             let layout = Fields::of::<RdRow>();
             let mut answer = layout.pack(&[("last", 1), ("err", (self.bad == Some(iova)).into())]);
             layout.set_words(&mut answer, "data", &row);

@@ -27,7 +27,20 @@ fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) ->
     finish(&mut world, sick);
     let q = &world.qps[sick];
     let statuses: Vec<_> = q.cqes.iter().map(|cqe| (cqe.0, cqe.1)).collect();
-    let expected: Vec<_> = (0..REQUESTS).map(|n| (n, if n < VICTIM { 0 } else if n == VICTIM { status } else { 5 })).collect();
+    let expected: Vec<_> = (0..REQUESTS)
+        .map(|n| {
+            (
+                n,
+                if n < VICTIM {
+                    0
+                } else if n == VICTIM {
+                    status
+                } else {
+                    5
+                },
+            )
+        })
+        .collect();
     assert_eq!(statuses, expected);
     assert_eq!(world.qps[well].cqes.len(), REQUESTS);
     assert!(world.qps[well].cqes.iter().all(|cqe| cqe.1 == 0));
@@ -40,8 +53,7 @@ fn ends_with(seed: u64, trouble: Trouble, extra: &[(&str, u128)], status: u8) ->
 }
 
 fn finish(world: &mut World, sick: usize) {
-    world.run_until(400_000, |w| w.idle() && w.qps[sick].cqes.len() == REQUESTS && w.qps[sick].flush
-        && w.qps.iter().all(|q| q.cqes.len() == REQUESTS));
+    world.run_until(400_000, |w| w.idle() && w.qps[sick].cqes.len() == REQUESTS && w.qps[sick].flush && w.qps.iter().all(|q| q.cqes.len() == REQUESTS));
     let sent = world.sent;
     (0..6000).for_each(|_| world.step());
     assert_eq!(world.sent, sent, "packets after the error");
@@ -81,7 +93,17 @@ fn a_failed_request_stops_those_behind_it() {
     world.silent = false;
     finish(&mut world, qp);
     let statuses: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| cqe.1).collect();
-    let expected: Vec<_> = (0..REQUESTS).map(|n| if n < VICTIM { 0 } else if n == VICTIM { 4 } else { 5 }).collect();
+    let expected: Vec<_> = (0..REQUESTS)
+        .map(|n| {
+            if n < VICTIM {
+                0
+            } else if n == VICTIM {
+                4
+            } else {
+                5
+            }
+        })
+        .collect();
     assert_eq!(statuses, expected);
 }
 
@@ -132,8 +154,14 @@ fn receiver_never_ready() {
 #[test]
 fn malformed_requests_are_refused() {
     let request = |opcode, length| WorkRequest { opcode, signaled: true, solicited: false, imm: 0, raddr: 0, rkey: 0, length, operands: (0, 0), fence: false };
-    let cases = [(QpType::Rc, WrOpcode::Write, 0x8000_0000, 1), (QpType::Ud, WrOpcode::Write, 10, 2), (QpType::Ud, WrOpcode::Send, 257, 1),
-        (QpType::Raw, WrOpcode::SendImm, 10, 2), (QpType::Raw, WrOpcode::Send, 0, 1), (QpType::Raw, WrOpcode::Send, 9217, 1)];
+    let cases = [
+        (QpType::Rc, WrOpcode::Write, 0x8000_0000, 1),
+        (QpType::Ud, WrOpcode::Write, 10, 2),
+        (QpType::Ud, WrOpcode::Send, 257, 1),
+        (QpType::Raw, WrOpcode::SendImm, 10, 2),
+        (QpType::Raw, WrOpcode::Send, 0, 1),
+        (QpType::Raw, WrOpcode::Send, 9217, 1),
+    ];
     for (kind, opcode, length, status) in cases {
         assert_eq!(super::super::model::refusal(kind, opcode as u8, length, 256), Some(status));
         let mut world = World::new(17, 10);

@@ -13,7 +13,9 @@ fn request(opcode: WrOpcode, length: u32) -> WorkRequest {
 
 /// What the requester holds of a queue pair.
 fn state(world: &World, qp: usize) -> Vec<u64> {
-    ["state", "una_psn", "next_psn", "max_psn", "una_index", "sent_index", "done_index", "retries_left", "rnr_left", "rnr_wait", "rd_out", "read_gap", "error_pending", "epoch"].map(|name| world.field(qp, name)).to_vec()
+    ["state", "una_psn", "next_psn", "max_psn", "una_index", "sent_index", "done_index", "retries_left", "rnr_left", "rnr_wait", "rd_out", "read_gap", "error_pending", "epoch"]
+        .map(|name| world.field(qp, name))
+        .to_vec()
 }
 
 /// Frames that name PSNs from the end of what was sent on, with everything in flight, in part acknowledged, or nothing: `asks` with READs among the requests.

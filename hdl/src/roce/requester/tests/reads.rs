@@ -86,7 +86,20 @@ fn ends_with(seed: u64, opcode: WrOpcode, length: u32, trouble: Trouble, status:
     world.run_until(60_000, |w| w.idle() && w.qps[qp].cqes.len() == REQUESTS && w.qps[qp].flush);
     (0..3000).for_each(|_| world.step());
     let got: Vec<_> = world.qps[qp].cqes.iter().map(|cqe| (cqe.0, cqe.1)).collect();
-    let want: Vec<_> = (0..REQUESTS).map(|n| (n, if n < VICTIM { 0 } else if n == VICTIM { status } else { 5 })).collect();
+    let want: Vec<_> = (0..REQUESTS)
+        .map(|n| {
+            (
+                n,
+                if n < VICTIM {
+                    0
+                } else if n == VICTIM {
+                    status
+                } else {
+                    5
+                },
+            )
+        })
+        .collect();
     assert_eq!(got, want, "seed {seed}");
     assert_eq!((world.errors.taken(), world.events.taken()), (1, 1));
 }

@@ -9,15 +9,15 @@ use ferric_abi::codes::{QpType, WrOpcode};
 /// All requests of all queue pairs succeed; every signalled one is reported once, in order.
 pub(super) fn all_succeed(world: &mut World, limit: u64) {
     world.run_until(limit, |w| {
-        w.idle() && (0..w.qps.len()).all(|n| {
-            let q = &w.qps[n];
-            w.field(n, "una_index") as u16 == q.base_index.wrapping_add(q.wrs.len() as u16)
-        })
+        w.idle()
+            && (0..w.qps.len()).all(|n| {
+                let q = &w.qps[n];
+                w.field(n, "una_index") as u16 == q.base_index.wrapping_add(q.wrs.len() as u16)
+            })
     });
     (0..300).for_each(|_| world.step());
     for (n, q) in world.qps.iter().enumerate() {
-        let expected: Vec<_> = q.wrs.iter().enumerate().filter(|(_, wr)| wr.signaled)
-            .map(|(number, wr)| (number, 0, wr.opcode as u8)).collect();
+        let expected: Vec<_> = q.wrs.iter().enumerate().filter(|(_, wr)| wr.signaled).map(|(number, wr)| (number, 0, wr.opcode as u8)).collect();
         assert_eq!(q.cqes, expected, "queue pair {n}");
         let offset = world.field(n, "msg_offset") | world.field(n, "in_msg") | world.field(n, "timer_on") | world.field(n, "parked");
         assert_eq!((offset, world.field(n, "una_psn")), (0, world.field(n, "max_psn")));
@@ -149,7 +149,9 @@ fn a_local_operation_is_over_when_it_is_answered() {
 /// SQD: what has begun is completed and told, nothing else begins; out of it all goes on.
 #[test]
 fn a_drained_queue_pair_begins_nothing() {
-    for (seed, kind, trouble) in [(31, QpType::Rc, Trouble::default()), (32, QpType::Rc, Trouble { loss: 6, ..Trouble::default() }), (33, QpType::Uc, Trouble::default()), (34, QpType::Ud, Trouble::default())] {
+    for (seed, kind, trouble) in
+        [(31, QpType::Rc, Trouble::default()), (32, QpType::Rc, Trouble { loss: 6, ..Trouble::default() }), (33, QpType::Uc, Trouble::default()), (34, QpType::Ud, Trouble::default())]
+    {
         let mut world = World::new(seed, 10);
         world.latency = 20;
         let qp = world.add_qp(kind, 1, trouble, &[]);

@@ -1,7 +1,7 @@
 //! The world around the requester.
 
-use super::super::model::{packets, Packet, WorkRequest};
 use super::super::alone;
+use super::super::model::{packets, Packet, WorkRequest};
 use crate::msg::*;
 use crate::records::ReqCtx;
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -167,17 +167,44 @@ impl World {
         let ctx = Fields::of::<ReqCtx>();
         let store = Store { lines: vec![ctx.zero(); QPS], owner: vec![None; QPS], ports, wants: [None; 3] };
         let world = World {
-            wqe: tb.source("s_wqe", stall), ops: tb.sink("m_op", stall), frees: tb.sink("m_free", stall),
+            wqe: tb.source("s_wqe", stall),
+            ops: tb.sink("m_op", stall),
+            frees: tb.sink("m_free", stall),
             cmds: [tb.sink("tx_cmd", stall), tb.sink("rx_cmd", stall)],
             cqe_ports: [tb.sink("tx_cqe", stall), tb.sink("rx_cqe", stall)],
-            rx: tb.source("s_rx", stall), tx_done: tb.source("s_tx_done", stall), error_in: tb.source("s_error", stall),
-            errors: tb.sink("m_error", stall), events: tb.sink("m_async", stall), cells: tb.sink("m_cell", stall),
-            place: tb.sink("m_place", stall), placed: tb.source("s_placed", stall), again: tb.sink("m_again", stall),
-            work: tb.sink("m_work", stall), worked: tb.source("s_worked", stall), works: VecDeque::new(), handle: tb.source("s_again", stall),
-            lists: HashMap::new(), free_lists: (0..4).collect(), told: HashSet::new(), held: HashMap::new(), reports: VecDeque::new(), writes: VecDeque::new(),
-            tb, qps: Vec::new(), store, latency: 2, ctx,
-            free_handles: (0..64).collect(), buffers: HashMap::new(), gathering: VecDeque::new(), wire: VecDeque::new(),
-            acks: VecDeque::new(), frames: 0, freed: 0, sent: 0, silent: false,
+            rx: tb.source("s_rx", stall),
+            tx_done: tb.source("s_tx_done", stall),
+            error_in: tb.source("s_error", stall),
+            errors: tb.sink("m_error", stall),
+            events: tb.sink("m_async", stall),
+            cells: tb.sink("m_cell", stall),
+            place: tb.sink("m_place", stall),
+            placed: tb.source("s_placed", stall),
+            again: tb.sink("m_again", stall),
+            work: tb.sink("m_work", stall),
+            worked: tb.source("s_worked", stall),
+            works: VecDeque::new(),
+            handle: tb.source("s_again", stall),
+            lists: HashMap::new(),
+            free_lists: (0..4).collect(),
+            told: HashSet::new(),
+            held: HashMap::new(),
+            reports: VecDeque::new(),
+            writes: VecDeque::new(),
+            tb,
+            qps: Vec::new(),
+            store,
+            latency: 2,
+            ctx,
+            free_handles: (0..64).collect(),
+            buffers: HashMap::new(),
+            gathering: VecDeque::new(),
+            wire: VecDeque::new(),
+            acks: VecDeque::new(),
+            frames: 0,
+            freed: 0,
+            sent: 0,
+            silent: false,
         };
         let mut world = world;
         world.tb.set("now", 0);
@@ -191,15 +218,59 @@ impl World {
         let (psn, index, epoch) = (self.tb.rng().next_u32() | 0xff_ff00, self.tb.rng().next_u32() as u16 | 0xfff0, self.tb.rng().next_u32() as u8);
         let psn = psn & 0xff_ffff;
         let line = &mut self.store.lines[n];
-        *line = self.ctx.pack(&[("state", 3), ("qp_type", kind as u128), ("pmtu", pmtu.into()), ("timeout", 7), ("retry_cnt", 7), ("rnr_retry", 7),
-            ("retries_left", 7), ("rnr_left", 7), ("epoch", epoch.into()), ("scqn", 100 + n as u128), ("pd", 200 + n as u128), ("eqn", 150 + n as u128), ("function", 300 + n as u128),
-            ("dest_qpn", 400 + n as u128), ("next_psn", psn.into()), ("una_psn", psn.into()), ("max_psn", psn.into()), ("una_wqe_psn", psn.into()),
-            ("una_index", index.into()), ("next_index", index.into()), ("sent_index", index.into()), ("done_index", index.into()), ("max_rd_atomic", 16)]);
+        *line = self.ctx.pack(&[
+            ("state", 3),
+            ("qp_type", kind as u128),
+            ("pmtu", pmtu.into()),
+            ("timeout", 7),
+            ("retry_cnt", 7),
+            ("rnr_retry", 7),
+            ("retries_left", 7),
+            ("rnr_left", 7),
+            ("epoch", epoch.into()),
+            ("scqn", 100 + n as u128),
+            ("pd", 200 + n as u128),
+            ("eqn", 150 + n as u128),
+            ("function", 300 + n as u128),
+            ("dest_qpn", 400 + n as u128),
+            ("next_psn", psn.into()),
+            ("una_psn", psn.into()),
+            ("max_psn", psn.into()),
+            ("una_wqe_psn", psn.into()),
+            ("una_index", index.into()),
+            ("next_index", index.into()),
+            ("sent_index", index.into()),
+            ("done_index", index.into()),
+            ("max_rd_atomic", 16),
+        ]);
         for (name, value) in extra {
             self.ctx.set(line, name, *value);
         }
-        self.qps.push(Qp { kind, mtu: 128 << pmtu, trouble, base_index: index, wrs: Vec::new(), next_psn: psn, truth: HashMap::new(), first_psn: psn, acked: psn, fetch: 0, epoch,
-            parked: false, flush: false, epsn: psn, nak_sent: false, unanswered: false, tried: HashSet::new(), cqes: Vec::new(), rnr_naks: 0, placed: HashMap::new(), asked: 0, worked: HashMap::new(), hushed: false });
+        self.qps.push(Qp {
+            kind,
+            mtu: 128 << pmtu,
+            trouble,
+            base_index: index,
+            wrs: Vec::new(),
+            next_psn: psn,
+            truth: HashMap::new(),
+            first_psn: psn,
+            acked: psn,
+            fetch: 0,
+            epoch,
+            parked: false,
+            flush: false,
+            epsn: psn,
+            nak_sent: false,
+            unanswered: false,
+            tried: HashSet::new(),
+            cqes: Vec::new(),
+            rnr_naks: 0,
+            placed: HashMap::new(),
+            asked: 0,
+            worked: HashMap::new(),
+            hushed: false,
+        });
         n
     }
 
@@ -236,9 +307,17 @@ impl World {
     }
 
     pub fn idle(&self) -> bool {
-        self.store.wants == [None; 3] && self.store.owner.iter().all(Option::is_none) && self.buffers.is_empty()
-            && self.gathering.is_empty() && self.wire.is_empty() && self.acks.is_empty() && self.frames == self.freed && self.reports.is_empty()
-            && self.lists.len() <= 1 && self.works.is_empty() && self.worked.pending() == 0
+        self.store.wants == [None; 3]
+            && self.store.owner.iter().all(Option::is_none)
+            && self.buffers.is_empty()
+            && self.gathering.is_empty()
+            && self.wire.is_empty()
+            && self.acks.is_empty()
+            && self.frames == self.freed
+            && self.reports.is_empty()
+            && self.lists.len() <= 1
+            && self.works.is_empty()
+            && self.worked.pending() == 0
     }
 
     /// One cycle of everything.
@@ -325,18 +404,38 @@ impl World {
         let rng = self.tb.rng();
         let opcode = match (kind, rng.below(11)) {
             (_, 0) => WrOpcode::Nop,
-            (QpType::Rc | QpType::Uc, 10) => if rng.percent(50) { WrOpcode::LocalInv } else { WrOpcode::RegMr },
+            (QpType::Rc | QpType::Uc, 10) => {
+                if rng.percent(50) {
+                    WrOpcode::LocalInv
+                } else {
+                    WrOpcode::RegMr
+                }
+            }
             (QpType::Rc, 9) => WrOpcode::SendInv,
             (QpType::Raw, _) | (_, 1..=2) => WrOpcode::Send,
             (QpType::Ud, _) | (_, 3..=4) => WrOpcode::SendImm,
             (_, 5..=6) => WrOpcode::Write,
             _ => WrOpcode::WriteImm,
         };
-        let limit = match kind { QpType::Rc | QpType::Uc => most * u64::from(mtu), QpType::Ud => mtu.into(), QpType::Raw => 8000 };
+        let limit = match kind {
+            QpType::Rc | QpType::Uc => most * u64::from(mtu),
+            QpType::Ud => mtu.into(),
+            QpType::Raw => 8000,
+        };
         let length = if kind == QpType::Raw { rng.range(1, limit) } else { rng.below(3).min(1) * rng.range(0, limit) };
         // Whole packets now and then.
         let length = if kind != QpType::Raw && rng.percent(25) { length - length % u64::from(mtu) } else { length };
-        WorkRequest { opcode, signaled: rng.percent(60), solicited: rng.percent(30), imm: rng.next_u32(), raddr: rng.next_u64(), rkey: rng.next_u32(), length: length as u32, operands: (rng.next_u64(), rng.next_u64()), fence: false }
+        WorkRequest {
+            opcode,
+            signaled: rng.percent(60),
+            solicited: rng.percent(30),
+            imm: rng.next_u32(),
+            raddr: rng.next_u64(),
+            rkey: rng.next_u32(),
+            length: length as u32,
+            operands: (rng.next_u64(), rng.next_u64()),
+            fence: false,
+        }
     }
 
     /// The same with READs and atomics among them.
@@ -362,10 +461,41 @@ impl World {
     }
 
     pub fn describe(&self) -> String {
-        let line = |(n, q): (usize, &Qp)| format!("\nqp {n}: {} requests from {}, fetch {}, epoch {}, parked {}, epsn {:#x}, {} cqes, {:?}", q.wrs.len(), q.base_index, q.fetch, q.epoch, q.parked, q.epsn, q.cqes.len(), self.ctx.unpack(&self.store.lines[n]));
+        let line = |(n, q): (usize, &Qp)| {
+            format!(
+                "\nqp {n}: {} requests from {}, fetch {}, epoch {}, parked {}, epsn {:#x}, {} cqes, {:?}",
+                q.wrs.len(),
+                q.base_index,
+                q.fetch,
+                q.epoch,
+                q.parked,
+                q.epsn,
+                q.cqes.len(),
+                self.ctx.unpack(&self.store.lines[n])
+            )
+        };
         let lines: String = self.qps.iter().enumerate().map(line).collect();
-        let answers = format!("{} frames waiting, {} of READs, {} lists in use; work requests asked for {}, given {}; orders {}; reports {} + {}", self.rx.pending(), self.held.len(),
-            self.lists.len(), self.again.taken(), self.handle.taken(), self.place.taken(), self.reports.len(), self.placed.pending());
-        format!("{} buffers, {} gathering, {} on the wire, frames {}/{}, {answers}, owners {:?}, wants {:?}, wqe {}{lines}", self.buffers.len(), self.gathering.len(), self.wire.len(), self.freed, self.frames, self.store.owner, self.store.wants, self.wqe.pending())
+        let answers = format!(
+            "{} frames waiting, {} of READs, {} lists in use; work requests asked for {}, given {}; orders {}; reports {} + {}",
+            self.rx.pending(),
+            self.held.len(),
+            self.lists.len(),
+            self.again.taken(),
+            self.handle.taken(),
+            self.place.taken(),
+            self.reports.len(),
+            self.placed.pending()
+        );
+        format!(
+            "{} buffers, {} gathering, {} on the wire, frames {}/{}, {answers}, owners {:?}, wants {:?}, wqe {}{lines}",
+            self.buffers.len(),
+            self.gathering.len(),
+            self.wire.len(),
+            self.freed,
+            self.frames,
+            self.store.owner,
+            self.store.wants,
+            self.wqe.pending()
+        )
     }
 }

@@ -77,7 +77,12 @@ impl World {
             let (id, kind) = (get("qpn"), get("kind"));
             let line = self.lines.get_mut(&id).expect("there");
             let (opcode, psn) = line.sent.pop_front().expect("an order for nothing");
-            let want = match opcode { READ => 5, ADD | SWAP => 6, 4 | 0x17 => 2, _ => 1 };
+            let want = match opcode {
+                READ => 5,
+                ADD | SWAP => 6,
+                4 | 0x17 => 2,
+                _ => 1,
+            };
             assert_eq!((kind, get("psn"), get("atomic")), (want, psn, (want == 6).into()), "queue pair {id}");
             assert!(want >= 5 || line.open == 0, "queue pair {id}: opcode {opcode:#x} has passed {} atomics", line.open);
             if want == 6 {

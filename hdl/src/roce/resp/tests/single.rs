@@ -47,19 +47,7 @@ fn errors_flush_the_queue_and_the_half_received_send() {
     bench.cycle();
     bench.tb.set("barrier", 0);
     bench.settle();
-    let op = |index: u128| {
-        Act::Place(BTreeMap::from([
-            ("kind", 3),
-            ("qpn", 0),
-            ("epoch", 7),
-            ("rq_index", index),
-            ("cqe", 1),
-            ("done", 1),
-            ("free_rq", 0),
-            ("has_frame", 0),
-            ("opcode", 16),
-        ]))
-    };
+    let op = |index: u128| Act::Place(BTreeMap::from([("kind", 3), ("qpn", 0), ("epoch", 7), ("rq_index", index), ("cqe", 1), ("done", 1), ("free_rq", 0), ("has_frame", 0), ("opcode", 16)]));
     let barrier = Act::Place(BTreeMap::from([("kind", 4), ("again", 0), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
     bench.compare(&[op(41), op(42), barrier]);
 }
@@ -220,7 +208,7 @@ fn flushes_let_packets_pass_and_go_on() {
     let layout = Fields::of::<PlaceOp>();
     let kinds: Vec<u128> = std::iter::from_fn(|| bench.op.pop()).map(|op| layout.get(&op, "kind")).collect();
     assert_eq!((kinds.iter().filter(|k| **k == 3).count(), kinds.iter().filter(|k| **k == 1).count()), (300, 80));
-    let of = |kind: u128| kinds.iter().position(|k| *k == kind).expect("some") .. kinds.len() - kinds.iter().rev().position(|k| *k == kind).expect("some");
+    let of = |kind: u128| kinds.iter().position(|k| *k == kind).expect("some")..kinds.len() - kinds.iter().rev().position(|k| *k == kind).expect("some");
     let flushed = kinds[of(1)].iter().filter(|k| **k == 3).count();
     assert!((10..=13).contains(&flushed), "{flushed} flushes among 80 packets");
 }

@@ -48,7 +48,13 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
     };
     let pay_len = match (last, write) {
         (false, _) => mtu,
-        (true, true) => if start { dma_len } else { rest },
+        (true, true) => {
+            if start {
+                dma_len
+            } else {
+                rest
+            }
+        }
         (true, false) => rng.range(u64::from(!start), mtu.into()) as u32,
     };
     let position = match (start, last) {

@@ -35,8 +35,17 @@ impl World {
         for n in 0..count {
             let (first, last) = (n == 0, n + 1 == count);
             let mut reply = Reply {
-                at: 0, qp, psn: (psn + n) & 0xff_ffff, syndrome: 0x1f, value: found(psn),
-                opcode: match (first, last) { (true, true) => 0x10, (true, false) => 0x0d, (false, false) => 0x0e, (false, true) => 0x0f },
+                at: 0,
+                qp,
+                psn: (psn + n) & 0xff_ffff,
+                syndrome: 0x1f,
+                value: found(psn),
+                opcode: match (first, last) {
+                    (true, true) => 0x10,
+                    (true, false) => 0x0d,
+                    (false, false) => 0x0e,
+                    (false, true) => 0x0f,
+                },
                 length: if last { left - n * mtu } else { mtu },
             };
             if packet.atomic.is_some() {
@@ -147,8 +156,16 @@ impl World {
         let Reply { qp, psn, opcode, syndrome, .. } = reply;
         let f = Fields::of::<RxDesc>();
         let aeth = u128::from(syndrome) << 24 | 0x123;
-        self.rx.push(f.pack(&[("dest_qpn", qp as u128), ("opcode", opcode.into()), ("psn", psn.into()), ("aeth", aeth), ("handle", self.frames as u128 % 4096),
-            ("pay_off", 58), ("pay_len", reply.length.into()), ("operand", reply.value.into())]));
+        self.rx.push(f.pack(&[
+            ("dest_qpn", qp as u128),
+            ("opcode", opcode.into()),
+            ("psn", psn.into()),
+            ("aeth", aeth),
+            ("handle", self.frames as u128 % 4096),
+            ("pay_off", 58),
+            ("pay_len", reply.length.into()),
+            ("operand", reply.value.into()),
+        ]));
         if matches!(opcode, 0x0d..=0x10) {
             self.held.insert(self.frames % 4096, reply);
         } else {

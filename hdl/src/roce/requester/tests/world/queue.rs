@@ -76,9 +76,17 @@ impl World {
             let Some(handle) = self.free_handles.pop() else { return };
             let request = &q.wrs[q.fetch];
             let mut head = ferric_abi::host::WqeHead::default();
-            head.set_opcode(request.opcode as u8).set_signaled(request.signaled).set_solicited(request.solicited).set_num_sge(1).set_fence(request.fence)
-                .set_dest_low(400 + qp as u16).set_dest_high(0xa5)
-                .set_imm(request.imm).set_raddr(request.raddr).set_rkey(request.rkey).set_length(request.length);
+            head.set_opcode(request.opcode as u8)
+                .set_signaled(request.signaled)
+                .set_solicited(request.solicited)
+                .set_num_sge(1)
+                .set_fence(request.fence)
+                .set_dest_low(400 + qp as u16)
+                .set_dest_high(0xa5)
+                .set_imm(request.imm)
+                .set_raddr(request.raddr)
+                .set_rkey(request.rkey)
+                .set_length(request.length);
             let f = Fields::of::<SqWqe>();
             let index = q.base_index.wrapping_add(q.fetch as u16);
             let mut wqe = f.pack(&[("qpn", qp as u128), ("index", index.into()), ("epoch", q.epoch.into()), ("handle", handle.into()), ("flush", q.flush.into())]);
@@ -126,10 +134,17 @@ impl World {
         let (number, truth) = q.truth.get(&psn).unwrap_or_else(|| panic!("PSN {psn:#x} belongs to no request"));
         assert_eq!(*number, owner.1);
         let reth = (get("raddr") as u64, get("rkey") as u32, get("dma_len") as u32);
-        let seen = Packet { psn, opcode: get("opcode") as u8, offset: get("pay_off") as u32, length: get("pay_len") as u32,
-            reth: (get("has_reth") == 1).then_some(reth), imm: (get("has_imm") == 1).then_some(get("imm") as u32),
+        let seen = Packet {
+            psn,
+            opcode: get("opcode") as u8,
+            offset: get("pay_off") as u32,
+            length: get("pay_len") as u32,
+            reth: (get("has_reth") == 1).then_some(reth),
+            imm: (get("has_imm") == 1).then_some(get("imm") as u32),
             atomic: (get("has_atomic") == 1).then(|| (get("raddr") as u64, get("rkey") as u32, get("operand") as u64, get("compare") as u64)),
-            solicited: get("solicited") == 1, last: truth.last };
+            solicited: get("solicited") == 1,
+            last: truth.last,
+        };
         assert_eq!(&seen, truth, "request {number} of queue pair {qp}");
         let local = q.wrs[..*number].iter().enumerate().find(|(n, wr)| wr.is_local() && q.worked.get(n) != Some(&true));
         assert!(local.is_none(), "request {number} of queue pair {qp} has passed a local operation");
