@@ -152,43 +152,8 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self,
-            clock,
-            state,
-            job,
-            known,
-            handle,
-            place,
-            index,
-            va,
-            carry,
-            rem,
-            key,
-            skip,
-            over,
-            excess,
-            target,
-            remains,
-            hit,
-            empty,
-            too_many,
-            pay,
-            at,
-            keys,
-            fits,
-            in_page,
-            sge_in_page,
-            page,
-            seg,
-            ends,
-            status,
-            granule,
-            granules,
-            mr,
-            mr_valid,
-            unwritten
-        );
+        dff_setup!(self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty);
+        dff_setup!(self, clock, too_many, pay, at, keys, fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten);
         clock!(self, clock, inl, frees, grants);
         self.carry.d.next = false;
         self.kept_va.next = self.va.q.val().get_bits::<14>(0);

@@ -121,36 +121,8 @@ pub struct Plan {
 impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(
-            self,
-            clock,
-            r_stale,
-            r_live,
-            r_halted,
-            r_in_order,
-            r_past_error,
-            r_full,
-            r_nop,
-            r_bad,
-            r_err,
-            r_long,
-            r_single,
-            r_datagram,
-            r_local,
-            r_drains,
-            r_drained,
-            r_reliable,
-            r_asks,
-            r_atomic,
-            r_asks_full,
-            r_fence,
-            r_first_psn,
-            r_raddr,
-            r_more,
-            r_behind,
-            r_mtu,
-            r_ticks
-        );
+        dff_setup!(self, clock, r_stale, r_live, r_halted, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single, r_datagram, r_local);
+        dff_setup!(self, clock, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_behind, r_mtu, r_ticks);
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
         self.opcode.next = self.head.y.val().opcode;
