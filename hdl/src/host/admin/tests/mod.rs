@@ -3,6 +3,7 @@
 mod card;
 mod commands;
 mod functions;
+mod queue_pairs;
 
 use super::isa::Inst;
 use super::model::Model;
