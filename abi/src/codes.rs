@@ -49,7 +49,8 @@ codes! {
         QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair."; QueryObject = 15 "Read words of any table line of this function.";
         SetRange = 16 "Numbers that function `id` may give its objects of a kind; physical function only."; QueryRanges = 17 "The numbers a function may use, of every kind.";
         CreateSrq = 20 "Make shared receive queue `id`."; ModifySrq = 21 "Arm or disarm its limit."; QuerySrq = 22 "Read its ring context."; DestroySrq = 23 "Remove it; fails while queue pairs use it.";
-        AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group."; }
+        AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group.";
+        SetAddress = 26 "Address `id` of the function, for which the card answers."; Resolve = 27 "Find a neighbour's MAC address, asking from address `id`."; }
     #[doc = "Kind of object with numbers of its own."]
     ObjectKind { Qp = 0 "Queue pair."; Cq = 1 "Completion queue."; Mr = 2 "Memory region or window."; Pd = 3 "Protection domain."; Eq = 4 "Event queue."; Srq = 5 "Shared receive queue."; }
     #[doc = "Admin completion status."]

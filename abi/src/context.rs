@@ -187,6 +187,25 @@ macro_rules! context_records {
             rsvd0: u8[6] "Zero.";
             rsvd1: u32[32] "Zero."; rsvd2: u32[32] "Zero."; rsvd3: u32[32] "Zero.";
         }
+        #[doc = "An address that the card answers for by itself: ARP (RFC 826), neighbour discovery (RFC 4861), echo requests (RFC 792, RFC 4443). Line of `space::ADDRESS`: function * `ADDRESSES` + number. The last word makes it count."]
+        AddressCtx [24] {
+            ip: u128[128] "IP address, numeric value; IPv4 in the low 32 bits.";
+            mac: u64[48] "Its MAC address, first byte on the wire in the most significant byte.";
+            vid: u16[12] "802.1Q VLAN identifier of its network, if that is tagged.";
+            vlan: bool[1] "Frames of its network carry the tag.";
+            ipv6: bool[1] "IPv6, else IPv4.";
+            valid: bool[1] "In use.";
+            rsvd0: u8[1] "Zero.";
+        }
+        #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
+        NeighbourCtx [24] {
+            ip: u128[128] "IP address that is sought, of the version of `source`.";
+            mac: u64[48] "MAC address that answered.";
+            source: u8[4] "Number of the function's own address that asks.";
+            rsvd0: u8[4] "Zero.";
+            state: u8[2] "0 none, 1 asked, 2 known. Written with 1 the card asks once: an ARP request or a neighbour solicitation.";
+            rsvd1: u8[6] "Zero.";
+        }
         #[doc = "Memory region: key check and translation root."]
         MrCtx [48] {
             valid: bool[1] "In use.";

@@ -99,6 +99,12 @@ pub const FEATURE_SRQ: u32 = 20;
 
 /// Feature bit of CAPS3: multicast receive.
 pub const FEATURE_MULTICAST: u32 = 21;
+/// Feature bit of CAPS3: the card answers for the addresses of its functions, and finds neighbours.
+pub const FEATURE_ADDRESSES: u32 = 22;
+/// Addresses of a function.
+pub const ADDRESSES: u32 = 16;
+/// Line of `space::ADDRESS` where function 0 seeks a neighbour (`NeighbourCtx`).
+pub const NEIGHBOUR_LINE: u32 = 1 << 16;
 /// Attachments of queue pairs to multicast groups, on the whole card and of one group.
 pub const MULTICAST_ATTACHMENTS: u32 = 64;
 /// See [`MULTICAST_ATTACHMENTS`].
@@ -128,6 +134,8 @@ pub mod space {
     pub const STATS: u8 = 9;
     /// Multicast attachments (`McastCtx`).
     pub const MCAST: u8 = 11;
+    /// The functions' own addresses (`AddressCtx`), and the neighbours that they seek (`NeighbourCtx`).
+    pub const ADDRESS: u8 = 12;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }
