@@ -14,7 +14,7 @@ pub(super) struct Pool {
 pub(super) struct Chain {
     name: &'static str,
     begin: &'static str,
-    end: &'static str,
+    end: Option<String>,
     /// Input and output of each block that it passes, with its place.
     links: Vec<(u32, String, String)>,
 }
@@ -59,7 +59,26 @@ impl Assembly {
 
     /// A signal goes from `begin` through what [`Assembly::link`] adds to `end`.
     pub fn chain(&mut self, name: &'static str, begin: &'static str, end: &'static str) {
-        self.chains.push(Chain { name, begin, end, links: Vec::new() });
+        self.chains.push(Chain { name, begin, end: Some(end.into()), links: Vec::new() });
+    }
+
+    /// As [`Assembly::chain`], but a part of the list takes what comes to the end ([`Assembly::tail`]).
+    pub fn chain_from(&mut self, name: &'static str, begin: &'static str) {
+        self.chains.push(Chain { name, begin, end: None, links: Vec::new() });
+    }
+
+    /// The chain `name` ends at `end`.
+    pub fn tail(&mut self, name: &str, end: &str) {
+        match self.chains.iter_mut().find(|c| c.name == name) {
+            None => self.faults.push(format!("{end} is the end of {name}, which is no chain")),
+            Some(Chain { end: Some(other), .. }) => self.faults.push(format!("{name} ends at {other} and at {end}")),
+            Some(chain) => chain.end = Some(end.into()),
+        }
+    }
+
+    /// Whether the chain `name` ends somewhere.
+    pub fn has_tail(&self, name: &str) -> bool {
+        self.chains.iter().any(|c| c.name == name && c.end.is_some())
     }
 
     /// The chain `name` enters a block at `input` and leaves it at `output`, behind all links of a lower `place`.
@@ -82,7 +101,10 @@ impl Assembly {
                 self.join(&from, &input);
                 from = output;
             }
-            self.join(&from, chain.end);
+            match chain.end {
+                Some(end) => self.join(&from, &end),
+                None => self.faults.push(format!("{} goes from {from} to nowhere", chain.name)),
+            }
         }
     }
 }

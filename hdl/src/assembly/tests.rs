@@ -85,13 +85,24 @@ fn what_does_not_fit_a_pool_or_a_chain_is_a_fault() {
     a.pool("words", &["first.s[*]"]);
     a.pool("words", &["first.s[*]"]);
     a.client("words", &["second.m", "second.level"]);
+    a.tail("nowhere", "first.s");
+    a.chain_from("open", "first.m");
     a.chain("row", "first.m", "second.s");
+    a.tail("row", "third.s");
     a.link("row", 1, "second.s", "second.m");
     a.link("row", 1, "second.s", "second.m");
     let faults = faults(a);
-    for part in
-        ["nothing, which is no pool", "nothing, which is no chain", "first.s of pool one has no *", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"]
-    {
+    for part in [
+        "nothing, which is no pool",
+        "nothing, which is no chain",
+        "first.s of pool one has no *",
+        "two pools are called words",
+        "a client of words has 1 ports",
+        "two links of row have the place 1",
+        "the end of nowhere, which is no chain",
+        "row ends at second.s and at third.s",
+        "open goes from first.m to nowhere",
+    ] {
         assert!(faults.contains(part), "{part}: {faults}");
     }
 }

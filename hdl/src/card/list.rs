@@ -3,7 +3,7 @@
 use super::Card;
 use crate::assembly::Assembly;
 use crate::host::{self, admin::Admin, csr::Csr, ctl::switch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter};
-use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress};
+use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
 use ferric_abi::csr::space;
@@ -11,6 +11,9 @@ use rust_hdl::prelude::*;
 
 /// Inputs of the statistics block.
 pub const COUNTERS: usize = 128;
+
+/// The chain of received frames' descriptors.
+pub const FRAMES: &str = "frames";
 
 /// The whole card.
 pub(super) fn list(card: &Card) -> Assembly {
@@ -24,6 +27,13 @@ pub(super) fn list(card: &Card) -> Assembly {
     for engine in &card.engines {
         a.part(engine.name);
         (engine.lines)(&mut a, &card.sizes);
+    }
+    if !a.has_tail(FRAMES) {
+        a.part("chassis");
+        a.instance("unwanted", Unwanted::default).waits(net::unwanted::WAITS);
+        a.client("cell reads", &["unwanted.m_free"]);
+        a.tail(FRAMES, "unwanted.s");
+        a.count("unwanted", "unwanted.stat", net::unwanted::STATS);
     }
     a
 }
@@ -120,7 +130,9 @@ fn wires(a: &mut Assembly) {
     // Packets in
     a.join("front.m_cell", "cells.s_write");
     a.pool("cell reads", &["cells.s_read[*]"]);
-    ["front.m_desc", "front.peer", "front.peer_stranger", "cells.m_data", "cells.s_retain"].iter().for_each(|port| a.optional(port));
+    // Each engine takes its frames out and hands on the others; the last one takes all that is left.
+    a.chain_from(FRAMES, "front.m_desc");
+    ["front.peer", "front.peer_stranger", "cells.m_data", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // Pause frames will go by it.
     a.open("cells.free_count");
     // Events

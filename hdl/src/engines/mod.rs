@@ -44,6 +44,14 @@ pub struct Engine {
     pub lines: fn(&mut Assembly, &Sizes),
 }
 
+/// Places of received frames' descriptors (the chain `frames`): who looks at a frame first. What nobody takes out goes to the raw queue pair, or is dropped and counted.
+pub mod frame {
+    /// The engine of every frame that is for the card itself.
+    pub const ECHO: u32 = 10;
+    /// Engines behind it.
+    pub const LATER: u32 = 20;
+}
+
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.
 pub mod fence {
     /// Answers from the wire.
