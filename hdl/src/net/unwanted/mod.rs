@@ -24,9 +24,9 @@ pub struct Unwanted {
     pub s: MsgSink<RxDesc>,
     pub m_free: MsgSrc<CellRead>,
     /// See [`STATS`].
-    pub stat: Signal<Out, Bits<1>>,
+    pub stat: Signal<Out, Bit>,
     out: MsgSlice<CellRead>,
-    dropped: DFF<Bits<1>>,
+    dropped: DFF<Bit>,
 }
 
 impl Logic for Unwanted {
@@ -42,10 +42,7 @@ impl Logic for Unwanted {
         self.out.s.data.next.off = bits::<14>(0);
         self.out.s.data.next.len = bits::<14>(0);
         self.out.s.data.next.free = true;
-        self.dropped.d.next = bits::<1>(0);
-        if self.s.valid.val() & self.out.s.ready.val() {
-            self.dropped.d.next = bits::<1>(1);
-        }
+        self.dropped.d.next = self.s.valid.val() & self.out.s.ready.val();
         self.stat.next = self.dropped.q.val();
     }
 }
