@@ -1,5 +1,6 @@
 //! Typed errors.
 use ferric_abi::codes::AdminStatus;
+use std::net::IpAddr;
 
 /// What can go wrong between the program, the driver and the card.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,12 @@ pub enum Error {
     /// A parameter is out of the card's or the protocol's range.
     #[error("{0}")]
     Invalid(&'static str),
+    /// The card lacks what it takes.
+    #[error("this card cannot {0}: its gateware was made without that engine (docs/engines.md); use one that was made with it, or do without")]
+    Unsupported(&'static str),
+    /// Nobody answered for an IP address.
+    #[error("no machine has answered for {0} (ARP or neighbour discovery); see that the address is right, that the machine is up and in the same network and VLAN, or say its MAC address by hand")]
+    NoNeighbour(IpAddr),
     /// The work queue has no free slot; poll completions first.
     #[error("work queue is full")]
     QueueFull,

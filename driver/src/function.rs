@@ -1,4 +1,5 @@
 //! An open function of a card, as its objects hold it: found by its registers, spoken to by admin commands.
+use crate::addresses::Network;
 use crate::admin::AdminQueue;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -21,6 +22,7 @@ pub(crate) struct Inner {
     pub(crate) eq_ids: Ids,
     pub(crate) srq_ids: Ids,
     pub(crate) qps: QpTable,
+    pub(crate) network: Network,
     /// Queue pairs of the whole card: shared receive queues have the receive rings behind theirs.
     pub(crate) all_qps: u32,
 }
@@ -78,6 +80,7 @@ impl Inner {
             eq_ids: Ids::new("event queues", ObjectKind::Eq, eqs.clone()),
             srq_ids: Ids::new("shared receive queues", ObjectKind::Srq, if c3 >> csr::FEATURE_SRQ & 1 == 1 { srqs.clone() } else { 0..0 }),
             qps: QpTable::new(1 << logs[0])?,
+            network: Network::default(),
             all_qps: 1 << logs[0],
             caps,
             device,

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | device | [`device`], [`vfio`], [`vfio_user`] (`ferric_sim::SimDevice` is the third) | registers, doorbells, DMA mappings and interrupts of one function of a card |
 //! | memory for DMA | [`dma`], [`mapping`], [`pages`], [`iova`] | buffers that the card can reach, and the pages they consist of |
-//! | control | [`admin`], [`context`] | the admin queue: every object on the card is made, changed and destroyed by a command |
+//! | control | [`admin`], [`context`], [`addresses`] | the admin queue: every object on the card is made, changed and destroyed by a command; its IP addresses and its neighbours |
 //! | objects | [`mr`], [`fast`], [`mw`], [`cq`], [`eq`], [`qp`], [`srq`], [`ud`] | regions, windows and queues, each a value whose `Drop` destroys it on the card |
 //! | above | [`cm`], [`registration`] | connection management, ways to register memory |
 //!
@@ -34,6 +34,7 @@
 //! `cargo run --example write` moves the first bytes between two simulated cards; its text is driver/examples/write.rs.
 #![warn(missing_docs)]
 
+pub mod addresses;
 pub mod admin;
 mod alloc;
 mod barrier;
@@ -71,6 +72,7 @@ pub mod vfio_user;
 mod visit;
 pub mod window;
 
+pub use addresses::{Address, Search};
 pub use context::{Config, Context, Pd};
 pub use cq::{Completion, CompletionQueue};
 pub use device::Device;

@@ -6,6 +6,8 @@ use crate::config::{gid_of, ip_of, Config};
 use crate::context::ContextObject;
 use crate::errors::{minus_one, number, pointer};
 use crate::mr::PdObject;
+use crate::neighbour;
+use crate::shared::Shared;
 use ferric_driver::types::Mac;
 use ferric_driver::{AddressHandle, Grh as Headers};
 use std::ffi::c_int;
@@ -30,11 +32,11 @@ pub fn route(context: &ContextObject, attr: &AhAttr) -> Result<AddressHandle, c_
         return Err(libc::EINVAL);
     }
     let hop_limit = if attr.grh.hop_limit == 0 { 64 } else { attr.grh.hop_limit };
-    Ok(AddressHandle { tclass: attr.grh.traffic_class, hop_limit, ..AddressHandle::new(mac(ip), ip) })
+    Ok(AddressHandle { tclass: attr.grh.traffic_class, hop_limit, ..AddressHandle::new(mac(&context.shared, ip), ip) })
 }
 
 /// MAC address of a machine or multicast group.
-pub fn mac(ip: IpAddr) -> Mac {
+fn mac(shared: &Shared, ip: IpAddr) -> Mac {
     match ip {
         IpAddr::V4(a) if a.is_multicast() => {
             let o = a.octets();
@@ -44,7 +46,10 @@ pub fn mac(ip: IpAddr) -> Mac {
             let o = a.octets();
             Mac([0x33, 0x33, o[12], o[13], o[14], o[15]])
         }
-        _ => Config::of_process().mac(ip),
+        _ => {
+            let config = Config::of_process();
+            neighbour::mac(&shared.driver, &config.neighbours, ip, &config.search)
+        }
     }
 }
 

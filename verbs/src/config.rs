@@ -2,7 +2,9 @@
 //!
 //! * `FERRIC_DEVICES`: the cards, separated by commas: the socket of a served card (anything with a slash) or a PCI address, each followed by
 //!   `@` and its IP address on the wire. Without an address it has one of 10.0.0.0/8 that is made from its name.
-//! * `FERRIC_NEIGHBOURS`: `IP=MAC` pairs, separated by commas. Other addresses have the MAC address that a Ferric card makes from its own.
+//! * `FERRIC_NEIGHBOURS`: `IP=MAC` pairs, separated by commas. For other addresses the card asks (ARP, neighbour discovery); without an answer, or on a card that cannot ask,
+//!   they have the MAC address that a Ferric card makes from its own (see [`crate::neighbour`]).
+//! * `FERRIC_NEIGHBOUR_WAIT`: how long an answer is waited for, in milliseconds, 3000 if not given; in this time the card asks three times.
 //! * `FERRIC_MTU`: active path MTU of the ports, 1024 if not given.
 //! * `FERRIC_ACK_TIMEOUT`: smallest local ACK timeout (exponent) of a queue pair; 18, a second, for served cards, which are slow.
 //! * `FERRIC_LOG`: `error`, `warn`, `info` or `debug`, to standard error.
@@ -10,9 +12,11 @@
 //! None of them counts in a program that runs with more rights than its caller's (set-uid).
 use crate::abi::attr::GidWords;
 use ferric_driver::types::{Mac, Mtu};
+use ferric_driver::Search;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// A card as the environment names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +32,10 @@ pub struct Named {
 pub struct Config {
     /// Cards in order.
     pub cards: Vec<Named>,
-    /// MAC addresses of neighbours that do not make theirs from their IP addresses.
+    /// MAC addresses of neighbours for whom the card need not ask.
     pub neighbours: HashMap<IpAddr, Mac>,
+    /// How a neighbour is sought.
+    pub search: Search,
     /// Active MTU.
     pub mtu: Mtu,
     /// Smallest ACK timeout, if it was said.
@@ -59,7 +65,8 @@ impl Config {
             .collect();
         let mtu = get("FERRIC_MTU").and_then(|m| Mtu::from_bytes(m.parse().ok()?)).unwrap_or(Mtu::M1024);
         let ack_timeout = get("FERRIC_ACK_TIMEOUT").and_then(|t| t.parse().ok()).filter(|t| *t < 32);
-        Self { cards: cards.collect(), neighbours, mtu, ack_timeout }
+        let wait = get("FERRIC_NEIGHBOUR_WAIT").and_then(|ms| ms.parse().ok()).map(|ms: u32| Duration::from_millis(ms.into()));
+        Self { cards: cards.collect(), neighbours, search: wait.map_or_else(Search::default, search_within), mtu, ack_timeout }
     }
 
     /// Of this process, read once.
@@ -69,11 +76,6 @@ impl Config {
             start_log();
             Self::read(variable)
         })
-    }
-
-    /// MAC address of a neighbour.
-    pub fn mac(&self, ip: IpAddr) -> Mac {
-        self.neighbours.get(&ip).copied().unwrap_or_else(|| mac_of(ip))
     }
 
     /// Smallest ACK timeout on a card.
@@ -88,6 +90,12 @@ fn variable(name: &str) -> Option<String> {
     // SAFETY: no memory involved.
     let trusted = unsafe { libc::getauxval(libc::AT_SECURE) } == 0;
     trusted.then(|| std::env::var(name).ok()).flatten()
+}
+
+/// Asks as often as usual, but waits no longer than this in all.
+pub fn search_within(all: Duration) -> Search {
+    let usual = Search::default();
+    Search { wait: all / usual.asks, ..usual }
 }
 
 fn default_ip(target: &str) -> IpAddr {
@@ -171,8 +179,11 @@ mod tests {
     #[test]
     fn neighbours() {
         let c = read(&[("FERRIC_NEIGHBOURS", "10.0.0.9=52:54:00:00:00:01,nonsense,1.2.3.4=5")]);
-        assert_eq!(c.mac("10.0.0.9".parse().unwrap()), Mac([0x52, 0x54, 0, 0, 0, 1]));
-        assert_eq!(c.mac("10.0.0.8".parse().unwrap()), Mac([2, 0xfe, 10, 0, 0, 8]));
+        assert_eq!(c.neighbours.get(&"10.0.0.9".parse().unwrap()), Some(&Mac([0x52, 0x54, 0, 0, 0, 1])));
+        assert_eq!(mac_of("10.0.0.8".parse().unwrap()), Mac([2, 0xfe, 10, 0, 0, 8]));
+        assert_eq!(c.search, Search::default());
+        assert_eq!(read(&[("FERRIC_NEIGHBOUR_WAIT", "300")]).search, Search { asks: 3, wait: Duration::from_millis(100) });
+        assert_eq!(read(&[("FERRIC_NEIGHBOUR_WAIT", "soon")]).search, Search::default());
         assert_eq!((c.neighbours.len(), c.least_ack_timeout(true), c.least_ack_timeout(false)), (1, 18, 0));
         assert_eq!(read(&[("FERRIC_ACK_TIMEOUT", "20")]).least_ack_timeout(false), 20);
     }

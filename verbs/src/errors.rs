@@ -15,6 +15,8 @@ pub fn errno_of(e: &Error) -> c_int {
         Error::Map { .. } | Error::NoMemory { .. } | Error::Exhausted(_) | Error::QueueFull => libc::ENOMEM,
         Error::Admin { status: AdminStatus::InUse, .. } => libc::EBUSY,
         Error::Admin { status: AdminStatus::DmaError, .. } => libc::EIO,
+        Error::Unsupported(_) => libc::EOPNOTSUPP,
+        Error::NoNeighbour(_) => libc::EHOSTUNREACH,
         Error::AdminTimeout(_) => libc::ETIMEDOUT,
         Error::Admin { .. } | Error::Invalid(_) | Error::State => libc::EINVAL,
         #[allow(unreachable_patterns)]

@@ -35,6 +35,7 @@ mod events;
 mod fork;
 mod latch;
 mod mr;
+pub mod neighbour;
 mod post;
 mod private;
 mod qp;

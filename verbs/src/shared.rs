@@ -3,6 +3,7 @@ use crate::channel::Pipe;
 use crate::cm::Port;
 use crate::config::{Config, Named};
 use crate::errors::Errno;
+use crate::neighbour::introduce;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::vfio::VfioDevice;
 use ferric_driver::vfio_user::VfioUserDevice;
@@ -77,6 +78,7 @@ impl Shared {
         })()
         .inspect_err(|e| log::error!("{e}"))
         .errno("open")?;
+        introduce(&driver, named.ip).errno("own address")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
         let shared = Arc::new(Self {
             port: Mutex::new(None),

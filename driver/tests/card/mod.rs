@@ -1,7 +1,7 @@
 //! A card that is only memory: it has one function and says yes to every command but that for the functions' ranges, and completes what a test tells it to. It knows what a completion queue's consumer has
 //! been told, and refuses to write over entries that nobody has read.
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
-use ferric_abi::context::CqCtx;
+use ferric_abi::context::{AddressCtx, CqCtx};
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe, Doorbell};
 use ferric_driver::device::{Device, DmaAccess};
@@ -22,6 +22,60 @@ struct State {
     late: Vec<(u32, Cqe)>,
     /// Doorbells and lines: offset, and first eight bytes.
     rung: Vec<(u32, u64)>,
+    /// The card answers for addresses and finds neighbours.
+    network: Option<Network>,
+}
+
+/// What a card with addresses has and finds.
+#[derive(Default)]
+#[allow(dead_code, reason = "not every test wants all")]
+pub struct Network {
+    pub own: HashMap<u32, AddressCtx>,
+    /// MAC addresses of neighbours, and how many requests and then looks it takes until they are known.
+    pub neighbours: HashMap<u128, (u64, u32, u32)>,
+    /// Requests sent.
+    pub asked: Vec<(u32, u128)>,
+    /// The function's search: own address, neighbour, state, requests and looks.
+    search: (u32, u128, u32, u32, u32),
+    /// All commands about addresses.
+    pub commands: u32,
+}
+
+impl Network {
+    fn set(&mut self, number: u32, line: AddressCtx) -> AdminStatus {
+        self.commands += 1;
+        if self.own.iter().any(|(n, a)| *n != number && line.valid() && a.ip() == line.ip()) {
+            return AdminStatus::InUse;
+        }
+        self.own.remove(&number);
+        if line.valid() {
+            self.own.insert(number, line);
+        }
+        AdminStatus::Ok
+    }
+
+    /// State and MAC address.
+    fn resolve(&mut self, source: u32, ip: u128, ask: u32) -> Result<(u32, u64), AdminStatus> {
+        self.commands += 1;
+        if !self.own.contains_key(&source) {
+            return Err(AdminStatus::BadState);
+        }
+        if (self.search.0, self.search.1) != (source, ip) {
+            self.search = (source, ip, 0, 0, 0);
+        }
+        let (_, _, state, asks, looks) = &mut self.search;
+        if ask & 1 == 1 && (*state != 2 || ask & 2 == 2) {
+            (*state, *asks, *looks) = (1, *asks + 1, 0);
+            self.asked.push((source, ip));
+            return Ok((1, 0));
+        }
+        *looks += 1;
+        if let Some((mac, ..)) = self.neighbours.get(&ip).filter(|(_, a, l)| *state == 1 && *asks >= *a && *looks >= *l) {
+            (*state, *asks) = (2, 0);
+            return Ok((2, *mac));
+        }
+        Ok((*state, 0))
+    }
 }
 
 impl State {
@@ -57,6 +111,17 @@ impl State {
                     line.0.copy_from_slice(&command.0[8..8 + n]);
                     self.cqs.insert(command.id(), (line.base(), line.log_size(), 0, 0));
                 }
+                o if o == AdminOpcode::SetAddress as u8 => {
+                    let line = AddressCtx(command.0[8..32].try_into().unwrap());
+                    done.set_status(self.network.as_mut().map_or(AdminStatus::BadOpcode, |n| n.set(command.id(), line)) as u8);
+                }
+                o if o == AdminOpcode::Resolve as u8 => {
+                    let (ip, ask) = (u128::from_le_bytes(command.0[8..24].try_into().unwrap()), u32::from_le_bytes(command.0[24..28].try_into().unwrap()));
+                    match self.network.as_mut().map_or(Err(AdminStatus::BadOpcode), |n| n.resolve(command.id(), ip, ask)) {
+                        Ok((state, mac)) => drop(done.set_r0(state).set_r1(mac as u32).set_r2((mac >> 32) as u32)),
+                        Err(status) => drop(done.set_status(status as u8)),
+                    }
+                }
                 o if o == AdminOpcode::DestroyCq as u8 => drop(self.cqs.remove(&command.id())),
                 o if o == AdminOpcode::ModifyQp as u8 => std::mem::take(&mut self.late).into_iter().for_each(|(cq, e)| assert!(self.put(cq, e))),
                 _ => {}
@@ -81,6 +146,20 @@ impl Card {
     /// One after power-on.
     pub fn new(lines: bool) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), lines, started: Instant::now() })
+    }
+
+    /// One that answers for addresses and finds neighbours.
+    #[allow(dead_code, reason = "not every test wants all")]
+    pub fn with_network() -> Arc<Self> {
+        let card = Self::new(false);
+        card.state().network = Some(Network::default());
+        card
+    }
+
+    /// Its addresses and neighbours.
+    #[allow(dead_code, reason = "not every test wants all")]
+    pub fn network<T>(&self, f: impl FnOnce(&mut Network) -> T) -> T {
+        f(self.state().network.as_mut().unwrap())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -113,7 +192,7 @@ impl Device for Card {
             csr::CAPS0 => 0x0505_0505,
             csr::CAPS1 => 0x0008_0002,
             csr::CAPS2 => 480 << 8 | 30,
-            csr::CAPS3 => 7 | 1 << csr::FEATURE_SRQ,
+            csr::CAPS3 => 7 | 1 << csr::FEATURE_SRQ | u32::from(self.state().network.is_some()) << csr::FEATURE_ADDRESSES,
             _ => 0,
         }
     }

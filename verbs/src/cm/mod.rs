@@ -13,18 +13,24 @@ mod sockets;
 
 use crate::config::{guid_of, mac_of, Config};
 use crate::errors::Errno;
+use crate::neighbour;
 use crate::shared::{lock, Shared, VECTOR};
 use event::{Cause, Happened};
 use ferric_driver::cm::{Cm, CmPort, Event, Gsi, RejectReason};
 use ferric_driver::ud::Source;
+use ferric_driver::Search;
 use id::IdObject;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::net::IpAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a program may take to answer a request, as exponent: the peer is told to wait 17 seconds.
 const ANSWER: u8 = 22;
+
+/// How the sender of a message is sought: it is there, so it answers at once or its message was not what it seemed to be, and others wait meanwhile. Whom a program wants to
+/// reach has been sought before, with more patience (`rdma_resolve_addr`).
+const SENDER: Search = Search { asks: 1, wait: Duration::from_secs(1) };
 
 /// The communication manager of a card, and whom its events are for.
 pub struct Port {
@@ -48,7 +54,9 @@ impl Port {
             let gsi = Gsi::open(&shared.driver, &pd, &lock(&shared.eq), &source)?;
             // An earlier life of the program has used other numbers.
             let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64) ^ u64::from(std::process::id()) << 16;
-            Ok(CmPort::new(&shared.driver, gsi, Cm::new(guid_of(mac_of(ip)).to_be(), seed & 0xffff_ffff), Box::new(|ip: IpAddr| Some(Config::of_process().mac(ip)))))
+            let card = shared.driver.clone();
+            let neighbour = Box::new(move |ip: IpAddr| Some(neighbour::mac(&card, &Config::of_process().neighbours, ip, &SENDER)));
+            Ok(CmPort::new(&shared.driver, gsi, Cm::new(guid_of(mac_of(ip)).to_be(), seed & 0xffff_ffff), neighbour))
         };
         Ok(Self { driver: driver().errno("queue pair 1")?, ids: HashMap::new(), listeners: HashMap::new() })
     }

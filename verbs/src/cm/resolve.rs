@@ -6,13 +6,15 @@ use super::queues::ferric_rdma_create_qp;
 use super::with_port;
 use crate::abi::cma::CmId;
 use crate::abi::consts::*;
-use crate::config::Config;
+use crate::config::{search_within, Config};
 use crate::context::{devices, ContextObject};
 use crate::errors::minus_one;
+use crate::neighbour;
 use crate::shared::lock;
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 /// Binds an identifier to an own address.
 #[no_mangle]
@@ -23,7 +25,7 @@ pub unsafe extern "C" fn ferric_rdma_bind_addr(id: *mut CmId, addr: *mut c_void)
 
 /// Finds the card from which an address is reached: the one bound to, or the first of its family.
 #[no_mangle]
-pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_void, dst: *mut c_void, _timeout_ms: c_int) -> c_int {
+pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_void, dst: *mut c_void, timeout_ms: c_int) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
     let resolve = || -> Result<(), c_int> {
@@ -43,7 +45,13 @@ pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_voi
             return Err(libc::EINVAL);
         }
         object.set_peer(to);
-        log::debug!("{to} has MAC address {:02x?}", Config::of_process().mac(to.ip()).0);
+        // The card asks now, and the driver remembers: what follows, the program's queue pair too, need not wait.
+        let config = Config::of_process();
+        let patience = u64::try_from(timeout_ms).map_or(config.search, |ms| search_within(Duration::from_millis(ms)));
+        let search = if patience.wait < config.search.wait { patience } else { config.search };
+        // SAFETY: bound to a device above, whose context is never closed.
+        let mac = neighbour::mac(&unsafe { ContextObject::of(object.verbs()) }.shared.driver, &config.neighbours, to.ip(), &search);
+        log::debug!("{to} has MAC address {:02x?}", mac.0);
         // SAFETY: as above.
         unsafe { happened(id, Cause::AddressResolved) }
     };

@@ -1,5 +1,6 @@
 //! The admin commands as a microprogram: see docs/admin.md for what they do.
 
+mod addresses;
 mod multicast;
 mod objects;
 mod query;

@@ -2,7 +2,7 @@
 
 use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
-use ferric_abi::csr::space;
+use ferric_abi::csr::{space, FUNCTIONS, NEIGHBOUR_LINE};
 use std::collections::{HashMap, HashSet};
 
 /// What the engine did to the outside, in order.
@@ -55,6 +55,7 @@ impl Card {
             (space::MR, 1 << sizes.mr, 12),
             (space::STATS, COUNTERS, 2),
             (space::MCAST, 64, 8),
+            (space::ADDRESS, NEIGHBOUR_LINE + FUNCTIONS, 6),
         ];
         for (space, lines, words) in tables {
             lines_of[space as usize] = lines;

@@ -2,7 +2,7 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{functions, queue_pairs, Bench, SIZES};
+use super::{addresses, functions, queue_pairs, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
@@ -112,6 +112,7 @@ pub fn all(b: &mut Bench) {
     queue_pairs::queue_pair_errors(b);
     shared_queues(b);
     groups(b);
+    addresses::all(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);

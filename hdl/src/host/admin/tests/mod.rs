@@ -1,5 +1,6 @@
 //! The commands of docs/admin.md against software tables: once interpreted, once on the engine, with the same outcome.
 
+mod addresses;
 mod card;
 mod commands;
 mod functions;
@@ -7,7 +8,7 @@ mod queue_pairs;
 
 use super::isa::Inst;
 use super::model::Model;
-use super::program::{assemble, Plan, Sizes};
+use super::program::{assemble, Command, Plan, Program, Sizes};
 use super::Admin;
 use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -19,10 +20,17 @@ use rust_hdl::prelude::*;
 const SIZES: Sizes = Sizes { qp: 4, cq: 4, mr: 5, pd: 3, eq: 2 };
 const LOG_SIZE: [u32; 4] = [3, 5, 1, 10];
 
-/// All that the engines bring.
+/// All that the engines bring, and the addresses' commands: the engine that they belong to may not be there yet.
 fn plan(sizes: Sizes) -> Plan {
+    const ADDRESSES: &[Command] = &[Command(AdminOpcode::SetAddress, Program::set_address), Command(AdminOpcode::Resolve, Program::resolve)];
     let engines = crate::card::ENGINES;
-    Plan::new(sizes, engines.iter().flat_map(|e| e.commands), engines.iter().filter_map(|e| e.reset))
+    let mut commands: Vec<Command> = engines.iter().flat_map(|e| e.commands).copied().collect();
+    let mut resets: Vec<fn(&mut Program)> = engines.iter().filter_map(|e| e.reset).collect();
+    if !commands.iter().any(|c| c.0 == AdminOpcode::SetAddress) {
+        commands.extend(ADDRESSES);
+        resets.push(Program::no_addresses);
+    }
+    Plan::new(sizes, &commands, resets)
 }
 
 /// What executes the program.
