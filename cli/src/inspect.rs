@@ -49,9 +49,8 @@ const FEW: u32 = 64;
 
 /// An address of a function in words.
 fn address((function, number, a): &(u32, u32, Address)) -> String {
-    let mac: Vec<String> = a.mac.0.iter().map(|b| format!("{b:02x}")).collect();
     let vlan = a.vlan.map_or(String::new(), |vid| format!(",vlan={vid}"));
-    format!("function={function},number={number},ip={},mac={}{vlan}", a.ip, mac.join(":"))
+    format!("function={function},number={number},ip={},mac={}{vlan}", a.ip, crate::address::text(a.mac))
 }
 
 /// Prints objects as `name value` lines.
