@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{interop, pingpong, serve, target};
+use crate::{address, interop, pingpong, serve, target};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -89,6 +89,8 @@ pub enum Command {
     },
     /// A verified exchange between two cards: run it with --listen on one side, then with --connect on the other
     Perf(Perf),
+    /// Have a card answer ARP, neighbour discovery and pings for addresses until the input ends, and find neighbours
+    Address(address::Options),
     /// The other end of the stock ibv_rc_pingpong and ibv_uc_pingpong, every byte compared
     Pingpong(pingpong::Options),
     /// Every operation, both ways, against a machine that runs tests/vm/peer.c on its own RDMA device; every byte checked on both sides

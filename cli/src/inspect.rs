@@ -2,7 +2,7 @@
 use crate::device;
 use ferric_abi::csr;
 use ferric_driver::vfio::sysfs::{Found, Sysfs};
-use ferric_driver::{Capabilities, Config, Context};
+use ferric_driver::{Address, Capabilities, Config, Context};
 use ferric_hdl::card::counters;
 use serde_json::{json, Value};
 use std::error::Error;
@@ -35,13 +35,22 @@ pub fn list(sysfs: &Sysfs, as_json: bool) -> Done {
 
 /// Names of the transport and feature bits.
 fn features(bits: u32) -> Vec<&'static str> {
-    let names = [(0, "rc"), (1, "uc"), (2, "ud"), (3, "raw"), (4, "uet"), (16, "wqe-doorbell"), (17, "chaos-build")];
+    let names = [(0, "rc"), (1, "uc"), (2, "ud"), (3, "raw"), (4, "uet"), (16, "wqe-doorbell"), (17, "chaos-build"), (22, "addresses")];
     names.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name).collect()
 }
 
 fn describe(name: &str, c: &Capabilities) -> Value {
     json!({ "device": name, "interface": format!("{}.{}", c.version >> 16, c.version & 0xffff), "width_bits": c.width * 8, "functions": c.functions, "qps": c.qps, "cqs": c.cqs,
         "eqs": c.eqs, "memory_regions": c.mrs, "protection_domains": c.pds, "max_sge": c.max_sge, "max_inline": c.max_inline, "features": features(c.features) })
+}
+
+/// Of so many functions the addresses are shown: each number is a query.
+const FEW: u32 = 64;
+
+/// An address of a function in words.
+fn address((function, number, a): &(u32, u32, Address)) -> String {
+    let vlan = a.vlan.map_or(String::new(), |vid| format!(",vlan={vid}"));
+    format!("function={function},number={number},ip={},mac={}{vlan}", a.ip, crate::address::text(a.mac))
 }
 
 /// Prints objects as `name value` lines.
@@ -62,6 +71,10 @@ pub fn info(name: &str, as_json: bool) -> Done {
     let ctx = Context::open(device, Config::default())?;
     let mut value = describe(name, ctx.capabilities());
     value["tick"] = ctx.device().read32(csr::TICK).into();
+    // This function's own have gone with whoever had it before; others may be in use.
+    if ctx.has_addresses() && ctx.capabilities().function == 0 && ctx.capabilities().functions <= FEW {
+        value["addresses"] = ctx.all_addresses()?.iter().map(address).collect::<Vec<_>>().into();
+    }
     if as_json {
         println!("{value}")
     } else {
@@ -106,5 +119,12 @@ mod tests {
     fn feature_bits_have_names() {
         assert_eq!(features(0x3_000b), ["rc", "uc", "raw", "wqe-doorbell", "chaos-build"]);
         assert!(features(0).is_empty());
+    }
+
+    #[test]
+    fn addresses_are_shown() {
+        let own = Address { ip: "10.0.0.1".parse().unwrap(), mac: ferric_driver::Mac([2, 0xfe, 10, 0, 0, 1]), vlan: None };
+        assert_eq!(address(&(1, 0, own)), "function=1,number=0,ip=10.0.0.1,mac=02:fe:0a:00:00:01");
+        assert_eq!(address(&(2, 15, Address { vlan: Some(7), ..own })), "function=2,number=15,ip=10.0.0.1,mac=02:fe:0a:00:00:01,vlan=7");
     }
 }

@@ -1,4 +1,5 @@
 //! The `ferric` command as a library, so that tests can run it from a program of their own.
+pub mod address;
 pub mod args;
 pub mod capture;
 pub mod device;
@@ -50,6 +51,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         }
         Command::Generate { folder } => generate::run(folder),
         Command::Perf(options) => run_perf(options),
+        Command::Address(options) => run_address(options),
         Command::Pingpong(options) => run_pingpong(options),
         Command::Interop(options) => run_interop(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
@@ -74,6 +76,13 @@ fn run_selftest(name: &str, plugged: bool, stray: bool, json: bool) -> Result<()
         0 => Ok(()),
         n => Err(format!("{n} of {} tests failed", outcomes.len()).into()),
     }
+}
+
+fn run_address(o: &address::Options) -> Result<(), Box<dyn Error>> {
+    let held = address::run(device::open(&o.device)?, o, &mut std::io::stdout())?;
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    drop(held);
+    Ok(())
 }
 
 fn run_pingpong(o: &pingpong::Options) -> Result<(), Box<dyn Error>> {

@@ -102,6 +102,14 @@ pub fn mac_of(ip: IpAddr) -> Mac {
     Mac([2, 0xfe, o[0], o[1], o[2], o[3]])
 }
 
+/// Has the card answer for `ip` as the function's address `number`, if it can.
+pub fn introduce(ctx: &Context, number: u32, ip: IpAddr) -> Result<(), Trouble> {
+    if ctx.has_addresses() {
+        ctx.set_address(number, ferric_driver::Address { ip, mac: mac_of(ip), vlan: None })?;
+    }
+    Ok(())
+}
+
 impl Party {
     /// Opens `device` and makes everything.
     pub fn open(device: Arc<dyn Device>, shape: Shape) -> Result<Self, Trouble> {
@@ -122,6 +130,16 @@ impl Party {
     /// The open device.
     pub fn context(&self) -> &Context {
         &self.ctx
+    }
+
+    /// The card answers for the address from now on, if it can.
+    pub fn introduce(&self) -> Result<(), Trouble> {
+        introduce(&self.ctx, 0, self.shape.ip)
+    }
+
+    /// MAC address of a peer that does not say it: the card asks for it. One that cannot ask takes it for another Ferric card.
+    pub fn find(&self, ip: IpAddr) -> Result<Mac, Trouble> {
+        Ok(if self.ctx.has_addresses() { self.ctx.resolve(0, ip)? } else { mac_of(ip) })
     }
 
     /// What the peer must know.

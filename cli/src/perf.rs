@@ -128,6 +128,7 @@ pub fn respond(device: Arc<dyn Device>, ip: IpAddr, listen: SocketAddr, patience
 
 fn serve(link: &mut Link, device: Arc<dyn Device>, ip: IpAddr, plan: Plan, peer: &Address, patience: Duration) -> Result<Report, Trouble> {
     let mut party = Party::open(device, shape(&plan, ip, patience)?)?;
+    party.introduce()?;
     party.connect(peer)?;
     link.say(&Note::Address { address: party.address() })?;
     let start = Instant::now();
@@ -176,6 +177,7 @@ fn report(plan: Plan, spent: Duration, mut times: Vec<Duration>) -> Report {
 /// Connects to a responder and sends to it.
 pub fn initiate(device: Arc<dyn Device>, ip: IpAddr, connect: SocketAddr, plan: Plan, patience: Duration) -> Result<Report, Trouble> {
     let mut party = Party::open(device, shape(&plan, ip, patience)?)?;
+    party.introduce()?;
     let stream = TcpStream::connect(connect).map_err(|e| Trouble::Peer(format!("{connect}: {e}; is the other side running (ferric perf --listen)?")))?;
     let mut link = Link::new(stream, patience)?;
     link.say(&Note::Plan { plan, address: party.address() })?;

@@ -1,5 +1,5 @@
 //! `ferric pingpong`: the other end of the stock `ibv_rc_pingpong` and `ibv_uc_pingpong` programs, which send back what they get.
-use crate::party::{mac_of, Address, Party, Shape, Trouble};
+use crate::party::{Address, Party, Shape, Trouble};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
 use ferric_driver::types::{Mtu, QpType};
@@ -34,7 +34,7 @@ pub struct Options {
     /// Our IP address on the card's wire.
     #[arg(long, default_value = "10.0.0.1")]
     pub ip: IpAddr,
-    /// The peer's MAC address [default: the one a Ferric card has with the peer's IP address].
+    /// The peer's MAC address [default: the card asks for it; one that cannot ask takes the peer for a Ferric card].
     #[arg(long, value_parser = mac)]
     pub peer_mac: Option<[u8; 6]>,
     /// Transport.
@@ -104,6 +104,7 @@ pub fn run(device: Arc<dyn Device>, o: &Options) -> Result<Report, Trouble> {
     // Two slots: what is sent lies in one, what comes in the other.
     let shape = Shape { ip: o.ip, size: o.size, window: 2, mtu, patience, transport: if o.transport == Transport::Rc { QpType::Rc } else { QpType::Uc } };
     let mut party = Party::open(device, shape)?;
+    party.introduce()?;
     let mut stream = match (o.listen, o.connect) {
         (Some(at), _) => TcpListener::bind(at).and_then(|l| l.accept()).map_err(fail)?.0,
         (None, Some(at)) => TcpStream::connect(at).map_err(|e| Trouble::Peer(format!("{at}: {e}; is ibv_rc_pingpong running there?")))?,
@@ -117,7 +118,8 @@ pub fn run(device: Arc<dyn Device>, o: &Options) -> Result<Report, Trouble> {
     }
     stream.read_exact(&mut theirs).map_err(fail)?;
     let (qpn, psn, ip) = parse(&theirs).ok_or_else(|| Trouble::Peer("the peer does not speak as ibv_rc_pingpong does".into()))?;
-    let peer = Address { qpn, psn, ip, mac: o.peer_mac.unwrap_or(mac_of(ip).0), rkey: 0, addr: 0, len: u64::MAX };
+    let mac = o.peer_mac.map_or_else(|| party.find(ip).map(|mac| mac.0), Ok)?;
+    let peer = Address { qpn, psn, ip, mac, rkey: 0, addr: 0, len: u64::MAX };
     party.connect(&peer)?;
     receive_into(&mut party, 0)?;
     if o.connect.is_some() {

@@ -80,6 +80,12 @@ fn number_of(ip: IpAddr) -> u128 {
     }
 }
 
+/// A MAC address as the card's tables have it.
+fn mac_from(number: u64) -> Mac {
+    let [_, _, mac @ ..] = number.to_be_bytes();
+    Mac(mac)
+}
+
 /// When a search ends: whichever clock is first.
 struct End<'a> {
     device: &'a dyn Device,
@@ -150,6 +156,22 @@ impl Context {
         all
     }
 
+    /// The addresses of every function, as the card has them: function, number, address. For the physical function only.
+    pub fn all_addresses(&self) -> Result<Vec<(u32, u32, Address)>> {
+        self.network()?;
+        let mut all = Vec::new();
+        for line in 0..self.inner.caps.functions * csr::ADDRESSES {
+            let words = self.inner.admin("query address", AdminOpcode::QueryObject, line, &[csr::space::ADDRESS.into(), 0])?;
+            let mut entry = AddressCtx::default();
+            entry.0.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            if entry.valid() {
+                let ip = if entry.ipv6() { IpAddr::V6(entry.ip().into()) } else { IpAddr::V4((entry.ip() as u32).into()) };
+                all.push((line / csr::ADDRESSES, line % csr::ADDRESSES, Address { ip, mac: mac_from(entry.mac()), vlan: entry.vlan().then_some(entry.vid()) }));
+            }
+        }
+        Ok(all)
+    }
+
     /// MAC address of a neighbour, for which the card asks from own address `source` (ARP, neighbour discovery). It is remembered for a minute.
     pub fn resolve(&self, source: u32, ip: IpAddr) -> Result<Mac> {
         self.resolve_within(source, ip, &Search::default())
@@ -200,8 +222,7 @@ impl Context {
             loop {
                 let [state, low, high, ..] = self.inner.admin("resolve", AdminOpcode::Resolve, source, &ask_for(ip, ask))?;
                 if state == KNOWN {
-                    let [.., a, b, c, d, e, f] = (u64::from(high) << 32 | u64::from(low)).to_be_bytes();
-                    return Ok(Some(Mac([a, b, c, d, e, f])));
+                    return Ok(Some(mac_from(u64::from(high) << 32 | u64::from(low))));
                 }
                 if state != ASKED || end.is_here() {
                     break;

@@ -49,6 +49,8 @@ fn addresses_are_told_as_the_card_has_them() {
         assert_eq!(n.commands, 2);
     });
     assert_eq!(ctx.addresses(), [(0, own("10.0.0.1")), (15, Address { vlan: Some(4094), ..own("fd00::1:2") })]);
+    let (first, last) = ((0, 0, own("10.0.0.1")), (0, 15, Address { vlan: Some(4094), ..own("fd00::1:2") }));
+    assert_eq!(ctx.all_addresses().unwrap(), [first, last], "what the card has is what was told");
     // The same again is no command.
     ctx.set_address(0, own("10.0.0.1")).unwrap();
     card.network(|n| assert_eq!(n.commands, 2));
@@ -133,6 +135,7 @@ fn what_makes_no_sense_is_refused() {
     // A card without the engine says so, and is asked nothing.
     let plain = Context::open(Card::new(false), Config::default()).unwrap();
     assert!(!plain.has_addresses() && ctx.has_addresses());
+    assert!(matches!(plain.all_addresses(), Err(Error::Unsupported(_))));
     for e in [plain.set_address(0, own("10.0.0.1")).unwrap_err(), plain.clear_address(0).unwrap_err(), plain.resolve(0, ip("10.0.0.2")).unwrap_err()] {
         assert!(matches!(e, Error::Unsupported(_)), "{e}");
     }

@@ -1,13 +1,13 @@
 //! The card's side of `ferric interop`.
 use super::case::{is_atomic, name, peer_error, receives, remote, transport, Case, Lines, Remote};
-use crate::party::{mac_of, pattern, Trouble};
+use crate::party::{introduce, mac_of, pattern, Trouble};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
+    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
     SendRequest, Source,
 };
 use ferric_hdl::card::counters;
@@ -32,19 +32,35 @@ pub(super) struct Bench {
     pd: Pd,
     _eq: ferric_driver::eq::EventQueue,
     ctx: Context,
-    peer_mac: Mac,
+    peer_mac: Option<Mac>,
+    own: Vec<IpAddr>,
     patience: Duration,
 }
 
 impl Bench {
-    /// Opens `device` and makes what all cases share.
-    pub(super) fn open(device: Arc<dyn Device>, peer_mac: Mac, patience: Duration) -> Result<Self, Trouble> {
+    /// Opens `device` and makes what all cases share. `own`: its addresses, for which it answers if it can.
+    pub(super) fn open(device: Arc<dyn Device>, peer_mac: Option<Mac>, own: &[IpAddr], patience: Duration) -> Result<Self, Trouble> {
         let ctx = Context::open(device, Config::default())?;
+        for (ip, number) in own.iter().zip(0..) {
+            introduce(&ctx, number, *ip)?;
+        }
         let pd = ctx.alloc_pd()?;
         let eq = ctx.create_eq(8, 0)?;
         let cq = ctx.create_cq(4 * SLOTS as usize, &eq)?;
         let memory = pd.register(vec![0; 2 * AREA].into_boxed_slice(), Access::ALL)?;
-        Ok(Self { cq, memory, pd, _eq: eq, ctx, peer_mac, patience })
+        Ok(Self { cq, memory, pd, _eq: eq, ctx, peer_mac, own: own.to_vec(), patience })
+    }
+
+    /// The peer's MAC address: what was said, or what answers the card. The peer is no Ferric card, whose could be known.
+    fn find(&self, c: &Case, ip: IpAddr) -> Result<Mac, Trouble> {
+        if let Some(mac) = self.peer_mac {
+            return Ok(mac);
+        }
+        let number = self.own.iter().position(|own| *own == c.ip).unwrap_or_default();
+        self.ctx.resolve(number as u32, ip).map_err(|e| match e {
+            Error::Unsupported(_) => peer_error(format!("{e}: say --peer-mac")),
+            e => e.into(),
+        })
     }
 
     fn piece(&self, offset: usize, len: usize) -> [LocalSge; 1] {
@@ -95,7 +111,7 @@ impl Bench {
             qp.to_rts_ud(psn)?;
         } else {
             qp.to_init(Access::ALL)?;
-            let path = Path { dmac: self.peer_mac, smac, dip: to.ip, sip: c.ip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
+            let path = Path { dmac: to.mac, smac, dip: to.ip, sip: c.ip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
             qp.to_rtr(Access::ALL, &RtrAttr { mtu: c.mtu, dest_qpn: to.qpn, rq_psn: to.psn, min_rnr_timer: 18, max_dest_rd_atomic: 8, path: Some(path) })?;
             // 1.1 s: an emulated Linux is slow, too.
             qp.to_rts(&RtsAttr { sq_psn: psn, timeout: 18, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 })?;
@@ -112,7 +128,7 @@ impl Bench {
         let imm = n as u32;
         match c.op {
             _ if c.transport == QpType::Ud => {
-                let (handle, from) = (AddressHandle::new(self.peer_mac, to.ip), self.piece(at, c.size));
+                let (handle, from) = (AddressHandle::new(to.mac, to.ip), self.piece(at, c.size));
                 qp.post_send_ud(&DatagramRequest { wr_id: n, payload: Payload::Sges(&from), to: &handle, dest_qpn: to.qpn, qkey: QKEY, imm: Some(imm), signaled: true, solicited: false })?;
             }
             WrOpcode::Read => {
@@ -204,7 +220,7 @@ impl Bench {
         let (me, family) = (u8::from(!c.card_asks), if c.ip.is_ipv4() { 4 } else { 6 });
         let mine = format!("{:x} {psn:x} {:032x} {:x} {:x}", qp.qpn(), u128::from(gid), self.memory.addr(), self.memory.rkey());
         lines.say(&format!("case {} {} {me} {} {family} {} {} {mine}", transport(c.transport), name(c.op), c.mtu.bytes(), c.count, c.size))?;
-        let to = remote(&lines.hear("ready")?).ok_or_else(|| peer_error("the peer's address cannot be read"))?;
+        let to = remote(&lines.hear("ready")?, |ip| self.find(c, ip))?;
         self.connect(&mut qp, c, psn, &to)?;
         if c.card_asks {
             self.ask(&mut qp, c, &to)?;

@@ -1,7 +1,7 @@
 //! Cases of `ferric interop`, and the lines in which both sides speak of them.
 use crate::party::Trouble;
 use ferric_abi::codes::WrOpcode;
-use ferric_driver::types::{Mtu, QpType};
+use ferric_driver::types::{Mac, Mtu, QpType};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpStream};
 
@@ -64,6 +64,8 @@ pub(super) struct Remote {
     pub(super) qpn: u32,
     pub(super) psn: u32,
     pub(super) ip: IpAddr,
+    /// The way to it; the peer does not say it.
+    pub(super) mac: Mac,
     pub(super) addr: u64,
     pub(super) rkey: u32,
 }
@@ -97,9 +99,15 @@ impl Lines {
     }
 }
 
-pub(super) fn remote(words: &[String]) -> Option<Remote> {
+/// `find` knows or seeks the peer's MAC address.
+pub(super) fn remote(words: &[String], find: impl FnOnce(IpAddr) -> Result<Mac, Trouble>) -> Result<Remote, Trouble> {
+    let said = said(words).ok_or_else(|| peer_error("the peer's address cannot be read"))?;
+    Ok(Remote { mac: find(said.ip)?, ..said })
+}
+
+fn said(words: &[String]) -> Option<Remote> {
     let [qpn, psn, gid, addr, rkey] = words else { return None };
     let number = |s: &str| u32::from_str_radix(s, 16).ok();
     let gid = u128::from_str_radix(gid, 16).ok()?;
-    Some(Remote { qpn: number(qpn)?, psn: number(psn)?, ip: Ipv6Addr::from(gid).to_canonical(), addr: u64::from_str_radix(addr, 16).ok()?, rkey: number(rkey)? })
+    Some(Remote { qpn: number(qpn)?, psn: number(psn)?, ip: Ipv6Addr::from(gid).to_canonical(), mac: Mac::default(), addr: u64::from_str_radix(addr, 16).ok()?, rkey: number(rkey)? })
 }

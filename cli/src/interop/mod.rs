@@ -24,9 +24,9 @@ pub struct Options {
     /// Our IP addresses on the card's wire: one, or one of each family.
     #[arg(long, required = true)]
     pub ip: Vec<IpAddr>,
-    /// The peer's MAC address.
+    /// The peer's MAC address [default: the card asks for it].
     #[arg(long, value_parser = crate::pingpong::mac)]
-    pub peer_mac: [u8; 6],
+    pub peer_mac: Option<[u8; 6]>,
     /// Path MTUs.
     #[arg(long, default_values_t = [1024, 4096])]
     pub mtu: Vec<usize>,
@@ -66,7 +66,7 @@ pub struct Row {
 /// Plays the table; one row for each case. `each` hears of it at once.
 pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, Trouble> {
     let patience = Duration::from_secs(o.patience.max(1));
-    let mut bench = Bench::open(device, Mac(o.peer_mac), patience)?;
+    let mut bench = Bench::open(device, o.peer_mac.map(Mac), &o.ip, patience)?;
     let stream = TcpStream::connect(o.connect).map_err(|e| Trouble::Peer(format!("{}: {e}; does the peer run there?", o.connect)))?;
     stream.set_read_timeout(Some(patience + Duration::from_secs(30))).map_err(peer_error)?;
     stream.set_nodelay(true).map_err(peer_error)?;

@@ -115,6 +115,11 @@ impl State {
                     let line = AddressCtx(command.0[8..32].try_into().unwrap());
                     done.set_status(self.network.as_mut().map_or(AdminStatus::BadOpcode, |n| n.set(command.id(), line)) as u8);
                 }
+                o if o == AdminOpcode::QueryObject as u8 => {
+                    if let Some(line) = self.network.as_ref().and_then(|n| n.own.get(&command.id())) {
+                        done.0[4..28].copy_from_slice(&line.0);
+                    }
+                }
                 o if o == AdminOpcode::Resolve as u8 => {
                     let (ip, ask) = (u128::from_le_bytes(command.0[8..24].try_into().unwrap()), u32::from_le_bytes(command.0[24..28].try_into().unwrap()));
                     match self.network.as_mut().map_or(Err(AdminStatus::BadOpcode), |n| n.resolve(command.id(), ip, ask)) {
