@@ -3,6 +3,7 @@
 mod card;
 mod commands;
 mod functions;
+mod many;
 mod queue_pairs;
 
 use super::isa::Inst;
@@ -53,7 +54,11 @@ struct Bench {
 
 impl Bench {
     fn model() -> Self {
-        Self::with(Engine::Model(Box::new(Model::new(assemble(&plan(SIZES))))), SIZES)
+        Self::model_of(SIZES)
+    }
+
+    fn model_of(sizes: Sizes) -> Self {
+        Self::with(Engine::Model(Box::new(Model::new(assemble(&plan(sizes))))), sizes)
     }
 
     fn rtl(name: &str) -> Self {
@@ -275,12 +280,16 @@ fn the_program_does_what_the_commands_say() {
 
 #[test]
 fn the_engine_does_what_the_program_says() {
-    let (mut model, mut rtl) = (Bench::model(), Bench::rtl("admin"));
-    commands::all(&mut model);
-    commands::all(&mut rtl);
+    same([Bench::model(), Bench::rtl("admin")], commands::all, 1000);
+}
+
+/// `work` has the same events, `least` at least, with either bench: the first is the model's.
+fn same(mut benches: [Bench; 2], work: fn(&mut Bench), least: usize) {
+    benches.iter_mut().for_each(work);
+    let [model, rtl] = benches;
     for (n, (m, r)) in model.card.log.iter().zip(&rtl.card.log).enumerate() {
         assert_eq!(m, r, "event {n}");
     }
     assert_eq!(model.card.log.len(), rtl.card.log.len());
-    assert!(model.card.log.len() > 1000, "{} events are too few", model.card.log.len());
+    assert!(model.card.log.len() > least, "{} events are too few", model.card.log.len());
 }
