@@ -21,7 +21,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG>(&mut a, card));
     wires(&mut a);
     counters(&mut a);
     for engine in &card.engines {
@@ -66,12 +66,12 @@ fn ports(a: &mut Assembly) {
     a.counted_by("stats.inc", COUNTERS);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize>(a: &mut Assembly, card: &Card) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
-    a.instance("csr", move || Csr::new(capabilities)).sized().waits(host::csr::WAITS);
-    a.instance("doorbell", Doorbell::<W, K>::default).waits(host::doorbell::WAITS);
-    a.instance("admin", move || Admin::new(&plan)).sized().waits(host::admin::WAITS);
+    a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
+    a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
+    a.instance("admin", move || Admin::<LF>::new(&plan)).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_spaces(&list.tables.iter().map(|t| t.space).collect::<Vec<_>>())).waits(switch::WAITS);
     a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
     a.instance("dma_rd", DmaRead::<W, K, LK>::default).waits(host::dma_rd::WAITS);
@@ -88,13 +88,9 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize>(a
 fn wires(a: &mut Assembly) {
     // Registers
     a.join("now_q.q", "csr.tick");
-    a.join_each(4, "csr.admin_sq[*]", "admin.admin_sq[*]");
-    a.join_each(4, "csr.admin_cq[*]", "admin.admin_cq[*]");
-    a.join_each(4, "csr.admin_log_size[*]", "admin.admin_log_size[*]");
-    a.join_each(4, "csr.admin_producer[*]", "admin.admin_producer[*]");
-    a.join("csr.enable", "admin.enable");
-    a.join("csr.reset_req", "admin.reset_req");
-    a.join("admin.reset_busy", "csr.reset_busy");
+    // Functions take turns at the admin engine
+    a.join("csr.look", "admin.look");
+    ["look_function", "look_word", "served", "again", "reset_done"].iter().for_each(|port| a.join(&format!("admin.{port}"), &format!("csr.{port}")));
     // Doorbells
     a.join("doorbell.m_eq", "eq.s_db");
     ["m_sq", "m_rq", "m_cq", "m_wqe"].iter().for_each(|kind| a.optional(&format!("doorbell.{kind}")));

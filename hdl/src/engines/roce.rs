@@ -40,7 +40,7 @@ pub const ROCE: Engine = Engine {
         program.no_groups();
         program.no_raw_queue();
     }),
-    lines: |a, sizes| with_sizes!(sizes, lines::<W, K, LQ, LA, LR>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR>(a)),
 };
 
 /// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5.

@@ -37,7 +37,7 @@ pub const VERBS: Engine = Engine {
         Command(DestroySrq, Program::destroy_srq),
     ],
     reset: None,
-    lines: |a, sizes| with_sizes!(sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
 };
 
 /// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
