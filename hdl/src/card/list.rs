@@ -1,8 +1,17 @@
 //! The chassis, line by line: the card's ports, its host side and its port side. Engines add their lines to these.
 
 use super::Card;
-use crate::assembly::Assembly;
-use crate::host::{self, admin::Admin, csr::Csr, ctl::switch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter};
+use crate::assembly::{up_to_most, Assembly};
+use crate::host::{
+    self,
+    admin::Admin,
+    csr::Csr,
+    ctl::switch,
+    dma_rd::{self, shares},
+    dma_wr,
+    doorbell::Doorbell,
+    eq::EventWriter,
+};
 use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
@@ -14,6 +23,10 @@ pub const COUNTERS: usize = 128;
 
 /// The chain of received frames' descriptors.
 pub const FRAMES: &str = "frames";
+
+/// The pool of small reads: quotas are reads in flight.
+const SMALL_READS: &str = "small reads";
+const SMALL_WRITES: &str = "small writes";
 
 /// The whole card.
 pub(super) fn list(card: &Card) -> Assembly {
@@ -74,8 +87,8 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance("admin", move || Admin::<LF>::new(&plan)).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_spaces(&list.tables.iter().map(|t| t.space).collect::<Vec<_>>())).waits(switch::WAITS);
     a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
-    a.instance("dma_rd", DmaRead::<W, K, LK>::default).waits(host::dma_rd::WAITS);
-    a.instance("dma_wr", DmaWrite::<W, K, LK>::default).waits(host::dma_wr::WAITS);
+    a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
+    a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance("eq", EventWriter::<LE>::default).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
@@ -95,11 +108,13 @@ fn wires(a: &mut Assembly) {
     a.join("doorbell.m_eq", "eq.s_db");
     ["m_sq", "m_rq", "m_cq", "m_wqe"].iter().for_each(|kind| a.optional(&format!("doorbell.{kind}")));
     // DMA
-    a.pool("small reads", &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
-    a.pool("small writes", &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
-    a.client("small reads", &["admin.m_rd", "admin.s_rd"]);
-    a.client("small writes", &["admin.m_wr", "admin.s_done"]);
-    a.client("small writes", &["eq.m_wr", "eq.s_done"]);
+    a.pool(SMALL_READS, &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
+    a.pool_fits(SMALL_READS, shares::fit);
+    a.pool(SMALL_WRITES, &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
+    a.pool_fits(SMALL_WRITES, up_to_most);
+    a.client_with(SMALL_READS, 8, &["admin.m_rd", "admin.s_rd"]);
+    a.client(SMALL_WRITES, &["admin.m_wr", "admin.s_done"]);
+    a.client(SMALL_WRITES, &["eq.m_wr", "eq.s_done"]);
     a.join("dma_rd.m_pay_done", "egress.s_pay_done");
     a.join("dma_rd.asm_we", "egress.asm_we");
     a.join("dma_rd.asm_row1", "egress.asm_row1");
