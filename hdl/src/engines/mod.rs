@@ -1,5 +1,6 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
+pub mod echo;
 mod roce;
 pub mod sizes;
 mod verbs;
