@@ -10,6 +10,7 @@ pub mod waits;
 mod wiring;
 
 pub use block::{AnyBlock, Assembled};
+pub use pools::Share;
 pub use waits::WaitGraph;
 
 use rust_hdl::prelude::*;

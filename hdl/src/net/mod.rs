@@ -4,4 +4,5 @@ pub mod cells;
 pub mod dispatch;
 pub mod icrc;
 pub mod rx;
+pub mod share;
 pub mod tx;
