@@ -10,7 +10,7 @@ pub mod waits;
 mod wiring;
 
 pub use block::{AnyBlock, Assembled};
-pub use pools::{up_to_most, FEWEST_PORTS, MOST_CLIENTS};
+pub use pools::{up_to_most, Share, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
 use rust_hdl::prelude::*;

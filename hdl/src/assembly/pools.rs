@@ -1,16 +1,18 @@
 //! What several parts of a list share: ports of one block that go to one client each, and signals that pass through one block after the other.
 
-use super::Assembly;
+use super::{block::AnyBlock, Assembly, Waits, Wire};
 
 /// Ports of which every client gets one number.
 pub(super) struct Pool {
     name: &'static str,
-    /// The ports of a client, each with a `*` for its number.
+    /// The ports of a client, each with a `*` for its number; without one where they go to one client or to a share.
     ports: &'static [&'static str],
     /// Of each client, how much it may have at a time of what the block shares out.
     quotas: Vec<usize>,
     /// Whether the block can be built for clients with these quotas.
     fits: Fits,
+    /// What stands between the ports and several clients, the part that it belongs to, and the first client's wires.
+    share: Option<(Share, &'static str, Vec<usize>)>,
 }
 
 /// Says of the quotas of a pool's clients what its block cannot do.
@@ -53,6 +55,23 @@ macro_rules! for_clients {
     };
 }
 
+/// A block that lets several clients use ports that are made for one.
+#[derive(Clone, Copy)]
+pub struct Share {
+    /// Name of the instance.
+    pub name: &'static str,
+    /// Its type: see [`super::Instance::kind`].
+    pub kind: &'static str,
+    /// The block for so many clients, two at least.
+    pub make: fn(usize) -> AnyBlock,
+    /// Its ports towards those of the pool, in their order.
+    pub whole: &'static [&'static str],
+    /// Its ports for a client, in the same order, each with a `*` for the client's number.
+    pub each: &'static [&'static str],
+    /// Which of its ports wait for which.
+    pub waits: Waits,
+}
+
 /// A signal that begins at one port, passes through the blocks of several parts, and ends at another port.
 pub(super) struct Chain {
     name: &'static str,
@@ -71,7 +90,7 @@ impl Assembly {
         if let Some(port) = ports.iter().find(|port| !port.contains('*')) {
             return self.faults.push(format!("{port} of pool {name} has no * for the number of a client"));
         }
-        self.pools.push(Pool { name, ports, quotas: Vec::new(), fits: |_| Ok(()) });
+        self.pools.push(Pool { name, ports, quotas: Vec::new(), fits: |_| Ok(()), share: None });
     }
 
     /// The block of the pool `name` is built for its clients as far as `fits` says nothing against it.
@@ -80,6 +99,22 @@ impl Assembly {
             Some(pool) => pool.fits = fits,
             None => self.faults.push(format!("{name}, which is no pool, fits nobody")),
         }
+    }
+
+    /// A pool whose `ports` are made for one client. One client has them to itself: nothing stands between. From the second on `share` stands
+    /// between, built for as many clients as there are when the list is complete.
+    pub fn shared(&mut self, name: &'static str, ports: &'static [&'static str], share: Share) {
+        if self.pools.iter().any(|p| p.name == name) {
+            return self.faults.push(format!("two pools are called {name}"));
+        }
+        if share.whole.len() != ports.len() || share.each.len() != ports.len() {
+            return self.faults.push(format!("{} has not the ports of pool {name}", share.name));
+        }
+        if let Some(port) = share.each.iter().find(|port| !port.contains('*')) {
+            return self.faults.push(format!("{port} of {} has no * for the number of a client", share.name));
+        }
+        ports.iter().for_each(|port| self.optional(port));
+        self.pools.push(Pool { name, ports, quotas: Vec::new(), fits: up_to_most, share: Some((share, self.part, Vec::new())) });
     }
 
     /// Joins `ports`, one by one, with those of the next client of `pool`. Returns the client's number.
@@ -95,11 +130,41 @@ impl Assembly {
         };
         let (number, theirs) = (found.quotas.len(), found.ports);
         found.quotas.push(quota);
+        let share = found.share.clone();
         if theirs.len() != ports.len() {
             self.faults.push(format!("a client of {pool} has {} ports, {} has {}", theirs.len(), ports.join(", "), ports.len()));
         }
-        ports.iter().zip(theirs).for_each(|(own, pattern)| self.join(own, &pattern.replace('*', &number.to_string())));
+        let Some((share, part, first)) = share else {
+            ports.iter().zip(theirs).for_each(|(own, pattern)| self.join(own, &pattern.replace('*', &number.to_string())));
+            return number;
+        };
+        if number == 0 {
+            // A second client will move these wires.
+            if let Some((_, _, first)) = self.pools.iter_mut().find(|p| p.name == pool).and_then(|p| p.share.as_mut()) {
+                first.extend((self.wires.len()..).take(ports.len().min(theirs.len())));
+            }
+            ports.iter().zip(theirs).for_each(|(own, port)| self.join(own, port));
+            return number;
+        }
+        let of_client = |port: &str, n: usize| format!("{}.{}", share.name, port.replace('*', &n.to_string()));
+        if number == 1 {
+            self.put_between(&share, part, pool, theirs);
+            for (wire, port) in first.into_iter().zip(share.each) {
+                if let Wire::Join { to, .. } = &mut self.wires[wire] {
+                    *to = of_client(port, 0);
+                }
+            }
+        }
+        ports.iter().zip(share.each).for_each(|(own, port)| self.join(own, &of_client(port, number)));
         number
+    }
+
+    /// The instance of `share` in front of `ports`. It belongs to the part that declared the pool.
+    fn put_between(&mut self, share: &Share, part: &'static str, pool: &str, ports: &[&str]) {
+        let (make, pool, asking) = (share.make, pool.to_string(), std::mem::replace(&mut self.part, part));
+        self.instance_by(share.name, share.kind, move |list| make(list.clients(&pool))).waits(share.waits);
+        self.part = asking;
+        share.whole.iter().zip(ports).for_each(|(own, port)| self.join(&format!("{}.{own}", share.name), port));
     }
 
     /// Clients of the pool called `name`.
@@ -120,7 +185,7 @@ impl Assembly {
     /// Ports of places that have no client, as far as the pools' blocks have them (`exists`).
     pub(super) fn free_places(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
         let places = |port: &str, from: usize| (from..).map(|n| port.replace('*', &n.to_string())).take_while(|name| exists(name)).collect::<Vec<_>>();
-        self.pools.iter().flat_map(|p| p.ports.iter().flat_map(|port| places(port, p.quotas.len()))).collect()
+        self.pools.iter().filter(|p| p.share.is_none()).flat_map(|p| p.ports.iter().flat_map(|port| places(port, p.quotas.len()))).collect()
     }
 
     /// A signal goes from `begin` through what [`Assembly::link`] adds to `end`.

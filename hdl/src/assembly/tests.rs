@@ -1,6 +1,6 @@
 //! Small lists: what they emit, what they refuse, who waits.
 
-use super::{AnyBlock, Assembly, WaitGraph};
+use super::{AnyBlock, Assembly, Share, WaitGraph};
 use crate::for_clients;
 use crate::stream::{arb, fifo, MsgArb, MsgFifo};
 use crate::tb::Tb;
@@ -74,6 +74,85 @@ fn pools_chains_and_optional_ports() {
     let got: Vec<u64> = (0..20).filter_map(|_| sink.pop_u64()).collect();
     let of = |range: std::ops::Range<u64>| got.iter().copied().filter(|word| range.contains(word)).collect::<Vec<_>>();
     assert_eq!((of(0..10), of(100..110)), ((0..10).collect(), (100..110).collect()));
+}
+
+/// An arbiter for ports that are made for one client.
+const ARB: Share = Share {
+    name: "arb",
+    kind: "MsgArb",
+    make: |n| match n {
+        2 => AnyBlock::new(MsgArb::<Word, 2>::default()),
+        3 => AnyBlock::new(MsgArb::<Word, 3>::default()),
+        n => panic!("{n} clients"),
+    },
+    whole: &["m"],
+    each: &["s[*]"],
+    waits: arb::WAITS,
+};
+
+/// A queue at the end, and as many in front of it as there are `clients`, which are of a part of their own.
+fn fan(clients: &[&'static str]) -> Assembly {
+    let mut a = Assembly::default();
+    a.part("chassis");
+    a.input::<Clock>("clock");
+    a.input::<Bit>("reset");
+    a.reset_by("reset");
+    a.instance("last", MsgFifo::<Word, 2>::default).waits(fifo::WAITS);
+    a.open("last.level");
+    a.expose("m", "last.m");
+    a.shared("words", &["last.s"], ARB);
+    a.part("engine");
+    for name in clients {
+        a.instance(name, MsgFifo::<Word, 2>::default).waits(fifo::WAITS);
+        a.open(&format!("{name}.level"));
+        a.expose(&format!("{name}_s"), &format!("{name}.s"));
+        a.client("words", &[&format!("{name}.m")]);
+    }
+    a
+}
+
+/// One client has the ports to itself, none leaves them alone; from the second on there is an instance between, as large as it has to be.
+#[test]
+fn a_shared_pool_costs_one_client_nothing() {
+    let mut plain = fan(&[]);
+    plain.instance("a", MsgFifo::<Word, 2>::default);
+    plain.open("a.level");
+    plain.expose("a_s", "a.s");
+    plain.join("a.m", "last.s");
+    let verilog = |a: Assembly| crate::emit::emit("fan", a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))).unwrap();
+    assert_eq!(verilog(fan(&["a"])), verilog(plain));
+    assert!(fan(&["a"]).instances.iter().all(|i| i.name != "arb"));
+    assert!(fan(&[]).assemble().is_ok());
+    for names in [&["a", "b"][..], &["a", "b", "c"]] {
+        let list = fan(names);
+        let between: Vec<&str> = list.instances.iter().filter(|i| i.name == "arb").map(|i| i.part).collect();
+        assert_eq!((between, list.clients("words")), (vec!["chassis"], names.len()));
+        let built = list.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let graph = WaitGraph::of(&built);
+        assert!(graph.faults.is_empty(), "{:?}", graph.faults);
+        assert_eq!(graph.edges["arb.s[1]"].iter().map(|e| e.to.as_str()).collect::<Vec<_>>(), ["last.s"]);
+        let mut tb = Tb::new(&format!("assembly_fan{}", names.len()), built);
+        let sources: Vec<_> = names.iter().map(|name| tb.source(&format!("{name}_s"), 20)).collect();
+        let sink = tb.sink("m", 30);
+        sources.iter().zip(0u64..).for_each(|(source, i)| (0..20).for_each(|word| source.push(50 * i + word)));
+        tb.run_until(1000, |_| sink.len() == 20 * names.len());
+        let mut got: Vec<u64> = (0..20 * names.len()).filter_map(|_| sink.pop_u64()).collect();
+        got.sort_unstable();
+        assert_eq!(got, (0..names.len() as u64).flat_map(|i| 50 * i..50 * i + 20).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_does_not_fit_a_shared_pool_is_a_fault() {
+    let mut a = fan(&["a"]);
+    a.shared("words", &["last.s"], ARB);
+    a.shared("more", &["last.s", "last.m"], ARB);
+    a.shared("others", &["last.s"], Share { each: &["s[0]"], ..ARB });
+    a.client("words", &["a.m", "a.level"]);
+    let faults = faults(a);
+    for part in ["two pools are called words", "arb has not the ports of pool more", "s[0] of arb has no *", "a client of words has 1 ports", "a$m$ready is driven by"] {
+        assert!(faults.contains(part), "{part}: {faults}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The chassis, line by line: the card's ports, its host side and its port side. Engines add their lines to these.
 
 use super::Card;
-use crate::assembly::{up_to_most, Assembly};
+use crate::assembly::{up_to_most, Assembly, Share};
 use crate::host::{
     self,
     admin::Admin,
@@ -12,6 +12,7 @@ use crate::host::{
     doorbell::Doorbell,
     eq::EventWriter,
 };
+use crate::net::share::{self, cells::CellShare, slots::SlotShare};
 use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
@@ -44,7 +45,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     if !a.has_tail(FRAMES) {
         a.part("chassis");
         a.instance("unwanted", Unwanted::default).waits(net::unwanted::WAITS);
-        a.client("cell reads", &["unwanted.m_free"]);
+        a.join("unwanted.m_free", "cells.s_read[1]");
         a.tail(FRAMES, "unwanted.s");
         a.count("unwanted", "unwanted.stat", net::unwanted::STATS);
     }
@@ -96,6 +97,29 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
     a.register::<Bit>("reset_q", "reset");
     a.register::<Bits<32>>("now_q", "now");
+    shared::<W, K>(a);
+}
+
+/// What one client has to itself, and several share.
+fn shared<const W: usize, const K: usize>(a: &mut Assembly) {
+    let slots = Share {
+        name: "slot_share",
+        kind: std::any::type_name::<SlotShare<2>>(),
+        make: share::slots::for_clients,
+        whole: &["m_slot", "s_grant", "m_inline", "m_seal"],
+        each: &["s_slot[*]", "m_grant[*]", "s_inline[*]", "s_seal[*]"],
+        waits: share::slots::WAITS,
+    };
+    a.shared("frames out", &["egress.s_slot[0]", "egress.m_slot[0]", "egress.s_inline", "egress.s_seal[0]"], slots);
+    let cells = Share {
+        name: "cell_share",
+        kind: std::any::type_name::<CellShare<W, K, 2>>(),
+        make: share::cells::for_clients::<W, K>,
+        whole: &["m_read", "s_data"],
+        each: &["s_read[*]", "m_data[*]"],
+        waits: share::cells::WAITS,
+    };
+    a.shared("frames in", &["cells.s_read[0]", "cells.m_data"], cells);
 }
 
 fn wires(a: &mut Assembly) {
@@ -136,14 +160,12 @@ fn wires(a: &mut Assembly) {
     a.join("dma_wr.quiesced", "admin.quiesced_wr");
     ["ends", "ends_qpn", "raw_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
     // Packets out
-    a.pool("slots", &["egress.s_slot[*]", "egress.m_slot[*]", "egress.s_seal[*]"]);
-    ["s_inline", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
+    ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
     a.join("front.m_cell", "cells.s_write");
-    a.pool("cell reads", &["cells.s_read[*]"]);
     // Each engine takes its frames out and hands on the others; the last one takes all that is left.
     a.chain_from(FRAMES, "front.m_desc");
-    ["front.peer", "front.peer_stranger", "cells.m_data", "cells.s_retain"].iter().for_each(|port| a.optional(port));
+    ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // Pause frames will go by it.
     a.open("cells.free_count");
     // Events

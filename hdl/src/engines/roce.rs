@@ -135,10 +135,11 @@ fn requester_wires(a: &mut Assembly) {
 fn transmit_wires(a: &mut Assembly) {
     a.join("gather.m_mr", "keys.s_req[0]");
     a.join("keys.m_resp[0]", "gather.s_mr");
-    a.client("slots", &["gather.m_slot", "gather.s_slot", "gather.m_seal"]);
-    a.client("slots", &["ackgen.m_slot", "ackgen.s_slot", "ackgen.m_seal"]);
+    a.client("frames out", &["gather.m_slot", "gather.s_slot", "gather.m_inline", "gather.m_seal"]);
+    a.join("ackgen.m_slot", "egress.s_slot[1]");
+    a.join("egress.m_slot[1]", "ackgen.s_slot");
+    a.join("ackgen.m_seal", "egress.s_seal[1]");
     a.join("gather.m_pay", "dma_rd.s_pay");
-    a.join("gather.m_inline", "egress.s_inline");
     a.join("gather.m_hdr", "header.s_op[0]");
     a.join("ackgen.m_hdr", "header.s_op[1]");
     a.join("header.ctx[0]", "path_ctx.client[0]");
@@ -167,7 +168,7 @@ fn receive_wires(a: &mut Assembly) {
     a.watch(space::PATH, "mcast.path_ctl");
     a.join("mcast.m_retain", "cells.s_retain");
     a.join("dispatch.m_req", "req_rx.s_rx");
-    a.client("cell reads", &["req_rx.m_cell"]);
+    a.join("req_rx.m_cell", "cells.s_read[1]");
     a.join_each(2, "resp.ctx[*]", "rsp_ctx.client[*]");
     a.join("resp.m_alloc", "rq.s_alloc");
     a.join("rq.m_grant", "resp.s_grant");

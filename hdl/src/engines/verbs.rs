@@ -96,8 +96,7 @@ fn wires(a: &mut Assembly) {
     a.join("place.m_again", "again.s_read");
     a.join("again.m_read", "place.s_again");
     a.join("place.m_again_free", "again.s_free");
-    a.client("cell reads", &["mover.m_cell"]);
-    a.join("cells.m_data", "mover.s_cell");
+    a.client("frames in", &["mover.m_cell", "mover.s_cell"]);
     a.join("place.m_mr", "keys.s_req[1]");
     a.join("keys.m_resp[1]", "place.s_mr");
     a.join("place.m_change", "keys.s_change");

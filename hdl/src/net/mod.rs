@@ -4,5 +4,6 @@ pub mod cells;
 pub mod dispatch;
 pub mod icrc;
 pub mod rx;
+pub mod share;
 pub mod tx;
 pub mod unwanted;
