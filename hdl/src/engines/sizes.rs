@@ -25,6 +25,10 @@ macro_rules! sizes {
                 /// Bytes of the data path, and their log2.
                 pub const K: usize = W / 8;
                 pub const LK: usize = K.trailing_zeros() as usize;
+                /// One bit more than `LK`: a number of bytes up to all of the data path's.
+                pub const LB: usize = LK + 1;
+                /// log2 of the functions' own addresses: 16 of each.
+                pub const LT: usize = LF + ferric_abi::csr::ADDRESSES.ilog2() as usize;
                 /// log2 of the tracker's entries: 128 packets under way of each queue pair.
                 pub const LA: usize = LQ + 7;
                 /// log2 of the answers kept: 32 of each queue pair.
@@ -62,7 +66,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LR`, `LN`, `NF`, `LG`).
+/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `NF`, `LG`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {
