@@ -4,6 +4,7 @@ mod answer;
 mod fetch;
 mod header;
 mod limit;
+mod manifest;
 pub mod model;
 mod send;
 mod table;
@@ -11,6 +12,8 @@ mod table;
 mod tests;
 mod walk;
 mod worker;
+
+pub use manifest::ECHO;
 
 use crate::bus::{AxisSink, MsgSink, MsgSrc};
 use crate::msg::{CellRead, CtlReq, CtlResp, InlineWrite, RxDesc, SlotGrant, SlotReq, SlotSeal};
