@@ -57,8 +57,6 @@ macro_rules! constants {
 }
 registers!(constants);
 
-/// PCI functions of a card, each with a window; function 0 is the physical one.
-pub const FUNCTIONS: u32 = 4;
 /// Bit of a range word (docs/admin.md, QUERY_RANGES): the function has made objects of the kind since its last reset.
 pub const RANGE_IN_USE: u32 = 1 << 31;
 /// Value of [`MAGIC`].

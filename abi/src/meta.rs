@@ -40,8 +40,21 @@ macro_rules! frame_metadata {
             operand: 64 "AtomicETH swap or addend; original value of an AtomicAckETH; of a datagram low half of the destination IP address (`McastCtx`).";
             compare: 64 "AtomicETH compare value; of a datagram high half of the destination IP address.";
             multicast: 1 "Datagram to queue pair 0xFFFFFF: to the group in `compare` and `operand`.";
+            kind: 2 "What a raw frame is, see `frame_kind`; 0 in a RoCE packet.";
         }
     };
+}
+
+/// `kind` of a raw frame, with one 802.1Q tag or none. What has IPv4 options, is a fragment, or has IPv6 extension headers is `OTHER`.
+pub mod frame_kind {
+    /// None of those below.
+    pub const OTHER: u8 = 0;
+    /// ARP, whatever its hardware and protocol.
+    pub const ARP: u8 = 1;
+    /// ICMP in IPv4.
+    pub const ICMP: u8 = 2;
+    /// ICMPv6.
+    pub const ICMPV6: u8 = 3;
 }
 
 macro_rules! list {

@@ -11,7 +11,7 @@ pub const VF_DEVICE_ID: u16 = 0x0c02;
 pub const CLASS: u32 = 0x02_0000;
 /// Revision.
 pub const REVISION: u8 = 1;
-/// Functions of a card: the physical one and its virtual ones.
+/// Functions that a card shows on the bus: the physical one and its virtual ones. Discovery has its own word, CAPS1.
 pub const FUNCTIONS: u16 = 4;
 /// BAR of the register window ([`crate::csr`]), 64-bit, not prefetchable.
 pub const BAR_WINDOW: u32 = 0;

@@ -1,4 +1,4 @@
-//! Wire headers in network byte order: Ethernet, 802.1Q, ARP (RFC 826), IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768), ICMP echo (RFC 792) and the
+//! Wire headers in network byte order: Ethernet, 802.1Q, ARP (RFC 826), IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768), ICMP echo (RFC 792), neighbour discovery (RFC 4861) and the
 //! InfiniBand transport headers (IBTA volume 1, chapter 9; RoCEv2 annex A17).
 
 /// Expands `$callback!` with the declarations of every wire header; see [`crate::define_codecs`].
@@ -23,6 +23,9 @@ macro_rules! wire_records {
         Udp [8] { src_port: u16[16] "Source port."; dst_port: u16[16] "Destination port."; length: u16[16] "Header and payload bytes."; checksum: u16[16] "Checksum, zero in RoCEv2 as sent here."; }
         #[doc = "ICMP echo request and reply (RFC 792)."]
         IcmpEcho [8] { kind: u8[8] "8: request, 0: reply."; code: u8[8] "0."; checksum: u16[16] "Of the message."; ident: u16[16] "Identifier."; seq: u16[16] "Sequence number."; }
+        #[doc = "Neighbour solicitation or advertisement with one link-layer address (RFC 4861, 4.3, 4.4 and 4.6.1)."]
+        NeighbourMessage [32] { kind: u8[8] "135: solicitation, 136: advertisement."; code: u8[8] "0."; checksum: u16[16] "Of the message and its pseudo-header."; flags: u8[8] "Advertisement: router, solicited, override from the highest bit down.";
+            rsvd0: u32[24] "Zero."; target: u128[128] "Address that is sought or told of."; option: u8[8] "1: link-layer address of the sender, 2: of the target."; option_len: u8[8] "Of the option, in 8 bytes: 1."; mac: u64[48] "Its MAC address."; }
         #[doc = "Base transport header (IBTA 9.2)."]
         Bth [12] { opcode: u8[8] "Transport (3 bits) and operation (5 bits)."; solicited: bool[1] "Solicited event."; migreq: bool[1] "Migration state."; pad: u8[2] "Pad bytes after the payload.";
             tver: u8[4] "Transport version, 0."; pkey: u16[16] "Partition key."; fecn: bool[1] "FECN."; becn: bool[1] "BECN."; rsvd0: u8[6] "Zero."; dest_qpn: u32[24] "Destination queue pair.";
@@ -74,6 +77,8 @@ pub mod protocol {
     pub const TCP: u8 = 6;
     /// UDP.
     pub const UDP: u8 = 17;
+    /// ICMPv6.
+    pub const ICMPV6: u8 = 58;
 }
 
 /// BTH opcodes (IBTA table 38): a class in the three high bits, an operation in the others.

@@ -178,6 +178,28 @@ pub mod arp {
 /// Type of an ICMP message: echo request (RFC 792).
 pub const ECHO_REQUEST: u64 = 8;
 
+/// Types, flags and options of ICMPv6 messages (RFC 4443, RFC 4861).
+pub mod icmp6 {
+    /// Echo request.
+    pub const ECHO_REQUEST: u64 = 128;
+    /// Echo reply.
+    pub const ECHO_REPLY: u64 = 129;
+    /// Neighbour solicitation.
+    pub const SOLICITATION: u64 = 135;
+    /// Neighbour advertisement.
+    pub const ADVERTISEMENT: u64 = 136;
+    /// Flags of an advertisement: it answers a solicitation.
+    pub const SOLICITED: u64 = 0x40;
+    /// And it overrides what is known.
+    pub const OVERRIDE: u64 = 0x20;
+    /// Option: link-layer address of the sender.
+    pub const SOURCE: u64 = 1;
+    /// Option: link-layer address of the target.
+    pub const TARGET: u64 = 2;
+    /// Hop limit of neighbour discovery: what came through a router has less.
+    pub const HOPS: u64 = 255;
+}
+
 /// Fields of IP headers.
 pub mod ip {
     /// IPv4.

@@ -14,6 +14,8 @@ use verilator_sys::{Library, Model, PortId};
 pub struct CardConfig {
     /// Data path width in bits: 64 or 512.
     pub width: usize,
+    /// PCI functions: 4, or 64 with 64 bits.
+    pub functions: usize,
     /// Build with the chaos option (random stalls on internal streams, random context latency).
     pub chaos: bool,
     /// Write an FST waveform here (uses a separately built, much slower model).
@@ -28,9 +30,12 @@ pub struct CardConfig {
     pub seed: u64,
 }
 
+/// Functions of a card, unless others are wanted.
+pub(crate) const FUNCTIONS: usize = ferric_abi::pci::FUNCTIONS as usize;
+
 impl Default for CardConfig {
     fn default() -> Self {
-        Self { width: 512, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
+        Self { width: 512, functions: FUNCTIONS, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
     }
 }
 

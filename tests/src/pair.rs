@@ -102,7 +102,7 @@ pub struct Pair {
     world: Arc<Mutex<World>>,
     /// Host 0 and host 1, on function 0 of their cards.
     pub hosts: [Host; 2],
-    /// The same for functions 1 and on, each with a driver of its own, if they have been opened.
+    /// The same for functions 1 and on, each with a driver of its own, if they have been opened, in the order in which they were.
     pub tenants: Vec<[Host; 2]>,
 }
 
@@ -134,12 +134,22 @@ impl Pair {
 
     /// Opens the first function of both cards that has no driver yet.
     pub fn open_next(&mut self) -> Result<(), Error> {
-        let hosts = self.open(self.tenants.len() as u8 + 1)?;
+        self.open_function(self.tenants.len() as u8 + 1)
+    }
+
+    /// Opens function `function` of both cards, which is not open yet.
+    pub fn open_function(&mut self, function: u8) -> Result<(), Error> {
+        let hosts = self.open(function)?;
         self.tenants.push(hosts);
         Ok(())
     }
 
-    /// The hosts on function `function` modulo as many as are open.
+    /// A driver on function `function` of card `side` alone: not one of [`Self::of`].
+    pub fn guest(&self, side: usize, function: u8) -> Result<Host, Error> {
+        Host::open(SimDevice::new(&self.world, side, function.into()), side as u8, function)
+    }
+
+    /// The hosts on function `function` modulo as many as are open, if they were opened in order; else those opened as number `function`.
     pub fn of(&self, function: usize) -> &[Host; 2] {
         match function % (self.tenants.len() + 1) {
             0 => &self.hosts,
@@ -147,9 +157,9 @@ impl Pair {
         }
     }
 
-    /// A new driver on function `function` of card `side`, whose old one has left without a word. What was made with that is void.
+    /// A new driver on function `function` (as in [`Self::of`]) of card `side`, whose old one has left without a word. What was made with that is void.
     pub fn reopen(&mut self, side: usize, function: u8) -> Result<(), Error> {
-        let host = Host::open(SimDevice::new(&self.world, side, function.into()), side as u8, function)?;
+        let host = self.guest(side, self.of(function.into())[side].function)?;
         let place = if function == 0 { &mut self.hosts } else { &mut self.tenants[function as usize - 1] };
         std::mem::forget(std::mem::replace(&mut place[side], host));
         Ok(())

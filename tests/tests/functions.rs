@@ -1,5 +1,8 @@
 //! Several functions of one card, a driver each, between two such cards: traffic side by side, numbers of others, events, what is the physical
 //! function's, and resets that are one function's own.
+#[path = "functions/many.rs"]
+mod many;
+
 use ferric_abi::codes::{AdminOpcode, AdminStatus, EventKind, ObjectKind, WrOpcode};
 use ferric_abi::csr;
 use ferric_abi::host::Doorbell;
@@ -173,6 +176,8 @@ fn reset(pair: &mut Pair, tenants: &mut Vec<Tenant>, f: usize) {
     for t in tenants.iter_mut().filter(|t| usize::from(t.function) != f) {
         t.finish(pair);
     }
+    // Its peer begins anew, too: what that goes on sending would meet the next queue pair of the same number.
+    pair.reopen(1, f as u8).unwrap();
     std::mem::forget(tenants.remove(f));
     tenants.insert(f, Tenant::new(pair, f as u8));
     round(pair, tenants);

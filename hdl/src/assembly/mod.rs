@@ -10,6 +10,7 @@ pub mod waits;
 mod wiring;
 
 pub use block::{AnyBlock, Assembled};
+pub use pools::{up_to_most, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
 use rust_hdl::prelude::*;
@@ -238,6 +239,11 @@ impl Assembly {
     /// The whole as a block. Errors: what does not fit, one line each.
     pub fn assemble(mut self) -> Result<Assembled, Vec<String>> {
         self.join_chains();
+        let unfit = self.unfit_pools();
+        if !unfit.is_empty() {
+            // Wires are not looked at: they begin and end at blocks that cannot be built.
+            return Err([self.faults, unfit].concat());
+        }
         wiring::assemble(self)
     }
 

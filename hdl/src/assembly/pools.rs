@@ -7,14 +7,57 @@ pub(super) struct Pool {
     name: &'static str,
     /// The ports of a client, each with a `*` for its number.
     ports: &'static [&'static str],
-    clients: usize,
+    /// Of each client, how much it may have at a time of what the block shares out.
+    quotas: Vec<usize>,
+    /// Whether the block can be built for clients with these quotas.
+    fits: Fits,
+}
+
+/// Says of the quotas of a pool's clients what its block cannot do.
+pub type Fits = fn(&[usize]) -> Result<(), String>;
+
+/// The quota of a client in a pool whose block shares nothing out.
+const NO_QUOTA: usize = 1;
+
+/// Most clients of a block that is built for as many as a pool has ([`for_clients`](crate::for_clients)).
+pub const MOST_CLIENTS: usize = 8;
+
+/// A block of [`for_clients`](crate::for_clients) can be built for these.
+pub fn up_to_most(quotas: &[usize]) -> Result<(), String> {
+    match quotas.len() {
+        n if n > MOST_CLIENTS => Err(format!("{n} clients, and at most {MOST_CLIENTS} are possible")),
+        _ => Ok(()),
+    }
+}
+
+/// Fewest ports of such a block; those beyond the clients are left alone. (RustHDL writes a vector of one bit as a bit, which has no bit 0.)
+pub const FEWEST_PORTS: usize = 2;
+
+/// `$make` for `$clients` clients, at most [`MOST_CLIENTS`]; the constants `<N, P, ..>` in it are the number of ports, one more, two more and so on. The type of a block says how many
+/// ports it has, and types are chosen before the list is known: hence one of each.
+#[macro_export]
+macro_rules! for_clients {
+    (@each $clients:expr, [$($number:literal)*] $names:tt $make:expr) => {
+        match $clients.max($crate::assembly::FEWEST_PORTS) {
+            $($number => $crate::for_clients!(@one $number; $names $make),)*
+            other => panic!("{other} clients, and at most {} are possible", $crate::assembly::MOST_CLIENTS),
+        }
+    };
+    (@one $number:expr; [$name:ident $($more:ident)*] $make:expr) => {{
+        const $name: usize = $number;
+        $crate::for_clients!(@one $name + 1; [$($more)*] $make)
+    }};
+    (@one $number:expr; [] $make:expr) => { $make };
+    ($clients:expr, <$($name:ident),+> $make:expr) => {
+        $crate::for_clients!(@each $clients, [2 3 4 5 6 7 8] [$($name)+] $make)
+    };
 }
 
 /// A signal that begins at one port, passes through the blocks of several parts, and ends at another port.
 pub(super) struct Chain {
     name: &'static str,
     begin: &'static str,
-    end: &'static str,
+    end: Option<String>,
     /// Input and output of each block that it passes, with its place.
     links: Vec<(u32, String, String)>,
 }
@@ -28,17 +71,30 @@ impl Assembly {
         if let Some(port) = ports.iter().find(|port| !port.contains('*')) {
             return self.faults.push(format!("{port} of pool {name} has no * for the number of a client"));
         }
-        self.pools.push(Pool { name, ports, clients: 0 });
+        self.pools.push(Pool { name, ports, quotas: Vec::new(), fits: |_| Ok(()) });
+    }
+
+    /// The block of the pool `name` is built for its clients as far as `fits` says nothing against it.
+    pub fn pool_fits(&mut self, name: &str, fits: Fits) {
+        match self.pools.iter_mut().find(|p| p.name == name) {
+            Some(pool) => pool.fits = fits,
+            None => self.faults.push(format!("{name}, which is no pool, fits nobody")),
+        }
     }
 
     /// Joins `ports`, one by one, with those of the next client of `pool`. Returns the client's number.
     pub fn client(&mut self, pool: &str, ports: &[&str]) -> usize {
+        self.client_with(pool, NO_QUOTA, ports)
+    }
+
+    /// The same for a client that may have `quota` at a time of what the pool's block shares out.
+    pub fn client_with(&mut self, pool: &str, quota: usize, ports: &[&str]) -> usize {
         let Some(found) = self.pools.iter_mut().find(|p| p.name == pool) else {
             self.faults.push(format!("{} is a client of {pool}, which is no pool", ports.join(", ")));
             return 0;
         };
-        let (number, theirs) = (found.clients, found.ports);
-        found.clients += 1;
+        let (number, theirs) = (found.quotas.len(), found.ports);
+        found.quotas.push(quota);
         if theirs.len() != ports.len() {
             self.faults.push(format!("a client of {pool} has {} ports, {} has {}", theirs.len(), ports.join(", "), ports.len()));
         }
@@ -48,18 +104,47 @@ impl Assembly {
 
     /// Clients of the pool called `name`.
     pub fn clients(&self, name: &str) -> usize {
-        self.pools.iter().find(|p| p.name == name).map_or(0, |p| p.clients)
+        self.quotas(name).len()
+    }
+
+    /// What each client of the pool called `name` may have at a time.
+    pub fn quotas(&self, name: &str) -> &[usize] {
+        self.pools.iter().find(|p| p.name == name).map_or(&[], |p| &p.quotas)
+    }
+
+    /// Pools whose blocks cannot be built for their clients.
+    pub(super) fn unfit_pools(&self) -> Vec<String> {
+        self.pools.iter().filter_map(|p| (p.fits)(&p.quotas).err().map(|why| format!("pool {}: {why}", p.name))).collect()
     }
 
     /// Ports of places that have no client, as far as the pools' blocks have them (`exists`).
     pub(super) fn free_places(&self, exists: impl Fn(&str) -> bool) -> Vec<String> {
         let places = |port: &str, from: usize| (from..).map(|n| port.replace('*', &n.to_string())).take_while(|name| exists(name)).collect::<Vec<_>>();
-        self.pools.iter().flat_map(|p| p.ports.iter().flat_map(|port| places(port, p.clients))).collect()
+        self.pools.iter().flat_map(|p| p.ports.iter().flat_map(|port| places(port, p.quotas.len()))).collect()
     }
 
     /// A signal goes from `begin` through what [`Assembly::link`] adds to `end`.
     pub fn chain(&mut self, name: &'static str, begin: &'static str, end: &'static str) {
-        self.chains.push(Chain { name, begin, end, links: Vec::new() });
+        self.chains.push(Chain { name, begin, end: Some(end.into()), links: Vec::new() });
+    }
+
+    /// As [`Assembly::chain`], but a part of the list takes what comes to the end ([`Assembly::tail`]).
+    pub fn chain_from(&mut self, name: &'static str, begin: &'static str) {
+        self.chains.push(Chain { name, begin, end: None, links: Vec::new() });
+    }
+
+    /// The chain `name` ends at `end`.
+    pub fn tail(&mut self, name: &str, end: &str) {
+        match self.chains.iter_mut().find(|c| c.name == name) {
+            None => self.faults.push(format!("{end} is the end of {name}, which is no chain")),
+            Some(Chain { end: Some(other), .. }) => self.faults.push(format!("{name} ends at {other} and at {end}")),
+            Some(chain) => chain.end = Some(end.into()),
+        }
+    }
+
+    /// Whether the chain `name` ends somewhere.
+    pub fn has_tail(&self, name: &str) -> bool {
+        self.chains.iter().any(|c| c.name == name && c.end.is_some())
     }
 
     /// The chain `name` enters a block at `input` and leaves it at `output`, behind all links of a lower `place`.
@@ -82,7 +167,10 @@ impl Assembly {
                 self.join(&from, &input);
                 from = output;
             }
-            self.join(&from, chain.end);
+            match chain.end {
+                Some(end) => self.join(&from, &end),
+                None => self.faults.push(format!("{} goes from {from} to nowhere", chain.name)),
+            }
         }
     }
 }

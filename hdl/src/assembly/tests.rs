@@ -1,7 +1,8 @@
 //! Small lists: what they emit, what they refuse, who waits.
 
-use super::{Assembly, WaitGraph};
-use crate::stream::{fifo, MsgArb, MsgFifo};
+use super::{AnyBlock, Assembly, WaitGraph};
+use crate::for_clients;
+use crate::stream::{arb, fifo, MsgArb, MsgFifo};
 use crate::tb::Tb;
 use rust_hdl::prelude::*;
 
@@ -85,15 +86,65 @@ fn what_does_not_fit_a_pool_or_a_chain_is_a_fault() {
     a.pool("words", &["first.s[*]"]);
     a.pool("words", &["first.s[*]"]);
     a.client("words", &["second.m", "second.level"]);
+    a.tail("nowhere", "first.s");
+    a.chain_from("open", "first.m");
     a.chain("row", "first.m", "second.s");
+    a.tail("row", "third.s");
     a.link("row", 1, "second.s", "second.m");
     a.link("row", 1, "second.s", "second.m");
     let faults = faults(a);
-    for part in
-        ["nothing, which is no pool", "nothing, which is no chain", "first.s of pool one has no *", "two pools are called words", "a client of words has 1 ports", "two links of row have the place 1"]
-    {
+    for part in [
+        "nothing, which is no pool",
+        "nothing, which is no chain",
+        "first.s of pool one has no *",
+        "two pools are called words",
+        "a client of words has 1 ports",
+        "two links of row have the place 1",
+        "the end of nowhere, which is no chain",
+        "row ends at second.s and at third.s",
+        "open goes from first.m to nowhere",
+    ] {
         assert!(faults.contains(part), "{part}: {faults}");
     }
+}
+
+/// A list with an arbiter for as many clients as the pool `words` has, of which there may be two, with quotas of ten together.
+fn shared(quotas: &[usize]) -> Assembly {
+    let mut a = Assembly::default();
+    a.input::<Clock>("clock");
+    a.input::<Bit>("reset");
+    a.reset_by("reset");
+    a.instance_by("arb", "MsgArb", |list| for_clients!(list.clients("words"), <N> AnyBlock::new(MsgArb::<Word, N>::default()))).waits(arb::WAITS);
+    a.pool("words", &["arb.s[*]"]);
+    a.pool_fits("words", |quotas| match quotas.iter().sum::<usize>() {
+        sum if sum > 10 => Err(format!("{sum} of 10")),
+        _ => super::up_to_most(quotas),
+    });
+    a.expose("m", "arb.m");
+    for (n, quota) in quotas.iter().enumerate() {
+        a.instance(&format!("fifo{n}"), MsgFifo::<Word, 2>::default).waits(&[("s", &["m"]), ("m", &["s"])]);
+        a.open(&format!("fifo{n}.level"));
+        a.expose(&format!("s{n}"), &format!("fifo{n}.s"));
+        a.client_with("words", *quota, &[&format!("fifo{n}.m")]);
+    }
+    a
+}
+
+/// A block has as many ports as its pool has clients; who asks for more than there is gets a fault that names the pool.
+#[test]
+fn a_pool_sizes_its_block_and_refuses_what_does_not_fit() {
+    for quotas in [&[1][..], &[4, 6], &[1, 2, 3]] {
+        let a = shared(quotas);
+        assert_eq!((a.clients("words"), a.quotas("words")), (quotas.len(), quotas));
+        let built = a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let ports = built.ports.iter().find(|(name, _)| name == "arb").map_or(0, |(_, ports)| ports.iter().filter(|p| p.name.starts_with("s[")).count());
+        assert_eq!(ports, quotas.len().max(super::FEWEST_PORTS));
+    }
+    assert_eq!(faults(shared(&[4, 8])), "pool words: 12 of 10");
+    assert_eq!(faults(shared(&[1; 9])), "pool words: 9 clients, and at most 8 are possible");
+    let mut a = shared(&[11]);
+    a.pool_fits("nothing", super::up_to_most);
+    assert_eq!(faults(a), "nothing, which is no pool, fits nobody\npool words: 11 of 10");
 }
 
 /// Lists are instances of lists.
@@ -177,6 +228,12 @@ fn waits_follow_the_wires() {
     a.instances[1].waits = &[("s", &["m"]), ("t", &[])];
     a.join("first.m", "second.s");
     assert_eq!(WaitGraph::of(&a.assemble().unwrap()).faults, ["second.t has a row, and no wire"]);
+    // Every port of a kind, as far as the block has them.
+    let mut a = shared(&[1, 1]);
+    a.instances[0].waits = &[("s[*]", &["m"]), ("m", &["s[..]"])];
+    let graph = WaitGraph::of(&a.assemble().unwrap());
+    assert!(graph.faults.is_empty(), "{:?}", graph.faults);
+    assert_eq!(graph.edges["arb.m"].iter().map(|e| e.to.as_str()).collect::<Vec<_>>(), ["fifo0.m", "fifo1.m"]);
     // An input that never waits here.
     let mut a = row();
     a.instances[0].never_waits("s");

@@ -123,7 +123,7 @@ fn family(port: &str) -> &str {
     port.split('[').next().unwrap_or(port)
 }
 
-/// The rows with `[*]` written out: the same number on both sides. As many as any block has.
+/// The rows with `[*]` written out, the same number on both sides, and `[..]`, every number. As many as any block has.
 fn rows(waits: Waits) -> Vec<(String, Vec<String>)> {
     const MOST: usize = 64;
     let mut all = Vec::new();
@@ -131,7 +131,11 @@ fn rows(waits: Waits) -> Vec<(String, Vec<String>)> {
         let numbers = if port.contains("[*]") { 0..MOST } else { 0..1 };
         for n in numbers {
             let number = |name: &str| name.replace("[*]", &format!("[{n}]"));
-            all.push((number(port), through.iter().map(|q| number(q)).collect()));
+            let every = |name: &str| match name.strip_suffix("[..]") {
+                Some(family) => (0..MOST).map(|m| format!("{family}[{m}]")).collect(),
+                None => vec![number(name)],
+            };
+            all.push((number(port), through.iter().flat_map(|q| every(q)).collect()));
         }
     }
     all

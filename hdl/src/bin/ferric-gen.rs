@@ -17,6 +17,9 @@ struct Arguments {
     /// Engines of the card, with commas between them, instead of its name
     #[arg(long, value_delimiter = ',', conflicts_with = "card")]
     engines: Option<Vec<String>>,
+    /// PCI functions: 4, or 64 with 64 bits
+    #[arg(long, default_value_t = 4)]
+    functions: usize,
     /// With random stalls on internal streams
     #[arg(long)]
     chaos: bool,
@@ -43,8 +46,8 @@ enum Other {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match arguments.other.map_or_else(|| write_card(arguments.card, arguments.engines, arguments.chaos, arguments.width, arguments.file), other) {
+    let Arguments { other: command, card, engines, functions, chaos, width, file } = Arguments::parse();
+    match command.map_or_else(|| write_card(card, engines, functions, chaos, width, file), other) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("ferric-gen: {e}");
@@ -53,12 +56,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn write_card(name: String, engines: Option<Vec<String>>, chaos: bool, width: Option<usize>, file: Option<String>) -> Result<(), String> {
+fn write_card(name: String, engines: Option<Vec<String>>, functions: usize, chaos: bool, width: Option<usize>, file: Option<String>) -> Result<(), String> {
     let (Some(width), Some(file)) = (width, file) else { return Err("a width and a file are needed".into()) };
     let card = match engines {
         Some(engines) => Card::of(&engines.iter().map(String::as_str).collect::<Vec<_>>(), width)?,
         None => Card::named(&name, width)?,
-    };
+    }
+    .with_functions(functions)?;
     write(&file, &card.verilog(chaos, &format!("ferric_w{width}{}", if chaos { "_chaos" } else { "" }))?)
 }
 

@@ -1,9 +1,18 @@
 //! The chassis, line by line: the card's ports, its host side and its port side. Engines add their lines to these.
 
 use super::Card;
-use crate::assembly::Assembly;
-use crate::host::{self, admin::Admin, csr::Csr, ctl::switch, dma_rd::DmaRead, dma_wr::DmaWrite, doorbell::Doorbell, eq::EventWriter};
-use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress};
+use crate::assembly::{up_to_most, Assembly};
+use crate::host::{
+    self,
+    admin::Admin,
+    csr::Csr,
+    ctl::switch,
+    dma_rd::{self, shares},
+    dma_wr,
+    doorbell::Doorbell,
+    eq::EventWriter,
+};
+use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
 use ferric_abi::csr::space;
@@ -12,18 +21,32 @@ use rust_hdl::prelude::*;
 /// Inputs of the statistics block.
 pub const COUNTERS: usize = 128;
 
+/// The chain of received frames' descriptors.
+pub const FRAMES: &str = "frames";
+
+/// The pool of small reads: quotas are reads in flight.
+const SMALL_READS: &str = "small reads";
+const SMALL_WRITES: &str = "small writes";
+
 /// The whole card.
 pub(super) fn list(card: &Card) -> Assembly {
     let mut a = Assembly::default();
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG>(&mut a, card));
     wires(&mut a);
     counters(&mut a);
     for engine in &card.engines {
         a.part(engine.name);
         (engine.lines)(&mut a, &card.sizes);
+    }
+    if !a.has_tail(FRAMES) {
+        a.part("chassis");
+        a.instance("unwanted", Unwanted::default).waits(net::unwanted::WAITS);
+        a.client("cell reads", &["unwanted.m_free"]);
+        a.tail(FRAMES, "unwanted.s");
+        a.count("unwanted", "unwanted.stat", net::unwanted::STATS);
     }
     a
 }
@@ -56,16 +79,16 @@ fn ports(a: &mut Assembly) {
     a.counted_by("stats.inc", COUNTERS);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize>(a: &mut Assembly, card: &Card) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
-    a.instance("csr", move || Csr::new(capabilities)).sized().waits(host::csr::WAITS);
-    a.instance("doorbell", Doorbell::<W, K>::default).waits(host::doorbell::WAITS);
-    a.instance("admin", move || Admin::new(&plan)).sized().waits(host::admin::WAITS);
+    a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
+    a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
+    a.instance("admin", move || Admin::<LF>::new(&plan)).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_spaces(&list.tables.iter().map(|t| t.space).collect::<Vec<_>>())).waits(switch::WAITS);
     a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
-    a.instance("dma_rd", DmaRead::<W, K, LK>::default).waits(host::dma_rd::WAITS);
-    a.instance("dma_wr", DmaWrite::<W, K, LK>::default).waits(host::dma_wr::WAITS);
+    a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
+    a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance("eq", EventWriter::<LE>::default).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
@@ -78,22 +101,20 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize>(a
 fn wires(a: &mut Assembly) {
     // Registers
     a.join("now_q.q", "csr.tick");
-    a.join_each(4, "csr.admin_sq[*]", "admin.admin_sq[*]");
-    a.join_each(4, "csr.admin_cq[*]", "admin.admin_cq[*]");
-    a.join_each(4, "csr.admin_log_size[*]", "admin.admin_log_size[*]");
-    a.join_each(4, "csr.admin_producer[*]", "admin.admin_producer[*]");
-    a.join("csr.enable", "admin.enable");
-    a.join("csr.reset_req", "admin.reset_req");
-    a.join("admin.reset_busy", "csr.reset_busy");
+    // Functions take turns at the admin engine
+    a.join("csr.look", "admin.look");
+    ["look_function", "look_word", "served", "again", "reset_done"].iter().for_each(|port| a.join(&format!("admin.{port}"), &format!("csr.{port}")));
     // Doorbells
     a.join("doorbell.m_eq", "eq.s_db");
     ["m_sq", "m_rq", "m_cq", "m_wqe"].iter().for_each(|kind| a.optional(&format!("doorbell.{kind}")));
     // DMA
-    a.pool("small reads", &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
-    a.pool("small writes", &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
-    a.client("small reads", &["admin.m_rd", "admin.s_rd"]);
-    a.client("small writes", &["admin.m_wr", "admin.s_done"]);
-    a.client("small writes", &["eq.m_wr", "eq.s_done"]);
+    a.pool(SMALL_READS, &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
+    a.pool_fits(SMALL_READS, shares::fit);
+    a.pool(SMALL_WRITES, &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
+    a.pool_fits(SMALL_WRITES, up_to_most);
+    a.client_with(SMALL_READS, 8, &["admin.m_rd", "admin.s_rd"]);
+    a.client(SMALL_WRITES, &["admin.m_wr", "admin.s_done"]);
+    a.client(SMALL_WRITES, &["eq.m_wr", "eq.s_done"]);
     a.join("dma_rd.m_pay_done", "egress.s_pay_done");
     a.join("dma_rd.asm_we", "egress.asm_we");
     a.join("dma_rd.asm_row1", "egress.asm_row1");
@@ -120,7 +141,9 @@ fn wires(a: &mut Assembly) {
     // Packets in
     a.join("front.m_cell", "cells.s_write");
     a.pool("cell reads", &["cells.s_read[*]"]);
-    ["front.m_desc", "front.peer", "front.peer_stranger", "cells.m_data", "cells.s_retain"].iter().for_each(|port| a.optional(port));
+    // Each engine takes its frames out and hands on the others; the last one takes all that is left.
+    a.chain_from(FRAMES, "front.m_desc");
+    ["front.peer", "front.peer_stranger", "cells.m_data", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // Pause frames will go by it.
     a.open("cells.free_count");
     // Events

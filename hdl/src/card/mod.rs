@@ -50,6 +50,13 @@ impl Card {
         Ok(Card { engines: ENGINES.iter().filter(|e| wanted.contains(&e.name)).copied().collect(), sizes: *sizes })
     }
 
+    /// The card of `functions` functions that is otherwise the same, but for the sizes that follow from them. Error: there are no such sizes.
+    pub fn with_functions(self, functions: usize) -> Result<Self, String> {
+        let mut sizes = sizes::ALL.iter().filter(|s| s.width == self.sizes.width);
+        let sizes = sizes.find(|s| 1 << s.functions == functions).ok_or_else(|| format!("no card of {} bits has {functions} functions", self.sizes.width))?;
+        Ok(Card { sizes: *sizes, ..self })
+    }
+
     /// Its list, line by line.
     pub fn list(&self) -> Assembly {
         list::list(self)
@@ -63,7 +70,7 @@ impl Card {
         // 512-byte work requests: 480 bytes behind the head.
         [
             s.queue_pairs | s.completion_queues << 8 | s.memory_regions << 16 | s.protection_domains << 24,
-            s.event_queues | csr::FUNCTIONS.ilog2() << 8 | (s.width as u32 / 8) << 16 | 1 << 24,
+            s.event_queues | s.functions << 8 | (s.width as u32 / 8) << 16 | 1 << 24,
             30 | 480 << 8 | 3 << 24,
             engines | chaos,
         ]
@@ -72,7 +79,7 @@ impl Card {
     /// What its admin engine can do.
     pub fn admin_plan(&self) -> Plan {
         let s = &self.sizes;
-        let sizes = program::Sizes { qp: s.queue_pairs, cq: s.completion_queues, mr: s.memory_regions, pd: s.protection_domains, eq: s.event_queues };
+        let sizes = program::Sizes { qp: s.queue_pairs, cq: s.completion_queues, mr: s.memory_regions, pd: s.protection_domains, eq: s.event_queues, functions: s.functions };
         Plan::new(sizes, self.engines.iter().flat_map(|e| e.commands), self.engines.iter().filter_map(|e| e.reset))
     }
 

@@ -6,11 +6,15 @@ fn card(width: usize) -> Card {
 }
 
 #[test]
-fn both_widths_pass_the_lint_gate() {
+fn cards_of_all_sizes_pass_the_lint_gate() {
     for width in WIDTHS {
         let top = format!("core{width}");
         crate::lint::check(&top, &card(width).emit(false, &top).unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
     }
+    let many = card(64).with_functions(64).unwrap();
+    crate::lint::check("core64", &many.emit(false, "core64").unwrap()).unwrap_or_else(|e| panic!("{e:#?}"));
+    assert_eq!((many.capabilities()[1] >> 8 & 0xff, card(64).capabilities()[1] >> 8 & 0xff), (6, 2));
+    assert!(card(512).with_functions(64).is_err() && card(64).with_functions(3).is_err());
     assert!(Card::named(DEFAULT, 128).is_err() && Card::named("nobody", 64).is_err() && Card::of(&["nothing"], 64).is_err());
 }
 

@@ -1,5 +1,6 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
+pub mod echo;
 mod roce;
 pub mod sizes;
 mod verbs;
@@ -42,6 +43,14 @@ pub struct Engine {
     pub reset: Option<fn(&mut Program)>,
     /// Adds its lines to the list of a card of these sizes.
     pub lines: fn(&mut Assembly, &Sizes),
+}
+
+/// Places of received frames' descriptors (the chain `frames`): who looks at a frame first. What nobody takes out goes to the raw queue pair, or is dropped and counted.
+pub mod frame {
+    /// The engine of every frame that is for the card itself.
+    pub const ECHO: u32 = 10;
+    /// Engines behind it.
+    pub const LATER: u32 = 20;
 }
 
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.

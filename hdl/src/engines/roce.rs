@@ -7,8 +7,9 @@ use crate::context::{self, store::CtxStore};
 use crate::host::admin::program::{Command, Program};
 use crate::msg::QpError;
 use crate::net::{self, dispatch::Dispatch};
+use crate::rdma::{self, gather::Gather};
 use crate::records::{PathCtx, ReqCtx, RspCtx};
-use crate::roce::{self, ackgen::AckGen, gather::Gather, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, requester, resp::Responder};
+use crate::roce::{self, ackgen::AckGen, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, requester, resp::Responder};
 use crate::stream::{self, MsgArb, MsgFifo};
 use crate::with_sizes;
 use ferric_abi::codes::AdminOpcode::*;
@@ -39,7 +40,7 @@ pub const ROCE: Engine = Engine {
         program.no_groups();
         program.no_raw_queue();
     }),
-    lines: |a, sizes| with_sizes!(sizes, lines::<W, K, LQ, LA, LR>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR>(a)),
 };
 
 /// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5.
@@ -48,7 +49,7 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
     a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);
     a.instance("path_ctx", CtxStore::<PathCtx, LQ, 2>::default).waits(context::store::WAITS);
     requester::lines::<LQ, LA>(a);
-    a.instance("gather", Gather::default).waits(roce::gather::WAITS);
+    a.instance("gather", Gather::default).waits(rdma::gather::WAITS);
     a.instance("header", HeaderBuilder::<W, K>::default).waits(roce::header::WAITS);
     a.instance("ackgen", AckGen::<LQ>::default).waits(roce::ackgen::WAITS);
     a.instance("reply", Reply::<LQ, LR>::default).waits(roce::reply::WAITS);
@@ -80,7 +81,7 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
 
 fn host_wires(a: &mut Assembly) {
     // DMA
-    a.client("small reads", &["reply.m_rd", "reply.s_rd"]);
+    a.client_with("small reads", 8, &["reply.m_rd", "reply.s_rd"]);
     a.client("small writes", &["reply.m_wr", "reply.s_wr"]);
     a.join("reply.atomic_hold", "dma_wr.atomic_hold");
     a.join("reply.atomic_page", "dma_wr.atomic_page");
@@ -149,7 +150,8 @@ fn transmit_wires(a: &mut Assembly) {
 }
 
 fn receive_wires(a: &mut Assembly) {
-    a.join("front.m_desc", "dispatch.s");
+    // What is not RoCE is for the raw queue pair: nothing is left for others.
+    a.tail("frames", "dispatch.s");
     // The paths are known from what the control bus writes to them.
     a.watch(space::PATH, "peer.ctl");
     a.join("front.peer", "peer.ask");

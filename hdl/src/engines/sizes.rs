@@ -11,6 +11,8 @@ pub struct Sizes {
     pub memory_regions: u32,
     pub event_queues: u32,
     pub protection_domains: u32,
+    /// PCI functions, each with a window; function 0 is the physical one.
+    pub functions: u32,
 }
 
 /// One module of constants for each size.
@@ -31,8 +33,18 @@ macro_rules! sizes {
                 pub const LN: usize = LQ + 1;
                 /// log2 of the protection domains.
                 pub const LP: usize = 8;
-                pub(super) const SIZES: super::Sizes =
-                    super::Sizes { width: W, queue_pairs: LQ as u32, completion_queues: LC as u32, memory_regions: LM as u32, event_queues: LE as u32, protection_domains: LP as u32 };
+                /// Functions, and log2 of the words of their registers: 8 for each.
+                pub const NF: usize = 1 << LF;
+                pub const LG: usize = LF + 3;
+                pub const SIZES: super::Sizes = super::Sizes {
+                    width: W,
+                    queue_pairs: LQ as u32,
+                    completion_queues: LC as u32,
+                    memory_regions: LM as u32,
+                    event_queues: LE as u32,
+                    protection_domains: LP as u32,
+                    functions: LF as u32,
+                };
             }
         )*
         /// Every size that there are cards of.
@@ -41,19 +53,23 @@ macro_rules! sizes {
 }
 
 sizes! {
-    /// 256 queue pairs and completion queues, 1024 memory regions, 32 event queues.
-    w64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 5;
-    /// 1024 queue pairs and completion queues, 4096 memory regions, 32 event queues.
-    w512: W = 512, LQ = 10, LC = 10, LM = 12, LE = 5;
+    /// 256 queue pairs and completion queues, 1024 memory regions, 32 event queues, 4 functions.
+    w64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 5, LF = 2;
+    /// 1024 queue pairs and completion queues, 4096 memory regions, 32 event queues, 4 functions.
+    w512: W = 512, LQ = 10, LC = 10, LM = 12, LE = 5, LF = 2;
+    /// For tests: 64 functions, two event queues for each.
+    w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 7, LF = 6;
 }
 
-/// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, and what follows from them (`LA`, `LR`, `LN`).
+/// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
+/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LR`, `LN`, `NF`, `LG`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {
-        if $sizes.width == $crate::engines::sizes::w64::W {
+        if $sizes == $crate::engines::sizes::w64::SIZES {
             $lines::<$({ $crate::engines::sizes::w64::$number }),*>($($argument),*)
+        } else if $sizes == $crate::engines::sizes::w64_functions64::SIZES {
+            $lines::<$({ $crate::engines::sizes::w64_functions64::$number }),*>($($argument),*)
         } else {
             $lines::<$({ $crate::engines::sizes::w512::$number }),*>($($argument),*)
         }

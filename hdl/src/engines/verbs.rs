@@ -37,7 +37,7 @@ pub const VERBS: Engine = Engine {
         Command(DestroySrq, Program::destroy_srq),
     ],
     reset: None,
-    lines: |a, sizes| with_sizes!(sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
 };
 
 /// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
@@ -68,13 +68,13 @@ fn wires(a: &mut Assembly) {
     a.join("doorbell.m_cq", "cq.s_db");
     a.join("doorbell.m_wqe", "sq.s_wqe");
     // DMA
-    a.client("small reads", &["sq.m_rd", "sq.s_rd"]);
+    a.client_with("small reads", 64, &["sq.m_rd", "sq.s_rd"]);
     a.join("rq.m_rd", "rows.s_cmd[0]");
     a.join("rows.m_row[0]", "rq.s_rd");
     a.join("again.m_rd", "rows.s_cmd[1]");
     a.join("rows.m_row[1]", "again.s_rd");
-    a.client("small reads", &["rows.m_cmd", "rows.s_row"]);
-    a.client("small reads", &["keys.m_rd", "keys.s_rd"]);
+    a.client_with("small reads", 32, &["rows.m_cmd", "rows.s_row"]);
+    a.client_with("small reads", 16, &["keys.m_rd", "keys.s_rd"]);
     a.client("small writes", &["cq.m_wr", "cq.s_done"]);
     a.join("mover.m_cmd", "dma_wr.s_cmd");
     a.join("mover.m_data", "dma_wr.s_data");

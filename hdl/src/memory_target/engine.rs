@@ -13,9 +13,9 @@ use crate::net::{
     rx::RxFront,
     tx::Egress,
 };
-use crate::rdma::{complete::Complete, mover::Mover, place::Place};
+use crate::rdma::{complete::Complete, gather::Gather, mover::Mover, place::Place};
 use crate::records::{PathCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, gather::Gather, header::HeaderBuilder, reply::Reply, resp::Responder};
+use crate::roce::{ackgen::AckGen, header::HeaderBuilder, reply::Reply, resp::Responder};
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;

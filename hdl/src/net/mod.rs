@@ -5,3 +5,4 @@ pub mod dispatch;
 pub mod icrc;
 pub mod rx;
 pub mod tx;
+pub mod unwanted;

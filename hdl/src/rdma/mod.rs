@@ -1,6 +1,8 @@
-//! What the transports share: memory keys, placement, completion. See `docs/microarchitecture.md`.
+//! What the transports share: memory keys, payload to send, placement, completion, timers. See `docs/microarchitecture.md`.
 
 pub mod complete;
+pub mod gather;
 pub mod mover;
 pub mod mr;
 pub mod place;
+pub mod timer;

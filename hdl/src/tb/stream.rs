@@ -374,6 +374,11 @@ impl Sink {
         self.0.borrow().taken
     }
 
+    /// Takes nothing more, until `set_stall`.
+    pub fn refuse(&self) {
+        self.0.borrow_mut().lane.stall = 100;
+    }
+
     /// Changes the stall probability (percent, 0..=90).
     pub fn set_stall(&self, percent: u32) {
         self.0.borrow_mut().lane.stall = percent.min(90);

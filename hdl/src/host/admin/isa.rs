@@ -60,7 +60,7 @@ pub enum Op {
     CtlRead = 18,
     /// `control word = a`
     CtlWrite = 19,
-    /// `d = register imm` of the function: 0, 1 ring, 2, 3 completion ring, 4 see `csr_word`
+    /// `d = register imm` of the function: see `host::csr::word`
     Csr = 20,
     /// Function `= a` (for registers and DMA)
     Function = 21,
@@ -70,7 +70,8 @@ pub enum Op {
     Push = 23,
     /// 64 bytes to `b`:`a`, and wait
     Write = 24,
-    /// Output `imm = a`: 0 raw queue, 2 drop translations and wait until they are gone, 3 soft reset done, 4 a command is refused (counted)
+    /// Output `imm = a`: 0 raw queue, 2 drop translations and wait until they are gone, 3 soft reset done, 4 a command is refused (counted), 5 the
+    /// function whose turn it was is being served, 6 it is to have another turn
     Out = 25,
     /// Queue pair `a`, epoch `b`, told at port `imm[0]` (0 requester, 1 responder); `imm` 0, 1: into error; 3: it has been reset, a new life begins, the receive of its
     /// unfinished message goes back; 2: into SQD; 4: out of it; 6: out of SQ error
@@ -97,6 +98,10 @@ pub mod output {
     pub const RESET_DONE: u32 = 3;
     /// A command is refused.
     pub const REFUSED: u32 = 4;
+    /// What the function is told from now on gives it another turn.
+    pub const SERVED: u32 = 5;
+    /// It gets one even so.
+    pub const AGAIN: u32 = 6;
 }
 
 /// What [`Op::Error`] tells; other numbers: into error.

@@ -6,7 +6,6 @@ pub mod isa;
 #[cfg(test)]
 mod model;
 pub mod program;
-mod registers;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,6 @@ use ferric_abi::host::{AdminCommand, AdminCompletion};
 use ferric_hdl_derive::kernel;
 use isa::{notice, output, Op};
 use program::Plan;
-use registers::Registers;
 use rust_hdl::prelude::*;
 use sequence::Sequence;
 
@@ -68,8 +66,7 @@ pub const STATS: &[&str] = &["refused"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // The engine: a command, or a soft reset. It also reads contexts again and again until who was told of a QpError, or the key unit, has changed them: that ends as the error's own way does. Nobody awaits it.
-    ("admin_producer[*]", &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"]),
-    ("reset_req", &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"]),
+    ("look", &["m_rd", "s_rd", "m_wr", "s_done", "m_ctl", "s_ctl", "m_error[0]", "m_error[1]", "barrier_done", "quiesced_rd", "quiesced_wr", "mtt_clean"]),
     ("s_rd", &[]),    // awaited since the read was asked for
     ("s_done", &[]),  // the same of the write
     ("s_ctl", &[]),   // and of the access
@@ -79,23 +76,21 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("mtt_invalidate", &[]),
 ];
 
-/// The admin queues of four functions.
+/// The admin queues of 2^`LF` functions.
 #[derive(LogicBlock, Default)]
-pub struct Admin {
+pub struct Admin<const LF: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous; starts the program after the scratch memory has been cleared (4096 cycles).
+    /// Synchronous; starts the program after the scratch memory has been cleared (8192 cycles).
     pub reset: Signal<In, Bit>,
-    /// Per function, from the registers: ring and completion ring, log2 of their slots, producer index.
-    pub admin_sq: [Signal<In, Bits<64>>; 4],
-    pub admin_cq: [Signal<In, Bits<64>>; 4],
-    pub admin_log_size: [Signal<In, Bits<4>>; 4],
-    pub admin_producer: [Signal<In, Bits<16>>; 4],
-    /// Bit per function; the ring of a disabled one pauses.
-    pub enable: Signal<In, Bits<4>>,
-    /// Pulse, bit per function: remove all its objects, rewind its ring.
-    pub reset_req: Signal<In, Bits<4>>,
-    /// From the cycle after `reset_req` until that is done.
-    pub reset_busy: Signal<Out, Bits<4>>,
+    /// The functions' registers: `look` is word `look_word` (`host::csr::word`) of function `look_function` in the cycle before.
+    pub look_function: Signal<Out, Bits<LF>>,
+    pub look_word: Signal<Out, Bits<3>>,
+    pub look: Signal<In, Bits<32>>,
+    /// Pulses: the function whose turn it is has been taken up; `look_function` is to have another turn; all its objects are removed and its ring is rewound, as
+    /// its soft reset wants.
+    pub served: Signal<Out, Bit>,
+    pub again: Signal<Out, Bit>,
+    pub reset_done: Signal<Out, Bit>,
     pub m_rd: MsgSrc<RdCmd>,
     pub s_rd: MsgSink<RdRow>,
     pub m_wr: MsgSrc<WrSmall>,
@@ -145,25 +140,24 @@ pub struct Admin {
     refused_now: DFF<Bit>,
     /// The object last looked at by `Find` is one.
     hit: DFF<Bit>,
-    resets: DFF<Bits<4>>,
+    /// See `served`, `again`, `reset_done`.
+    served_now: DFF<Bit>,
+    again_now: DFF<Bit>,
+    reset_done_now: DFF<Bit>,
     raw: DFF<Bits<32>>,
     sequence: Sequence,
     regs: RamAsync2<Bits<32>, 6>,
     scratch: Ram<Bits<32>, SCRATCH_BITS>,
     alu: Alu,
-    registers: Registers,
     fences: Fences,
     op: Signal<Local, Bits<5>>,
     choice: Signal<Local, Bits<32>>,
     failure: Signal<Local, QpError>,
     number: Signal<Local, Bits<12>>,
-    chosen: Signal<Local, Bits<2>>,
     sum: Signal<Local, Bits<32>>,
     word: Signal<Local, Bits<6>>,
     address: Signal<Local, Bits<32>>,
     register: Signal<Local, Bits<32>>,
-    one: Signal<Local, Bits<4>>,
-    others: Signal<Local, Bits<4>>,
     object: Signal<Local, Bits<32>>,
     owner: Signal<Local, Bits<12>>,
     own: Signal<Local, Bit>,
@@ -173,7 +167,7 @@ pub struct Admin {
     dma_iova: Signal<Local, Bits<64>>,
 }
 
-impl Admin {
+impl<const LF: usize> Admin<LF> {
     /// The engine with the program for this plan; `default()` has that of a card without engines.
     pub fn new(plan: &Plan) -> Self {
         Self { sequence: Sequence::new(plan), ..Self::default() }
@@ -181,12 +175,12 @@ impl Admin {
 }
 
 #[kernel]
-impl Logic for Admin {
+impl<const LF: usize> Logic for Admin<LF> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, a, b, c, y, equal, less, result, computed, line, serving, failed, count, shift);
-        dff_setup!(self, clock, second_row, last_row, refused_now, hit, resets, raw);
-        clock!(self, clock, sequence, regs, scratch, registers, fences);
+        dff_setup!(self, clock, second_row, last_row, refused_now, hit, served_now, again_now, reset_done_now, raw);
+        clock!(self, clock, sequence, regs, scratch, fences);
         self.fences.reset.next = self.reset.val();
         self.fences.pass.next = false;
         self.fences.clean.next = false;
@@ -202,11 +196,15 @@ impl Logic for Admin {
         self.quiesce_wr.next = self.fences.quiesce_wr.val();
         self.ends.next = self.sequence.inst.val().imm.get_bit(0);
         self.ends_qpn.next = self.line.q.val();
-        self.reset_busy.next = self.resets.q.val();
         self.raw_qpn.next = self.raw.q.val();
         self.refused_now.d.next = false;
         self.stat.next = bit_cast::<1, 1>(self.refused_now.q.val().into());
-        self.resets.d.next = self.resets.q.val() | self.reset_req.val();
+        self.served.next = self.served_now.q.val();
+        self.again.next = self.again_now.q.val();
+        self.reset_done.next = self.reset_done_now.q.val();
+        self.served_now.d.next = false;
+        self.again_now.d.next = false;
+        self.reset_done_now.d.next = false;
         self.dma_iova.next = bit_cast::<64, 32>(self.a.q.val()) | (bit_cast::<64, 32>(self.b.q.val()) << 32);
         self.m_rd.valid.next = self.state.q.val() == State::ReadSend;
         self.m_rd.data.next.iova = self.dma_iova.val();
@@ -248,20 +246,10 @@ impl Logic for Admin {
         self.m_error[1].valid.next = (self.state.q.val() == State::ErrorSend) & self.sequence.inst.val().imm.get_bit(0);
 
         self.number.next = self.serving.q.val();
-        self.chosen.next = self.number.val().get_bits::<2>(0);
         self.choice.next = self.sequence.inst.val().imm;
-        for i in 0..4 {
-            self.registers.admin_sq[i].next = self.admin_sq[i].val();
-            self.registers.admin_cq[i].next = self.admin_cq[i].val();
-            self.registers.admin_log_size[i].next = self.admin_log_size[i].val();
-            self.registers.admin_producer[i].next = self.admin_producer[i].val();
-        }
-        self.registers.enable.next = self.enable.val();
-        self.registers.soft_reset.next = self.resets.q.val();
-        self.registers.chosen.next = self.chosen.val();
-        self.registers.number.next = self.choice.val().get_bits::<3>(0);
-        self.one.next = bits::<4>(1) << self.chosen.val();
-        self.others.next = !self.one.val();
+        // Which is there when the instruction that asks for it comes to its second cycle.
+        self.look_function.next = self.number.val().get_bits::<LF>(0);
+        self.look_word.next = self.choice.val().get_bits::<3>(0);
 
         self.sequence.reset.next = self.reset.val();
         self.sequence.fetch.next = self.state.q.val() == State::Fetch;
@@ -354,7 +342,7 @@ impl Logic for Admin {
                     }
                     Op::Csr => {
                         self.computed.d.next = false;
-                        self.result.d.next = self.registers.word.val();
+                        self.result.d.next = self.look.val();
                     }
                     Op::Function => {
                         self.serving.d.next = self.register.val().get_bits::<12>(0);
@@ -380,8 +368,14 @@ impl Logic for Admin {
                         output::REFUSED => {
                             self.refused_now.d.next = true;
                         }
+                        output::SERVED => {
+                            self.served_now.d.next = true;
+                        }
+                        output::AGAIN => {
+                            self.again_now.d.next = true;
+                        }
                         _ => {
-                            self.resets.d.next = (self.resets.q.val() & self.others.val()) | self.reset_req.val();
+                            self.reset_done_now.d.next = true;
                         }
                     },
                     Op::Error => {
@@ -507,7 +501,9 @@ impl Logic for Admin {
         if self.reset.val() {
             self.state.d.next = State::Clear;
             self.count.d.next = bits::<13>(0);
-            self.resets.d.next = bits::<4>(0);
+            self.served_now.d.next = false;
+            self.again_now.d.next = false;
+            self.reset_done_now.d.next = false;
         }
     }
 }

@@ -103,6 +103,11 @@ impl ReadHost {
         }
     }
 
+    /// Functions of the bursts in flight.
+    pub fn functions(&self) -> impl Iterator<Item = u64> + '_ {
+        self.flights.values().flatten().map(|flight| flight.function)
+    }
+
     fn beat(&mut self, id: u64) {
         let queue = self.flights.get_mut(&id).expect("an id in flight");
         let flight = &mut queue[0];

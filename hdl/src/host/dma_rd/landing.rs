@@ -9,17 +9,13 @@
 //! | 4 | assembly write port |
 
 use super::pay::PayFin;
+use super::shares::{row_mask, Share, LOG_GROUPS, LOG_SMALLEST};
 use super::RdState;
+use crate::prim::lookup::Lookup;
 use crate::prim::ram::{Ram, RamAsync};
 use crate::prim::rotate::ByteRotatePipe;
-use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
-
-// Masks of the rows in the ring of a port of small reads, by its tags.
-const ROWS_OF_8: u64 = 4 * 8 - 1;
-const ROWS_OF_16: u64 = 4 * 16 - 1;
-const ROWS_OF_32: u64 = 4 * 32 - 1;
-const ROWS_OF_64: u64 = 4 * 64 - 1;
 
 /// Progress of an id: zero whenever no beat of its command has come yet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -31,7 +27,10 @@ pub struct Progress {
 }
 
 /// The R channel's pipeline. It never stalls; after reset it clears its tables for 256 cycles first.
-#[derive(LogicBlock, BlockDefault)]
+///
+/// `shares`: the tags of each port of small reads.
+#[derive(LogicBlock, BlockNew)]
+#[given(shares: &[Share])]
 pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -67,6 +66,9 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     states: Ram<RdState, 8>,
     counts: RamAsync<Progress, 8>,
     rotate: ByteRotatePipe<W, K, LK>,
+    /// Mask of the rows in the ring of the port that a group of tags belongs to.
+    #[init(Lookup::of(|group| row_mask(shares, group)))]
+    rings: Lookup<LOG_GROUPS, 9>,
     cleared: DFF<Bits<9>>,
     v0: DFF<Bit>,
     id0: DFF<Bits<8>>,
@@ -200,14 +202,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.rotate.n.next = self.shift2.val().get_bits::<LK>(0);
         // Small reads: rows of a port are a ring; four per tag of its share (see README).
         self.tag2.next = self.id2.q.val().get_bits::<7>(0);
-        self.ring.next = bits::<9>(ROWS_OF_8);
-        if !self.tag2.val().get_bit(6) {
-            self.ring.next = bits::<9>(ROWS_OF_64);
-        } else if !self.tag2.val().get_bit(5) {
-            self.ring.next = bits::<9>(ROWS_OF_32);
-        } else if !self.tag2.val().get_bit(4) {
-            self.ring.next = bits::<9>(ROWS_OF_16);
-        }
+        self.rings.x.next = self.tag2.val().get_bits::<LOG_GROUPS>(LOG_SMALLEST);
+        self.ring.next = self.rings.y.val();
         self.start13.next = self.state2.q.val().row;
         self.start.next = self.start13.val().get_bits::<9>(0);
         self.row.next = self.start.val() + (self.count2.q.val() >> self.beats.val());

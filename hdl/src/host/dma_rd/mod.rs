@@ -1,19 +1,22 @@
-//! DMA reads: AXI4 read master between five ports of small reads, the payload reads and the host. See README.md.
+//! DMA reads: AXI4 read master between the ports of small reads, the payload reads and the host. See README.md.
 
 mod landing;
 mod pay;
+pub mod shares;
 mod small;
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::AnyBlock;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::for_clients;
 use crate::host::dma::{BurstCut, BurstSend, Cut, Quiesce};
 use crate::msg::{PayCmd, PayDone, RdCmd, RdRow};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::row_ram::RowRam;
 use crate::stats::flags;
-use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_hdl_derive::{kernel, BlockNew};
 use landing::Landing;
 use pay::PayPort;
 use rust_hdl::prelude::*;
@@ -38,10 +41,6 @@ pub struct RdState {
     pub color: Bit,
 }
 
-/// (first tag, tags) of each port of small reads: admin, send queue, receive queue, memory keys, spare. The landing
-/// pipeline's row rings follow from the tag's upper bits, so the shares are 64, 32, 16, 8, 8 in this order of tags.
-pub const SMALL_TAGS: [(u64, u64); 5] = [(112, 8), (0, 64), (64, 32), (96, 16), (120, 8)];
-
 /// Events on `stat`, bit 0 first: commands issued, commands that failed.
 pub const STATS: &[&str] = &["reads", "read_errors"];
 
@@ -55,13 +54,22 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_pay_done", &["ar_valid", "r_valid", "m_pay_done"]),
     ("r_valid", &[]), // tag, rows or the slot's bytes are taken before AR
     // What was accepted has to reach the address channel, hence a tag.
-    ("quiesced", &["quiesce", "ar_valid", "r_valid", "m_small[0]", "m_small[1]", "m_small[2]", "m_small[3]", "m_small[4]", "m_pay_done"]),
+    ("quiesced", &["quiesce", "ar_valid", "r_valid", "m_small[..]", "m_pay_done"]),
 ];
 
-/// `W` bits and `K` = 2^`LK` bytes per beat.
-#[derive(LogicBlock, BlockDefault)]
+/// The block for clients of small reads with these quotas, which [`shares::fit`].
+pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usize]) -> AnyBlock {
+    let quota = |port: usize| quotas.get(port).copied().unwrap_or(shares::SMALLEST);
+    for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P>::new(std::array::from_fn(quota))))
+}
+
+/// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small reads, of which port i may have `quotas[i]` in flight;
+/// `P` = `N` + 1 counts the payload reads, too.
+#[derive(LogicBlock, BlockNew)]
+#[given(quotas: [usize; N])]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
-pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
+#[demand(P == N + 1, "P counts the small ports and payload")]
+pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while reads are in flight: their beats would land in the next life (quiesce first).
     pub reset: Signal<In, Bit>,
@@ -81,8 +89,8 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     pub r_resp: Signal<In, Bits<2>>,
     /// Not looked at: beats are counted.
     pub r_last: Signal<In, Bit>,
-    pub s_small: [MsgSink<RdCmd>; 5],
-    pub m_small: [MsgSrc<RdRow>; 5],
+    pub s_small: [MsgSink<RdCmd>; N],
+    pub m_small: [MsgSrc<RdRow>; N],
     pub s_pay: MsgSink<PayCmd>,
     pub m_pay_done: MsgSrc<PayDone>,
     /// Lanes to write.
@@ -96,37 +104,38 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize> {
     /// All reads accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
     pub quiesced: Signal<Out, Bit>,
     pub stat: Signal<Out, Bits<2>>,
-    #[init(SMALL_TAGS.map(|(base, tags)| SmallPort::new(base, tags, LK)))]
-    small: [SmallPort; 5],
+    #[init(shares::allot(&quotas).map(|share| SmallPort::new(share.base, share.tags, LK)))]
+    small: [SmallPort; N],
     pay: PayPort<LK>,
+    #[init(Landing::new(&shares::allot(&quotas)))]
     landing: Landing<W, K, LK>,
     drain: Quiesce,
     /// Per port, beside the arbitration.
-    cut: [BurstCut<LK>; 6],
+    cut: [BurstCut<LK>; P],
     split: BurstSend<LK>,
     rows: RowRam<W, 512, 9>,
-    /// Requests: ports 0 to 4, then payload.
-    pick: RrPick<6>,
-    pick_last: DFF<Bits<6>>,
-    pick_cmd: OneHotMux<Cut, 6>,
-    pick_state: OneHotMux<RdState, 6>,
-    get: RrPick<5>,
-    get_last: DFF<Bits<5>>,
-    get_row: OneHotMux<Bits<9>, 5>,
+    /// Requests: small ports, then payload.
+    pick: RrPick<P>,
+    pick_last: DFF<Bits<P>>,
+    pick_cmd: OneHotMux<Cut, P>,
+    pick_state: OneHotMux<RdState, P>,
+    get: RrPick<N>,
+    get_last: DFF<Bits<N>>,
+    get_row: OneHotMux<Bits<9>, N>,
     bad: DFF<Bit>,
     #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
-    hot: [Constant<Bits<6>>; 6],
+    hot: [Constant<Bits<P>>; P],
     #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
-    hot5: [Constant<Bits<5>>; 5],
-    wanted: Signal<Local, Bits<6>>,
+    hot_small: [Constant<Bits<N>>; N],
+    wanted: Signal<Local, Bits<P>>,
     start: Signal<Local, Bit>,
-    getting: Signal<Local, Bits<5>>,
+    getting: Signal<Local, Bits<N>>,
     clear: Signal<Local, Bit>,
     state: Signal<Local, RdState>,
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize> Logic for DmaRead<W, K, LK, N, P> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pick_last, get_last, bad);
@@ -135,7 +144,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
         self.landing.reset.next = self.reset.val();
         self.drain.reset.next = self.reset.val();
         self.split.reset.next = self.reset.val();
-        for i in 0..5 {
+        for i in 0..N {
             self.small[i].clock.next = self.clock.val();
             self.small[i].reset.next = self.reset.val();
             MsgSink::<RdCmd>::link(&mut self.s_small[i], &mut self.small[i].s);
@@ -145,8 +154,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
         MsgSrc::<PayDone>::link(&mut self.m_pay_done, &mut self.pay.m);
 
         // One command per cycle, round robin.
-        self.wanted.next = bits::<6>(0);
-        for i in 0..5 {
+        self.wanted.next = bits::<P>(0);
+        for i in 0..N {
             self.cut[i].x.next = self.small[i].req.val();
             self.pick_cmd.x[i].next = self.cut[i].y.val();
             self.pick_state.x[i].next = self.small[i].req_state.val();
@@ -154,21 +163,26 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
                 self.wanted.next = self.wanted.val() | self.hot[i].val();
             }
         }
-        self.cut[5].x.next = self.pay.req.val();
-        self.pick_cmd.x[5].next = self.cut[5].y.val();
-        self.pick_state.x[5].next = self.pay.req_state.val();
-        if self.pay.req_valid.val() {
-            self.wanted.next = self.wanted.val() | self.hot[5].val();
+        // Once, for payload: the place behind the small ports.
+        for i in N..P {
+            self.cut[i].x.next = self.pay.req.val();
+            self.pick_cmd.x[i].next = self.cut[i].y.val();
+            self.pick_state.x[i].next = self.pay.req_state.val();
+            if self.pay.req_valid.val() {
+                self.wanted.next = self.wanted.val() | self.hot[i].val();
+            }
         }
         self.pick.req.next = self.wanted.val();
         self.pick.last.next = self.pick_last.q.val();
         self.pick_cmd.sel.next = self.pick.grant.val();
         self.pick_state.sel.next = self.pick.grant.val();
         self.start.next = self.wanted.val().any() & self.split.s.ready.val();
-        for i in 0..5 {
+        for i in 0..N {
             self.small[i].req_take.next = self.pick.grant.val().get_bit(i) & self.start.val();
         }
-        self.pay.req_take.next = self.pick.grant.val().get_bit(5) & self.start.val();
+        for i in N..P {
+            self.pay.req_take.next = self.pick.grant.val().get_bit(i) & self.start.val();
+        }
         if self.start.val() {
             self.pick_last.d.next = self.pick.grant.val();
         }
@@ -206,11 +220,11 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
         self.rows.write_data.next = self.landing.row_data.val();
 
         // One row per cycle leaves the row buffer, round robin.
-        self.getting.next = bits::<5>(0);
-        for i in 0..5 {
+        self.getting.next = bits::<N>(0);
+        for i in 0..N {
             self.get_row.x[i].next = self.small[i].get_row.val();
             if self.small[i].get_valid.val() {
-                self.getting.next = self.getting.val() | self.hot5[i].val();
+                self.getting.next = self.getting.val() | self.hot_small[i].val();
             }
         }
         self.get.req.next = self.getting.val();
@@ -221,7 +235,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
             self.get_last.d.next = self.get.grant.val();
         }
         self.clear.next = self.pay.clear.val();
-        for i in 0..5 {
+        for i in 0..N {
             self.small[i].get_take.next = self.get.grant.val().get_bit(i);
             self.small[i].row_data.next = self.rows.read_data.val();
             self.small[i].fin_valid.next = self.landing.small_fin.val();
@@ -247,8 +261,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaRead<W, K, LK
             self.stat.next = self.stat.val() | flags(STATS, &["read_errors"]) as u64;
         }
         if self.reset.val() {
-            self.pick_last.d.next = bits::<6>(0);
-            self.get_last.d.next = bits::<5>(0);
+            self.pick_last.d.next = bits::<P>(0);
+            self.get_last.d.next = bits::<N>(0);
             self.bad.d.next = false;
         }
     }

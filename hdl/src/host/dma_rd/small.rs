@@ -1,6 +1,7 @@
 //! One port of small reads: a ring of tags (reads in flight) and a ring of 64-byte rows (their space), both taken in
 //! command order and given back in command order, filled by the host in any order.
 
+use super::shares::{LARGEST, ROWS_PER_TAG, SMALLEST, TAGS};
 use super::RdState;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
@@ -44,7 +45,7 @@ pub struct RowMeta {
 /// `base`, `tags`: AXI ids from 128 + `base` on; `lk`: log2 of the bytes per beat.
 #[derive(LogicBlock, BlockNew)]
 #[given(base: u64, tags: u64, lk: usize)]
-#[demand(tags.is_power_of_two() && (2..=64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= 128)]
+#[demand(tags.is_power_of_two() && (SMALLEST as u64..=LARGEST as u64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= TAGS as u64)]
 pub struct SmallPort {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -99,13 +100,13 @@ pub struct SmallPort {
     tag_mask: Constant<Bits<6>>,
     #[init(Constant::new((127 & !(tags - 1)).into()))]
     tag_upper: Constant<Bits<7>>,
-    #[init(Constant::new((4 * base).into()))]
+    #[init(Constant::new((ROWS_PER_TAG * base).into()))]
     row_base: Constant<Bits<9>>,
-    #[init(Constant::new((4 * tags - 1).into()))]
+    #[init(Constant::new((ROWS_PER_TAG * tags - 1).into()))]
     row_mask: Constant<Bits<9>>,
     #[init(Constant::new(tags.into()))]
     tags: Constant<Bits<7>>,
-    #[init(Constant::new((4 * tags).into()))]
+    #[init(Constant::new((ROWS_PER_TAG * tags).into()))]
     rows: Constant<Bits<10>>,
     #[init(Constant::new((6 - lk as u64).into()))]
     beats: Constant<Bits<4>>,

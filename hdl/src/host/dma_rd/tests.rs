@@ -1,6 +1,8 @@
 //! `DmaRead` between random clients and a random host. Every byte written to the assembly buffer is checked as it is
 //! written: it must belong to a command in flight, carry that byte of host memory and be written once.
 
+mod quotas;
+
 use super::*;
 use crate::host::dma::host_model::{host_byte, ReadHost, Temper};
 use crate::stream::chaos;
@@ -8,6 +10,9 @@ use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{HashMap, VecDeque};
 
 const BUFFER: usize = 1 << 16;
+
+/// The quotas of a RoCE card: admin, send queue, receive queue, memory keys, answers.
+const ROCE: &[usize] = &[8, 64, 32, 16, 8];
 
 #[derive(Clone, Copy)]
 struct Pay {
@@ -48,14 +53,18 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
-        Self::with(Tb::with_seed(name, DmaRead::<W, K, LK>::default(), seed), temper, stall)
+        Self::of(ROCE, name, seed, temper, stall)
     }
 
-    fn with(mut tb: Tb, temper: Temper, stall: u32) -> Self {
+    fn of(quotas: &[usize], name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
+        Self::with(Tb::with_seed(name, for_quotas::<W, K, LK>(quotas), seed), quotas.len(), temper, stall)
+    }
+
+    fn with(mut tb: Tb, ports: usize, temper: Temper, stall: u32) -> Self {
         let host = ReadHost::new(&mut tb, K, temper, stall);
         let pay = tb.source("s_pay", stall);
         let done = tb.sink("m_pay_done", stall);
-        let small = (0..5).map(|i| (tb.source(&format!("s_small${i}"), stall), tb.sink(&format!("m_small${i}"), stall))).collect();
+        let small = (0..ports).map(|i| (tb.source(&format!("s_small${i}"), stall), tb.sink(&format!("m_small${i}"), stall))).collect();
         let layouts = [Fields::of::<PayCmd>(), Fields::of::<PayDone>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>()];
         let mut bench = Bench {
             tb,
@@ -67,8 +76,8 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             layouts,
             owner: vec![None; BUFFER],
             flying: HashMap::new(),
-            rows: vec![VecDeque::new(); 5],
-            sent: vec![Vec::new(); 6],
+            rows: vec![VecDeque::new(); ports],
+            sent: vec![Vec::new(); ports + 1],
             heard: Vec::new(),
             last_write: 0,
             counted: [0; 2],
@@ -98,7 +107,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             assert!(self.owner[byte].replace(slot).is_none(), "test gave byte {byte} twice");
         }
         let beats = self.beats(iova, len);
-        self.sent[5].push((function, beats));
+        self.sent.last_mut().expect("payload").push((function, beats));
     }
 
     fn read_small(&mut self, port: usize, iova: u64, rows: u64) {
@@ -143,7 +152,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             assert_eq!(err, self.temper.any_bad(pay.iova, pay.len));
             self.failed += u64::from(err);
         }
-        for port in 0..5 {
+        for port in 0..self.small.len() {
             while let Some(words) = self.small[port].1.pop() {
                 let (cmd, row) = self.rows[port].front_mut().expect("a row was asked for");
                 let get = |name| self.layouts[3].get(&words, name);
@@ -227,7 +236,7 @@ fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W
                 payloads -= 1;
             }
         }
-        let port = bench.tb.rng().below(5) as usize;
+        let port = bench.tb.rng().below(bench.small.len() as u64) as usize;
         if smalls > 0 && bench.small[port].0.pending() < 4 && bench.tb.rng().percent(40) {
             let (iova, rows) = (bench.tb.rng().next_u64() >> 1 & !63, bench.tb.rng().range(1, 8));
             bench.read_small(port, iova, rows);
@@ -244,7 +253,7 @@ fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W
     bench.quiesce();
     // Nothing in flight before: commands accepted just now have to be waited for.
     for _ in 0..20 {
-        let commands = bench.tb.rng().range(1, 5) as usize;
+        let commands = bench.tb.rng().range(1, bench.small.len() as u64) as usize;
         for port in 0..commands {
             let iova = bench.tb.rng().next_u64() >> 1 & !63;
             bench.read_small(port, iova, 1);
@@ -267,8 +276,8 @@ fn random_reads_arrive_64() {
 /// With stalls inside the block, and a second life after a reset.
 #[test]
 fn random_reads_arrive_under_chaos_and_after_reset() {
-    let tb = Tb::with_seed("dma_rd512_chaos", chaos::scoped(11, DmaRead::<512, 64, 6>::default), 6);
-    let mut bench = Bench::<512, 64, 6>::with(tb, Temper { latency: (1, 300), bad: 20, shuffle: 256 }, 20);
+    let tb = Tb::with_seed("dma_rd512_chaos", chaos::scoped(11, || for_quotas::<512, 64, 6>(ROCE)), 6);
+    let mut bench = Bench::<512, 64, 6>::with(tb, ROCE.len(), Temper { latency: (1, 300), bad: 20, shuffle: 256 }, 20);
     exercise(&mut bench);
     bench.tb.reset();
     bench.tb.run(300);
@@ -357,7 +366,7 @@ fn small_reads_are_not_starved() {
 /// Exact cycles of an idle block at W=512: command to address, last beat to row and to `PayDone`.
 #[test]
 fn an_idle_block_loses_no_time() {
-    let mut tb = Tb::new("dma_rd512", DmaRead::<512, 64, 6>::default());
+    let mut tb = Tb::new("dma_rd512", for_quotas::<512, 64, 6>(ROCE));
     let ar = tb.sink_of("ar_", &["id", "addr", "len", "user"], 0);
     let r = tb.source_of("r_", &["id", "data", "resp", "last"], 0);
     let (cmd, row) = (tb.source("s_small$1", 0), tb.sink("m_small$1", 0));

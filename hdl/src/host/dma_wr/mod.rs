@@ -8,7 +8,9 @@ mod resp;
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::AnyBlock;
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::for_clients;
 use crate::host::dma::{BurstSend, FrontMark, Quiesce};
 use crate::msg::{WrCmd, WrDone, WrSmall};
 use crate::prim::arb::RrPick;
@@ -21,7 +23,7 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use front::PayFront;
 use gate::WGate;
 use guard::Guard;
-use resp::Responses;
+use resp::{Responses, ROUTE};
 use rust_hdl::prelude::*;
 
 /// A write command ready for the arbiter.
@@ -47,22 +49,27 @@ pub const STATS: &[&str] = &["writes", "write_errors"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // One ordered stream: a command waits for the beats of the one in front of it, and for a place for its response; responses leave in order.
-    ("s_small[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
+    ("s_small[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data"]),
     // The same, and for the end of atomics on its page. What is held is not chosen: small writes pass.
-    ("s_cmd", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]),
-    ("s_data", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]), // beats wait for their command
-    ("m_small_done[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
-    ("m_cmd_done", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end", "s_cmd"]), // its command may not have come yet
-    ("b_valid", &["m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done"]),
+    ("s_cmd", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end"]),
+    ("s_data", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end"]), // beats wait for their command
+    ("m_small_done[*]", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data"]),
+    ("m_cmd_done", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end", "s_cmd"]), // its command may not have come yet
+    ("b_valid", &["m_small_done[..]", "m_cmd_done"]),
     // Payload issued before the hold, not that which is held.
-    ("atomic_clear", &["aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data"]),
-    ("quiesced", &["quiesce", "aw_valid", "w_valid", "b_valid", "m_small_done[0]", "m_small_done[1]", "m_small_done[2]", "m_small_done[3]", "m_cmd_done", "s_data", "atomic_end"]),
+    ("atomic_clear", &["aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data"]),
+    ("quiesced", &["quiesce", "aw_valid", "w_valid", "b_valid", "m_small_done[..]", "m_cmd_done", "s_data", "atomic_end"]),
 ];
 
-/// `W` bits and `K` = 2^`LK` bytes per beat.
+/// The block for so many clients of small writes.
+pub fn for_number<const W: usize, const K: usize, const LK: usize>(clients: usize) -> AnyBlock {
+    for_clients!(clients, <N, P> AnyBlock::new(DmaWrite::<W, K, LK, N, P, { P + ROUTE }>::default()))
+}
+
+/// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small writes, `P` = `N` + 1 with payload; `R`: bits of what [`Responses`] keep of a command.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
-pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
+pub struct DmaWrite<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const R: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while writes are in flight (quiesce first).
     pub reset: Signal<In, Bit>,
@@ -84,8 +91,8 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub s_cmd: MsgSink<WrCmd>,
     pub s_data: AxisSink<W, K>,
     pub m_cmd_done: MsgSrc<WrDone>,
-    pub s_small: [MsgSink<WrSmall>; 4],
-    pub m_small_done: [MsgSrc<WrDone>; 4],
+    pub s_small: [MsgSink<WrSmall>; N],
+    pub m_small_done: [MsgSrc<WrDone>; N],
     /// Atomics: pulse to hold a page, pulse when the oldest hold not begun does, which it may at `atomic_clear`, pulse when the oldest is over.
     pub atomic_hold: Signal<In, Bit>,
     /// Bits 12 to 47 of its address, folded to 12.
@@ -100,22 +107,22 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     pub stat: Signal<Out, Bits<2>>,
     front: PayFront<LK>,
     payload: AxisSlice<W, K>,
-    smalls: [MsgFifo<WrSmall, 2>; 4],
-    marks: [FrontMark; 5],
-    /// Requests: small ports 0 to 3, then payload.
-    pick: RrPick<5>,
-    pick_last: DFF<Bits<5>>,
-    pick_small: OneHotMux<WrSmall, 4>,
+    smalls: [MsgFifo<WrSmall, 2>; N],
+    marks: [FrontMark; P],
+    /// Requests: small ports, then payload.
+    pick: RrPick<P>,
+    pick_last: DFF<Bits<P>>,
+    pick_small: OneHotMux<WrSmall, N>,
     turn: ByteRotate<512, 64, 6>,
     beats: Beats<W, K, LK>,
     split: BurstSend<LK>,
     gate: WGate<W, K>,
     guard: Guard,
-    resp: Responses,
+    resp: Responses<N, P, R>,
     drain: Quiesce,
     bad: DFF<Bit>,
     #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
-    hot: [Constant<Bits<5>>; 5],
+    hot: [Constant<Bits<P>>; P],
     #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
     #[init(Constant::new((!0u64 << LK).into()))]
@@ -132,8 +139,8 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize> {
     strobes32: Constant<Bits<K>>,
     #[init(strobes::<K>(64))]
     strobes64: Constant<Bits<K>>,
-    wanted: Signal<Local, Bits<5>>,
-    grant: Signal<Local, Bits<5>>,
+    wanted: Signal<Local, Bits<P>>,
+    grant: Signal<Local, Bits<P>>,
     start: Signal<Local, Bit>,
     is_pay: Signal<Local, Bit>,
     row: Signal<Local, Bits<512>>,
@@ -154,7 +161,7 @@ fn strobes<const K: usize>(bytes: usize) -> Constant<Bits<K>> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const R: usize> Logic for DmaWrite<W, K, LK, N, P, R> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pick_last, bad);
@@ -167,36 +174,43 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.guard.reset.next = self.reset.val();
         self.resp.reset.next = self.reset.val();
         self.drain.reset.next = self.reset.val();
-        for i in 0..4 {
+        for i in 0..N {
             self.smalls[i].clock.next = self.clock.val();
             self.smalls[i].reset.next = self.reset.val();
             MsgSink::<WrSmall>::link(&mut self.s_small[i], &mut self.smalls[i].s);
             MsgSrc::<WrDone>::link(&mut self.m_small_done[i], &mut self.resp.m[i]);
         }
-        MsgSrc::<WrDone>::link(&mut self.m_cmd_done, &mut self.resp.m[4]);
+        // Once, for payload: the place behind the small ports.
+        for i in N..P {
+            MsgSrc::<WrDone>::link(&mut self.m_cmd_done, &mut self.resp.m[i]);
+        }
         MsgSink::<WrCmd>::link(&mut self.s_cmd, &mut self.front.s);
         AxisSink::<W, K>::link(&mut self.s_data, &mut self.payload.s);
 
         // Who is next. A payload command does not wait for its first beat, which follows within some cycles: its address may go.
-        self.wanted.next = bits::<5>(0);
-        for i in 0..4 {
+        self.wanted.next = bits::<P>(0);
+        for i in 0..N {
             self.pick_small.x[i].next = self.smalls[i].m.data.val();
             if self.smalls[i].m.valid.val() {
                 self.wanted.next = self.wanted.val() | self.hot[i].val();
             }
         }
-        if self.front.m.valid.val() {
-            self.wanted.next = self.wanted.val() | self.hot[4].val();
+        for i in N..P {
+            if self.front.m.valid.val() {
+                self.wanted.next = self.wanted.val() | self.hot[i].val();
+            }
         }
         self.pick.req.next = self.wanted.val();
         self.pick.last.next = self.pick_last.q.val();
         self.grant.next = self.pick.grant.val();
-        self.is_pay.next = self.grant.val().get_bit(4);
+        for i in N..P {
+            self.is_pay.next = self.grant.val().get_bit(i);
+        }
         self.start.next = self.wanted.val().any() & self.beats.free.val() & self.split.s.ready.val() & self.resp.s.ready.val();
         if self.start.val() {
             self.pick_last.d.next = self.grant.val();
         }
-        for i in 0..4 {
+        for i in 0..N {
             self.smalls[i].m.ready.next = self.start.val() & self.grant.val().get_bit(i);
         }
         self.front.m.ready.next = self.start.val() & self.is_pay.val();
@@ -215,7 +229,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.guard.answered.next = self.resp.finish_pay.val();
 
         // A small write's data turn to their lanes of a beat.
-        self.pick_small.sel.next = self.grant.val().get_bits::<4>(0);
+        self.pick_small.sel.next = self.grant.val().get_bits::<N>(0);
         self.iova.next = self.pick_small.y.val().iova;
         self.len.next = self.pick_small.y.val().len;
         self.off.next = self.iova.val().get_bits::<6>(0) & self.granule.val();
@@ -260,7 +274,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
         self.split.s.data.next.function = self.job.val().function;
         self.split.s.data.next.id = bits::<8>(0);
         self.resp.s.valid.next = self.start.val();
-        self.resp.s.data.next.port = self.grant.val();
+        self.resp.s_port.next = self.grant.val();
         self.resp.s.data.next.tag = self.job.val().tag;
         self.resp.s.data.next.two = self.job.val().cross;
         self.resp.s.data.next.color = self.drain.color.val();
@@ -285,17 +299,19 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
 
         // Quiesce and statistics.
         self.clear.next = true;
-        for i in 0..5 {
+        for i in 0..P {
             self.marks[i].clock.next = self.clock.val();
             self.marks[i].reset.next = self.reset.val();
             self.marks[i].pop.next = self.start.val() & self.grant.val().get_bit(i);
             self.marks[i].mark.next = self.drain.mark.val();
             self.clear.next = self.clear.val() & self.marks[i].clear.val();
         }
-        for i in 0..4 {
+        for i in 0..N {
             self.marks[i].push.next = self.s_small[i].valid.val() & self.s_small[i].ready.val();
         }
-        self.marks[4].push.next = self.s_cmd.valid.val() & self.s_cmd.ready.val();
+        for i in N..P {
+            self.marks[i].push.next = self.s_cmd.valid.val() & self.s_cmd.ready.val();
+        }
         self.drain.quiesce.next = self.quiesce.val();
         self.drain.clear.next = self.clear.val();
         self.drain.start.next = self.start.val();
@@ -311,7 +327,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for DmaWrite<W, K, L
             self.stat.next = self.stat.val() | flags(STATS, &["write_errors"]) as u64;
         }
         if self.reset.val() {
-            self.pick_last.d.next = bits::<5>(0);
+            self.pick_last.d.next = bits::<P>(0);
             self.bad.d.next = false;
         }
     }

@@ -1,6 +1,8 @@
 //! `DmaWrite` between random clients and a random host. Every command writes addresses of its own, so that what lies in
 //! host memory when its `WrDone` comes, and what is left at the end, can be checked byte by byte.
 
+mod clients;
+
 use super::*;
 use crate::host::dma::border;
 use crate::host::dma::host_model::{host_byte, Temper, WriteHost};
@@ -16,12 +18,16 @@ struct Write {
     tag: u128,
 }
 
+/// The clients of a RoCE card: admin, events, completions, answers.
+const ROCE: usize = 4;
+
 struct Bench<const W: usize, const K: usize, const LK: usize> {
     tb: Tb,
     temper: Temper,
     host: WriteHost,
     data: AxisSource,
-    /// Ports: small 0 to 3, then payload.
+    /// Ports of small writes; payload is the one behind them.
+    smalls: usize,
     commands: Vec<Source>,
     done: Vec<Sink>,
     flying: Vec<VecDeque<Write>>,
@@ -41,22 +47,26 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
-        Self::with(Tb::with_seed(name, DmaWrite::<W, K, LK>::default(), seed), temper, stall)
+        Self::of(ROCE, name, seed, temper, stall)
     }
 
-    fn with(mut tb: Tb, temper: Temper, stall: u32) -> Self {
+    fn of(smalls: usize, name: &str, seed: u64, temper: Temper, stall: u32) -> Self {
+        Self::with(Tb::with_seed(name, for_number::<W, K, LK>(smalls), seed), smalls, temper, stall)
+    }
+
+    fn with(mut tb: Tb, smalls: usize, temper: Temper, stall: u32) -> Self {
         let host = WriteHost::new(&mut tb, K, temper, stall);
         let data = tb.axis_source("s_data", stall);
-        let mut commands: Vec<_> = (0..4).map(|i| tb.source(&format!("s_small${i}"), stall)).collect();
+        let mut commands: Vec<_> = (0..smalls).map(|i| tb.source(&format!("s_small${i}"), stall)).collect();
         commands.push(tb.source("s_cmd", stall));
-        let mut done: Vec<_> = (0..4).map(|i| tb.sink(&format!("m_small_done${i}"), stall)).collect();
+        let mut done: Vec<_> = (0..smalls).map(|i| tb.sink(&format!("m_small_done${i}"), stall)).collect();
         done.push(tb.sink("m_cmd_done", stall));
         let layouts = [Fields::of::<WrCmd>(), Fields::of::<WrSmall>(), Fields::of::<WrDone>()];
-        let (flying, all) = (vec![VecDeque::new(); 5], vec![Vec::new(); 5]);
+        let (flying, all) = (vec![VecDeque::new(); smalls + 1], vec![Vec::new(); smalls + 1]);
         let (counted, failed, next_function) = ([0; 2], 0, 0);
         let (addresses, bursts, open, alone) = (0, 0, VecDeque::new(), Vec::new());
         ["atomic_hold", "atomic_begin", "atomic_end"].iter().for_each(|pulse| tb.set(pulse, 0));
-        Bench { tb, temper, host, data, commands, done, flying, all, layouts, counted, failed, next_function, open, alone, addresses, bursts }
+        Bench { tb, temper, host, data, smalls, commands, done, flying, all, layouts, counted, failed, next_function, open, alone, addresses, bursts }
     }
 
     /// A command with its data; the bytes are those a read of the same function and address would give.
@@ -66,9 +76,9 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         let (function, tag) = (self.next_function, self.tb.rng().below(256).into());
         let write = Write { iova, function, len, tag };
         let values = [("iova", iova.into()), ("function", function.into()), ("len", len.into()), ("tag", tag)];
-        let layout = &self.layouts[usize::from(port < 4)];
+        let layout = &self.layouts[usize::from(port < self.smalls)];
         let mut words = layout.pack(&values);
-        if port < 4 {
+        if port < self.smalls {
             let mut data = self.tb.rng().words(512);
             for at in 0..len as usize {
                 let (word, shift) = (&mut data[at / 4], 8 * (at % 4));
@@ -96,7 +106,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     }
 
     fn pay(&mut self, iova: u64, len: u64) {
-        let write = self.write(4, iova, len);
+        let write = self.write(self.smalls, iova, len);
         self.feed(write);
     }
 
@@ -118,7 +128,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
         }
         self.bursts += w_valid & w_ready & w_last;
         self.tb.end();
-        for port in 0..5 {
+        for port in 0..=self.smalls {
             while let Some(words) = self.done[port].pop() {
                 let write = self.flying[port].pop_front().expect("answered once");
                 let get = |name| self.layouts[2].get(&words, name);
@@ -181,7 +191,7 @@ fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64
 fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W, K, LK>) {
     let (mut payloads, mut smalls, mut cycles) = (200, 300, 0);
     while payloads > 0 || smalls > 0 {
-        if payloads > 0 && bench.commands[4].pending() < 4 {
+        if payloads > 0 && bench.commands[bench.smalls].pending() < 4 {
             let rng = bench.tb.rng();
             let most = [4096, 300, 64, 9][rng.below(4) as usize];
             let len = rng.range(1, most);
@@ -194,7 +204,7 @@ fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W
             bench.pay(page | at, len);
             payloads -= 1;
         }
-        let port = bench.tb.rng().below(4) as usize;
+        let port = bench.tb.rng().below(bench.smalls as u64) as usize;
         if smalls > 0 && bench.commands[port].pending() < 4 && bench.tb.rng().percent(40) {
             let len = [8, 16, 32, 64][bench.tb.rng().below(4) as usize];
             let iova = bench.tb.rng().next_u64() & !(len - 1);
@@ -221,8 +231,8 @@ fn random_writes_arrive_64() {
 /// With stalls inside the block, and a second life after a reset.
 #[test]
 fn random_writes_arrive_under_chaos_and_after_reset() {
-    let tb = Tb::with_seed("dma_wr512_chaos", chaos::scoped(12, DmaWrite::<512, 64, 6>::default), 6);
-    let mut bench = Bench::<512, 64, 6>::with(tb, Temper { latency: (1, 300), bad: 20, shuffle: 1 }, 20);
+    let tb = Tb::with_seed("dma_wr512_chaos", chaos::scoped(12, || for_number::<512, 64, 6>(ROCE)), 6);
+    let mut bench = Bench::<512, 64, 6>::with(tb, ROCE, Temper { latency: (1, 300), bad: 20, shuffle: 1 }, 20);
     exercise(&mut bench);
     bench.tb.reset();
     exercise(&mut bench);
@@ -262,7 +272,7 @@ fn payload_flows_at_one_beat_per_cycle() {
 fn short_writes_flow_at_one_per_cycle() {
     let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 8, LATE, 0);
     for i in 0..400 {
-        for port in 0..4 {
+        for port in 0..ROCE {
             bench.write(port, (5 * i + port as u64) << 6, 64);
         }
         bench.pay((5 * i + 4) << 6, 64);
@@ -276,12 +286,12 @@ fn short_writes_flow_at_one_per_cycle() {
 #[test]
 fn an_address_does_not_wait_for_its_data() {
     let mut bench = Bench::<512, 64, 6>::new("dma_wr512", 9, LATE, 0);
-    let late = bench.write(4, 0x1000, 100);
+    let late = bench.write(ROCE, 0x1000, 100);
     (0..3).for_each(|_| bench.cycle());
     assert_eq!((bench.addresses, bench.bursts), (1, 0), "command, choice, address");
     bench.write(1, 0x8000, 16);
     (0..600).for_each(|_| bench.cycle());
-    assert_eq!((bench.flying[1].len(), bench.flying[4].len()), (1, 1));
+    assert_eq!((bench.flying[1].len(), bench.flying[ROCE].len()), (1, 1));
     bench.feed(late);
     bench.settle(1000);
 }
@@ -289,7 +299,7 @@ fn an_address_does_not_wait_for_its_data() {
 /// AXI: data must not wait for AWREADY (but do wait for their own AWVALID).
 #[test]
 fn data_do_not_wait_for_address_ready() {
-    let mut tb = Tb::new("dma_wr64", DmaWrite::<64, 8, 3>::default());
+    let mut tb = Tb::new("dma_wr64", for_number::<64, 8, 3>(ROCE));
     let (layout, small, w) = (Fields::of::<WrSmall>(), tb.source("s_small$0", 0), tb.sink_of("w_", &["strb", "last"], 0));
     (0..3).for_each(|i| small.push(layout.pack(&[("iova", 64 * i), ("len", 64)])));
     for bursts in 1..=3 {
@@ -313,7 +323,7 @@ fn payload_keeps_off_held_pages() {
         let (mut waiting, mut held) = (VecDeque::new(), VecDeque::new());
         let (mut begun, mut refused, mut at) = (0, 0, [0u64; 16]);
         for round in 0..15_000u64 {
-            let busy = bench.flying[4].len() < 40 && bench.next_function < 4000;
+            let busy = bench.flying[ROCE].len() < 40 && bench.next_function < 4000;
             if busy && bench.tb.rng().percent(40) {
                 let n = bench.tb.rng().below(16);
                 // Every byte once: 4 KiB pages of as many functions.

@@ -41,12 +41,13 @@ struct Address {
     len: Bits<8>,
 }
 
-/// AXI4 write-only slave of `W` data bits, `K` = W / 8. Responses are always OKAY: writes are posted.
+/// AXI4 write-only slave of `W` data bits, `K` = W / 8, for 2^`LF` functions. Responses are always OKAY: writes are posted.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && 512 % W == 0 && W >= 64, "W is 64 to 512, K is W / 8")]
+#[demand(LF <= 12, "messages have 12 bits for the function")]
 #[demand((csr::DB_SQ % 32, csr::DB_RQ, csr::DB_CQ, csr::DB_EQ) == (0, csr::DB_SQ + 8, csr::DB_SQ + 16, csr::DB_SQ + 24))]
 #[demand((csr::DB_WQE % csr::DB_WQE_SIZE, csr::DB_WQE_SIZE) == (0, 0x1000))]
-pub struct Doorbell<const W: usize, const K: usize> {
+pub struct Doorbell<const W: usize, const K: usize, const LF: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
     pub reset: Signal<In, Bit>,
@@ -96,6 +97,9 @@ pub struct Doorbell<const W: usize, const K: usize> {
     db_page: Constant<Bits<11>>,
     #[init(Constant::new(u64::from(csr::DB_WQE >> 12).to_bits()))]
     wqe_page: Constant<Bits<4>>,
+    /// Functions that have a window.
+    #[init(Constant::new((1u64 << LF).to_bits()))]
+    functions: Constant<Bits<16>>,
     /// Every queue had room for one more than this in the last cycle.
     room: DFF<Bit>,
     take: Signal<Local, Bit>,
@@ -105,7 +109,8 @@ pub struct Doorbell<const W: usize, const K: usize> {
     data: Signal<Local, Bits<512>>,
     strb: Signal<Local, Bits<64>>,
     beats_next: Signal<Local, Bits<4>>,
-    function_high: Signal<Local, Bits<14>>,
+    number: Signal<Local, Bits<16>>,
+    known: Signal<Local, Bit>,
     lane: Signal<Local, Bits<3>>,
     wanted: Signal<Local, Bits<64>>,
     is_db: Signal<Local, Bit>,
@@ -116,7 +121,7 @@ pub struct Doorbell<const W: usize, const K: usize> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
+impl<const W: usize, const K: usize, const LF: usize> Logic for Doorbell<W, K, LF> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, beats, line, strobes, answers, counts, room);
@@ -176,21 +181,19 @@ impl<const W: usize, const K: usize> Logic for Doorbell<W, K> {
             self.beats.d.next = bits::<4>(0);
         }
 
-        // Judge and send with the last beat. Four functions have a window.
+        // Judge and send with the last beat.
         self.addr.next = self.head.val().addr;
         self.data.next = self.merge_data.y.val();
         self.strb.next = self.merge_strb.y.val();
-        self.function_high.next = self.addr.val().get_bits::<14>(18);
+        self.number.next = self.addr.val().get_bits::<16>(16);
+        self.known.next = self.number.val() < self.functions.val();
         self.lane.next = self.addr.val().get_bits::<3>(3) & self.lane_mask.val();
         self.wanted.next = bits::<64>(STROBES) << (bit_cast::<6, 3>(self.lane.val()) << 3);
-        self.is_db.next = (self.addr.val().get_bits::<11>(5) == self.db_page.val())
-            & !self.addr.val().get_bits::<3>(0).any()
-            & !self.function_high.val().any()
-            & (self.beats.q.val() == 0)
-            & (self.strb.val() == self.wanted.val());
+        self.is_db.next =
+            (self.addr.val().get_bits::<11>(5) == self.db_page.val()) & !self.addr.val().get_bits::<3>(0).any() & self.known.val() & (self.beats.q.val() == 0) & (self.strb.val() == self.wanted.val());
         self.is_wqe.next = (self.addr.val().get_bits::<4>(12) == self.wqe_page.val())
             & !self.addr.val().get_bits::<6>(0).any()
-            & !self.function_high.val().any()
+            & self.known.val()
             & (self.beats.q.val() == self.line_beats.val())
             & self.strb.val().all();
         for i in 0..8 {

@@ -159,20 +159,20 @@ fn exercise(mut bench: Bench) {
 #[test]
 fn writes_become_messages_at_64() {
     for stall in [0, 40] {
-        exercise(Bench::new(Tb::new("doorbell64", Doorbell::<64, 8>::default()), 8, stall));
+        exercise(Bench::new(Tb::new("doorbell64", Doorbell::<64, 8, 2>::default()), 8, stall));
     }
 }
 
 #[test]
 fn writes_become_messages_at_512() {
     for stall in [0, 40] {
-        exercise(Bench::new(Tb::new("doorbell512", Doorbell::<512, 64>::default()), 64, stall));
+        exercise(Bench::new(Tb::new("doorbell512", Doorbell::<512, 64, 2>::default()), 64, stall));
     }
 }
 
 #[test]
 fn one_doorbell_per_cycle() {
-    let mut bench = Bench::new(Tb::new("doorbell512", Doorbell::<512, 64>::default()), 64, 0);
+    let mut bench = Bench::new(Tb::new("doorbell512", Doorbell::<512, 64, 2>::default()), 64, 0);
     (0..100).for_each(|i| bench.doorbell(i % 4, i as usize % 4));
     let start = bench.tb.cycles();
     while bench.b.taken() < 100 {
@@ -184,7 +184,7 @@ fn one_doorbell_per_cycle() {
 /// Exact cycles of an idle window: last beat to message.
 #[test]
 fn a_doorbell_takes_two_cycles() {
-    let mut bench = Bench::new(Tb::new("doorbell512", Doorbell::<512, 64>::default()), 64, 0);
+    let mut bench = Bench::new(Tb::new("doorbell512", Doorbell::<512, 64, 2>::default()), 64, 0);
     bench.tb.run(10);
     bench.doorbell(0, 0);
     let m_sq = bench.doorbells[0].clone();

@@ -24,6 +24,7 @@ pub struct Link {
     /// IPv4 without options, IPv6.
     pub v4: Bit,
     pub v6: Bit,
+    pub arp: Bit,
     pub ecn: Bits<2>,
 }
 
@@ -36,6 +37,8 @@ pub struct IpFacts {
     pub udp6: Bit,
     pub tcp4: Bit,
     pub tcp6: Bit,
+    pub icmp4: Bit,
+    pub icmp6: Bit,
     pub total: Bits<17>,
     pub plen: Bits<17>,
 }
@@ -121,11 +124,13 @@ impl Logic for IpLayer {
         self.link1.d.next.tci = bits::<16>(0);
         self.v4.next = self.types.val().plain4;
         self.v6.next = self.types.val().plain6;
+        self.link1.d.next.arp = self.types.val().plain_arp;
         if self.types.val().tagged {
             self.l3.next = self.l3_tagged.y.val();
             self.link1.d.next.tci = (bit_cast::<16, 8>(self.front.val().get_bits::<8>(112)) << 8) | bit_cast::<16, 8>(self.front.val().get_bits::<8>(120));
             self.v4.next = self.types.val().tag4;
             self.v6.next = self.types.val().tag6;
+            self.link1.d.next.arp = self.types.val().tag_arp;
         }
         self.ip4.x.next = self.l3.val();
         self.ip6.x.next = self.l3.val();
@@ -149,6 +154,8 @@ impl Logic for IpLayer {
         self.facts1.d.next.udp6 = self.ip6.y.val().next_header == protocol::UDP;
         self.facts1.d.next.tcp4 = self.ip4.y.val().protocol == protocol::TCP;
         self.facts1.d.next.tcp6 = self.ip6.y.val().next_header == protocol::TCP;
+        self.facts1.d.next.icmp4 = self.ip4.y.val().protocol == protocol::ICMP;
+        self.facts1.d.next.icmp6 = self.ip6.y.val().next_header == protocol::ICMPV6;
         self.facts1.d.next.total = bit_cast::<17, 16>(self.ip4.y.val().total_length);
         self.facts1.d.next.plen = bit_cast::<17, 16>(self.ip6.y.val().payload_length);
         self.stop_base.next = bits::<17>(wire::Eth::BYTES as u64);

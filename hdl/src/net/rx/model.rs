@@ -2,6 +2,7 @@
 
 use super::opcode::Headers;
 use crate::net::icrc::model::{crc, icrc};
+use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
 /// UDP destination port of RoCEv2.
@@ -52,6 +53,7 @@ pub struct Parsed {
     pub operand: u64,
     pub compare: u64,
     pub multicast: bool,
+    pub kind: u8,
 }
 
 fn at<const N: usize>(window: &[u8; WINDOW], offset: usize) -> [u8; N] {
@@ -126,6 +128,13 @@ pub fn receive(frame: &[u8], mac_error: bool) -> Result<Parsed, Drop> {
     } else if v6 {
         p.flow_hash = flow_hash(&at::<16>(&window, l3 + 8), &at::<16>(&window, l3 + 24), ports);
     }
+
+    p.kind = match (v4, v6, protocol) {
+        (true, _, 1) if whole => frame_kind::ICMP,
+        (_, true, 58) => frame_kind::ICMPV6,
+        (false, false, _) if ethertype == 0x0806 => frame_kind::ARP,
+        _ => frame_kind::OTHER,
+    };
 
     // UDP
     let udp = Udp(at(&window, l4));

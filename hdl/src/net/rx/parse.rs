@@ -12,6 +12,7 @@ use crate::prim::lookup::Lookup;
 use crate::prim::pack::{BePick, Cast, Slice};
 use crate::prim::xor_matrix::XorMatrix;
 use crate::records::{AtomicAckEth, AtomicEth, Bth, Deth, Reth, Udp};
+use ferric_abi::meta::frame_kind;
 use ferric_abi::wire;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -88,6 +89,8 @@ pub struct Parser {
     link2: DFF<Link>,
     is_udp2: DFF<Bit>,
     has_ports2: DFF<Bit>,
+    kind2: DFF<Bits<2>>,
+    kind3: DFF<Bits<2>>,
     roce_port2: DFF<Bit>,
     ip_payload2: DFF<Bits<17>>,
     udp_len2: DFF<Bits<17>>,
@@ -164,7 +167,7 @@ impl Logic for Parser {
         dff_setup!(self, clock, link2, is_udp2, has_ports2);
         dff_setup!(self, clock, roce_port2, ip_payload2, udp_len2, bth2, ext2, exts2, sum_a2, sum_b2, sum_c2, hash_a2, hash_p2);
         dff_setup!(self, clock, link3, roce3, bad3, pay3, off3, sum3, hash3, bth3, ext3, exts3);
-        dff_setup!(self, clock, desc4, bad4, strange4, dst2, dst3);
+        dff_setup!(self, clock, desc4, bad4, strange4, dst2, dst3, kind2, kind3);
         clock!(self, clock, ip);
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
@@ -195,6 +198,14 @@ impl Logic for Parser {
         self.is_udp2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & self.ip.facts.val().udp4) | (self.ip.link.val().v6 & self.ip.facts.val().udp6);
         self.has_ports2.d.next = (self.ip.link.val().v4 & self.ip.facts.val().whole & (self.ip.facts.val().udp4 | self.ip.facts.val().tcp4))
             | (self.ip.link.val().v6 & (self.ip.facts.val().udp6 | self.ip.facts.val().tcp6));
+        self.kind2.d.next = bits::<2>(frame_kind::OTHER as u64);
+        if self.ip.link.val().arp {
+            self.kind2.d.next = bits::<2>(frame_kind::ARP as u64);
+        } else if self.ip.link.val().v4 & self.ip.facts.val().whole & self.ip.facts.val().icmp4 {
+            self.kind2.d.next = bits::<2>(frame_kind::ICMP as u64);
+        } else if self.ip.link.val().v6 & self.ip.facts.val().icmp6 {
+            self.kind2.d.next = bits::<2>(frame_kind::ICMPV6 as u64);
+        }
         self.roce_port2.d.next = self.udp.y.val().dst_port == wire::ROCE_PORT;
         self.ip_payload2.d.next = self.ip.facts.val().total - self.twenty.val();
         if self.ip.link.val().v6 {
@@ -225,6 +236,7 @@ impl Logic for Parser {
         // Stage 3
         self.link3.d.next = self.link2.q.val();
         self.dst3.d.next = self.dst2.q.val();
+        self.kind3.d.next = self.kind2.q.val();
         self.roce3.d.next = self.is_udp2.q.val() & self.roce_port2.q.val();
         self.bad3.d.next = (self.udp_len2.q.val() != self.ip_payload2.q.val()) | self.bth2.q.val().tver.any();
         self.pay3.d.next = self.udp_len2.q.val() - bit_cast::<17, 6>(self.exts2.q.val().need) - bit_cast::<17, 2>(self.bth2.q.val().pad);
@@ -276,6 +288,8 @@ impl Logic for Parser {
         self.desc4.d.next.has_vlan = self.link3.q.val().vlan;
         self.desc4.d.next.vlan_tci = self.link3.q.val().tci;
         self.desc4.d.next.flow_hash = self.hash3.q.val();
+        // A RoCE packet is none of the kinds: its protocol is UDP.
+        self.desc4.d.next.kind = self.kind3.q.val();
         self.desc4.d.next.raw = !self.roce3.q.val();
         self.desc4.d.next.pay_len = self.pay3.q.val().get_bits::<13>(0);
         if self.roce3.q.val() {

@@ -9,6 +9,7 @@ use crate::net::cells::{CellBuffer, CellWriter, CELLS};
 use crate::net::icrc::model::seal;
 use crate::net::icrc::tests::captured;
 use crate::tb::{Fields, Rng, Tb};
+use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Bth, Eth, Ipv4, Ipv6};
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -142,8 +143,9 @@ fn any_frame(rng: &mut Rng) -> Vec<u8> {
         }
         // Another type, another protocol, another port.
         16 => {
-            let tagged = f[12] == 0x81;
-            f[12 + 4 * usize::from(tagged)] = 0x88;
+            let at = 12 + 4 * usize::from(f[12] == 0x81);
+            f[at] = [0x88, 0x08][rng.below(2) as usize];
+            f[at + 1] = [0x00, 0x06, 0xdd][rng.below(3) as usize];
         }
         17 => {
             let len = [rng.range(1, 60), rng.range(60, 1600), rng.range(8180, 8195), rng.range(8192, 20000)][rng.below(4) as usize];
@@ -158,7 +160,7 @@ fn any_frame(rng: &mut Rng) -> Vec<u8> {
             let l4 = l3 + if f[l3] >> 4 == 6 { 40 } else { 20 };
             let proto = l3 + if f[l3] >> 4 == 6 { 6 } else { 9 };
             match rng.below(3) {
-                0 => f[proto] = 6,
+                0 => f[proto] = [6, 1, 58][rng.below(3) as usize],
                 1 => f[l4 + 2] ^= 1 << rng.below(8),
                 _ => f[l3 + 6] ^= 0x20,
             }
@@ -199,6 +201,7 @@ fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
         ("operand", p.operand.into()),
         ("compare", p.compare.into()),
         ("multicast", p.multicast.into()),
+        ("kind", p.kind.into()),
     ]
 }
 
@@ -430,13 +433,22 @@ fn table_38() {
     assert_eq!((Headers::of(0x64).len, Headers::of(0x65).len, Headers::of(0x2c).len), (8, 12, 0));
 }
 
+/// The version, if there are no options, no fragment, no extension header.
+fn plain(net: &Option<etherparse::NetSlice>) -> Option<u8> {
+    match net {
+        Some(etherparse::NetSlice::Ipv4(ip)) if ip.header().ihl() == 5 && !ip.is_payload_fragmented() => Some(4),
+        Some(etherparse::NetSlice::Ipv6(ip)) if ip.extensions().is_empty() => Some(6),
+        _ => None,
+    }
+}
+
 #[test]
 fn the_model_sees_what_etherparse_sees() {
     use etherparse::{NetSlice, SlicedPacket, TransportSlice, VlanSlice};
     let mut rng = Rng::new(11);
     let mut frames = captured();
     frames.extend((0..400).map(|_| any_frame(&mut rng)));
-    let mut checked = 0;
+    let (mut checked, mut kinds) = (0, [0; 4]);
     for frame in frames {
         let Ok(p) = receive(&frame, false) else { continue };
         let Ok(packet) = SlicedPacket::from_ethernet(&frame) else { continue };
@@ -451,6 +463,14 @@ fn the_model_sees_what_etherparse_sees() {
             continue;
         }
         assert_eq!(!p.raw, roce, "{frame:02x?}");
+        let kind = match &packet.transport {
+            Some(TransportSlice::Icmpv4(_)) if plain(&packet.net) == Some(4) => frame_kind::ICMP,
+            Some(TransportSlice::Icmpv6(_)) if plain(&packet.net) == Some(6) => frame_kind::ICMPV6,
+            _ if packet.payload_ether_type() == Some(etherparse::EtherType::ARP) => frame_kind::ARP,
+            _ => frame_kind::OTHER,
+        };
+        assert_eq!(p.kind, kind, "{frame:02x?}");
+        kinds[usize::from(kind)] += 1;
         if let (true, Some(udp)) = (roce, udp) {
             let at = usize::from(p.pay_off) + usize::from(p.pay_len) + usize::from(p.pad) + 4 - udp.payload().len();
             let start = udp.payload().as_ptr() as usize - frame.as_ptr() as usize;
@@ -468,6 +488,7 @@ fn the_model_sees_what_etherparse_sees() {
         }
     }
     assert!(checked > 100, "only {checked} frames");
+    assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
 }
 
 #[test]

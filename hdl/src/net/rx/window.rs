@@ -20,6 +20,8 @@ pub struct Types {
     pub plain6: Bit,
     pub tag4: Bit,
     pub tag6: Bit,
+    pub plain_arp: Bit,
+    pub tag_arp: Bit,
 }
 
 /// Collects header windows at one beat per cycle. Bytes beyond the end of a short frame are zero.
@@ -101,6 +103,8 @@ impl<const W: usize, const K: usize> Logic for Window<W, K> {
                 self.types1.d.next.plain6 = self.next.val().get_bits::<16>(96) == ethertype::IPV6.swap_bytes() as u64;
                 self.types1.d.next.tag4 = self.next.val().get_bits::<16>(128) == ethertype::IPV4.swap_bytes() as u64;
                 self.types1.d.next.tag6 = self.next.val().get_bits::<16>(128) == ethertype::IPV6.swap_bytes() as u64;
+                self.types1.d.next.plain_arp = self.next.val().get_bits::<16>(96) == ethertype::ARP.swap_bytes() as u64;
+                self.types1.d.next.tag_arp = self.next.val().get_bits::<16>(128) == ethertype::ARP.swap_bytes() as u64;
                 self.slot.d.next = self.slot.q.val() + 1;
                 if self.last1.q.val() | (self.slot.q.val() == self.final_slot.val()) {
                     self.complete.d.next = true;

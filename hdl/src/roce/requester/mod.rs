@@ -2,7 +2,8 @@
 
 use crate::assembly::Assembly;
 use crate::msg::TxDone;
-use crate::roce::{req_rx, req_tx, timer, tracker};
+use crate::rdma::timer;
+use crate::roce::{req_rx, req_tx, tracker};
 use crate::stream::{arb, MsgArb};
 
 pub mod model;

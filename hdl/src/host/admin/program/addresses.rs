@@ -136,7 +136,7 @@ impl Program {
         self.asm.branch(Op::Beq, T, W, ok);
         self.asm.bind(next);
         self.asm.op(Op::Add, I, I, 1);
-        self.asm.branch(Op::Bne, I, FUNCTIONS * ADDRESSES, each);
+        self.asm.branch(Op::Bne, I, self.functions() * ADDRESSES, each);
         self.forget_address();
         self.line(N);
         for n in 0..LAST {

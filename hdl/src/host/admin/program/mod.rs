@@ -1,6 +1,7 @@
 //! The admin commands as a microprogram: see docs/admin.md for what they do.
 
 mod addresses;
+mod functions;
 mod multicast;
 mod objects;
 mod query;
@@ -10,12 +11,12 @@ mod reset;
 mod shared_queue;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
+use crate::host::csr::word;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
-use ferric_abi::csr::FUNCTIONS;
 use ferric_abi::layout::Layout;
 
-/// log2 of the number of objects of each kind.
+/// log2 of the number of objects of each kind, and of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     pub qp: u32,
@@ -23,11 +24,12 @@ pub struct Sizes {
     pub mr: u32,
     pub pd: u32,
     pub eq: u32,
+    pub functions: u32,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { qp: 8, cq: 8, mr: 10, pd: 8, eq: 5 }
+        Self { qp: 8, cq: 8, mr: 10, pd: 8, eq: 5, functions: 2 }
     }
 }
 
@@ -99,12 +101,12 @@ struct Kind {
     ranges: u32,
 }
 
-/// Kinds of objects; where their ranges begin, in the order of [`ferric_abi::codes::ObjectKind`]: behind the ring heads.
+/// Kinds of objects. Their ranges stand behind the ring heads, in the order of [`ferric_abi::codes::ObjectKind`].
 const KINDS: u32 = ObjectKind::ALL.len() as u32;
-const RANGES: u32 = FUNCTIONS;
 
 const USERS: u32 = 0xffff;
 const FUNCTION_AT: u8 = 16;
+const FUNCTION: u32 = 0xfff;
 const EXISTS: u32 = 1 << 31;
 
 /// An admin command, and the steps that carry it out.
@@ -144,6 +146,8 @@ const CHASSIS: &[Command] = &[
 /// The program while it is written.
 pub struct Program {
     asm: Asm,
+    /// log2 of the functions.
+    share: u32,
     qp: Kind,
     cq: Kind,
     mr: Kind,
@@ -176,11 +180,12 @@ pub struct Program {
 pub fn assemble(plan: &Plan) -> Vec<Step> {
     let sizes = plan.sizes;
     // Ring heads, ranges, objects.
-    let (mut ranges, mut next) = (RANGES, RANGES + KINDS * FUNCTIONS);
+    let functions = 1 << sizes.functions;
+    let (mut ranges, mut next) = (functions, functions + KINDS * functions);
     let mut kind = |log: u32| {
         let k = Kind { base: next, log, count: 1 << log, ranges };
         next += k.count;
-        ranges += FUNCTIONS;
+        ranges += functions;
         k
     };
     let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
@@ -189,7 +194,29 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
     let mut asm = Asm::default();
     let status = (0..STATUSES).map(|_| asm.label()).collect();
     let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
-    let mut program = Program { asm, qp, cq, mr, pd, eq, srq, idle, complete, status, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd };
+    let mut program = Program {
+        asm,
+        share: sizes.functions,
+        qp,
+        cq,
+        mr,
+        pd,
+        eq,
+        srq,
+        idle,
+        complete,
+        status,
+        add_offset,
+        in_range,
+        qp_stop,
+        qp_down,
+        remove_qp,
+        remove_mr,
+        remove_srq,
+        remove_cq,
+        remove_eq,
+        remove_pd,
+    };
     program.main(plan);
     program.asm.finish()
 }
@@ -237,7 +264,7 @@ impl Program {
         self.refuse(AdminStatus::BadId, Op::Bge, id, kind.count);
         self.asm.op(Op::Ld, OBJ, id, kind.base);
         self.refuse(AdminStatus::BadState, Op::Beq, OBJ, 0);
-        self.asm.ext(T, OBJ, FUNCTION_AT, 0xfff);
+        self.asm.ext(T, OBJ, FUNCTION_AT, FUNCTION);
         self.refuse(AdminStatus::BadId, Op::Bne, T, FN);
     }
     /// Object ID must be [`Self::own`] and without users.
@@ -256,7 +283,7 @@ impl Program {
     /// Object ID exists from now on.
     fn make(&mut self, kind: Kind) {
         self.asm.li(T, EXISTS);
-        self.asm.ins(T, T, FN, FUNCTION_AT, 0xfff);
+        self.asm.ins(T, T, FN, FUNCTION_AT, FUNCTION);
         self.asm.store(ID, kind.base, T);
     }
     /// Object ID is gone.
@@ -287,29 +314,16 @@ impl Program {
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.default_ranges();
-        self.asm.li(FN, 0);
         let soft_reset = self.asm.label();
-        // Round robin over the functions; scratch words 0 to 3 are the consumer indices.
-        self.asm.bind(self.idle);
-        self.asm.op(Op::Add, FN, FN, 1);
-        self.asm.op(Op::And, FN, FN, 3);
-        self.asm.op(Op::Function, ZERO, FN, 0);
-        self.asm.act_csr(W, 4);
-        self.asm.ext(T, W, 21, 1);
-        self.asm.branch(Op::Bne, T, 0, soft_reset);
-        self.asm.ext(T, W, 20, 1);
-        self.asm.branch(Op::Beq, T, 0, self.idle);
-        self.asm.ext(PROD, W, 0, 0xffff);
-        self.asm.op(Op::Ld, HEAD, FN, 0);
-        self.asm.branch(Op::Beq, HEAD, PROD, self.idle);
+        self.turns(soft_reset);
         // Slot and command
-        self.asm.ext(LOG, W, 16, 15);
+        self.asm.act_csr(LOG, word::SIZE);
         self.asm.li(T, 1);
         self.asm.op(Op::Shl, T, T, LOG);
         self.asm.op(Op::Sub, T, T, 1);
         self.asm.op(Op::And, IDX, HEAD, T);
-        self.asm.act_csr(LO, 0);
-        self.asm.act_csr(HI, 1);
+        self.asm.act_csr(LO, word::SQ);
+        self.asm.act_csr(HI, word::SQ + 1);
         self.asm.op(Op::Shl, T, IDX, 7);
         self.asm.call(LINK, self.add_offset);
         for r in 0..RESULTS {
@@ -363,8 +377,8 @@ impl Program {
         }
         // Last, for a host may see the beats of a line one by one.
         self.asm.act(Op::Push, T, ZERO, 0);
-        self.asm.act_csr(LO, 2);
-        self.asm.act_csr(HI, 3);
+        self.asm.act_csr(LO, word::CQ);
+        self.asm.act_csr(HI, word::CQ + 1);
         self.asm.op(Op::Shl, T, IDX, 6);
         self.asm.call(LINK, self.add_offset);
         self.asm.act(Op::Write, LO, HI, 0);
@@ -374,12 +388,5 @@ impl Program {
         self.asm.op(Op::Lt, U, LO, T);
         self.asm.op(Op::Add, HI, HI, U);
         self.asm.ret(LINK);
-    }
-}
-
-impl Asm {
-    /// `d` = register `number` of the function.
-    fn act_csr(&mut self, d: R, number: u32) {
-        self.op(Op::Csr, d, ZERO, number);
     }
 }

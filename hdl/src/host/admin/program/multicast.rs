@@ -79,8 +79,8 @@ impl Program {
         self.refuse(AdminStatus::NoRoom, Op::Bge, V, MEMBERS);
         // Nobody but the physical function may take what the others need.
         self.asm.branch(Op::Beq, FN, 0, room);
-        self.refuse(AdminStatus::NoRoom, Op::Bge, LO, LINES / FUNCTIONS);
-        self.refuse(AdminStatus::NoRoom, Op::Bge, HI, MEMBERS / FUNCTIONS);
+        self.refuse(AdminStatus::NoRoom, Op::Bge, LO, (LINES >> self.share).max(1));
+        self.refuse(AdminStatus::NoRoom, Op::Bge, HI, (MEMBERS >> self.share).max(1));
         self.asm.bind(room);
         self.line(N);
         for n in 0..4 {

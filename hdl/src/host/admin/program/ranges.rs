@@ -3,7 +3,7 @@
 //! A range word: first number [23:0], log2 of how many [28:24], in use [31]. Those of a kind lie one behind the other, by function.
 
 use super::*;
-use ferric_abi::csr::{FUNCTIONS, RANGE_IN_USE};
+use ferric_abi::csr::RANGE_IN_USE;
 
 const FIRST: u32 = 0xff_ffff;
 const LOG_AT: u8 = 24;
@@ -16,13 +16,18 @@ impl Program {
 
     /// Function 0 may use every number, the others have a share each: the card is divided by the number of functions.
     pub(super) fn default_ranges(&mut self) {
-        let share = FUNCTIONS.ilog2();
         for kind in self.kinds() {
-            for function in 0..FUNCTIONS {
-                let log = if function == 0 { kind.log } else { kind.log - share };
-                self.asm.li(T, log << LOG_AT | function << log & FIRST);
-                self.asm.store(ZERO, kind.ranges + function, T);
-            }
+            assert!(kind.log >= self.share, "fewer numbers than functions");
+            let log = kind.log - self.share;
+            self.asm.li(T, kind.log << LOG_AT);
+            self.asm.store(ZERO, kind.ranges, T);
+            self.asm.li(I, 1);
+            self.asm.li(T, log << LOG_AT | 1 << log);
+            let each = self.asm.here();
+            self.asm.store(I, kind.ranges, T);
+            self.asm.op(Op::Add, T, T, 1 << log);
+            self.asm.op(Op::Add, I, I, 1);
+            self.asm.branch(Op::Bne, I, self.functions(), each);
         }
     }
 
@@ -55,7 +60,7 @@ impl Program {
         self.asm.store(U, 0, T);
         self.asm.ret(LINK);
         self.asm.bind(physical);
-        self.asm.li(I, FUNCTIONS - 1);
+        self.asm.li(I, self.functions() - 1);
         let each = self.asm.here();
         self.asm.op(Op::Add, LO, U, I);
         self.asm.op(Op::Ld, T, LO, 0);
@@ -78,14 +83,16 @@ impl Program {
     }
 
     pub(super) fn set_range(&mut self) {
+        // Those of the first kind, and the others' behind them.
+        let ranges = self.qp.ranges;
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         // Its own range is the whole card.
         self.asm.op(Op::Sub, T, ID, 1);
-        self.refuse(AdminStatus::BadId, Op::Bge, T, FUNCTIONS - 1);
+        self.refuse(AdminStatus::BadId, Op::Bge, T, self.functions() - 1);
         self.refuse(AdminStatus::BadParameter, Op::Bge, p(0), KINDS);
         self.refuse(AdminStatus::BadParameter, Op::Bge, p(1), (LOG_MASK + 1) << LOG_AT);
-        self.asm.op(Op::Shl, U, p(0), FUNCTIONS.ilog2());
-        self.asm.op(Op::Ld, W, U, RANGES);
+        self.asm.op(Op::Shl, U, p(0), self.share);
+        self.asm.op(Op::Ld, W, U, ranges);
         self.asm.ext(W, W, LOG_AT, LOG_MASK);
         self.asm.ext(V, p(1), LOG_AT, LOG_MASK);
         self.refuse(AdminStatus::BadParameter, Op::Blt, W, V);
@@ -96,9 +103,9 @@ impl Program {
         self.asm.op(Op::Add, T, T, V);
         self.refuse(AdminStatus::BadParameter, Op::Blt, W, T);
         self.asm.op(Op::Add, U, U, ID);
-        self.asm.op(Op::Ld, T, U, RANGES);
+        self.asm.op(Op::Ld, T, U, ranges);
         self.refuse(AdminStatus::InUse, Op::Bge, T, RANGE_IN_USE);
-        self.asm.store(U, RANGES, p(1));
+        self.asm.store(U, ranges, p(1));
         self.done();
     }
 
@@ -107,7 +114,7 @@ impl Program {
         self.asm.mov(U, FN);
         self.asm.branch(Op::Beq, p(0), 0, own);
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
-        self.refuse(AdminStatus::BadId, Op::Bge, ID, FUNCTIONS);
+        self.refuse(AdminStatus::BadId, Op::Bge, ID, self.functions());
         self.asm.mov(U, ID);
         self.asm.bind(own);
         for (n, kind) in self.kinds().into_iter().enumerate() {

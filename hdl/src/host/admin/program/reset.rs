@@ -77,7 +77,7 @@ impl Program {
     /// `d` = the function whose queue pair `qpn` is.
     pub(super) fn owner(&mut self, d: R, qpn: R) {
         self.asm.op(Op::Ld, d, qpn, self.qp.base);
-        self.asm.ext(d, d, FUNCTION_AT, 0xfff);
+        self.asm.ext(d, d, FUNCTION_AT, FUNCTION);
     }
 
     /// Requester of line ID to RESET, next epoch; T keeps its word 0.

@@ -3,12 +3,13 @@
 
 use super::card::Event;
 use super::commands::{line, words};
-use super::{functions, Bench};
+use super::{functions, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::{self, *};
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
-use ferric_abi::csr::{space::ADDRESS, ADDRESSES, FUNCTIONS, NEIGHBOUR_LINE};
+use ferric_abi::csr::{space::ADDRESS, ADDRESSES, NEIGHBOUR_LINE};
 
+const FUNCTIONS: u32 = 1 << SIZES.functions;
 const MAC: u64 = 0x02ff_0a00_0001;
 const LAST: u8 = 5;
 /// RESOLVE's p4.

@@ -2,7 +2,8 @@
 
 use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
-use ferric_abi::csr::{space, FUNCTIONS, NEIGHBOUR_LINE};
+use crate::host::csr::word;
+use ferric_abi::csr::{space, NEIGHBOUR_LINE};
 use std::collections::{HashMap, HashSet};
 
 /// What the engine did to the outside, in order.
@@ -28,10 +29,12 @@ pub struct Card {
     pub unreadable: HashSet<u64>,
     pub unwritable: HashSet<u64>,
     pub log: Vec<Event>,
-    pub enabled: [bool; 4],
-    pub soft_reset: [bool; 4],
-    pub log_size: [u32; 4],
-    pub producer: [u32; 4],
+    pub enabled: Vec<bool>,
+    pub soft_reset: Vec<bool>,
+    pub producer: Vec<u32>,
+    /// Functions that are to have a turn, and the one behind that which had the last.
+    due: Vec<bool>,
+    first: usize,
     pub raw_qpn: u32,
     /// Commands counted as refused.
     pub refused: u32,
@@ -43,6 +46,7 @@ pub const COUNTERS: u32 = 24;
 
 impl Card {
     pub fn new(sizes: Sizes) -> Self {
+        let functions = 1 << sizes.functions;
         let (mut lines_of, mut words_of) = ([0; 16], [0; 16]);
         let tables = [
             (space::SQ, 1 << sizes.qp, 8),
@@ -55,7 +59,7 @@ impl Card {
             (space::MR, 1 << sizes.mr, 12),
             (space::STATS, COUNTERS, 2),
             (space::MCAST, 64, 8),
-            (space::ADDRESS, NEIGHBOUR_LINE + FUNCTIONS, 6),
+            (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {
             lines_of[space as usize] = lines;
@@ -70,10 +74,11 @@ impl Card {
             unreadable: HashSet::new(),
             unwritable: HashSet::new(),
             log: Vec::new(),
-            enabled: [false; 4],
-            soft_reset: [false; 4],
-            log_size: [0; 4],
-            producer: [0; 4],
+            enabled: vec![true; functions],
+            soft_reset: vec![false; functions],
+            producer: vec![0; functions],
+            due: vec![false; functions],
+            first: 0,
             raw_qpn: 0,
             refused: 0,
             answer_in: 0,
@@ -82,10 +87,28 @@ impl Card {
 
     /// Ring of function `f`; the carry out of the low half is part of the test.
     pub fn ring(f: usize) -> u64 {
-        [0x1_0000_1000, 0x7_ffff_ff80, 0x3000, 0xffff_0000_ffff_0000][f]
+        [0x1_0000_1000, 0x7_ffff_ff80, 0x3000, 0xffff_0000_ffff_0000][f % 4] + 0x100_0000_0000 * (f as u64 / 4)
     }
     pub fn completions(f: usize) -> u64 {
-        [0x2_0000_1000, 0x9_ffff_ffc0, 0x8000, 0xffff_0001_ffff_0000][f]
+        [0x2_0000_1000, 0x9_ffff_ffc0, 0x8000, 0xffff_0001_ffff_0000][f % 4] + 0x100_0000_0000 * (f as u64 / 4)
+    }
+    /// log2 of the slots of both rings.
+    pub fn log_size(f: usize) -> u32 {
+        [3, 5, 1, 10][f % 4]
+    }
+
+    /// There is something new in the registers of function `f`.
+    pub fn tell(&mut self, f: usize) {
+        self.due[f] = true;
+    }
+    pub fn enable(&mut self, f: usize, on: bool) {
+        self.enabled[f] = on;
+        self.tell(f);
+    }
+    /// Whose turn it is.
+    fn turn(&self) -> Option<usize> {
+        let functions = self.due.len();
+        (0..functions).map(|n| (self.first + n) % functions).find(|f| self.due[*f])
     }
 
     pub fn word(&self, space: u8, line: u32, word: u8) -> u32 {
@@ -125,7 +148,10 @@ impl World for Card {
             1 => (Card::ring(f) >> 32) as u32,
             2 => Card::completions(f) as u32,
             3 => (Card::completions(f) >> 32) as u32,
-            _ => self.producer[f] | self.log_size[f] << 16 | u32::from(self.enabled[f]) << 20 | u32::from(self.soft_reset[f]) << 21,
+            word::SIZE => Card::log_size(f),
+            word::PRODUCER => self.producer[f],
+            word::STATE => u32::from(self.enabled[f]) << word::ENABLED | u32::from(self.soft_reset[f]) << word::RESETTING,
+            _ => self.turn().map_or(0, |f| 1 << word::DUE | f as u32),
         }
     }
 
@@ -148,6 +174,12 @@ impl World for Card {
             0 => self.raw_qpn = value,
             2 => self.log.extend([Event::Invalidate, Event::Clean]),
             4 => self.refused += 1,
+            5 => {
+                assert!(self.due[function as usize], "out of turn");
+                self.due[function as usize] = false;
+                self.first = function as usize + 1;
+            }
+            6 => self.tell(function as usize),
             _ => self.soft_reset[function as usize] = false,
         }
     }

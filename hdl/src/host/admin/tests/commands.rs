@@ -428,13 +428,13 @@ fn resets(b: &mut Bench) {
         b.expect(Ok, 1, CreatePd, id, &[]);
     }
     // A function that is switched off pauses.
-    b.card.enabled[2] = false;
+    b.card.enable(2, false);
     let (n, start) = (b.produced[2], b.card.log.len());
     let iova = b.post(2, 0, 0, &[]);
     for _ in 0..5000 {
         b.advance();
     }
     assert!(!b.card.log[start..].iter().any(|e| matches!(e, Event::Fetch { function: 2, .. })));
-    b.card.enabled[2] = true;
+    b.card.enable(2, true);
     assert_eq!(b.wait(2, iova, n).0, Ok);
 }

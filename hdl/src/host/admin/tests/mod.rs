@@ -4,10 +4,11 @@ mod addresses;
 mod card;
 mod commands;
 mod functions;
+mod many;
 mod queue_pairs;
 
 use super::isa::Inst;
-use super::model::Model;
+use super::model::{Model, World};
 use super::program::{assemble, Command, Plan, Program, Sizes};
 use super::Admin;
 use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
@@ -17,8 +18,7 @@ use ferric_abi::codes::{AdminOpcode, AdminStatus};
 use rust_hdl::prelude::*;
 
 /// Smaller than the card's, so that the numbers beyond the end are near.
-const SIZES: Sizes = Sizes { qp: 4, cq: 4, mr: 5, pd: 3, eq: 2 };
-const LOG_SIZE: [u32; 4] = [3, 5, 1, 10];
+const SIZES: Sizes = Sizes { qp: 4, cq: 4, mr: 5, pd: 3, eq: 2, functions: 2 };
 
 /// All that the engines bring, and the addresses' commands: the engine that they belong to may not be there yet.
 fn plan(sizes: Sizes) -> Plan {
@@ -49,21 +49,24 @@ struct Rtl {
     answers: Source,
     errors: [Sink; 2],
     barrier_in: u64,
-    resetting: u64,
 }
 
 /// A card with its drivers.
 struct Bench {
     engine: Engine,
     card: Card,
-    produced: [u32; 4],
+    produced: Vec<u32>,
     /// Completions seen with another status than Ok.
     refused: u32,
 }
 
 impl Bench {
     fn model() -> Self {
-        Self::with(Engine::Model(Box::new(Model::new(assemble(&plan(SIZES))))), SIZES)
+        Self::model_of(SIZES)
+    }
+
+    fn model_of(sizes: Sizes) -> Self {
+        Self::with(Engine::Model(Box::new(Model::new(assemble(&plan(sizes))))), sizes)
     }
 
     fn rtl(name: &str) -> Self {
@@ -72,19 +75,22 @@ impl Bench {
 
     /// `stall`: how often the streams do not move, in percent.
     fn rtl_of(name: &str, sizes: Sizes, stall: u32) -> Self {
-        let mut tb = Tb::new(name, Admin::new(&plan(sizes)));
+        let plan = plan(sizes);
+        let mut tb = match sizes.functions {
+            2 => Tb::new(name, Admin::<2>::new(&plan)),
+            6 => Tb::new(name, Admin::<6>::new(&plan)),
+            other => panic!("no engine for 2^{other} functions"),
+        };
         let (rd, rows) = (tb.sink("m_rd", stall), tb.source("s_rd", stall));
         let (wr, done) = (tb.sink("m_wr", stall), tb.source("s_done", stall));
         let (ctl, answers) = (tb.sink("m_ctl", stall), tb.source("s_ctl", stall));
         let errors = [tb.sink("m_error$0", stall), tb.sink("m_error$1", stall)];
         tb.set("mtt_clean", 1);
-        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0, resetting: 0 })), sizes)
+        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0 })), sizes)
     }
 
     fn with(engine: Engine, sizes: Sizes) -> Self {
-        let mut bench = Self { engine, card: Card::new(sizes), produced: [0; 4], refused: 0 };
-        (bench.card.enabled, bench.card.log_size) = ([true; 4], LOG_SIZE);
-        bench
+        Self { engine, card: Card::new(sizes), produced: vec![0; 1 << sizes.functions], refused: 0 }
     }
 
     /// One instruction or one cycle.
@@ -107,6 +113,7 @@ impl Bench {
         self.card.soft_reset[f] = true;
         self.card.producer[f] = 0;
         self.produced[f] = 0;
+        self.card.tell(f);
         let mut left = 2_000_000;
         while self.card.soft_reset[f] {
             self.advance();
@@ -118,7 +125,7 @@ impl Bench {
     /// Queues a command on function `f`; its slot.
     fn post(&mut self, f: usize, opcode: u8, id: u32, params: &[u32]) -> u64 {
         let n = self.produced[f];
-        let slot = u64::from(n % (1 << LOG_SIZE[f]));
+        let slot = u64::from(n % (1 << Card::log_size(f)));
         let mut words = [0xdead_0000 | n; 32];
         words[0] = u32::from(opcode) | (n & 0xffff) << 16;
         words[1] = id;
@@ -126,12 +133,13 @@ impl Bench {
         self.card.commands.insert(Card::ring(f) + 128 * slot, words);
         self.produced[f] = n + 1;
         self.card.producer[f] = (n + 1) & 0xffff;
+        self.card.tell(f);
         Card::completions(f) + 64 * slot
     }
 
     /// The completion at `iova` of command `n`, when it comes.
     fn wait(&mut self, f: usize, iova: u64, n: u32) -> (AdminStatus, Vec<u32>) {
-        let phase = n >> LOG_SIZE[f] & 1 == 0;
+        let phase = n >> Card::log_size(f) & 1 == 0;
         let mut left = 400_000;
         loop {
             if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[15] >> 31 == 1) == phase) {
@@ -166,18 +174,9 @@ impl Bench {
 impl Rtl {
     fn cycle(&mut self, card: &mut Card) {
         let tb = &mut self.tb;
-        for f in 0..4usize {
-            tb.set(&format!("admin_sq${f}"), Card::ring(f));
-            tb.set(&format!("admin_cq${f}"), Card::completions(f));
-            tb.set(&format!("admin_log_size${f}"), card.log_size[f].into());
-            tb.set(&format!("admin_producer${f}"), card.producer[f].into());
-        }
-        let mask = |bits: &[bool; 4]| (0..4).map(|f| u64::from(bits[f]) << f).sum();
-        tb.set("enable", mask(&card.enabled));
-        // A pulse for what is wanted and not yet under way.
-        let wanted: u64 = mask(&card.soft_reset);
-        tb.set("reset_req", wanted & !self.resetting);
-        self.resetting |= wanted;
+        // What the engine looks at is there a cycle later.
+        let function = tb.get("look_function") as u32;
+        let seen = card.register(function, tb.get("look_word") as u32);
         // The barrier comes back some time later, a quiesce is answered after a while and falls after a while.
         if self.barrier_in > 0 {
             self.barrier_in -= 1;
@@ -208,17 +207,18 @@ impl Rtl {
             card.log.push(Event::Invalidate);
             tb.set("mtt_clean", 0);
         }
-        let busy = tb.get("reset_busy");
-        for f in (0..4).filter(|f| (self.resetting & !busy) >> f & 1 == 1) {
-            card.soft_reset[f] = false;
+        tb.set("look", seen.into());
+        let function = tb.get("look_function") as u32;
+        for (pulse, output) in [("served", 5), ("again", 6), ("reset_done", 3)] {
+            if tb.get(pulse) == 1 {
+                card.output(function, output, 0);
+            }
         }
-        self.resetting = busy;
         card.raw_qpn = tb.get("raw_qpn") as u32;
         self.serve(card);
     }
 
     fn serve(&mut self, card: &mut Card) {
-        use super::model::World;
         if let Some(got) = self.rd.pop() {
             let layout = Fields::of::<RdCmd>();
             assert_eq!(layout.get(&got, "rows"), 2);
@@ -288,12 +288,16 @@ fn the_program_does_what_the_commands_say() {
 
 #[test]
 fn the_engine_does_what_the_program_says() {
-    let (mut model, mut rtl) = (Bench::model(), Bench::rtl("admin"));
-    commands::all(&mut model);
-    commands::all(&mut rtl);
+    same([Bench::model(), Bench::rtl("admin")], commands::all, 1000);
+}
+
+/// `work` has the same events, `least` at least, with either bench: the first is the model's.
+fn same(mut benches: [Bench; 2], work: fn(&mut Bench), least: usize) {
+    benches.iter_mut().for_each(work);
+    let [model, rtl] = benches;
     for (n, (m, r)) in model.card.log.iter().zip(&rtl.card.log).enumerate() {
         assert_eq!(m, r, "event {n}");
     }
     assert_eq!(model.card.log.len(), rtl.card.log.len());
-    assert!(model.card.log.len() > 1000, "{} events are too few", model.card.log.len());
+    assert!(model.card.log.len() > least, "{} events are too few", model.card.log.len());
 }
