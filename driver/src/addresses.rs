@@ -3,13 +3,12 @@ use crate::admin::words;
 use crate::context::Context;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::network::{Address, Network, Search};
 use crate::types::Mac;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::AddressCtx;
 use ferric_abi::csr;
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// RESOLVE's fifth parameter: only look, or ask, also for a neighbour who is known already. This driver asks only for those it does not remember, so it always
@@ -19,58 +18,9 @@ const ASK_AGAIN: u32 = 1 | 2;
 /// States of a search: it may also be under way, or not begun, because the address it went out from was set anew.
 const KNOWN: u32 = 2;
 const ASKED: u32 = 1;
-/// How long a neighbour is remembered, and how long it is remembered that nobody answered: a program may want the same address many times in a row.
-const KNOWN_FOR: Duration = Duration::from_secs(60);
-const SILENT_FOR: Duration = Duration::from_secs(10);
 /// Between two looks: the first answers come after some microseconds; each look is a command, which a simulated card takes milliseconds for.
 const FIRST_PAUSE: Duration = Duration::from_micros(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-
-/// An address of this function, for which the card answers ARP, neighbour discovery and pings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// IP address, one machine's.
-    pub ip: IpAddr,
-    /// The MAC address that belongs to it.
-    pub mac: Mac,
-    /// 802.1Q VLAN identifier of its network, if that is tagged.
-    pub vlan: Option<u16>,
-}
-
-/// How long a search for a neighbour may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Search {
-    /// How often the card asks, at least once.
-    pub asks: u32,
-    /// How long it waits for an answer each time, on the device's clock and on this machine's: where a card is simulated in this process, its second may take hours.
-    pub wait: Duration,
-}
-
-impl Default for Search {
-    /// As Linux does it: three times, a second each.
-    fn default() -> Self {
-        Self { asks: 3, wait: Duration::from_secs(1) }
-    }
-}
-
-/// What the driver knows of an open function's network.
-#[derive(Default)]
-pub(crate) struct Network {
-    book: Mutex<Book>,
-    /// The card has one search for a function: one thread has it at a time.
-    search: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Book {
-    own: HashMap<u32, Address>,
-    /// By own address and neighbour: its MAC address, or that nobody answered; and until when that counts.
-    known: HashMap<(u32, IpAddr), (Option<Mac>, Duration)>,
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// An IP address as the card's tables have it.
 fn number_of(ip: IpAddr) -> u128 {
@@ -123,37 +73,31 @@ impl Context {
         if address.vlan.is_some_and(|vid| vid >= 0xfff) {
             return Err(Error::Invalid("a VLAN identifier is 0 to 4094"));
         }
-        if lock(&network.book).own.get(&number) == Some(&address) {
+        if network.own(number) == Some(address) {
             return Ok(());
         }
         let mac = address.mac.0.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
         let line = AddressCtx::default().with_ip(number_of(address.ip)).with_ipv6(address.ip.is_ipv6()).with_mac(mac);
         let line = line.with_vlan(address.vlan.is_some()).with_vid(address.vlan.unwrap_or(0)).with_valid(true);
         // A search that is under way goes out from the address as it was.
-        let _turn = lock(&network.search);
+        let _turn = network.turn();
         self.inner.admin("set address", AdminOpcode::SetAddress, number, &words::<6>(&line.0))?;
-        let mut book = lock(&network.book);
-        book.own.insert(number, address);
-        book.known.retain(|(source, _), _| *source != number);
+        network.note(number, Some(address));
         Ok(())
     }
 
     /// Address `number` is none any more.
     pub fn clear_address(&self, number: u32) -> Result<()> {
         let network = self.network()?;
-        let _turn = lock(&network.search);
+        let _turn = network.turn();
         self.inner.admin("clear address", AdminOpcode::SetAddress, number, &[0; 6])?;
-        let mut book = lock(&network.book);
-        book.own.remove(&number);
-        book.known.retain(|(source, _), _| *source != number);
+        network.note(number, None);
         Ok(())
     }
 
     /// The function's addresses by number, as this context has set them.
     pub fn addresses(&self) -> Vec<(u32, Address)> {
-        let mut all: Vec<_> = lock(&self.inner.network.book).own.iter().map(|(n, a)| (*n, *a)).collect();
-        all.sort_by_key(|(n, _)| *n);
-        all
+        self.inner.network.all()
     }
 
     /// The addresses of every function, as the card has them: function, number, address. For the physical function only.
@@ -180,37 +124,26 @@ impl Context {
     /// The same with another patience. [`Error::NoNeighbour`]: nobody has answered, now or some seconds ago.
     pub fn resolve_within(&self, source: u32, ip: IpAddr, search: &Search) -> Result<Mac> {
         let network = self.network()?;
-        {
-            let book = lock(&network.book);
-            let own = book.own.get(&source).ok_or(Error::Invalid("the function has no address of that number to ask from; set it first"))?;
-            if own.ip.is_ipv4() != ip.is_ipv4() {
-                return Err(Error::Invalid("an address is asked for from an own address of its family"));
-            }
-            // Nobody else would answer: frames do not come back to who sent them.
-            if let Some(own) = book.own.values().find(|own| own.ip == ip) {
-                return Ok(own.mac);
-            }
+        let own = network.own(source).ok_or(Error::Invalid("the function has no address of that number to ask from; set it first"))?;
+        if own.ip.is_ipv4() != ip.is_ipv4() {
+            return Err(Error::Invalid("an address is asked for from an own address of its family"));
         }
-        if let Some(found) = self.remembered(source, ip) {
+        // Nobody else would answer: frames do not come back to who sent them.
+        if let Some((_, own)) = network.all().into_iter().find(|(_, own)| own.ip == ip) {
+            return Ok(own.mac);
+        }
+        let remembered = || network.remembered(source, ip, self.inner.device.now());
+        if let Some(found) = remembered() {
             return found.ok_or(Error::NoNeighbour(ip));
         }
-        let _turn = lock(&network.search);
+        let _turn = network.turn();
         // Whoever was first may have sought the same.
-        if let Some(found) = self.remembered(source, ip) {
+        if let Some(found) = remembered() {
             return found.ok_or(Error::NoNeighbour(ip));
         }
         let found = self.seek(source, ip, search)?;
-        let now = self.inner.device.now();
-        let mut book = lock(&network.book);
-        book.known.retain(|_, (_, until)| *until > now);
-        book.known.insert((source, ip), (found, now + if found.is_some() { KNOWN_FOR } else { SILENT_FOR }));
+        network.remember(source, ip, found, self.inner.device.now());
         found.ok_or(Error::NoNeighbour(ip))
-    }
-
-    /// `Some(None)`: nobody answered lately.
-    fn remembered(&self, source: u32, ip: IpAddr) -> Option<Option<Mac>> {
-        let now = self.inner.device.now();
-        lock(&self.inner.network.book).known.get(&(source, ip)).filter(|(_, until)| *until > now).map(|(mac, _)| *mac)
     }
 
     fn seek(&self, source: u32, ip: IpAddr, search: &Search) -> Result<Option<Mac>> {

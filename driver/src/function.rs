@@ -1,10 +1,10 @@
 //! An open function of a card, as its objects hold it: found by its registers, spoken to by admin commands.
-use crate::addresses::Network;
 use crate::admin::AdminQueue;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ids::{range, Ids};
 use crate::lives::QpTable;
+use crate::network::Network;
 use crate::types::Capabilities;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr;

@@ -107,7 +107,7 @@ pub struct CmPort {
     /// The state machine: connect, listen, accept and so on.
     pub cm: Cm,
     gsi: Gsi,
-    /// MAC address of a neighbour: ARP and neighbour discovery are the host's.
+    /// MAC address of a neighbour: what its user knows, or has the card find ([`Context::resolve`]).
     neighbour: Box<dyn Fn(IpAddr) -> Option<Mac> + Send>,
     device: std::sync::Arc<dyn crate::Device>,
 }

@@ -9,8 +9,6 @@ if [ $role = linux ]; then
   network eth1 10.8.0.$own/24
   # By its path: the shell would take its own ip.
   /bin/ip -6 addr add fd09::$own/64 dev eth0 nodad
-  /bin/ip neigh replace 10.9.0.$other lladdr 02:fe:0a:09:00:0$other dev eth0 nud permanent
-  /bin/ip -6 neigh replace fd09::$other lladdr 02:fe:00:00:00:0$other dev eth0 nud permanent
   soft_roce eth0
   g4=$(gid_index ffff:0a09) g6=$(gid_index fd09:)
 else

@@ -2,8 +2,7 @@
 # is the server in turn; between two cards, which are alike, the first guest is.
 limit=90
 if [ $role = card ]; then
-  export LD_LIBRARY_PATH=/ferric FERRIC_DEVICES="$CARD@10.9.0.$own" FERRIC_NEIGHBOURS=10.9.0.2=52:54:00:00:00:02 FERRIC_MTU=1024 FERRIC_LOG=warn
-  [ $peer = linux ] || unset FERRIC_NEIGHBOURS
+  export LD_LIBRARY_PATH=/ferric FERRIC_DEVICES="$CARD@10.9.0.$own" FERRIC_MTU=1024 FERRIC_LOG=warn
   g=0
   as_user timeout 60 ibv_devinfo || fail "ibv_devinfo"
 else
@@ -32,7 +31,7 @@ while read -r name line; do
     while :; do
       as_user timeout $limit $run < /dev/null > /tmp/o 2>&1
       rc=$?
-      [ $side = client ] && [ $rc != 0 ] && [ $tries -lt 40 ] && grep -qiE "connect|refused|RDMA_CM_EVENT_REJECTED|unable" /tmp/o || break
+      [ $side = client ] && [ $rc != 0 ] && [ $tries -lt 40 ] && grep -qiE "connect|refused|RDMA_CM_EVENT_(REJECTED|ADDR_ERROR|UNREACHABLE)|unable" /tmp/o || break
       tries=$((tries + 1))
       sleep 0.5
     done

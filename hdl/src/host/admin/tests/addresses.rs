@@ -288,6 +288,8 @@ fn isolation(b: &mut Bench) {
     b.expect(BadParameter, 1, QueryObject, 0, &[ADDRESS.into(), 0]);
     let seen = b.expect(Ok, 0, QueryObject, ADDRESSES, &[ADDRESS.into(), 0]);
     assert_eq!(seen[..6], words::<6>(&address(b, 1, 0).0));
+    assert_eq!(seen[6..8], [0; 2], "the line has no more words");
+    b.expect(BadId, 0, QueryObject, 0, &[ADDRESS.into(), 6]);
 }
 
 /// `isolation` has left each function with addresses and a search.

@@ -122,8 +122,9 @@ impl Card {
 impl World for Card {
     fn control(&mut self, space: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
         self.log.push(Event::Control { space, line, word, write });
-        if line >= self.lines_of[space as usize] {
-            return (0, true);
+        // The block that has the addresses says of words, too, that they do not exist; what it answers then means nothing.
+        if line >= self.lines_of[space as usize] || space == space::ADDRESS && word >= self.words_of[space as usize] {
+            return (0xdead_beef, true);
         }
         let local = ferric_abi::context::ReqCtx::LAYOUT.field("local").expect("a field of it").offset;
         if (space, u32::from(word)) == (space::REQ, local as u32 / 32) && self.answer_in > 0 {
