@@ -89,7 +89,7 @@ impl Bench {
         let hole = self.tb.rng().below(64) as usize;
         strobes[hole] = false;
         let data = self.tb.rng().bytes(128);
-        match self.tb.rng().below(8) {
+        match self.tb.rng().below(9) {
             0 => self.write(function << 16 | 0x1020, &data[..8], &strobes[..8].iter().map(|_| true).collect::<Vec<_>>()),
             1 => self.write(function << 16 | 0x1004, &data[..4], &[true; 4]),
             2 => self.write(function << 16 | 0x1008, &data[..4], &[true; 4]),
@@ -97,6 +97,7 @@ impl Bench {
             4 => self.write(function << 16 | csr::DB_WQE, &data[..8], &[true; 8]),
             5 => self.write(function << 16 | csr::DB_WQE, &data, &[true; 128]),
             6 => self.write(1 << 28 | csr::DB_SQ, &data[..8], &[true; 8]),
+            7 => self.write((4 + function) << 16 | csr::DB_WQE, &data[..64], &[true; 64]),
             _ => self.write(function << 16 | 0x3000, &data[..64], &[true; 64]),
         }
         self.bad += 1;
