@@ -32,15 +32,15 @@ pub fn up_to_most(quotas: &[usize]) -> Result<(), String> {
     }
 }
 
-/// Fewest ports of such a block; those beyond the clients are left alone. (RustHDL writes a vector of one bit as a bit, which has no bit 0.)
+/// Fewest ports of such a block, if it does not say that it can do with one; those beyond the clients are left alone. (RustHDL writes a vector of one bit as a bit, which has no bit 0.)
 pub const FEWEST_PORTS: usize = 2;
 
 /// `$make` for `$clients` clients, at most [`MOST_CLIENTS`]; the constants `<N, P, ..>` in it are the number of ports, one more, two more and so on. The type of a block says how many
-/// ports it has, and types are chosen before the list is known: hence one of each.
+/// ports it has, and types are chosen before the list is known: hence one of each. With `from one`, a block that has one port, too.
 #[macro_export]
 macro_rules! for_clients {
     (@each $clients:expr, [$($number:literal)*] $names:tt $make:expr) => {
-        match $clients.max($crate::assembly::FEWEST_PORTS) {
+        match $clients {
             $($number => $crate::for_clients!(@one $number; $names $make),)*
             other => panic!("{other} clients, and at most {} are possible", $crate::assembly::MOST_CLIENTS),
         }
@@ -50,8 +50,11 @@ macro_rules! for_clients {
         $crate::for_clients!(@one $name + 1; [$($more)*] $make)
     }};
     (@one $number:expr; [] $make:expr) => { $make };
+    (from one, $clients:expr, <$($name:ident),+> $make:expr) => {
+        $crate::for_clients!(@each $clients.max(1), [1 2 3 4 5 6 7 8] [$($name)+] $make)
+    };
     ($clients:expr, <$($name:ident),+> $make:expr) => {
-        $crate::for_clients!(@each $clients, [2 3 4 5 6 7 8] [$($name)+] $make)
+        $crate::for_clients!(@each $clients.max($crate::assembly::FEWEST_PORTS), [2 3 4 5 6 7 8] [$($name)+] $make)
     };
 }
 

@@ -10,7 +10,7 @@ use crate::host::{
     dma_rd::{self, shares},
     dma_wr,
     doorbell::Doorbell,
-    eq::EventWriter,
+    eq,
 };
 use crate::net::share::{self, cells::CellShare, slots::SlotShare};
 use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
@@ -90,7 +90,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
-    a.instance("eq", EventWriter::<LE>::default).waits(host::eq::WAITS);
+    a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
@@ -170,6 +170,7 @@ fn wires(a: &mut Assembly) {
     a.open("cells.free_count");
     // Events
     a.pool("events", &["eq.s_req[*]"]);
+    a.pool_fits("events", up_to_most);
 }
 
 /// A counter's number is its place here, and those of the engines follow.

@@ -122,8 +122,8 @@ fn requester_wires(a: &mut Assembly) {
     a.join("keys.m_worked", "req_reports.s[1]");
     a.join("egress.m_done", "req_rx.s_tx_done[1]");
     a.join("egress.m_reply_done", "reply.s_tx_done");
-    a.join("req_tx.m_cqe", "cq.s_req[0]");
-    a.join("req_rx.m_cqe", "cq.s_req[1]");
+    a.client("completions in order", &["req_tx.m_cqe"]);
+    a.client("completions in order", &["req_rx.m_cqe"]);
     a.client("events", &["req_rx.m_async"]);
     a.join("now_q.q", "timers.now");
     a.join("req_rx.m_again", "again.s_want");

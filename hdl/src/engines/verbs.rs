@@ -1,11 +1,10 @@
 //! What the transports share, line by line: rings of work, completions, memory keys, placement.
 
 use super::{fence, Check, Engine};
-use crate::assembly::Assembly;
+use crate::assembly::{up_to_most, Assembly};
 use crate::host::admin::program::{Command, Program};
 use crate::host::{
-    self,
-    cq::CompletionWriter,
+    self, cq,
     row_share::RowShare,
     rq::RecvQueue,
     sq::{again::WqeAgainUnit, SendQueue},
@@ -47,7 +46,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     // The receive queues' port of small reads, with those of `again`.
     a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);
     a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
-    a.instance("cq", CompletionWriter::<LC>::default).waits(host::cq::WAITS);
+    a.instance_by("cq", "CompletionWriter", |list| cq::for_number::<LC>(list.clients("completions"))).sized().waits(host::cq::WAITS);
     a.instance("keys", MemoryKeys::<LM>::default).waits(rdma::mr::WAITS);
     a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
     a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
@@ -108,7 +107,14 @@ fn wires(a: &mut Assembly) {
     a.join("place.m_done", "complete.s_done");
     // Completions and events
     a.join("now_q.q", "cq.now");
-    a.join("complete.m_cqe", "cq.s_req[2]");
+    a.pool("completions", &["cq.s_req[*]"]);
+    a.pool_fits("completions", up_to_most);
+    a.client("completions", &["complete.m_cqe"]);
+    a.pool("completions in order", &["cq.s_order[*]"]);
+    a.pool_fits("completions in order", |quotas| match quotas.len() {
+        n if n > cq::IN_ORDER => Err(format!("{n} clients, and {} are possible", cq::IN_ORDER)),
+        _ => Ok(()),
+    });
     a.client("events", &["cq.m_event"]);
     a.client("events", &["rq.m_event"]);
 }

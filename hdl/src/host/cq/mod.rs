@@ -10,7 +10,9 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::AnyBlock;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::for_clients;
 use crate::host::table::entry::EntryOut;
 use crate::host::table::ring::{RingFacts, RingLook};
 use crate::host::table::TablePipe;
@@ -20,6 +22,7 @@ use crate::prim::pack::{Cast, Gather};
 use crate::records::{CqCtx, Cqe};
 use crate::stream::{MsgArb, MsgSlice};
 use act::CqAct;
+use ferric_hdl_derive::BlockDefault;
 use report::Reporter;
 use rust_hdl::prelude::*;
 
@@ -29,6 +32,7 @@ pub const STATS: &[&str] = &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad"
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // An operation starts with a place for its entry and for what is told of it.
+    ("s_order[*]", &["m_wr", "s_done", "m_event"]),
     ("s_req[*]", &["m_wr", "s_done", "m_event"]),
     ("s_db", &["m_wr", "s_done", "m_event"]), // may bring an event, behind the entries before it
     ("s_done", &[]),                          // 64 places, at most 62 reports and hence answers are on the way
@@ -53,16 +57,26 @@ struct Op {
     arm_solicited: Bit,
 }
 
-/// Completion-queue unit for `2^LQ` queues. Ports of `s_req`: req_tx, req_rx, complete.
+/// Requesters of `s_order`.
+pub const IN_ORDER: usize = 2;
+
+/// The unit for so many clients besides those in order.
+pub fn for_number<const LQ: usize>(clients: usize) -> AnyBlock {
+    for_clients!(from one, clients, <N, S, P, M> AnyBlock::new(CompletionWriter::<LQ, N, S, P, M>::default()))
+}
+
+/// Completion-queue unit for `2^LQ` queues and `N` requesters besides the two in order. `S` = `N` + 1 sources of completions, `P` counts doorbells, too, `M` the control bus as well.
 ///
-/// Ports 0 and 1 share one slice: what is taken first is written first. The flush completions of a failed queue pair
+/// The ports of `s_order` share one slice: what is taken first is written first. The flush completions of a failed queue pair
 /// (req_tx) follow the completion of the failed request (req_rx), which req_rx sees taken before it orders the flush.
-#[derive(LogicBlock, Default)]
-pub struct CompletionWriter<const LQ: usize> {
+#[derive(LogicBlock, BlockDefault)]
+#[demand(S == N + 1 && P == S + 1 && M == P + 1, "requesters, doorbells, the control bus")]
+pub struct CompletionWriter<const LQ: usize, const N: usize, const S: usize, const P: usize, const M: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the table (`2^LQ` cycles).
     pub reset: Signal<In, Bit>,
-    pub s_req: [MsgSink<CqeReq>; 3],
+    pub s_order: [MsgSink<CqeReq>; IN_ORDER],
+    pub s_req: [MsgSink<CqeReq>; N],
     pub s_db: MsgSink<DoorbellMsg>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_done: MsgSink<WrDone>,
@@ -76,18 +90,18 @@ pub struct CompletionWriter<const LQ: usize> {
     pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
-    sends: MsgArb<CqeReq, 2>,
-    recvs: MsgSlice<CqeReq>,
+    ordered: MsgArb<CqeReq, IN_ORDER>,
+    reqs: [MsgSlice<CqeReq>; N],
     db: MsgSlice<DoorbellMsg>,
     cqe: Cast<Cqe, Bits<256>>,
     out: EntryOut<256, 332>,
     reporter: Reporter,
-    ready: Gather<3>,
-    pipe: TablePipe<Op, CqCtx, LQ, 3, 4>,
+    ready: Gather<P>,
+    pipe: TablePipe<Op, CqCtx, LQ, P, M>,
     look: RingLook,
     act: CqAct,
     mine: DFF<Bit>,
-    req_mux: OneHotMux<CqeReq, 2>,
+    req_mux: OneHotMux<CqeReq, S>,
     row_req: DFF<CqeReq>,
     look_req: DFF<CqeReq>,
     act_req: DFF<CqeReq>,
@@ -101,21 +115,24 @@ pub struct CompletionWriter<const LQ: usize> {
     room: Signal<Local, Bit>,
 }
 
-impl<const LQ: usize> Logic for CompletionWriter<LQ> {
+impl<const LQ: usize, const N: usize, const S: usize, const P: usize, const M: usize> Logic for CompletionWriter<LQ, N, S, P, M> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, mine, stamp, counts, row_req, look_req, act_req);
-        clock!(self, clock, sends, recvs, db, pipe, look, out, reporter);
-        self.sends.reset.next = self.reset.val();
-        self.recvs.reset.next = self.reset.val();
+        clock!(self, clock, ordered, db, pipe, look, out, reporter);
+        self.ordered.reset.next = self.reset.val();
         self.db.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
-        for i in 0..2 {
-            MsgSink::<CqeReq>::link(&mut self.s_req[i], &mut self.sends.s[i]);
+        for i in 0..IN_ORDER {
+            MsgSink::<CqeReq>::link(&mut self.s_order[i], &mut self.ordered.s[i]);
         }
-        MsgSink::<CqeReq>::link(&mut self.s_req[2], &mut self.recvs.s);
+        for i in 0..N {
+            self.reqs[i].clock.next = self.clock.val();
+            self.reqs[i].reset.next = self.reset.val();
+            MsgSink::<CqeReq>::link(&mut self.s_req[i], &mut self.reqs[i].s);
+        }
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
@@ -124,14 +141,16 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         MsgSrc::<EqeReq>::link(&mut self.m_event, &mut self.reporter.m_event);
         self.stamp.d.next = self.now.val();
 
-        // ---- The sources: send (0) and receive (1) completions, doorbells (2) ----
+        // ---- The sources: completions in order (0) and the others (1 to N), then doorbells ----
         self.op.next.kind = Kind::Cqe;
         self.op.next.index = bits::<16>(0);
         self.op.next.arm = false;
         self.op.next.arm_solicited = false;
-        self.req_mux.x[0].next = self.sends.m.data.val();
-        self.req_mux.x[1].next = self.recvs.m.data.val();
-        for i in 0..2 {
+        self.req_mux.x[0].next = self.ordered.m.data.val();
+        for i in 0..N {
+            self.req_mux.x[i + 1].next = self.reqs[i].m.data.val();
+        }
+        for i in 0..S {
             self.request.next = self.req_mux.x[i].val();
             self.op.next.function = self.request.val().function;
             self.pipe.id[i].next = self.request.val().cqn;
@@ -142,18 +161,28 @@ impl<const LQ: usize> Logic for CompletionWriter<LQ> {
         self.op.next.index = self.db.m.data.val().index;
         self.op.next.arm = self.db.m.data.val().arm;
         self.op.next.arm_solicited = self.db.m.data.val().arm_solicited;
-        self.pipe.id[2].next = self.db.m.data.val().id;
-        self.pipe.op[2].next = self.op.val();
+        for i in S..P {
+            self.pipe.id[i].next = self.db.m.data.val().id;
+            self.pipe.op[i].next = self.op.val();
+        }
         // Up to four operations may be on their way to the FIFOs.
         self.room.next = self.out.room.val() & self.reporter.room.val();
-        self.ready.x[0].next = self.sends.m.valid.val() & self.room.val();
-        self.ready.x[1].next = self.recvs.m.valid.val() & self.room.val();
-        self.ready.x[2].next = self.db.m.valid.val() & self.reporter.room.val();
+        self.ready.x[0].next = self.ordered.m.valid.val() & self.room.val();
+        for i in 0..N {
+            self.ready.x[i + 1].next = self.reqs[i].m.valid.val() & self.room.val();
+        }
+        for i in S..P {
+            self.ready.x[i].next = self.db.m.valid.val() & self.reporter.room.val();
+        }
         self.pipe.req.next = self.ready.y.val();
-        self.sends.m.ready.next = self.pipe.grant.val().get_bit(0);
-        self.recvs.m.ready.next = self.pipe.grant.val().get_bit(1);
-        self.db.m.ready.next = self.pipe.grant.val().get_bit(2);
-        self.req_mux.sel.next = self.pipe.grant.val().get_bits::<2>(0);
+        self.ordered.m.ready.next = self.pipe.grant.val().get_bit(0);
+        for i in 0..N {
+            self.reqs[i].m.ready.next = self.pipe.grant.val().get_bit(i + 1);
+        }
+        for i in S..P {
+            self.db.m.ready.next = self.pipe.grant.val().get_bit(i);
+        }
+        self.req_mux.sel.next = self.pipe.grant.val().get_bits::<S>(0);
         self.row_req.d.next = self.req_mux.y.val();
         self.look_req.d.next = self.row_req.q.val();
         self.act_req.d.next = self.look_req.q.val();

@@ -1,7 +1,8 @@
 //! The completion writer between random clients, a host that consumes and arms, and a DMA writer with random latency.
 
 use super::model::{CqModel, Outcome};
-use super::CompletionWriter;
+use super::{for_number, IN_ORDER};
+use crate::assembly::MOST_CLIENTS;
 use crate::host::testing::Control;
 use crate::msg::{CqeReq, DoorbellMsg, EqeReq, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -14,7 +15,8 @@ const QUEUES: u32 = 1 << LC;
 
 struct Bench {
     tb: Tb,
-    reqs: [Source; 3],
+    /// Ports: those in order, then the others.
+    reqs: Vec<Source>,
     db: Source,
     wr: Sink,
     done: Source,
@@ -23,7 +25,7 @@ struct Bench {
     stats: [u64; 7],
     queues: HashMap<u32, CqModel>,
     /// Requests pushed and not seen written, per port, in order; with the cqn.
-    asked: [VecDeque<(u32, Vec<u32>)>; 3],
+    asked: Vec<VecDeque<(u32, Vec<u32>)>>,
     /// Writes waiting for their answer: due cycle, queue, event.
     writes: VecDeque<(u64, u32, bool)>,
     /// Answered writes and arming doorbells that must raise an event, in order: queue, kind.
@@ -40,11 +42,17 @@ struct Bench {
 }
 
 impl Bench {
+    /// The clients of a RoCE card: two in order, and one.
     fn new(stall: u32) -> Bench {
-        let mut tb = Tb::new("cq", CompletionWriter::<LC>::default());
+        Self::of(1, stall)
+    }
+
+    fn of(clients: usize, stall: u32) -> Bench {
+        let mut tb = Tb::new("cq", for_number::<LC>(clients));
+        let ports = (0..IN_ORDER).map(|i| format!("s_order${i}")).chain((0..clients).map(|i| format!("s_req${i}")));
         let ctl = Control::new(&mut tb, stall);
         Bench {
-            reqs: std::array::from_fn(|i| tb.source(&format!("s_req${i}"), stall)),
+            reqs: ports.map(|port| tb.source(&port, stall)).collect(),
             db: tb.source("s_db", stall),
             wr: tb.sink("m_wr", stall),
             done: tb.source("s_done", stall),
@@ -53,7 +61,7 @@ impl Bench {
             tb,
             stats: [0; 7],
             queues: HashMap::new(),
-            asked: Default::default(),
+            asked: vec![VecDeque::new(); IN_ORDER + clients],
             writes: VecDeque::new(),
             expected: VecDeque::new(),
             lasts: Vec::new(),
@@ -106,7 +114,7 @@ impl Bench {
             let cqn = ((iova - 0x30_0000_0000) >> 24) as u32;
             // Which request this is: found by content; those of its queue before it on the port must have been bad ones.
             let same = |(q, r): &(u32, Vec<u32>)| *q == cqn && (req.get(r, "wqe_index") as u16, req.get(r, "imm") as u32) == (cqe.wqe_index(), cqe.imm());
-            let place = (0..3).find_map(|p| Some((p, self.asked[p].iter().position(same)?)));
+            let place = (0..self.reqs.len()).find_map(|p| Some((p, self.asked[p].iter().position(same)?)));
             let (port, at) = place.expect("a request for the entry");
             let function = self.queues[&cqn].function;
             let passed = self.asked[port].iter().take(at).filter(|(q, _)| *q == cqn);
@@ -213,8 +221,8 @@ impl Bench {
     }
 }
 
-fn scenario(stall: u32, rounds: u32) {
-    let mut bench = Bench::new(stall);
+fn scenario(clients: usize, stall: u32, rounds: u32) {
+    let mut bench = Bench::of(clients, stall);
     bench.failures = 3;
     bench.run(40);
     for cqn in 0..QUEUES {
@@ -227,17 +235,18 @@ fn scenario(stall: u32, rounds: u32) {
     let (mut bad, mut lost, mut dead, mut db_bad, mut db_late) = (0, 0, 0, 0, 0);
     for round in 0..rounds {
         // Many completions, few queues, so that they meet.
+        let ports = bench.reqs.len() as u64;
         let hot = bench.tb.rng().below(QUEUES.into()) as u32;
         for _ in 0..bench.tb.rng().range(1, 24) {
             let rng = bench.tb.rng();
             let cqn = if rng.percent(50) { hot } else { rng.below(u64::from(QUEUES) + 2) as u32 };
-            let (port, wrong) = (rng.below(3) as usize, rng.percent(5));
+            let (port, wrong) = (rng.below(ports) as usize, rng.percent(5));
             let function = bench.queues.get(&cqn).map_or(0, |queue| queue.function) ^ u16::from(wrong);
             bench.complete(port, cqn, function);
         }
         bench.settle();
         // What was asked and not written must have been bad or lost.
-        for port in 0..3 {
+        for port in 0..bench.reqs.len() {
             for (cqn, r) in std::mem::take(&mut bench.asked[port]) {
                 let function = Fields::of::<CqeReq>().get(&r, "function") as u16;
                 match bench.queues.get_mut(&cqn).map_or(Outcome::Bad, |queue| queue.complete(function, false)) {
@@ -290,8 +299,15 @@ fn scenario(stall: u32, rounds: u32) {
 
 #[test]
 fn completions_follow_the_model() {
-    scenario(0, 60);
-    scenario(40, 60);
+    scenario(1, 0, 60);
+    scenario(1, 40, 60);
+}
+
+/// Each client's completions come in its order, and all of them, however many clients there are.
+#[test]
+fn completions_of_many_clients_follow_the_model() {
+    scenario(3, 20, 40);
+    scenario(MOST_CLIENTS, 10, 60);
 }
 
 /// Flush completions (port 0) begin when the failed request's (port 1) has been taken, and must not overtake it, however

@@ -6,7 +6,9 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::AnyBlock;
 use crate::bus::{MsgSink, MsgSrc};
+use crate::for_clients;
 use crate::host::table::entry::EntryOut;
 use crate::host::table::ring::{RingFacts, RingLook};
 use crate::host::table::TablePipe;
@@ -15,7 +17,7 @@ use crate::prim::pack::{Cast, Gather};
 use crate::records::{EqCtx, Eqe};
 use crate::stats::flags;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use report::EventReporter;
 use rust_hdl::prelude::*;
 
@@ -50,13 +52,19 @@ struct Op {
     cause: Bits<16>,
 }
 
-/// Event-queue unit for `2^LQ` queues. Ports of `s_req`: completions, queue pairs, shared receive queues.
-#[derive(LogicBlock, Default)]
-pub struct EventWriter<const LQ: usize> {
+/// The unit for so many clients.
+pub fn for_number<const LQ: usize>(clients: usize) -> AnyBlock {
+    for_clients!(from one, clients, <N, P, M> AnyBlock::new(EventWriter::<LQ, N, P, M>::default()))
+}
+
+/// Event-queue unit for `2^LQ` queues and `N` requesters; `P` counts doorbells, too, `M` the control bus as well.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(P == N + 1 && M == P + 1, "requesters, doorbells, the control bus")]
+pub struct EventWriter<const LQ: usize, const N: usize, const P: usize, const M: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the table (`2^LQ` cycles).
     pub reset: Signal<In, Bit>,
-    pub s_req: [MsgSink<EqeReq>; 3],
+    pub s_req: [MsgSink<EqeReq>; N],
     pub s_db: MsgSink<DoorbellMsg>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_done: MsgSink<WrDone>,
@@ -68,13 +76,13 @@ pub struct EventWriter<const LQ: usize> {
     pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<7>>,
-    reqs: [MsgSlice<EqeReq>; 3],
+    reqs: [MsgSlice<EqeReq>; N],
     db: MsgSlice<DoorbellMsg>,
     eqe: Cast<Eqe, Bits<128>>,
     out: EntryOut<128, 204>,
     reporter: EventReporter,
-    ready: Gather<4>,
-    pipe: TablePipe<Op, EqCtx, LQ, 4, 5>,
+    ready: Gather<P>,
+    pipe: TablePipe<Op, EqCtx, LQ, P, M>,
     look: RingLook,
     exists: DFF<Bit>,
     mine: DFF<Bit>,
@@ -100,7 +108,7 @@ pub struct EventWriter<const LQ: usize> {
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for EventWriter<LQ> {
+impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for EventWriter<LQ, N, P, M> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, exists, mine, counts);
@@ -109,7 +117,7 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.pipe.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.reporter.reset.next = self.reset.val();
-        for i in 0..3 {
+        for i in 0..N {
             self.reqs[i].clock.next = self.clock.val();
             self.reqs[i].reset.next = self.reset.val();
             MsgSink::<EqeReq>::link(&mut self.s_req[i], &mut self.reqs[i].s);
@@ -121,10 +129,10 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         MsgSink::<WrDone>::link(&mut self.s_done, &mut self.reporter.s_done);
         MsgSrc::<MsixReq>::link(&mut self.m_msix, &mut self.reporter.m_msix);
 
-        // ---- The sources: events (0 to 2), doorbells (3) ----
+        // ---- The sources: events, then doorbells ----
         // Up to four operations may be on their way to the FIFOs.
         self.room.next = self.out.room.val() & self.reporter.room.val();
-        for i in 0..3 {
+        for i in 0..N {
             self.request.next = self.reqs[i].m.data.val();
             self.source.next.kind = Kind::Eqe;
             self.source.next.function = bits::<12>(0);
@@ -143,10 +151,12 @@ impl<const LQ: usize> Logic for EventWriter<LQ> {
         self.source.next.event = bits::<8>(0);
         self.source.next.about = bits::<24>(0);
         self.source.next.cause = bits::<16>(0);
-        self.pipe.id[3].next = self.db.m.data.val().id;
-        self.pipe.op[3].next = self.source.val();
-        self.ready.x[3].next = self.db.m.valid.val();
-        self.db.m.ready.next = self.pipe.grant.val().get_bit(3);
+        for i in N..P {
+            self.pipe.id[i].next = self.db.m.data.val().id;
+            self.pipe.op[i].next = self.source.val();
+            self.ready.x[i].next = self.db.m.valid.val();
+            self.db.m.ready.next = self.pipe.grant.val().get_bit(i);
+        }
         self.pipe.req.next = self.ready.y.val();
 
         // ---- Look ----

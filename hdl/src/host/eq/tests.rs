@@ -1,6 +1,7 @@
 //! The event writer between two clients, a host that consumes, and a DMA writer with random latency.
 
-use super::EventWriter;
+use super::for_number;
+use crate::assembly::MOST_CLIENTS;
 use crate::host::testing::Control;
 use crate::msg::{DoorbellMsg, EqeReq, MsixReq, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
@@ -23,7 +24,7 @@ struct Queue {
 
 struct Bench {
     tb: Tb,
-    reqs: [Source; 3],
+    reqs: Vec<Source>,
     db: Source,
     wr: Sink,
     done: Source,
@@ -31,18 +32,18 @@ struct Bench {
     ctl: Control,
     stats: [u64; 7],
     queues: Vec<Queue>,
-    asked: [VecDeque<(u32, Vec<u32>)>; 3],
+    asked: Vec<VecDeque<(u32, Vec<u32>)>>,
     writes: VecDeque<(u64, u32)>,
     expected: VecDeque<u32>,
     failed: u64,
 }
 
 impl Bench {
-    fn new(stall: u32) -> Bench {
-        let mut tb = Tb::new("eq", EventWriter::<LE>::default());
+    fn new(clients: usize, stall: u32) -> Bench {
+        let mut tb = Tb::new("eq", for_number::<LE>(clients));
         let ctl = Control::new(&mut tb, stall);
         Bench {
-            reqs: std::array::from_fn(|i| tb.source(&format!("s_req${i}"), stall)),
+            reqs: (0..clients).map(|i| tb.source(&format!("s_req${i}"), stall)).collect(),
             db: tb.source("s_db", stall),
             wr: tb.sink("m_wr", stall),
             done: tb.source("s_done", stall),
@@ -51,7 +52,7 @@ impl Bench {
             tb,
             stats: [0; 7],
             queues: Vec::new(),
-            asked: Default::default(),
+            asked: vec![VecDeque::new(); clients],
             writes: VecDeque::new(),
             expected: VecDeque::new(),
             failed: 0,
@@ -89,7 +90,7 @@ impl Bench {
             let eqn = ((iova - 0x40_0000_0000) >> 24) as u32;
             // Next of this queue on some port.
             let same = |(q, r): &(u32, Vec<u32>)| *q == eqn && (req.get(r, "kind") as u8, req.get(r, "id") as u32, req.get(r, "cause") as u16) == (eqe.kind(), eqe.id(), eqe.cause());
-            let port = (0..3).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
+            let port = (0..self.reqs.len()).find(|p| self.asked[*p].iter().find(|(q, _)| *q == eqn).is_some_and(same));
             let port = port.expect("a request for the entry, first of its queue on its port");
             let at = self.asked[port].iter().position(same).expect("it was found above");
             self.asked[port].remove(at);
@@ -135,8 +136,9 @@ impl Bench {
 
 #[test]
 fn events_follow_the_model() {
-    for stall in [0, 40] {
-        let mut bench = Bench::new(stall);
+    // Three: a RoCE card.
+    for (clients, stall) in [(3, 0), (3, 40), (1, 20), (MOST_CLIENTS, 20)] {
+        let mut bench = Bench::new(clients, stall);
         (0..20).for_each(|_| bench.cycle());
         for eqn in 0..QUEUES {
             let rng = bench.tb.rng();
@@ -151,7 +153,7 @@ fn events_follow_the_model() {
                 let mut r = bench.tb.rng().words(layout.width());
                 let eqn = bench.tb.rng().below(u64::from(QUEUES) + 2) as u32;
                 layout.set(&mut r, "eqn", eqn.into());
-                let port = bench.tb.rng().below(3) as usize;
+                let port = bench.tb.rng().below(clients as u64) as usize;
                 bench.reqs[port].push(r.clone());
                 bench.asked[port].push_back((eqn, r));
             }
