@@ -80,6 +80,31 @@ fn chaos_changes_nothing() {
     crate::stream::chaos::scoped(7, || random::<64, 8, 4>("echo64_chaos", 20, 4, 700));
 }
 
+/// Every bit of the headers turned over, with right checksums.
+#[test]
+fn every_bit_counts() {
+    let mut b = Bench::<512, 64, 7>::new("echo512", 0, 12);
+    b.set_up();
+    for (n, card) in [CARD4, CARD6, TAGGED4, TAGGED6].into_iter().enumerate() {
+        let (function, source) = [(0, 0), (0, 15), (1, 3), (1, 4)][n];
+        for (kind, frame) in [ping(card, b"some data"), who_has(card), is_at(card.peer(), card)].into_iter().enumerate() {
+            let length = frame.len().min(if card.ipv6 { 90 } else { 50 });
+            for bit in 0..8 * length {
+                b.now = b.now.wrapping_add(REST);
+                if kind == 2 && b.station.neighbours[function].state() != 1 {
+                    b.seek(function, card.peer().ip, source);
+                    b.run(500);
+                    b.sent.clear();
+                }
+                let mut frame = frame.clone();
+                frame[bit / 8] ^= 1 << (bit % 8);
+                repair(&mut frame);
+                b.exchange(&frame);
+            }
+        }
+    }
+}
+
 /// Many frames at once, and the control bus at work: what is passed on keeps its order in each of the two streams.
 fn crowd<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: usize>(name: &str, stall: u32, seed: u64) {
     let mut b = Bench::<W, K, L>::of::<LF, LA>(name, stall, seed);
@@ -103,7 +128,7 @@ fn crowd<const W: usize, const K: usize, const L: usize, const LF: usize, const 
             if n % 20 == round {
                 // A line that nobody needs, and a search that nobody asks for.
                 let value = rng.next_u32();
-                for line in [22, (1 << 16) + 1] {
+                for line in [22, 63, (1 << 16) + 3] {
                     b.access(line, 2, Some(value));
                     assert_eq!(b.access(line, 2, None), Some(value));
                 }
@@ -122,9 +147,9 @@ fn crowd<const W: usize, const K: usize, const L: usize, const LF: usize, const 
 
 #[test]
 fn frames_that_wait_keep_their_order() {
-    crowd::<64, 8, 4, 1, 5>("echo64", 0, 5);
-    crowd::<64, 8, 4, 1, 5>("echo64", 50, 6);
-    crowd::<512, 64, 7, 1, 5>("echo512", 30, 7);
+    crowd::<64, 8, 4, 2, 6>("echo64", 0, 5);
+    crowd::<64, 8, 4, 2, 6>("echo64", 50, 6);
+    crowd::<512, 64, 7, 2, 6>("echo512", 30, 7);
 }
 
 /// 64 functions: the lowest line that is asked for answers.
@@ -150,12 +175,12 @@ fn many_functions() {
 #[test]
 fn lines_and_words_that_are_none() {
     let mut b = Bench::<64, 8, 4>::new("echo64", 20, 9);
-    for line in [32, 33, 1 << 15, (1 << 16) + 2, (1 << 16) + 32, 3 << 16, 1 << 23, (1 << 24) - 1] {
+    for line in [64, 65, 1 << 15, (1 << 16) + 4, (1 << 16) + 64, 3 << 16, 1 << 23, (1 << 24) - 1] {
         for word in [0, 5] {
             assert_eq!((b.access(line, word, None), b.access(line, word, Some(7))), (None, None), "{line:#x}");
         }
     }
-    for line in [0, 31, 1 << 16, (1 << 16) + 1] {
+    for line in [0, 63, 1 << 16, (1 << 16) + 3] {
         for word in 0..8 {
             assert_eq!(b.access(line, word, Some(line + word)).is_some(), word < 6, "word {word}");
             assert_eq!(b.access(line, word, None), (word < 6).then_some(line + word));

@@ -48,10 +48,10 @@ pub struct Bench<const W: usize, const K: usize, const L: usize> {
 
 impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
     pub fn new(name: &str, stall: u32, seed: u64) -> Self {
-        Self::of::<1, 5>(name, stall, seed)
+        Self::of::<2, 6>(name, stall, seed)
     }
 
-    /// With `2^LF` functions.
+    /// With `2^LF` functions; a card has four.
     pub fn of<const LF: usize, const LA: usize>(name: &str, stall: u32, seed: u64) -> Self {
         let mut tb = Tb::with_seed(name, Echo::<W, K, L, LF, LA>::default(), seed);
         Bench {

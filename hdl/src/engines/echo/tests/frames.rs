@@ -163,6 +163,16 @@ fn any_sound(rng: &mut Rng) -> Vec<u8> {
             message.truncate(message.len() - [0, 0, 1, 8][rng.below(4) as usize]);
             discovery(PEER6, nodes, group, &message, card.vid)
         }
+        10 if card.ipv6 && rng.percent(50) => {
+            // Where it is said that the peer is: in options of all kinds, at addresses that are a station's and others.
+            let mut message = is_at(PEER6, card)[54 + 4 * usize::from(card.vid.is_some())..][..24].to_vec();
+            for _ in 0..rng.below(3) {
+                let mac = [PEER6.mac, 0, 0x0300_5e00_0002, 0x0200_5e00_0003][rng.below(4) as usize];
+                message.extend([[2, 2, 1][rng.below(3) as usize], 1]);
+                message.extend(bytes(mac));
+            }
+            discovery(PEER6, card.ip, card.mac, &message, card.vid)
+        }
         9 | 10 => is_at(card.peer(), card),
         11 => {
             // To everybody, or to another of the network's addresses.
