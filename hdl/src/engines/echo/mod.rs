@@ -28,10 +28,11 @@ pub const STATS: &[&str] = &["echo_arp", "echo_nd", "echo_ping", "echo_ping6", "
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_desc", &["m_desc"]), // what is taken out has a place: as many as there are cells
-    ("s_cell", &[]),         // there is room for every beat asked for
-    ("s_slot", &[]),         // awaited since it was asked for
-    ("s_ctl", &[]),          // one access at a time, between two looks at the table
+    ("s_desc", &["m_desc"]),                       // what is taken out has a place: as many as there are cells
+    ("s_cell", &[]),                               // there is room for every beat asked for
+    ("s_slot", &[]),                               // awaited since it was asked for
+    ("m_seal", &["m_cell", "s_cell", "m_inline"]), // of a slot that has been granted: the frame is copied
+    ("s_ctl", &[]),                                // one access at a time, between two looks at the table
     ("m_ctl", &[]),
 ];
 

@@ -68,7 +68,7 @@ pub(super) struct Walk {
     pub done: Signal<Out, Bit>,
     /// Checksums and options are right.
     pub right: Signal<Out, Bit>,
-    /// There is a source link-layer address; there is one of the target, `mac`.
+    /// There is a source link-layer address; there is one of the target, `mac`, that is a station's.
     pub source: Signal<Out, Bit>,
     pub target: Signal<Out, Bit>,
     pub mac: Signal<Out, Bits<48>>,
@@ -170,7 +170,7 @@ impl Logic for Walk {
         }
         self.right.next = self.header_right.q.val() & self.body_right.q.val() & !self.bad.q.val() & !self.more.q.val().any();
         self.source.next = self.source_seen.q.val();
-        self.target.next = self.target_seen.q.val();
+        self.target.next = self.target_seen.q.val() & self.found.q.val().any() & !self.found.q.val().get_bit(40);
         self.mac.next = self.found.q.val();
 
         self.done.next = false;

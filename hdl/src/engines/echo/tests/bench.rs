@@ -9,8 +9,8 @@ use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
 use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Cells of the buffer.
-const CELLS: usize = 512;
+/// Cells of the buffer, and one for a frame that passes by.
+const CELLS: usize = 513;
 /// log2 of the bytes of the assembly buffer.
 const BASE: u64 = 1 << 18;
 
@@ -41,15 +41,17 @@ pub struct Bench<const W: usize, const K: usize, const L: usize> {
     pub sent: VecDeque<Vec<u8>>,
     pub passed: VecDeque<Vec<u8>>,
     pub freed: u32,
+    /// No slot is granted.
+    pub egress_closed: bool,
     pub stat: BTreeMap<&'static str, u64>,
 }
 
 impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
     pub fn new(name: &str, stall: u32, seed: u64) -> Self {
-        Self::of::<1, 5>(name, stall, seed)
+        Self::of::<2, 6>(name, stall, seed)
     }
 
-    /// With `2^LF` functions.
+    /// With `2^LF` functions; a card has four.
     pub fn of<const LF: usize, const LA: usize>(name: &str, stall: u32, seed: u64) -> Self {
         let mut tb = Tb::with_seed(name, Echo::<W, K, L, LF, LA>::default(), seed);
         Bench {
@@ -72,6 +74,7 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             sent: VecDeque::new(),
             passed: VecDeque::new(),
             freed: 0,
+            egress_closed: false,
             stat: STATS.iter().map(|s| (*s, 0)).collect(),
         }
     }
@@ -116,7 +119,7 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
 
     fn egress(&mut self) {
         let (slot, grant, write, seal) = (Fields::of::<SlotReq>(), Fields::of::<SlotGrant>(), Fields::of::<InlineWrite>(), Fields::of::<SlotSeal>());
-        while let Some(s) = self.slot_in.pop() {
+        while let Some(s) = if self.egress_closed { None } else { self.slot_in.pop() } {
             let len = slot.get(&s, "frame_len") as usize;
             assert_eq!(s, slot.pack(&[("frame_len", len as u128), ("pay_len", len as u128), ("raw", 1)]));
             self.next_slot = (self.next_slot + 1) % 128;
@@ -143,6 +146,27 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
 
     pub fn run(&mut self, cycles: usize) {
         (0..cycles).for_each(|_| self.cycle());
+    }
+
+    /// Percent of cycles in which no descriptor is taken.
+    pub fn set_out_stall(&self, percent: u32) {
+        self.desc_out.set_stall(percent);
+    }
+
+    /// Everything is forgotten, around the block too.
+    pub fn reset(&mut self) {
+        while self.desc_in.pending() + self.beats.pending() + self.slot_out.pending() > 0 {
+            self.cycle();
+        }
+        self.tb.reset();
+        self.run(1);
+        (self.reads.len() + self.inline.len() > 0).then(|| panic!("something happens after a reset"));
+        let functions = self.station.neighbours.len();
+        self.station = Station::new(functions);
+        self.cells.clear();
+        self.slots.clear();
+        self.passed.clear();
+        self.sent.clear();
     }
 
     /// What `net/rx` says of a frame.

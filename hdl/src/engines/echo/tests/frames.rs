@@ -1,5 +1,6 @@
 //! Frames, as hosts send them.
 use crate::engines::echo::model::{solicited_node, sum};
+use crate::tb::Rng;
 use etherparse::PacketBuilder;
 use ferric_abi::context::AddressCtx;
 use ferric_abi::wire::{Arp, Eth, Ipv6, NeighbourMessage};
@@ -108,4 +109,108 @@ pub fn is_at(from: Host, card: Host) -> Vec<u8> {
         return discovery(from, card.ip, card.mac, &message.0, card.vid);
     }
     arp(card.mac, 2, from, card.mac, card.ip, card.vid)
+}
+
+/// Right checksums, as far as the frame goes.
+pub fn repair(frame: &mut [u8]) {
+    let l3 = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
+    if frame.len() < l3 + 48 {
+        return;
+    }
+    let (four, length) = (frame[l3] >> 4 == 4, |at: usize| usize::from(u16::from_be_bytes([frame[l3 + at], frame[l3 + at + 1]])));
+    if four {
+        let stop = (l3 + length(2)).clamp(l3 + 24, frame.len());
+        frame[l3 + 10..l3 + 12].fill(0);
+        let check = !sum(&frame[l3..l3 + 20]);
+        frame[l3 + 10..l3 + 12].copy_from_slice(&check.to_be_bytes());
+        frame[l3 + 22..l3 + 24].fill(0);
+        let check = !sum(&frame[l3 + 20..stop]);
+        frame[l3 + 22..l3 + 24].copy_from_slice(&check.to_be_bytes());
+    } else {
+        let stop = (l3 + 40 + length(4)).clamp(l3 + 44, frame.len());
+        frame[l3 + 42..l3 + 44].fill(0);
+        let pseudo = [&frame[l3 + 8..l3 + 40], &((stop - l3 - 40) as u32).to_be_bytes(), &[0, 0, 0, 58], &frame[l3 + 40..stop]].concat();
+        let check = !sum(&pseudo);
+        frame[l3 + 42..l3 + 44].copy_from_slice(&check.to_be_bytes());
+    }
+}
+
+/// What may come, most of it right.
+fn any_sound(rng: &mut Rng) -> Vec<u8> {
+    let card = [CARD4, CARD6, TAGGED4, TAGGED6][rng.below(4) as usize];
+    let len = [rng.below(20), rng.below(120), rng.below(700)][rng.below(3) as usize] as usize;
+    let data = rng.bytes(len);
+    let (nodes, group) = solicited_node(card.ip);
+    match rng.below(14) {
+        0..=4 => ping(card, &data),
+        5..=6 => who_has(card),
+        7 if card.ipv6 => discovery(PEER6, card.ip, [card.mac, group][rng.below(2) as usize], &solicit(card.ip)[..24], card.vid),
+        7 => arp(card.mac, 1, PEER4, 0, card.ip, card.vid),
+        // Is the address free?
+        8 if card.ipv6 => {
+            let (nobody, whole) = (Host { ip: 0, ..PEER6 }, [24, 32][rng.below(2) as usize]);
+            discovery(nobody, [nodes, card.ip][rng.below(2) as usize], group, &solicit(card.ip)[..whole], card.vid)
+        }
+        8 => arp(0xffff_ffff_ffff, 1, Host { ip: 0, ..PEER4 }, 0, card.ip, card.vid),
+        // Options of all kinds.
+        9 if card.ipv6 => {
+            let mut message = solicit(card.ip)[..24].to_vec();
+            for _ in 0..rng.below(4) {
+                let eights = [1, 1, 2, 3, 30, 0][rng.below(6) as usize];
+                message.extend([[1, 2, 3, 14][rng.below(4) as usize], eights]);
+                message.extend(rng.bytes(usize::from(eights.max(1)) * 8 - 2));
+            }
+            message.truncate(message.len() - [0, 0, 1, 8][rng.below(4) as usize]);
+            discovery(PEER6, nodes, group, &message, card.vid)
+        }
+        10 if card.ipv6 && rng.percent(50) => {
+            // Where it is said that the peer is: in options of all kinds, at addresses that are a station's and others.
+            let mut message = is_at(PEER6, card)[54 + 4 * usize::from(card.vid.is_some())..][..24].to_vec();
+            for _ in 0..rng.below(3) {
+                let mac = [PEER6.mac, 0, 0x0300_5e00_0002, 0x0200_5e00_0003][rng.below(4) as usize];
+                message.extend([[2, 2, 1][rng.below(3) as usize], 1]);
+                message.extend(bytes(mac));
+            }
+            discovery(PEER6, card.ip, card.mac, &message, card.vid)
+        }
+        9 | 10 => is_at(card.peer(), card),
+        11 => {
+            // To everybody, or to another of the network's addresses.
+            let mut frame = ping(card, &data);
+            let to = [[0xff; 6], [0x33, 0x33, 0, 0, 0, 1], [0x02, 0xfe, 0x11, 0, 0, 1], [0x02, 0xfe, 0x11, 0, 0, 2]][rng.below(4) as usize];
+            frame[..6].copy_from_slice(&to);
+            frame
+        }
+        12 => who_has(Host { ip: card.ip ^ 1 << rng.below(if card.ipv6 { 128 } else { 32 }), ..card }),
+        _ => {
+            let len = rng.range(14, 300) as usize;
+            let mut frame = rng.bytes(len);
+            frame[12] = 0x88;
+            frame
+        }
+    }
+}
+
+/// What may come: one in two is changed, cut, or longer than it says.
+pub fn any(rng: &mut Rng) -> Vec<u8> {
+    let mut frame = any_sound(rng);
+    if rng.percent(50) {
+        return frame;
+    }
+    for _ in 0..rng.below(3) {
+        let at = rng.below(frame.len().min(100) as u64) as usize;
+        frame[at] ^= 1 << rng.below(8);
+    }
+    match rng.below(10) {
+        0 => frame.truncate(rng.range(14, frame.len() as u64) as usize),
+        1 => {
+            let more = rng.below(70) as usize;
+            frame.extend(rng.bytes(more));
+        }
+        _ => {}
+    }
+    if rng.percent(60) {
+        repair(&mut frame);
+    }
+    frame
 }
