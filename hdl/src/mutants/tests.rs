@@ -1,6 +1,7 @@
 use super::list::parse;
 use super::*;
 use crate::board::{self, async_fifo::PulseCross, lite};
+use crate::net::share::{cells::CellShare, slots::SlotShare};
 use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
 use crate::roce::requester;
 use crate::stream::tests::yard::Yard;
@@ -58,6 +59,9 @@ fn every_mutant_finds_its_place() {
             "lite_slave13" => crate::emit::emit("lite_slave13", lite::LiteSlave::<13>::default()).unwrap(),
             "lite_ask" => crate::emit::emit("lite_ask", lite::LiteAsk::default()).unwrap(),
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
+            // No card has several clients by itself.
+            "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::default()).unwrap(),
+            "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
             "requester3" => crate::emit::emit("requester3", requester::alone::<3, 10>()).unwrap(),
             // A block of either card will do.
             name => tops::in_core(name, 64).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),

@@ -1,6 +1,7 @@
 //! The egress against expected frames under random completion orders and stalls.
 
 mod bench;
+mod shared;
 
 use super::{Egress, ASM_BYTES};
 use crate::tb::Tb;
