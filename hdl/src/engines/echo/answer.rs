@@ -16,6 +16,10 @@ const IPV4_END: usize = ETH + wire::Ipv4::BYTES;
 const IPV6_END: usize = ETH + wire::Ipv6::BYTES;
 /// Bytes of a message of neighbour discovery.
 const DISCOVERY: u64 = wire::NeighbourMessage::BYTES as u64;
+/// Of an option with a MAC address, in 8 bytes.
+const OPTION_LEN: u64 = 1;
+/// Place of the last word.
+const LAST_WORD: usize = BITS - 16;
 /// Words of 16 bits of all; the first of an IPv4 header and the first behind it; the first of the addresses of an IPv6 header.
 const WORDS: u64 = BYTES as u64 / 2;
 const HEADER_4: u64 = ETH as u64 / 2;
@@ -209,7 +213,7 @@ impl Logic for Answer {
         self.message.x.next.rsvd0 = bits::<24>(0);
         self.message.x.next.target = self.target.val();
         self.message.x.next.option = bits::<8>(icmp6::TARGET);
-        self.message.x.next.option_len = bits::<8>(1);
+        self.message.x.next.option_len = bits::<8>(OPTION_LEN);
         self.message.x.next.mac = self.address.val().mac;
         if self.asking.val() {
             self.message.x.next.kind = bits::<8>(icmp6::SOLICITATION);
@@ -266,7 +270,7 @@ impl Logic for Answer {
             }
             State::Sum => {
                 self.index.d.next = self.index.q.val() + 1;
-                self.words.d.next = (self.words.q.val() >> 16) | (bit_cast::<BITS, 16>(self.words.q.val().get_bits::<16>(0)) << (BITS - 16));
+                self.words.d.next = (self.words.q.val() >> 16) | (bit_cast::<BITS, 16>(self.words.q.val().get_bits::<16>(0)) << LAST_WORD);
                 if self.counts.val() {
                     self.sum.d.next = self.sum.q.val() + bit_cast::<22, 16>(self.value.val());
                 }

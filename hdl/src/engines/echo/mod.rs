@@ -48,6 +48,8 @@ const AROUND: u64 = wire::Eth::BYTES as u64 + 4;
 const COPIED_4: u64 = AROUND + wire::Ipv4::BYTES as u64;
 const COPIED_6: u64 = AROUND + wire::Ipv6::BYTES as u64;
 const TAG: u64 = wire::Vlan::BYTES as u64;
+/// Number of a frame's second piece.
+const SECOND: u64 = 1;
 /// Ends of an ARP packet and of a message of neighbour discovery.
 const ARP_END: u64 = (wire::Eth::BYTES + wire::Arp::BYTES) as u64;
 const DISCOVERY_END: u64 = answer::BYTES as u64;
@@ -200,7 +202,7 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         if self.worker.fetch.val() {
             self.fetch.index.next = bits::<7>(0);
             if self.worker.fetch_second.val() {
-                self.fetch.index.next = bits::<7>(1);
+                self.fetch.index.next = bits::<7>(SECOND);
             }
         }
         self.worker.came.next = self.fetch.came.val();

@@ -147,9 +147,10 @@ impl<const LF: usize, const LA: usize> Logic for Table<LF, LA> {
         self.as_address.x.next = self.lines.read_data.val();
         self.ip.next = self.as_address.y.val().ip;
         self.own.next = self.key.val().ip;
-        for i in 0..4 {
-            self.same[i].d.next = self.ip.val().get_bits::<32>(i * 32) == self.own.val().get_bits::<32>(i * 32);
-        }
+        self.same[0].d.next = self.ip.val().get_bits::<32>(0) == self.own.val().get_bits::<32>(0);
+        self.same[1].d.next = self.ip.val().get_bits::<32>(32) == self.own.val().get_bits::<32>(32);
+        self.same[2].d.next = self.ip.val().get_bits::<32>(64) == self.own.val().get_bits::<32>(64);
+        self.same[3].d.next = self.ip.val().get_bits::<32>(96) == self.own.val().get_bits::<32>(96);
         self.mac_same.d.next = self.key.val().group | (self.as_address.y.val().mac == self.key.val().mac);
         self.tag_same.d.next = (self.as_address.y.val().vlan == self.key.val().vlan) & (!self.key.val().vlan | (self.as_address.y.val().vid == self.key.val().vid));
         self.live.d.next = self.as_address.y.val().valid & (self.as_address.y.val().ipv6 == self.key.val().ipv6);
@@ -163,9 +164,10 @@ impl<const LF: usize, const LA: usize> Logic for Table<LF, LA> {
         self.as_search.x.next = self.search.q.val();
         self.seeks.next = self.as_search.y.val().ip;
         self.peer.next = self.key.val().peer;
-        for i in 0..4 {
-            self.wanted[i].d.next = self.seeks.val().get_bits::<32>(i * 32) == self.peer.val().get_bits::<32>(i * 32);
-        }
+        self.wanted[0].d.next = self.seeks.val().get_bits::<32>(0) == self.peer.val().get_bits::<32>(0);
+        self.wanted[1].d.next = self.seeks.val().get_bits::<32>(32) == self.peer.val().get_bits::<32>(32);
+        self.wanted[2].d.next = self.seeks.val().get_bits::<32>(64) == self.peer.val().get_bits::<32>(64);
+        self.wanted[3].d.next = self.seeks.val().get_bits::<32>(96) == self.peer.val().get_bits::<32>(96);
         self.asked.d.next = self.as_search.y.val().state == ASKED;
         self.seeker.next = self.wanted[0].q.val() & self.wanted[1].q.val() & self.wanted[2].q.val() & self.wanted[3].q.val() & self.asked.q.val() & self.equal.val();
         self.as_row.x.next = self.as_search.y.val();

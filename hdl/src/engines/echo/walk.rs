@@ -18,6 +18,8 @@ const HEADER_4: u64 = MESSAGE - wire::Ipv4::BYTES as u64;
 const OPTIONS: u64 = MESSAGE + 24;
 /// Bytes of a word.
 const WORD: u64 = 2;
+/// Length of an option with a MAC address, in 8 bytes.
+const MAC_OPTION: u64 = 1;
 /// Last of a piece's words.
 const LAST_WORD: u64 = PIECE_BITS as u64 / 16 - 1;
 const ICMPV6: u64 = protocol::ICMPV6 as u64;
@@ -157,7 +159,7 @@ impl Logic for Walk {
                 if self.option_kind.val() == icmp6::SOURCE {
                     self.source_seen.d.next = true;
                 }
-                if (self.option_kind.val() == icmp6::TARGET) & (self.option_len.val() == 1) {
+                if (self.option_kind.val() == icmp6::TARGET) & (self.option_len.val() == MAC_OPTION) {
                     self.taking.d.next = true;
                     self.target_seen.d.next = true;
                 }

@@ -7,6 +7,9 @@ use crate::stats::flags;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
+/// The bit of function 0 among those that are to ask.
+const FUNCTION_0: u64 = 1;
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
@@ -137,10 +140,10 @@ impl<const LF: usize> Logic for Worker<LF> {
         // Who is to ask: each function in its turn. An order in the cycle in which an older one begins stays.
         self.newly.next = bits::<64>(0);
         if self.ask.val() {
-            self.newly.next = bits::<64>(1) << bit_cast::<64, LF>(self.ask_function.val());
+            self.newly.next = bits::<64>(FUNCTION_0) << bit_cast::<64, LF>(self.ask_function.val());
         }
         self.polled.next = self.pending.q.val() >> bit_cast::<64, LF>(self.poll.q.val());
-        self.place.next = bits::<64>(1) << bit_cast::<64, LF>(self.poll.q.val());
+        self.place.next = bits::<64>(FUNCTION_0) << bit_cast::<64, LF>(self.poll.q.val());
         self.pending.d.next = self.pending.q.val() | self.newly.val();
 
         // Orders: each is given once, when its state begins.
