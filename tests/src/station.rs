@@ -63,7 +63,7 @@ pub struct Station {
     wire: Wire,
     iface: Interface,
     sockets: SocketSet<'static>,
-    sockets_by_version: [SocketHandle; 2],
+    socket: SocketHandle,
     v6: Ipv6Address,
     seq: u16,
     /// Frames it has sent.
@@ -80,20 +80,18 @@ impl Station {
             all.push(IpCidr::new(IpAddress::Ipv6(v6), PREFIX.1)).expect("room for an address");
         });
         let mut sockets = SocketSet::new(Vec::new());
-        let sockets_by_version = [0, 1].map(|_| {
-            let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 4], vec![0; 4096]);
-            let mut socket = icmp::Socket::new(buffer(), buffer());
-            socket.bind(icmp::Endpoint::Ident(IDENT)).expect("an ICMP socket");
-            sockets.add(socket)
-        });
-        Self { wire, iface, sockets, sockets_by_version, v6, seq: 0, sent: 0 }
+        let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 4], vec![0; 4096]);
+        let mut socket = icmp::Socket::new(buffer(), buffer());
+        socket.bind(icmp::Endpoint::Ident(IDENT)).expect("an ICMP socket");
+        let socket = sockets.add(socket);
+        Self { wire, iface, sockets, socket, v6, seq: 0, sent: 0 }
     }
 
     /// Asks `to` to give `payload` back.
     pub fn ping(&mut self, to: IpAddr, payload: &[u8]) {
         self.seq += 1;
         let checksums = ChecksumCapabilities::default();
-        let socket = self.sockets.get_mut::<icmp::Socket>(self.sockets_by_version[usize::from(to.is_ipv6())]);
+        let socket = self.sockets.get_mut::<icmp::Socket>(self.socket);
         match to {
             IpAddr::V4(_) => {
                 let request = Icmpv4Repr::EchoRequest { ident: IDENT, seq_no: self.seq, data: payload };
@@ -108,23 +106,22 @@ impl Station {
         }
     }
 
-    /// The payload that came back, by either version.
+    /// The payload that came back of the last ping; answers to older ones are let go.
     pub fn answer(&mut self) -> Option<Vec<u8>> {
         let checksums = ChecksumCapabilities::default();
-        for (handle, v6) in self.sockets_by_version.into_iter().zip([false, true]) {
-            let Ok((bytes, from)) = self.sockets.get_mut::<icmp::Socket>(handle).recv() else { continue };
-            if v6 {
-                let IpAddress::Ipv6(from) = from else { panic!("{from} is not IPv6") };
-                let packet = Icmpv6Packet::new_checked(bytes).expect("an ICMPv6 message");
-                match Icmpv6Repr::parse(&from, &self.v6, &packet, &checksums) {
-                    Ok(Icmpv6Repr::EchoReply { ident: IDENT, seq_no, data }) if seq_no == self.seq => return Some(data.to_vec()),
+        while let Ok((bytes, from)) = self.sockets.get_mut::<icmp::Socket>(self.socket).recv() {
+            let (seq, data) = match from {
+                IpAddress::Ipv4(_) => match Icmpv4Repr::parse(&Icmpv4Packet::new_checked(bytes).expect("an ICMP message"), &checksums) {
+                    Ok(Icmpv4Repr::EchoReply { ident: IDENT, seq_no, data }) => (seq_no, data),
                     other => panic!("{other:?}"),
-                }
-            }
-            let packet = Icmpv4Packet::new_checked(bytes).expect("an ICMP message");
-            match Icmpv4Repr::parse(&packet, &checksums) {
-                Ok(Icmpv4Repr::EchoReply { ident: IDENT, seq_no, data }) if seq_no == self.seq => return Some(data.to_vec()),
-                other => panic!("{other:?}"),
+                },
+                IpAddress::Ipv6(from) => match Icmpv6Repr::parse(&from, &self.v6, &Icmpv6Packet::new_checked(bytes).expect("an ICMPv6 message"), &checksums) {
+                    Ok(Icmpv6Repr::EchoReply { ident: IDENT, seq_no, data }) => (seq_no, data),
+                    other => panic!("{other:?}"),
+                },
+            };
+            if seq == self.seq {
+                return Some(data.to_vec());
             }
         }
         None

@@ -1,9 +1,9 @@
 //! The card answers ARP, neighbour discovery and pings for its functions' addresses, and finds neighbours, with a network stack on the wire that we did not write.
 use ferric_abi::codes::{AdminStatus, WrOpcode};
-use ferric_driver::addresses::Address;
+
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mac, QpType};
-use ferric_driver::{Config, Context, CqeStatus, Error, QpConfig, SendRequest};
+use ferric_driver::{Address, Config, Context, CqeStatus, Error, QpConfig, SendRequest};
 use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
@@ -189,7 +189,8 @@ fn a_flood_of_pings_beside_roce() {
         assert_eq!(linked.wait(0, 400_000).unwrap().status, CqeStatus::Success);
         assert_eq!(linked.dst.to_vec(0, bytes.len()), bytes);
     }
-    linked.pair.world().run(20_000);
+    // What waits is looked at one after the other.
+    linked.pair.world().run(400_000);
     let after = linked.pair.hosts[1].ctx.counters(0, counters::names().len() as u32 / 8 * 8).unwrap();
     let moved = |name: &str| after[counters::index(name).unwrap()] - before[counters::index(name).unwrap()];
     assert_eq!(moved("echo.echo_ping") + moved("echo.echo_limited"), sent);

@@ -41,6 +41,12 @@ pub const BURST: u64 = 64;
 /// Ticks in which it may give one more.
 pub const TICKS_PER_TOKEN: u64 = 16;
 
+/// Cells of waiting frames from which on the oldest is dropped unseen: half of the card's, so that whoever floods the card leaves the others room.
+const CROWD: u64 = crate::net::cells::CELLS as u64 / 2;
+/// log2 of a cell's bytes, and what rounds a length up to cells.
+const LG_CELL: u64 = crate::prim::cell_ram::CELL_BYTES.ilog2() as u64;
+const ROUND_UP: u64 = crate::prim::cell_ram::CELL_BYTES as u64 - 1;
+
 /// log2 of the frames that may wait: one for each cell.
 const LG_WAITING: usize = 9;
 /// Bytes of Ethernet header and checksum: what of an echo's answer is not copied, but for the IP header and a tag.
@@ -104,6 +110,10 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     worker: worker::Worker<LF>,
     /// A frame that was looked at is on offer.
     returns: DFF<Bit>,
+    /// Cells of the frames that wait.
+    held: DFF<Bits<14>>,
+    entering: Signal<Local, Bits<14>>,
+    leaving: Signal<Local, Bits<14>>,
     stop: DFF<Bits<14>>,
     copied_from: DFF<Bits<7>>,
     ours: Signal<Local, Bit>,
@@ -123,7 +133,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
 impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: usize> Logic for Echo<W, K, L, LF, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, returns, stop, copied_from);
+        dff_setup!(self, clock, returns, held, stop, copied_from);
         clock!(self, clock, arrived, waiting, fetch, header, addresses, limit, walk, answer, send, worker);
         self.arrived.reset.next = self.reset.val();
         self.waiting.reset.next = self.reset.val();
@@ -189,6 +199,16 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.worker.back_ready.next = self.returns.q.val() & self.m_desc.ready.val();
         self.worker.waiting.next = self.waiting.m.valid.val();
         self.waiting.m.ready.next = self.worker.taken.val();
+        self.entering.next = bits::<14>(0);
+        if self.waiting.s.valid.val() & self.waiting.s.ready.val() {
+            self.entering.next = (self.arrived.m.data.val().frame_len + ROUND_UP) >> LG_CELL;
+        }
+        self.leaving.next = bits::<14>(0);
+        if self.worker.taken.val() {
+            self.leaving.next = (self.now_waiting.val().frame_len + ROUND_UP) >> LG_CELL;
+        }
+        self.held.d.next = self.held.q.val() + self.entering.val() - self.leaving.val();
+        self.worker.crowded.next = self.held.q.val() >= CROWD;
 
         // Pieces, for one of three.
         self.fetch.handle.next = self.now_waiting.val().handle;
@@ -299,6 +319,7 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.stat.next = self.worker.stat.val();
         if self.reset.val() {
             self.returns.d.next = false;
+            self.held.d.next = bits::<14>(0);
         }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Worker<const LF: usize> {
     /// A frame waits; it does until `taken`, or until it is passed on.
     pub waiting: Signal<In, Bit>,
     pub taken: Signal<Out, Bit>,
+    /// Too many wait: it is dropped unseen.
+    pub crowded: Signal<In, Bit>,
     /// It is of more than one piece.
     pub long: Signal<In, Bit>,
     pub back: Signal<Out, Bit>,
@@ -175,6 +177,10 @@ impl<const LF: usize> Logic for Worker<LF> {
                 } else if self.waiting.val() & (!self.turn.q.val() | !self.pending.q.val().any()) {
                     self.turn.d.next = true;
                     self.state.d.next = State::First;
+                    if self.crowded.val() {
+                        self.count.d.next = bits::<9>(flags(STATS, &["echo_limited"]) as u64);
+                        self.state.d.next = State::Free;
+                    }
                 }
             }
             State::First => {
