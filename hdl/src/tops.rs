@@ -4,7 +4,6 @@
 use crate::assembly::Assembly;
 use crate::card::{self, Card, DEFAULT};
 use crate::emit::emit;
-use crate::engines::echo::Echo;
 use crate::memory_target::{self, Target};
 use crate::net::icrc::IcrcPipe;
 use crate::prim::leaves::leaves;
@@ -97,8 +96,6 @@ pub fn tops() -> &'static [Top] {
             "axis_fifo_w512" 512, AxisFifo::<512, 64, 9>::default();
             "axis_arb_w64" 64, AxisArb::<64, 8, 4>::default();
             "axis_arb_w512" 512, AxisArb::<512, 64, 4>::default();
-            "echo_w64" 64, Echo::<64, 8, 4, 2, 6>::default();
-            "echo_w512" 512, Echo::<512, 64, 7, 2, 6>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(width) }));
