@@ -201,15 +201,15 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.worker.back_ready.next = self.returns.q.val() & self.m_desc.ready.val();
         self.worker.waiting.next = self.waiting.m.valid.val();
         self.waiting.m.ready.next = self.worker.taken.val();
-        self.came.next = self.arrived.m.data.val().frame_len;
-        self.gone.next = self.now_waiting.val().frame_len;
+        self.came.next = self.arrived.m.data.val().frame_len + ROUND_UP;
+        self.gone.next = self.now_waiting.val().frame_len + ROUND_UP;
         self.entering.next = bits::<14>(0);
         if self.waiting.s.valid.val() & self.waiting.s.ready.val() {
-            self.entering.next = (self.came.val() + ROUND_UP) >> LG_CELL;
+            self.entering.next = self.came.val() >> LG_CELL;
         }
         self.leaving.next = bits::<14>(0);
         if self.worker.taken.val() {
-            self.leaving.next = (self.gone.val() + ROUND_UP) >> LG_CELL;
+            self.leaving.next = self.gone.val() >> LG_CELL;
         }
         self.held.d.next = self.held.q.val() + self.entering.val() - self.leaving.val();
         self.worker.crowded.next = self.held.q.val() >= CROWD;
