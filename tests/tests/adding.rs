@@ -45,15 +45,15 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The sources that cargo needs, as they are in the working tree.
-fn copy_sources(to: &Path) {
-    let listed = Command::new("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root()).output().expect("git");
-    assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
-    for name in String::from_utf8(listed.stdout).unwrap().lines() {
-        let (from, to) = (root().join(name), to.join(name));
-        if from.is_file() {
-            fs::create_dir_all(to.parent().unwrap()).unwrap();
-            fs::copy(&from, &to).unwrap_or_else(|e| panic!("{name}: {e}"));
+/// The sources as they are in the working tree, without what is built from them.
+fn copy_sources(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
+        let (name, to) = (entry.file_name(), to.join(entry.file_name()));
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() && name != "target" && name != ".git" => copy_sources(&entry.path(), &to),
+            kind if kind.is_file() => drop(fs::copy(entry.path(), &to).unwrap_or_else(|e| panic!("{}: {e}", to.display()))),
+            _ => {}
         }
     }
 }
@@ -70,7 +70,7 @@ fn the_page_adds_an_engine() {
     let target = root().join("target");
     let copy = target.join("adding/ferric");
     let _ = fs::remove_dir_all(&copy);
-    copy_sources(&copy);
+    copy_sources(&root(), &copy);
     let (mut files, mut commands) = (0, 0);
     for step in steps(&page) {
         match step {
