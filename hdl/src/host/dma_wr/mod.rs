@@ -66,7 +66,7 @@ pub fn for_number<const W: usize, const K: usize, const LK: usize>(clients: usiz
     for_clients!(clients, <N, P> AnyBlock::new(DmaWrite::<W, K, LK, N, P, { P + ROUTE }>::default()))
 }
 
-/// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small writes, `P` = `N` + 1 with payload; `R`: bits of what [`Responses`] keep of a command.
+/// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small writes, `P` = `N` + 1 with payload; `R`: bits of what `resp.rs` keeps of a command.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 pub struct DmaWrite<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const R: usize> {
