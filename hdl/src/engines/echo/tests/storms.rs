@@ -59,6 +59,13 @@ fn as_many_wait_as_there_are_cells() {
     let answers = expected.iter().filter(|o| matches!(o, Some(Outcome::Answered(..)))).count();
     assert_eq!((b.sent.len(), answers), (answers, 2 * BURST as usize));
     assert_eq!(b.stat["echo_limited"], 512 - 2 * BURST);
+    // The first was at hand. Then the oldest went unseen until they held less than half of the cells, so all other answers are to younger ones.
+    let number = |answer: &Vec<u8>| {
+        let data = if answer[12..14] == [0x81, 0] { 66 } else { 42 };
+        u32::from_be_bytes(answer[data..data + 4].try_into().unwrap())
+    };
+    assert_eq!(number(&b.sent[0]), 0);
+    assert!(b.sent.iter().skip(1).all(|answer| number(answer) >= 256), "{}", number(&b.sent[1]));
 }
 
 /// Foreign ARP in masses: neither stream starves, and a search is asked for in between.
