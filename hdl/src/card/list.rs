@@ -22,7 +22,7 @@ use rust_hdl::prelude::*;
 /// Inputs of the statistics block.
 pub const COUNTERS: usize = 128;
 
-/// The chain of received frames' descriptors.
+/// The chain of descriptors of received frames that are not RoCE packets.
 pub const FRAMES: &str = "frames";
 
 /// The pool of small reads: quotas are reads in flight.
@@ -45,8 +45,9 @@ pub(super) fn list(card: &Card) -> Assembly {
     if !a.has_tail(FRAMES) {
         a.part("chassis");
         a.instance("unwanted", Unwanted::default).waits(net::unwanted::WAITS);
+        a.join("front.m_desc", "unwanted.s");
         a.join("unwanted.m_free", "cells.s_read[1]");
-        a.tail(FRAMES, "unwanted.s");
+        a.tail(FRAMES, "unwanted.s_raw");
         a.count("unwanted", "unwanted.stat", net::unwanted::STATS);
     }
     a
@@ -163,8 +164,8 @@ fn wires(a: &mut Assembly) {
     ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
     a.join("front.m_cell", "cells.s_write");
-    // Each engine takes its frames out and hands on the others; the last one takes all that is left.
-    a.chain_from(FRAMES, "front.m_desc");
+    // Each engine takes its frames out and hands on the others; the last one takes all that is left. RoCE packets go straight to their engine.
+    a.chain_from(FRAMES, "front.m_raw");
     ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // Pause frames will go by it.
     a.open("cells.free_count");

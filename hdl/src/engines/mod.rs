@@ -45,7 +45,7 @@ pub struct Engine {
     pub lines: fn(&mut Assembly, &Sizes),
 }
 
-/// Places of received frames' descriptors (the chain `frames`): who looks at a frame first. What nobody takes out goes to the raw queue pair, or is dropped and counted.
+/// Places of descriptors of received frames that are not RoCE packets (the chain `frames`): who looks at a frame first. What nobody takes out goes to the raw queue pair, or is dropped and counted.
 pub mod frame {
     /// The engine of every frame that is for the card itself.
     pub const ECHO: u32 = 10;

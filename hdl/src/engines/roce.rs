@@ -152,7 +152,8 @@ fn transmit_wires(a: &mut Assembly) {
 
 fn receive_wires(a: &mut Assembly) {
     // What is not RoCE is for the raw queue pair: nothing is left for others.
-    a.tail("frames", "dispatch.s");
+    a.tail("frames", "dispatch.s_raw");
+    a.join("front.m_desc", "dispatch.s");
     // The paths are known from what the control bus writes to them.
     a.watch(space::PATH, "peer.ctl");
     a.join("front.peer", "peer.ask");

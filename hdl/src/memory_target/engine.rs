@@ -120,7 +120,11 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         AxisSink::<64, 8>::link(&mut self.rx, &mut self.front.s);
         self.front.s_err.next = self.rx_err.val();
         CellWriter::<64>::join(&mut self.front.m_cell, &mut self.cells.s_write);
-        MsgSrc::<RxDesc>::join(&mut self.front.m_desc, &mut self.sort.s);
+        // Whatever it is: `sort` looks at it.
+        self.sort.s.data.next = self.front.m_desc.data.val();
+        self.sort.s.valid.next = self.front.m_desc.valid.val() | self.front.m_raw.valid.val();
+        self.front.m_desc.ready.next = self.sort.s.ready.val();
+        self.front.m_raw.ready.next = self.sort.s.ready.val();
         MsgSrc::<RxDesc>::join(&mut self.sort.m_resp, &mut self.resp.s_rx);
         MsgSrc::<CellRead>::join(&mut self.sort.m_free, &mut self.cells.s_read[1]);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);

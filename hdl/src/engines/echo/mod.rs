@@ -83,7 +83,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     pub reset: Signal<In, Bit>,
     /// Ticks of 1.024 us.
     pub now: Signal<In, Bits<32>>,
-    /// Every received frame.
+    /// Every received frame that is not a RoCE packet.
     pub s_desc: MsgSink<RxDesc>,
     /// Those that are not ours.
     pub m_desc: MsgSrc<RxDesc>,

@@ -14,19 +14,23 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s", &[]), // a place for each cell, both ways
+    ("s_raw", &[]),
 ];
 
 /// log2 of the descriptors each way. Each stands for a frame with at least one cell: as many as cells never overflow.
 const LG_DESCS: usize = 9;
 
-/// Acknowledges and responses to the requester, everything else (requests, raw frames) to the responder, each in order.
+/// Acknowledges and responses to the requester; requests and, in between, raw frames to the responder; each in order.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(1 << LG_DESCS == crate::net::cells::CELLS)]
 pub struct Dispatch {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
     pub reset: Signal<In, Bit>,
+    /// RoCE packets.
     pub s: MsgSink<RxDesc>,
+    /// Frames for the raw queue pair.
+    pub s_raw: MsgSink<RxDesc>,
     pub m_resp: MsgSrc<RxDesc>,
     pub m_req: MsgSrc<RxDesc>,
     /// Ticks.
@@ -38,6 +42,9 @@ pub struct Dispatch {
     noticed: DFF<Bit>,
     resp: MsgFifo<RxDesc, LG_DESCS>,
     req: MsgFifo<RxDesc, LG_DESCS>,
+    /// This cycle is a raw frame's: at most every second one while RoCE packets come.
+    raw: DFF<Bit>,
+    room: Signal<Local, Bit>,
     opcode: Signal<Local, Bits<8>>,
     answers: Signal<Local, Bit>,
     cnp: Signal<Local, Bit>,
@@ -47,7 +54,7 @@ pub struct Dispatch {
 impl Logic for Dispatch {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, last, noticed);
+        dff_setup!(self, clock, last, noticed, raw);
         clock!(self, clock, resp, req);
         self.resp.reset.next = self.reset.val();
         self.req.reset.next = self.reset.val();
@@ -55,19 +62,26 @@ impl Logic for Dispatch {
         MsgSrc::<RxDesc>::link(&mut self.m_req, &mut self.req.m);
         // IBTA table 38: 0x0d..0x10 READ response, 0x11 acknowledge, 0x12 ATOMIC acknowledge
         self.opcode.next = self.s.data.val().opcode;
-        self.answers.next = !self.s.data.val().raw & (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
-        // Room on both sides, whichever it goes to: ready does not look at the descriptor.
-        self.s.ready.next = self.resp.s.ready.val() & self.req.s.ready.val();
-        self.resp.s.data.next = self.s.data.val();
+        self.answers.next = (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
+        // Room on both sides, whichever it goes to: ready does not look at the descriptor, nor whose turn it is at the other port.
+        self.room.next = self.resp.s.ready.val() & self.req.s.ready.val();
+        self.raw.d.next = self.s_raw.valid.val() & (!self.raw.q.val() | !self.s.valid.val());
+        self.s.ready.next = self.room.val() & !self.raw.q.val();
+        self.s_raw.ready.next = self.room.val() & self.raw.q.val();
         self.req.s.data.next = self.s.data.val();
-        self.resp.s.valid.next = self.s.valid.val() & !self.answers.val() & self.req.s.ready.val();
-        self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.resp.s.ready.val();
+        self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.s.ready.val();
+        self.resp.s.data.next = self.s.data.val();
+        self.resp.s.valid.next = self.s.valid.val() & !self.answers.val() & self.s.ready.val();
+        if self.raw.q.val() {
+            self.resp.s.data.next = self.s_raw.data.val();
+            self.resp.s.valid.next = self.s_raw.valid.val() & self.s_raw.ready.val();
+        }
 
         // Annex A17: congestion notification packet 0x81. RFC 3168: congestion experienced 3.
         self.cnp.next = self.opcode.val() == opcode::CNP;
         self.notice.next = self.last.q.val();
         self.notice_valid.next = self.noticed.q.val();
-        self.noticed.d.next = self.s.valid.val() & self.s.ready.val() & !self.s.data.val().raw & (self.cnp.val() | (self.s.data.val().ecn == ECN_CE));
+        self.noticed.d.next = self.s.valid.val() & self.s.ready.val() & (self.cnp.val() | (self.s.data.val().ecn == ECN_CE));
         self.last.d.next.context = self.s.data.val().dest_qpn;
         self.last.d.next.kind = bits::<3>(0);
         if self.cnp.val() {
@@ -79,6 +93,7 @@ impl Logic for Dispatch {
         self.last.d.next.bytes = self.s.data.val().frame_len;
         self.last.d.next.telemetry = bits::<32>(0);
         if self.reset.val() {
+            self.raw.d.next = false;
             self.noticed.d.next = false;
         }
     }

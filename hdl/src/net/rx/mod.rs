@@ -45,7 +45,10 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     /// With `s.last`: the MAC found the frame bad.
     pub s_err: Signal<In, Bit>,
     pub m_cell: CellWriter<W>,
+    /// RoCE packets that passed.
     pub m_desc: MsgSrc<RxDesc>,
+    /// All other frames that passed. Both leave one queue: who takes one kind must not wait for the other.
+    pub m_raw: MsgSrc<RxDesc>,
     /// To `roce/peer`, in every cycle; its answer comes two cycles later.
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
@@ -59,6 +62,7 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     icrc: IcrcPipe<W, K, LK>,
     judge: judge::Judge,
     descs: MsgFifo<RxDesc, LG_DESCS>,
+    raw: Signal<Local, Bit>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
@@ -116,7 +120,15 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.done_handle.next = self.m_cell.done_handle.val();
         self.descs.s.data.next = self.judge.desc.val();
         self.descs.s.valid.next = self.judge.desc_valid.val();
-        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.descs.m);
+        self.raw.next = self.descs.m.data.val().raw;
+        self.m_desc.data.next = self.descs.m.data.val();
+        self.m_desc.valid.next = self.descs.m.valid.val() & !self.raw.val();
+        self.m_raw.data.next = self.descs.m.data.val();
+        self.m_raw.valid.next = self.descs.m.valid.val() & self.raw.val();
+        self.descs.m.ready.next = self.m_desc.ready.val();
+        if self.raw.val() {
+            self.descs.m.ready.next = self.m_raw.ready.val();
+        }
         self.stat.next = self.judge.stat.val();
         self.strange.next = self.judge.strange.val();
     }

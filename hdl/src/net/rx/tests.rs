@@ -21,7 +21,10 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     reset: Signal<In, Bit>,
     s: AxisSink<W, K>,
     s_err: Signal<In, Bit>,
+    /// Those of both ports, in their order.
     m_desc: MsgSrc<RxDesc>,
+    /// A descriptor stands at the wrong one.
+    astray: Signal<Out, Bit>,
     stat: Signal<Out, Bits<8>>,
     strange: Signal<Out, Bit>,
     peer: Signal<Out, PeerAsk>,
@@ -42,7 +45,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.cells.reset.next = self.reset.val();
         AxisSink::<W, K>::link(&mut self.s, &mut self.rx.s);
         self.rx.s_err.next = self.s_err.val();
-        MsgSrc::<RxDesc>::link(&mut self.m_desc, &mut self.rx.m_desc);
+        self.m_desc.data.next = self.rx.m_desc.data.val();
+        self.m_desc.valid.next = self.rx.m_desc.valid.val() | self.rx.m_raw.valid.val();
+        self.rx.m_desc.ready.next = self.m_desc.ready.val() & self.rx.m_desc.valid.val();
+        self.rx.m_raw.ready.next = self.m_desc.ready.val() & self.rx.m_raw.valid.val();
+        self.astray.next =
+            (self.rx.m_desc.valid.val() & self.rx.m_desc.data.val().raw) | (self.rx.m_raw.valid.val() & !self.rx.m_raw.data.val().raw) | (self.rx.m_desc.valid.val() & self.rx.m_raw.valid.val());
         CellWriter::<W>::join(&mut self.rx.m_cell, &mut self.cells.s_write);
         MsgSink::<CellRead>::link(&mut self.s_read, &mut self.cells.s_read[0]);
         MsgSink::<CellRead>::link(&mut self.s_free, &mut self.cells.s_read[1]);
@@ -287,6 +295,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         tb.cycle();
         asked.push_back(refused(&tb.get_wide("peer")));
         tb.set("peer_stranger", asked.pop_front().unwrap().into());
+        assert_eq!(tb.get("astray"), 0);
         *counts.get_mut("rx_stranger").unwrap() += tb.get("strange");
         let stat = tb.get("stat");
         for (i, name) in STATS.iter().enumerate() {
