@@ -13,7 +13,7 @@ use crate::host::{
     eq,
 };
 use crate::net::share::{self, cells::CellShare, slots::SlotShare};
-use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
+use crate::net::{self, cells::CellBuffer, rx::RxFront, station::Stations, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
 use ferric_abi::csr::space;
@@ -35,7 +35,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG, NS, LS>(&mut a, card));
     wires(&mut a);
     counters(&mut a);
     for engine in &card.engines {
@@ -80,8 +80,8 @@ fn ports(a: &mut Assembly) {
     a.counted_by("stats.inc", COUNTERS);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `NS`, `LS`: their MAC addresses, log2 of them.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize, const NS: usize, const LS: usize>(a: &mut Assembly, card: &Card) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
@@ -93,6 +93,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
+    a.instance("stations", Stations::<NS, LS>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
     a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
     a.register::<Bit>("reset_q", "reset");
@@ -151,6 +152,7 @@ fn wires(a: &mut Assembly) {
     a.join("switch.m_resp", "admin.s_ctl");
     a.table(space::EQ, "eq");
     a.table(space::STATS, "stats");
+    a.table(space::STATION, "stations");
     a.chain("barrier", "admin.barrier", "admin.barrier_done");
     a.link("barrier", crate::engines::fence::EVENTS, "eq.fence", "eq.passed");
     a.chain("translations", "admin.mtt_invalidate", "admin.mtt_clean");
@@ -158,10 +160,13 @@ fn wires(a: &mut Assembly) {
     a.join("dma_rd.quiesced", "admin.quiesced_rd");
     a.join("admin.quiesce_wr", "dma_wr.quiesce");
     a.join("dma_wr.quiesced", "admin.quiesced_wr");
-    ["ends", "ends_qpn", "raw_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
+    ["ends", "ends_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
     // Packets out
     ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
+    a.join("front.dmac", "stations.dmac");
+    a.join("stations.other", "front.other_station");
+    a.join("admin.raw_qpn", "stations.port");
     a.join("front.m_cell", "cells.s_write");
     // Each engine takes its frames out and hands on the others; the last one takes all that is left.
     a.chain_from(FRAMES, "front.m_desc");
