@@ -22,6 +22,10 @@ use rust_hdl::prelude::*;
 /// Inputs of the statistics block.
 pub const COUNTERS: usize = 128;
 
+/// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
+pub const OFF_THE_WIRE: &str = "frames off the wire";
+pub const TO_THE_WIRE: &str = "frames to the wire";
+
 /// The chain of received frames' descriptors.
 pub const FRAMES: &str = "frames";
 
@@ -69,11 +73,10 @@ fn ports(a: &mut Assembly) {
     a.expose_all("", "dma_wr", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "aw_user", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
     // Interrupt requests.
     a.expose("msix", "eq.m_msix");
-    // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad.
-    a.expose("rx", "front.s");
-    a.expose("rx_err", "front.s_err");
+    // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad. A place for policy: the switch will stand here, and on the transmit side.
+    a.chain_in(OFF_THE_WIRE, &[("rx", "front.s"), ("rx_err", "front.s_err")]);
     // MAC, transmit side.
-    a.expose("tx", "egress.m");
+    a.chain_out(TO_THE_WIRE, &[("egress.m", "tx")]);
     // One register for the whole card: one fan-out tree, and inputs that a simulator need not follow through every block.
     a.reset_by("reset_q.q");
     a.control_switch("switch");
