@@ -147,7 +147,13 @@ fn random<const N: usize, const LN: usize>(name: &str, rounds: usize) {
         assert!(!own.is_empty());
         b.tb.reset();
         b.asked.clear();
-        b.now.own = vec![None; N];
+        b.tb.set("port", 0);
+        for mac in own {
+            b.tb.set("dmac", number(mac));
+            (0..LATENCY).for_each(|_| b.tb.cycle());
+            assert_eq!(b.tb.get("other"), 1, "{mac:02x?} outlives a reset");
+        }
+        b.now = Listening { own: vec![None; N], promiscuous: false };
         b.then = b.now.clone();
         // The first access waits until the table is clear.
         let last = N as u32 - 1;
