@@ -197,6 +197,12 @@ macro_rules! context_records {
             valid: bool[1] "In use.";
             rsvd0: u8[1] "Zero.";
         }
+        #[doc = "A MAC address of a function: frames to it are taken. Line of `space::STATION`: function * `STATIONS` + number. The last word makes it count."]
+        StationCtx [8] {
+            mac: u64[48] "MAC address, first byte on the wire in the most significant byte.";
+            valid: bool[1] "In use.";
+            rsvd0: u16[15] "Zero.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

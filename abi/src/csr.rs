@@ -101,6 +101,12 @@ pub const FEATURE_MULTICAST: u32 = 21;
 pub const FEATURE_ADDRESSES: u32 = 22;
 /// Addresses of a function.
 pub const ADDRESSES: u32 = 16;
+/// MAC addresses of a function whose frames it receives.
+pub const STATIONS: u32 = 4;
+/// Bits of SET_PORT's parameter: there is a raw queue pair; it gets frames to any MAC address.
+pub const PORT_RAW: u32 = 1 << 31;
+/// See [`PORT_RAW`].
+pub const PORT_PROMISCUOUS: u32 = 1 << 30;
 /// Line of `space::ADDRESS` where function 0 seeks a neighbour (`NeighbourCtx`).
 pub const NEIGHBOUR_LINE: u32 = 1 << 16;
 /// Attachments of queue pairs to multicast groups, on the whole card and of one group.
@@ -134,6 +140,8 @@ pub mod space {
     pub const MCAST: u8 = 11;
     /// The functions' own addresses (`AddressCtx`), and the neighbours that they seek (`NeighbourCtx`).
     pub const ADDRESS: u8 = 12;
+    /// The functions' MAC addresses (`StationCtx`).
+    pub const STATION: u8 = 13;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }

@@ -1,5 +1,6 @@
 //! `ferric address`: the card answers ARP, neighbour discovery and pings for addresses as long as the command runs, and finds neighbours.
-use crate::party::{introduce, mac_of, Trouble};
+use crate::party::{mac_of, Trouble};
+use ferric_abi::csr::STATIONS;
 use ferric_driver::device::Device;
 use ferric_driver::types::Mac;
 use ferric_driver::{Address, Config, Context, Error};
@@ -36,11 +37,10 @@ pub fn run(device: Arc<dyn Device>, o: &Options, out: &mut impl Write) -> Result
         return Err(Error::Unsupported("answer for addresses or find neighbours").into());
     }
     for (ip, number) in o.ip.iter().zip(0..) {
-        match o.vlan {
-            None => introduce(&ctx, number, *ip)?,
-            vlan => ctx.set_address(number, Address { ip: *ip, mac: mac_of(*ip), vlan })?,
-        }
-        writeln!(out, "{ip} is here, at {}", text(mac_of(*ip))).map_err(fail)?;
+        // A function has a few MAC addresses only: the others share the first.
+        let mac = mac_of(if number < STATIONS { *ip } else { o.ip[0] });
+        ctx.set_address(number, Address { ip: *ip, mac, vlan: o.vlan })?;
+        writeln!(out, "{ip} is here, at {}", text(mac)).map_err(fail)?;
     }
     for ip in &o.find {
         let number = o.ip.iter().position(|own| own.is_ipv4() == ip.is_ipv4()).ok_or_else(|| Trouble::Peer(format!("say an address of our own (--ip) of the family of {ip}, to ask from")))?;

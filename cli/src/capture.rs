@@ -30,7 +30,7 @@ pub fn run(device: Arc<dyn Device>, out: &Path, count: u64, limit: Duration) -> 
         qp.post_recv(&RecvRequest { wr_id: i, sges: &into })
     };
     (0..BUFFERS as u64).try_for_each(|i| post(&mut qp, i))?;
-    ctx.set_raw_queue(Some(&qp))?;
+    ctx.set_promiscuous_queue(&qp)?;
     let start = Instant::now();
     let mut taken = 0;
     while taken < count && start.elapsed() < limit {

@@ -76,14 +76,18 @@ impl Context {
         if network.own(number) == Some(address) {
             return Ok(());
         }
-        let mac = address.mac.0.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let line = AddressCtx::default().with_ip(number_of(address.ip)).with_ipv6(address.ip.is_ipv6()).with_mac(mac);
+        let line = AddressCtx::default().with_ip(number_of(address.ip)).with_ipv6(address.ip.is_ipv6()).with_mac(address.mac.number());
         let line = line.with_vlan(address.vlan.is_some()).with_vid(address.vlan.unwrap_or(0)).with_valid(true);
         // A search that is under way goes out from the address as it was.
         let _turn = network.turn();
-        self.inner.admin("set address", AdminOpcode::SetAddress, number, &words::<6>(&line.0))?;
-        network.note(number, Some(address));
-        Ok(())
+        // The card has the MAC address before it tells anybody of it.
+        self.hear(address.mac)?;
+        let set = self.inner.admin("set address", AdminOpcode::SetAddress, number, &words::<6>(&line.0));
+        if set.is_ok() {
+            network.note(number, Some(address));
+        }
+        self.leave()?;
+        set.map(drop)
     }
 
     /// Address `number` is none any more.
@@ -92,7 +96,7 @@ impl Context {
         let _turn = network.turn();
         self.inner.admin("clear address", AdminOpcode::SetAddress, number, &[0; 6])?;
         network.note(number, None);
-        Ok(())
+        self.leave()
     }
 
     /// The function's addresses by number, as this context has set them.

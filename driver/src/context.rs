@@ -9,6 +9,7 @@ use crate::qp::{QpConfig, QueuePair};
 use crate::srq::{SharedReceiveQueue, SrqConfig};
 use crate::types::{Capabilities, QpType};
 use ferric_abi::codes::{AdminOpcode, ObjectKind};
+use ferric_abi::csr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -59,9 +60,18 @@ impl Context {
         self.inner.admin("raw command", opcode, id, params)
     }
 
-    /// Frames that no block of the card wants go to this raw queue pair's receives (`None`: dropped and counted).
+    /// Frames to the functions' MAC addresses and to groups that no block of the card wants go to this raw queue pair's receives (`None`: dropped and counted).
+    /// Those for other stations are dropped before.
     pub fn set_raw_queue(&self, qp: Option<&QueuePair>) -> Result<()> {
-        let word = qp.map_or(0, |q| q.qpn() | 1 << 31);
+        self.set_port(qp.map_or(0, |q| q.qpn() | csr::PORT_RAW))
+    }
+
+    /// The same with frames for every station: promiscuous mode, until the next [`Context::set_raw_queue`].
+    pub fn set_promiscuous_queue(&self, qp: &QueuePair) -> Result<()> {
+        self.set_port(qp.qpn() | csr::PORT_RAW | csr::PORT_PROMISCUOUS)
+    }
+
+    fn set_port(&self, word: u32) -> Result<()> {
         self.inner.admin("set port", AdminOpcode::SetPort, 0, &[word]).map(drop)
     }
 

@@ -65,6 +65,7 @@ pub mod registration;
 mod request;
 mod ring;
 pub mod srq;
+pub mod stations;
 pub mod target;
 pub mod types;
 pub mod ud;

@@ -1,5 +1,6 @@
 //! What the driver knows of an open function's network: its own addresses, and neighbours that it remembers.
 use crate::types::Mac;
+use ferric_abi::csr;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard};
@@ -18,6 +19,14 @@ pub struct Address {
     pub mac: Mac,
     /// 802.1Q VLAN identifier of its network, if that is tagged.
     pub vlan: Option<u16>,
+}
+
+/// A MAC address whose frames the function receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Station {
+    pub(crate) mac: Mac,
+    /// Somebody asked for it, not only an address that has it: it stays without one.
+    pub(crate) kept: bool,
 }
 
 /// How long a search for a neighbour may take.
@@ -47,6 +56,8 @@ pub(crate) struct Network {
 #[derive(Default)]
 struct Book {
     own: HashMap<u32, Address>,
+    /// MAC addresses by number.
+    stations: [Option<Station>; csr::STATIONS as usize],
     /// By own address and neighbour: its MAC address, or that nobody answered; and until when that counts.
     known: HashMap<(u32, IpAddr), (Option<Mac>, Duration)>,
 }
@@ -79,6 +90,16 @@ impl Network {
         book.own.remove(&number);
         book.own.extend(address.map(|a| (number, a)));
         book.known.retain(|(source, _), _| *source != number);
+    }
+
+    /// The function's MAC addresses by number.
+    pub(crate) fn stations(&self) -> [Option<Station>; csr::STATIONS as usize] {
+        lock(&self.book).stations
+    }
+
+    /// MAC address `number` is this one from now on, or none.
+    pub(crate) fn note_station(&self, number: u32, station: Option<Station>) {
+        lock(&self.book).stations[number as usize] = station;
     }
 
     /// What is remembered of a neighbour; `Some(None)`: nobody answered lately.

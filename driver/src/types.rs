@@ -34,6 +34,13 @@ impl Mtu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mac(pub [u8; 6]);
 
+impl Mac {
+    /// As the card's tables have it: the first byte on the wire in the most significant byte.
+    pub(crate) fn number(self) -> u64 {
+        self.0.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
+    }
+}
+
 /// Where packets of a queue pair go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {

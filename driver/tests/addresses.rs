@@ -64,6 +64,48 @@ fn addresses_are_told_as_the_card_has_them() {
     ctx.set_address(1, own("10.0.0.1")).unwrap();
 }
 
+/// An address brings its MAC address, which goes with the last one that has it; what somebody asked for stays.
+#[test]
+fn mac_addresses_are_told_before_anybody_hears_of_them() {
+    let (card, ctx) = open();
+    let mac = |last: u8| Mac([2, 0xfe, 10, 0, 0, last]);
+    let at = |ip: &str, last: u8| Address { mac: mac(last), ..own(ip) };
+    let heard = |wanted: &[u8]| {
+        let mut all: Vec<Mac> = ctx.stations().into_iter().map(|(_, mac)| mac).collect();
+        all.sort_by_key(|mac| mac.0);
+        assert_eq!(all, wanted.iter().map(|last| mac(*last)).collect::<Vec<_>>());
+        card.network(|n| assert_eq!(n.stations.len(), all.len()));
+    };
+    ctx.set_address(0, at("10.0.0.1", 1)).unwrap();
+    ctx.set_address(1, at("10.0.0.2", 1)).unwrap();
+    heard(&[1]);
+    ctx.set_address(0, at("10.0.0.1", 2)).unwrap();
+    heard(&[1, 2]);
+    ctx.set_address(1, at("10.0.0.2", 2)).unwrap();
+    heard(&[2]);
+    ctx.set_station(3, mac(9)).unwrap();
+    ctx.set_address(2, at("10.0.0.3", 9)).unwrap();
+    ctx.clear_address(2).unwrap();
+    heard(&[2, 9]);
+    // What is refused leaves nothing behind: another function's MAC address, an IP address that is not free.
+    card.network(|n| n.taken.push(0x02fe_0a00_0008));
+    assert!(matches!(ctx.set_address(3, at("10.0.0.4", 8)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    assert!(matches!(ctx.set_station(1, mac(8)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    assert!(matches!(ctx.set_address(3, at("10.0.0.1", 7)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
+    heard(&[2, 9]);
+    // There are four.
+    ctx.set_address(3, at("10.0.0.4", 3)).unwrap();
+    ctx.set_address(4, at("10.0.0.5", 4)).unwrap();
+    assert!(matches!(ctx.set_address(5, at("10.0.0.6", 5)), Err(Error::Invalid(_))));
+    assert!(matches!(ctx.set_station(4, mac(5)), Err(Error::Invalid(_))));
+    assert!(matches!(ctx.clear_station(4), Err(Error::Invalid(_))));
+    ctx.clear_station(3).unwrap();
+    ctx.set_address(5, at("10.0.0.6", 5)).unwrap();
+    heard(&[2, 3, 4, 5]);
+    (0..6).for_each(|number| ctx.clear_address(number).unwrap());
+    heard(&[]);
+}
+
 #[test]
 fn neighbours_are_found_and_remembered() {
     let (card, ctx) = open();

@@ -66,8 +66,8 @@ fn frames_from_the_wire_are_captured() {
     let mut server = Ferric::start(FERRIC, &["card", "serve", "--socket", socket.to_str().unwrap(), "--wire", &wire]);
     server.line("ready");
     let capture = Command::new(FERRIC).args(["capture", socket.to_str().unwrap(), "--out", out.to_str().unwrap(), "--count", "3", "--seconds", "40"]).spawn().unwrap();
-    // An ARP request; sent until three of them have been taken, for the capture starts when it starts.
-    let frame: Vec<u8> = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 9, 8, 6], (0..50).collect()].concat();
+    // To a station that is not here; sent until three of them have been taken, for the capture starts when it starts.
+    let frame: Vec<u8> = [vec![2, 0, 0, 0, 0, 7], vec![2, 0, 0, 0, 0, 9, 8, 6], (0..50).collect()].concat();
     let mut capture = capture;
     let status = loop {
         peer.send_to(&frame, ("127.0.0.1", port)).unwrap();

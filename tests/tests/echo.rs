@@ -131,7 +131,7 @@ fn the_card_finds_its_neighbours() {
 fn functions_keep_their_addresses() {
     let mut street = Street::new(64);
     let (zero, one) = (street.open(0), street.open(1));
-    let other = own(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3)));
+    let other = Address { ip: IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3)), mac: Mac([2, 0xfe, 10, 9, 0, 3]), vlan: None };
     zero.set_address(0, own(CARD[0])).unwrap();
     one.set_address(0, other).unwrap();
     for stolen in [own(CARD[0]), Address { mac: Mac([2, 6, 6, 6, 6, 6]), ..own(CARD[0]) }] {
@@ -139,7 +139,11 @@ fn functions_keep_their_addresses() {
         assert!(matches!(&refused, Err(Error::Admin { status: AdminStatus::InUse, .. })), "{refused:?}");
     }
     // The same address in another VLAN is another address.
-    one.set_address(1, Address { vlan: Some(5), ..own(CARD[0]) }).unwrap();
+    one.set_address(1, Address { vlan: Some(5), ip: CARD[0], ..other }).unwrap();
+    // Nobody takes another's MAC address, for whatever IP address.
+    let stolen = own(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 4)));
+    let refused = one.set_address(2, stolen);
+    assert!(matches!(&refused, Err(Error::Admin { status: AdminStatus::InUse, .. })), "{refused:?}");
     for ip in [CARD[0], other.ip] {
         assert!(street.ping(ip, b"here", PATIENCE).is_some(), "{ip}");
     }

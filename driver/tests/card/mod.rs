@@ -1,7 +1,7 @@
 //! A card that is only memory: it has one function and says yes to every command but that for the functions' ranges, and completes what a test tells it to. It knows what a completion queue's consumer has
 //! been told, and refuses to write over entries that nobody has read.
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
-use ferric_abi::context::{AddressCtx, CqCtx};
+use ferric_abi::context::{AddressCtx, CqCtx, StationCtx};
 use ferric_abi::csr;
 use ferric_abi::host::{AdminCommand, AdminCompletion, Cqe, Doorbell};
 use ferric_driver::device::{Device, DmaAccess};
@@ -31,6 +31,9 @@ struct State {
 #[allow(dead_code, reason = "not every test wants all")]
 pub struct Network {
     pub own: HashMap<u32, AddressCtx>,
+    /// MAC addresses of the function, and those that are another's.
+    pub stations: HashMap<u32, u64>,
+    pub taken: Vec<u64>,
     /// MAC addresses of neighbours, and how many requests and then looks it takes until they are known.
     pub neighbours: HashMap<u128, (u64, u32, u32)>,
     /// Requests sent.
@@ -44,12 +47,24 @@ pub struct Network {
 impl Network {
     fn set(&mut self, number: u32, line: AddressCtx) -> AdminStatus {
         self.commands += 1;
+        assert!(!line.valid() || self.stations.values().any(|mac| *mac == line.mac()), "frames to {:x} are not received", line.mac());
         if self.own.iter().any(|(n, a)| *n != number && line.valid() && a.ip() == line.ip()) {
             return AdminStatus::InUse;
         }
         self.own.remove(&number);
         if line.valid() {
             self.own.insert(number, line);
+        }
+        AdminStatus::Ok
+    }
+
+    fn hear(&mut self, number: u32, line: StationCtx) -> AdminStatus {
+        if self.taken.contains(&line.mac()) || self.stations.iter().any(|(n, mac)| *n != number && line.valid() && *mac == line.mac()) {
+            return AdminStatus::InUse;
+        }
+        self.stations.remove(&number);
+        if line.valid() {
+            self.stations.insert(number, line.mac());
         }
         AdminStatus::Ok
     }
@@ -114,6 +129,10 @@ impl State {
                 o if o == AdminOpcode::SetAddress as u8 => {
                     let line = AddressCtx(command.0[8..32].try_into().unwrap());
                     done.set_status(self.network.as_mut().map_or(AdminStatus::BadOpcode, |n| n.set(command.id(), line)) as u8);
+                }
+                o if o == AdminOpcode::SetStation as u8 => {
+                    let line = StationCtx(command.0[8..16].try_into().unwrap());
+                    done.set_status(self.network.as_mut().map_or(AdminStatus::Ok, |n| n.hear(command.id(), line)) as u8);
                 }
                 o if o == AdminOpcode::QueryObject as u8 => {
                     if let Some(line) = self.network.as_ref().and_then(|n| n.own.get(&command.id())) {

@@ -75,13 +75,22 @@ pub struct Share {
     pub waits: Waits,
 }
 
-/// A signal that begins at one port, passes through the blocks of several parts, and ends at another port.
+/// Where a signal of a chain begins or ends.
+#[derive(Clone)]
+enum Side {
+    /// At a port of an instance.
+    Port(String),
+    /// At a port of the assembly: the line that exposes it, by its place among the wires.
+    Border(usize),
+}
+
+/// Signals that begin at some ports, pass through the blocks of several parts together, and end at other ports.
 pub(super) struct Chain {
     name: &'static str,
-    begin: &'static str,
-    end: Option<String>,
-    /// Input and output of each block that it passes, with its place.
-    links: Vec<(u32, String, String)>,
+    /// Of each signal: where it begins, and ends.
+    strands: Vec<(Side, Option<Side>)>,
+    /// Inputs and outputs of each block that they pass, one for each signal, with its place.
+    links: Vec<(u32, Vec<String>, Vec<String>)>,
 }
 
 impl Assembly {
@@ -193,52 +202,103 @@ impl Assembly {
 
     /// A signal goes from `begin` through what [`Assembly::link`] adds to `end`.
     pub fn chain(&mut self, name: &'static str, begin: &'static str, end: &'static str) {
-        self.chains.push(Chain { name, begin, end: Some(end.into()), links: Vec::new() });
+        self.add_chain(name, vec![(Side::Port(begin.into()), Some(Side::Port(end.into())))]);
+    }
+
+    fn add_chain(&mut self, name: &'static str, strands: Vec<(Side, Option<Side>)>) {
+        self.chains.push(Chain { name, strands, links: Vec::new() });
+    }
+
+    /// Signals go together from ports of the assembly, the first of each pair, through what [`Assembly::link_all`] adds to the second.
+    pub fn chain_in(&mut self, name: &'static str, ends: &[(&str, &str)]) {
+        let strands = ends.iter().map(|(port, end)| (self.border(port, end), Some(Side::Port((*end).into())))).collect();
+        self.add_chain(name, strands);
+    }
+
+    /// Signals go together from the first of each pair to the second, which is a port of the assembly.
+    pub fn chain_out(&mut self, name: &'static str, begins: &[(&str, &str)]) {
+        let strands = begins.iter().map(|(begin, port)| (Side::Port((*begin).into()), Some(self.border(port, begin)))).collect();
+        self.add_chain(name, strands);
+    }
+
+    /// The port `port` of the assembly, in the order of its line: it is `inner`'s as long as nothing stands between.
+    fn border(&mut self, port: &str, inner: &str) -> Side {
+        self.expose(port, inner);
+        Side::Border(self.wires.len() - 1)
     }
 
     /// As [`Assembly::chain`], but a part of the list takes what comes to the end ([`Assembly::tail`]).
     pub fn chain_from(&mut self, name: &'static str, begin: &'static str) {
-        self.chains.push(Chain { name, begin, end: None, links: Vec::new() });
+        self.add_chain(name, vec![(Side::Port(begin.into()), None)]);
     }
 
     /// The chain `name` ends at `end`.
     pub fn tail(&mut self, name: &str, end: &str) {
-        match self.chains.iter_mut().find(|c| c.name == name) {
-            None => self.faults.push(format!("{end} is the end of {name}, which is no chain")),
-            Some(Chain { end: Some(other), .. }) => self.faults.push(format!("{name} ends at {other} and at {end}")),
-            Some(chain) => chain.end = Some(end.into()),
+        let Some(chain) = self.chains.iter_mut().find(|c| c.name == name) else {
+            return self.faults.push(format!("{end} is the end of {name}, which is no chain"));
+        };
+        match &chain.strands[0].1 {
+            Some(Side::Port(other)) => self.faults.push(format!("{name} ends at {other} and at {end}")),
+            Some(Side::Border(_)) => self.faults.push(format!("{name} ends at a port of the whole and at {end}")),
+            None => chain.strands[0].1 = Some(Side::Port(end.into())),
         }
     }
 
     /// Whether the chain `name` ends somewhere.
     pub fn has_tail(&self, name: &str) -> bool {
-        self.chains.iter().any(|c| c.name == name && c.end.is_some())
+        self.chains.iter().any(|c| c.name == name && c.strands.iter().all(|s| s.1.is_some()))
     }
 
     /// The chain `name` enters a block at `input` and leaves it at `output`, behind all links of a lower `place`.
     pub fn link(&mut self, name: &str, place: u32, input: &str, output: &str) {
+        self.link_all(name, place, &[input], &[output]);
+    }
+
+    /// The same of a chain of several signals: its ports for each of them, in the order in which the chain was declared.
+    pub fn link_all(&mut self, name: &str, place: u32, inputs: &[&str], outputs: &[&str]) {
         let Some(chain) = self.chains.iter_mut().find(|c| c.name == name) else {
-            return self.faults.push(format!("{input} is a link of {name}, which is no chain"));
+            return self.faults.push(format!("{} is a link of {name}, which is no chain", inputs.join(", ")));
         };
         if chain.links.iter().any(|l| l.0 == place) {
             self.faults.push(format!("two links of {name} have the place {place}"));
         }
-        chain.links.push((place, input.into(), output.into()));
+        let signals = chain.strands.len();
+        if inputs.len() != signals || outputs.len() != signals {
+            return self.faults.push(format!("{name} has {signals} signals, {} and {} are {} and {}", inputs.join(", "), outputs.join(", "), inputs.len(), outputs.len()));
+        }
+        let owned = |ports: &[&str]| ports.iter().map(|port| port.to_string()).collect();
+        chain.links.push((place, owned(inputs), owned(outputs)));
     }
 
     /// Makes wires of the chains.
     pub(super) fn join_chains(&mut self) {
         for mut chain in std::mem::take(&mut self.chains) {
             chain.links.sort();
-            let mut from = chain.begin.to_string();
-            for (_, input, output) in chain.links {
-                self.join(&from, &input);
-                from = output;
+            for (n, (begin, end)) in chain.strands.into_iter().enumerate() {
+                let mut from = begin;
+                for (_, inputs, outputs) in &chain.links {
+                    self.join_sides(&from, &Side::Port(inputs[n].clone()));
+                    from = Side::Port(outputs[n].clone());
+                }
+                match (end, from) {
+                    (Some(end), from) => self.join_sides(&from, &end),
+                    (None, Side::Port(from)) => self.faults.push(format!("{} goes from {from} to nowhere", chain.name)),
+                    // `chain_in` says the ends.
+                    (None, Side::Border(_)) => {}
+                }
             }
-            match chain.end {
-                Some(end) => self.join(&from, &end),
-                None => self.faults.push(format!("{} goes from {from} to nowhere", chain.name)),
-            }
+        }
+    }
+
+    /// One piece of a chain. At the border the line is there already; it shows another port now.
+    fn join_sides(&mut self, from: &Side, to: &Side) {
+        let (wire, port) = match (from, to) {
+            (Side::Port(from), Side::Port(to)) => return self.join(from, to),
+            (Side::Border(wire), Side::Port(port)) | (Side::Port(port), Side::Border(wire)) => (*wire, port),
+            (Side::Border(_), Side::Border(_)) => return self.faults.push("a chain leads from a port of the whole to another".into()),
+        };
+        if let Wire::Expose { inner, .. } = &mut self.wires[wire] {
+            *inner = port.clone();
         }
     }
 }

@@ -76,6 +76,74 @@ fn pools_chains_and_optional_ports() {
     assert_eq!((of(0..10), of(100..110)), ((0..10).collect(), (100..110).collect()));
 }
 
+/// Ports of the whole are ends of a chain: without a link nothing is other than without the chain, and a link stands between.
+#[test]
+fn chains_begin_and_end_at_the_border() {
+    let chained = |links: bool| {
+        let mut a = Assembly::default();
+        a.input::<Clock>("clock");
+        a.input::<Bit>("reset");
+        a.reset_by("reset_q.q");
+        a.chain_in("in", &[("s", "first.s"), ("more", "second.s")]);
+        a.chain_out("out", &[("second.m", "m")]);
+        for name in FIFOS.iter().chain(if links { &["a", "b", "c"][..] } else { &[] }) {
+            a.instance(name, MsgFifo::<Word, 2>::default).waits(fifo::WAITS);
+            a.open(&format!("{name}.level"));
+        }
+        a.register::<Bit>("reset_q", "reset");
+        a.expose("n", "first.m");
+        if links {
+            a.link("out", 1, "c.s", "c.m");
+            a.link_all("in", 1, &["a.s", "b.s"], &["a.m", "b.m"]);
+        }
+        a
+    };
+    let mut plain = chained(false);
+    plain.chains.clear();
+    plain.wires.clear();
+    for (port, inner) in [("s", "first.s"), ("more", "second.s"), ("m", "second.m")] {
+        plain.expose(port, inner);
+    }
+    plain.join("reset", "reset_q.d");
+    plain.expose("n", "first.m");
+    let verilog = |a: Assembly| crate::emit::emit("border", a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))).unwrap();
+    assert_eq!(verilog(chained(false)), verilog(plain));
+    let built = chained(true).assemble().unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let graph = WaitGraph::of(&built);
+    let next = |port: &str| graph.edges[port].iter().map(|e| e.to.clone()).collect::<Vec<_>>();
+    assert_eq!([next("a.s"), next("b.s"), next("second.s")], [["first.s"], ["second.s"], ["c.s"]]);
+    let mut tb = Tb::new("assembly_border", built);
+    let (s, more, n, m) = (tb.source("s", 20), tb.source("more", 20), tb.sink("n", 30), tb.sink("m", 30));
+    tb.run(2);
+    (0..40u64).for_each(|word| {
+        s.push(word);
+        more.push(100 + word);
+    });
+    tb.run_until(1000, |_| n.len() + m.len() == 80);
+    (0..40).for_each(|word| assert_eq!((n.pop_u64(), m.pop_u64()), (Some(word), Some(100 + word))));
+}
+
+#[test]
+fn what_does_not_fit_a_chain_at_the_border_is_a_fault() {
+    let mut a = row();
+    a.join("first.m", "second.s");
+    a.chain_in("in", &[("s", "first.s"), ("t", "second.s")]);
+    a.chain_out("out", &[("second.m", "u")]);
+    a.link("in", 1, "first.s", "first.m");
+    a.link_all("out", 1, &["first.s", "second.s"], &["first.m"]);
+    a.tail("out", "first.s");
+    let faults = faults(a);
+    for part in [
+        "s cannot show first.s",
+        "second$s$data is driven by",
+        "in has 2 signals, first.s and first.m are 1 and 1",
+        "out has 1 signals, first.s, second.s and first.m are 2 and 1",
+        "out ends at a port of the whole and at first.s",
+    ] {
+        assert!(faults.contains(part), "{part}: {faults}");
+    }
+}
+
 /// An arbiter for ports that are made for one client.
 const ARB: Share = Share {
     name: "arb",

@@ -13,7 +13,7 @@ use crate::host::{
     eq,
 };
 use crate::net::share::{self, cells::CellShare, slots::SlotShare};
-use crate::net::{self, cells::CellBuffer, rx::RxFront, tx::Egress, unwanted::Unwanted};
+use crate::net::{self, cells::CellBuffer, rx::RxFront, station::Stations, tx::Egress, unwanted::Unwanted};
 use crate::stats::Stats;
 use crate::with_sizes;
 use ferric_abi::csr::space;
@@ -21,6 +21,10 @@ use rust_hdl::prelude::*;
 
 /// Inputs of the statistics block.
 pub const COUNTERS: usize = 128;
+
+/// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
+pub const OFF_THE_WIRE: &str = "frames off the wire";
+pub const TO_THE_WIRE: &str = "frames to the wire";
 
 /// The chain of descriptors of received frames that are not RoCE packets.
 pub const FRAMES: &str = "frames";
@@ -35,7 +39,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG, NS, LS>(&mut a, card));
     wires(&mut a);
     counters(&mut a);
     for engine in &card.engines {
@@ -70,19 +74,18 @@ fn ports(a: &mut Assembly) {
     a.expose_all("", "dma_wr", &["aw_valid", "aw_ready", "aw_addr", "aw_len", "aw_user", "w_valid", "w_ready", "w_data", "w_strb", "w_last", "b_valid", "b_ready", "b_resp"]);
     // Interrupt requests.
     a.expose("msix", "eq.m_msix");
-    // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad.
-    a.expose("rx", "front.s");
-    a.expose("rx_err", "front.s_err");
+    // MAC, receive side: `ready` is always high; `rx_err` with the last beat: the MAC found the frame bad. A place for policy: the switch will stand here, and on the transmit side.
+    a.chain_in(OFF_THE_WIRE, &[("rx", "front.s"), ("rx_err", "front.s_err")]);
     // MAC, transmit side.
-    a.expose("tx", "egress.m");
+    a.chain_out(TO_THE_WIRE, &[("egress.m", "tx")]);
     // One register for the whole card: one fan-out tree, and inputs that a simulator need not follow through every block.
     a.reset_by("reset_q.q");
     a.control_switch("switch");
     a.counted_by("stats.inc", COUNTERS);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `NS`, `LS`: their MAC addresses, log2 of them.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize, const NS: usize, const LS: usize>(a: &mut Assembly, card: &Card) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
@@ -94,6 +97,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
+    a.instance("stations", Stations::<NS, LS>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
     a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
     a.register::<Bit>("reset_q", "reset");
@@ -152,6 +156,7 @@ fn wires(a: &mut Assembly) {
     a.join("switch.m_resp", "admin.s_ctl");
     a.table(space::EQ, "eq");
     a.table(space::STATS, "stats");
+    a.table(space::STATION, "stations");
     a.chain("barrier", "admin.barrier", "admin.barrier_done");
     a.link("barrier", crate::engines::fence::EVENTS, "eq.fence", "eq.passed");
     a.chain("translations", "admin.mtt_invalidate", "admin.mtt_clean");
@@ -159,10 +164,13 @@ fn wires(a: &mut Assembly) {
     a.join("dma_rd.quiesced", "admin.quiesced_rd");
     a.join("admin.quiesce_wr", "dma_wr.quiesce");
     a.join("dma_wr.quiesced", "admin.quiesced_wr");
-    ["ends", "ends_qpn", "raw_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
+    ["ends", "ends_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
     // Packets out
     ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
+    a.join("front.dmac", "stations.dmac");
+    a.join("stations.other", "front.other_station");
+    a.join("admin.raw_qpn", "stations.port");
     a.join("front.m_cell", "cells.s_write");
     // Each engine takes its frames out and hands on the others; the last one takes all that is left. RoCE packets go straight to their engine.
     a.chain_from(FRAMES, "front.m_raw");

@@ -4,6 +4,8 @@ pub mod counters;
 mod list;
 pub mod pages;
 #[cfg(test)]
+mod policy_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::assembly::Assembly;

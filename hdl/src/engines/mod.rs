@@ -53,6 +53,12 @@ pub mod frame {
     pub const LATER: u32 = 20;
 }
 
+/// Places between the card's ports and the card (the chains `frames off the wire` and `frames to the wire`): who is nearest to the port off the wire, and nearest to the card on the way out.
+pub mod wire {
+    /// What decides whether a frame may pass, and where to.
+    pub const SWITCH: u32 = 10;
+}
+
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.
 pub mod fence {
     /// Answers from the wire.

@@ -29,6 +29,9 @@ macro_rules! sizes {
                 pub const LB: usize = LK + 1;
                 /// log2 of the functions' own addresses: 16 of each.
                 pub const LT: usize = LF + ferric_abi::csr::ADDRESSES.ilog2() as usize;
+                /// log2 of the functions' MAC addresses, 4 of each, and how many they are.
+                pub const LS: usize = LF + ferric_abi::csr::STATIONS.ilog2() as usize;
+                pub const NS: usize = 1 << LS;
                 /// log2 of the tracker's entries: 128 packets under way of each queue pair.
                 pub const LA: usize = LQ + 7;
                 /// log2 of the answers kept: 32 of each queue pair.
@@ -66,7 +69,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `NF`, `LG`).
+/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LS`, `NS`, `NF`, `LG`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

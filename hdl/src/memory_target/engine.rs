@@ -214,6 +214,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.paths.write_en.next = self.peer_en.val();
         self.paths.ask.next = self.front.peer.val();
         self.front.peer_stranger.next = self.paths.stranger.val();
+        // What is not RoCE is looked at by `sort`: no table of stations.
+        self.front.other_station.next = false;
         self.egress.hdr_we.next = self.header.hdr_we.val();
         self.egress.hdr_addr.next = self.header.hdr_addr.val();
         self.egress.hdr_data.next = self.header.hdr_data.val();
@@ -269,7 +271,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.resp_stat.next = self.resp.stat.val();
         self.tx_stat.next = self.egress.stat.val();
         self.events.next = bit_cast::<8, 1>(self.rx_stat.val().get_bits::<1>(1))
-            | (bit_cast::<8, 1>((self.rx_stat.val().get_bit(3) | self.rx_stat.val().get_bit(4) | self.rx_stat.val().get_bit(6) | self.front.strange.val()).into()) << 1)
+            | (bit_cast::<8, 1>((self.rx_stat.val().get_bit(3) | self.rx_stat.val().get_bit(4) | self.rx_stat.val().get_bit(6) | self.front.strange.val().get_bit(0)).into()) << 1)
             | (bit_cast::<8, 1>(self.rx_stat.val().get_bits::<1>(5)) << 2)
             | (bit_cast::<8, 1>(self.resp_stat.val().get_bits::<1>(0)) << 3)
             | (bit_cast::<8, 1>(self.resp.m_error.valid.val().into()) << 4)

@@ -5,5 +5,6 @@ pub mod dispatch;
 pub mod icrc;
 pub mod rx;
 pub mod share;
+pub mod station;
 pub mod tx;
 pub mod unwanted;

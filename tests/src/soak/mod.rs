@@ -538,7 +538,7 @@ impl Soak {
             let get = |name: &str| names.iter().position(|n| n == name).map_or(0, |i| counters[host][i]);
             let l = links[1 - host];
             let delivered = l.sent - l.dropped + l.duplicated;
-            let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_oversize") + get("rx.rx_mac_error") + get("rx.rx_stranger");
+            let dropped = get("rx.rx_malformed") + get("rx.rx_bad_icrc") + get("rx.rx_no_buffer") + get("rx.rx_oversize") + get("rx.rx_mac_error") + get("rx.rx_stranger") + get("rx.rx_other_station");
             if get("rx.rx_frames") != delivered || get("rx.rx_roce") + get("rx.rx_raw") + dropped != delivered {
                 return Err(self.bad(format!(
                     "host {host}: {delivered} frames delivered, counters say {} in, {} RoCE, {} raw, {dropped} dropped",

@@ -114,7 +114,7 @@ pub struct Admin<const LF: usize> {
     /// the key table names.
     pub mtt_invalidate: Signal<Out, Bit>,
     pub mtt_clean: Signal<In, Bit>,
-    /// Bit 31: there is a raw queue pair, with the number in the bits below.
+    /// Bit 31: there is a raw queue pair, with the number in bits 23 to 0; bit 30: it gets frames to any MAC address.
     pub raw_qpn: Signal<Out, Bits<32>>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<1>>,

@@ -1,7 +1,7 @@
 //! Verdict on each frame, once its end, its headers and its ICRC are known.
 
 use super::feed::Ending;
-use super::STATS;
+use super::{STATS, STRANGERS};
 use crate::msg::RxDesc;
 use crate::net::icrc::CHECK;
 use crate::prim::ram::{Ram, RamAsync, LUT_RAM_MAX_A};
@@ -26,6 +26,7 @@ pub struct Causes {
     pub malformed: Bit,
     pub bad_icrc: Bit,
     pub stranger: Bit,
+    pub other_station: Bit,
     pub raw: Bit,
     pub len: Bits<15>,
 }
@@ -42,7 +43,7 @@ pub struct Judge {
     /// From the parser, always before the frame's `ending`.
     pub parsed: Signal<In, RxDesc>,
     pub malformed: Signal<In, Bit>,
-    pub stranger: Signal<In, Bit>,
+    pub refused: Signal<In, Bit>,
     pub parsed_valid: Signal<In, Bit>,
     // Cell buffer
     pub verdict: Signal<Out, Bit>,
@@ -57,11 +58,11 @@ pub struct Judge {
     /// See [`super::STATS`].
     pub stat: Signal<Out, Bits<8>>,
     /// See [`super::STRANGERS`].
-    pub strange: Signal<Out, Bit>,
+    pub strange: Signal<Out, Bits<2>>,
     descs: Ram<RxDesc, LG_BLOCK>,
     raws: RamAsync<Bit, LG>,
     bads: RamAsync<Bit, LG>,
-    strangers: RamAsync<Bit, LG>,
+    refusals: RamAsync<Bit, LG>,
     wptr: DFF<Bits<LG>>,
     vptr: DFF<Bits<LG>>,
     dptr: DFF<Bits<LG>>,
@@ -76,7 +77,8 @@ pub struct Judge {
     causes1: DFF<Causes>,
     events: Signal<Local, Bits<8>>,
     stat3: DFF<Bits<8>>,
-    strange3: DFF<Bit>,
+    events_strange: Signal<Local, Bits<2>>,
+    strange3: DFF<Bits<2>>,
 }
 
 #[kernel]
@@ -84,7 +86,7 @@ impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3, strange3);
-        clock!(self, clock, descs, raws, bads, strangers);
+        clock!(self, clock, descs, raws, bads, refusals);
         for i in 0..2 {
             self.delay[i].clock.next = self.clock.val();
         }
@@ -107,10 +109,10 @@ impl Logic for Judge {
         self.bads.write_addr.next = self.wptr.q.val();
         self.bads.write_data.next = self.malformed.val();
         self.bads.read_addr.next = self.vptr.q.val();
-        self.strangers.write_en.next = self.parsed_valid.val();
-        self.strangers.write_addr.next = self.wptr.q.val();
-        self.strangers.write_data.next = self.stranger.val();
-        self.strangers.read_addr.next = self.vptr.q.val();
+        self.refusals.write_en.next = self.parsed_valid.val();
+        self.refusals.write_addr.next = self.wptr.q.val();
+        self.refusals.write_data.next = self.refused.val();
+        self.refusals.read_addr.next = self.vptr.q.val();
         if self.parsed_valid.val() {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
@@ -134,11 +136,12 @@ impl Logic for Judge {
         self.causes1.d.next.bad_icrc = !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
         // Sound in every respect; what is not RoCE needs no right ICRC.
         self.good.next = !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
-        self.causes1.d.next.stranger = self.good.val() & self.strangers.read_data.val();
+        self.causes1.d.next.stranger = self.good.val() & self.refusals.read_data.val() & !self.raw.val();
+        self.causes1.d.next.other_station = self.good.val() & self.refusals.read_data.val() & self.raw.val();
         self.causes1.d.next.raw = self.raw.val();
         self.causes1.d.next.len = self.now.val().len;
         self.verdict.next = self.now.val().valid;
-        self.keep.next = self.good.val() & !self.strangers.read_data.val();
+        self.keep.next = self.good.val() & !self.refusals.read_data.val();
         if self.now.val().valid {
             self.vptr.d.next = self.vptr.q.val() + 1;
         }
@@ -150,7 +153,14 @@ impl Logic for Judge {
             self.desc.next.pay_len = self.causes1.q.val().len.get_bits::<13>(0);
         }
         self.desc_valid.next = self.done.val() & self.done_ok.val();
-        self.strange3.d.next = self.done.val() & self.causes1.q.val().stranger;
+        self.events_strange.next = bits::<2>(0);
+        if self.done.val() & self.causes1.q.val().stranger {
+            self.events_strange.next = bits::<2>(flags(STRANGERS, &["rx_stranger"]) as u64);
+        }
+        if self.done.val() & self.causes1.q.val().other_station {
+            self.events_strange.next = bits::<2>(flags(STRANGERS, &["rx_other_station"]) as u64);
+        }
+        self.strange3.d.next = self.events_strange.val();
         self.strange.next = self.strange3.q.val();
         self.events.next = bits::<8>(0);
         if self.done.val() {
@@ -187,7 +197,7 @@ impl Logic for Judge {
             self.delay[0].d.next.valid = false;
             self.delay[1].d.next.valid = false;
             self.stat3.d.next = bits::<8>(0);
-            self.strange3.d.next = false;
+            self.strange3.d.next = bits::<2>(0);
         }
     }
 }

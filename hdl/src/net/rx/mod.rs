@@ -25,10 +25,12 @@ pub const STATS: &[&str] = &["rx_frames", "rx_roce", "rx_raw", "rx_malformed", "
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s", &[]), // what finds no room is dropped; a descriptor has a place for each cell
     ("peer_stranger", &[]),
+    ("other_station", &[]),
 ];
 
-/// What `strange` counts: RoCE packets that do not come from the queue pair's peer to the queue pair (see `roce/peer`).
-pub const STRANGERS: &[&str] = &["rx_stranger"];
+/// What the bits of `strange` count: RoCE packets that do not come from the queue pair's peer to the queue pair (see `roce/peer`), other frames that are for
+/// another station (see `net/station`).
+pub const STRANGERS: &[&str] = &["rx_stranger", "rx_other_station"];
 
 /// log2 of the descriptors held. Each stands for a frame with at least one cell: as many as cells never overflow.
 const LG_DESCS: usize = 9;
@@ -52,10 +54,13 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     /// To `roce/peer`, in every cycle; its answer comes two cycles later.
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
+    /// To `net/station`, in every cycle a destination; its answer comes two cycles later.
+    pub dmac: Signal<Out, Bits<48>>,
+    pub other_station: Signal<In, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<8>>,
     /// See [`STRANGERS`].
-    pub strange: Signal<Out, Bit>,
+    pub strange: Signal<Out, Bits<2>>,
     window: window::Window<W, K>,
     parser: parse::Parser,
     feed: feed::Feed<W, K>,
@@ -108,9 +113,11 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.crc_valid.next = self.icrc.right_valid.val();
         self.judge.parsed.next = self.parser.desc.val();
         self.judge.malformed.next = self.parser.malformed.val();
-        self.judge.stranger.next = self.parser.stranger.val();
+        self.judge.refused.next = self.parser.refused.val();
         self.peer.next = self.parser.peer.val();
         self.parser.peer_stranger.next = self.peer_stranger.val();
+        self.dmac.next = self.parser.dmac.val();
+        self.parser.other_station.next = self.other_station.val();
         self.judge.parsed_valid.next = self.parser.desc_valid.val();
         self.m_cell.verdict.next = self.judge.verdict.val();
         self.m_cell.keep.next = self.judge.keep.val();

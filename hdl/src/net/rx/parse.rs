@@ -55,12 +55,15 @@ pub struct Parser {
     /// Without handle and lengths that only the frame's end tells. Transport fields are zero in a raw one.
     pub desc: Signal<Out, RxDesc>,
     pub malformed: Signal<Out, Bit>,
-    /// Refused by `roce/peer`.
-    pub stranger: Signal<Out, Bit>,
+    /// A RoCE packet that `roce/peer` refuses, another frame that is for another station.
+    pub refused: Signal<Out, Bit>,
     pub desc_valid: Signal<Out, Bit>,
     /// Of the frame in stage 2; in its stage 4 the answer, which counts if it is RoCE.
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
+    /// The same of every frame's destination; the answer counts if it is not RoCE.
+    pub dmac: Signal<Out, Bits<48>>,
+    pub other_station: Signal<In, Bit>,
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
     // Stage 2: UDP and BTH, opcode
@@ -133,7 +136,7 @@ pub struct Parser {
     word16: BePick<EXT, Bits<32>>,
     desc4: DFF<RxDesc>,
     bad4: DFF<Bit>,
-    strange4: DFF<Bit>,
+    refused4: DFF<Bit>,
     fold_high: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     sum_wrong: Signal<Local, Bit>,
@@ -167,7 +170,7 @@ impl Logic for Parser {
         dff_setup!(self, clock, link2, is_udp2, has_ports2);
         dff_setup!(self, clock, roce_port2, ip_payload2, udp_len2, bth2, ext2, exts2, sum_a2, sum_b2, sum_c2, hash_a2, hash_p2);
         dff_setup!(self, clock, link3, roce3, bad3, pay3, off3, sum3, hash3, bth3, ext3, exts3);
-        dff_setup!(self, clock, desc4, bad4, strange4, dst2, dst3, kind2, kind3);
+        dff_setup!(self, clock, desc4, bad4, refused4, dst2, dst3, kind2, kind3);
         clock!(self, clock, ip);
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
@@ -220,7 +223,8 @@ impl Logic for Parser {
         self.sum_c2.d.next = bit_cast::<20, 17>(self.ip.pairs[4].val());
         self.hash_a2.d.next = self.hash_addr.y.val();
         self.hash_p2.d.next = self.hash_ports.y.val();
-        // Whose packet it is, is looked up meanwhile.
+        // Whose packet it is, is looked up meanwhile, and whose frame.
+        self.dmac.next = self.ip.dmac.val();
         self.peer.next.qpn = self.bth.y.val().dest_qpn;
         self.peer.next.datagram = self.bth.y.val().opcode.get_bits::<3>(5) == wire::opcode::CLASS_UD;
         self.peer.next.dmac = self.ip.dmac.val();
@@ -277,7 +281,8 @@ impl Logic for Parser {
         self.folded.next = self.sum3.q.val().get_bits::<16>(0) ^ self.fold_high.val();
         self.sum_wrong.next = self.link3.q.val().v4 & (self.folded.val() != RIGHT_SUM);
         self.bad4.d.next = self.roce3.q.val() & (self.bad3.q.val() | self.pay3.q.val().get_bit(16) | self.sum_wrong.val());
-        self.strange4.d.next = self.roce3.q.val() & self.peer_stranger.val();
+        // A packet's path says for which MAC address it is; that need not be one of the function's.
+        self.refused4.d.next = (self.roce3.q.val() & self.peer_stranger.val()) | (!self.roce3.q.val() & self.other_station.val());
         self.desc4.d.next = self.blank.val();
         self.desc4.d.next.class = self.link3.q.val().tci.get_bits::<3>(13);
         self.desc4.d.next.ecn = bits::<2>(0);
@@ -339,7 +344,7 @@ impl Logic for Parser {
         }
         self.desc.next = self.desc4.q.val();
         self.malformed.next = self.bad4.q.val();
-        self.stranger.next = self.strange4.q.val();
+        self.refused.next = self.refused4.q.val();
         self.desc_valid.next = self.valid[2].q.val();
         if self.reset.val() {
             for i in 0..3 {

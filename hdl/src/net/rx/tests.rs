@@ -26,9 +26,11 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     /// A descriptor stands at the wrong one.
     astray: Signal<Out, Bit>,
     stat: Signal<Out, Bits<8>>,
-    strange: Signal<Out, Bit>,
+    strange: Signal<Out, Bits<2>>,
     peer: Signal<Out, PeerAsk>,
     peer_stranger: Signal<In, Bit>,
+    dmac: Signal<Out, Bits<48>>,
+    other_station: Signal<In, Bit>,
     s_read: MsgSink<CellRead>,
     s_free: MsgSink<CellRead>,
     m_data: AxisSrc<W, K>,
@@ -61,6 +63,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.strange.next = self.rx.strange.val();
         self.peer.next = self.rx.peer.val();
         self.rx.peer_stranger.next = self.peer_stranger.val();
+        self.dmac.next = self.rx.dmac.val();
+        self.rx.other_station.next = self.other_station.val();
         self.free_count.next = self.cells.free_count.val();
     }
 }
@@ -244,6 +248,16 @@ fn refused(words: &[u32]) -> bool {
     words.iter().fold(0x811c_9dc5u32, |h, w| (h ^ w).wrapping_mul(0x0100_0193).rotate_left(7)) % 8 == 0
 }
 
+/// The first six bytes as a number.
+fn destination(frame: &[u8]) -> u64 {
+    frame[..6].iter().fold(0, |mac, byte| mac << 8 | u64::from(*byte))
+}
+
+/// In place of `net/station`: one destination in three is another station's, and each of its bits counts.
+fn elsewhere(dmac: u64) -> bool {
+    dmac.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3 == 0
+}
+
 /// Sends `frames` with `gap` percent idle cycles, stalls descriptors in `stall` percent of cycles and reads every frame back, one
 /// in `pace` cycles. Returns what `stat` counted.
 fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32, pace: u64) -> BTreeMap<&'static str, u64> {
@@ -254,15 +268,16 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     let mut rng = Rng::new(tb.seed() ^ 0x4e7);
     let mut counts: BTreeMap<&'static str, u64> = STATS.iter().chain(STRANGERS).map(|s| (*s, 0)).collect();
     let ask = Fields::of::<PeerAsk>();
-    let mut asked = VecDeque::from([false, false]);
+    let mut asked = VecDeque::from([(false, false); 2]);
     (0..520).for_each(|_| tb.cycle());
     assert_eq!(tb.get("free_count"), CELLS as u64);
     let mut good: VecDeque<(usize, Parsed, Vec<u8>)> = VecDeque::new();
-    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0), ("rx_stranger", 0)]);
+    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0), ("rx_stranger", 0), ("rx_other_station", 0)]);
     let mut beats = VecDeque::new();
     for (n, (frame, err)) in frames.iter().enumerate() {
         match receive(frame, *err) {
             Ok(parsed) if !parsed.raw && refused(&ask.pack(&between(frame, &parsed))) => *drops.get_mut("rx_stranger").unwrap() += 1,
+            Ok(parsed) if parsed.raw && elsewhere(destination(frame)) => *drops.get_mut("rx_other_station").unwrap() += 1,
             Ok(parsed) => good.push_back((n, parsed, frame.clone())),
             Err(Drop::MacError) => *drops.get_mut("rx_mac_error").unwrap() += 1,
             Err(Drop::Oversize) => *drops.get_mut("rx_oversize").unwrap() += 1,
@@ -293,10 +308,15 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             assert_eq!(tb.get("s$ready"), 1);
         }
         tb.cycle();
-        asked.push_back(refused(&tb.get_wide("peer")));
-        tb.set("peer_stranger", asked.pop_front().unwrap().into());
+        asked.push_back((refused(&tb.get_wide("peer")), elsewhere(tb.get("dmac"))));
+        let (stranger, other) = asked.pop_front().unwrap();
+        tb.set("peer_stranger", stranger.into());
+        tb.set("other_station", other.into());
         assert_eq!(tb.get("astray"), 0);
-        *counts.get_mut("rx_stranger").unwrap() += tb.get("strange");
+        let strange = tb.get("strange");
+        for (i, name) in STRANGERS.iter().enumerate() {
+            *counts.get_mut(name).unwrap() += strange >> i & 1;
+        }
         let stat = tb.get("stat");
         for (i, name) in STATS.iter().enumerate() {
             *counts.get_mut(name).unwrap() += stat >> i & 1;

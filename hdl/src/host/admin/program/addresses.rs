@@ -6,7 +6,7 @@
 use super::*;
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
 use ferric_abi::csr::space::ADDRESS;
-use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE};
+use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE, STATIONS};
 
 /// Words of an IP address; p(0) is the first of both commands.
 const IP_WORDS: u8 = 4;
@@ -112,6 +112,12 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.asm.ext(T, W, GROUP_MAC, 1);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
+        // Nobody says of another function's MAC address that it is his.
+        self.asm.op(Op::And, LO, W, MAC_HIGH);
+        self.each_same_station(p(MAC_LOW as u8), LO, |program| {
+            program.asm.op(Op::Shr, U, I, STATIONS.ilog2());
+            program.refuse(AdminStatus::InUse, Op::Bne, U, FN);
+        });
         self.get(U, W, own("vid"));
         self.refuse(AdminStatus::BadParameter, Op::Beq, U, NO_VLAN);
         self.get(T, W, own("vlan"));

@@ -9,6 +9,7 @@ mod queue_pair;
 mod ranges;
 mod reset;
 mod shared_queue;
+mod stations;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use crate::host::csr::word;
@@ -141,6 +142,7 @@ const CHASSIS: &[Command] = &[
     Command(AdminOpcode::QueryObject, Program::query_object),
     Command(AdminOpcode::SetRange, Program::set_range),
     Command(AdminOpcode::QueryRanges, Program::query_ranges),
+    Command(AdminOpcode::SetStation, Program::set_station),
 ];
 
 /// The program while it is written.

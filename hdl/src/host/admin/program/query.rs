@@ -3,6 +3,7 @@
 use super::*;
 use ferric_abi::codes::QpState;
 use ferric_abi::context::{ReqCtx, RspCtx};
+use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
 
 impl Program {
     pub(crate) fn query_qp(&mut self) {
@@ -69,9 +70,9 @@ impl Program {
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
         self.asm.mov(W, ZERO);
-        self.asm.ext(T, p(0), 31, 1);
+        self.asm.ext(T, p(0), PORT_RAW.ilog2() as u8, 1);
         self.asm.branch(Op::Beq, T, 0, none);
-        self.asm.op(Op::And, W, p(0), 0x7fff_ffff);
+        self.asm.op(Op::And, W, p(0), !(PORT_RAW | PORT_PROMISCUOUS));
         self.own(self.qp, W);
         self.asm.mov(W, p(0));
         self.asm.bind(none);

@@ -3,6 +3,7 @@
 use super::*;
 use ferric_abi::codes::{QpState, QpType};
 use ferric_abi::context::{CqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
+use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
 
 /// Polls of both states before ModifyQp to ERROR answers anyway: far more than an idle pipeline needs.
 const ERROR_POLLS: u32 = 256;
@@ -227,8 +228,9 @@ impl Program {
     pub(super) fn remove_queue_pair(&mut self) {
         self.asm.bind(self.remove_qp);
         let not_raw = self.asm.label();
-        self.asm.op(Op::Or, T, ID, 1 << 31);
-        self.asm.branch(Op::Bne, T, RAW, not_raw);
+        self.asm.op(Op::Or, T, ID, PORT_RAW);
+        self.asm.op(Op::And, U, RAW, !PORT_PROMISCUOUS);
+        self.asm.branch(Op::Bne, T, U, not_raw);
         self.asm.li(RAW, 0);
         self.asm.act(Op::Out, RAW, ZERO, output::RAW_QUEUE);
         self.asm.bind(not_raw);

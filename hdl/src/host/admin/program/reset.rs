@@ -21,6 +21,7 @@ impl Program {
     /// Removes everything the function has, and rewinds its ring.
     pub(super) fn soft_reset(&mut self, first: &[fn(&mut Program)]) {
         first.iter().for_each(|steps| steps(self));
+        self.no_stations();
         self.each_object(self.qp, (ID, PROD), |p| {
             p.asm.call(LINK, p.qp_stop);
         });

@@ -7,7 +7,7 @@ use super::{functions, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::{self, *};
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
-use ferric_abi::csr::{space::ADDRESS, ADDRESSES, NEIGHBOUR_LINE};
+use ferric_abi::csr::{space::ADDRESS, ADDRESSES, NEIGHBOUR_LINE, STATIONS};
 
 const FUNCTIONS: u32 = 1 << SIZES.functions;
 const MAC: u64 = 0x02ff_0a00_0001;
@@ -66,6 +66,7 @@ pub fn all(b: &mut Bench) {
     (0..FUNCTIONS as usize).for_each(|f| functions::reset(b, f));
     parameters(b);
     unique(b);
+    foreign_macs(b);
     order(b);
     searches(b);
     isolation(b);
@@ -264,6 +265,26 @@ fn searches(b: &mut Bench) {
     assert_eq!(search(b, 1).state(), NONE as u8);
     b.expect(BadState, 1, Resolve, 5, &seek(v6(8).ip(), LOOK));
     functions::reset(b, 1);
+}
+
+/// No function answers with another's MAC address; its own it may have as a station, or not.
+fn foreign_macs(b: &mut Bench) {
+    let station = |mac: u64| [mac as u32, (mac >> 32) as u32 | 1 << 16];
+    for (f, id) in [(2, 0), (2, STATIONS - 1), (0, 1), (3, 3)] {
+        b.expect(Ok, f, SetStation, id, &station(MAC + 1));
+        let start = b.card.log.len();
+        for other in (0..FUNCTIONS as usize).filter(|o| *o != f) {
+            set(b, InUse, other, 5, v4(70).with_mac(MAC + 1));
+        }
+        assert_eq!(written(b, start), [], "what is refused changes nothing");
+        for (n, near) in [MAC, MAC + 1 | 1 << 47, MAC + 1 | 1 << 31].into_iter().enumerate() {
+            set(b, Ok, 1, 6 + n as u32, v4(72 + n as u8).with_mac(near));
+        }
+        set(b, Ok, f, 5, v4(71).with_mac(MAC + 1));
+        functions::reset(b, f);
+        set(b, Ok, 1, 5, v4(70).with_mac(MAC + 1));
+        functions::reset(b, 1);
+    }
 }
 
 /// A function's commands write its own lines, whatever the numbers are, and tell of no other's search.

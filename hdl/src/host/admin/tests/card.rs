@@ -3,7 +3,7 @@
 use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
 use crate::host::csr::word;
-use ferric_abi::csr::{space, NEIGHBOUR_LINE};
+use ferric_abi::csr::{space, NEIGHBOUR_LINE, STATIONS};
 use std::collections::{HashMap, HashSet};
 
 /// What the engine did to the outside, in order.
@@ -59,6 +59,7 @@ impl Card {
             (space::MR, 1 << sizes.mr, 12),
             (space::STATS, COUNTERS, 2),
             (space::MCAST, 64, 8),
+            (space::STATION, STATIONS << sizes.functions, 2),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {

@@ -2,11 +2,11 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{addresses, functions, queue_pairs, Bench, SIZES};
+use super::{addresses, functions, queue_pairs, stations, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
-use ferric_abi::csr::space;
+use ferric_abi::csr::{space, PORT_PROMISCUOUS, PORT_RAW};
 
 pub(super) fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     std::array::from_fn(|i| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]))
@@ -113,6 +113,7 @@ pub fn all(b: &mut Bench) {
     shared_queues(b);
     groups(b);
     addresses::all(b);
+    stations::all(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);
@@ -355,6 +356,14 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(BadId, 0, SetPort, 0, &[1 << 31 | 99]);
     b.expect(Ok, 0, SetPort, 0, &[1 << 31 | 9]);
     assert_eq!(b.card.raw_qpn, 1 << 31 | 9);
+    for bad in [PORT_RAW | PORT_PROMISCUOUS | 8, PORT_RAW | PORT_PROMISCUOUS | 99, PORT_RAW | 1 << 29 | 9] {
+        assert_ne!(b.execute(0, SetPort, 0, &[bad]).0, Ok);
+    }
+    b.expect(Denied, 1, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 9]);
+    b.expect(Ok, 0, SetPort, 0, &[PORT_PROMISCUOUS | 9]);
+    assert_eq!(b.card.raw_qpn, 0, "nobody there to be promiscuous");
+    b.expect(Ok, 0, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 9]);
+    assert_eq!(b.card.raw_qpn, PORT_RAW | PORT_PROMISCUOUS | 9);
     // Objects
     let q = b.expect(Ok, 0, QueryObject, 9, &[space::REQ.into(), 1]);
     assert_eq!(q[..8], std::array::from_fn::<u32, 8, _>(|i| b.card.word(space::REQ, 9, 1 + i as u8)));

@@ -6,6 +6,7 @@ mod commands;
 mod functions;
 mod many;
 mod queue_pairs;
+mod stations;
 
 use super::isa::Inst;
 use super::model::{Model, World};

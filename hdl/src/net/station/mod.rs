@@ -1,0 +1,120 @@
+//! Which received frames are for a function of the card, by their destination MAC address. See README.md.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::context::line::CtlLine;
+use crate::msg::{CtlReq, CtlResp};
+use crate::prim::arb::BinToOneHot;
+use crate::prim::pack::Gather;
+use crate::prim::ram::RamAsync;
+use crate::records::StationCtx;
+use ferric_abi::csr;
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("dmac", &[]),
+    ("other", &[]), // two cycles later
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]),
+];
+
+/// The bit of a group's address: the first on the wire, which is the lowest of the first byte (IEEE 802.3, 3.2.3).
+const GROUP: usize = 40;
+/// Bits of SET_PORT's word.
+const RAW: usize = csr::PORT_RAW.ilog2() as usize;
+const PROMISCUOUS: usize = csr::PORT_PROMISCUOUS.ilog2() as usize;
+
+/// Compares each destination with all of the functions' `N` = 2^`LN` addresses, one destination per cycle.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(1 << LN == N)]
+pub struct Stations<const N: usize, const LN: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; no function has an address any more, and for `N` cycles the control bus waits.
+    pub reset: Signal<In, Bit>,
+    /// In every cycle a destination, which counts if `net/rx` asks about a frame.
+    pub dmac: Signal<In, Bits<48>>,
+    /// Two cycles after `dmac`: no function wants the frame.
+    pub other: Signal<Out, Bit>,
+    /// The admin engine's word of SET_PORT.
+    pub port: Signal<In, Bits<32>>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    ctl: CtlLine<StationCtx, LN>,
+    /// What the control bus reads; the registers say the same.
+    lines: RamAsync<StationCtx, LN>,
+    macs: [DFF<Bits<48>>; N],
+    live: [DFF<Bit>; N],
+    stored: BinToOneHot<N, LN>,
+    stores: Signal<Local, Bits<N>>,
+    clearing: DFF<Bit>,
+    sweep: DFF<Bits<LN>>,
+    same: Gather<N>,
+    hits: DFF<Bits<N>>,
+    group: DFF<Bit>,
+    promiscuous: DFF<Bit>,
+    other1: DFF<Bit>,
+    #[init(Constant::new(StationCtx::default()))]
+    nobody: Constant<StationCtx>,
+}
+
+#[kernel]
+impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, other1);
+        clock!(self, clock, ctl, lines);
+        self.ctl.reset.next = self.reset.val();
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
+
+        // The table, a word at a time.
+        self.lines.read_addr.next = self.ctl.addr.val();
+        self.ctl.row.next = self.lines.read_data.val();
+        self.ctl.row_valid.next = self.ctl.req.val() & !self.clearing.q.val();
+        self.stored.x.next = self.ctl.addr.val();
+        self.stored.en.next = self.ctl.done.val() & self.ctl.we.val();
+        self.stores.next = self.stored.y.val();
+        self.lines.write_en.next = self.stored.en.val();
+        self.lines.write_addr.next = self.ctl.addr.val();
+        self.lines.write_data.next = self.ctl.new_row.val();
+        if self.clearing.q.val() {
+            self.lines.write_en.next = true;
+            self.lines.write_addr.next = self.sweep.q.val();
+            self.lines.write_data.next = self.nobody.val();
+            self.sweep.d.next = self.sweep.q.val() + 1;
+            self.clearing.d.next = !self.sweep.q.val().all();
+        }
+
+        // First cycle: every row. Second: one of them, or whoever may be meant besides.
+        for i in 0..N {
+            self.macs[i].clock.next = self.clock.val();
+            self.live[i].clock.next = self.clock.val();
+            self.macs[i].d.next = self.macs[i].q.val();
+            self.live[i].d.next = self.live[i].q.val();
+            if self.stores.val().get_bit(i) {
+                self.macs[i].d.next = self.ctl.new_row.val().mac;
+                self.live[i].d.next = self.ctl.new_row.val().valid;
+            }
+            if self.reset.val() {
+                self.live[i].d.next = false;
+            }
+            self.same.x[i].next = self.live[i].q.val() & (self.macs[i].q.val() == self.dmac.val());
+        }
+        self.hits.d.next = self.same.y.val();
+        self.group.d.next = self.dmac.val().get_bit(GROUP);
+        // Nobody but the raw queue pair wants what is for no function.
+        self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS);
+        self.other1.d.next = !self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val();
+        self.other.next = self.other1.q.val();
+        if self.reset.val() {
+            self.clearing.d.next = true;
+            self.sweep.d.next = bits::<LN>(0);
+        }
+    }
+}

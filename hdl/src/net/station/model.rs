@@ -1,0 +1,18 @@
+//! Whose frame it is. Written from IEEE 802.3, 3.2.3 (the first bit of a destination says whether it is a group's) and 4.2.9 (a station recognises its own address, groups, and in
+//! promiscuous mode everything).
+
+/// What a card listens to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listening {
+    /// Addresses of functions by line.
+    pub own: Vec<Option<[u8; 6]>>,
+    pub promiscuous: bool,
+}
+
+impl Listening {
+    /// The frame is for another station.
+    pub fn other(&self, destination: [u8; 6]) -> bool {
+        let group = destination[0] & 1 == 1;
+        !(group || self.promiscuous || self.own.contains(&Some(destination)))
+    }
+}
