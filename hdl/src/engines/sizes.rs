@@ -40,6 +40,10 @@ macro_rules! sizes {
                 /// Functions, and log2 of the words of their registers: 8 for each.
                 pub const NF: usize = 1 << LF;
                 pub const LG: usize = LF + 3;
+                /// log2 of the counters' sums: 128 of each function. Bits of a small counter, which goes round more slowly than all sums are visited, and the others of a sum.
+                pub const LS: usize = LF + 7;
+                pub const CB: usize = LS + 1;
+                pub const CH: usize = 64 - CB;
                 pub const SIZES: super::Sizes = super::Sizes {
                     width: W,
                     queue_pairs: LQ as u32,
@@ -66,7 +70,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `NF`, `LG`).
+/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `NF`, `LG`, `LS`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {
