@@ -46,7 +46,7 @@ codes! {
         CreateEq = 3 "Make event queue `id`."; DestroyEq = 4 "Remove event queue `id`."; CreateCq = 5 "Make completion queue `id`."; DestroyCq = 6 "Remove completion queue `id`.";
         CreateMr = 7 "Register memory region `id`."; DestroyMr = 8 "Invalidate memory region `id` and wait for its DMA."; CreateQp = 9 "Make queue pair `id` (state RESET).";
         ModifyQp = 10 "Change state and attributes."; QueryQp = 11 "Read both context halves."; DestroyQp = 12 "Remove queue pair `id` and wait for its DMA.";
-        QueryCounters = 13 "Write the counter snapshot to host memory."; SetPort = 14 "Port-wide attributes: raw queue pair, and whether it gets frames to any MAC address."; QueryObject = 15 "Read words of any table line of this function.";
+        QueryCounters = 13 "Write counters to host memory: this function's, of function 0 those of all functions together or of any one."; SetPort = 14 "Port-wide attributes: raw queue pair, and whether it gets frames to any MAC address."; QueryObject = 15 "Read words of any table line of this function.";
         SetRange = 16 "Numbers that function `id` may give its objects of a kind; physical function only."; QueryRanges = 17 "The numbers a function may use, of every kind.";
         CreateSrq = 20 "Make shared receive queue `id`."; ModifySrq = 21 "Arm or disarm its limit."; QuerySrq = 22 "Read its ring context."; DestroySrq = 23 "Remove it; fails while queue pairs use it.";
         AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group.";

@@ -33,12 +33,15 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// A card's counters
+    /// A card's counters; those of one function, if the device is not function 0
     Stat {
         /// Device.
         device: String,
         /// Only counters with this in their name.
         filter: Option<String>,
+        /// Those of this function alone. Function 0 may ask for any, others for themselves.
+        #[arg(long)]
+        function: Option<u32>,
         /// Also those that are zero.
         #[arg(long)]
         all: bool,

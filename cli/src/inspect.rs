@@ -83,11 +83,12 @@ pub fn info(name: &str, as_json: bool) -> Done {
     Ok(())
 }
 
-/// Prints a card's counters: all, or those whose name has `filter` in it; zero ones only with `all`.
-pub fn stat(name: &str, filter: Option<&str>, all: bool, as_json: bool) -> Done {
+/// Prints a card's counters: all, or those whose name has `filter` in it, of `function` alone if that is said; zero ones only with `all`.
+pub fn stat(name: &str, filter: Option<&str>, function: Option<u32>, all: bool, as_json: bool) -> Done {
     let ctx = Context::open(device::open(name)?, Config::default())?;
     let names = counters::names();
-    let values = ctx.counters(0, names.len() as u32)?;
+    let count = names.len() as u32;
+    let values = function.map_or_else(|| ctx.counters(0, count), |function| ctx.counters_of(function, 0, count))?;
     let shown = names.iter().zip(&values).filter(|(n, v)| filter.is_none_or(|f| n.contains(f)) && (all || **v != 0));
     if as_json {
         let map: serde_json::Map<String, Value> = shown.map(|(n, v)| (n.clone(), Value::from(*v))).collect();

@@ -40,7 +40,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
     match command {
         Command::List { json } => inspect::list(&sysfs, *json),
         Command::Info { device, json } => inspect::info(device, *json),
-        Command::Stat { device, filter, all, json } => inspect::stat(device, filter.as_deref(), *all, *json),
+        Command::Stat { device, filter, function, all, json } => inspect::stat(device, filter.as_deref(), *function, *all, *json),
         Command::Bind { address } => inspect::bind(&sysfs, address, true),
         Command::Unbind { address } => inspect::bind(&sysfs, address, false),
         Command::Selftest { device, plugged, stray, json } => run_selftest(device, *plugged, *stray, *json),

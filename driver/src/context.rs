@@ -84,12 +84,25 @@ impl Context {
         self.inner.admin("set range", AdminOpcode::SetRange, function, &[kind as u32, log << 24 | first]).map(drop)
     }
 
-    /// Reads `count` 64-bit counters from number `first` on (see the gateware's counter table for their names). They are the whole card's, and the physical function's to read.
+    /// Reads `count` 64-bit counters from number `first` on (see the gateware's counter table for their names). The physical function reads what all functions
+    /// together have, every other one what is its own: of what is nobody's in particular (frames, DMA) nothing.
     pub fn counters(&self, first: u32, count: u32) -> Result<Vec<u64>> {
+        self.read_counters(0, first, count)
+    }
+
+    /// The same of function `function` by itself. The physical function may ask for any, which is how it gets its own, the others for themselves.
+    pub fn counters_of(&self, function: u32, first: u32, count: u32) -> Result<Vec<u64>> {
+        if function >> 12 != 0 {
+            return Err(Error::Invalid("function numbers have 12 bits"));
+        }
+        self.read_counters(1 << 31 | function, first, count)
+    }
+
+    fn read_counters(&self, whose: u32, first: u32, count: u32) -> Result<Vec<u64>> {
         let n = count.next_multiple_of(8);
         let buffer = crate::dma::DmaBuffer::new(&self.inner.device, n as usize * 8)?;
         let iova = buffer.iova();
-        self.inner.admin("query counters", AdminOpcode::QueryCounters, 0, &[iova as u32, (iova >> 32) as u32, first, n])?;
+        self.inner.admin("query counters", AdminOpcode::QueryCounters, 0, &[iova as u32, (iova >> 32) as u32, first, n, whose])?;
         Ok((0..count as usize).map(|i| u64::from_le_bytes(buffer.read(i * 8))).collect())
     }
 }

@@ -99,6 +99,62 @@ fn round(pair: &Pair, tenants: &mut [Tenant]) {
     tenants.iter_mut().for_each(|t| t.finish(pair));
 }
 
+/// What card `card` has counted, by function: each function asks for itself, by number or not, and gets the same as function 0 gets of it; all together are the
+/// totals, which function 0 sees, and what nobody in particular has done is function 0's.
+fn by_function(pair: &Pair, card: usize, functions: &[(u32, &ferric_driver::Context)]) -> Vec<Vec<u64>> {
+    let (by_function, n) = (counters::by_function(), counters::names().len() as u32);
+    let physical = &pair.hosts[card].ctx;
+    // Commands are no completions, nor are theirs doorbells: to read moves nothing.
+    let totals = physical.counters(0, n).unwrap();
+    let all: Vec<Vec<u64>> = (0..physical.capabilities().functions).map(|f| physical.counters_of(f, 0, n).unwrap()).collect();
+    for (f, ctx) in functions {
+        let own = ctx.counters_of(*f, 0, n).unwrap();
+        if *f != 0 {
+            assert_eq!(ctx.counters(0, n).unwrap(), own, "function {f}");
+        }
+        for (i, name) in counters::names().iter().enumerate().filter(|(i, _)| by_function[*i] || *f != 0) {
+            assert_eq!(own[i], all[*f as usize][i], "{name} of function {f}");
+        }
+    }
+    for (i, name) in counters::names().iter().enumerate() {
+        if by_function[i] {
+            assert_eq!(all.iter().map(|of| of[i]).sum::<u64>(), totals[i], "{name}");
+        } else {
+            assert!(all[1..].iter().all(|of| of[i] == 0), "{name} is the card's");
+        }
+    }
+    let absent = physical.capabilities().functions;
+    refused(AdminStatus::BadParameter, physical.counters_of(absent, 0, 8).map(|_| [0; 14]));
+    all
+}
+
+/// Counters that the traffic of a function moves, on the card that it is on.
+const TRAFFIC: [&str; 9] = ["cq.cqe_written", "doorbell.db_rung", "req_tx.tx_packets", "resp.rx_requests", "ackgen.ack_sent", "sq.sq_fetches", "rq.rq_fetches", "eq.eqe_written", "cq.cq_events"];
+
+/// The traffic of one function moves its counters, and those of no other. The tenants are the first of `contexts`.
+fn counted_apart(pair: &Pair, tenants: &mut [Tenant], contexts: &[(u32, &ferric_driver::Context)]) {
+    let (names, tracked) = (counters::names(), counters::by_function());
+    let mut before = by_function(pair, 0, contexts);
+    for (t, (f, _)) in tenants.iter_mut().zip(contexts) {
+        let f = *f as usize;
+        t.start();
+        t.finish(pair);
+        // Acknowledges may still be under way.
+        pair.world().run(2000);
+        let after = by_function(pair, 0, contexts);
+        for (i, name) in names.iter().enumerate().filter(|(i, _)| tracked[*i]) {
+            // What the last look itself was refused is the physical function's.
+            let others = (0..after.len()).filter(|o| *o != f && after[*o][i] != before[*o][i] && name != "admin.refused");
+            assert_eq!(others.collect::<Vec<usize>>(), Vec::<usize>::new(), "{name} has moved with function {f}'s traffic");
+        }
+        let moved = |name: &str| counters::index(name).map(|i| after[f][i] - before[f][i]).unwrap();
+        // A WRITE of 8 KiB and a SEND each way: packets of 4 KiB, completions of both requests and of the receive.
+        assert_eq!((moved("req_tx.tx_packets"), moved("resp.rx_requests"), moved("cq.cqe_written")), (3, 3, 3), "function {f}");
+        assert!(TRAFFIC[..7].iter().all(|name| moved(name) > 0), "function {f}: {:?}", TRAFFIC.map(moved));
+        before = after;
+    }
+}
+
 /// Each function of card 0 tries the numbers of every other one.
 fn trespass(pair: &mut Pair, tenants: &mut [Tenant]) {
     let functions = tenants.len();
@@ -134,7 +190,7 @@ fn trespass(pair: &mut Pair, tenants: &mut [Tenant]) {
         if f != 0 {
             let host = &pair.of(f)[0];
             refused(AdminStatus::Denied, host.ctx.admin(AdminOpcode::SetPort, 0, &[1 << 31 | tenants[f].qps[0].qpn()]));
-            refused(AdminStatus::Denied, host.ctx.counters(0, 8).map(|_| [0; 14]));
+            refused(AdminStatus::Denied, host.ctx.counters_of((f as u32 + 1) % functions as u32, 0, 8).map(|_| [0; 14]));
             refused(AdminStatus::Denied, host.ctx.set_range(f as u32, ObjectKind::Qp, 0, 2).map(|()| [0; 14]));
             let raw = host.pd.create_qp(&QpConfig { qp_type: QpType::Raw, ..Default::default() }, &tenants[f].cqs[0], &tenants[f].cqs[0]);
             assert!(matches!(raw, Err(Error::Admin { status: AdminStatus::Denied, .. })), "a raw queue pair of function {f}");
@@ -172,7 +228,10 @@ fn keys(pair: &mut Pair, tenants: &mut [Tenant]) {
 fn reset(pair: &mut Pair, tenants: &mut Vec<Tenant>, f: usize) {
     tenants.iter_mut().for_each(Tenant::start);
     pair.world().run(300);
+    let counted = |pair: &Pair| pair.of(f)[0].ctx.counters(counters::index("cq.cqe_written").unwrap() as u32, 1).unwrap()[0];
+    let before = counted(pair);
     pair.reopen(0, f as u8).unwrap();
+    assert!(before > 0 && counted(pair) >= before, "counters outlive a reset");
     for t in tenants.iter_mut().filter(|t| usize::from(t.function) != f) {
         t.finish(pair);
     }
@@ -183,6 +242,11 @@ fn reset(pair: &mut Pair, tenants: &mut Vec<Tenant>, f: usize) {
     round(pair, tenants);
 }
 
+fn counted(pair: &Pair, tenants: &mut [Tenant]) {
+    let contexts: Vec<_> = (0..tenants.len()).map(|f| (f as u32, &pair.of(f)[0].ctx)).collect();
+    counted_apart(pair, tenants, &contexts);
+}
+
 fn side_by_side(width: usize, functions: u8) {
     let mut pair = Pair::with_functions(&world(width), functions).unwrap();
     for f in 0..functions {
@@ -190,8 +254,10 @@ fn side_by_side(width: usize, functions: u8) {
     }
     let mut tenants: Vec<Tenant> = (0..functions).map(|f| Tenant::new(&pair, f)).collect();
     round(&pair, &mut tenants);
+    counted(&pair, &mut tenants);
     trespass(&mut pair, &mut tenants);
     keys(&mut pair, &mut tenants);
+    counted(&pair, &mut tenants);
     for f in [functions as usize - 1, 0] {
         reset(&mut pair, &mut tenants, f);
     }

@@ -13,6 +13,7 @@ pub use block::{AnyBlock, Assembled};
 pub use pools::{up_to_most, Share, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
+use crate::prim::tally::Lane;
 use rust_hdl::prelude::*;
 
 /// Which ports of a block may wait for which others: `docs/deadlock.md`, "How the graph is made".
@@ -70,7 +71,7 @@ pub enum Wire {
     Join { from: String, to: String },
     /// A port of an instance as a port of the assembly.
     Expose { port: String, inner: String },
-    /// An event vector of an instance into the counters behind those before it.
+    /// An event vector of an instance into the counters behind those before it. Whose events they are says a [`Wire::Join`].
     Count { events: String, width: usize },
 }
 
@@ -91,6 +92,8 @@ pub struct Counters {
     /// The name in front of each counter.
     pub block: &'static str,
     pub events: &'static [&'static str],
+    /// The place at the counting instance by which they say whose they are; `None`: they are the card's.
+    pub whose: Option<usize>,
     /// The part of the list that they belong to.
     pub part: &'static str,
 }
@@ -115,6 +118,8 @@ pub struct Assembly {
     reset: Option<String>,
     /// The instance that counts, by its input of events, and the bits of that.
     counts: Option<(String, usize)>,
+    /// Its inputs, with a `*` for the number, for the functions whose events they are.
+    whose: Option<String>,
     /// The instance that routes the control bus.
     switch: Option<String>,
     /// What was wrong with the list as it was written.
@@ -210,15 +215,28 @@ impl Assembly {
         self.reset = Some(from.into());
     }
 
-    /// Events go to the input `port` of an instance, which has `width` bits.
-    pub fn counted_by(&mut self, port: &str, width: usize) {
+    /// Events go to the input `port` of an instance, which has `width` bits, and whose they are to its inputs `whose`, in which a `*` stands for the
+    /// numbers up to `places`.
+    pub fn counted_by(&mut self, port: &str, width: usize, whose: &str, places: usize) {
         self.counts = Some((port.into(), width));
+        self.whose = Some(whose.into());
+        (0..places).for_each(|place| self.optional(&whose.replace('*', &place.to_string())));
     }
 
-    /// `events`, an output of an instance with a bit for each of `names`, is counted as `block.name`.
+    /// `events`, an output of an instance with a bit for each of `names`, is counted as `block.name`. They are the card's: function 0's, which is the only one to read of them.
     pub fn count(&mut self, block: &'static str, events: &str, names: &'static [&'static str]) {
-        self.counters.push(Counters { block, events: names, part: self.part });
+        self.counters.push(Counters { block, events: names, whose: None, part: self.part });
         self.wires.push(Wire::Count { events: events.into(), width: names.len() });
+    }
+
+    /// The same of events that belong to the function on the output `function` of an instance, in the cycle in which they happen.
+    pub fn count_by(&mut self, block: &'static str, events: &str, function: &str, names: &'static [&'static str]) {
+        self.count(block, events, names);
+        let place = self.counters.iter().filter(|c| c.whose.is_some()).count();
+        if let (Some(whose), Some(counters)) = (self.whose.clone(), self.counters.last_mut()) {
+            counters.whose = Some(place);
+            self.join(function, &whose.replace('*', &place.to_string()));
+        }
     }
 
     /// Nobody listens to the output `port` of an instance, and that is meant.
@@ -245,6 +263,11 @@ impl Assembly {
             return Err([self.faults, unfit].concat());
         }
         wiring::assemble(self)
+    }
+
+    /// What is counted, in counter order, as the counting instance is built for it.
+    pub fn lanes(&self) -> Vec<Lane> {
+        self.counters.iter().map(|c| Lane { events: c.events.len(), whose: c.whose }).collect()
     }
 
     /// `block.event` of every counter, in counter order.

@@ -12,6 +12,11 @@ fn all() -> &'static [String] {
     NAMES.get_or_init(|| super::Card::named(super::DEFAULT, super::WIDTHS[0]).map(|card| card.list().counter_names()).unwrap_or_default())
 }
 
+/// Of every counter, in counter order: it is kept by function. The others are the card's, and count for function 0.
+pub fn by_function() -> Vec<bool> {
+    super::Card::named(super::DEFAULT, super::WIDTHS[0]).map(|card| card.list().lanes().iter().flat_map(|lane| vec![lane.whose.is_some(); lane.events]).collect()).unwrap_or_default()
+}
+
 /// Number of the counter called `name` (`block.event`).
 pub fn index(name: &str) -> Option<usize> {
     all().iter().position(|n| n == name)

@@ -14,13 +14,10 @@ use crate::host::{
 };
 use crate::net::share::{self, cells::CellShare, slots::SlotShare};
 use crate::net::{self, cells::CellBuffer, rx::RxFront, station::Stations, tx::Egress, unwanted::Unwanted};
-use crate::stats::Stats;
+use crate::stats::{self, COUNTERS, LANES};
 use crate::with_sizes;
 use ferric_abi::csr::space;
 use rust_hdl::prelude::*;
-
-/// Inputs of the statistics block.
-pub const COUNTERS: usize = 128;
 
 /// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
 pub const OFF_THE_WIRE: &str = "frames off the wire";
@@ -39,7 +36,8 @@ pub(super) fn list(card: &Card) -> Assembly {
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG, NS, LS>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG, ND, LD>(&mut a, card));
+    with_sizes!(sizes, statistics::<LF, LS, CB, CH>(&mut a));
     wires(&mut a);
     counters(&mut a);
     for engine in &card.engines {
@@ -81,28 +79,32 @@ fn ports(a: &mut Assembly) {
     // One register for the whole card: one fan-out tree, and inputs that a simulator need not follow through every block.
     a.reset_by("reset_q.q");
     a.control_switch("switch");
-    a.counted_by("stats.inc", COUNTERS);
+    a.counted_by("stats.inc", COUNTERS, "stats.whose[*]", LANES);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `NS`, `LS`: their MAC addresses, log2 of them.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize, const NS: usize, const LS: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `ND`, `LD`: their MAC addresses, log2 of them.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize, const ND: usize, const LD: usize>(a: &mut Assembly, card: &Card) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
     a.instance("admin", move || Admin::<LF>::new(&plan)).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_spaces(&list.tables.iter().map(|t| t.space).collect::<Vec<_>>())).waits(switch::WAITS);
-    a.instance("stats", Stats::<COUNTERS>::default).waits(crate::stats::WAITS);
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
     a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
-    a.instance("stations", Stations::<NS, LS>::default).waits(net::station::WAITS);
+    a.instance("stations", Stations::<ND, LD>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
     a.instance("cells", CellBuffer::<W, K>::default).waits(net::cells::WAITS);
     a.register::<Bit>("reset_q", "reset");
     a.register::<Bits<32>>("now_q", "now");
     shared::<W, K>(a);
+}
+
+/// `LF`: log2 of the functions. `LS`: of their sums, `CB` and `CH`: bits of a small counter, and of a sum above those.
+fn statistics<const LF: usize, const LS: usize, const CB: usize, const CH: usize>(a: &mut Assembly) {
+    a.instance_by("stats", "Stats", |list| stats::for_lanes::<LF, LS, CB, CH>(&list.lanes())).waits(stats::WAITS);
 }
 
 /// What one client has to itself, and several share.
@@ -186,10 +188,11 @@ fn wires(a: &mut Assembly) {
 fn counters(a: &mut Assembly) {
     a.count("dma_rd", "dma_rd.stat", host::dma_rd::STATS);
     a.count("dma_wr", "dma_wr.stat", host::dma_wr::STATS);
-    a.count("doorbell", "doorbell.stat", host::doorbell::STATS);
-    a.count("eq", "eq.stat", host::eq::STATS);
+    a.count_by("doorbell", "doorbell.stat", "doorbell.stat_function", host::doorbell::STATS);
+    a.count_by("eq", "eq.stat", "eq.stat_function", host::eq::STATS);
+    a.count_by("eq", "eq.told", "eq.told_function", host::eq::TOLD);
     a.count("egress", "egress.stat", net::tx::STATS);
     a.count("rx", "front.stat", net::rx::STATS);
     a.count("rx", "front.strange", net::rx::STRANGERS);
-    a.count("admin", "admin.stat", host::admin::STATS);
+    a.count_by("admin", "admin.stat", "admin.stat_function", host::admin::STATS);
 }

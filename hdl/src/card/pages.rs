@@ -82,7 +82,7 @@ pub fn engines() -> Result<String, String> {
         let list_of = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let blocks = list.instances.iter().filter(|i| i.part == engine.name).map(|i| format!("`{}`", i.name)).collect();
         let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.space, t.instance)).collect();
-        let counters = list.counters.iter().filter(|c| c.part == engine.name).map(|c| format!("`{}` {}", c.block, c.events.len())).collect();
+        let counters = list.counters.iter().filter(|c| c.part == engine.name).map(|c| format!("`{}` {}{}", c.block, c.events.len(), if c.whose.is_some() { " by function" } else { "" })).collect();
         let bits = (0..u32::BITS).filter(|bit| engine.capabilities >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
         let doorbells = engine.doorbells.iter().map(|(offset, what)| format!("{offset:#x} ({what})")).collect();
         let commands = engine.commands.iter().map(|c| format!("{:?} ({})", c.0, c.0 as u8)).collect();

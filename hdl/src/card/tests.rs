@@ -22,7 +22,7 @@ fn cards_of_all_sizes_pass_the_lint_gate() {
 #[test]
 fn counters_have_one_name_each() {
     let names = counters::names();
-    assert!(names.len() > 100 && names.len() <= list::COUNTERS);
+    assert!(names.len() > 100 && names.len() <= crate::stats::COUNTERS);
     for (n, name) in names.iter().enumerate() {
         assert_eq!(counters::index(name), Some(n), "{name}");
     }

@@ -70,11 +70,11 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
     transmit_wires(a);
     receive_wires(a);
     error_wires(a);
-    a.count("req_tx", "req_tx.stat", roce::req_tx::STATS);
-    a.count("req_rx", "req_rx.stat", roce::req_rx::STATS);
-    a.count("resp", "resp.stat", roce::resp::STATS);
-    a.count("ackgen", "ackgen.stat", roce::ackgen::STATS);
-    a.count("reply", "reply.stat", roce::reply::STATS);
+    a.count_by("req_tx", "req_tx.stat", "req_tx.stat_function", roce::req_tx::STATS);
+    a.count_by("req_rx", "req_rx.stat", "req_rx.stat_function", roce::req_rx::STATS);
+    a.count_by("resp", "resp.stat", "resp.stat_function", roce::resp::STATS);
+    a.count_by("ackgen", "ackgen.stat", "ackgen.stat_function", roce::ackgen::STATS);
+    a.count_by("reply", "reply.stat", "reply.stat_function", roce::reply::STATS);
     a.count("cc", "congestion.stat", cc::hook::STATS);
     a.count("mcast", "mcast.stat", roce::mcast::STATS);
 }

@@ -30,8 +30,8 @@ macro_rules! sizes {
                 /// log2 of the functions' own addresses: 16 of each.
                 pub const LT: usize = LF + ferric_abi::csr::ADDRESSES.ilog2() as usize;
                 /// log2 of the functions' MAC addresses, 4 of each, and how many they are.
-                pub const LS: usize = LF + ferric_abi::csr::STATIONS.ilog2() as usize;
-                pub const NS: usize = 1 << LS;
+                pub const LD: usize = LF + ferric_abi::csr::STATIONS.ilog2() as usize;
+                pub const ND: usize = 1 << LD;
                 /// log2 of the tracker's entries: 128 packets under way of each queue pair.
                 pub const LA: usize = LQ + 7;
                 /// log2 of the answers kept: 32 of each queue pair.
@@ -43,6 +43,10 @@ macro_rules! sizes {
                 /// Functions, and log2 of the words of their registers: 8 for each.
                 pub const NF: usize = 1 << LF;
                 pub const LG: usize = LF + 3;
+                /// log2 of the counters' sums: 128 of each function. Bits of a small counter, which goes round more slowly than all sums are visited, and the others of a sum.
+                pub const LS: usize = LF + 7;
+                pub const CB: usize = LS + 1;
+                pub const CH: usize = 64 - CB;
                 pub const SIZES: super::Sizes = super::Sizes {
                     width: W,
                     queue_pairs: LQ as u32,
@@ -69,7 +73,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LS`, `NS`, `NF`, `LG`).
+/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LS`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

@@ -52,12 +52,18 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
     a.instance("complete", Complete::<LQ>::default).waits(rdma::complete::WAITS);
     wires(a);
-    a.count("sq", "sq.stat", host::sq::STATS);
-    a.count("rq", "rq.stat", host::rq::STATS);
-    a.count("cq", "cq.stat", host::cq::STATS);
+    a.count_by("sq", "sq.stat", "sq.stat_function", host::sq::STATS);
+    a.count_by("sq", "sq.fetched", "sq.fetched_function", host::sq::FETCHED);
+    a.count_by("sq", "sq.fetch_errors", "sq.fetch_errors_function", host::sq::FETCH_ERRORS);
+    a.count("sq", "sq.work", host::sq::WORK);
+    a.count_by("rq", "rq.stat", "rq.stat_function", host::rq::STATS);
+    a.count_by("rq", "rq.fetches", "rq.fetches_function", host::rq::FETCHES);
+    a.count_by("rq", "rq.fetch_errors", "rq.fetch_errors_function", host::rq::FETCH_ERRORS);
+    a.count_by("cq", "cq.stat", "cq.stat_function", host::cq::STATS);
+    a.count_by("cq", "cq.told", "cq.told_function", host::cq::TOLD);
     a.count("mr", "keys.stat", rdma::mr::STATS);
-    a.count("place", "place.stat", rdma::place::STATS);
-    a.count("complete", "complete.stat", rdma::complete::STATS);
+    a.count_by("place", "place.stat", "place.stat_function", rdma::place::STATS);
+    a.count_by("complete", "complete.stat", "complete.stat_function", rdma::complete::STATS);
 }
 
 fn wires(a: &mut Assembly) {

@@ -4,6 +4,7 @@
 
 mod axis;
 mod clocks;
+mod counted;
 mod fields;
 mod rng;
 mod stream;
@@ -12,6 +13,7 @@ mod tests;
 
 pub use axis::{AxisBeat, AxisSink, AxisSource};
 pub use clocks::{ClockSpec, Clocks};
+pub use counted::{Counted, Events};
 pub use fields::Fields;
 pub use rng::Rng;
 pub use stream::{IntoWords, Sink, Source};

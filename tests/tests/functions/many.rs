@@ -78,7 +78,7 @@ fn tries(ctx: &ferric_driver::Context, me: u8, other: &Numbers, all: bool) -> u6
     let own = u32::from(me) * 4 + 3;
     refused(AdminStatus::BadId, ctx.admin(AdminOpcode::CreateCq, own, &[0, 0, 4 << 16, other.eq]));
     refused(AdminStatus::BadId, ctx.admin(AdminOpcode::QueryObject, qp, &[csr::space::REQ.into(), 0]));
-    refused(AdminStatus::Denied, ctx.counters(0, 8).map(|_| [0; 14]));
+    refused(AdminStatus::Denied, ctx.counters_of(other.function.into(), 0, 8).map(|_| [0; 14]));
     commands.len() as u64 + 3
 }
 
@@ -126,6 +126,9 @@ fn sixty_four_functions_side_by_side() {
     let mut tenants: Vec<Tenant> = (0..2).map(|t| Tenant::new(&pair, t)).collect();
     let mut guests: Vec<Guest> = (1..LAST).map(|f| Guest::new(&pair, f)).collect();
     round(&pair, &mut tenants);
+    let some = [0, guests.len() / 2, guests.len() - 1].map(|n| (n as u32 + 1, &guests[n].host.ctx));
+    let contexts: Vec<_> = [(0, &pair.hosts[0].ctx), (LAST.into(), &pair.of(1)[0].ctx)].into_iter().chain(some).collect();
+    counted_apart(&pair, &mut tenants, &contexts);
     cross(&pair, &tenants, &guests);
     round(&pair, &mut tenants);
     // Keys of the next function, of the first and of the last.

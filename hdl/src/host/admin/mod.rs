@@ -116,8 +116,9 @@ pub struct Admin<const LF: usize> {
     pub mtt_clean: Signal<In, Bit>,
     /// Bit 31: there is a raw queue pair, with the number in bits 23 to 0; bit 30: it gets frames to any MAC address.
     pub raw_qpn: Signal<Out, Bits<32>>,
-    /// See [`STATS`].
+    /// See [`STATS`]; whose events they are.
     pub stat: Signal<Out, Bits<1>>,
+    pub stat_function: Signal<Out, Bits<12>>,
     state: DFF<State>,
     a: DFF<Bits<32>>,
     b: DFF<Bits<32>>,
@@ -199,6 +200,8 @@ impl<const LF: usize> Logic for Admin<LF> {
         self.raw_qpn.next = self.raw.q.val();
         self.refused_now.d.next = false;
         self.stat.next = bit_cast::<1, 1>(self.refused_now.q.val().into());
+        // The next function's turn begins instructions later.
+        self.stat_function.next = self.serving.q.val();
         self.served.next = self.served_now.q.val();
         self.again.next = self.again_now.q.val();
         self.reset_done.next = self.reset_done_now.q.val();

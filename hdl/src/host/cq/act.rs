@@ -28,7 +28,7 @@ pub(super) struct CqAct {
     /// `report` goes to the reporter.
     pub reports: Signal<Out, Bit>,
     /// Bits of [`STATS`](super::STATS).
-    pub counted: Signal<Out, Bits<7>>,
+    pub counted: Signal<Out, Bits<5>>,
     kind: Signal<Local, Kind>,
     size: Signal<Local, Bits<16>>,
     full: Signal<Local, Bit>,
@@ -48,7 +48,7 @@ impl Logic for CqAct {
         self.write.next = false;
         self.issue.next = false;
         self.reports.next = false;
-        self.counted.next = bits::<7>(0);
+        self.counted.next = bits::<5>(0);
         self.size.next = bits::<16>(1) << self.row.val().log_size;
         self.full.next = self.ring.val().unread >= self.size.val();
         self.producer_old.next = self.row.val().producer;
@@ -61,6 +61,7 @@ impl Logic for CqAct {
         self.last.next = self.request.val().last & (self.kind.val() == Kind::Cqe);
         self.report.next.last = self.last.val();
         self.report.next.eqn = self.row.val().eqn;
+        self.report.next.function = self.row.val().function;
         self.report.next.id = self.id.val();
         if self.last.val() {
             self.report.next.id = self.request.val().qpn;
@@ -69,18 +70,18 @@ impl Logic for CqAct {
             match self.kind.val() {
                 Kind::Cqe => {
                     if !self.mine.val() {
-                        self.counted.next = bits::<7>(flags(STATS, &["cq_bad"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["cq_bad"]) as u64);
                     } else if self.last.val() {
                         self.reports.next = true;
                     } else if self.row.val().overflow | self.full.val() {
                         // The queue is dead from here on; one event says so.
-                        self.counted.next = bits::<7>(flags(STATS, &["cq_overflow"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["cq_overflow"]) as u64);
                         self.write.next = true;
                         self.new_row.next.overflow = true;
                         self.reports.next = !self.row.val().overflow;
                         self.report.next.error = true;
                     } else {
-                        self.counted.next = bits::<7>(flags(STATS, &["cqe_written"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["cqe_written"]) as u64);
                         self.write.next = true;
                         self.issue.next = true;
                         self.new_row.next.producer = self.producer_next.val();
@@ -95,9 +96,9 @@ impl Logic for CqAct {
                 }
                 _ => {
                     if !self.mine.val() {
-                        self.counted.next = bits::<7>(flags(STATS, &["cq_db_bad"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["cq_db_bad"]) as u64);
                     } else if self.ring.val().unread_then > self.ring.val().unread {
-                        self.counted.next = bits::<7>(flags(STATS, &["cq_db_overrun"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["cq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.consumer = self.op.val().index;

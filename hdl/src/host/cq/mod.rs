@@ -26,8 +26,11 @@ use ferric_hdl_derive::BlockDefault;
 use report::Reporter;
 use rust_hdl::prelude::*;
 
-/// What bit i of `stat` counts. `cq_bad`: no such queue, or another function's.
-pub const STATS: &[&str] = &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad", "cq_db_overrun", "cq_events", "cq_write_errors"];
+/// What bit i of `stat` counts. `cq_bad`: no such queue, or another function's. The function is that of whoever asked.
+pub const STATS: &[&str] = &["cqe_written", "cq_bad", "cq_overflow", "cq_db_bad", "cq_db_overrun"];
+
+/// What bit i of `told` counts, once the host has answered.
+pub const TOLD: &[&str] = &["cq_events", "cq_write_errors"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -88,8 +91,12 @@ pub struct CompletionWriter<const LQ: usize, const N: usize, const S: usize, con
     /// Pulse in; pulse out when every entry decided before is with the DMA writer.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
-    /// See [`STATS`].
-    pub stat: Signal<Out, Bits<7>>,
+    /// See [`STATS`]; whose events they are.
+    pub stat: Signal<Out, Bits<5>>,
+    pub stat_function: Signal<Out, Bits<12>>,
+    /// See [`TOLD`]; whose events they are.
+    pub told: Signal<Out, Bits<2>>,
+    pub told_function: Signal<Out, Bits<12>>,
     ordered: MsgArb<CqeReq, IN_ORDER>,
     reqs: [MsgSlice<CqeReq>; N],
     db: MsgSlice<DoorbellMsg>,
@@ -106,7 +113,10 @@ pub struct CompletionWriter<const LQ: usize, const N: usize, const S: usize, con
     look_req: DFF<CqeReq>,
     act_req: DFF<CqeReq>,
     stamp: DFF<Bits<32>>,
-    counts: DFF<Bits<7>>,
+    counts: DFF<Bits<5>>,
+    counts_of: DFF<Bits<12>>,
+    tells: DFF<Bits<2>>,
+    tells_of: DFF<Bits<12>>,
     request: Signal<Local, CqeReq>,
     op: Signal<Local, Op>,
     row: Signal<Local, CqCtx>,
@@ -118,7 +128,7 @@ pub struct CompletionWriter<const LQ: usize, const N: usize, const S: usize, con
 impl<const LQ: usize, const N: usize, const S: usize, const P: usize, const M: usize> Logic for CompletionWriter<LQ, N, S, P, M> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, mine, stamp, counts, row_req, look_req, act_req);
+        dff_setup!(self, clock, mine, stamp, counts, counts_of, tells, tells_of, row_req, look_req, act_req);
         clock!(self, clock, ordered, db, pipe, look, out, reporter);
         self.ordered.reset.next = self.reset.val();
         self.db.reset.next = self.reset.val();
@@ -239,7 +249,13 @@ impl<const LQ: usize, const N: usize, const S: usize, const P: usize, const M: u
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.pipe.act_row.val().function;
         self.out.data.next = self.cqe.y.val();
-        self.counts.d.next = self.act.counted.val() | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5) | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
+        self.counts.d.next = self.act.counted.val();
+        self.counts_of.d.next = self.pipe.act_op.val().function;
         self.stat.next = self.counts.q.val();
+        self.stat_function.next = self.counts_of.q.val();
+        self.tells.d.next = bit_cast::<2, 1>(self.reporter.sent.val().into()) | (bit_cast::<2, 1>(self.reporter.failed.val().into()) << 1);
+        self.tells_of.d.next = self.reporter.whose.val();
+        self.told.next = self.tells.q.val();
+        self.told_function.next = self.tells_of.q.val();
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Report {
     pub error: Bit,
     pub last: Bit,
     pub eqn: Bits<8>,
+    /// Whose queue it is.
+    pub function: Bits<12>,
     pub id: Bits<24>,
 }
 
@@ -37,6 +39,8 @@ pub(super) struct Reporter {
     /// Pulses: an event was sent; a write failed.
     pub sent: Signal<Out, Bit>,
     pub failed: Signal<Out, Bit>,
+    /// Whose.
+    pub whose: Signal<Out, Bits<12>>,
     order: MsgFifo<Report, 6>,
     answers: MsgFifo<WrDone, 6>,
     events: MsgFifo<EqeReq, 3>,
@@ -66,6 +70,7 @@ impl Logic for Reporter {
         self.send.next = self.go.val() & (self.head.val().event | self.bad.val());
         self.sent.next = self.send.val();
         self.failed.next = self.go.val() & self.bad.val();
+        self.whose.next = self.head.val().function;
         self.events.s.valid.next = self.send.val();
         self.events.s.data.next.eqn = self.head.val().eqn;
         // A queue error is an overflow, or an entry that could not be written.

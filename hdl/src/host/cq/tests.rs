@@ -1,11 +1,11 @@
 //! The completion writer between random clients, a host that consumes and arms, and a DMA writer with random latency.
 
 use super::model::{CqModel, Outcome};
-use super::{for_number, IN_ORDER};
+use super::{for_number, IN_ORDER, STATS, TOLD};
 use crate::assembly::MOST_CLIENTS;
 use crate::host::testing::Control;
 use crate::msg::{CqeReq, DoorbellMsg, EqeReq, WrDone, WrSmall};
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Events, Fields, Sink, Source, Tb};
 use ferric_abi::context::CqCtx;
 use ferric_abi::host::Cqe;
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +22,10 @@ struct Bench {
     done: Source,
     events: Sink,
     ctl: Control,
-    stats: [u64; 7],
+    stats: Counted,
+    told: Counted,
+    /// What they should have counted.
+    counts: Events,
     queues: HashMap<u32, CqModel>,
     /// Requests pushed and not seen written, per port, in order; with the cqn.
     asked: Vec<VecDeque<(u32, Vec<u32>)>>,
@@ -59,7 +62,9 @@ impl Bench {
             events: tb.sink("m_event", stall),
             ctl,
             tb,
-            stats: [0; 7],
+            stats: Counted::new("stat", "stat_function", STATS),
+            told: Counted::new("told", "told_function", TOLD),
+            counts: Events::new(),
             queues: HashMap::new(),
             asked: vec![VecDeque::new(); IN_ORDER + clients],
             writes: VecDeque::new(),
@@ -79,11 +84,15 @@ impl Bench {
             self.tb.set("now", self.stamp.into());
         }
         self.tb.cycle();
-        let stat = self.tb.get("stat");
-        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.stats.see(&self.tb);
+        self.told.see(&self.tb);
         self.answer();
         self.written();
         self.event();
+    }
+
+    fn count(&mut self, function: u16, name: &'static str) {
+        *self.counts.entry((function.into(), name)).or_default() += 1;
     }
 
     fn run(&mut self, cycles: u32) {
@@ -96,6 +105,9 @@ impl Bench {
             let (_, cqn, event) = self.writes.pop_front().expect("looked at");
             self.answered += 1;
             let err = self.failures > 0 && self.tb.rng().percent(self.failures);
+            if err {
+                self.count(self.queues[&cqn].function, "cq_write_errors");
+            }
             if event || err {
                 self.expected.push_back((cqn, if err { 2 } else { 1 }));
             }
@@ -137,6 +149,8 @@ impl Bench {
             };
             assert_eq!((iova & 0xff_ffff, cqe.phase()), (u64::from(slot) * 32, phase), "queue {cqn}");
             assert_eq!(write.get(&w, "function") as u16, queue.function);
+            let function = queue.function;
+            self.count(function, "cqe_written");
             let due = self.writes.back().map_or(0, |(due, ..)| *due).max(self.tb.cycles() + self.tb.rng().range(0, 40));
             self.writes.push_back((due, cqn, event));
         }
@@ -151,6 +165,7 @@ impl Bench {
                 continue;
             }
             assert_eq!(layout.get(&event, "eqn") as u8, self.queues[&cqn].eqn);
+            self.count(self.queues[&cqn].function, "cq_events");
             if self.expected.front() == Some(&(cqn, kind)) {
                 self.expected.pop_front();
             } else {
@@ -232,7 +247,7 @@ fn scenario(clients: usize, stall: u32, rounds: u32) {
         let queue = CqModel { valid: cqn != 9, function, log_size, eqn, producer: at, consumer: at, ..Default::default() };
         bench.create(cqn, queue);
     }
-    let (mut bad, mut lost, mut dead, mut db_bad, mut db_late) = (0, 0, 0, 0, 0);
+    let mut dead = 0;
     for round in 0..rounds {
         // Many completions, few queues, so that they meet.
         let ports = bench.reqs.len() as u64;
@@ -250,16 +265,15 @@ fn scenario(clients: usize, stall: u32, rounds: u32) {
             for (cqn, r) in std::mem::take(&mut bench.asked[port]) {
                 let function = Fields::of::<CqeReq>().get(&r, "function") as u16;
                 match bench.queues.get_mut(&cqn).map_or(Outcome::Bad, |queue| queue.complete(function, false)) {
-                    Outcome::Bad => bad += 1,
+                    Outcome::Bad => bench.count(function, "cq_bad"),
                     Outcome::Lost { first } => {
-                        lost += 1;
+                        bench.count(function, "cq_overflow");
                         dead += usize::from(first);
                     }
                     written => panic!("round {round}: queue {cqn} should have had this one: {written:?}"),
                 }
             }
         }
-        assert_eq!((bench.stats[1], bench.stats[2]), (bad, lost), "round {round}");
         assert_eq!(bench.overflows.len(), dead, "one error event per dead queue");
         // The host reads on and arms, sometimes wrongly.
         for _ in 0..6 {
@@ -276,15 +290,16 @@ fn scenario(clients: usize, stall: u32, rounds: u32) {
             match queue.doorbell(function, index, arm[0], arm[1]) {
                 Some(true) => bench.expected.push_back((cqn, 1)),
                 Some(false) => {}
-                None if queue.valid && queue.function == function => db_late += 1,
-                None => db_bad += 1,
+                None if queue.valid && queue.function == function => bench.count(function, "cq_db_overrun"),
+                None => bench.count(function, "cq_db_bad"),
             }
             if cqn < QUEUES {
                 bench.queues.insert(cqn, queue);
             }
             bench.settle();
         }
-        assert_eq!((bench.stats[3], bench.stats[4]), (db_bad, db_late), "round {round}");
+        let seen: Events = bench.stats.events.clone().into_iter().chain(bench.told.events.clone()).collect();
+        assert_eq!(seen, bench.counts, "round {round}");
         // Dead queues are made anew.
         if let Some(cqn) = bench.overflows.first().copied().filter(|_| bench.tb.rng().percent(30)) {
             bench.overflows.retain(|q| *q != cqn);
@@ -294,7 +309,7 @@ fn scenario(clients: usize, stall: u32, rounds: u32) {
             bench.create(cqn, queue);
         }
     }
-    assert!(bench.stats.iter().all(|count| *count > 0), "{:?}", bench.stats);
+    assert!(STATS.iter().all(|name| bench.stats.all(name) > 0) && TOLD.iter().all(|name| bench.told.all(name) > 0), "{:?}", bench.counts);
 }
 
 #[test]
@@ -380,6 +395,6 @@ fn the_last_receive_is_told_behind_its_completions() {
         bench.settle();
         assert_eq!(bench.lasts.iter().map(|last| (last.0, last.1)).collect::<Vec<_>>(), [(0x1234, 7), (0x77, 7)]);
         assert!(bench.lasts[0].2 >= 5 && bench.lasts[1].2 == 7, "before its completions: {:?}", bench.lasts);
-        assert_eq!((bench.answered, bench.stats[0], bench.queues[&3].producer), (7, 7, 7));
+        assert_eq!((bench.answered, bench.stats.all("cqe_written"), bench.queues[&3].producer), (7, 7, 7));
     }
 }

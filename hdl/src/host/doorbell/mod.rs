@@ -70,8 +70,9 @@ pub struct Doorbell<const W: usize, const K: usize, const LF: usize> {
     pub m_cq: MsgSrc<DoorbellMsg>,
     pub m_eq: MsgSrc<DoorbellMsg>,
     pub m_wqe: MsgSrc<WqeDoorbell>,
-    /// See [`STATS`].
+    /// See [`STATS`]; whose events they are. A window that is nobody's is the card's.
     pub stat: Signal<Out, Bits<3>>,
+    pub stat_function: Signal<Out, Bits<12>>,
     aw: MsgSlice<Address>,
     w: AxisSlice<W, K>,
     sq: MsgFifo<DoorbellMsg, 4>,
@@ -88,6 +89,7 @@ pub struct Doorbell<const W: usize, const K: usize, const LF: usize> {
     strobes: DFF<Bits<64>>,
     answers: DFF<Bits<4>>,
     counts: DFF<Bits<3>>,
+    counts_of: DFF<Bits<12>>,
     #[init(Constant::new((K / 8 - 1).to_bits()))]
     lane_mask: Constant<Bits<3>>,
     /// Beats of a line less one.
@@ -124,7 +126,7 @@ pub struct Doorbell<const W: usize, const K: usize, const LF: usize> {
 impl<const W: usize, const K: usize, const LF: usize> Logic for Doorbell<W, K, LF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, beats, line, strobes, answers, counts, room);
+        dff_setup!(self, clock, beats, line, strobes, answers, counts, counts_of, room);
         clock!(self, clock, aw, w, sq, rq, cq, eq, wqes);
         self.aw.reset.next = self.reset.val();
         self.w.reset.next = self.reset.val();
@@ -230,7 +232,12 @@ impl<const W: usize, const K: usize, const LF: usize> Logic for Doorbell<W, K, L
                 self.counts.d.next = bits::<3>(flags(STATS, &["db_wqe"]) as u64);
             }
         }
+        self.counts_of.d.next = bits::<12>(0);
+        if self.known.val() {
+            self.counts_of.d.next = self.addr.val().get_bits::<12>(16);
+        }
         self.stat.next = self.counts.q.val();
+        self.stat_function.next = self.counts_of.q.val();
 
         // Responses, counted.
         self.b_valid.next = self.answers.q.val().any();

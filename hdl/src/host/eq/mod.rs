@@ -21,8 +21,11 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use report::EventReporter;
 use rust_hdl::prelude::*;
 
-/// What bit i of `stat` counts. `eq_bad`: event for a queue that does not exist.
-pub const STATS: &[&str] = &["eqe_written", "eq_bad", "eq_overflow", "eq_db_bad", "eq_db_overrun", "eq_msix", "eq_write_errors"];
+/// What bit i of `stat` counts. `eq_bad`: event for a queue that does not exist, which is nobody's and so the card's.
+pub const STATS: &[&str] = &["eqe_written", "eq_bad", "eq_overflow", "eq_db_bad", "eq_db_overrun"];
+
+/// What bit i of `told` counts, once the host has answered.
+pub const TOLD: &[&str] = &["eq_msix", "eq_write_errors"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -74,8 +77,12 @@ pub struct EventWriter<const LQ: usize, const N: usize, const P: usize, const M:
     /// Pulse in; pulse out when every entry decided before is with the DMA writer.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
-    /// See [`STATS`].
-    pub stat: Signal<Out, Bits<7>>,
+    /// See [`STATS`]; whose events they are.
+    pub stat: Signal<Out, Bits<5>>,
+    pub stat_function: Signal<Out, Bits<12>>,
+    /// See [`TOLD`]; whose events they are.
+    pub told: Signal<Out, Bits<2>>,
+    pub told_function: Signal<Out, Bits<12>>,
     reqs: [MsgSlice<EqeReq>; N],
     db: MsgSlice<DoorbellMsg>,
     eqe: Cast<Eqe, Bits<128>>,
@@ -86,7 +93,10 @@ pub struct EventWriter<const LQ: usize, const N: usize, const P: usize, const M:
     look: RingLook,
     exists: DFF<Bit>,
     mine: DFF<Bit>,
-    counts: DFF<Bits<7>>,
+    counts: DFF<Bits<5>>,
+    counts_of: DFF<Bits<12>>,
+    tells: DFF<Bits<2>>,
+    tells_of: DFF<Bits<12>>,
     request: Signal<Local, EqeReq>,
     source: Signal<Local, Op>,
     looked: Signal<Local, EqCtx>,
@@ -104,14 +114,14 @@ pub struct EventWriter<const LQ: usize, const N: usize, const P: usize, const M:
     write: Signal<Local, Bit>,
     issue: Signal<Local, Bit>,
     interrupt: Signal<Local, MsixReq>,
-    counted: Signal<Local, Bits<7>>,
+    counted: Signal<Local, Bits<5>>,
 }
 
 #[kernel]
 impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for EventWriter<LQ, N, P, M> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, exists, mine, counts);
+        dff_setup!(self, clock, exists, mine, counts, counts_of, tells, tells_of);
         clock!(self, clock, db, pipe, look, out, reporter);
         self.db.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
@@ -176,7 +186,7 @@ impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for 
         self.new_row.next = self.row.val();
         self.write.next = false;
         self.issue.next = false;
-        self.counted.next = bits::<7>(0);
+        self.counted.next = bits::<5>(0);
         self.size.next = bits::<16>(1) << self.row.val().log_size;
         self.full.next = self.ring.val().unread >= self.size.val();
         self.producer_old.next = self.row.val().producer;
@@ -185,13 +195,13 @@ impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for 
             match self.kind.val() {
                 Kind::Eqe => {
                     if !self.exists.q.val() {
-                        self.counted.next = bits::<7>(flags(STATS, &["eq_bad"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["eq_bad"]) as u64);
                     } else if self.full.val() {
-                        self.counted.next = bits::<7>(flags(STATS, &["eq_overflow"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["eq_overflow"]) as u64);
                         self.write.next = true;
                         self.new_row.next.overflow = true;
                     } else {
-                        self.counted.next = bits::<7>(flags(STATS, &["eqe_written"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["eqe_written"]) as u64);
                         self.write.next = true;
                         self.issue.next = true;
                         self.new_row.next.producer = self.producer_next.val();
@@ -199,9 +209,9 @@ impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for 
                 }
                 _ => {
                     if !self.exists.q.val() | !self.mine.q.val() {
-                        self.counted.next = bits::<7>(flags(STATS, &["eq_db_bad"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["eq_db_bad"]) as u64);
                     } else if self.ring.val().unread_then > self.ring.val().unread {
-                        self.counted.next = bits::<7>(flags(STATS, &["eq_db_overrun"]) as u64);
+                        self.counted.next = bits::<5>(flags(STATS, &["eq_db_overrun"]) as u64);
                     } else {
                         self.write.next = true;
                         self.new_row.next.consumer = self.op.val().index;
@@ -234,7 +244,16 @@ impl<const LQ: usize, const N: usize, const P: usize, const M: usize> Logic for 
         self.out.slot.next = self.ring.val().slot;
         self.out.owner.next = self.row.val().function;
         self.out.data.next = self.eqe.y.val();
-        self.counts.d.next = self.counted.val() | (bit_cast::<7, 1>(self.reporter.sent.val().into()) << 5) | (bit_cast::<7, 1>(self.reporter.failed.val().into()) << 6);
+        self.counts.d.next = self.counted.val();
+        self.counts_of.d.next = self.op.val().function;
+        if (self.kind.val() == Kind::Eqe) & self.exists.q.val() {
+            self.counts_of.d.next = self.row.val().function;
+        }
         self.stat.next = self.counts.q.val();
+        self.stat_function.next = self.counts_of.q.val();
+        self.tells.d.next = bit_cast::<2, 1>(self.reporter.sent.val().into()) | (bit_cast::<2, 1>(self.reporter.failed.val().into()) << 1);
+        self.tells_of.d.next = self.reporter.whose.val();
+        self.told.next = self.tells.q.val();
+        self.told_function.next = self.tells_of.q.val();
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct EventReporter {
     /// Pulses: an interrupt was sent; a write failed.
     pub sent: Signal<Out, Bit>,
     pub failed: Signal<Out, Bit>,
+    /// Whose.
+    pub whose: Signal<Out, Bits<12>>,
     order: MsgFifo<MsixReq, 6>,
     answers: MsgFifo<WrDone, 6>,
     interrupts: MsgFifo<MsixReq, 3>,
@@ -52,5 +54,6 @@ impl Logic for EventReporter {
         self.interrupts.s.valid.next = self.go.val() & !self.bad.val();
         self.sent.next = self.go.val() & !self.bad.val();
         self.failed.next = self.go.val() & self.bad.val();
+        self.whose.next = self.order.m.data.val().function;
     }
 }

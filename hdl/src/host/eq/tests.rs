@@ -1,10 +1,10 @@
 //! The event writer between two clients, a host that consumes, and a DMA writer with random latency.
 
-use super::for_number;
+use super::{for_number, STATS, TOLD};
 use crate::assembly::MOST_CLIENTS;
 use crate::host::testing::Control;
 use crate::msg::{DoorbellMsg, EqeReq, MsixReq, WrDone, WrSmall};
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Events, Fields, Sink, Source, Tb};
 use ferric_abi::context::EqCtx;
 use ferric_abi::host::Eqe;
 use std::collections::VecDeque;
@@ -30,12 +30,14 @@ struct Bench {
     done: Source,
     msix: Sink,
     ctl: Control,
-    stats: [u64; 7],
+    stats: Counted,
+    told: Counted,
+    /// What they should have counted.
+    counts: Events,
     queues: Vec<Queue>,
     asked: Vec<VecDeque<(u32, Vec<u32>)>>,
     writes: VecDeque<(u64, u32)>,
     expected: VecDeque<u32>,
-    failed: u64,
 }
 
 impl Bench {
@@ -50,23 +52,24 @@ impl Bench {
             msix: tb.sink("m_msix", stall),
             ctl,
             tb,
-            stats: [0; 7],
+            stats: Counted::new("stat", "stat_function", STATS),
+            told: Counted::new("told", "told_function", TOLD),
+            counts: Events::new(),
             queues: Vec::new(),
             asked: vec![VecDeque::new(); clients],
             writes: VecDeque::new(),
             expected: VecDeque::new(),
-            failed: 0,
         }
     }
 
     fn cycle(&mut self) {
         self.tb.cycle();
-        let stat = self.tb.get("stat");
-        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.stats.see(&self.tb);
+        self.told.see(&self.tb);
         while self.writes.front().is_some_and(|(due, _)| *due <= self.tb.cycles()) {
             let (_, eqn) = self.writes.pop_front().expect("looked at");
             let err = self.tb.rng().percent(5);
-            self.failed += u64::from(err);
+            self.count(self.queues[eqn as usize].function, if err { "eq_write_errors" } else { "eq_msix" });
             self.expected.extend((!err).then_some(eqn));
             self.done.push(Fields::of::<WrDone>().pack(&[("err", err.into())]));
         }
@@ -78,6 +81,10 @@ impl Bench {
             let got = (layout.get(&msix, "function") as u16, layout.get(&msix, "vector") as u16);
             assert_eq!(got, (queue.function, queue.vector));
         }
+    }
+
+    fn count(&mut self, function: u16, name: &'static str) {
+        *self.counts.entry((function.into(), name)).or_default() += 1;
     }
 
     fn written(&mut self) {
@@ -101,6 +108,8 @@ impl Bench {
             assert_eq!(eqe.phase(), queue.producer / size % 2 == 0, "queue {eqn}");
             assert_eq!(write.get(&w, "function") as u16, queue.function);
             queue.producer = queue.producer.wrapping_add(1);
+            let function = queue.function;
+            self.count(function, "eqe_written");
             let due = self.writes.back().map_or(0, |(due, _)| *due).max(self.tb.cycles() + self.tb.rng().range(0, 40));
             self.writes.push_back((due, eqn));
         }
@@ -146,7 +155,6 @@ fn events_follow_the_model() {
             let (function, log_size, vector) = (rng.below(4) as u16, rng.range(1, 5) as u8, rng.below(2048) as u16);
             bench.create(eqn, Queue { valid: eqn != 5, function, log_size, vector, producer: at, consumer: at });
         }
-        let (mut bad, mut lost, mut db_bad, mut db_late) = (0, 0, 0, 0);
         for round in 0..60 {
             for _ in 0..bench.tb.rng().range(1, 30) {
                 let layout = Fields::of::<EqeReq>();
@@ -158,16 +166,17 @@ fn events_follow_the_model() {
                 bench.asked[port].push_back((eqn, r));
             }
             bench.settle();
-            for (eqn, _) in bench.asked.iter_mut().flat_map(std::mem::take) {
+            for (eqn, _) in bench.asked.iter_mut().flat_map(std::mem::take).collect::<Vec<_>>() {
                 match bench.queues.get(eqn as usize).filter(|queue| queue.valid) {
-                    None => bad += 1,
+                    // Nobody's.
+                    None => bench.count(0, "eq_bad"),
                     Some(queue) => {
                         assert_eq!(queue.producer.wrapping_sub(queue.consumer), 1 << queue.log_size, "queue {eqn} had room");
-                        lost += 1;
+                        let function = queue.function;
+                        bench.count(function, "eq_overflow");
                     }
                 }
             }
-            assert_eq!((bench.stats[1], bench.stats[2]), (bad, lost), "round {round}");
             for _ in 0..5 {
                 let eqn = bench.tb.rng().below(u64::from(QUEUES) + 1) as u32;
                 let queue = bench.queues.get(eqn as usize).cloned().unwrap_or_default();
@@ -178,16 +187,17 @@ fn events_follow_the_model() {
                 let function = queue.function ^ u16::from(rng.percent(10));
                 bench.db.push(Fields::of::<DoorbellMsg>().pack(&[("kind", 3), ("id", eqn.into()), ("index", index.into()), ("function", function.into())]));
                 if !queue.valid || function != queue.function {
-                    db_bad += 1;
+                    bench.count(function, "eq_db_bad");
                 } else if queue.producer.wrapping_sub(index) > unread {
-                    db_late += 1;
+                    bench.count(function, "eq_db_overrun");
                 } else {
                     bench.queues[eqn as usize].consumer = index;
                 }
                 bench.settle();
             }
-            assert_eq!((bench.stats[3], bench.stats[4], bench.stats[6]), (db_bad, db_late, bench.failed), "round {round}");
+            let seen: Events = bench.stats.events.clone().into_iter().chain(bench.told.events.clone()).collect();
+            assert_eq!(seen, bench.counts, "round {round}");
         }
-        assert!(bench.stats.iter().all(|count| *count > 0), "{:?}", bench.stats);
+        assert!(STATS.iter().all(|name| bench.stats.all(name) > 0) && TOLD.iter().all(|name| bench.told.all(name) > 0), "{:?}", bench.counts);
     }
 }

@@ -19,6 +19,7 @@ const GRANTS: u64 = 6;
 pub(super) struct Owner {
     shared: Bit,
     ring: Bits<24>,
+    function: Bits<12>,
 }
 
 #[derive(LogicBlock, Default)]
@@ -33,6 +34,9 @@ pub(super) struct RqGranter {
     pub open_en: Signal<Out, Bit>,
     pub handle: Signal<Out, Bits<6>>,
     pub fetch: Signal<Out, Bits<6>>,
+    /// Whose fetch it is, and whose that of `tag` was.
+    pub open_function: Signal<Out, Bits<12>>,
+    pub tag_function: Signal<Out, Bits<12>>,
     pub tag_done: Signal<In, Bit>,
     pub tag_err: Signal<In, Bit>,
     pub tag: Signal<In, Bits<6>>,
@@ -114,6 +118,9 @@ impl Logic for RqGranter {
         self.owners.write_addr.next = self.fetch_no.q.val();
         self.owners.write_data.next.shared = self.s_job.data.val().shared;
         self.owners.write_data.next.ring = self.s_job.data.val().ring;
+        self.owners.write_data.next.function = self.s_job.data.val().function;
+        self.open_function.next = self.s_job.data.val().function;
+        self.tag_function.next = self.owners.read_data.val().function;
         self.owners.write_en.next = self.go.val() & self.ok.val();
         self.owners.read_addr.next = self.tag.val();
         self.faults.s.data.next.ring = self.owners.read_data.val().ring;

@@ -10,14 +10,17 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::wqe_store::WqeStore;
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RdCmd, RdRow, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
-use crate::stats::flags;
 use ferric_hdl_derive::kernel;
 use grant::RqGranter;
 use rust_hdl::prelude::*;
 use table::RqTable;
 
 /// What bit i of `stat` counts.
-pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
+pub const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
+
+/// What `fetches` and `fetch_errors` count.
+pub const FETCHES: &[&str] = &["rq_fetches"];
+pub const FETCH_ERRORS: &[&str] = &["rq_fetch_errors"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -82,12 +85,23 @@ pub struct RecvQueue<const LQ: usize> {
     /// Pulse in; pulse out when the fetch of every receive granted before has been handed on.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
-    /// See [`STATS`].
-    pub stat: Signal<Out, Bits<9>>,
+    /// See [`STATS`]; whose events they are.
+    pub stat: Signal<Out, Bits<7>>,
+    pub stat_function: Signal<Out, Bits<12>>,
+    /// See [`FETCHES`] and [`FETCH_ERRORS`]; whose events they are.
+    pub fetches: Signal<Out, Bit>,
+    pub fetches_function: Signal<Out, Bits<12>>,
+    pub fetch_errors: Signal<Out, Bit>,
+    pub fetch_errors_function: Signal<Out, Bits<12>>,
     rings: RqTable<LQ>,
     granter: RqGranter,
     store: WqeStore<64, 6, 9>,
-    counts: DFF<Bits<9>>,
+    counts: DFF<Bits<7>>,
+    counts_of: DFF<Bits<12>>,
+    begins: DFF<Bit>,
+    begins_of: DFF<Bits<12>>,
+    fails: DFF<Bit>,
+    fails_of: DFF<Bits<12>>,
     head: Signal<Local, Bits<256>>,
 }
 
@@ -95,7 +109,7 @@ pub struct RecvQueue<const LQ: usize> {
 impl<const LQ: usize> Logic for RecvQueue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, counts);
+        dff_setup!(self, clock, counts, counts_of, begins, begins_of, fails, fails_of);
         clock!(self, clock, rings, granter, store);
         self.rings.reset.next = self.reset.val();
         self.granter.reset.next = self.reset.val();
@@ -134,10 +148,17 @@ impl<const LQ: usize> Logic for RecvQueue<LQ> {
         self.granter.tag_done.next = self.store.tag_done.val();
         self.granter.tag_err.next = self.store.tag_err.val();
         self.granter.tag.next = self.store.tag.val();
-        self.counts.d.next = (bit_cast::<9, 7>(self.rings.stat.val()) & bits::<9>(flags(STATS, &["rq_db_bad", "rq_db_overrun"]) as u64))
-            | (bit_cast::<9, 1>(self.granter.open_en.val().into()) << 2)
-            | (bit_cast::<9, 1>(self.store.tag_err.val().into()) << 3)
-            | ((bit_cast::<9, 7>(self.rings.stat.val()) >> 2) << 4);
+        self.counts.d.next = self.rings.stat.val();
+        self.counts_of.d.next = self.rings.stat_function.val();
         self.stat.next = self.counts.q.val();
+        self.stat_function.next = self.counts_of.q.val();
+        self.begins.d.next = self.granter.open_en.val();
+        self.begins_of.d.next = self.granter.open_function.val();
+        self.fetches.next = self.begins.q.val();
+        self.fetches_function.next = self.begins_of.q.val();
+        self.fails.d.next = self.store.tag_err.val();
+        self.fails_of.d.next = self.granter.tag_function.val();
+        self.fetch_errors.next = self.fails.q.val();
+        self.fetch_errors_function.next = self.fails_of.q.val();
     }
 }

@@ -1,10 +1,10 @@
 //! The receive-queue unit between a random host, a random DMA reader and a responder.
 
 use super::model::RingModel;
-use super::RecvQueue;
+use super::{RecvQueue, FETCHES, FETCH_ERRORS, STATS};
 use crate::host::testing::{memory, Control, SmallReads};
 use crate::msg::{DoorbellMsg, EqeReq, RqAlloc, RqCmd, RqFlush, RqGrant, WqeData, WqeFree, WqeRead};
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use ferric_abi::context::RingCtx;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,7 +24,7 @@ struct Bench {
     data: Sink,
     free: Source,
     ctl: Control,
-    stats: [u64; 9],
+    stats: [Counted; 3],
     rings: HashMap<u32, RingModel>,
     /// Allocations asked for: ring, the slot the model hands out, whether the ring is in error, and whether it is a slot's second time.
     asked: VecDeque<(u32, Option<u16>, bool, bool)>,
@@ -65,7 +65,7 @@ impl Bench {
             reads,
             ctl,
             tb,
-            stats: [0; 9],
+            stats: [Counted::new("stat", "stat_function", STATS), Counted::new("fetches", "fetches_function", FETCHES), Counted::new("fetch_errors", "fetch_errors_function", FETCH_ERRORS)],
             rings: HashMap::new(),
             asked: VecDeque::new(),
             events: VecDeque::new(),
@@ -77,8 +77,7 @@ impl Bench {
 
     fn cycle(&mut self) {
         self.tb.cycle();
-        let stat = self.tb.get("stat");
-        (0..9).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.stats.iter_mut().for_each(|stats| stats.see(&self.tb));
         self.reads.step(&mut self.tb);
         self.grants();
         let layout = Fields::of::<EqeReq>();
@@ -87,6 +86,15 @@ impl Bench {
             assert_eq!(Some(got), self.events.pop_front());
             assert_eq!(layout.get(&event, "eqn"), 0x50 + u128::from(got.1));
         }
+    }
+
+    fn all(&self, name: &str) -> u64 {
+        self.stats.iter().map(|stats| stats.all(name)).sum()
+    }
+
+    /// Of function `function`.
+    fn of(&self, function: u64, name: &'static str) -> u64 {
+        self.stats.iter().filter_map(|stats| stats.events.get(&(function, name))).sum()
     }
 
     fn run(&mut self, cycles: u32) {
@@ -324,8 +332,9 @@ fn scenario(stall: u32, rounds: u32) {
         bench.use_one();
     }
     assert!(bench.events.is_empty(), "{:?}", bench.events);
-    assert_eq!((bench.stats[0], bench.stats[1], bench.stats[8]), (0, 0, 0), "{:?}", bench.stats);
-    assert!([2, 3, 4, 5, 6, 7].iter().all(|i| bench.stats[*i] > 0), "{:?}", bench.stats);
+    assert_eq!(["rq_db_bad", "rq_db_overrun", "srq_errors"].map(|name| bench.all(name)), [0; 3]);
+    let others = ["rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits"];
+    assert!(others.iter().all(|name| bench.all(name) > 0), "{:?}", others.map(|name| bench.all(name)));
     buffers_run_out(&mut bench);
 }
 
@@ -367,7 +376,8 @@ fn bad_doorbells_are_counted() {
         bench.doorbell(qpn, index, function);
     }
     bench.settle();
-    assert_eq!((bench.stats[0], bench.stats[1]), (3, 3));
+    assert_eq!((bench.of(2, "rq_db_bad"), bench.of(3, "rq_db_bad"), bench.of(3, "rq_db_overrun")), (1, 2, 3), "of whoever rang");
+    assert_eq!((bench.all("rq_db_bad"), bench.all("rq_db_overrun")), (3, 3));
     assert_eq!(bench.access(5, 4, None), 0, "nothing moved");
     bench.ask(5);
     // An allocation on a queue that does not exist is answered, too.
@@ -383,9 +393,10 @@ fn a_failed_fetch_ends_a_shared_queue() {
     let mut bench = Bench::new(20);
     bench.run(40);
     for qpn in [4, 11, 12] {
-        bench.create(qpn, RingModel { log_size: 4, shared: qpn >= QUEUES / 2, ..Default::default() });
-        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(0, 8));
-        bench.doorbell(qpn, 8, 0);
+        let function = (qpn % 5) as u16;
+        bench.create(qpn, RingModel { function, log_size: 4, shared: qpn >= QUEUES / 2, ..Default::default() });
+        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(function, 8));
+        bench.doorbell(qpn, 8, function);
     }
     bench.reads.bad_pages.extend([base(4) >> 12, base(12) >> 12]);
     bench.settle();
@@ -396,7 +407,11 @@ fn a_failed_fetch_ends_a_shared_queue() {
         assert!(bench.asked.is_empty() && bench.events.is_empty(), "round {round}");
         bench.rings.get_mut(&12).expect("it exists").error = true;
     }
-    assert_eq!((bench.stats[2], bench.stats[3], bench.stats[8]), (7, 4, 1));
+    // Rings 4, 11 and 12 are functions 4's, 1's and 2's.
+    for (function, fetches, errors) in [(4, 3, 3), (1, 3, 0), (2, 1, 1)] {
+        assert_eq!((bench.of(function, "rq_fetches"), bench.of(function, "rq_fetch_errors")), (fetches, errors), "function {function}");
+    }
+    assert_eq!((bench.all("rq_fetches"), bench.all("rq_fetch_errors"), bench.all("srq_errors"), bench.of(2, "srq_errors")), (7, 4, 1, 1));
     // A limit says nothing of a queue in error that has enough; the state is there to be read.
     assert_eq!(bench.access(12, 2, None) >> 26 & 3, 3, "shared, and in error");
     while !bench.held.is_empty() {

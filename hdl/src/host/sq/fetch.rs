@@ -4,6 +4,7 @@ use super::{job_kind, SqJob};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, SqWqe, WqeFree};
 use crate::prim::arb::BinToOneHot;
+use crate::prim::ram::RamAsync;
 use crate::prim::sum::Sum;
 use crate::stream::{Backlog, Fence, MsgFifo};
 use ferric_hdl_derive::kernel;
@@ -59,6 +60,10 @@ pub(super) struct SqFetch {
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
     pub offered: Signal<Out, Bit>,
+    /// Whose job it is, and whose the fetch of `tag` was.
+    pub job_function: Signal<Out, Bits<12>>,
+    pub tag_function: Signal<Out, Bits<12>>,
+    owners: RamAsync<Bits<12>, 6>,
     /// Pulse: a job came to the queue in front of `s_job`.
     pub job_came: Signal<In, Bit>,
     /// Pulse in; pulse out when all reads of jobs that had come have left `m_rd`.
@@ -98,7 +103,7 @@ impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy);
-        clock!(self, clock, reads, backlog, order, offers, jobs, asked);
+        clock!(self, clock, owners, reads, backlog, order, offers, jobs, asked);
         self.jobs.reset.next = self.reset.val();
         self.asked.reset.next = self.reset.val();
         self.jobs.start.next = self.fence.val();
@@ -178,6 +183,12 @@ impl Logic for SqFetch {
         self.order.s.data.next.flush = self.job.q.val().kind == job_kind::FLUSH;
 
         // The read goes out with the last buffer.
+        self.job_function.next = self.job.q.val().function;
+        self.owners.write_addr.next = self.fetch_no.q.val();
+        self.owners.write_data.next = self.job.q.val().function;
+        self.owners.write_en.next = self.finish.val() & self.is_fetch.val();
+        self.owners.read_addr.next = self.tag.val();
+        self.tag_function.next = self.owners.read_data.val();
         self.issued.next = self.finish.val() & self.is_fetch.val();
         self.flushed.next = self.take.val() & (self.job.q.val().kind == job_kind::FLUSH);
         self.reads.s.valid.next = self.finish.val() & self.is_fetch.val();

@@ -17,8 +17,17 @@ use fetch::SqFetch;
 use rust_hdl::prelude::*;
 use sched::SqSched;
 
-/// What bit i of `stat` counts.
-pub const STATS: &[&str] = &["sq_db_bad", "sq_db_overrun", "sq_fetches", "sq_fetch_errors", "sq_wqe_direct", "sq_flushed", "sq_offered"];
+/// What bit i of `stat` counts: what is wrong with doorbells.
+pub const STATS: &[&str] = &["sq_db_bad", "sq_db_overrun"];
+
+/// What bit i of `fetched` counts.
+pub const FETCHED: &[&str] = &["sq_fetches", "sq_flushed"];
+
+/// What `fetch_errors` counts.
+pub const FETCH_ERRORS: &[&str] = &["sq_fetch_errors"];
+
+/// What bit i of `work` counts, of all functions together.
+pub const WORK: &[&str] = &["sq_wqe_direct", "sq_offered"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -81,22 +90,36 @@ pub struct SendQueue<const LQ: usize> {
     /// Pulse in; pulse out when every fetch decided before is with the DMA reader: of a ring that has been made invalid nothing is asked any more.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
-    /// See [`STATS`].
-    pub stat: Signal<Out, Bits<7>>,
+    /// See [`STATS`]; whose events they are.
+    pub stat: Signal<Out, Bits<2>>,
+    pub stat_function: Signal<Out, Bits<12>>,
+    /// The same of [`FETCHED`] and of [`FETCH_ERRORS`].
+    pub fetched: Signal<Out, Bits<2>>,
+    pub fetched_function: Signal<Out, Bits<12>>,
+    pub fetch_errors: Signal<Out, Bit>,
+    pub fetch_errors_function: Signal<Out, Bits<12>>,
+    /// See [`WORK`].
+    pub work: Signal<Out, Bits<2>>,
     sched: SqSched<LQ>,
     fetch: SqFetch,
     store: WqeStore<128, 7, 10>,
     free0: MsgSlice<WqeFree>,
     free1: MsgSlice<WqeFree>,
     turn: DFF<Bit>,
-    counts: DFF<Bits<7>>,
+    counts: DFF<Bits<2>>,
+    counts_of: DFF<Bits<12>>,
+    begins: DFF<Bits<2>>,
+    begins_of: DFF<Bits<12>>,
+    fails: DFF<Bit>,
+    fails_of: DFF<Bits<12>>,
+    works: DFF<Bits<2>>,
     second: Signal<Local, Bit>,
 }
 
 impl<const LQ: usize> Logic for SendQueue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, turn, counts);
+        dff_setup!(self, clock, turn, counts, counts_of, begins, begins_of, fails, fails_of, works);
         clock!(self, clock, sched, fetch, store, free0, free1);
         self.sched.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -155,13 +178,20 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.fetch.sge.next = self.store.sge.val();
         self.fetch.more.next = self.store.more.val();
 
-        self.counts.d.next = bit_cast::<7, 2>(self.sched.stat.val())
-            | (bit_cast::<7, 1>(self.fetch.issued.val().into()) << 2)
-            | (bit_cast::<7, 1>(self.store.tag_err.val().into()) << 3)
-            | (bit_cast::<7, 1>(self.sched.wqe_taken.val().into()) << 4)
-            | (bit_cast::<7, 1>(self.fetch.flushed.val().into()) << 5)
-            | (bit_cast::<7, 1>(self.fetch.offered.val().into()) << 6);
+        self.counts.d.next = self.sched.stat.val();
+        self.counts_of.d.next = self.sched.stat_function.val();
         self.stat.next = self.counts.q.val();
+        self.stat_function.next = self.counts_of.q.val();
+        self.begins.d.next = bit_cast::<2, 1>(self.fetch.issued.val().into()) | (bit_cast::<2, 1>(self.fetch.flushed.val().into()) << 1);
+        self.begins_of.d.next = self.fetch.job_function.val();
+        self.fetched.next = self.begins.q.val();
+        self.fetched_function.next = self.begins_of.q.val();
+        self.fails.d.next = self.store.tag_err.val();
+        self.fails_of.d.next = self.fetch.tag_function.val();
+        self.fetch_errors.next = self.fails.q.val();
+        self.fetch_errors_function.next = self.fails_of.q.val();
+        self.works.d.next = bit_cast::<2, 1>(self.sched.wqe_taken.val().into()) | (bit_cast::<2, 1>(self.fetch.offered.val().into()) << 1);
+        self.work.next = self.works.q.val();
         if self.reset.val() {
             self.turn.d.next = false;
         }

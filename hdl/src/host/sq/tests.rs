@@ -1,10 +1,10 @@
 //! The send-queue unit between a random host, a random DMA reader and a requester that rewinds, parks and flushes.
 
 use super::model::RingModel;
-use super::SendQueue;
+use super::{SendQueue, FETCHED, FETCH_ERRORS, STATS};
 use crate::host::testing::{memory, Control, SmallReads};
 use crate::msg::{DoorbellMsg, SqCmd, SqWqe, WqeData, WqeDoorbell, WqeFree, WqeRead};
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use ferric_abi::context::RingCtx;
 use ferric_abi::host::WqeHead;
 use std::collections::HashMap;
@@ -24,7 +24,9 @@ struct Bench {
     ctl: Control,
     reads: SmallReads,
     directs: u64,
-    stats: [u64; 7],
+    stats: [Counted; 3],
+    /// Pulses of `work`.
+    works: [u64; 2],
     direct: HashMap<(u32, u16), Vec<u32>>,
 }
 
@@ -41,14 +43,25 @@ impl Bench {
         let (read, data) = (tb.source("s_read", stall), tb.sink("m_read", stall));
         let frees = [tb.source("s_free$0", stall), tb.source("s_free$1", stall)];
         let ctl = Control::new(&mut tb, stall);
-        Bench { tb, db, wqe, cmds, offers, read, data, frees, ctl, reads, directs: 0, stats: [0; 7], direct: HashMap::new() }
+        let stats = [Counted::new("stat", "stat_function", STATS), Counted::new("fetched", "fetched_function", FETCHED), Counted::new("fetch_errors", "fetch_errors_function", FETCH_ERRORS)];
+        Bench { tb, db, wqe, cmds, offers, read, data, frees, ctl, reads, directs: 0, stats, works: [0; 2], direct: HashMap::new() }
     }
 
     fn cycle(&mut self) {
         self.tb.cycle();
-        let stat = self.tb.get("stat");
-        (0..7).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.stats.iter_mut().for_each(|stats| stats.see(&self.tb));
+        let work = self.tb.get("work");
+        (0..2).for_each(|i| self.works[i] += work >> i & 1);
         self.reads.step(&mut self.tb);
+    }
+
+    fn all(&self, name: &str) -> u64 {
+        self.stats.iter().map(|stats| stats.all(name)).sum()
+    }
+
+    /// Of function `function`.
+    fn by(&self, function: u64, name: &'static str) -> u64 {
+        self.stats.iter().filter_map(|stats| stats.events.get(&(function, name))).sum()
     }
 
     fn run(&mut self, cycles: u64) {
@@ -290,9 +303,9 @@ fn scenario(stall: u32, rounds: u32) {
         }
     }
     bench.drain(&mut rings);
-    assert_eq!(bench.stats[0], 0, "all doorbells were good");
-    assert!(bench.stats[1] <= bench.directs, "only a WQE doorbell overtaken by a plain one may be late");
-    assert!(bench.stats[2] > 0 && bench.stats[4] > 0 && bench.stats[5] > 0, "{:?}", bench.stats);
+    assert_eq!(bench.all("sq_db_bad"), 0, "all doorbells were good");
+    assert!(bench.all("sq_db_overrun") <= bench.directs, "only a WQE doorbell overtaken by a plain one may be late");
+    assert!(bench.all("sq_fetches") > 0 && bench.all("sq_flushed") > 0 && bench.works.iter().all(|n| *n > 0), "{:?}", bench.works);
     no_buffer_was_lost(&mut bench, &mut rings);
 }
 
@@ -333,13 +346,15 @@ fn bad_doorbells_are_counted_and_failed_fetches_marked() {
     bench.doorbell(5, 0xffff, 3);
     bench.wqe_doorbell(5, 20, 3);
     bench.drain(&mut rings);
-    assert_eq!((bench.stats[0], bench.stats[1]), (3, 4));
+    assert_eq!((bench.by(2, "sq_db_bad"), bench.by(3, "sq_db_bad"), bench.by(3, "sq_db_overrun")), (1, 2, 4), "of whoever rang");
+    assert_eq!((bench.all("sq_db_bad"), bench.all("sq_db_overrun")), (3, 4));
     assert_eq!(bench.ctl(5, 4, None), 0, "nothing moved");
     bench.reads.bad_pages.insert(base(5) >> 12);
     rings.get_mut(&5).expect("it exists").producer = 8;
     bench.doorbell(5, 8, 3);
     bench.drain(&mut rings);
-    assert_eq!((bench.stats[2], bench.stats[3]), (2, 2), "two bursts of 512 bytes, both failed");
+    assert_eq!((bench.all("sq_fetches"), bench.all("sq_fetch_errors")), (2, 2), "two bursts of 512 bytes, both failed");
+    assert_eq!((bench.by(3, "sq_fetches"), bench.by(3, "sq_fetch_errors")), (2, 2), "of the ring's function");
     // Destroyed with a fetch in flight: all buffers come back with the old epoch.
     bench.doorbell(5, 16, 3);
     rings.get_mut(&5).expect("it exists").producer = 16;
@@ -396,7 +411,7 @@ fn doorbells_of_one_queue_do_not_wait_for_each_other() {
         println!("{queues} queues: {each:.2} cycles per doorbell");
         assert!(queues > 1 || each <= 2.2, "{each:.2} cycles per doorbell");
         bench.drain(&mut rings);
-        assert_eq!((bench.stats[0], bench.stats[1]), (0, 0));
+        assert_eq!((bench.all("sq_db_bad"), bench.all("sq_db_overrun")), (0, 0));
         no_buffer_was_lost(&mut bench, &mut rings);
     }
 }

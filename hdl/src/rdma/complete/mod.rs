@@ -58,6 +58,8 @@ pub struct Complete<const LQ: usize> {
     pub barrier_done: Signal<Out, Bit>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<6>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     dones: MsgFifo<DoneOp, 7>,
     /// Error flags of answers not yet matched: more than the writes of all orders that fit in `dones`.
     replies: MsgFifo<Bit, 13>,
@@ -76,6 +78,7 @@ pub struct Complete<const LQ: usize> {
     read_busy: DFF<Bit>,
     barrier: DFF<Bit>,
     events: DFF<Bits<6>>,
+    events_of: DFF<Bits<12>>,
     qpn: Signal<Local, Bits<24>>,
     reads: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
@@ -102,7 +105,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, left, broken, cqe, cqe_busy, ack, ack_due, ack_busy, error, error_busy, read, read_busy);
-        dff_setup!(self, clock, barrier, events);
+        dff_setup!(self, clock, barrier, events, events_of);
         clock!(self, clock, dones, replies, marks);
         self.dones.reset.next = self.reset.val();
         self.replies.reset.next = self.reset.val();
@@ -138,6 +141,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.barrier_done.next = self.barrier.q.val();
         self.barrier.d.next = false;
         self.stat.next = self.events.q.val();
+        self.stat_function.next = self.events_of.q.val();
+        self.events_of.d.next = self.dones.m.data.val().function;
         self.events.d.next = bits::<6>(0);
         self.dones.m.ready.next = false;
         self.replies.m.ready.next = false;

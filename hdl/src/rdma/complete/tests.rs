@@ -1,6 +1,6 @@
 //! Completion against the rules, write answers at random moments.
 use super::*;
-use crate::tb::{Fields, Rng, Sink, Tb};
+use crate::tb::{Counted, Events, Fields, Rng, Sink, Tb};
 use std::collections::BTreeMap;
 
 type Msg = BTreeMap<&'static str, u128>;
@@ -15,6 +15,7 @@ struct Golden {
     errors: Vec<Msg>,
     reads: Vec<Msg>,
     barriers: u32,
+    events: Events,
 }
 
 /// NAK code and cause (`CqeStatus`).
@@ -32,6 +33,10 @@ fn verdict(status: u128, local: bool) -> (u128, u128) {
 }
 
 impl Golden {
+    fn count(&mut self, op: &Msg, name: &'static str) {
+        *self.events.entry((op["function"] as u64, name)).or_default() += 1;
+    }
+
     fn done(&mut self, op: &Msg, broken: bool) {
         let kind = op["kind"];
         let mark = self.marks.get(&op["qpn"]).filter(|(epoch, _)| *epoch == op["epoch"]).copied();
@@ -46,6 +51,9 @@ impl Golden {
             return;
         }
         if kind == 7 {
+            if broken {
+                self.count(op, "writes_failed");
+            }
             let failing = op["status"] != 0 || broken;
             if failing || op["done"] == 1 || op["again"] == 1 {
                 // Of a queue pair that has failed: all before it is in host memory.
@@ -75,6 +83,17 @@ impl Golden {
         let spared = op["soft"] == 1 && (op["status"] == 1 || kind == 1 && op["status"] != 0) && !broken && !poisoned;
         let failing = !poisoned && !spared && (op["status"] != 0 || broken);
         let (code, cause) = verdict(op["status"], op["access_local"] == 1);
+        if failing {
+            let by_code = ["nak_inv_sent", "nak_access_sent", "nak_op_sent"][code as usize - 1];
+            self.count(op, if broken { "nak_op_sent" } else { by_code });
+            if broken {
+                self.count(op, "writes_failed");
+            }
+        } else if spared && op["done"] == 1 && kind == 2 {
+            self.count(op, "recv_too_small");
+        } else if poisoned {
+            self.count(op, "poisoned");
+        }
         let ends = op["done"] == 1 && op["cqe"] == 1 && !told;
         if ends || failing && kind == 2 {
             let status = match (failing, kind) {
@@ -187,17 +206,22 @@ fn stream(name: &str, stall: u32, count: u64, errors: u32) -> u64 {
         s_done.push(words);
     }
     let start = tb.cycles();
-    let (mut sent, mut barriers) = (0, 0);
+    let (mut sent, mut barriers, mut stats) = (0, 0, Counted::new("stat", "stat_function", STATS));
     tb.run_until(100_000, |tb| {
         if sent < writes && tb.rng().percent(if stall == 0 { 100 } else { 40 }) {
             s_wr.push(reply.pack(&[("err", replies[sent].into())]));
             sent += 1;
         }
         barriers += tb.get("barrier_done") as u32;
+        stats.see(tb);
         m_cqe.len() == golden.cqes.len() && m_ack.len() == golden.acks.len() && barriers == golden.barriers && m_read.len() == golden.reads.len()
     });
     let spent = tb.cycles() - start;
-    tb.run(50);
+    for _ in 0..50 {
+        tb.cycle();
+        stats.see(&tb);
+    }
+    assert_eq!(stats.events, golden.events);
     same("completion", &Fields::of::<CqeReq>(), &m_cqe, &golden.cqes);
     same("acknowledge", &Fields::of::<AckOp>(), &m_ack, &golden.acks);
     same("error", &Fields::of::<QpError>(), &m_error, &golden.errors);

@@ -83,6 +83,8 @@ pub struct Place<const LQ: usize> {
     pub begun: Signal<Out, Bit>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     ahead: MsgFifo<PlaceOp, 4>,
     walk: Walk,
     orders: MsgFifo<PlaceOp, 4>,
@@ -103,6 +105,7 @@ pub struct Place<const LQ: usize> {
     done: DFF<DoneOp>,
     done_busy: DFF<Bit>,
     events: DFF<Bits<3>>,
+    events_of: DFF<Bits<12>>,
     straight: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
     same: Signal<Local, Bit>,
@@ -142,7 +145,7 @@ pub struct Place<const LQ: usize> {
 impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events, change, answered, refused);
+        dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events, events_of, change, answered, refused);
         clock!(self, clock, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
@@ -186,6 +189,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.m_change.valid.next = self.state.q.val() == State::Ask;
         self.s_changed.ready.next = self.state.q.val() == State::Wait;
         self.stat.next = self.events.q.val();
+        self.stat_function.next = self.events_of.q.val();
+        self.events_of.d.next = self.orders.m.data.val().function;
         self.events.d.next = bits::<3>(0);
 
         // The mark of the order at the head is read all the time; it is needed one cycle after the order shows.

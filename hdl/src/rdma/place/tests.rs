@@ -1,6 +1,6 @@
 //! Placement against a software walk; the test plays receive-queue buffers and memory keys.
 use super::*;
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Events, Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A message as the test knows it.
@@ -33,6 +33,7 @@ struct Bench {
     /// Send requests by buffer: length of the message, operands in front of the entries, entries.
     sends: BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>,
     moves: Sink,
+    stats: Counted,
     /// Receive requests by buffer: entries, or none when the fetch failed.
     buffers: BTreeMap<u32, Option<Vec<Sge>>>,
     waiting: VecDeque<(u64, Vec<u32>)>,
@@ -65,6 +66,7 @@ impl Bench {
             again_free: tb.sink("m_again_free", stall),
             sends: BTreeMap::new(),
             moves: tb.sink("m_move", stall),
+            stats: Counted::new("stat", "stat_function", STATS),
             tb,
             buffers: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -74,6 +76,7 @@ impl Bench {
 
     fn cycle(&mut self, requests: &mut Vec<Vec<u32>>) {
         self.tb.cycle();
+        self.stats.see(&self.tb);
         let now = self.tb.cycles();
         if let Some(words) = self.mr.pop() {
             let request = Fields::of::<MrReq>();
@@ -152,6 +155,7 @@ struct Golden {
     dones: Vec<Msg>,
     frees: Vec<u128>,
     again_frees: Vec<u128>,
+    events: Events,
 }
 
 impl Golden {
@@ -259,6 +263,11 @@ impl Golden {
         // A message too long for its receive or aimed at the wrong place costs an unreliable queue pair that message.
         let spared = soft && failure != 0 && !lost && (kind == 1 || failure == 1);
         let failed = failure != 0 && !lost && !spared;
+        for (what, name) in [(failed, "place_failed"), (spared, "msg_dropped"), (lost, "poisoned")] {
+            if what {
+                *self.events.entry((op["function"] as u64, name)).or_default() += 1;
+            }
+        }
         if failed && kind != 7 {
             self.marks.insert(op["qpn"], (op["epoch"], false));
         } else if spared && op["done"] == 0 {
@@ -335,6 +344,7 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
         }
     }
     assert_eq!(requests.len(), golden.requests.len());
+    assert_eq!(bench.stats.events, golden.events, "seed {seed}");
     let change = Fields::of::<MrChange>();
     for (n, (got, want)) in bench.changes.iter().zip(&golden.changes).enumerate() {
         assert_eq!(got.0, want.0, "key requests before change {n}, seed {seed}");
@@ -356,7 +366,7 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
 }
 
 fn golden() -> Golden {
-    Golden { marks: BTreeMap::new(), requests: vec![], changes: vec![], moves: vec![], dones: vec![], frees: vec![], again_frees: vec![] }
+    Golden { marks: BTreeMap::new(), requests: vec![], changes: vec![], moves: vec![], dones: vec![], frees: vec![], again_frees: vec![], events: Events::new() }
 }
 
 fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {

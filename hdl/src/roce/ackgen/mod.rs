@@ -44,6 +44,8 @@ pub struct AckGen<const LQ: usize> {
     pub m_seal: MsgSrc<SlotSeal>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<4>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     queue: MsgFifo<AckOp, 7>,
     /// Acknowledges that wait for their slot.
     pending: MsgFifo<AckOp, 3>,
@@ -63,6 +65,7 @@ pub struct AckGen<const LQ: usize> {
     /// A younger positive acknowledge of the head's queue pair was queued a cycle ago (and is: only the head leaves).
     covered: DFF<Bit>,
     events: DFF<Bits<4>>,
+    events_of: DFF<Bits<12>>,
     push: Signal<Local, Bit>,
     push_ack: Signal<Local, Bit>,
     push_qp: Signal<Local, Bits<LQ>>,
@@ -87,7 +90,7 @@ pub struct AckGen<const LQ: usize> {
 impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, events);
+        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, events, events_of);
         clock!(self, clock, queue, pending, request, grant, header, seal, queued, taken);
         self.queue.reset.next = self.reset.val();
         self.pending.reset.next = self.reset.val();
@@ -143,6 +146,8 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
             }
         }
         self.stat.next = self.events.q.val();
+        self.stat_function.next = self.events_of.q.val();
+        self.events_of.d.next = self.head.q.val().function;
         // The counts
         self.queued.write_en.next = self.push_ack.val() | !self.ready.q.val();
         self.queued.write_addr.next = self.push_qp.val();

@@ -1,7 +1,7 @@
-use super::AckGen;
+use super::{AckGen, STATS};
 use crate::msg::{AckOp, HdrOp, SlotGrant, SlotReq, SlotSeal};
 use crate::roce::header::{ext_len, header_len};
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Events, Fields, Sink, Source, Tb};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,11 @@ impl Ack {
     }
 }
 
+/// Whose queue pair it is.
+fn function_of(qpn: u32) -> u64 {
+    u64::from(qpn % 3) + 5
+}
+
 struct Bench {
     tb: Tb,
     ack: Source,
@@ -33,8 +38,8 @@ struct Bench {
     granted: VecDeque<u32>,
     /// Waiting slot requests are granted.
     grants: bool,
-    stats: [u64; 4],
-    wanted: [u64; 4],
+    stats: Counted,
+    wanted: Events,
 }
 
 impl Bench {
@@ -51,8 +56,8 @@ impl Bench {
             requests: VecDeque::new(),
             granted: VecDeque::new(),
             grants: true,
-            stats: [0; 4],
-            wanted: [0; 4],
+            stats: Counted::new("stat", "stat_function", STATS),
+            wanted: Events::new(),
         }
     }
 
@@ -65,14 +70,18 @@ impl Bench {
             ("syndrome", ack.syndrome.into()),
             ("ipv6", ack.ipv6.into()),
             ("vlan", ack.vlan.into()),
+            ("function", function_of(ack.qpn).into()),
         ]));
         self.open.push_back(ack);
     }
 
+    fn count(&mut self, qpn: u32, bit: usize) {
+        *self.wanted.entry((function_of(qpn), STATS[bit])).or_default() += 1;
+    }
+
     fn step(&mut self) {
         self.tb.begin();
-        let stat = self.tb.get("stat");
-        (0..4).for_each(|i| self.stats[i] += stat >> i & 1);
+        self.stats.see(&self.tb);
         self.tb.end();
         let layout = Fields::of::<SlotReq>();
         while let Some(message) = self.slot.pop() {
@@ -106,16 +115,17 @@ impl Bench {
                 assert_eq!(aeth, syndrome << 24 | ack.msn, "{ack:?}");
                 let want = header_len(ack.ipv6, ack.vlan, ext_len(false, false, true));
                 assert_eq!(self.requests.pop_front(), Some((want, want + 4)));
-                self.wanted[match ack.syndrome >> 5 & 3 {
+                let bit = match ack.syndrome >> 5 & 3 {
                     0 => 0,
                     1 => 3,
                     _ => 2,
-                }] += 1;
+                };
+                self.count(qpn, bit);
                 break;
             }
             assert!(ack.positive(), "lost: {ack:?}");
             assert!(self.open.iter().any(|later| later.qpn == ack.qpn && later.positive()), "nothing acknowledges {ack:?}");
-            self.wanted[1] += 1;
+            self.count(ack.qpn, 1);
         }
     }
 }
@@ -145,8 +155,8 @@ fn naks_are_kept_and_the_last_ack_of_every_queue_pair_leaves() {
             bench.step();
         }
         (0..20).for_each(|_| bench.step());
-        assert_eq!(bench.stats, bench.wanted, "seed {seed}");
-        assert!(bench.wanted[1] > 50, "nothing was coalesced: {:?}", bench.wanted);
+        assert_eq!(bench.stats.events, bench.wanted, "seed {seed}");
+        assert!(bench.stats.all(STATS[1]) > 50, "nothing was coalesced: {:?}", bench.wanted);
         assert!(bench.requests.is_empty() && bench.granted.is_empty());
     }
 }
@@ -163,6 +173,6 @@ fn a_backlog_of_one_queue_pair_becomes_few_acknowledges() {
     (0..400).for_each(|_| bench.step());
     assert!(bench.open.is_empty());
     // The first ones left before the others came; what stood behind a blocked slot port was coalesced.
-    assert_eq!(bench.stats[0] + bench.stats[1], 60);
-    assert!(bench.stats[0] < 20, "{:?}", bench.stats);
+    assert_eq!(bench.stats.all(STATS[0]) + bench.stats.all(STATS[1]), 60);
+    assert!(bench.stats.all(STATS[0]) < 20, "{:?}", bench.stats.events);
 }

@@ -253,6 +253,7 @@ impl<const LQ: usize> Logic for Hand<LQ> {
         self.to.next = self.at_hand.q.val().to;
         self.kept.next = self.ack.val();
         self.kept.next.qpn = self.id.val();
+        self.kept.next.function = self.to.val().function;
         self.kept.next.dest_qpn = self.to.val().dest_qpn;
         self.kept.next.psn = self.at_hand.q.val().ack_psn;
         self.kept.next.msn = self.at_hand.q.val().ack_msn;

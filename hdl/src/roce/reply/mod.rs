@@ -28,7 +28,7 @@ use look::Look;
 use receive::Receive;
 use ring::Ring;
 use rust_hdl::prelude::*;
-use seat::{Item, Job};
+use seat::{Addressee, Item, Job};
 use turn::Turn;
 
 /// Events on `stat`.
@@ -111,6 +111,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub over_phase: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<5>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     acks: MsgSlice<AckOp>,
     left: MsgFifo<TxDone, 3>,
     out: MsgSlice<AckOp>,
@@ -130,6 +132,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     id: DFF<Bits<24>>,
     item: DFF<Item>,
     events: DFF<Bits<5>>,
+    events_of: DFF<Bits<12>>,
     fail_psn: DFF<Bits<24>>,
     fail_msn: DFF<Bits<24>>,
     /// The seat at hand has answered one more.
@@ -139,6 +142,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     keyed_now: DFF<Bit>,
     phase_now: DFF<Bit>,
     quick: Signal<Local, Bit>,
+    /// Whose queue pair is at hand.
+    owner: Signal<Local, Addressee>,
     absent: Signal<Local, Bit>,
     push: Signal<Local, Bit>,
     enlist: Signal<Local, Bit>,
@@ -154,7 +159,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
 impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, id, item, events, fail_psn, fail_msn, told, over_now, keyed_now, phase_now);
+        dff_setup!(self, clock, state, job, id, item, events, events_of, fail_psn, fail_msn, told, over_now, keyed_now, phase_now);
         clock!(self, clock, acks, left, out, error, turn, atomics, list, ring, hand, search, fence);
         self.acks.reset.next = self.reset.val();
         self.left.reset.next = self.reset.val();
@@ -184,6 +189,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.atomic_end.next = self.atomics.atomic_end.val();
         self.stat.next = self.events.q.val();
         self.events.d.next = self.receive.events.val();
+        self.stat_function.next = self.events_of.q.val();
+        self.owner.next = self.hand.seat.val().to;
+        self.events_of.d.next = self.owner.val().function;
+        if self.job.q.val() == Job::Ack {
+            self.events_of.d.next = self.acks.m.data.val().function;
+        }
         self.answered.next = self.told.q.val();
         self.answered_qpn.next = self.hand.qpn.val();
         self.answered_epoch.next = self.hand.seat.val().epoch;

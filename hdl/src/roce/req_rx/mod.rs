@@ -140,6 +140,8 @@ pub struct RequesterRx {
     pub barrier_done: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<13>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     intake: Intake,
     window: Window,
     decide: Decide,
@@ -167,6 +169,7 @@ pub struct RequesterRx {
     /// The oldest request gets a CQE with `status`.
     blame: DFF<Bit>,
     stats: DFF<Bits<13>>,
+    stats_of: DFF<Bits<12>>,
     give: Signal<Local, Bit>,
     /// The line has gone back, or there is none.
     leave: Signal<Local, Bit>,
@@ -181,7 +184,7 @@ pub struct RequesterRx {
 impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats);
+        dff_setup!(self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats, stats_of);
         clock!(self, clock, intake, window, oldest, fetch, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -210,6 +213,12 @@ impl Logic for RequesterRx {
         MsgSrc::<TimerCmd>::link(&mut self.m_timer, &mut self.reports.m_timer);
         MsgSrc::<EqeReq>::link(&mut self.m_async, &mut self.reports.m_async);
         self.stat.next = self.stats.q.val();
+        self.stat_function.next = self.stats_of.q.val();
+        // A queue pair that does not exist is nobody's.
+        self.stats_of.d.next = bits::<12>(0);
+        if !self.missing.q.val() {
+            self.stats_of.d.next = self.line.q.val().function;
+        }
         self.stats.d.next = bits::<13>(0);
 
         // Context port.

@@ -91,6 +91,8 @@ pub struct RequesterTx {
     pub passed: Signal<Out, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<3>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     waiting: MsgFifo<SqWqe, 7>,
     /// Twice the packets of a turn: a turn begins only while all of its orders have a place.
     ops: MsgFifo<TxOp, 5>,
@@ -124,6 +126,7 @@ pub struct RequesterTx {
     behind: Sum<32>,
     count: DFF<Bits<4>>,
     stats: DFF<Bits<3>>,
+    stats_of: DFF<Bits<12>>,
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
     is_last: Signal<Local, Bit>,
@@ -148,7 +151,7 @@ pub struct RequesterTx {
 impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, count, stats);
+        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, count, stats, stats_of);
         clock!(self, clock, waiting, ops, ordered, plan, intake, tell);
         self.waiting.reset.next = self.reset.val();
         self.ops.reset.next = self.reset.val();
@@ -183,6 +186,8 @@ impl Logic for RequesterTx {
         self.tell.last_psn.next = self.plan.last_psn.val();
         self.tell.ticks.next = self.plan.ticks.val();
         self.stat.next = self.stats.q.val();
+        self.stat_function.next = self.stats_of.q.val();
+        self.stats_of.d.next = self.wqe.q.val().function;
         self.stats.d.next = bits::<3>(0);
         self.level.next = self.ops.level.val();
         self.room.next = !self.level.val().get_bits::<12>(4).any();

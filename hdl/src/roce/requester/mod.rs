@@ -38,6 +38,8 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     a.expose_all("", "req_rx", &["s_rx", "s_error", "m_error", "m_async", "m_cell", "m_place", "s_placed", "m_again", "s_again", "barrier", "barrier_done"]);
     a.expose("tx_stat", "req_tx.stat");
     a.expose("rx_stat", "req_rx.stat");
+    a.expose("tx_stat_function", "req_tx.stat_function");
+    a.expose("rx_stat_function", "req_rx.stat_function");
     a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 

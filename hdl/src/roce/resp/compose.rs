@@ -53,6 +53,8 @@ pub struct Compose {
     pub fatal: Signal<Out, Bit>,
     pub cause: Signal<Out, Bits<8>>,
     pub events: Signal<Out, Bits<16>>,
+    /// Whose they are.
+    pub whose: Signal<Out, Bits<12>>,
     handle: Signal<Local, Bits<8>>,
     low_handle: Signal<Local, Bits<6>>,
     frame_len: Signal<Local, Bits<14>>,
@@ -103,6 +105,7 @@ impl Logic for Compose {
         self.fatal.next = false;
         self.cause.next = bits::<8>(CqeStatus::RemoteInvalidRequest as u64);
         self.events.next = bits::<16>(0);
+        self.whose.next = self.ctx.val().function;
         self.after.next = self.ctx.val();
         self.op.next.qpn = self.id.val();
         self.op.next.epoch = self.ctx.val().epoch;
@@ -165,7 +168,10 @@ impl Logic for Compose {
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
                 Verdict::Notice => self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64),
-                Verdict::NoQp => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_no_qp"]) as u64),
+                Verdict::NoQp => {
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_no_qp"]) as u64);
+                    self.whose.next = bits::<12>(0);
+                }
                 Verdict::Transport => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_transport"]) as u64),
                 Verdict::Pkey => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_pkey"]) as u64),
                 Verdict::Qkey => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_qkey"]) as u64),
@@ -248,7 +254,10 @@ impl Logic for Compose {
                         self.after.next.epsn = self.psn_next.val();
                     }
                 }
-                Verdict::NoRaw => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "raw_no_queue"]) as u64),
+                Verdict::NoRaw => {
+                    self.events.next = bits::<16>(flags(STATS, &["rx_requests", "raw_no_queue"]) as u64);
+                    self.whose.next = bits::<12>(0);
+                }
                 Verdict::Accept => {
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64);
                     self.op.next.kind = bits::<3>(place_kind::WRITE);

@@ -117,6 +117,8 @@ pub struct Responder<const LQ: usize> {
     pub over_count: Signal<In, Bits<9>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<16>>,
+    /// Whose events they are.
+    pub stat_function: Signal<Out, Bits<12>>,
     front: Front<LQ>,
     check: RequestCheck,
     open: OpenRequests<LQ>,
@@ -139,6 +141,7 @@ pub struct Responder<const LQ: usize> {
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
     events: DFF<Bits<16>>,
+    events_of: DFF<Bits<12>>,
     /// The packet in hand ends here, and the next job may come.
     swift: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
@@ -157,7 +160,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken);
-        dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events);
+        dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
         self.open.reset.next = self.reset.val();
@@ -216,6 +219,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
         self.stat.next = self.events.q.val();
+        self.stat_function.next = self.events_of.q.val();
+        self.events_of.d.next = self.compose.whose.val();
         self.events.d.next = bits::<16>(0);
 
         // The packet under judgement.

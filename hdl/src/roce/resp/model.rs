@@ -107,6 +107,8 @@ pub struct Responder {
     /// Rings that were asked.
     pub asked: Vec<u32>,
     pub acts: Vec<Act>,
+    /// Packets, by whose they are: 0 is nobody's.
+    pub requests: BTreeMap<u64, u64>,
 }
 
 /// NAK code of a READ or atomic request that is wrong in itself: payload, length, alignment, right (IBTA 9.4.5, 9.7.4.1).
@@ -161,7 +163,11 @@ impl Responder {
         let base = BTreeMap::from([("kind", 0), ("has_frame", 1), ("handle", p.handle.into()), ("ack", 0), ("done", 0), ("cqe", 0), ("free_rq", 0), ("fatal", 0)]);
         let id = if p.raw { self.raw_qpn } else { Some(p.qpn) };
         let found = id.and_then(|id| self.qps.get(&id).map(|qp| (id, qp.clone())));
-        let Some((id, mut qp)) = found.filter(|(_, qp)| qp.state == 2 || qp.state == 3) else {
+        let found = found.filter(|(_, qp)| qp.state == 2 || qp.state == 3);
+        // A raw frame for a queue pair of another kind is nobody's, too.
+        let whose = found.as_ref().filter(|(_, qp)| !p.raw || qp.qp_type == 3).map_or(0, |(_, qp)| qp.function.into());
+        *self.requests.entry(whose).or_default() += 1;
+        let Some((id, mut qp)) = found else {
             return self.acts.push(Act::Place(base));
         };
         let mut op = base;

@@ -1,6 +1,7 @@
 //! Queries and port-wide settings.
 
 use super::*;
+use crate::stats;
 use ferric_abi::codes::QpState;
 use ferric_abi::context::{ReqCtx, RspCtx};
 use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
@@ -26,31 +27,50 @@ impl Program {
     }
 
     pub(super) fn query_counters(&mut self) {
-        // They are the whole card's: they tell of the other functions.
-        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
+        // V = the function in question, in its place in the line; W = the first of the two words: of all functions together (function 0, if it names none), or of one.
+        let (own, named, found) = (self.asm.label(), self.asm.label(), self.asm.label());
+        self.asm.li(W, u32::from(STATS) << 8 | stats::OWN);
+        self.asm.ext(V, p(4), 31, 1);
+        self.asm.branch(Op::Bne, V, 0, named);
+        self.refuse(AdminStatus::BadParameter, Op::Bne, p(4), 0);
+        self.asm.branch(Op::Bne, FN, 0, own);
+        self.asm.li(W, u32::from(STATS) << 8 | stats::TOTAL);
+        self.asm.bind(own);
+        self.asm.mov(V, FN);
+        self.asm.jump(found);
+        self.asm.bind(named);
+        self.asm.op(Op::And, V, p(4), !(1 << 31));
+        self.refuse(AdminStatus::BadParameter, Op::Bge, V, 1 << 12);
+        // What another function has is the physical one's to know.
+        self.asm.branch(Op::Beq, FN, 0, found);
+        self.refuse(AdminStatus::Denied, Op::Bne, V, FN);
+        self.asm.bind(found);
+        self.asm.op(Op::Shl, V, V, stats::FUNCTION_AT);
         let ok = self.fails(AdminStatus::Ok);
         self.asm.ext(T, p(0), 0, 63);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
         self.asm.ext(T, p(3), 0, 7);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
         self.asm.branch(Op::Beq, p(3), 0, ok);
-        // The last one must exist before anything is written; neither number may be so large that the sum wraps.
-        self.refuse(AdminStatus::BadParameter, Op::Bge, p(2), 1 << 20);
-        self.refuse(AdminStatus::BadParameter, Op::Bge, p(3), 1 << 20);
+        // The last one must exist before anything is written, and so must the function; the sum must not reach into the function's place.
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(2), 1 << (stats::FUNCTION_AT - 1));
+        self.refuse(AdminStatus::BadParameter, Op::Bge, p(3), 1 << (stats::FUNCTION_AT - 1));
         self.asm.op(Op::Add, T, p(2), p(3));
         self.asm.op(Op::Sub, T, T, 1);
+        self.asm.op(Op::Or, T, T, V);
         self.line(T);
-        self.read(U, STATS, 1);
+        self.read(U, STATS, stats::OWN + 1);
         let bad = self.fails(AdminStatus::BadParameter);
         self.asm.on_error(bad);
-        self.asm.mov(I, p(2));
+        self.asm.op(Op::Or, I, p(2), V);
         self.asm.mov(N, p(3));
         self.asm.mov(LO, p(0));
         self.asm.mov(HI, p(1));
         let each = self.asm.here();
         self.line(I);
         for word in 0..2 {
-            self.read(T, STATS, word);
+            self.asm.op(Op::Add, T, W, word);
+            self.asm.op(Op::CtlRead, T, ZERO, T);
             self.asm.act(Op::Push, T, ZERO, 0);
         }
         self.asm.op(Op::Add, I, I, 1);

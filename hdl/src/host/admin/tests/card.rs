@@ -3,6 +3,7 @@
 use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
 use crate::host::csr::word;
+use crate::stats;
 use ferric_abi::csr::{space, NEIGHBOUR_LINE, STATIONS};
 use std::collections::{HashMap, HashSet};
 
@@ -36,8 +37,8 @@ pub struct Card {
     due: Vec<bool>,
     first: usize,
     pub raw_qpn: u32,
-    /// Commands counted as refused.
-    pub refused: u32,
+    /// Commands counted as refused, by function.
+    pub refused: Vec<u32>,
     /// Reads of a requester's line until the key unit has answered the local operation under way.
     pub answer_in: u32,
 }
@@ -57,7 +58,8 @@ impl Card {
             (space::CQ, 1 << sizes.cq, 8),
             (space::EQ, 1 << sizes.eq, 8),
             (space::MR, 1 << sizes.mr, 12),
-            (space::STATS, COUNTERS, 2),
+            // Of each function; looked at apart.
+            (space::STATS, u32::MAX, 4),
             (space::MCAST, 64, 8),
             (space::STATION, STATIONS << sizes.functions, 2),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
@@ -81,7 +83,7 @@ impl Card {
             due: vec![false; functions],
             first: 0,
             raw_qpn: 0,
-            refused: 0,
+            refused: vec![0; functions],
             answer_in: 0,
         }
     }
@@ -124,7 +126,8 @@ impl World for Card {
     fn control(&mut self, space: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
         self.log.push(Event::Control { space, line, word, write });
         // The block that has the addresses says of words, too, that they do not exist; what it answers then means nothing.
-        if line >= self.lines_of[space as usize] || space == space::ADDRESS && word >= self.words_of[space as usize] {
+        let uncounted = space == space::STATS && (line % (1 << stats::FUNCTION_AT) >= COUNTERS || line >> stats::FUNCTION_AT >= self.enabled.len() as u32);
+        if uncounted || line >= self.lines_of[space as usize] || space == space::ADDRESS && word >= self.words_of[space as usize] {
             return (0xdead_beef, true);
         }
         let local = ferric_abi::context::ReqCtx::LAYOUT.field("local").expect("a field of it").offset;
@@ -175,7 +178,7 @@ impl World for Card {
         match port {
             0 => self.raw_qpn = value,
             2 => self.log.extend([Event::Invalidate, Event::Clean]),
-            4 => self.refused += 1,
+            4 => self.refused[function as usize] += 1,
             5 => {
                 assert!(self.due[function as usize], "out of turn");
                 self.due[function as usize] = false;

@@ -3,6 +3,7 @@
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
 use super::{addresses, functions, queue_pairs, stations, Bench, SIZES};
+use crate::stats;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
@@ -380,26 +381,64 @@ fn ports_and_queries(b: &mut Bench) {
     let q = b.expect(Ok, 0, QueryObject, 28 + 9, &[space::ADMIN.into(), 0]);
     assert_eq!(q[0], 1 << 31, "queue pair 9 exists, function 0, no users");
     // Counters
-    for n in 0..COUNTERS {
-        b.card.set(space::STATS, n, 0, 0x1000 + n);
-        b.card.set(space::STATS, n, 1, n);
-    }
-    b.expect(Ok, 0, QueryCounters, 0, &[0xffff_ffc0, 0x20, 8, 16]);
-    for n in 8..COUNTERS {
-        let line = b.card.lines[&(0x20_ffff_ffc0 + u64::from((n - 8) / 8 * 64))];
-        let at = (n % 8 * 2) as usize;
-        assert_eq!(line[at..at + 2], [0x1000 + n, n], "counter {n}");
-    }
-    b.expect(Ok, 0, QueryCounters, 0, &[0x40, 0, 8, 0]);
-    for bad in [[0x20, 0, 0, 8], [0x40, 0, 0, 7], [0x40, 0, 17, 8], [0x40, 0, 0, 32], [0x40, 0, u32::MAX - 7, 16]] {
-        b.expect(BadParameter, 0, QueryCounters, 0, &bad);
-    }
+    counters(b);
     assert!(!b.card.lines.contains_key(&0x40));
     b.card.unwritable.insert(0x40);
-    b.expect(DmaError, 0, QueryCounters, 0, &[0x40, 0, 0, 8]);
+    b.expect(DmaError, 0, QueryCounters, 0, &[0x40, 0, 0, 8, 0]);
     // The raw queue goes with its queue pair.
     b.expect(Ok, 0, DestroyQp, 9, &[]);
     assert_eq!(b.card.raw_qpn, 0);
+}
+
+/// Function 0 sees all functions together or any one, the others themselves.
+fn counters(b: &mut Bench) {
+    let named = 1 << 31;
+    for n in 0..COUNTERS {
+        for f in 0..4 {
+            let line = f << stats::FUNCTION_AT | n;
+            b.card.set(space::STATS, line, 0, 0x1000 * (f + 1) + n);
+            b.card.set(space::STATS, line, 1, 16 * f + n);
+            // The block answers the same in all functions' lines.
+            b.card.set(space::STATS, line, 2, 0x9000 + n);
+            b.card.set(space::STATS, line, 3, 0x90 + n);
+        }
+    }
+    for f in 0..4u32 {
+        for (word, of) in [(0, (f > 0).then_some(f)), (named | f, Some(f)), (named | 2, Some(2))] {
+            if f != 0 && of != Some(f) {
+                continue;
+            }
+            b.expect(Ok, f as usize, QueryCounters, 0, &[0xffff_ffc0, 0x20, 8, 16, word]);
+            for n in 8..COUNTERS {
+                let line = b.card.lines[&(0x20_ffff_ffc0 + u64::from((n - 8) / 8 * 64))];
+                let at = (n % 8 * 2) as usize;
+                let right = of.map_or([0x9000 + n, 0x90 + n], |of| [0x1000 * (of + 1) + n, 16 * of + n]);
+                assert_eq!(line[at..at + 2], right, "counter {n} for function {f}, {word:#x}");
+            }
+        }
+        for other in (0..4).filter(|other| f != 0 && *other != f) {
+            b.expect(Denied, f as usize, QueryCounters, 0, &[0x40, 0, 0, 8, named | other]);
+        }
+    }
+    b.expect(Ok, 0, QueryCounters, 0, &[0x40, 0, 8, 0, 0]);
+    for bad in [
+        [0x20, 0, 0, 8, 0],
+        [0x40, 0, 0, 7, 0],
+        [0x40, 0, 17, 8, 0],
+        [0x40, 0, 0, 32, 0],
+        [0x40, 0, u32::MAX - 7, 16, 0],
+        [0x40, 0, 0, 1 << stats::FUNCTION_AT, 0],
+        [0x40, 0, 1 << stats::FUNCTION_AT, 8, 0],
+        // No function, none that there is, none that has a number, a word that names none.
+        [0x40, 0, 0, 8, named | 4],
+        [0x40, 0, 0, 8, named | 0xfff],
+        [0x40, 0, 0, 8, named | 0x1000],
+        [0x40, 0, 0, 8, 1],
+    ] {
+        b.expect(BadParameter, 0, QueryCounters, 0, &bad);
+    }
+    b.expect(BadParameter, 1, QueryCounters, 0, &[0x40, 0, 0, 8, 1]);
+    b.expect(BadParameter, 1, QueryCounters, 0, &[0x40, 0, 0, 8, named | 0x1001]);
 }
 
 /// All functions at once, more commands than slots.

@@ -129,7 +129,7 @@ fn each_has_its_own(b: &mut Bench) {
         if f != 0 {
             b.expect(Denied, f as usize, CreateQp, own(f).qp + 1, &qp_params(3, own(f).pd, own(f).cq, own(f).cq));
             b.expect(Denied, f as usize, SetPort, 0, &[1 << 31 | own(f).qp]);
-            b.expect(Denied, f as usize, QueryCounters, 0, &[0x40, 0, 0, 8]);
+            b.expect(Denied, f as usize, QueryCounters, 0, &[0x40, 0, 0, 8, 1 << 31]);
         }
     }
     // The reset of one touches no line that is another's, and drains twice, however much it has; each queue pair's life ends with a barrier.

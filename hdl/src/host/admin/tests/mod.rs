@@ -58,7 +58,7 @@ struct Bench {
     card: Card,
     produced: Vec<u32>,
     /// Completions seen with another status than Ok.
-    refused: u32,
+    refused: Vec<u32>,
 }
 
 impl Bench {
@@ -91,7 +91,7 @@ impl Bench {
     }
 
     fn with(engine: Engine, sizes: Sizes) -> Self {
-        Self { engine, card: Card::new(sizes), produced: vec![0; 1 << sizes.functions], refused: 0 }
+        Self { engine, card: Card::new(sizes), produced: vec![0; 1 << sizes.functions], refused: vec![0; 1 << sizes.functions] }
     }
 
     /// One instruction or one cycle.
@@ -146,7 +146,7 @@ impl Bench {
             if let Some(line) = self.card.lines.get(&iova).filter(|line| (line[15] >> 31 == 1) == phase) {
                 assert_eq!(line[0], (n + 1) & 0xffff, "commands consumed");
                 let status = AdminStatus::from_u8((line[15] >> 16) as u8).expect("a known status");
-                self.refused += u32::from(status != AdminStatus::Ok);
+                self.refused[f] += u32::from(status != AdminStatus::Ok);
                 if status != AdminStatus::DmaError {
                     assert_eq!(line[15] & 0xffff, n & 0xffff, "command number");
                 }
@@ -198,7 +198,9 @@ impl Rtl {
             card.log.push(Event::Barrier);
             self.barrier_in = 2 + tb.rng().below(30);
         }
-        card.refused += tb.get("stat") as u32;
+        if tb.get("stat") == 1 {
+            card.output(tb.get("stat_function") as u32, 4, 0);
+        }
         // The translations are gone some time after they were to go.
         if tb.get("mtt_clean") == 0 && tb.rng().percent(10) {
             card.log.push(Event::Clean);

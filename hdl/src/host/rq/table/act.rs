@@ -35,6 +35,7 @@ pub(super) struct RqAct {
     pub eqn: Signal<Out, Bits<8>>,
     /// As [`RqTable::stat`](super::RqTable::stat).
     pub stat: Signal<Out, Bits<7>>,
+    pub whose: Signal<Out, Bits<12>>,
     kind: Signal<Local, Kind>,
     fetch_next: Signal<Local, Bits<16>>,
     fetch_old: Signal<Local, Bits<16>>,
@@ -61,6 +62,10 @@ impl Logic for RqAct {
         self.issue.next = false;
         self.flushes.next = false;
         self.stat.next = bits::<7>(0);
+        self.whose.next = self.row.val().function;
+        if self.kind.val() == Kind::Doorbell {
+            self.whose.next = self.op.val().function;
+        }
         self.used.next = bits::<7>(0);
         self.size.next = bits::<17>(1) << self.row.val().log_size;
         self.within.next = (self.facts.val().ahead > self.facts.val().pending) & (bit_cast::<17, 16>(self.facts.val().ahead) <= self.size.val());

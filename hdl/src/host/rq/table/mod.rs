@@ -2,7 +2,7 @@
 
 mod act;
 
-use super::{RqFault, RqJob, BUFFERS};
+use super::{RqFault, RqJob, BUFFERS, STATS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::{TablePipe, ROOM_OF_16};
@@ -15,8 +15,6 @@ use act::RqAct;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Events of [`RqTable::stat`], bit 0 first.
-const STATS: &[&str] = &["rq_db_bad", "rq_db_overrun", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "srq_errors"];
 /// With so few buffers left, one allocation at a time: there may be three in the pipeline.
 const FEW: u64 = 3;
 
@@ -61,6 +59,8 @@ pub(super) struct RqTable<const LQ: usize> {
     pub copy: Signal<In, Bits<16>>,
     /// Bad doorbell, doorbell beyond the ring, nothing posted, fetched once more, slot flushed, limit reached, shared queue in error.
     pub stat: Signal<Out, Bits<7>>,
+    /// Who rang, or else whose ring it is.
+    pub stat_function: Signal<Out, Bits<12>>,
     db: MsgSlice<DoorbellMsg>,
     alloc: MsgSlice<RqAlloc>,
     cmd: MsgSlice<RqCmd>,
@@ -215,6 +215,7 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.jobs.s.data.next = self.act.job.val();
         self.jobs.s.valid.next = self.act.issue.val();
         self.stat.next = self.act.stat.val();
+        self.stat_function.next = self.act.whose.val();
         self.back.next = bits::<7>(0);
         if self.freed.val() {
             self.back.next = bits::<7>(1);

@@ -71,6 +71,8 @@ pub(super) struct SqSched<const LQ: usize> {
     pub wqe_taken: Signal<In, Bit>,
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
     pub stat: Signal<Out, Bits<2>>,
+    /// Who rang.
+    pub stat_function: Signal<Out, Bits<12>>,
     both: MsgSlice<SqCmd>,
     /// Port 1 has its turn.
     second: DFF<Bit>,
@@ -214,6 +216,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.jobs.s.valid.next = self.act.issue.val();
         self.issued.next = self.act.issue.val();
         self.stat.next = self.act.stat.val();
+        self.stat_function.next = self.pipe.act_op.val().function;
         self.back.next = bits::<8>(0);
         if self.freed.val() {
             self.back.next = bits::<8>(1);

@@ -1,8 +1,8 @@
 //! Replies in their world: the responder, the gatherer, the host memory and what they are told.
-use super::super::Reply;
+use super::super::{Reply, STATS};
 use crate::msg::{AckOp, RdCmd, RdRow, TxDone, TxOp, WrSmall};
-use crate::tb::{Fields, Sink, Source, Tb};
-use std::collections::{BTreeMap, VecDeque};
+use crate::tb::{Counted, Fields, Sink, Source, Tb};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A READ or atomic to be answered.
 #[derive(Clone, Debug)]
@@ -44,8 +44,17 @@ pub(super) struct Qp {
     pub(super) told: u32,
 }
 
+/// Whose queue pair it is.
+fn function_of(id: u32) -> u128 {
+    u128::from(id % 5) + 3
+}
+
 pub(super) struct Bench {
     pub(super) tb: Tb,
+    pub(super) stats: Counted,
+    /// Functions that have asked for an atomic in these 64 bytes; READs and atomics by function.
+    askers: BTreeMap<u64, BTreeSet<u128>>,
+    asked: BTreeMap<u64, u64>,
     pub(super) ack: Source,
     pub(super) m_ack: Sink,
     pub(super) op: Sink,
@@ -93,6 +102,9 @@ impl Bench {
             tb,
             qps: (0..16).map(|id| (id, Qp { psn: 0xff_fff0, ..Qp::default() })).collect(),
             memory: BTreeMap::new(),
+            stats: Counted::new("stat", "stat_function", STATS),
+            askers: BTreeMap::new(),
+            asked: BTreeMap::new(),
             departures: VecDeque::new(),
             rows: VecDeque::new(),
             answers: VecDeque::new(),
@@ -111,13 +123,19 @@ impl Bench {
     }
 
     pub(super) fn push(&mut self, id: u32, kind: u32, fields: &[(&str, u128)]) {
-        let mut all: Vec<(&str, u128)> = vec![("qpn", id.into()), ("dest_qpn", (id + 0x100).into()), ("kind", kind.into()), ("epoch", 7), ("function", 3), ("pd", 9), ("pmtu", 1)];
+        let mut all: Vec<(&str, u128)> = vec![("qpn", id.into()), ("dest_qpn", (id + 0x100).into()), ("kind", kind.into()), ("epoch", 7), ("function", function_of(id)), ("pd", 9), ("pmtu", 1)];
         all.extend_from_slice(fields);
         if all.iter().any(|(name, value)| *name == "atomic" && *value == 1) {
             *self.counted.entry(id).or_default() += 1;
         }
         if let Some((_, phase)) = all.iter().find(|(name, _)| *name == "phase") {
             self.phases[*phase as usize] += 1;
+        }
+        if kind == 1 || kind == 2 {
+            *self.asked.entry(function_of(id) as u64).or_default() += 1;
+        }
+        if let (2, Some((_, va))) = (kind, all.iter().find(|(name, _)| *name == "va")) {
+            self.askers.entry(*va as u64 & !63).or_default().insert(function_of(id));
         }
         self.ack.push(Fields::of::<AckOp>().pack(&all));
         self.number += 1;
@@ -209,7 +227,7 @@ impl Bench {
         let f = Fields::of::<TxOp>();
         let get = |name: &str| f.get(words, name);
         let (id, opcode, psn, aeth) = (get("qpn") as u32, get("opcode") as u32, get("psn") as u32, get("aeth") as u32);
-        assert_eq!((get("dest_qpn") as u32, get("epoch"), get("function"), get("pd"), get("reply")), (id + 0x100, 7, 3, 9, 1));
+        assert_eq!((get("dest_qpn") as u32, get("epoch"), get("function"), get("pd"), get("reply")), (id + 0x100, 7, function_of(id), 9, 1));
         assert_eq!((get("num_sge"), get("pay_off"), get("free"), get("ack_req"), get("has_reth"), get("has_imm")), (1, 0, 0, 0, 0, 0));
         let qp = self.qps.get_mut(&id).expect("there");
         qp.inside += 1;
@@ -289,6 +307,7 @@ impl Bench {
             self.tb.set("atomic_clear", clear.into());
         }
         self.tb.begin();
+        self.stats.see(&self.tb);
         self.holds();
         self.tb.end();
         let now = self.tb.cycles();
@@ -322,6 +341,7 @@ impl Bench {
             let id = get("qpn");
             assert_eq!(get("dest_qpn"), id + 0x100);
             assert_eq!(self.qps[&id].inside, 0, "an acknowledge overtakes packets of its queue pair");
+            assert_eq!(u128::from(get("function")), function_of(id));
             self.acknowledged(id, get("psn"), get("msn"), get("syndrome"));
         }
         while self.departures.front().is_some_and(|d| d.0 <= now) {
@@ -334,7 +354,8 @@ impl Bench {
         let (fr, fw) = (Fields::of::<RdCmd>(), Fields::of::<WrSmall>());
         while let Some(words) = self.rd.0.pop() {
             let iova = fr.get(&words, "iova") as u64;
-            assert_eq!((iova & 63, fr.get(&words, "rows"), fr.get(&words, "function")), (0, 1, 3));
+            assert_eq!((iova & 63, fr.get(&words, "rows")), (0, 1));
+            assert!(self.askers[&iova].contains(&fr.get(&words, "function")), "{iova:#x} read for a function that did not ask");
             assert!(self.is_held(iova), "{iova:#x} is read without being held");
             let row: Vec<u32> = (0..8)
                 .flat_map(|n| {
@@ -352,7 +373,8 @@ impl Bench {
         }
         while let Some(words) = self.wr.0.pop() {
             let (iova, data) = (fw.get(&words, "iova") as u64, fw.get_words(&words, "data"));
-            assert_eq!((fw.get(&words, "len"), iova & 7, fw.get(&words, "function")), (8, 0, 3));
+            assert_eq!((fw.get(&words, "len"), iova & 7), (8, 0));
+            assert!(self.askers[&(iova & !63)].contains(&fw.get(&words, "function")), "{iova:#x} written for a function that did not ask");
             // Read early, written late: what is not kept apart is seen.
             self.answers.push_back((now + self.delay, iova, u64::from(data[0]) | u64::from(data[1]) << 32));
         }
@@ -379,6 +401,12 @@ impl Bench {
             quiet = if idle { quiet + 1 } else { 0 };
         }
         assert_eq!((&self.over, self.phases), (&self.counted, [0; 2]), "all that came are over");
+        // A queue pair that has failed counts nothing more.
+        if self.error.taken() == 0 && self.silent == 0 {
+            let mut seen = BTreeMap::<u64, u64>::new();
+            self.stats.events.iter().filter(|((_, name), _)| *name != "reply_errors").for_each(|((function, _), n)| *seen.entry(*function).or_default() += n);
+            assert_eq!(seen, self.asked, "each READ and atomic is counted once, for whose it is");
+        }
     }
 }
 

@@ -54,7 +54,7 @@ fn unsent(seed: u64, stall: u32, asks: bool) {
             world.forge(qp, psn, *opcode, *syndrome);
             for _ in 0..120 {
                 world.step();
-                counted += u64::from(world.tb.get("rx_stat") & BAD_ACK != 0);
+                counted += u64::from(world.tb.get("rx_stat") & BAD_ACK != 0 && world.tb.get("rx_stat_function") == 300 + qp as u64);
             }
             assert_eq!(state(&world, qp), before, "PSN {ahead} beyond the last, opcode {opcode:#x}, syndrome {syndrome:#x}, round {round}");
         }

@@ -4,7 +4,8 @@ use super::super::alone;
 use super::super::model::{packets, Packet, WorkRequest};
 use crate::msg::*;
 use crate::records::ReqCtx;
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::roce::{req_rx, req_tx};
+use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use ferric_abi::codes::{QpType, WrOpcode};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -150,6 +151,10 @@ pub struct World {
     frames: u64,
     freed: u64,
     pub sent: u64,
+    /// Packets ordered, by queue pair; what the two halves count.
+    ordered: HashMap<usize, u64>,
+    pub tx_stats: Counted,
+    pub rx_stats: Counted,
     /// The peer keeps its acknowledges to itself.
     pub silent: bool,
 }
@@ -204,6 +209,9 @@ impl World {
             frames: 0,
             freed: 0,
             sent: 0,
+            ordered: HashMap::new(),
+            tx_stats: Counted::new("tx_stat", "tx_stat_function", req_tx::STATS),
+            rx_stats: Counted::new("rx_stat", "rx_stat_function", req_rx::STATS),
             silent: false,
         };
         let mut world = world;
@@ -320,6 +328,20 @@ impl World {
             && self.worked.pending() == 0
     }
 
+    /// What is counted is the queue pair's function's, and every packet is counted by the time that its order shows.
+    fn counts(&mut self) {
+        self.tx_stats.see(&self.tb);
+        self.rx_stats.see(&self.tb);
+        let known = 300..300 + self.qps.len() as u64;
+        // An answer to a queue pair that does not exist is nobody's.
+        let strange = self.tx_stats.events.keys().chain(self.rx_stats.events.keys()).find(|key| !known.contains(&key.0) && **key != (0, "bad_ack"));
+        assert_eq!(strange, None, "events of nobody's");
+        for (qp, ordered) in &self.ordered {
+            let counted = self.tx_stats.events.get(&(300 + *qp as u64, "tx_packets"));
+            assert!(counted.is_some_and(|n| n >= ordered), "{ordered} packets of queue pair {qp}, counted: {counted:?}");
+        }
+    }
+
     /// One cycle of everything.
     pub fn step(&mut self) {
         let cycle = self.tb.cycles();
@@ -327,6 +349,7 @@ impl World {
             self.tb.set("now", cycle / TICK);
         }
         self.tb.cycle();
+        self.counts();
         self.contexts();
         self.commands();
         self.offer();

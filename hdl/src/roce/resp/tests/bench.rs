@@ -1,7 +1,7 @@
 //! The test plays the context store and the receive queues.
 use super::super::model::{Act, Grant, Message, Packet, Qp};
 use super::super::*;
-use crate::tb::{Fields, Sink, Source, Tb};
+use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
 pub const RAW_QPN: u32 = 11;
@@ -20,6 +20,7 @@ pub struct Store {
 pub struct Bench {
     pub tb: Tb,
     pub store: Store,
+    pub stats: Counted,
     pub rx: Source,
     pub flush: Source,
     pub errors: [Source; 2],
@@ -113,6 +114,7 @@ impl Bench {
             rq: tb.sink("m_rq", stall),
             op: tb.sink("m_op", stall),
             error: tb.sink("m_error", stall),
+            stats: Counted::new("stat", "stat_function", STATS),
             tb,
             store,
             answers: VecDeque::new(),
@@ -132,6 +134,7 @@ impl Bench {
     pub fn reset(&mut self) {
         self.tb.reset();
         self.over.clear();
+        self.stats.events.clear();
     }
 
     /// Tells the block of the atomic that it took in the last cycle.
@@ -191,6 +194,7 @@ impl Bench {
             }
         }
         self.tb.end();
+        self.stats.see(&self.tb);
         // Receive queues.
         if let Some(words) = self.alloc.pop() {
             let layout = Fields::of::<RqAlloc>();
@@ -289,6 +293,12 @@ impl Bench {
     }
 
     /// Compares everything sent since the last time with the model's acts.
+    /// Packets were counted for whose they are.
+    pub fn compare_counts(&self, requests: &BTreeMap<u64, u64>) {
+        let seen: BTreeMap<u64, u64> = self.stats.events.iter().filter(|((_, name), _)| *name == "rx_requests").map(|((function, _), n)| (*function, *n)).collect();
+        assert_eq!(&seen, requests, "seed {}", self.tb.seed());
+    }
+
     pub fn compare(&mut self, acts: &[Act]) {
         let layout = Fields::of::<PlaceOp>();
         let seed = self.tb.seed();

@@ -231,6 +231,7 @@ fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, pack
         }
         bench.settle();
         bench.compare(&golden.acts);
+        bench.compare_counts(&golden.requests);
         assert_eq!(std::mem::take(&mut bench.asked), golden.asked, "receive rings");
         for act in &golden.acts {
             if let Act::Place(fields) = act {

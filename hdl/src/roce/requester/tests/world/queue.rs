@@ -93,6 +93,7 @@ impl World {
             let words: Vec<u32> = head.0.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
             f.set_words(&mut wqe, "head", &words);
             let operands = u128::from(request.operands.1) << 64 | u128::from(request.operands.0);
+            f.set(&mut wqe, "function", 300 + qp as u128);
             f.set(&mut wqe, "sge", operands);
             f.set(&mut wqe, "more", !operands);
             self.wqe.push(wqe);
@@ -129,6 +130,7 @@ impl World {
             return;
         }
         self.sent += 1;
+        *self.ordered.entry(qp).or_default() += 1;
         let psn = get("psn") as u32;
         let q = &self.qps[qp];
         let (number, truth) = q.truth.get(&psn).unwrap_or_else(|| panic!("PSN {psn:#x} belongs to no request"));
