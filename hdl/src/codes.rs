@@ -18,6 +18,8 @@ pub mod place_kind {
     pub const ATOMIC: u64 = 6;
     /// Answer to a READ or an atomic.
     pub const ANSWER: u64 = 7;
+    /// The same, and its bytes come with the order.
+    pub const VALUE: u64 = 8;
 }
 
 /// `DoneOp`: outcome of a placement. From [`KEY_CHECK`](place_status::KEY_CHECK) on it is a status of the key unit.
@@ -68,7 +70,19 @@ pub mod access {
     pub const REMOTE_ATOMIC: u64 = 16;
 }
 
-/// `AckOp`.
+/// `ReplyOp`: what became of an order, in the words of no transport.
+pub mod outcome {
+    /// Nothing went wrong.
+    pub const FINE: u64 = 0;
+    /// The request does not fit what it meets.
+    pub const INVALID: u64 = 1;
+    /// The peer has no right to what it asks for.
+    pub const ACCESS: u64 = 2;
+    /// It failed for a reason of this side.
+    pub const LOCAL: u64 = 3;
+}
+
+/// `ReplyOp`: what is to be answered.
 pub mod ack_kind {
     /// Acknowledge.
     pub const ACKNOWLEDGE: u64 = 0;

@@ -5,7 +5,6 @@ use crate::codes::{access, place_kind, place_status, PAGE};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
 use crate::prim::sum::Sum;
 use ferric_abi::host::{RecvHead, WqeHead};
-use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -122,6 +121,7 @@ pub struct Walk {
     send: Signal<Local, Bit>,
     invalidates: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
+    value: Signal<Local, Bit>,
     granted: Signal<Local, WqeData>,
     granted_valid: Signal<Local, Bit>,
     length: Signal<Local, Bits<32>>,
@@ -170,7 +170,8 @@ impl Logic for Walk {
         }
         self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.answer.next = self.op.q.val().kind == place_kind::ANSWER;
+        self.value.next = self.op.q.val().kind == place_kind::VALUE;
+        self.answer.next = self.value.val() | (self.op.q.val().kind == place_kind::ANSWER);
         self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
         self.m_again.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_again.data.next.granule = self.granule.q.val();
@@ -308,7 +309,7 @@ impl Logic for Walk {
                 if self.answer.val() {
                     // The head has two granules; an atomic's operands follow.
                     self.skipped.d.next = bits::<2>(SEND_SKIPS);
-                    if self.op.q.val().opcode == opcode::ATOMIC_ACKNOWLEDGE {
+                    if self.value.val() {
                         self.skipped.d.next = bits::<2>(ATOMIC_SKIPS);
                     }
                 }

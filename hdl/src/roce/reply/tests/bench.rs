@@ -1,6 +1,7 @@
 //! Replies in their world: the responder, the gatherer, the host memory and what they are told.
 use super::super::Reply;
-use crate::msg::{AckOp, RdCmd, RdRow, TxDone, TxOp, WrSmall};
+use crate::msg::{AckOp, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrSmall};
+use crate::roce::word::opened;
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -119,7 +120,7 @@ impl Bench {
         if let Some((_, phase)) = all.iter().find(|(name, _)| *name == "phase") {
             self.phases[*phase as usize] += 1;
         }
-        self.ack.push(Fields::of::<AckOp>().pack(&all));
+        self.ack.push(opened::<ReplyOp>().pack(&all));
         self.number += 1;
     }
 
