@@ -16,10 +16,12 @@ pub mod place_kind {
     pub const READ: u64 = 5;
     /// Atomic request.
     pub const ATOMIC: u64 = 6;
-    /// Answer to a READ or an atomic.
-    pub const ANSWER: u64 = 7;
+    /// Answer to a READ or an atomic: a bit of its own.
+    pub const ANSWER: u64 = 1 << ANSWER_BIT;
     /// The same, and its bytes come with the order.
-    pub const VALUE: u64 = 8;
+    pub const VALUE: u64 = ANSWER + 1;
+    /// Set in the kinds of what goes to send work requests' lists.
+    pub const ANSWER_BIT: usize = 3;
 }
 
 /// `DoneOp`: outcome of a placement. From [`KEY_CHECK`](place_status::KEY_CHECK) on it is a status of the key unit.

@@ -140,14 +140,14 @@ messages! {
 
     /// Placement order, per packet, in order, of any transport. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion (without `cqe`: of the last receive, see `CqeReq`), 4 barrier, or,
     /// with `again`, life `epoch` of `qpn` begins: whatever is kept of an earlier one is forgotten,
-    /// 5 READ request, 6 atomic request, 7 response to be placed by a send work request's list, 8 such a response of which the bytes are those of `operand`. 5 and 6: one key check of `chk_len` bytes (none if 0),
+    /// 5 READ request, 6 atomic request, 8 response to be placed by a send work request's list, 9 such a response of which the bytes are those of `operand`. 5 and 6: one key check of `chk_len` bytes (none if 0),
     /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
     /// `grh`: of a datagram, whose first 40 bytes are the GRH area. `soft`: of an unreliable queue pair: what the message itself is to blame for costs
     /// that message only, up to the next order that is `first` of one.
     /// `inv`: last packet of a SEND with invalidate: the key in `imm`, when all else went well. It has to be of the queue pair's protection domain, `own_pd`; `pd` may be that of a shared receive queue.
     /// `atomic`: of a frame that asks for an atomic, whatever becomes of it: what comes behind it waits until `roce/reply` has been told.
-    /// 7 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
+    /// 8 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
     /// `done`: message complete: write a CQE if `cqe`. `ack`: the peer is to be answered; `replies`: it is told of failures (else the transport has no word for them).
     /// `transport`: what the transport wants to know again with the outcome; nobody between looks into it.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 4, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,

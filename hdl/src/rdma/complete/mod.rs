@@ -78,6 +78,7 @@ pub struct Complete<const LQ: usize> {
     events: DFF<Bits<6>>,
     qpn: Signal<Local, Bits<24>>,
     word: Signal<Local, Bits<TRANSPORT>>,
+    kind: Signal<Local, Bits<4>>,
     reads: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
@@ -150,7 +151,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_data.next.epoch = self.dones.m.data.val().epoch;
         self.marks.write_en.next = false;
         self.same.next = self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
-        self.answer.next = (self.dones.m.data.val().kind == place_kind::ANSWER) | (self.dones.m.data.val().kind == place_kind::VALUE);
+        self.kind.next = self.dones.m.data.val().kind;
+        self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
         self.begins.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & self.dones.m.data.val().again;
         self.reads.next = (self.dones.m.data.val().kind == place_kind::READ) | (self.dones.m.data.val().kind == place_kind::ATOMIC);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < place_kind::FLUSH) | self.reads.val());

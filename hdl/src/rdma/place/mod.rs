@@ -71,7 +71,7 @@ pub struct Place<const LQ: usize> {
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
-    /// Answers to our READs and atomics (kind 7, or 0), and the send work requests they are placed by.
+    /// Answers to our READs and atomics (kind 8 or 9, or 0), and the send work requests they are placed by.
     pub s_answer: MsgSink<PlaceOp>,
     pub m_again: MsgSrc<WqeRead>,
     pub s_again: MsgSink<WqeData>,
@@ -114,6 +114,7 @@ pub struct Place<const LQ: usize> {
     /// Orders that move payload, orders that only want a key check, both.
     moves: Signal<Local, Bit>,
     reads: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<4>>,
     answer: Signal<Local, Bit>,
     /// An answer whose bytes come with its order.
     value: Signal<Local, Bit>,
@@ -194,8 +195,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
-        self.value.next = self.orders.m.data.val().kind == place_kind::VALUE;
-        self.answer.next = self.value.val() | (self.orders.m.data.val().kind == place_kind::ANSWER);
+        self.kind.next = self.orders.m.data.val().kind;
+        self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
+        self.value.next = self.answer.val() & self.kind.val().get_bit(0);
         self.moves.next = (self.orders.m.data.val().kind == place_kind::WRITE) | (self.orders.m.data.val().kind == place_kind::SEND) | self.answer.val();
         self.reads.next = (self.orders.m.data.val().kind == place_kind::READ) | (self.orders.m.data.val().kind == place_kind::ATOMIC);
         // Answers belong to the requester: another life, other failures.

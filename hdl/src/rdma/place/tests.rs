@@ -172,7 +172,7 @@ impl Golden {
 
     fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>, sends: &BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>) {
         let kind = op["kind"];
-        let (reads, answer) = (kind == 5 || kind == 6, kind == 7 || kind == 8);
+        let (reads, answer) = (kind == 5 || kind == 6, kind == 8 || kind == 9);
         let soft = op["soft"] == 1;
         if kind == 4 && op["again"] == 1 {
             // A new life: what was kept of any other is forgotten.
@@ -188,7 +188,7 @@ impl Golden {
         let len = op["pay_len"] as u64;
         let (segments, mut failure) = match (kind, len) {
             (5 | 6, _) if op["chk_len"] != 0 => (vec![(op["key"] as u32, op["va"] as u64, 0)], 0),
-            (7 | 8, _) => self.list(op, sends),
+            (8 | 9, _) => self.list(op, sends),
             (_, 0) | (0, _) | (3.., _) => (Vec::new(), 0),
             (1, _) => (scatter(&[Sge { addr: op["va"] as u64, length: len as u32, lkey: op["key"] as u32 }], 0, len).0, 0),
             _ => match &buffers[&(op["rq_handle"] as u32)] {
@@ -209,7 +209,7 @@ impl Golden {
                 ("chk_len", chk_len),
                 ("pd", op["pd"]),
                 ("function", op["function"]),
-                ("access", [0, 4, 2, 0, 0, 8, 16, 2, 2][kind as usize]),
+                ("access", [0, 4, 2, 0, 0, 8, 16, 0, 2, 2][kind as usize]),
             ]));
             let (iova, bad) = translate(*key, *va);
             if bad != 0 && status == 0 {
@@ -218,7 +218,7 @@ impl Golden {
             let last = n + 1 == segments.len() && failure == 0 && !inv;
             if status == 0 && !lost && !reads {
                 writes += 1;
-                let direct = kind == 8;
+                let direct = kind == 9;
                 let mut step = BTreeMap::from([
                     ("handle", op["handle"]),
                     ("direct", direct.into()),
@@ -315,7 +315,7 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
             layout.set(&mut words, name, *value);
         }
         let full: Msg = PlaceOp::FIELDS.iter().map(|(name, _)| (*name, layout.get(&words, name))).collect();
-        if op["kind"] >= 7 { &bench.answer } else { &bench.op }.push(words);
+        if op["kind"] >= 8 { &bench.answer } else { &bench.op }.push(words);
         golden.order(&full, &bench.buffers, &bench.sends);
     }
     let start = bench.tb.cycles();
@@ -543,7 +543,7 @@ fn random_answers(bench: &mut Bench, count: usize) -> Vec<Msg> {
             let msg_off = if atomic { 0 } else { *offset };
             *offset = if done || msg_off + pay_len >= length { 0 } else { msg_off + pay_len };
             orders.push(BTreeMap::from([
-                ("kind", if atomic { 8 } else { 7 }),
+                ("kind", if atomic { 9 } else { 8 }),
                 ("qpn", handle.into()),
                 ("epoch", 3),
                 ("has_frame", u128::from(!atomic && !give)),

@@ -28,7 +28,7 @@ impl World {
             if get("kind") == 0 {
                 continue;
             }
-            assert!(matches!(get("kind"), 7 | 8));
+            assert!(matches!(get("kind"), 8 | 9));
             if get("again") == 1 {
                 // The queue pair has failed: told of behind all that was to be placed.
                 assert!(frame.is_none() && get("pay_len") == 0 && get("free_rq") == 0);
@@ -56,10 +56,10 @@ impl World {
             assert_eq!(get("msg_off"), packet.offset.into());
             assert!(!q.hushed, "queue pair {qp}: an answer to request {number} behind the order that was to be the last");
             if let Some(frame) = frame {
-                assert_eq!(get("kind"), 7);
+                assert_eq!(get("kind"), 8);
                 assert_eq!((frame.qp, frame.psn, u128::from(frame.length), get("pay_off")), (qp, get("psn") as u32, get("pay_len"), 58));
             } else {
-                assert_eq!((get("kind"), get("operand") as u64, get("pay_len")), (8, found(get("psn") as u32), 8));
+                assert_eq!((get("kind"), get("operand") as u64, get("pay_len")), (9, found(get("psn") as u32), 8));
             }
             let entry = q.placed.entry(number).or_default();
             assert_eq!((u128::from(entry.0), entry.1), (get("msg_off"), false), "answers of request {number} out of order");
