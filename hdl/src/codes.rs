@@ -16,8 +16,12 @@ pub mod place_kind {
     pub const READ: u64 = 5;
     /// Atomic request.
     pub const ATOMIC: u64 = 6;
-    /// Answer to a READ or an atomic.
-    pub const ANSWER: u64 = 7;
+    /// Answer to a READ or an atomic: a bit of its own.
+    pub const ANSWER: u64 = 1 << ANSWER_BIT;
+    /// The same, and its bytes come with the order.
+    pub const VALUE: u64 = ANSWER + 1;
+    /// Set in the kinds of what goes to send work requests' lists.
+    pub const ANSWER_BIT: usize = 3;
 }
 
 /// `DoneOp`: outcome of a placement. From [`KEY_CHECK`](place_status::KEY_CHECK) on it is a status of the key unit.
@@ -68,7 +72,19 @@ pub mod access {
     pub const REMOTE_ATOMIC: u64 = 16;
 }
 
-/// `AckOp`.
+/// `ReplyOp`: what became of an order, in the words of no transport.
+pub mod outcome {
+    /// Nothing went wrong.
+    pub const FINE: u64 = 0;
+    /// The request does not fit what it meets.
+    pub const INVALID: u64 = 1;
+    /// The peer has no right to what it asks for.
+    pub const ACCESS: u64 = 2;
+    /// It failed for a reason of this side.
+    pub const LOCAL: u64 = 3;
+}
+
+/// `ReplyOp`: what is to be answered.
 pub mod ack_kind {
     /// Acknowledge.
     pub const ACKNOWLEDGE: u64 = 0;

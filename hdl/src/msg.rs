@@ -32,6 +32,9 @@ macro_rules! rx_desc {
 }
 ferric_abi::frame_metadata!(rx_desc);
 
+/// Bits of an order's `transport`: as many as the transport that needs most (RoCE: `roce/word.rs`).
+pub const TRANSPORT: usize = 85;
+
 messages! {
     // ---- host side -------------------------------------------------------------------------------------------------
     /// A doorbell after address decode. kind: 0 SQ, 1 RQ, 2 CQ, 3 EQ. `arm` bits only for CQ.
@@ -135,32 +138,35 @@ messages! {
     /// Command to the receive-queue unit: start flushing queue `qpn`. Never one on a shared receive queue.
     RqCmd { qpn: 24, }
 
-    /// Placement order, per packet, in order. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion (without `cqe`: of the last receive, see `CqeReq`), 4 barrier, or,
+    /// Placement order, per packet, in order, of any transport. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion (without `cqe`: of the last receive, see `CqeReq`), 4 barrier, or,
     /// with `again`, life `epoch` of `qpn` begins: whatever is kept of an earlier one is forgotten,
-    /// 5 READ request, 6 atomic request, 7 response to be placed by a send work request's list. 5 and 6: one key check of `chk_len` bytes (none if 0),
+    /// 5 READ request, 6 atomic request, 8 response to be placed by a send work request's list, 9 such a response of which the bytes are those of `operand`. 5 and 6: one key check of `chk_len` bytes (none if 0),
     /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
     /// `grh`: of a datagram, whose first 40 bytes are the GRH area. `soft`: of an unreliable queue pair: what the message itself is to blame for costs
     /// that message only, up to the next order that is `first` of one.
     /// `inv`: last packet of a SEND with invalidate: the key in `imm`, when all else went well. It has to be of the queue pair's protection domain, `own_pd`; `pd` may be that of a shared receive queue.
     /// `atomic`: of a frame that asks for an atomic, whatever becomes of it: what comes behind it waits until `roce/reply` has been told.
-    /// 7 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
-    /// `done`: message complete: write a CQE if `cqe`. `ack`: 0 none, 1 answer with `syndrome`; `fatal`: QP goes to error after the NAK.
-    PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 3, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
+    /// 8 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
+    /// `done`: message complete: write a CQE if `cqe`. `ack`: the peer is to be answered; `replies`: it is told of failures (else the transport has no word for them).
+    /// `transport`: what the transport wants to know again with the outcome; nobody between looks into it.
+    PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 4, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1, pmtu: 3, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, }
+        ack: 1, replies: 1, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, transport: TRANSPORT, }
     /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request, 4 key that may not be invalidated.
     /// `va`: of a READ as in its order; of an atomic the IOVA. `atomic` as in its order; `keyed`: its key was asked for, in `phase` (`rdma/mr/drain.rs`).
-    DoneOp { qpn: 24, epoch: 8, function: 12, kind: 3, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
-        byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, syndrome: 8, psn: 24, msn: 24, fatal: 1, dest_qpn: 24, ipv6: 1, vlan: 1,
-        pmtu: 3, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, grh: 1, soft: 1, inv: 1, atomic: 1, keyed: 1, phase: 1, }
-    /// Reply to be sent. `kind`: 0 acknowledge with `syndrome` (coalesced per QP unless a NAK), 3 none, a new life begins, 1 READ of `len` bytes at `va` with `key`, 2 atomic on the
-    /// 8 bytes at IOVA `va`. `add`: FETCH_ADD. `again`: a duplicate. `atomic`, `keyed`, `phase`: as in `DoneOp`. `mute`: nothing is to be sent, an atomic comes to nothing; of the rest only these three count.
-    AckOp { qpn: 24, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, kind: 2, again: 1, add: 1, epoch: 8, function: 12, pd: 24, pmtu: 3,
-        va: 64, key: 32, len: 32, operand: 64, compare: 64, atomic: 1, keyed: 1, phase: 1, mute: 1, }
-    /// The answer packet `psn` of a READ or an atomic has been placed (`status` 0: the last of its request) or could not be (`CqeStatus`: any packet). `status` 0xff: all
-    /// answers of the queue pair that had been accepted when it failed are in host memory (`psn` says nothing).
-    ReadDone { qpn: 24, psn: 24, status: 8, }
+    DoneOp { qpn: 24, epoch: 8, function: 12, kind: 4, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,
+        byte_len: 32, src_qpn: 24, rq_index: 16, ack: 1, replies: 1, again: 1, pd: 24, va: 64, key: 32, operand: 64, compare: 64, grh: 1, soft: 1, inv: 1, atomic: 1, keyed: 1, phase: 1, transport: TRANSPORT, }
+    /// What the transport is to answer, and what became of the order (`outcome`). `kind`: 0 acknowledge, or the refusal that `outcome` stands for, 3 none, a new life begins, 1 READ of `len` bytes at `va` with `key`,
+    /// 2 atomic on the 8 bytes at IOVA `va`. `add`: FETCH_ADD. `done`, `again`, `atomic`, `keyed`, `phase`, `transport`: as in `DoneOp`. `mute`: nothing is to be sent, an atomic comes to nothing; of the rest only
+    /// `qpn`, `atomic`, `keyed` and `phase` count.
+    ReplyOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 2, outcome: 2, done: 1, again: 1, add: 1,
+        va: 64, key: 32, len: 32, operand: 64, compare: 64, atomic: 1, keyed: 1, phase: 1, mute: 1, transport: TRANSPORT, }
+    /// RoCE's acknowledge with `syndrome`, coalesced per queue pair unless a NAK.
+    AckOp { qpn: 24, function: 12, dest_qpn: 24, psn: 24, msn: 24, syndrome: 8, ipv6: 1, vlan: 1, }
+    /// An answer packet to a READ or an atomic has been placed (`status` 0: the last of its request) or could not be (`CqeStatus`: any packet). `transport`: the low 24 bits of its
+    /// order's. `status` 0xff: all answers of the queue pair that had been accepted when it failed are in host memory (`transport` says nothing).
+    ReadDone { qpn: 24, transport: 24, status: 8, }
     /// A queue pair must go to error. `cause`: `CqeStatus` of the failure. `side`: 0 requester noticed, 1 responder noticed.
     QpError { qpn: 24, epoch: 8, side: 1, cause: 8, }
 

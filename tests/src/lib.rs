@@ -10,7 +10,6 @@ pub mod property;
 pub mod replay;
 pub mod served;
 pub mod soak;
-pub mod station;
 pub mod strangers;
 pub mod synth;
 pub mod traffic;

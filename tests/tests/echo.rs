@@ -6,8 +6,8 @@ use ferric_driver::types::{Mac, QpType};
 use ferric_driver::{Address, Config, Context, CqeStatus, Error, QpConfig, SendRequest};
 use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
+use ferric_station::Station;
 use ferric_tests::pair::{Linked, Pair, Wire};
-use ferric_tests::station::Station;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 const CARD_MAC: Mac = Mac([2, 0xfe, 10, 9, 0, 1]);
 const STATION_MAC: Mac = Mac([2, 0, 0, 0, 9, 2]);
 const CARD: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1))];
-const STATION4: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-const STATION6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2);
+/// The station's addresses, with their prefixes.
+const STATION: [(IpAddr, u8); 2] = [(IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2)), 16), (IpAddr::V6(Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2)), 64)];
 /// How much faster the station's clock goes than the card's: it asks for one address a second, and a second has 250 million cycles.
 const HASTE: u64 = 5000;
 /// Cycles in which an answer has to be there.
@@ -33,7 +33,7 @@ impl Street {
         // The station has timers of its own: no time is skipped.
         let config = WorldConfig { cards: vec![CardConfig { width, ..Default::default() }], skip_idle: false, ..Default::default() };
         let world = Arc::new(Mutex::new(World::new(&config).unwrap()));
-        Self { world, station: Station::new(STATION_MAC.0, STATION4, STATION6) }
+        Self { world, station: Station::new(STATION_MAC.0, &STATION) }
     }
 
     fn open(&self, function: u16) -> Context {
@@ -74,7 +74,7 @@ fn pings(width: usize) {
     let mut street = Street::new(width);
     let ctx = street.open(0);
     assert_eq!(street.ping(CARD[0], b"nobody", 20_000), None, "no address has been set");
-    let mut street = Street { station: Station::new(STATION_MAC.0, STATION4, STATION6), ..street };
+    let mut street = Street { station: Station::new(STATION_MAC.0, &STATION), ..street };
     CARD.iter().enumerate().for_each(|(n, ip)| ctx.set_address(n as u32, own(*ip)).unwrap());
     let before = counter(&ctx, "echo.echo_ping") + counter(&ctx, "echo.echo_ping6");
     let mut answered = 0;
@@ -115,7 +115,7 @@ fn the_card_finds_its_neighbours() {
                 street.step();
             }
         });
-        let found = [ctx.resolve(0, STATION4.into()), ctx.resolve(1, STATION6.into())];
+        let found = [ctx.resolve(0, STATION[0].0), ctx.resolve(1, STATION[1].0)];
         let nobody = ctx.resolve(0, IpAddr::V4(Ipv4Addr::new(10, 9, 0, 77)));
         done.store(true, Ordering::Relaxed);
         life.join().unwrap();
@@ -163,7 +163,7 @@ fn a_flood_of_pings_beside_roce() {
     let at = Address { ip: CARD[0], mac: CARD_MAC, vlan: None };
     pair.hosts[1].ctx.set_address(0, at).unwrap();
     // What a station sends, once it knows the card.
-    let mut station = Station::new(STATION_MAC.0, STATION4, STATION6);
+    let mut station = Station::new(STATION_MAC.0, &STATION);
     station.ping(CARD[0], &[0x55; 200]);
     let ask = station.poll(0);
     assert_eq!(ask.len(), 1, "an ARP request");

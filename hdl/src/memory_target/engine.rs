@@ -193,7 +193,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
 
         // Completion and answers.
         MsgSrc::<CqeReq>::join(&mut self.complete.m_cqe, &mut self.slots.s_cqe);
-        MsgSrc::<AckOp>::join(&mut self.complete.m_ack, &mut self.reply.s_ack);
+        MsgSrc::<ReplyOp>::join(&mut self.complete.m_ack, &mut self.reply.s_ack);
         MsgSrc::<AckOp>::join(&mut self.reply.m_ack, &mut self.ackgen.s_ack);
         MsgSrc::<TxOp>::join(&mut self.reply.m_op, &mut self.gather.s_reply);
         MsgSrc::<MrReq>::join(&mut self.gather.m_mr, &mut self.keys.s_req[0]);

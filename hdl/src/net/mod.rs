@@ -2,6 +2,7 @@
 
 pub mod cells;
 pub mod dispatch;
+pub mod header;
 pub mod icrc;
 pub mod rx;
 pub mod share;

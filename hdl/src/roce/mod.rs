@@ -10,3 +10,4 @@ pub mod req_tx;
 pub mod requester;
 pub mod resp;
 pub mod tracker;
+pub mod word;

@@ -26,7 +26,7 @@ pub struct Fields {
 
 thread_local! {
     /// Layouts that have been asked for: tests ask for them in every cycle.
-    static KNOWN: RefCell<HashMap<TypeId, Fields>> = RefCell::default();
+    static KNOWN: RefCell<HashMap<(TypeId, TypeId), Fields>> = RefCell::default();
 }
 
 impl Fields {
@@ -46,7 +46,28 @@ impl Fields {
             layout.describe("", &T::descriptor());
             layout
         };
-        KNOWN.with(|known| known.borrow_mut().entry(TypeId::of::<T>()).or_insert_with(make).clone())
+        KNOWN.with(|known| known.borrow_mut().entry((TypeId::of::<T>(), TypeId::of::<()>())).or_insert_with(make).clone())
+    }
+
+    /// The layout of a `LogicStruct` of which one field, `open`, is in truth a `U`: that one's fields stand in its place, under their own names.
+    pub fn opened<T: Synth + 'static, U: Synth + 'static>(open: &str) -> Fields {
+        let make = || {
+            let (mut layout, whole) = (Fields::default(), Fields::of::<T>());
+            assert_eq!(whole.field(open).width as usize, U::BITS, "`{open}`");
+            for field in whole.fields.iter() {
+                if field.name == open {
+                    layout.describe("", &U::descriptor());
+                } else {
+                    layout.add(&field.name, field.width);
+                }
+            }
+            layout
+        };
+        KNOWN.with(|known| known.borrow().get(&(TypeId::of::<T>(), TypeId::of::<U>())).cloned()).unwrap_or_else(|| {
+            let layout = make();
+            KNOWN.with(|known| known.borrow_mut().insert((TypeId::of::<T>(), TypeId::of::<U>()), layout.clone()));
+            layout
+        })
     }
 
     fn add(&mut self, name: &str, width: u32) {

@@ -1,6 +1,4 @@
 //! The ECPIX-5's top with models of the FPGA's cells, to be spoken to through its pins. See README.md.
-#[cfg(test)]
-mod peer;
 mod pins;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
 //! The board's top, through its pins.
-use super::peer::Neighbour;
 use super::Pins;
 use crate::memory_target::model::{setup_frame, setup_reply, Outcome, Request, Requester, Station};
 use crate::memory_target::{IP, MAC};
@@ -7,10 +6,21 @@ use crate::tb::Rng;
 use ferric_abi::codes::{TargetOp, TargetStatus};
 use ferric_abi::host::Cqe;
 use ferric_abi::target::{SetupReply, SetupRequest};
+use ferric_station::Station as Stack;
+use std::collections::VecDeque;
+use std::net::IpAddr;
 
 const CARD: Station = Station { mac: MAC, ip: IP };
 const PEER: Station = Station { mac: 0x0200_5e00_0002, ip: 0x0a00_0002 };
 const PORT: u16 = 40_000;
+/// Cycles of the pins between two looks of the peer's network stack, which cost more than cycles do.
+const LOOK: u64 = 500;
+/// Nanoseconds of a cycle of the pins.
+const NANOS: u64 = 8;
+
+fn address(station: Station) -> IpAddr {
+    station.ip.to_be_bytes().into()
+}
 
 /// The board as generated, or the netlist in the file that FERRIC_NETLIST names.
 fn board() -> Result<Pins, String> {
@@ -22,14 +32,19 @@ fn board() -> Result<Pins, String> {
 /// The board, and who speaks with it.
 struct Lab {
     pins: Pins,
-    neighbour: Neighbour,
+    /// The peer's own network stack, for ARP and ping, and what it wants sent.
+    neighbour: Stack,
+    waiting: VecDeque<Vec<u8>>,
+    look: u64,
     seq: u32,
     replies: Vec<SetupReply>,
 }
 
 impl Lab {
     fn new() -> Lab {
-        Lab { pins: board().unwrap_or_else(|e| panic!("{e}")), neighbour: Neighbour::new(PEER), seq: 1, replies: Vec::new() }
+        let mac: [u8; 6] = PEER.mac.to_be_bytes()[2..].try_into().expect("6 bytes");
+        let neighbour = Stack::new(mac, &[(address(PEER), 24)]);
+        Lab { pins: board().unwrap_or_else(|e| panic!("{e}")), neighbour, waiting: VecDeque::new(), look: 0, seq: 1, replies: Vec::new() }
     }
 
     /// Cycles of 8 ns.
@@ -37,7 +52,11 @@ impl Lab {
         for _ in 0..cycles {
             let now = self.pins.cycles() / 2;
             if self.pins.waiting() < 4 {
-                if let Some(frame) = self.neighbour.poll(self.pins.cycles()) {
+                if self.pins.cycles() >= self.look {
+                    self.look = self.pins.cycles() + LOOK;
+                    self.waiting.extend(self.neighbour.poll(self.pins.cycles() * NANOS));
+                }
+                if let Some(frame) = self.waiting.pop_front() {
                     self.pins.push(&frame);
                 } else if let Some(frame) = requester.as_mut().and_then(|r| r.poll(now)) {
                     self.pins.push(&frame);
@@ -81,7 +100,7 @@ impl Lab {
 
     /// Until the neighbour has its answer.
     fn ping(&mut self, payload: &[u8]) {
-        self.neighbour.ping(CARD, payload);
+        self.neighbour.ping(address(CARD), payload);
         for _ in 0..300 {
             self.run(100, &mut None);
             if let Some(data) = self.neighbour.answer() {

@@ -3,13 +3,12 @@
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::codes::{ack_kind, done_status, place_kind, place_status};
-use crate::msg::{AckOp, CqeReq, DoneOp, QpError, ReadDone, WrDone};
+use crate::codes::{ack_kind, done_status, outcome, place_kind, place_status};
+use crate::msg::{CqeReq, DoneOp, QpError, ReadDone, ReplyOp, WrDone, TRANSPORT};
 use crate::prim::ram::Ram;
 use crate::stats::flags;
 use crate::stream::MsgFifo;
 use ferric_abi::codes::{CqeOpcode, CqeStatus};
-use ferric_abi::wire::syndrome;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -50,7 +49,8 @@ pub struct Complete<const LQ: usize> {
     /// Answers to the mover's writes, in order; always taken.
     pub s_wr: MsgSink<WrDone>,
     pub m_cqe: MsgSrc<CqeReq>,
-    pub m_ack: MsgSrc<AckOp>,
+    /// To the transport: what it is to answer.
+    pub m_ack: MsgSrc<ReplyOp>,
     pub m_error: MsgSrc<QpError>,
     /// To req_rx: answers to its READs and atomics.
     pub m_read: MsgSrc<ReadDone>,
@@ -69,7 +69,7 @@ pub struct Complete<const LQ: usize> {
     broken: DFF<Bit>,
     cqe: DFF<CqeReq>,
     cqe_busy: DFF<Bit>,
-    ack: DFF<AckOp>,
+    ack: DFF<ReplyOp>,
     ack_due: DFF<Bit>,
     ack_busy: DFF<Bit>,
     error: DFF<QpError>,
@@ -80,6 +80,8 @@ pub struct Complete<const LQ: usize> {
     events: DFF<Bits<6>>,
     events_of: DFF<Bits<12>>,
     qpn: Signal<Local, Bits<24>>,
+    word: Signal<Local, Bits<TRANSPORT>>,
+    kind: Signal<Local, Bits<4>>,
     reads: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
@@ -95,7 +97,7 @@ pub struct Complete<const LQ: usize> {
     go: Signal<Local, Bit>,
     /// A new life of the queue pair begins.
     begins: Signal<Local, Bit>,
-    nak: Signal<Local, Bits<8>>,
+    outcome: Signal<Local, Bits<2>>,
     cause: Signal<Local, Bits<8>>,
     reported: Signal<Local, Bits<8>>,
 }
@@ -148,12 +150,14 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.replies.m.ready.next = false;
 
         self.qpn.next = self.dones.m.data.val().qpn;
+        self.word.next = self.dones.m.data.val().transport;
         self.marks.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.dones.m.data.val().epoch;
         self.marks.write_en.next = false;
         self.same.next = self.marks.read_data.val().set & (self.marks.read_data.val().epoch == self.dones.m.data.val().epoch);
-        self.answer.next = self.dones.m.data.val().kind == place_kind::ANSWER;
+        self.kind.next = self.dones.m.data.val().kind;
+        self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
         self.begins.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & self.dones.m.data.val().again;
         self.reads.next = (self.dones.m.data.val().kind == place_kind::READ) | (self.dones.m.data.val().kind == place_kind::ATOMIC);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < place_kind::FLUSH) | self.reads.val());
@@ -169,21 +173,21 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.marks.write_data.next.told = self.dones.m.data.val().kind == place_kind::SEND;
         self.marks.write_data.next.rq_index = self.dones.m.data.val().rq_index;
 
-        // NAK syndrome and `CqeStatus` of a failure; the defaults are those of a failed DMA write.
-        self.nak.next = bits::<8>(syndrome::NAK_OPERATION);
+        // What the transport is told of a failure, and its `CqeStatus`; the defaults are those of a failed DMA write.
+        self.outcome.next = bits::<2>(outcome::LOCAL);
         self.cause.next = bits::<8>(CqeStatus::Fatal as u64);
         if self.status.val() == place_status::TOO_SMALL {
-            self.nak.next = bits::<8>(syndrome::NAK_INVALID);
+            self.outcome.next = bits::<2>(outcome::INVALID);
             self.cause.next = bits::<8>(CqeStatus::LocalLength as u64);
         } else if self.status.val() == place_status::BAD_ANSWER {
             self.cause.next = bits::<8>(CqeStatus::BadResponse as u64);
         } else if self.status.val() == place_status::NOT_INVALIDATED {
-            self.nak.next = bits::<8>(syndrome::NAK_ACCESS);
+            self.outcome.next = bits::<2>(outcome::ACCESS);
             self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
         } else if (self.status.val() >= place_status::KEY) & (self.status.val() != place_status::FETCH) {
             self.cause.next = bits::<8>(CqeStatus::LocalProtection as u64);
             if !self.dones.m.data.val().access_local {
-                self.nak.next = bits::<8>(syndrome::NAK_ACCESS);
+                self.outcome.next = bits::<2>(outcome::ACCESS);
                 self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
             }
         } else if (self.status.val() == place_status::FETCH) & !self.dones.m.data.val().access_local {
@@ -196,7 +200,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         }
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
         self.last.next = (self.dones.m.data.val().kind == place_kind::FLUSH) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
-        self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & (self.dones.m.data.val().syndrome == 0));
+        self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & !self.dones.m.data.val().replies);
         self.go.next = !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
 
         if self.go.val() {
@@ -233,12 +237,9 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                 }
             }
             self.ack.d.next.qpn = self.dones.m.data.val().qpn;
-            self.ack.d.next.dest_qpn = self.dones.m.data.val().dest_qpn;
-            self.ack.d.next.psn = self.dones.m.data.val().psn;
-            self.ack.d.next.msn = self.dones.m.data.val().msn;
-            self.ack.d.next.syndrome = self.dones.m.data.val().syndrome;
-            self.ack.d.next.ipv6 = self.dones.m.data.val().ipv6;
-            self.ack.d.next.vlan = self.dones.m.data.val().vlan;
+            self.ack.d.next.transport = self.dones.m.data.val().transport;
+            self.ack.d.next.done = self.dones.m.data.val().done;
+            self.ack.d.next.outcome = bits::<2>(outcome::FINE);
             self.ack.d.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
             if self.dones.m.data.val().kind == place_kind::READ {
                 self.ack.d.next.kind = bits::<2>(ack_kind::READ);
@@ -258,22 +259,17 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack.d.next.epoch = self.dones.m.data.val().epoch;
             self.ack.d.next.function = self.dones.m.data.val().function;
             self.ack.d.next.pd = self.dones.m.data.val().pd;
-            self.ack.d.next.pmtu = self.dones.m.data.val().pmtu;
             self.ack.d.next.va = self.dones.m.data.val().va;
             self.ack.d.next.key = self.dones.m.data.val().key;
             self.ack.d.next.len = self.dones.m.data.val().byte_len;
             self.ack.d.next.operand = self.dones.m.data.val().operand;
             self.ack.d.next.compare = self.dones.m.data.val().compare;
             if self.failing.val() {
-                self.ack.d.next.syndrome = self.nak.val();
+                self.ack.d.next.outcome = self.outcome.val();
                 self.ack.d.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
-                if self.dones.m.data.val().done {
-                    // The order counted its message as complete; it is not.
-                    self.ack.d.next.msn = self.dones.m.data.val().msn - 1;
-                }
             }
             self.read.d.next.qpn = self.dones.m.data.val().qpn;
-            self.read.d.next.psn = self.dones.m.data.val().psn;
+            self.read.d.next.transport = self.word.val().get_bits::<24>(0);
             self.read.d.next.status = bits::<8>(0);
             if self.failing.val() {
                 self.read.d.next.status = self.cause.val();
@@ -325,13 +321,12 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                             self.events.d.next = bits::<6>(flags(STATS, &["writes_failed"]) as u64);
                         }
                     } else if self.failing.val() {
-                        // Syndrome 0: a transport without acknowledges.
-                        self.ack_due.d.next = self.dones.m.data.val().syndrome != 0;
+                        self.ack_due.d.next = self.dones.m.data.val().replies;
                         self.marks.write_en.next = true;
                         self.events.d.next = bits::<6>(flags(STATS, &["nak_op_sent"]) as u64);
-                        if self.nak.val() == syndrome::NAK_INVALID {
+                        if self.outcome.val() == outcome::INVALID {
                             self.events.d.next = bits::<6>(flags(STATS, &["nak_inv_sent"]) as u64);
-                        } else if self.nak.val() == syndrome::NAK_ACCESS {
+                        } else if self.outcome.val() == outcome::ACCESS {
                             self.events.d.next = bits::<6>(flags(STATS, &["nak_access_sent"]) as u64);
                         }
                         if self.broken.q.val() {

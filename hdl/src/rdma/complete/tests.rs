@@ -18,7 +18,7 @@ struct Golden {
     events: Events,
 }
 
-/// NAK code and cause (`CqeStatus`).
+/// What the transport is told, and the cause (`CqeStatus`).
 fn verdict(status: u128, local: bool) -> (u128, u128) {
     match (status, local) {
         (1, _) => (1, 1),
@@ -50,7 +50,7 @@ impl Golden {
             self.acks.push([("qpn", op["qpn"]), ("epoch", op["epoch"]), ("kind", 3)].into());
             return;
         }
-        if kind == 7 {
+        if kind == 8 || kind == 9 {
             if broken {
                 self.count(op, "writes_failed");
             }
@@ -64,7 +64,7 @@ impl Golden {
                 } else {
                     0
                 };
-                self.reads.push([("qpn", op["qpn"]), ("psn", op["psn"]), ("status", status)].into());
+                self.reads.push([("qpn", op["qpn"]), ("transport", op["transport"] & 0xff_ffff), ("status", status)].into());
             }
             return;
         }
@@ -118,14 +118,13 @@ impl Golden {
             cqe.insert("inv", if spoilt { 0 } else { op["inv"] });
             self.cqes.push(cqe);
         }
-        let names = ["qpn", "dest_qpn", "psn", "msn", "syndrome", "ipv6", "vlan", "again", "epoch", "function", "pd", "pmtu", "va", "key", "operand", "compare", "atomic", "keyed", "phase"];
+        let names = ["qpn", "transport", "done", "again", "epoch", "function", "pd", "va", "key", "operand", "compare", "atomic", "keyed", "phase"];
         let mut ack: Msg = names.map(|name| (name, op[name])).into();
-        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2, 0][kind as usize]), ("mute", 0)]);
+        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2][kind as usize]), ("outcome", 0), ("mute", 0)]);
         if failing {
-            ack.insert("msn", op["msn"].wrapping_sub(op["done"]) & 0xff_ffff);
-            ack.insert("syndrome", 0x60 | code);
+            ack.insert("outcome", code);
             ack.insert("kind", 0);
-            if op["syndrome"] != 0 {
+            if op["replies"] == 1 {
                 self.acks.push(ack.clone());
             }
             self.errors.push([("qpn", op["qpn"]), ("epoch", op["epoch"]), ("side", 1), ("cause", cause)].into());
@@ -134,7 +133,7 @@ impl Golden {
             self.acks.push(ack.clone());
         }
         // An atomic that comes to nothing is told of.
-        let mute = poisoned || if failing { op["syndrome"] == 0 } else { op["ack"] == 0 };
+        let mute = poisoned || if failing { op["replies"] == 0 } else { op["ack"] == 0 };
         if op["atomic"] == 1 && mute {
             ack.insert("mute", 1);
             self.acks.push(ack);
@@ -154,14 +153,15 @@ fn same(what: &str, layout: &Fields, got: &Sink, want: &[Msg]) {
 
 fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
     let mut words = rng.words(layout.width());
-    let kind = [0, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7, 7][rng.below(12) as usize];
+    let kind = [0, 1, 1, 2, 2, 2, 3, 4, 5, 6, 8, 9][rng.below(12) as usize];
     let reads = kind == 5 || kind == 6;
-    let data = kind == 1 || kind == 2 || kind == 7 || reads;
+    let answer = kind == 8 || kind == 9;
+    let data = kind == 1 || kind == 2 || answer || reads;
     let failed = data && rng.percent(5);
-    let local = kind == 2 || kind == 7;
+    let local = kind == 2 || answer;
     let status = match (failed, local) {
         (false, _) => 0,
-        (true, true) => [1, 2, if kind == 7 { 3 } else { 4 }, 9, 12, 14][rng.below(6) as usize],
+        (true, true) => [1, 2, if answer { 3 } else { 4 }, 9, 12, 14][rng.below(6) as usize],
         (true, false) => rng.range(9, 14),
     };
     let begins = kind == 4 && layout.get(&words, "again") == 1;
@@ -178,10 +178,10 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("soft", u64::from((kind == 1 || kind == 2) && rng.percent(40))),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),
-        ("syndrome", if rng.percent(70) { 0x1f } else { 0 }),
+        ("replies", u64::from(rng.percent(70))),
         ("atomic", u64::from(kind == 6 || kind == 0 && rng.percent(40))),
         ("ack", u64::from(reads || begins || kind < 3 && rng.percent(50))),
-        ("again", u64::from(begins || (reads || kind == 7) && rng.percent(30))),
+        ("again", u64::from(begins || (reads || answer) && rng.percent(30))),
     ];
     for (name, value) in fields {
         layout.set(&mut words, name, value.into());
@@ -223,7 +223,7 @@ fn stream(name: &str, stall: u32, count: u64, errors: u32) -> u64 {
     }
     assert_eq!(stats.events, golden.events);
     same("completion", &Fields::of::<CqeReq>(), &m_cqe, &golden.cqes);
-    same("acknowledge", &Fields::of::<AckOp>(), &m_ack, &golden.acks);
+    same("acknowledge", &Fields::of::<ReplyOp>(), &m_ack, &golden.acks);
     same("error", &Fields::of::<QpError>(), &m_error, &golden.errors);
     same("placed answer", &Fields::of::<ReadDone>(), &m_read, &golden.reads);
     assert_eq!(s_wr.pending(), 0);
@@ -241,7 +241,7 @@ fn answers_come_before_anything_is_told() {
     let (s_done, s_wr) = (tb.source("s_done", 0), tb.source("s_wr", 0));
     let (m_cqe, m_ack) = (tb.sink("m_cqe", 0), tb.sink("m_ack", 0));
     let layout = Fields::of::<DoneOp>();
-    s_done.push(layout.pack(&[("kind", 2), ("writes", 2), ("done", 1), ("cqe", 1), ("ack", 1), ("syndrome", 0x1f)]));
+    s_done.push(layout.pack(&[("kind", 2), ("writes", 2), ("done", 1), ("cqe", 1), ("ack", 1), ("replies", 1)]));
     s_wr.push(0u32);
     tb.run(100);
     assert!(m_cqe.is_empty() && m_ack.is_empty());

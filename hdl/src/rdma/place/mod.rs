@@ -10,7 +10,6 @@ use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, Wq
 use crate::prim::ram::Ram;
 use crate::stats::flags;
 use crate::stream::MsgFifo;
-use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
@@ -72,7 +71,7 @@ pub struct Place<const LQ: usize> {
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
-    /// Answers to our READs and atomics (kind 7, or 0), and the send work requests they are placed by.
+    /// Answers to our READs and atomics (kind 8 or 9, or 0), and the send work requests they are placed by.
     pub s_answer: MsgSink<PlaceOp>,
     pub m_again: MsgSrc<WqeRead>,
     pub s_again: MsgSink<WqeData>,
@@ -118,8 +117,10 @@ pub struct Place<const LQ: usize> {
     /// Orders that move payload, orders that only want a key check, both.
     moves: Signal<Local, Bit>,
     reads: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<4>>,
     answer: Signal<Local, Bit>,
-    direct: Signal<Local, Bit>,
+    /// An answer whose bytes come with its order.
+    value: Signal<Local, Bit>,
     off: Signal<Local, Bits<14>>,
     turned: Signal<Local, Bits<64>>,
     data_op: Signal<Local, Bit>,
@@ -199,7 +200,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.marks.write_data.next.epoch = self.orders.m.data.val().epoch;
         self.same.next = self.marks.read_data.val().epoch == self.orders.m.data.val().epoch;
-        self.answer.next = self.orders.m.data.val().kind == place_kind::ANSWER;
+        self.kind.next = self.orders.m.data.val().kind;
+        self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
+        self.value.next = self.answer.val() & self.kind.val().get_bit(0);
         self.moves.next = (self.orders.m.data.val().kind == place_kind::WRITE) | (self.orders.m.data.val().kind == place_kind::SEND) | self.answer.val();
         self.reads.next = (self.orders.m.data.val().kind == place_kind::READ) | (self.orders.m.data.val().kind == place_kind::ATOMIC);
         // Answers belong to the requester: another life, other failures.
@@ -265,8 +268,6 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.marks.write_data.next.soft = !self.failing.val();
         self.marks.write_en.next = self.finish.val() & !self.answer.val() & (self.failing.val() | self.tears.val() | self.over.val());
 
-        // An atomic's answer comes with its order.
-        self.direct.next = self.answer.val() & (self.orders.m.data.val().opcode == opcode::ATOMIC_ACKNOWLEDGE);
         self.off.next = self.segments.m.data.val().off;
         self.turned.next = self.orders.m.data.val().operand >> (bit_cast::<64, 3>(self.off.val().get_bits::<3>(0)) << 3);
 
@@ -308,9 +309,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
             }
             self.mover.d.next.iova = self.s_mr.data.val().iova;
             self.mover.d.next.function = self.orders.m.data.val().function;
-            self.mover.d.next.direct = self.direct.val();
+            self.mover.d.next.direct = self.value.val();
             self.mover.d.next.data = self.turned.val();
-            if self.direct.val() {
+            if self.value.val() {
                 self.mover.d.next.off = bits::<14>(0);
             }
             self.mover.d.next.free = self.orders.m.data.val().has_frame & self.segments.m.data.val().last;
@@ -355,14 +356,8 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.src_qpn = self.orders.m.data.val().src_qpn;
             self.done.d.next.rq_index = self.orders.m.data.val().rq_index;
             self.done.d.next.ack = self.orders.m.data.val().ack;
-            self.done.d.next.syndrome = self.orders.m.data.val().syndrome;
-            self.done.d.next.psn = self.orders.m.data.val().psn;
-            self.done.d.next.msn = self.orders.m.data.val().msn;
-            self.done.d.next.fatal = self.orders.m.data.val().fatal | self.failing.val();
-            self.done.d.next.dest_qpn = self.orders.m.data.val().dest_qpn;
-            self.done.d.next.ipv6 = self.orders.m.data.val().ipv6;
-            self.done.d.next.vlan = self.orders.m.data.val().vlan;
-            self.done.d.next.pmtu = self.orders.m.data.val().pmtu;
+            self.done.d.next.replies = self.orders.m.data.val().replies;
+            self.done.d.next.transport = self.orders.m.data.val().transport;
             self.done.d.next.again = self.orders.m.data.val().again;
             self.done.d.next.pd = self.orders.m.data.val().pd;
             self.done.d.next.va = self.orders.m.data.val().va;
@@ -379,7 +374,7 @@ impl<const LQ: usize> Logic for Place<LQ> {
             self.done.d.next.phase = self.segments.m.data.val().phase;
             self.done.d.next.inv = self.orders.m.data.val().inv & (self.orders.m.data.val().kind == place_kind::SEND);
             if self.poisoned.val() | self.hushed.val() {
-                self.done.d.next.kind = bits::<3>(0);
+                self.done.d.next.kind = bits::<4>(place_kind::NOTHING);
                 self.done.d.next.ack = false;
             }
         }

@@ -3,9 +3,8 @@ use super::first::First;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status, PAGE};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
-use crate::prim::sum::Sum;
+use crate::prim::sum::{Diff, Sum};
 use ferric_abi::host::{RecvHead, WqeHead};
-use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -121,6 +120,7 @@ pub struct Walk {
     len: DFF<Bits<13>>,
     send: Signal<Local, Bit>,
     invalidates: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<4>>,
     answer: Signal<Local, Bit>,
     granted: Signal<Local, WqeData>,
     granted_valid: Signal<Local, Bit>,
@@ -138,6 +138,8 @@ pub struct Walk {
     advance: Sum<64>,
     passed: Sum<64>,
     on: Sum<64>,
+    /// Of the present entry behind what is skipped, or sent.
+    remains: Diff<32>,
     len14: Signal<Local, Bits<14>>,
     room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
@@ -170,7 +172,8 @@ impl Logic for Walk {
         }
         self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.answer.next = self.op.q.val().kind == place_kind::ANSWER;
+        self.kind.next = self.op.q.val().kind;
+        self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
         self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
         self.m_again.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
         self.m_again.data.next.granule = self.granule.q.val();
@@ -225,6 +228,11 @@ impl Logic for Walk {
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.on.a.next = self.op.q.val().va | bits::<64>((PAGE - 1) as u64);
         self.on.b.next = bits::<64>(1);
+        self.remains.a.next = self.left.q.val();
+        self.remains.b.next = self.len32.val();
+        if self.state.q.val() == State::Skip {
+            self.remains.b.next = self.skip.q.val();
+        }
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
@@ -306,9 +314,9 @@ impl Logic for Walk {
                 self.resumed.d.next = false;
                 self.skipped.d.next = bits::<2>(0);
                 if self.answer.val() {
-                    // The head has two granules; an atomic's operands follow.
+                    // The head has two granules; an atomic's operands follow (kind VALUE).
                     self.skipped.d.next = bits::<2>(SEND_SKIPS);
-                    if self.op.q.val().opcode == opcode::ATOMIC_ACKNOWLEDGE {
+                    if self.kind.val().get_bit(0) {
                         self.skipped.d.next = bits::<2>(ATOMIC_SKIPS);
                     }
                 }
@@ -398,7 +406,7 @@ impl Logic for Walk {
             }
             State::Skip => {
                 self.va.d.next = self.passed.y.val();
-                self.left.d.next = self.left.q.val() - self.skip.q.val();
+                self.left.d.next = self.remains.y.val();
                 self.skip.d.next = bits::<32>(0);
                 self.state.d.next = State::Room;
             }
@@ -437,7 +445,7 @@ impl Logic for Walk {
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
                     self.off.d.next = self.off.q.val() + self.len14.val();
                     self.va.d.next = self.advance.y.val();
-                    self.left.d.next = self.left.q.val() - self.len32.val();
+                    self.left.d.next = self.remains.y.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;
                     self.known_answer.d.next = self.answer.val();

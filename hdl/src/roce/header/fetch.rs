@@ -1,12 +1,14 @@
-//! Gets each header op its path, and adds up what the IPv4 checksum covers.
+//! Gets each header op its path, and has added up what the IPv4 checksum covers.
 
 use crate::bus::MsgSink;
 use crate::context::bus::CtxClient;
 use crate::msg::HdrOp;
+use crate::net::header::sum::Ip4Sum;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
-use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp, ICRC_BYTES};
+use ferric_abi::wire::{protocol, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp, ICRC_BYTES};
 use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// UDP header, BTH and ICRC.
@@ -21,7 +23,7 @@ enum State {
 }
 
 /// Ops of one port with their paths: `op`, `path`, `udp_len`, `abort` and `total` hold from `valid` to `take`. One in three cycles.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, BlockDefault)]
 pub(super) struct PathFetch {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -44,10 +46,8 @@ pub(super) struct PathFetch {
     full: DFF<Bit>,
     /// `sum` belongs to the op.
     summed: DFF<Bit>,
-    sum_src: DFF<Bits<20>>,
-    sum_dst: DFF<Bits<20>>,
-    sum_rest: DFF<Bits<20>>,
-    sum: DFF<Bits<20>>,
+    #[init(Ip4Sum::new(protocol::UDP))]
+    sum: Ip4Sum,
     cur_op: DFF<HdrOp>,
     cur_path: DFF<PathCtx>,
     cur_len: DFF<Bits<16>>,
@@ -58,10 +58,6 @@ pub(super) struct PathFetch {
     address: Signal<Local, Bits<64>>,
     qkey: Signal<Local, Bits<32>>,
     own: Signal<Local, Bit>,
-    src: Signal<Local, Bits<128>>,
-    dst: Signal<Local, Bits<128>>,
-    class_ttl: Signal<Local, Bits<20>>,
-    rest: Signal<Local, Bits<20>>,
     fixed: Signal<Local, Bits<16>>,
 }
 
@@ -69,15 +65,13 @@ pub(super) struct PathFetch {
 impl Logic for PathFetch {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, next_op, next_len, full, summed, sum_src, sum_dst, sum_rest, sum, cur_op, cur_path, cur_len, cur_abort);
-        clock!(self, clock, inp);
+        dff_setup!(self, clock, state, next_op, next_len, full, summed, cur_op, cur_path, cur_len, cur_abort);
+        clock!(self, clock, inp, sum);
         self.inp.reset.next = self.reset.val();
         MsgSink::<HdrOp>::link(&mut self.s_op, &mut self.inp.s);
         self.valid.next = self.full.q.val() & self.summed.q.val();
-        self.total.next = self.sum.q.val();
+        self.total.next = self.sum.total.val();
         self.summed.d.next = self.full.q.val() & !self.take.val();
-        self.sum.d.next = self.sum_src.q.val() + self.sum_dst.q.val() + self.sum_rest.q.val();
-        self.src.next = self.ctx.line_data.val().sip;
         // A datagram brings its destination; source, tag and P_Key are the queue pair's.
         self.line.next = self.ctx.line_data.val();
         self.address.next = self.next_op.q.val().raddr;
@@ -90,9 +84,9 @@ impl Logic for PathFetch {
         // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
         self.qkey.next = self.next_op.q.val().rkey;
         self.own.next = self.next_op.q.val().has_deth & self.qkey.val().get_bit(31);
-        self.dst.next = self.line.val().dip;
-        self.rest.next = bit_cast::<20, 16>(self.next_len.q.val()) + 0x8525;
-        self.class_ttl.next = bit_cast::<20, 8>(self.line.val().tclass) | (bit_cast::<20, 8>(self.line.val().hop_limit) << 8);
+        self.sum.path.next = self.line.val();
+        self.sum.length.next = self.next_len.q.val();
+        self.sum.load.next = false;
         self.op.next = self.cur_op.q.val();
         self.path.next = self.cur_path.q.val();
         self.udp_len.next = self.cur_len.q.val();
@@ -146,10 +140,7 @@ impl Logic for PathFetch {
                 if self.ctx.line_valid.val() & self.room.val() {
                     self.full.d.next = true;
                     self.summed.d.next = false;
-                    self.sum_src.d.next = bit_cast::<20, 16>(self.src.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.src.val().get_bits::<16>(16));
-                    self.sum_dst.d.next = bit_cast::<20, 16>(self.dst.val().get_bits::<16>(0)) + bit_cast::<20, 16>(self.dst.val().get_bits::<16>(16));
-                    // Header length 20; version and length 0x45, flags DF 0x4000, protocol 17; identification 0.
-                    self.sum_rest.d.next = self.rest.val() + self.class_ttl.val();
+                    self.sum.load.next = true;
                     self.cur_op.d.next = self.next_op.q.val();
                     if self.own.val() {
                         self.cur_op.d.next.rkey = self.ctx.line_data.val().qkey;

@@ -12,7 +12,6 @@ use crate::msg::{HdrDone, HdrOp};
 use crate::net::tx::SLOT_BYTES;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
-use ferric_abi::wire::Ipv4;
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
 use fetch::PathFetch;
@@ -62,10 +61,6 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     udp_len: Signal<Local, Bits<16>>,
     abort: Signal<Local, Bit>,
     total: Signal<Local, Bits<20>>,
-    fold: Signal<Local, Bits<17>>,
-    total_length: Signal<Local, Bits<16>>,
-    folded: Signal<Local, Bits<17>>,
-    checksum: Signal<Local, Bits<16>>,
     // Row writer.
     busy: DFF<Bit>,
     rows: DFF<Bits<1024>>,
@@ -111,16 +106,10 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
             self.abort.next = self.fetch[1].abort.val();
             self.total.next = self.fetch[1].total.val();
         }
-        // IPv4 checksum
-        self.total_length.next = self.udp_len.val() + Ipv4::BYTES as u64;
-        self.fold.next = bit_cast::<17, 16>(self.total.val().get_bits::<16>(0)) + bit_cast::<17, 4>(self.total.val().get_bits::<4>(16));
-        self.folded.next = self.fold.val();
-        self.checksum.next = !(self.folded.val().get_bits::<16>(0) + bit_cast::<16, 1>(self.folded.val().get_bits::<1>(16)));
         self.image.op.next = self.op.val();
         self.image.path.next = self.path.val();
         self.image.udp_len.next = self.udp_len.val();
-        self.image.total_length.next = self.total_length.val();
-        self.image.checksum.next = self.checksum.val();
+        self.image.total.next = self.total.val();
         // Row writer
         self.hdr_we.next = self.busy.q.val() & !self.done.q.val().abort;
         self.hdr_addr.next = self.addr.q.val();

@@ -1,8 +1,9 @@
 //! Golden model: header bytes from the software codecs.
 
 use super::{ext_len, header_len};
+use crate::net::header::model::{layers, udp};
 use ferric_abi::context::PathCtx;
-use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{protocol, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, ROCE_PORT};
 
 /// What a `HdrOp` says, in software types.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,42 +40,15 @@ impl Op {
     }
 }
 
-/// RFC 1071 checksum of a header whose checksum field is zero.
-fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded & 0xffff) + (folded >> 16)) as u16
-}
-
 /// The header of `op` sent along `path`.
 pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
-    let mut out = Vec::new();
     let mut path = *path;
     if let Some((_, address, dip)) = op.deth {
         path.set_dmac(address & 0xffff_ffff_ffff).set_tclass((address >> 48) as u8).set_hop_limit((address >> 56) as u8).set_dip(dip);
     }
-    let inner = if path.ipv6() { 0x86dd } else { 0x0800 };
-    let eth = Eth::default().with_dst(path.dmac()).with_src(path.smac());
-    if path.vlan() {
-        let tci = path.vlan_tci();
-        let tag = Vlan::default().with_pcp((tci >> 13) as u8).with_dei(tci >> 12 & 1 == 1).with_vid(tci & 0xfff);
-        out.extend(eth.with_ethertype(0x8100).0);
-        out.extend(tag.with_ethertype(inner).0);
-    } else {
-        out.extend(eth.with_ethertype(inner).0);
-    }
     let udp_len = (8 + 12 + op.ext() + op.pay_len as usize + op.pad as usize + 4) as u16;
-    if path.ipv6() {
-        let ip = Ipv6::default().with_version(6).with_dscp(path.tclass() >> 2).with_ecn(path.tclass() & 3);
-        let ip = ip.with_flow_label(path.flow_label()).with_payload_length(udp_len).with_next_header(17);
-        out.extend(ip.with_hop_limit(path.hop_limit()).with_src(path.sip()).with_dst(path.dip()).0);
-    } else {
-        let ip = Ipv4::default().with_version(4).with_ihl(5).with_dscp(path.tclass() >> 2).with_ecn(path.tclass() & 3);
-        let ip = ip.with_total_length(udp_len + 20).with_flags(2).with_ttl(path.hop_limit()).with_protocol(17);
-        let ip = ip.with_src(path.sip() as u32).with_dst(path.dip() as u32);
-        out.extend(ip.with_checksum(checksum(&ip.0)).0);
-    }
-    out.extend(Udp::default().with_src_port(path.udp_sport()).with_dst_port(4791).with_length(udp_len).0);
+    let mut out = layers(&path, protocol::UDP, udp_len);
+    out.extend(udp(path.udp_sport(), ROCE_PORT, udp_len));
     let bth = Bth::default().with_opcode(op.opcode).with_solicited(op.solicited).with_migreq(true).with_pad(op.pad);
     let bth = bth.with_pkey(path.pkey()).with_dest_qpn(op.dest_qpn).with_ack_req(op.ack_req).with_psn(op.psn);
     out.extend(bth.0);

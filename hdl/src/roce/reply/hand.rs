@@ -1,5 +1,6 @@
 //! The seats of the queue pairs, and the one that the machine has at hand.
 use super::seat::{Addressee, Seat};
+use super::told::Told;
 use super::turn::TurnJob;
 use crate::codes::ack_kind;
 use crate::msg::AckOp;
@@ -23,7 +24,7 @@ pub struct Hand<const LQ: usize> {
     pub id: Signal<In, Bits<24>>,
     pub replies: Signal<In, Bit>,
     /// The reply at the head of the queue; something of its queue pair is in the ring, on its way out or wrong, or the queue pair is in the list: its acknowledges have to wait.
-    pub ack: Signal<In, AckOp>,
+    pub ack: Signal<In, Told>,
     pub occupied: Signal<Out, Bit>,
     /// The seat at hand and whose it is; pulse in: it has to go back; out: it does.
     pub seat: Signal<Out, Seat>,
@@ -36,8 +37,8 @@ pub struct Hand<const LQ: usize> {
     pub marked: Signal<Out, Bit>,
     pub quiet: Signal<Out, Bit>,
     pub late: Signal<Out, Bit>,
-    /// The acknowledge that the seat keeps, for `ackgen`.
-    pub kept: Signal<Out, AckOp>,
+    /// The acknowledge for `ackgen`: `ack`, or, of a queue pair that is `called`, the one that its seat keeps.
+    pub out: Signal<Out, AckOp>,
     // Changes: pulses
     /// Replies go where `ack` does; the acknowledge `ack` is kept.
     pub address: Signal<In, Bit>,
@@ -251,15 +252,24 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.at_hand.d.next.ended = self.at_hand.q.val().ended + 1;
         }
         self.to.next = self.at_hand.q.val().to;
-        self.kept.next = self.ack.val();
-        self.kept.next.qpn = self.id.val();
-        self.kept.next.function = self.to.val().function;
-        self.kept.next.dest_qpn = self.to.val().dest_qpn;
-        self.kept.next.psn = self.at_hand.q.val().ack_psn;
-        self.kept.next.msn = self.at_hand.q.val().ack_msn;
-        self.kept.next.syndrome = self.at_hand.q.val().ack_syndrome;
-        self.kept.next.ipv6 = self.to.val().ipv6;
-        self.kept.next.vlan = self.to.val().vlan;
+        self.out.next.qpn = self.ack.val().qpn;
+        self.out.next.function = self.ack.val().function;
+        self.out.next.dest_qpn = self.ack.val().dest_qpn;
+        self.out.next.psn = self.ack.val().psn;
+        self.out.next.msn = self.ack.val().msn;
+        self.out.next.syndrome = self.ack.val().syndrome;
+        self.out.next.ipv6 = self.ack.val().ipv6;
+        self.out.next.vlan = self.ack.val().vlan;
+        if self.called.val() {
+            self.out.next.qpn = self.id.val();
+            self.out.next.function = self.to.val().function;
+            self.out.next.dest_qpn = self.to.val().dest_qpn;
+            self.out.next.psn = self.at_hand.q.val().ack_psn;
+            self.out.next.msn = self.at_hand.q.val().ack_msn;
+            self.out.next.syndrome = self.at_hand.q.val().ack_syndrome;
+            self.out.next.ipv6 = self.to.val().ipv6;
+            self.out.next.vlan = self.to.val().vlan;
+        }
 
         if self.reset.val() {
             self.init.d.next = bits::<LQ>(0);

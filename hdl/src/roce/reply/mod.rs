@@ -8,6 +8,7 @@ mod look;
 mod receive;
 mod ring;
 mod seat;
+mod told;
 mod turn;
 
 #[cfg(test)]
@@ -15,7 +16,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::ack_kind;
-use crate::msg::{AckOp, QpError, RdCmd, RdRow, TxDone, TxOp, WrDone, WrSmall};
+use crate::msg::{AckOp, QpError, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrDone, WrSmall};
 use crate::stats::flags;
 use crate::stream::{MsgFifo, MsgSlice};
 use atomic::Atomics;
@@ -29,6 +30,7 @@ use receive::Receive;
 use ring::Ring;
 use rust_hdl::prelude::*;
 use seat::{Addressee, Item, Job};
+use told::{Tell, Told};
 use turn::Turn;
 
 /// Events on `stat`.
@@ -73,7 +75,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets everything. Replies are taken again 2^LQ cycles later.
     pub reset: Signal<In, Bit>,
-    pub s_ack: MsgSink<AckOp>,
+    pub s_ack: MsgSink<ReplyOp>,
     /// Acknowledges with nothing before them, to the acknowledge generator.
     pub m_ack: MsgSrc<AckOp>,
     /// All others, to the gatherer.
@@ -113,7 +115,8 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     pub stat: Signal<Out, Bits<5>>,
     /// Whose events they are.
     pub stat_function: Signal<Out, Bits<12>>,
-    acks: MsgSlice<AckOp>,
+    tell: Tell,
+    acks: MsgSlice<Told>,
     left: MsgFifo<TxDone, 3>,
     out: MsgSlice<AckOp>,
     error: MsgSlice<QpError>,
@@ -171,7 +174,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.reset.next = self.reset.val();
         self.search.reset.next = self.reset.val();
         self.fence.reset.next = self.reset.val();
-        self.acks.s.data.next = self.s_ack.data.val();
+        self.tell.op.next = self.s_ack.data.val();
+        self.acks.s.data.next = self.tell.told.val();
         self.acks.s.valid.next = self.s_ack.valid.val() & !self.fence.hold.val();
         self.s_ack.ready.next = self.acks.s.ready.val() & !self.fence.hold.val();
         MsgSink::<TxDone>::link(&mut self.s_tx_done, &mut self.left.s);
@@ -314,10 +318,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.error.s.data.next.cause = bits::<8>(CqeStatus::Fatal as u64);
         // An acknowledge goes straight on, or as the seat keeps it.
         self.out.s.valid.next = self.receive.pass.val() | self.quick.val();
-        self.out.s.data.next = self.acks.m.data.val();
-        if self.hand.called.val() {
-            self.out.s.data.next = self.hand.kept.val();
-        }
+        self.out.s.data.next = self.hand.out.val();
 
         // Defaults of what the states decide.
         self.push.next = self.receive.push.val();

@@ -1,8 +1,8 @@
 //! What becomes of a reply that has come from completion, its seat being at hand. Combinational.
 use super::seat::Seat;
+use super::told::Told;
 use super::STATS;
 use crate::codes::ack_kind;
-use crate::msg::AckOp;
 use crate::stats::flags;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -11,7 +11,7 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct Receive {
     pub en: Signal<In, Bit>,
-    pub ack: Signal<In, AckOp>,
+    pub ack: Signal<In, Told>,
     pub seat: Signal<In, Seat>,
     /// Nothing of the queue pair is before an acknowledge; a NAK of what comes behind it is.
     pub quiet: Signal<In, Bit>,

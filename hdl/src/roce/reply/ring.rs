@@ -1,8 +1,8 @@
 //! READs and atomics of every queue pair that wait to be answered, and the outcomes of atomics: 32 of each, as rings.
 use super::atomic::AtomicDone;
 use super::seat::{Item, Outcome, Seat};
+use super::told::Told;
 use crate::codes::ack_kind;
-use crate::msg::AckOp;
 use crate::prim::ram::Ram;
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
@@ -16,7 +16,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     /// The queue pair at hand and its seat.
     pub place: Signal<In, Bits<LQ>>,
     pub seat: Signal<In, Seat>,
-    pub ack: Signal<In, AckOp>,
+    pub ack: Signal<In, Told>,
     /// `ack` goes behind the last of the ring. `found`: it is a duplicate atomic, whose outcome stands in `slot`.
     pub push: Signal<In, Bit>,
     pub found: Signal<In, Bit>,

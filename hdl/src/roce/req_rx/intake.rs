@@ -229,7 +229,8 @@ impl Logic for Intake {
                 self.next_valid.d.next = self.s_error.valid.val();
             } else if self.turn.q.val().get_bit(5) {
                 self.next.d.next.qpn = self.s_placed.data.val().qpn;
-                self.next.d.next.psn = self.s_placed.data.val().psn;
+                // Of its order's word the part where `RoceWord` has the PSN.
+                self.next.d.next.psn = self.s_placed.data.val().transport;
                 self.next.d.next.kind = bits::<4>(kind::PLACED);
                 if self.s_placed.data.val().status == done_status::QUIET {
                     self.next.d.next.kind = bits::<4>(kind::QUIET);

@@ -129,7 +129,7 @@ pub struct RequesterRx {
     pub m_error: MsgSrc<QpError>,
     pub m_async: MsgSrc<EqeReq>,
     pub m_cell: MsgSrc<CellRead>,
-    /// Answers to READs and atomics, to placement (kind 7, or 0 for what is dropped), and what became of them.
+    /// Answers to READs and atomics, to placement (kind 8 or 9, or 0 for what is dropped), and what became of them.
     pub m_place: MsgSrc<PlaceOp>,
     pub s_placed: MsgSink<ReadDone>,
     /// Work requests fetched once more.

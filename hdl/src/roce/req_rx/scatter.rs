@@ -2,9 +2,10 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::place_kind;
-use crate::msg::{PlaceOp, WqeAgain, WqeHandle};
+use crate::msg::{PlaceOp, WqeAgain, WqeHandle, TRANSPORT};
+use crate::prim::pack::Cast;
+use crate::roce::word::RoceWord;
 use crate::stream::{Backlog, Fence, MsgFifo};
-use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -102,6 +103,9 @@ pub struct Scatter {
     tells: Signal<Local, Bit>,
     #[init(Constant::new(PlaceOp::default()))]
     blank: Constant<PlaceOp>,
+    #[init(Constant::new(RoceWord::default()))]
+    no_word: Constant<RoceWord>,
+    word: Cast<RoceWord, Bits<TRANSPORT>>,
 }
 
 #[kernel]
@@ -172,10 +176,12 @@ impl Logic for Scatter {
         self.m_op.data.next.qpn = self.orders.m.data.val().qpn;
         self.m_op.data.next.function = self.orders.m.data.val().function;
         self.m_op.data.next.pd = self.orders.m.data.val().pd;
-        self.m_op.data.next.psn = self.orders.m.data.val().psn;
+        self.word.x.next = self.no_word.val();
+        self.word.x.next.psn = self.orders.m.data.val().psn;
+        self.m_op.data.next.transport = self.word.y.val();
         self.m_op.data.next.rq_handle = self.orders.m.data.val().buffer.get_bits::<6>(0);
         self.m_op.data.next.free_rq = self.orders.m.data.val().only_free;
-        self.m_op.data.next.kind = bits::<3>(place_kind::ANSWER);
+        self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
         if !self.orders.m.data.val().only_free {
             // `atomic` means something of what is placed only; what is dropped always has a frame.
             self.m_op.data.next.has_frame = !(self.orders.m.data.val().atomic & self.orders.m.data.val().place);
@@ -188,16 +194,16 @@ impl Logic for Scatter {
                 self.m_op.data.next.done = self.orders.m.data.val().last;
                 self.m_op.data.next.free_rq = self.orders.m.data.val().last;
                 if self.orders.m.data.val().atomic {
-                    self.m_op.data.next.opcode = bits::<8>(opcode::ATOMIC_ACKNOWLEDGE);
+                    self.m_op.data.next.kind = bits::<4>(place_kind::VALUE);
                 }
             } else {
-                self.m_op.data.next.kind = bits::<3>(place_kind::NOTHING);
+                self.m_op.data.next.kind = bits::<4>(place_kind::NOTHING);
             }
         }
         if self.telling.q.val() {
             self.m_op.data.next = self.blank.val();
             self.m_op.data.next.qpn = self.marks.m.data.val().qpn;
-            self.m_op.data.next.kind = bits::<3>(place_kind::ANSWER);
+            self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
             self.m_op.data.next.again = true;
         }
 

@@ -3,8 +3,10 @@ use super::check::{Sums, Verdict};
 use super::decode::OpKind;
 use super::STATS;
 use crate::codes::{message, place_kind};
-use crate::msg::{PlaceOp, RqFlush, RxDesc};
+use crate::msg::{PlaceOp, RqFlush, RxDesc, TRANSPORT};
+use crate::prim::pack::Cast;
 use crate::records::RspCtx;
+use crate::roce::word::RoceWord;
 use crate::stats::flags;
 use ferric_abi::codes::{CqeOpcode, CqeStatus, QpType};
 use ferric_abi::wire::{syndrome, GRH_BYTES};
@@ -55,6 +57,7 @@ pub struct Compose {
     pub events: Signal<Out, Bits<16>>,
     /// Whose they are.
     pub whose: Signal<Out, Bits<12>>,
+    word: Cast<RoceWord, Bits<TRANSPORT>>,
     handle: Signal<Local, Bits<8>>,
     low_handle: Signal<Local, Bits<6>>,
     frame_len: Signal<Local, Bits<14>>,
@@ -116,7 +119,7 @@ impl Logic for Compose {
             self.op.next.pd = self.ctx.val().rq_pd;
         }
         self.op.next.own_pd = self.ctx.val().pd;
-        self.op.next.kind = bits::<3>(place_kind::NOTHING);
+        self.op.next.kind = bits::<4>(place_kind::NOTHING);
         self.op.next.has_frame = self.order.val() == Order::Packet;
         self.op.next.handle = self.rx.val().handle;
         self.op.next.pay_off = self.rx.val().pay_off;
@@ -146,25 +149,23 @@ impl Logic for Compose {
         self.op.next.soft = (self.ctx.val().qp_type == QpType::Uc as u64) | self.datagram.val();
         self.op.next.first = self.kind.val().start & (!self.datagram.val() | !self.rx.val().pay_len.any());
         self.op.next.ack = false;
-        // Syndrome 0 tells the chain that this transport has no acknowledges.
-        self.op.next.syndrome = bits::<8>(0);
-        if self.rc.val() {
-            self.op.next.syndrome = bits::<8>(syndrome::ACK);
-        }
-        self.op.next.psn = self.rx.val().psn;
-        self.op.next.msn = self.ctx.val().msn;
-        self.op.next.fatal = false;
-        self.op.next.dest_qpn = self.ctx.val().dest_qpn;
-        self.op.next.ipv6 = self.ctx.val().ipv6;
-        self.op.next.vlan = self.ctx.val().vlan;
-        self.op.next.pmtu = self.ctx.val().pmtu;
+        // The others have no acknowledges.
+        self.op.next.replies = self.rc.val();
+        self.op.next.transport = self.word.y.val();
+        self.word.x.next.syndrome = bits::<8>(syndrome::ACK);
+        self.word.x.next.psn = self.rx.val().psn;
+        self.word.x.next.msn = self.ctx.val().msn;
+        self.word.x.next.dest_qpn = self.ctx.val().dest_qpn;
+        self.word.x.next.ipv6 = self.ctx.val().ipv6;
+        self.word.x.next.vlan = self.ctx.val().vlan;
+        self.word.x.next.pmtu = self.ctx.val().pmtu;
         self.op.next.again = false;
         self.op.next.atomic = self.counted.val() & (self.order.val() == Order::Packet);
         self.op.next.operand = self.rx.val().operand;
         self.op.next.compare = self.rx.val().compare;
 
         if self.order.val() == Order::Barrier {
-            self.op.next.kind = bits::<3>(place_kind::BARRIER);
+            self.op.next.kind = bits::<4>(place_kind::BARRIER);
         } else if self.order.val() == Order::Packet {
             match self.verdict.val() {
                 Verdict::Notice => self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64),
@@ -177,18 +178,18 @@ impl Logic for Compose {
                 Verdict::Qkey => self.events.next = bits::<16>(flags(STATS, &["rx_requests", "drop_bad_qkey"]) as u64),
                 Verdict::Duplicate => {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
-                    self.op.next.psn = self.last_psn.val();
+                    self.word.x.next.psn = self.last_psn.val();
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "dup_requests"]) as u64);
                     if self.kind.val().read | self.kind.val().atomic {
                         // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
-                        self.op.next.psn = self.rx.val().psn;
+                        self.word.x.next.psn = self.rx.val().psn;
                         self.op.next.ack = self.sums.val().again;
                         self.op.next.again = true;
                         if self.sums.val().again {
-                            self.op.next.kind = bits::<3>(place_kind::READ);
+                            self.op.next.kind = bits::<4>(place_kind::READ);
                             if self.kind.val().atomic {
                                 // From what is stored: nothing is touched.
-                                self.op.next.kind = bits::<3>(place_kind::ATOMIC);
+                                self.op.next.kind = bits::<4>(place_kind::ATOMIC);
                                 self.op.next.chk_len = bits::<32>(0);
                             }
                         }
@@ -196,8 +197,8 @@ impl Logic for Compose {
                 }
                 Verdict::Gap => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(syndrome::NAK_SEQUENCE);
-                    self.op.next.psn = self.ctx.val().epsn;
+                    self.word.x.next.syndrome = bits::<8>(syndrome::NAK_SEQUENCE);
+                    self.word.x.next.psn = self.ctx.val().epsn;
                     self.after.next.nak_sent = true;
                     self.after.next.ahead = self.sums.val().ahead;
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "out_of_order", "nak_seq_sent"]) as u64);
@@ -208,25 +209,20 @@ impl Logic for Compose {
                 }
                 Verdict::Invalid => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(syndrome::NAK_INVALID);
-                    self.op.next.fatal = true;
+                    self.word.x.next.syndrome = bits::<8>(syndrome::NAK_INVALID);
                     self.fatal.next = true;
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_inv_sent"]) as u64);
                 }
                 Verdict::Access => {
                     self.op.next.ack = true;
-                    self.op.next.syndrome = bits::<8>(syndrome::NAK_ACCESS);
-                    self.op.next.fatal = true;
+                    self.word.x.next.syndrome = bits::<8>(syndrome::NAK_ACCESS);
                     self.fatal.next = true;
                     self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_access_sent"]) as u64);
                 }
                 Verdict::Dead => {
                     self.op.next.ack = self.rc.val();
-                    if self.rc.val() {
-                        self.op.next.syndrome = bits::<8>(syndrome::NAK_OPERATION);
-                    }
-                    self.op.next.fatal = true;
+                    self.word.x.next.syndrome = bits::<8>(syndrome::NAK_OPERATION);
                     self.fatal.next = true;
                     self.cause.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "srq_dead"]) as u64);
@@ -244,7 +240,7 @@ impl Logic for Compose {
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "no_recv"]) as u64);
                     if self.rc.val() {
                         self.op.next.ack = true;
-                        self.op.next.syndrome = self.timer.val() | syndrome::RNR_NAK;
+                        self.word.x.next.syndrome = self.timer.val() | syndrome::RNR_NAK;
                         self.after.next.rnr_sent = true;
                         self.after.next.nak_sent = false;
                         self.after.next.ahead = bits::<8>(0);
@@ -260,7 +256,7 @@ impl Logic for Compose {
                 }
                 Verdict::Accept => {
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests"]) as u64);
-                    self.op.next.kind = bits::<3>(place_kind::WRITE);
+                    self.op.next.kind = bits::<4>(place_kind::WRITE);
                     self.op.next.ack = self.asked.val();
                     self.op.next.done = self.closes.val();
                     self.op.next.cqe = self.closes.val() & self.takes.val();
@@ -269,17 +265,17 @@ impl Logic for Compose {
                         self.op.next.opcode = bits::<8>(CqeOpcode::RecvWriteImm as u64);
                     }
                     if self.kind.val().send {
-                        self.op.next.kind = bits::<3>(place_kind::SEND);
+                        self.op.next.kind = bits::<4>(place_kind::SEND);
                         if self.kind.val().imm {
                             self.op.next.opcode = bits::<8>(CqeOpcode::RecvImm as u64);
                         }
                     }
                     if self.kind.val().read {
-                        self.op.next.kind = bits::<3>(place_kind::READ);
+                        self.op.next.kind = bits::<4>(place_kind::READ);
                         self.op.next.ack = true;
                     }
                     if self.kind.val().atomic {
-                        self.op.next.kind = bits::<3>(place_kind::ATOMIC);
+                        self.op.next.kind = bits::<4>(place_kind::ATOMIC);
                         self.op.next.ack = true;
                         self.op.next.opcode = bits::<8>(CqeOpcode::CompareSwap as u64);
                         if self.kind.val().add {
@@ -287,7 +283,7 @@ impl Logic for Compose {
                         }
                     }
                     if self.closes.val() {
-                        self.op.next.msn = self.msn_next.val();
+                        self.word.x.next.msn = self.msn_next.val();
                         self.after.next.msn = self.msn_next.val();
                         self.after.next.in_msg = bits::<2>(0);
                         if self.takes.val() {
@@ -324,7 +320,7 @@ impl Logic for Compose {
                         }
                     }
                     if self.rx.val().raw {
-                        self.op.next.kind = bits::<3>(place_kind::SEND);
+                        self.op.next.kind = bits::<4>(place_kind::SEND);
                         self.op.next.opcode = bits::<8>(CqeOpcode::Recv as u64);
                         self.op.next.has_imm = false;
                         self.op.next.solicited = false;
@@ -337,7 +333,7 @@ impl Logic for Compose {
                 _ => {}
             }
         } else if self.order.val() == Order::Back {
-            self.op.next.kind = bits::<3>(place_kind::BARRIER);
+            self.op.next.kind = bits::<4>(place_kind::BARRIER);
             self.op.next.again = true;
             self.op.next.ack = true;
             self.op.next.free_rq = self.handle.val().get_bit(7) & !self.gone.val();
@@ -347,14 +343,14 @@ impl Logic for Compose {
             self.op.next.free_rq = true;
             self.op.next.rq_handle = self.victim.val();
         } else if self.order.val() == Order::Area {
-            self.op.next.kind = bits::<3>(place_kind::SEND);
+            self.op.next.kind = bits::<4>(place_kind::SEND);
             self.op.next.grh = true;
             self.op.next.first = true;
             self.op.next.pay_off = self.area_off.val();
             self.op.next.pay_len = self.area_len.val();
             self.op.next.msg_off = self.area_at.val();
         } else {
-            self.op.next.kind = bits::<3>(place_kind::FLUSH);
+            self.op.next.kind = bits::<4>(place_kind::FLUSH);
             self.op.next.done = true;
             self.op.next.cqe = true;
             self.op.next.has_imm = false;

@@ -160,7 +160,7 @@ fn reads(p: &Packet) -> bool {
 impl Responder {
     /// Judges one packet.
     pub fn packet(&mut self, p: &Packet) {
-        let base = BTreeMap::from([("kind", 0), ("has_frame", 1), ("handle", p.handle.into()), ("ack", 0), ("done", 0), ("cqe", 0), ("free_rq", 0), ("fatal", 0)]);
+        let base = BTreeMap::from([("kind", 0), ("has_frame", 1), ("handle", p.handle.into()), ("ack", 0), ("done", 0), ("cqe", 0), ("free_rq", 0)]);
         let id = if p.raw { self.raw_qpn } else { Some(p.qpn) };
         let found = id.and_then(|id| self.qps.get(&id).map(|qp| (id, qp.clone())));
         let found = found.filter(|(_, qp)| qp.state == 2 || qp.state == 3);
@@ -204,7 +204,7 @@ impl Responder {
         let len = u128::from(p.frame_len);
         op.extend([("kind", 2), ("pay_off", 0), ("pay_len", len), ("msg_off", 0), ("done", 1), ("cqe", 1), ("free_rq", 1)]);
         op.extend([("rq_handle", handle.into()), ("rq_index", index.into()), ("byte_len", len), ("opcode", 16)]);
-        op.extend([("has_imm", 0), ("rcqn", qp.rcqn.into()), ("syndrome", 0), ("function", qp.function.into())]);
+        op.extend([("has_imm", 0), ("rcqn", qp.rcqn.into()), ("replies", 0), ("function", qp.function.into())]);
     }
 
     /// A datagram: the order of its IP header, if that is one of its own, and `op`, that of the payload. The header takes the first 40 bytes
@@ -221,14 +221,13 @@ impl Responder {
         let (handle, index) = match self.grant(qp) {
             Grant::Some(handle, index) => (handle, index),
             Grant::Dead => {
-                op.insert("fatal", 1);
                 self.fall(id, qp, Some(2));
                 return None;
             }
             Grant::None => return None,
         };
         let header = [("pay_off", if p.tag { 18 } else { 14 }), ("pay_len", if p.v6 { 40 } else { 20 }), ("msg_off", if p.v6 { 0 } else { 20 })];
-        op.extend([("kind", 2), ("grh", 1), ("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into()), ("syndrome", 0)]);
+        op.extend([("kind", 2), ("grh", 1), ("rq_handle", handle.into()), ("rq_index", index.into()), ("rcqn", qp.rcqn.into()), ("replies", 0)]);
         op.extend([("soft", 1), ("first", u128::from(p.pay_len == 0))]);
         op.extend([("pd", qp.rq_pd.into()), ("function", qp.function.into())]);
         let mut area = op.clone();
@@ -249,7 +248,7 @@ impl Responder {
 
     fn reliable(&mut self, id: u32, p: &Packet, qp: &mut Qp, op: &mut BTreeMap<&'static str, u128>) {
         let answer = |op: &mut BTreeMap<_, _>, qp: &Qp, syndrome: u8, psn: u32| {
-            op.extend([("ack", 1), ("syndrome", syndrome.into()), ("psn", psn.into()), ("msn", qp.msn.into())]);
+            op.extend([("ack", 1), ("replies", 1), ("syndrome", syndrome.into()), ("psn", psn.into()), ("msn", qp.msn.into())]);
             op.extend([("dest_qpn", qp.dest_qpn.into()), ("ipv6", qp.ipv6.into()), ("vlan", qp.vlan.into())]);
         };
         let distance = p.psn.wrapping_sub(qp.epsn) & 0xff_ffff;
@@ -301,7 +300,6 @@ impl Responder {
                     Grant::Some(..) => {}
                     Grant::Dead => {
                         answer(op, qp, 0x63, p.psn);
-                        op.insert("fatal", 1);
                         return self.fall(id, qp, Some(2));
                     }
                     Grant::None => {
@@ -312,7 +310,7 @@ impl Responder {
                     }
                 }
                 self.execute(p, qp, op);
-                op.insert("syndrome", 0x1f);
+                op.extend([("replies", 1), ("syndrome", 0x1f)]);
                 if p.ack_req {
                     answer(op, qp, 0x1f, p.psn);
                 }
@@ -320,7 +318,6 @@ impl Responder {
             }
         };
         answer(op, qp, 0x60 | fault, p.psn);
-        op.insert("fatal", 1);
         self.fall(id, qp, Some(8 + fault));
     }
 
@@ -348,7 +345,6 @@ impl Responder {
         match taken {
             Grant::Some(..) => {}
             Grant::Dead => {
-                op.insert("fatal", 1);
                 qp.epsn = expected;
                 return self.fall(id, qp, Some(2));
             }
@@ -359,7 +355,7 @@ impl Responder {
             }
         }
         self.execute(p, qp, op);
-        op.insert("syndrome", 0);
+        op.insert("replies", 0);
     }
 
     /// NAK code of a request that must not be executed.

@@ -4,130 +4,37 @@ use super::frames::*;
 use super::REST;
 use crate::engines::echo::model::{Outcome, Station};
 use etherparse::{Icmpv4Type, Icmpv6Type, SlicedPacket, TransportSlice};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use smoltcp::socket::icmp;
-use smoltcp::time::Instant;
-use smoltcp::wire::{EthernetAddress, HardwareAddress, Icmpv4Packet, Icmpv4Repr, Icmpv6Packet, Icmpv6Repr, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
+use ferric_station::Station as Stack;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
-const IDENT: u16 = 0x4711;
-
-#[derive(Default)]
-struct Wire {
-    rx: VecDeque<Vec<u8>>,
-    tx: VecDeque<Vec<u8>>,
-}
-
-struct Got(Vec<u8>);
-struct Give<'a>(&'a mut VecDeque<Vec<u8>>);
-
-impl RxToken for Got {
-    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        f(&self.0)
-    }
-}
-
-impl TxToken for Give<'_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
-        let mut frame = vec![0; len];
-        let result = f(&mut frame);
-        self.0.push_back(frame);
-        result
-    }
-}
-
-impl Device for Wire {
-    type RxToken<'a> = Got;
-    type TxToken<'a> = Give<'a>;
-
-    fn receive(&mut self, _: Instant) -> Option<(Got, Give<'_>)> {
-        self.rx.pop_front().map(|frame| (Got(frame), Give(&mut self.tx)))
-    }
-
-    fn transmit(&mut self, _: Instant) -> Option<Give<'_>> {
-        Some(Give(&mut self.tx))
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        let mut all = DeviceCapabilities::default();
-        all.medium = Medium::Ethernet;
-        all.max_transmission_unit = 1514;
-        all
-    }
-}
-
-fn address(host: Host) -> IpAddress {
-    if host.ipv6 {
-        IpAddress::Ipv6(Ipv6Address::from(host.ip.to_be_bytes()))
-    } else {
-        IpAddress::Ipv4(Ipv4Address::from((host.ip as u32).to_be_bytes()))
-    }
-}
+/// Time between its looks, so that it asks again when nothing came: it does once a second.
+const LOOK: u64 = 1_500_000_000;
 
 /// A host with smoltcp's stack.
 struct Peer {
-    here: Host,
-    wire: Wire,
-    iface: Interface,
-    sockets: SocketSet<'static>,
-    socket: SocketHandle,
-    time: i64,
+    stack: Stack,
+    nanos: u64,
 }
 
 impl Peer {
     fn new(here: Host) -> Peer {
-        let mut wire = Wire::default();
-        let mac = HardwareAddress::Ethernet(EthernetAddress(bytes(here.mac)));
-        let mut iface = Interface::new(Config::new(mac), &mut wire, Instant::ZERO);
-        iface.update_ip_addrs(|all| all.push(IpCidr::new(address(here), if here.ipv6 { 64 } else { 24 })).expect("room for an address"));
-        let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 4], vec![0; 4096]);
-        let mut socket = icmp::Socket::new(buffer(), buffer());
-        socket.bind(icmp::Endpoint::Ident(IDENT)).expect("an ICMP socket");
-        let mut sockets = SocketSet::new(Vec::new());
-        let socket = sockets.add(socket);
-        Peer { here, wire, iface, sockets, socket, time: 0 }
-    }
-
-    fn ping(&mut self, card: Host, data: &[u8]) {
-        let socket = self.sockets.get_mut::<icmp::Socket>(self.socket);
-        let caps = ChecksumCapabilities::default();
-        match (address(self.here), address(card)) {
-            (IpAddress::Ipv6(from), IpAddress::Ipv6(to)) => {
-                let request = Icmpv6Repr::EchoRequest { ident: IDENT, seq_no: 3, data };
-                let room = socket.send(request.buffer_len(), to.into()).expect("room for a ping");
-                request.emit(&from, &to, &mut Icmpv6Packet::new_unchecked(room), &caps);
-            }
-            (_, to) => {
-                let request = Icmpv4Repr::EchoRequest { ident: IDENT, seq_no: 3, data };
-                let room = socket.send(request.buffer_len(), to).expect("room for a ping");
-                request.emit(&mut Icmpv4Packet::new_unchecked(room), &caps);
-            }
-        }
-    }
-
-    fn answer(&mut self, card: Host) -> Option<Vec<u8>> {
-        let socket = self.sockets.get_mut::<icmp::Socket>(self.socket);
-        let (bytes, _) = socket.recv().ok()?;
-        let caps = ChecksumCapabilities::default();
-        match (address(card), address(self.here)) {
-            (IpAddress::Ipv6(from), IpAddress::Ipv6(to)) => match Icmpv6Repr::parse(&from, &to, &Icmpv6Packet::new_checked(bytes).expect("a message"), &caps) {
-                Ok(Icmpv6Repr::EchoReply { ident: IDENT, seq_no: 3, data }) => Some(data.to_vec()),
-                other => panic!("{other:?}"),
-            },
-            _ => match Icmpv4Repr::parse(&Icmpv4Packet::new_checked(bytes).expect("a message"), &caps) {
-                Ok(Icmpv4Repr::EchoReply { ident: IDENT, seq_no: 3, data }) => Some(data.to_vec()),
-                other => panic!("{other:?}"),
-            },
-        }
+        Peer { stack: Stack::new(bytes(here.mac), &[(address(here), if here.ipv6 { 64 } else { 24 })]), nanos: 0 }
     }
 
     /// Frames that it sends in answer to `frame`, if any, and by itself.
     fn poll(&mut self, frame: Option<Vec<u8>>) -> Vec<Vec<u8>> {
-        self.wire.rx.extend(frame);
-        self.time += 1500;
-        self.iface.poll(Instant::from_millis(self.time), &mut self.wire, &mut self.sockets);
-        self.wire.tx.drain(..).map(|frame| finished(frame, None)).collect()
+        frame.into_iter().for_each(|frame| self.stack.take(frame));
+        self.nanos += LOOK;
+        self.stack.poll(self.nanos).into_iter().map(|frame| finished(frame, None)).collect()
+    }
+}
+
+fn address(host: Host) -> IpAddr {
+    if host.ipv6 {
+        host.ip.to_be_bytes().into()
+    } else {
+        (host.ip as u32).to_be_bytes().into()
     }
 }
 
@@ -140,7 +47,7 @@ fn a_host_finds_and_pings_us() {
         let mut peer = Peer::new(card.peer());
         for len in [0, 1, 56, 1000] {
             let data = b.tb.rng().bytes(len);
-            peer.ping(card, &data);
+            peer.stack.ping(address(card), &data);
             let (mut frames, mut seen, mut back) = (VecDeque::from(peer.poll(None)), Vec::new(), None);
             for _ in 0..20 {
                 b.now += REST;
@@ -152,7 +59,7 @@ fn a_host_finds_and_pings_us() {
                     seen.push(name);
                     frames.extend(peer.poll(Some(answer)));
                 }
-                back = back.or(peer.answer(card));
+                back = back.or_else(|| peer.stack.answer());
             }
             assert_eq!(back, Some(data), "{card:?} {len}");
             assert!(seen.ends_with(&[if card.ipv6 { "echo_ping6" } else { "echo_ping" }]), "{seen:?}");

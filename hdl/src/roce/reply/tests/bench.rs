@@ -1,6 +1,7 @@
 //! Replies in their world: the responder, the gatherer, the host memory and what they are told.
 use super::super::{Reply, STATS};
-use crate::msg::{AckOp, RdCmd, RdRow, TxDone, TxOp, WrSmall};
+use crate::msg::{AckOp, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrSmall};
+use crate::roce::word::opened;
 use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -137,7 +138,7 @@ impl Bench {
         if let (2, Some((_, va))) = (kind, all.iter().find(|(name, _)| *name == "va")) {
             self.askers.entry(*va as u64 & !63).or_default().insert(function_of(id));
         }
-        self.ack.push(Fields::of::<AckOp>().pack(&all));
+        self.ack.push(opened::<ReplyOp>().pack(&all));
         self.number += 1;
     }
 

@@ -2,7 +2,8 @@
 mod bench;
 
 use super::Reply;
-use crate::msg::{AckOp, QpError, TxDone};
+use crate::msg::{AckOp, QpError, ReplyOp, TxDone};
+use crate::roce::word::opened;
 use crate::tb::{Fields, Tb};
 use bench::{Ack, Bench, HOST, MTU};
 use std::collections::VecDeque;
@@ -259,7 +260,7 @@ fn a_new_life_begins_at_nothing() {
     let mut tb = Tb::new("reply", Reply::<4, 9>::default());
     let (ack, op) = (tb.source("s_ack", 0), tb.sink("m_op", 0));
     let (_m_ack, _error, _rd, _wr) = (tb.sink("m_ack", 0), tb.sink("m_error", 0), tb.sink("m_rd", 0), tb.sink("m_wr", 0));
-    let layout = Fields::of::<AckOp>();
+    let layout = opened::<ReplyOp>();
     let read = |psn: u32| layout.pack(&[("qpn", 3), ("kind", 1), ("epoch", 9), ("psn", psn.into()), ("len", 8), ("pmtu", 1), ("syndrome", 0x1f)]);
     let told = |tb: &mut Tb| {
         let mut last = None;
@@ -278,4 +279,21 @@ fn a_new_life_begins_at_nothing() {
     ack.push(read(3));
     assert_eq!(told(&mut tb), Some([3, 9, 1]));
     assert_eq!(op.taken(), 4);
+}
+
+/// What completion says of an order that failed becomes a NAK, with the MSN without its message; else the word's own syndrome and MSN go out.
+#[test]
+fn an_outcome_becomes_its_nak() {
+    let mut tb = Tb::new("reply", Reply::<4, 9>::default());
+    let (ack, m_ack) = (tb.source("s_ack", 0), tb.sink("m_ack", 0));
+    let (_op, _error, _rd, _wr) = (tb.sink("m_op", 0), tb.sink("m_error", 0), tb.sink("m_rd", 0), tb.sink("m_wr", 0));
+    let (layout, out) = (opened::<ReplyOp>(), Fields::of::<AckOp>());
+    for (outcome, done, syndrome, msn) in [(0, 0, 0x2c, 5), (0, 1, 0x1f, 5), (1, 0, 0x61, 5), (1, 1, 0x61, 4), (2, 0, 0x62, 5), (2, 1, 0x62, 4), (3, 0, 0x63, 5), (3, 1, 0x63, 4)] {
+        let word = [("msn", 5), ("psn", 9), ("dest_qpn", 0x77), ("ipv6", 1), ("vlan", 1), ("syndrome", if outcome == 0 { syndrome } else { 0x1f })];
+        ack.push(layout.pack(&[&[("qpn", 3), ("outcome", outcome), ("done", done)][..], &word[..]].concat()));
+        tb.run_until(200, |_| !m_ack.is_empty());
+        let got = m_ack.pop().expect("an acknowledge");
+        let want = [("qpn", 3), ("dest_qpn", 0x77), ("psn", 9), ("msn", msn), ("syndrome", syndrome), ("ipv6", 1), ("vlan", 1)];
+        assert_eq!(want.map(|(name, _)| (name, out.get(&got, name))), want, "outcome {outcome}, done {done}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The test plays the context store and the receive queues.
 use super::super::model::{Act, Grant, Message, Packet, Qp};
 use super::super::*;
+use crate::roce::word::opened;
 use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -205,7 +206,7 @@ impl Bench {
             self.answer_at = Some(now + self.tb.rng().range(low, high));
         }
         if let Some(pool) = &mut self.pool {
-            let layout = Fields::of::<PlaceOp>();
+            let layout = opened::<PlaceOp>();
             while let Some(op) = self.op.pop() {
                 if layout.get(&op, "free_rq") == 1 {
                     pool.push(layout.get(&op, "rq_handle") as u32);
@@ -300,7 +301,7 @@ impl Bench {
     }
 
     pub fn compare(&mut self, acts: &[Act]) {
-        let layout = Fields::of::<PlaceOp>();
+        let layout = opened::<PlaceOp>();
         let seed = self.tb.seed();
         for (n, act) in acts.iter().enumerate() {
             match act {

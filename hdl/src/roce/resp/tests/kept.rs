@@ -4,6 +4,7 @@ use super::super::model::{Packet, Qp};
 use super::super::*;
 use super::bench::{write_qp, Bench, Step, RAW_QPN};
 use super::streams::random_qp;
+use crate::roce::word::opened;
 use crate::tb::Fields;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +34,7 @@ impl World {
     }
 
     fn follow(&mut self, bench: &mut Bench) {
-        let layout = Fields::of::<PlaceOp>();
+        let layout = opened::<PlaceOp>();
         let mut victim: Option<(u32, u32, bool)> = None;
         for step in bench.tape.drain(..) {
             match step {
@@ -334,16 +335,17 @@ fn when_none_can_be_taken_the_answer_is_that_of_an_empty_queue() {
     bench.settle();
     world.follow(&mut bench);
     let field = |bench: &Bench, id: u32, name: &str| bench.store.layout.get(&bench.store.lines[&id], name);
-    let layout = Fields::of::<PlaceOp>();
+    let layout = opened::<PlaceOp>();
     for (id, class, psn) in [(40, 0, 0), (41, 0x20, 0), (40, 0, 0), (41, 0x20, 2)] {
         packet(&mut bench, class, psn, id);
         bench.settle();
         let Some(Step::Order(op, _)) = bench.tape.first() else { panic!("no order") };
         let rnr = u128::from(qps[id as usize].min_rnr_timer) | 0x20;
-        let (ack, syndrome) = if id == 40 { (1, rnr) } else { (0, 0) };
-        for (name, value) in [("kind", 0), ("has_frame", 1), ("ack", ack), ("syndrome", syndrome), ("done", 0), ("free_rq", 0), ("fatal", 0), ("cqe", 0)] {
+        let reliable = u128::from(id == 40);
+        for (name, value) in [("kind", 0), ("has_frame", 1), ("ack", reliable), ("replies", reliable), ("done", 0), ("free_rq", 0), ("cqe", 0)] {
             assert_eq!(layout.get(op, name), value, "{name}");
         }
+        assert!(id == 41 || layout.get(op, "syndrome") == rnr);
         assert_eq!(bench.tape.len(), 1, "nothing is asked for");
         world.follow(&mut bench);
         let after = if id == 40 { (1, 0, 0) } else { (0, 0, u128::from(psn) + 1) };

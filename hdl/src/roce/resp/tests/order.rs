@@ -2,7 +2,7 @@
 use super::super::model::{Grant, Packet, Qp};
 use super::bench::{write_qp, Bench};
 use crate::msg::PlaceOp;
-use crate::tb::Fields;
+use crate::roce::word::opened;
 use std::collections::{BTreeMap, VecDeque};
 
 const READ: u8 = 12;
@@ -71,7 +71,7 @@ impl World {
             }
         }
         self.bench.cycle();
-        let layout = Fields::of::<PlaceOp>();
+        let layout = opened::<PlaceOp>();
         while let Some(words) = self.bench.op.pop() {
             let get = |name: &str| layout.get(&words, name) as u32;
             let (id, kind) = (get("qpn"), get("kind"));

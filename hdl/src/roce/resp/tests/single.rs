@@ -3,6 +3,7 @@ use super::super::model::{self, Act, Grant, Packet};
 use super::super::*;
 use super::bench::{write_qp, Bench};
 use super::streams::random_qp;
+use crate::roce::word::opened;
 use crate::tb::Fields;
 use std::collections::BTreeMap;
 
@@ -205,7 +206,7 @@ fn flushes_let_packets_pass_and_go_on() {
         bench.send(&Packet { opcode: 10, psn, qpn: 1, pay_len: 64, dma_len: 64, pkey: 0xffff, ..Default::default() });
     }
     bench.settle();
-    let layout = Fields::of::<PlaceOp>();
+    let layout = opened::<PlaceOp>();
     let kinds: Vec<u128> = std::iter::from_fn(|| bench.op.pop()).map(|op| layout.get(&op, "kind")).collect();
     assert_eq!((kinds.iter().filter(|k| **k == 3).count(), kinds.iter().filter(|k| **k == 1).count()), (300, 80));
     let of = |kind: u128| kinds.iter().position(|k| *k == kind).expect("some")..kinds.len() - kinds.iter().rev().position(|k| *k == kind).expect("some");

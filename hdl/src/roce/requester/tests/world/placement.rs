@@ -2,12 +2,13 @@
 
 use super::{found, World};
 use crate::msg::*;
+use crate::roce::word::opened;
 use crate::tb::Fields;
 
 impl World {
     /// Placement and the second fetch of work requests.
     pub(super) fn placement(&mut self) {
-        let (fp, fa, fr) = (Fields::of::<PlaceOp>(), Fields::of::<WqeAgain>(), Fields::of::<ReadDone>());
+        let (fp, fa, fr) = (opened::<PlaceOp>(), Fields::of::<WqeAgain>(), Fields::of::<ReadDone>());
         if !self.free_lists.is_empty() {
             if let Some(want) = self.again.pop() {
                 let qp = fa.get(&want, "qpn") as usize;
@@ -27,7 +28,7 @@ impl World {
             if get("kind") == 0 {
                 continue;
             }
-            assert_eq!(get("kind"), 7);
+            assert!(matches!(get("kind"), 8 | 9));
             if get("again") == 1 {
                 // The queue pair has failed: told of behind all that was to be placed.
                 assert!(frame.is_none() && get("pay_len") == 0 && get("free_rq") == 0);
@@ -55,9 +56,10 @@ impl World {
             assert_eq!(get("msg_off"), packet.offset.into());
             assert!(!q.hushed, "queue pair {qp}: an answer to request {number} behind the order that was to be the last");
             if let Some(frame) = frame {
+                assert_eq!(get("kind"), 8);
                 assert_eq!((frame.qp, frame.psn, u128::from(frame.length), get("pay_off")), (qp, get("psn") as u32, get("pay_len"), 58));
             } else {
-                assert_eq!((get("opcode"), get("operand") as u64, get("pay_len")), (0x12, found(get("psn") as u32), 8));
+                assert_eq!((get("kind"), get("operand") as u64, get("pay_len")), (9, found(get("psn") as u32), 8));
             }
             let entry = q.placed.entry(number).or_default();
             assert_eq!((u128::from(entry.0), entry.1), (get("msg_off"), false), "answers of request {number} out of order");
@@ -76,7 +78,7 @@ impl World {
             let at = self.writes.back().map_or(0, |w| w.0).max(at);
             self.writes.push_back((at, qp));
             if status != 0 || done {
-                self.reports.push_back((at, fr.pack(&[("qpn", qp as u128), ("psn", get("psn")), ("status", status.into())])));
+                self.reports.push_back((at, fr.pack(&[("qpn", qp as u128), ("transport", get("psn")), ("status", status.into())])));
             }
         }
         while self.writes.front().is_some_and(|w| w.0 <= self.tb.cycles()) {

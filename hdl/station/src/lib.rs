@@ -1,4 +1,6 @@
-//! A host on the wire of a card, with a network stack that we did not write: smoltcp. It resolves addresses by ARP and neighbour discovery, pings, and answers.
+//! A host on the wire of a card or a block, with a network stack that we did not write: smoltcp. It resolves addresses by ARP and neighbour discovery, pings, and answers.
+//!
+//! A crate of its own, so that the gateware's crate is built without a network stack, and once for all who test with it.
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::icmp;
@@ -10,8 +12,8 @@ use std::net::IpAddr;
 const IDENT: u16 = 0x4711;
 /// Bytes of the longest frame it sends and takes.
 const LONGEST: usize = 1514;
-/// Prefixes of its addresses.
-const PREFIX: (u8, u8) = (16, 64);
+/// EtherType of ARP, as on the wire.
+const ARP: [u8; 2] = [8, 6];
 
 /// Frames from and to the wire.
 #[derive(Default)]
@@ -58,33 +60,34 @@ impl Device for Wire {
     }
 }
 
-/// A host with two addresses.
+/// A host with some addresses.
 pub struct Station {
     wire: Wire,
     iface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
+    /// Its IPv6 address, which checksums of ICMPv6 cover.
     v6: Ipv6Address,
     seq: u16,
     /// Frames it has sent.
     pub sent: u64,
+    /// ARP frames among them.
+    pub arps: u64,
 }
 
 impl Station {
-    /// A host with this MAC address, an IPv4 address of a /16 and an IPv6 address of a /64.
-    pub fn new(mac: [u8; 6], v4: std::net::Ipv4Addr, v6: Ipv6Address) -> Self {
+    /// A host with this MAC address and these addresses and lengths of prefixes; at most one of IPv6.
+    pub fn new(mac: [u8; 6], addresses: &[(IpAddr, u8)]) -> Self {
         let mut wire = Wire::default();
         let mut iface = Interface::new(Config::new(HardwareAddress::Ethernet(EthernetAddress(mac))), &mut wire, Instant::ZERO);
-        iface.update_ip_addrs(|all| {
-            all.push(IpCidr::new(IpAddress::Ipv4(v4), PREFIX.0)).expect("room for an address");
-            all.push(IpCidr::new(IpAddress::Ipv6(v6), PREFIX.1)).expect("room for an address");
-        });
+        iface.update_ip_addrs(|all| addresses.iter().for_each(|(ip, prefix)| all.push(IpCidr::new((*ip).into(), *prefix)).expect("room for an address")));
+        let v6 = addresses.iter().find_map(|(ip, _)| if let IpAddr::V6(v6) = ip { Some(*v6) } else { None }).unwrap_or(Ipv6Address::UNSPECIFIED);
         let mut sockets = SocketSet::new(Vec::new());
         let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 4], vec![0; 4096]);
         let mut socket = icmp::Socket::new(buffer(), buffer());
         socket.bind(icmp::Endpoint::Ident(IDENT)).expect("an ICMP socket");
         let socket = sockets.add(socket);
-        Self { wire, iface, sockets, socket, v6, seq: 0, sent: 0 }
+        Self { wire, iface, sockets, socket, v6, seq: 0, sent: 0, arps: 0 }
     }
 
     /// Asks `to` to give `payload` back.
@@ -132,6 +135,7 @@ impl Station {
         self.iface.poll(Instant::from_micros(nanos as i64 / 1000), &mut self.wire, &mut self.sockets);
         let frames: Vec<_> = self.wire.tx.drain(..).collect();
         self.sent += frames.len() as u64;
+        self.arps += frames.iter().filter(|frame| frame[12..14] == ARP).count() as u64;
         frames
     }
 
