@@ -277,7 +277,7 @@ fn foreign_macs(b: &mut Bench) {
             set(b, InUse, other, 5, v4(70).with_mac(MAC + 1));
         }
         assert_eq!(written(b, start), [], "what is refused changes nothing");
-        for (n, near) in [MAC, MAC + 1 | 1 << 47, MAC + 1 | 1 << 31].into_iter().enumerate() {
+        for (n, near) in [MAC, (MAC + 1) | (1 << 47), (MAC + 1) | (1 << 31)].into_iter().enumerate() {
             set(b, Ok, 1, 6 + n as u32, v4(72 + n as u8).with_mac(near));
         }
         set(b, Ok, f, 5, v4(71).with_mac(MAC + 1));
