@@ -13,7 +13,6 @@ pub use block::{AnyBlock, Assembled};
 pub use pools::{up_to_most, Share, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
-use crate::prim::tally::Lane;
 use rust_hdl::prelude::*;
 
 /// Which ports of a block may wait for which others: `docs/deadlock.md`, "How the graph is made".
@@ -263,11 +262,6 @@ impl Assembly {
             return Err([self.faults, unfit].concat());
         }
         wiring::assemble(self)
-    }
-
-    /// What is counted, in counter order, as the counting instance is built for it.
-    pub fn lanes(&self) -> Vec<Lane> {
-        self.counters.iter().map(|c| Lane { events: c.events.len(), whose: c.whose }).collect()
     }
 
     /// `block.event` of every counter, in counter order.

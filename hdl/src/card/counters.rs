@@ -14,7 +14,7 @@ fn all() -> &'static [String] {
 
 /// Of every counter, in counter order: it is kept by function. The others are the card's, and count for function 0.
 pub fn by_function() -> Vec<bool> {
-    super::Card::named(super::DEFAULT, super::WIDTHS[0]).map(|card| card.list().lanes().iter().flat_map(|lane| vec![lane.whose.is_some(); lane.events]).collect()).unwrap_or_default()
+    super::Card::named(super::DEFAULT, super::WIDTHS[0]).map(|card| card.list().counters.iter().flat_map(|c| vec![c.whose.is_some(); c.events.len()]).collect()).unwrap_or_default()
 }
 
 /// Number of the counter called `name` (`block.event`).

@@ -104,7 +104,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
 
 /// `LF`: log2 of the functions. `LS`: of their sums, `CB` and `CH`: bits of a small counter, and of a sum above those.
 fn statistics<const LF: usize, const LS: usize, const CB: usize, const CH: usize>(a: &mut Assembly) {
-    a.instance_by("stats", "Stats", |list| stats::for_lanes::<LF, LS, CB, CH>(&list.lanes())).waits(stats::WAITS);
+    a.instance_by("stats", "Stats", |list| stats::for_counters::<LF, LS, CB, CH>(&list.counters)).waits(stats::WAITS);
 }
 
 /// What one client has to itself, and several share.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::assembly::AnyBlock;
+use crate::assembly::{AnyBlock, Counters};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::pack::{Concat2, Slice};
@@ -73,9 +73,10 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// The statistics of a card of 2^`LF` functions that counts in `lanes`. `LS` = `LF` + 7, `C` = `LF` + 8, `H` = 64 - `C`.
-pub fn for_lanes<const LF: usize, const LS: usize, const C: usize, const H: usize>(lanes: &[Lane]) -> AnyBlock {
-    AnyBlock::new(Stats::<COUNTERS, LANES, LF, LS, C, H>::new(lanes))
+/// The statistics of a card of 2^`LF` functions that counts `counters`. `LS` = `LF` + 7, `C` = `LF` + 8, `H` = 64 - `C`.
+pub fn for_counters<const LF: usize, const LS: usize, const C: usize, const H: usize>(counters: &[Counters]) -> AnyBlock {
+    let lanes: Vec<Lane> = counters.iter().map(|c| Lane { events: c.events.len(), whose: c.whose }).collect();
+    AnyBlock::new(Stats::<COUNTERS, LANES, LF, LS, C, H>::new(&lanes))
 }
 
 /// `N` 64-bit counters, 2 to 128, for 2^`LF` functions. `L`: places for those who say whose their events are; `LS`: log2 of the sums; `C`, `H`: the bits of a

@@ -60,10 +60,11 @@ pub(super) struct SqFetch {
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
     pub offered: Signal<Out, Bit>,
-    /// Whose job it is, and whose the fetch of `tag` was.
+    /// Whose job it is, and whose the fetch of the last cycle's `tag` was: its number gets a new owner in this cycle at the earliest, which shows in the next.
     pub job_function: Signal<Out, Bits<12>>,
     pub tag_function: Signal<Out, Bits<12>>,
     owners: RamAsync<Bits<12>, 6>,
+    tag_now: DFF<Bits<6>>,
     /// Pulse: a job came to the queue in front of `s_job`.
     pub job_came: Signal<In, Bit>,
     /// Pulse in; pulse out when all reads of jobs that had come have left `m_rd`.
@@ -102,7 +103,7 @@ pub(super) struct SqFetch {
 impl Logic for SqFetch {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy);
+        dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy, tag_now);
         clock!(self, clock, owners, reads, backlog, order, offers, jobs, asked);
         self.jobs.reset.next = self.reset.val();
         self.asked.reset.next = self.reset.val();
@@ -187,7 +188,8 @@ impl Logic for SqFetch {
         self.owners.write_addr.next = self.fetch_no.q.val();
         self.owners.write_data.next = self.job.q.val().function;
         self.owners.write_en.next = self.finish.val() & self.is_fetch.val();
-        self.owners.read_addr.next = self.tag.val();
+        self.tag_now.d.next = self.tag.val();
+        self.owners.read_addr.next = self.tag_now.q.val();
         self.tag_function.next = self.owners.read_data.val();
         self.issued.next = self.finish.val() & self.is_fetch.val();
         self.flushed.next = self.take.val() & (self.job.q.val().kind == job_kind::FLUSH);

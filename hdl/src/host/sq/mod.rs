@@ -111,7 +111,6 @@ pub struct SendQueue<const LQ: usize> {
     begins: DFF<Bits<2>>,
     begins_of: DFF<Bits<12>>,
     fails: DFF<Bit>,
-    fails_of: DFF<Bits<12>>,
     works: DFF<Bits<2>>,
     second: Signal<Local, Bit>,
 }
@@ -119,7 +118,7 @@ pub struct SendQueue<const LQ: usize> {
 impl<const LQ: usize> Logic for SendQueue<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, turn, counts, counts_of, begins, begins_of, fails, fails_of, works);
+        dff_setup!(self, clock, turn, counts, counts_of, begins, begins_of, fails, works);
         clock!(self, clock, sched, fetch, store, free0, free1);
         self.sched.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -187,9 +186,8 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.fetched.next = self.begins.q.val();
         self.fetched_function.next = self.begins_of.q.val();
         self.fails.d.next = self.store.tag_err.val();
-        self.fails_of.d.next = self.fetch.tag_function.val();
         self.fetch_errors.next = self.fails.q.val();
-        self.fetch_errors_function.next = self.fails_of.q.val();
+        self.fetch_errors_function.next = self.fetch.tag_function.val();
         self.works.d.next = bit_cast::<2, 1>(self.sched.wqe_taken.val().into()) | (bit_cast::<2, 1>(self.fetch.offered.val().into()) << 1);
         self.work.next = self.works.q.val();
         if self.reset.val() {
