@@ -82,7 +82,15 @@ pub fn engines() -> Result<String, String> {
         let list_of = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let blocks = list.instances.iter().filter(|i| i.part == engine.name).map(|i| format!("`{}`", i.name)).collect();
         let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.space, t.instance)).collect();
-        let counters = list.counters.iter().filter(|c| c.part == engine.name).map(|c| format!("`{}` {}{}", c.block, c.events.len(), if c.whose.is_some() { " by function" } else { "" })).collect();
+        let mut sums: Vec<(&str, usize, usize)> = Vec::new();
+        for c in list.counters.iter().filter(|c| c.part == engine.name) {
+            let own = if c.whose.is_some() { c.events.len() } else { 0 };
+            match sums.iter_mut().find(|(block, ..)| *block == c.block) {
+                Some((_, all, by_function)) => (*all, *by_function) = (*all + c.events.len(), *by_function + own),
+                None => sums.push((c.block, c.events.len(), own)),
+            }
+        }
+        let counters = sums.iter().map(|(block, all, own)| format!("`{block}` {all}{}", if *own > 0 { format!(" ({own} by function)") } else { String::new() })).collect();
         let bits = (0..u32::BITS).filter(|bit| engine.capabilities >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
         let doorbells = engine.doorbells.iter().map(|(offset, what)| format!("{offset:#x} ({what})")).collect();
         let commands = engine.commands.iter().map(|c| format!("{:?} ({})", c.0, c.0 as u8)).collect();
