@@ -134,7 +134,7 @@ pub mod space {
     pub const EQ: u8 = 7;
     /// Memory regions (`MrCtx`).
     pub const MR: u8 = 8;
-    /// Counters: number [11:0] of function [23:12]. Words 0 and 1 are what that function has, 2 and 3 all functions together.
+    /// Counters: number in bits 11 to 0, function in bits 23 to 12. Words 0 and 1 are what that function has, 2 and 3 all functions together.
     pub const STATS: u8 = 9;
     /// Multicast attachments (`McastCtx`).
     pub const MCAST: u8 = 11;
