@@ -83,7 +83,7 @@ impl Listener {
     /// Whether a frame to `mac` is heard.
     fn is_heard(&mut self, mac: Mac) -> bool {
         let frame = self.frame(mac, None);
-        let got = self.hears(&[frame.clone()]);
+        let got = self.hears(std::slice::from_ref(&frame));
         assert!(got.is_empty() || got == [frame]);
         !got.is_empty()
     }
