@@ -52,14 +52,6 @@ fn answer(b: &mut Bench, f: u32, mac: u64) {
         b.card.set(ADDRESS, NEIGHBOUR_LINE + f, word as u8, value);
     }
 }
-/// Writes to the table since event `start`: line, word and value.
-fn written(b: &Bench, start: usize) -> Vec<(u32, u8, u32)> {
-    let write = |e: &Event| match e {
-        Event::Control { space: ADDRESS, line, word, write: Some(value) } => Some((*line, *word, *value)),
-        _ => None,
-    };
-    b.card.log[start..].iter().filter_map(write).collect()
-}
 
 pub fn all(b: &mut Bench) {
     let start = b.card.log.len();
@@ -103,7 +95,7 @@ fn parameters(b: &mut Bench) {
     for address in bad {
         set(b, BadParameter, 1, 0, address);
     }
-    assert_eq!(written(b, start), [], "what is refused changes nothing");
+    assert_eq!(b.card.written(ADDRESS, start), [], "what is refused changes nothing");
     // The last ones that are good, each at both ends of the numbers. Reserved bits stay zero.
     let good = [
         v4(1).with_mac(1),
@@ -139,7 +131,7 @@ fn parameters(b: &mut Bench) {
     for ip in [0, 0xff02 << 112 | 1, 0xff << 120] {
         b.expect(BadParameter, 1, Resolve, 1, &seek(ip, ASK));
     }
-    assert_eq!(written(b, start), []);
+    assert_eq!(b.card.written(ADDRESS, start), []);
     for (id, ip) in [(0, 0xdfff_ffff), (1, u128::MAX >> 8 | 0xfe << 120)] {
         assert_eq!(resolve(b, 1, id, ip, ASK), (ASKED, 0));
     }
@@ -174,7 +166,7 @@ fn unique(b: &mut Bench) {
     let start = b.card.log.len();
     set(b, Ok, 0, 0, v4(1));
     set(b, Ok, last, ADDRESSES - 1, v6(2));
-    assert_eq!(written(b, start), [], "the same again is no change");
+    assert_eq!(b.card.written(ADDRESS, start), [], "the same again is no change");
     for mac in [MAC + 1, MAC ^ 1 << 33, MAC] {
         set(b, Ok, 0, 0, v4(1).with_mac(mac));
         assert_eq!(address(b, 0, 0), v4(1).with_mac(mac));
@@ -195,13 +187,13 @@ fn order(b: &mut Bench) {
     set(b, Ok, f as usize, id, v4(1));
     let start = b.card.log.len();
     set(b, Ok, f as usize, id, v6(1).with_vlan(true).with_vid(3));
-    let order: Vec<_> = written(b, start).iter().map(|(line, word, value)| (*line, *word, *value == 0)).collect();
+    let order: Vec<_> = b.card.written(ADDRESS, start).iter().map(|(line, word, value)| (*line, *word, *value == 0)).collect();
     assert_eq!(order, [(at, LAST, true), (at, 0, false), (at, 1, false), (at, 2, false), (at, 3, false), (at, 4, false), (at, LAST, false)]);
     // Of a search likewise; and it is asked last.
     let start = b.card.log.len();
     assert_eq!(resolve(b, f as usize, id, v6(9).ip(), ASK), (ASKED, 0));
     let at = NEIGHBOUR_LINE + f;
-    let writes = written(b, start);
+    let writes = b.card.written(ADDRESS, start);
     assert!(writes.iter().all(|w| w.0 == at));
     assert_eq!(writes.iter().map(|w| w.1).collect::<Vec<_>>(), [LAST, 0, 1, 2, 3, LAST, LAST]);
     let states: Vec<u32> = writes.iter().filter(|w| w.1 == LAST).map(|w| w.2).collect();
@@ -221,7 +213,7 @@ fn searches(b: &mut Bench) {
     let writes = |b: &mut Bench, p4| {
         let start = b.card.log.len();
         let outcome = resolve(b, 1, 3, him, p4);
-        (outcome, written(b, start).len())
+        (outcome, b.card.written(ADDRESS, start).len())
     };
     assert_eq!(writes(b, LOOK), ((NONE, 0), 0));
     for _ in 0..2 {
@@ -276,7 +268,7 @@ fn foreign_macs(b: &mut Bench) {
         for other in (0..FUNCTIONS as usize).filter(|o| *o != f) {
             set(b, InUse, other, 5, v4(70).with_mac(MAC + 1));
         }
-        assert_eq!(written(b, start), [], "what is refused changes nothing");
+        assert_eq!(b.card.written(ADDRESS, start), [], "what is refused changes nothing");
         for (n, near) in [MAC, (MAC + 1) | (1 << 47), (MAC + 1) | (1 << 31)].into_iter().enumerate() {
             set(b, Ok, 1, 6 + n as u32, v4(72 + n as u8).with_mac(near));
         }
@@ -303,7 +295,7 @@ fn isolation(b: &mut Bench) {
         }
         set(b, Ok, f as usize, 1, AddressCtx::default());
         let own = |line: u32| line / ADDRESSES == f || line == NEIGHBOUR_LINE + f;
-        assert!(written(b, start).iter().all(|w| own(w.0)), "function {f}");
+        assert!(b.card.written(ADDRESS, start).iter().all(|w| own(w.0)), "function {f}");
     }
     // A function other than 0 reads no line of the table.
     b.expect(BadParameter, 1, QueryObject, 0, &[ADDRESS.into(), 0]);

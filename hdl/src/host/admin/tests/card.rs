@@ -120,6 +120,15 @@ impl Card {
     pub fn set(&mut self, space: u8, line: u32, word: u8, value: u32) {
         self.tables.insert((space, line, word), value);
     }
+
+    /// Writes to the table `of` since event `start`: line, word and value.
+    pub fn written(&self, of: u8, start: usize) -> Vec<(u32, u8, u32)> {
+        let write = |e: &Event| match e {
+            Event::Control { space, line, word, write: Some(value) } if *space == of => Some((*line, *word, *value)),
+            _ => None,
+        };
+        self.log[start..].iter().filter_map(write).collect()
+    }
 }
 
 impl World for Card {

@@ -22,14 +22,6 @@ fn set(b: &mut Bench, status: AdminStatus, f: u32, id: u32, station: StationCtx)
 fn station(b: &Bench, f: u32, id: u32) -> StationCtx {
     StationCtx(line(&b.card, STATION, f * STATIONS + id))
 }
-/// Writes to the table since event `start`: line, word and value.
-fn written(b: &Bench, start: usize) -> Vec<(u32, u8, u32)> {
-    let write = |e: &Event| match e {
-        Event::Control { space: STATION, line, word, write: Some(value) } => Some((*line, *word, *value)),
-        _ => None,
-    };
-    b.card.log[start..].iter().filter_map(write).collect()
-}
 
 pub fn all(b: &mut Bench) {
     let start = b.card.log.len();
@@ -51,7 +43,7 @@ fn parameters(b: &mut Bench) {
     for bad in [0, 1 << 40, MAC | 1 << 40, 0xffff_ffff_ffff] {
         set(b, BadParameter, 1, 0, here(bad));
     }
-    assert_eq!(written(b, start), [], "what is refused changes nothing");
+    assert_eq!(b.card.written(STATION, start), [], "what is refused changes nothing");
     for id in [0, STATIONS - 1] {
         for mac in [1, 1 << 32, 1 << 31, 0xfeff_ffff_ffff] {
             set(b, Ok, 1, id, here(mac).with_rsvd0(0x7fff));
@@ -70,7 +62,7 @@ fn first_come(b: &mut Bench) {
             for number in 0..STATIONS {
                 let start = b.card.log.len();
                 set(b, if (other, number) == (f, id) { Ok } else { InUse }, other, number, here(MAC));
-                assert_eq!(written(b, start), [], "what is there stays as it is");
+                assert_eq!(b.card.written(STATION, start), [], "what is there stays as it is");
             }
         }
         for bit in [0, 31, 32, 39, 41, 47] {
@@ -97,7 +89,7 @@ fn order(b: &mut Bench) {
     set(b, Ok, 1, 2, new);
     let [low, high] = words::<2>(&new.0);
     let at = STATIONS + 2;
-    assert_eq!(written(b, start), [(at, LAST, 0), (at, 0, low), (at, LAST, high)]);
+    assert_eq!(b.card.written(STATION, start), [(at, LAST, 0), (at, 0, low), (at, LAST, high)]);
     functions::reset(b, 1);
 }
 
@@ -107,7 +99,7 @@ fn isolation(b: &mut Bench) {
     for f in 0..FUNCTIONS {
         let start = b.card.log.len();
         (0..STATIONS).for_each(|id| set(b, Ok, f, id, here(mac(f, id))));
-        assert!(written(b, start).iter().all(|w| w.0 / STATIONS == f), "function {f}");
+        assert!(b.card.written(STATION, start).iter().all(|w| w.0 / STATIONS == f), "function {f}");
     }
     for f in 0..FUNCTIONS {
         functions::reset(b, f as usize);
