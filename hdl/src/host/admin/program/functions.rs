@@ -24,12 +24,14 @@ impl Program {
         self.asm.op(Op::Function, ZERO, FN, 0);
         // Before its registers are read: a change behind that is told anew.
         self.asm.act(Op::Out, ZERO, ZERO, output::SERVED);
+        // Before the state: a reset takes the producer index back at the same time, and an index of the next life beside the head of this one would be a
+        // command that nobody has posted.
+        self.asm.act_csr(PROD, word::PRODUCER);
         self.asm.act_csr(W, word::STATE);
         self.asm.ext(T, W, word::RESETTING, 1);
         self.asm.branch(Op::Bne, T, 0, soft_reset);
         self.asm.ext(T, W, word::ENABLED, 1);
         self.asm.branch(Op::Beq, T, 0, look);
-        self.asm.act_csr(PROD, word::PRODUCER);
         self.asm.op(Op::Ld, HEAD, FN, 0);
         self.asm.branch(Op::Beq, HEAD, PROD, look);
     }

@@ -294,6 +294,25 @@ fn the_engine_does_what_the_program_says() {
     same([Bench::model(), Bench::rtl("admin")], commands::all, 1000);
 }
 
+/// A driver resets its function behind its last command: at each moment of the engine's next look at the ring.
+fn reset_behind(b: &mut Bench, moments: u64) {
+    for moment in 0..moments {
+        b.expect(AdminStatus::Ok, 0, AdminOpcode::Nop, 0, &[]);
+        (0..moment).for_each(|_| b.advance());
+        let start = b.card.log.len();
+        functions::reset(b, 0);
+        let ring = |e: &&Event| matches!(e, Event::Fetch { .. } | Event::Write { .. });
+        assert_eq!(b.card.log[start..].iter().find(ring), None, "a reset {moment} steps behind the command: nobody has posted one");
+    }
+}
+
+#[test]
+fn a_reset_is_no_command() {
+    // More instructions, and more cycles, than the engine needs from a completion to an empty ring.
+    reset_behind(&mut Bench::model(), 60);
+    reset_behind(&mut Bench::rtl("admin"), 200);
+}
+
 /// `work` has the same events, `least` at least, with either bench: the first is the model's.
 fn same(mut benches: [Bench; 2], work: fn(&mut Bench), least: usize) {
     benches.iter_mut().for_each(work);
