@@ -45,8 +45,8 @@ fn without_an_answer_a_neighbour_is_a_ferric_card() {
     for _ in 0..50 {
         assert_eq!(mac(&silent, &HashMap::new(), ip("10.0.0.9"), &BRIEF), mac_of(ip("10.0.0.9")));
     }
-    // It was waited for once.
-    assert!(start.elapsed() >= 2 * BRIEF.wait && start.elapsed() < 20 * BRIEF.wait, "{:?}", start.elapsed());
+    // It was waited for once, not fifty times, on however busy a machine.
+    assert!(start.elapsed() >= 2 * BRIEF.wait && start.elapsed() < 50 * BRIEF.wait, "{:?}", start.elapsed());
     // A card that cannot ask does not wait.
     let plain = Context::open(Card::new(false), Config::default()).unwrap();
     introduce(&plain, ip("10.0.0.1")).unwrap();

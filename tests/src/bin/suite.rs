@@ -5,9 +5,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::BufRead;
+use std::io::{self, BufRead};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,8 +29,9 @@ struct Options {
     limit: u64,
 }
 
-/// Names of programs that take longest: they start first, so that none of them runs alone in the end.
-const LONGEST: [&str; 6] = ["tests property", "ferric_hdl", "tests srq", "sim boundary", "tests replay_card", "tests replay_peers"];
+/// Names of programs that start first: the one that builds a copy of the workspace, for `./scripts/test` has cargo check the crates behind it, and cargo lets only one
+/// build at a time into the target folder; then those that take longest, so that none of them runs alone in the end.
+const FIRST: [&str; 7] = ["tests adding", "ferric_hdl", "tests property", "tests functions", "tests srq", "tests order", "sim boundary"];
 
 struct Job {
     name: String,
@@ -83,18 +85,47 @@ fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
     if jobs.is_empty() {
         return Err(format!("{} names no test program; run cargo test --no-run --message-format=json", artefacts.display()));
     }
-    jobs.sort_by_key(|j| (LONGEST.iter().position(|n| *n == j.name).unwrap_or(LONGEST.len()), j.name.clone()));
+    jobs.sort_by_key(|j| (FIRST.iter().position(|n| *n == j.name).unwrap_or(FIRST.len()), j.name.clone()));
     Ok(jobs)
 }
 
-/// Runs one. True if it passed.
-fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Count>) -> bool {
+/// How a program ended, and the processor time of it and of all that it has waited for. None: it runs.
+fn ended(child: &Child) -> io::Result<Option<(ExitStatus, Duration)>> {
+    let mut status = 0;
+    // SAFETY: a structure of numbers.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live variables, and nobody else waits for this child.
+    match unsafe { libc::wait4(child.id() as i32, &mut status, libc::WNOHANG, &mut used) } {
+        0 => Ok(None),
+        n if n < 0 => Err(io::Error::last_os_error()),
+        _ => {
+            let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
+            Ok(Some((ExitStatus::from_raw(status), time(used.ru_utime) + time(used.ru_stime))))
+        }
+    }
+}
+
+/// What all programs together came to.
+#[derive(Default)]
+struct Total {
+    tests: Count,
+    failed: usize,
+    /// Processor time.
+    used: Duration,
+}
+
+/// Runs one.
+fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Total>) {
     let start = Instant::now();
     let path = options.logs.join(format!("{}.log", job.name.replace(' ', "-")));
     let outcome = File::create(&path).and_then(|out| Ok((out.try_clone()?, out))).and_then(|(out, err)| job.command.stdout(out).stderr(err).spawn());
+    let mut used = Duration::ZERO;
     let verdict = outcome.map_err(|e| e.to_string()).and_then(|mut child| loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break if status.success() { Ok(()) } else { Err(status.to_string()) },
+        match ended(&child) {
+            Ok(Some((status, time))) => {
+                used = time;
+                break if status.success() { Ok(()) } else { Err(status.to_string()) };
+            }
             Ok(None) if start.elapsed() > Duration::from_secs(60 * options.limit) => {
                 // Nobody waits for what may not end; the log says how far it came.
                 let _ = child.kill().and_then(|()| child.wait());
@@ -107,15 +138,19 @@ fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Count>)
     let log = fs::read(&path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
     let count = Count::of(&log);
     let Count([passed, failed, ignored]) = count.unwrap_or_default();
-    total.lock().expect("no panic").0.iter_mut().zip([passed, failed, ignored]).for_each(|(t, n)| *t += n);
     let verdict = verdict.and(if count.is_none() { Err("no test result in its output".into()) } else { Ok(()) });
-    let line = format!("{:34} {:7.1} s  {passed} passed, {failed} failed, {ignored} ignored", job.name, start.elapsed().as_secs_f64());
+    {
+        let mut total = total.lock().expect("no panic");
+        total.tests.0.iter_mut().zip([passed, failed, ignored]).for_each(|(t, n)| *t += n);
+        total.failed += usize::from(verdict.is_err());
+        total.used += used;
+    }
+    let line = format!("{:30} {:6.1} s, {:6.1} s of processors  {passed} passed, {failed} failed, {ignored} ignored", job.name, start.elapsed().as_secs_f64(), used.as_secs_f64());
     bar.inc(1);
     bar.suspend(|| match &verdict {
         Ok(()) => println!("ok      {line}"),
         Err(e) => println!("{log}\nFAILED  {line}  {e} ({})", path.display()),
     });
-    verdict.is_ok()
 }
 
 fn suite(options: &Options) -> Result<bool, String> {
@@ -125,20 +160,19 @@ fn suite(options: &Options) -> Result<bool, String> {
     bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} test programs, {elapsed}").map_err(|e| e.to_string())?);
     bar.enable_steady_tick(Duration::from_secs(1));
     let (start, programs) = (Instant::now(), queue.len());
-    let (queue, total, failed) = (Mutex::new(queue), Mutex::new(Count::default()), Mutex::new(0));
+    let (queue, total) = (Mutex::new(queue), Mutex::new(Total::default()));
     thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| loop {
                 let Some(job) = queue.lock().expect("no panic").pop_front() else { break };
-                if !run(job, options, &bar, &total) {
-                    *failed.lock().expect("no panic") += 1;
-                }
+                run(job, options, &bar, &total);
             });
         }
     });
     bar.finish_and_clear();
-    let (Count([ok, bad, ignored]), failed) = (*total.lock().expect("no panic"), *failed.lock().expect("no panic"));
-    println!("{programs} test programs in {:.0} s, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored", start.elapsed().as_secs_f64());
+    let Total { tests: Count([ok, bad, ignored]), failed, used } = total.into_inner().expect("no panic");
+    let (took, used) = (start.elapsed().as_secs_f64(), used.as_secs_f64());
+    println!("{programs} test programs in {took:.0} s with {used:.0} s of processors, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored");
     Ok(failed == 0)
 }
 
