@@ -6,6 +6,8 @@ pub mod pages;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::assembly::Assembly;
@@ -78,7 +80,7 @@ impl Card {
         ]
     }
 
-    /// What its admin engine can do.
+    /// What its admin engine can do. The tables are those of the complete list ([`Plan::with_tables`]).
     pub fn admin_plan(&self) -> Plan {
         let s = &self.sizes;
         let sizes = program::Sizes { qp: s.queue_pairs, cq: s.completion_queues, mr: s.memory_regions, pd: s.protection_domains, eq: s.event_queues, functions: s.functions };
