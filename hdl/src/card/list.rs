@@ -27,7 +27,7 @@ pub const TO_THE_WIRE: &str = "frames to the wire";
 pub const FRAMES: &str = "frames";
 
 /// The pool of small reads: quotas are reads in flight.
-const SMALL_READS: &str = "small reads";
+pub(super) const SMALL_READS: &str = "small reads";
 const SMALL_WRITES: &str = "small writes";
 
 /// The whole card.
