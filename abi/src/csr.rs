@@ -114,9 +114,9 @@ pub const MULTICAST_ATTACHMENTS: u32 = 64;
 /// See [`MULTICAST_ATTACHMENTS`].
 pub const MULTICAST_MEMBERS: u32 = 8;
 
-/// Control-bus address: `space << 28 | line << 8 | word << 2` (admin and firmware side, not visible in the BAR).
+/// Tables by the numbers that hosts know (QUERY_OBJECT), up to 255: they stay. A table's number on the control bus is another one, which the card's list gives it.
 pub mod space {
-    /// Kept for the admin engine; no table answers.
+    /// No table.
     pub const GLOBAL: u8 = 0;
     /// Send rings (`RingCtx`).
     pub const SQ: u8 = 1;

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use ferric_boards::bitstream::{self, Environment};
-use ferric_boards::{boards, check, ecp5, emit, flash, tool, Board, Flow};
+use ferric_boards::{blocks, boards, check, ecp5, emit, flash, tool, Board, Flow};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -27,6 +27,8 @@ enum Task {
         #[arg(long)]
         lamp: bool,
     },
+    /// Bits of the ids of DMA reads that the boards' bridges take: `ferric-gen --read-ids` wants to know.
+    ReadIds,
     /// Builds the image of a board in target/boards/BOARD/.
     Bitstream {
         #[arg(long)]
@@ -57,6 +59,10 @@ fn main() -> ExitCode {
         Task::Generate => generate().map_err(|e| e.to_string()),
         Task::Check => checked(),
         Task::Modules { board, lamp } => named(&board).and_then(|b| modules(&b, lamp)),
+        Task::ReadIds => {
+            println!("{}", blocks::gateware::READ_ID_BITS);
+            Ok(())
+        }
         Task::Bitstream { board, lamp } => named(&board).and_then(|b| image(&b, lamp)),
         Task::Netlist => named("ecpix5").and_then(|b| netlist(&b)),
         Task::Flash { board, file, dry_run, volatile } => named(&board).and_then(|b| write(&b, file, dry_run, volatile)),

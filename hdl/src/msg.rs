@@ -59,8 +59,10 @@ messages! {
     WrDone { tag: 8, err: 1, }
 
     // ---- control bus -----------------------------------------------------------------------------------------------
-    /// Control-bus request: 32-bit word `word` of line `line` in `space` (see `abi::csr::space`).
-    CtlReq { space: 4, line: 24, word: 6, write: 1, data: 32, }
+    /// Control-bus request as the master makes it: 32-bit word `word` of line `line` of table `table`. Tables are numbered by the card's list.
+    CtlAsk { table: 8, line: 24, word: 6, write: 1, data: 32, }
+    /// The same as it comes to the table, which does not learn its number. `rsvd`: zero; a narrower number stood there once, and without the place every table would be another block in its text, though not in its gates.
+    CtlReq { rsvd: 4, line: 24, word: 6, write: 1, data: 32, }
     /// Control-bus answer, one per request, in order. `err`: no such line.
     CtlResp { data: 32, err: 1, }
 

@@ -7,6 +7,7 @@ use crate::emit::emit;
 use crate::memory_target::{self, Target};
 use crate::net::icrc::IcrcPipe;
 use crate::prim::leaves::leaves;
+use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
 use std::sync::OnceLock;
 
@@ -66,7 +67,7 @@ fn instance_of(width: usize, instance: &str) -> Result<impl rust_hdl::prelude::B
 }
 
 macro_rules! built {
-    ($($name:literal $width:expr, $block:expr;)*) => { [$(Top { name: $name, width: Some($width), what: What::Built { build: |name| emit(name, $block), leaves: |name| leaves(name, &$block) } }),*] };
+    ($($name:literal $width:expr, $block:expr;)*) => { [$(Top { name: $name, width: $width.into(), what: What::Built { build: |name| emit(name, $block), leaves: |name| leaves(name, &$block) } }),*] };
 }
 
 /// All tops: the cards' blocks in the order of their lists, blocks that stand inside others or in no card, the memory target (under the name that boards use), and the cards.
@@ -88,6 +89,7 @@ pub fn tops() -> &'static [Top] {
             }
         }
         all.extend(built! {
+            "atomics" None, Atomics::default();
             "icrc_w64" 64, IcrcPipe::<64, 8, 3>::default();
             "icrc_w512" 512, IcrcPipe::<512, 64, 6>::default();
             "axis_slice_w64" 64, AxisSlice::<64, 8>::default();

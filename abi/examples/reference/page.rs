@@ -110,7 +110,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
     for c in constants.iter().filter(|c| c.module.is_empty() && c.value != "$offset" && !c.value.starts_with('&')) {
         writeln!(p, "| {} | `{}` | {} |", c.name, c.value, cell(&c.doc))?;
     }
-    writeln!(p, "\n## Control bus\n\nTables behind the admin engine; the host does not see these addresses. Address: `space << 28 | line << 8 | word << 2`.\n")?;
+    writeln!(p, "\n## Control bus\n\nTables behind the admin engine, by the numbers that QUERY_OBJECT knows; up to 255. On the control bus a table has another number, its place in the card's list. A table of an engine's own need not be here.\n")?;
     writeln!(p, "| space | number | meaning |\n|---|---|---|")?;
     for c in constants.iter().filter(|c| c.module == "space") {
         writeln!(p, "| {} | {} | {} |", c.name, c.value, cell(&c.doc))?;

@@ -31,15 +31,18 @@ fn stream(name: &str, source: bool, w: u32) -> String {
     format!("{there} {name}$data:{w} {name}$keep:{} {name}$last {name}$valid\n{back} {name}$ready\n", w / 8)
 }
 
+/// Bits of the ids of DMA reads that the boards' tops hand on to their bridges. A card whose reads need more is refused when its Verilog is written (`ferric-gen --read-ids`).
+pub const READ_ID_BITS: u32 = 8;
+
 /// The card core, `hdl/src/card/list.rs`.
 pub fn core(w: u32) -> Module {
-    let k = w / 8;
+    let (k, id) = (w / 8, READ_ID_BITS);
     let mut table = String::from("in clock reset now:32\n");
     table += &lite("csr_", false, 32);
     table += &doorbells(false, w);
     table += &format!(
-        "out ar_valid ar_id:8 ar_addr:64 ar_len:8 ar_user:12 r_ready aw_valid aw_addr:64 aw_len:8 aw_user:12 w_valid w_data:{w} w_strb:{k} w_last b_ready
-         in ar_ready r_valid r_id:8 r_data:{w} r_resp:2 r_last aw_ready w_ready b_valid b_resp:2
+        "out ar_valid ar_id:{id} ar_addr:64 ar_len:8 ar_user:12 r_ready aw_valid aw_addr:64 aw_len:8 aw_user:12 w_valid w_data:{w} w_strb:{k} w_last b_ready
+         in ar_ready r_valid r_id:{id} r_data:{w} r_resp:2 r_last aw_ready w_ready b_valid b_resp:2
          out msix$data:28 msix$valid
          in msix$ready rx_err\n"
     );

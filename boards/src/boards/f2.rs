@@ -26,12 +26,15 @@ fn top() -> Netlist {
         core = axi(core, "", if theirs { "sh_cl_pcim_" } else { "cl_sh_pcim_" }, field);
     }
     // The loop: what is sent is received.
-    core.to("r_id", Expr::Slice("sh_cl_pcim_rid".into(), 7, 0)).wire("rx$data=tx$data rx$keep=tx$keep rx$last=tx$last rx$valid=tx$valid rx$ready=tx$ready").tie("rx_err").bundle("", "");
+    core.to("r_id", Expr::Slice("sh_cl_pcim_rid".into(), gateware::READ_ID_BITS - 1, 0))
+        .wire("rx$data=tx$data rx$keep=tx$keep rx$last=tx$last rx$valid=tx$valid rx$ready=tx$ready")
+        .tie("rx_err")
+        .bundle("", "");
     n.instance("ddr", &shell::sh_ddr()).param("DDR_PRESENT", "0").wire("clk=clk_main_a0 stat_clk=clk_main_a0 cl_RST_DIMM_N=RST_DIMM_N").bundle("", "");
     let vendor = u64::from(pci::VENDOR_ID);
     n.assigns = vec![
-        // 8 bits of id in 16; whole beats, incrementing.
-        ("cl_sh_pcim_arid".into(), Expr::Concat(vec![Expr::Const(8, 0), net("dma_ar_id")])),
+        // The card's id in the shell's 16 bits; whole beats, incrementing.
+        ("cl_sh_pcim_arid".into(), Expr::Concat(vec![Expr::Const(16 - gateware::READ_ID_BITS, 0), net("dma_ar_id")])),
         ("cl_sh_pcim_arsize".into(), Expr::Const(3, 6)),
         ("cl_sh_pcim_arburst".into(), Expr::Const(2, 1)),
         ("cl_sh_pcim_awsize".into(), Expr::Const(3, 6)),

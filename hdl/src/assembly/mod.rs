@@ -74,11 +74,46 @@ pub enum Wire {
     Count { events: String, width: usize },
 }
 
-/// A table that the control bus reaches.
+/// Most tables of a card: the control switch has no more ports.
+pub const MOST_TABLES: usize = 32;
+
+/// Number on the control bus of a table that the card does not have.
+pub const NO_TABLE: u8 = u8::MAX;
+
+/// What a table is called. Its number on the control bus is its place in the list; nobody writes it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableName {
+    /// The number by which hosts know it (`abi::csr::space`).
+    Known(u8),
+    /// A word that only the engine and its admin commands use.
+    Own(&'static str),
+}
+
+impl From<u8> for TableName {
+    fn from(number: u8) -> Self {
+        TableName::Known(number)
+    }
+}
+
+impl From<&'static str> for TableName {
+    fn from(word: &'static str) -> Self {
+        TableName::Own(word)
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TableName::Known(number) => write!(f, "{number}"),
+            TableName::Own(word) => write!(f, "`{word}`"),
+        }
+    }
+}
+
+/// A table that the control bus reaches. Its number there is its place among the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Number of its control space (`abi::csr::space`).
-    pub space: u8,
+    pub name: TableName,
     /// The part of the list that it belongs to.
     pub part: &'static str,
     /// The instance that owns it.
@@ -186,26 +221,27 @@ impl Assembly {
         self.part = name;
     }
 
-    /// `instance` owns the table of control space `space`; its ports are `s_ctl` and `m_ctl`.
-    pub fn table(&mut self, space: u8, instance: &str) {
-        let (n, switch) = (self.tables.len(), self.switch.clone());
+    /// `instance` owns the table called `name`; its ports are `s_ctl` and `m_ctl`. It gets the next number on the control bus.
+    pub fn table(&mut self, name: impl Into<TableName>, instance: &str) {
+        let (name, n, switch) = (name.into(), self.tables.len(), self.switch.clone());
         let Some(switch) = switch else { return self.faults.push(format!("the table of {instance} stands before the control switch")) };
-        if self.tables.iter().any(|t| t.space == space) {
-            self.faults.push(format!("two tables have control space {space}"));
+        if self.tables.iter().any(|t| t.name == name) {
+            self.faults.push(format!("two tables are called {name}"));
         }
-        self.tables.push(Table { space, part: self.part, instance: instance.into() });
+        self.tables.push(Table { name, part: self.part, instance: instance.into() });
         self.join(&format!("{switch}.m_req[{n}]"), &format!("{instance}.s_ctl"));
         self.join(&format!("{instance}.m_ctl"), &format!("{switch}.s_resp[{n}]"));
     }
 
-    /// `port` and `port`_valid of an instance see every request for the table of `space`, without a say.
-    pub fn watch(&mut self, space: u8, port: &str) {
-        match (self.tables.iter().position(|t| t.space == space), self.switch.clone()) {
+    /// `port` and `port`_valid of an instance see every request for the table called `name`, without a say.
+    pub fn watch(&mut self, name: impl Into<TableName>, port: &str) {
+        let name = name.into();
+        match (self.tables.iter().position(|t| t.name == name), self.switch.clone()) {
             (Some(n), Some(switch)) => {
                 self.join(&format!("{switch}.m_req[{n}].data"), port);
                 self.join(&format!("{switch}.m_req[{n}].valid"), &format!("{port}_valid"));
             }
-            _ => self.faults.push(format!("{port} watches control space {space}, which has no table yet")),
+            _ => self.faults.push(format!("{port} watches table {name}, which is not there yet")),
         }
     }
 
@@ -256,7 +292,10 @@ impl Assembly {
     /// The whole as a block. Errors: what does not fit, one line each.
     pub fn assemble(mut self) -> Result<Assembled, Vec<String>> {
         self.join_chains();
-        let unfit = self.unfit_pools();
+        let mut unfit = self.unfit_pools();
+        if self.tables.len() > MOST_TABLES {
+            unfit.push(format!("{} tables, and the control switch has ports for {MOST_TABLES}", self.tables.len()));
+        }
         if !unfit.is_empty() {
             // Wires are not looked at: they begin and end at blocks that cannot be built.
             return Err([self.faults, unfit].concat());

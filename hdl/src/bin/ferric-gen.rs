@@ -20,6 +20,9 @@ struct Arguments {
     /// PCI functions: 4, or 64 with 64 bits
     #[arg(long, default_value_t = 4)]
     functions: usize,
+    /// Bits of the ids of DMA reads that the board's bridge takes: a card that needs more is refused
+    #[arg(long)]
+    read_ids: Option<usize>,
     /// With random stalls on internal streams
     #[arg(long)]
     chaos: bool,
@@ -46,8 +49,8 @@ enum Other {
 }
 
 fn main() -> ExitCode {
-    let Arguments { other: command, card, engines, functions, chaos, width, file } = Arguments::parse();
-    match command.map_or_else(|| write_card(card, engines, functions, chaos, width, file), other) {
+    let mut arguments = Arguments::parse();
+    match arguments.other.take().map_or_else(|| write_card(arguments), other) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("ferric-gen: {e}");
@@ -56,13 +59,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn write_card(name: String, engines: Option<Vec<String>>, functions: usize, chaos: bool, width: Option<usize>, file: Option<String>) -> Result<(), String> {
+fn write_card(Arguments { card: name, engines, functions, read_ids, chaos, width, file, .. }: Arguments) -> Result<(), String> {
     let (Some(width), Some(file)) = (width, file) else { return Err("a width and a file are needed".into()) };
     let card = match engines {
         Some(engines) => Card::of(&engines.iter().map(String::as_str).collect::<Vec<_>>(), width)?,
         None => Card::named(&name, width)?,
     }
     .with_functions(functions)?;
+    if let Some(bits) = read_ids {
+        card.fits_read_ids(bits)?;
+    }
     write(&file, &card.verilog(chaos, &format!("ferric_w{width}{}", if chaos { "_chaos" } else { "" }))?)
 }
 

@@ -1,7 +1,7 @@
 //! The chassis, line by line: the card's ports, its host side and its port side. Engines add their lines to these.
 
 use super::Card;
-use crate::assembly::{up_to_most, Assembly, Share};
+use crate::assembly::{up_to_most, AnyBlock, Assembly, Share};
 use crate::host::{
     self,
     admin::Admin,
@@ -27,7 +27,7 @@ pub const TO_THE_WIRE: &str = "frames to the wire";
 pub const FRAMES: &str = "frames";
 
 /// The pool of small reads: quotas are reads in flight.
-const SMALL_READS: &str = "small reads";
+pub(super) const SMALL_READS: &str = "small reads";
 const SMALL_WRITES: &str = "small writes";
 
 /// The whole card.
@@ -87,8 +87,8 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
-    a.instance("admin", move || Admin::<LF>::new(&plan)).sized().waits(host::admin::WAITS);
-    a.instance_by("switch", "CtlSwitch", |list| switch::for_spaces(&list.tables.iter().map(|t| t.space).collect::<Vec<_>>())).waits(switch::WAITS);
+    a.instance_by("admin", std::any::type_name::<Admin<LF>>(), move |list| AnyBlock::new(Admin::<LF>::new(&plan.with_tables(&list.tables)))).sized().waits(host::admin::WAITS);
+    a.instance_by("switch", "CtlSwitch", |list| switch::for_number(list.tables.len())).waits(switch::WAITS);
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);

@@ -6,12 +6,17 @@ pub mod pages;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]
+mod read_tests;
+#[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::assembly::Assembly;
 pub use crate::engines::ENGINES;
 use crate::engines::{sizes, Engine, Sizes};
 use crate::host::admin::program::{self, Plan};
+use crate::host::dma_rd::shares;
 use ferric_abi::csr;
 
 /// Cards that have a name: the name, their engines, and what they are for.
@@ -78,11 +83,25 @@ impl Card {
         ]
     }
 
-    /// What its admin engine can do.
+    /// What its admin engine can do. The tables are those of the complete list ([`Plan::with_tables`]).
     pub fn admin_plan(&self) -> Plan {
         let s = &self.sizes;
         let sizes = program::Sizes { qp: s.queue_pairs, cq: s.completion_queues, mr: s.memory_regions, pd: s.protection_domains, eq: s.event_queues, functions: s.functions };
         Plan::new(sizes, self.engines.iter().flat_map(|e| e.commands), self.engines.iter().filter_map(|e| e.reset))
+    }
+
+    /// Bits of the AXI ids under which it reads host memory: 8, or 9 if its engines want more than 128 small reads in flight.
+    pub fn read_id_bits(&self) -> usize {
+        shares::id_bits(self.list().quotas(list::SMALL_READS))
+    }
+
+    /// Whether a board whose bridge takes read ids of `bits` bits can have it. Error: it cannot, and why.
+    pub fn fits_read_ids(&self, bits: usize) -> Result<(), String> {
+        let wanted: usize = self.list().quotas(list::SMALL_READS).iter().sum();
+        match self.read_id_bits() {
+            own if own > bits => Err(format!("the engines of this card want {wanted} small reads in flight, for which its reads have ids of {own} bits; the board's bridge takes {bits}")),
+            _ => Ok(()),
+        }
     }
 
     /// Its Verilog. `chaos`: random stalls on internal streams and random context latency, for soaks. Errors: what the emitter and the lint gate found.
@@ -103,7 +122,7 @@ impl Card {
 /// A port of a card: its name, whether it is an input, its bits.
 pub type Border = (String, bool, usize);
 
-/// The signals at the border of a card of `width` bits, in order: the same for every card. Errors: those of [`Card::verilog`].
+/// The signals at the border of the default card of `width` bits, in order. Other cards have the same, but for the width of `ar_id` and `r_id` ([`Card::read_id_bits`]). Errors: those of [`Card::verilog`].
 pub fn border(width: usize) -> Result<Vec<Border>, String> {
     on_a_large_stack(|| {
         let card = Card::named(DEFAULT, width)?.list().assemble().map_err(|faults| faults.join("\n"))?;

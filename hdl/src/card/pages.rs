@@ -81,7 +81,7 @@ pub fn engines() -> Result<String, String> {
     for engine in ENGINES {
         let list_of = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
         let blocks = list.instances.iter().filter(|i| i.part == engine.name).map(|i| format!("`{}`", i.name)).collect();
-        let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.space, t.instance)).collect();
+        let tables = list.tables.iter().filter(|t| t.part == engine.name).map(|t| format!("{} (`{}`)", t.name, t.instance)).collect();
         let mut sums: Vec<(&str, usize, usize)> = Vec::new();
         for c in list.counters.iter().filter(|c| c.part == engine.name) {
             let own = if c.whose.is_some() { c.events.len() } else { 0 };
@@ -102,7 +102,7 @@ pub fn engines() -> Result<String, String> {
             ("bits of CAPS3", list_of(bits)),
             ("doorbells", list_of(doorbells)),
             ("admin commands", list_of(commands)),
-            ("control spaces", list_of(tables)),
+            ("tables", list_of(tables)),
             ("counters", list_of(counters)),
             ("blocks", list_of(blocks)),
         ] {

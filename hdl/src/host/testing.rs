@@ -1,7 +1,10 @@
 //! What the tests of the queue units share: a small-read answerer over an endless host memory, and control accesses.
 
+use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{CtlReq, CtlResp, RdCmd, RdRow};
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
+use ferric_hdl_derive::BlockNew;
+use rust_hdl::prelude::*;
 use std::collections::HashSet;
 
 /// Contents of host memory: 64 bytes at an aligned address, a function of the address.
@@ -89,5 +92,45 @@ impl Control {
         let layout = Fields::of::<CtlResp>();
         let answer = self.answers.pop()?;
         Some((layout.get(&answer, "err") == 0).then(|| layout.get(&answer, "data") as u32))
+    }
+}
+
+/// A table of one word: every word of every line is the same register, which begins with `first`.
+#[derive(LogicBlock, BlockNew)]
+#[given(first: u64)]
+pub struct Register {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    value: DFF<Bits<32>>,
+    old: DFF<Bits<32>>,
+    answers: DFF<Bit>,
+    #[init(Constant::new(first.into()))]
+    first: Constant<Bits<32>>,
+}
+
+impl Logic for Register {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, value, old, answers);
+        self.s_ctl.ready.next = !self.answers.q.val();
+        self.m_ctl.valid.next = self.answers.q.val();
+        self.m_ctl.data.next.data = self.old.q.val();
+        self.m_ctl.data.next.err = false;
+        if self.s_ctl.valid.val() & !self.answers.q.val() {
+            self.answers.d.next = true;
+            self.old.d.next = self.value.q.val();
+            if self.s_ctl.data.val().write {
+                self.value.d.next = self.s_ctl.data.val().data;
+            }
+        }
+        if self.answers.q.val() & self.m_ctl.ready.val() {
+            self.answers.d.next = false;
+        }
+        if self.reset.val() {
+            self.answers.d.next = false;
+            self.value.d.next = self.first.val();
+        }
     }
 }

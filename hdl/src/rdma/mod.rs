@@ -1,5 +1,6 @@
-//! What the transports share: memory keys, payload to send, placement, completion, timers. See `docs/microarchitecture.md`.
+//! What the transports share: memory keys, payload to send, placement, completion, atomic operations, timers. See `docs/microarchitecture.md`.
 
+pub mod atomics;
 pub mod complete;
 pub mod gather;
 pub mod mover;

@@ -56,7 +56,7 @@ pub enum Op {
     St = 16,
     /// Line number of the following control-bus operations `= a`
     Line = 17,
-    /// `d = control word`; `y` = space << 8 | word
+    /// `d = control word`; `y` = number of the table (8 bits) << 8 | word
     CtlRead = 18,
     /// `control word = a`
     CtlWrite = 19,

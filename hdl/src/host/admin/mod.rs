@@ -12,7 +12,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::admin_cause;
-use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
+use crate::msg::{CtlAsk, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::ram::{Ram, RamAsync2};
 use alu::Alu;
 use fences::Fences;
@@ -95,7 +95,7 @@ pub struct Admin<const LF: usize> {
     pub s_rd: MsgSink<RdRow>,
     pub m_wr: MsgSrc<WrSmall>,
     pub s_done: MsgSink<WrDone>,
-    pub m_ctl: MsgSrc<CtlReq>,
+    pub m_ctl: MsgSrc<CtlAsk>,
     pub s_ctl: MsgSink<CtlResp>,
     /// ModifyQp to ERROR. 0: to the requester, 1: to the responder.
     pub m_error: [MsgSrc<QpError>; 2],
@@ -224,7 +224,7 @@ impl<const LF: usize> Logic for Admin<LF> {
         self.s_done.ready.next = self.state.q.val() == State::WriteWait;
         self.address.next = self.c.q.val();
         self.m_ctl.valid.next = self.state.q.val() == State::CtlSend;
-        self.m_ctl.data.next.space = self.address.val().get_bits::<4>(8);
+        self.m_ctl.data.next.table = self.address.val().get_bits::<8>(8);
         self.m_ctl.data.next.line = self.line.q.val();
         self.m_ctl.data.next.word = self.address.val().get_bits::<6>(0);
         self.m_ctl.data.next.write = self.sequence.inst.val().op == Op::CtlWrite as u64;

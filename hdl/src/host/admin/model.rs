@@ -4,7 +4,8 @@ use super::isa::{Op, Step, PROGRAM_BITS};
 
 /// What the engine reaches outside of itself.
 pub trait World {
-    fn control(&mut self, space: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool);
+    /// Word `word` of line `line` of the table with this number on the control bus.
+    fn control(&mut self, table: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool);
     /// Register `number` of `function`, as [`Op::Csr`].
     fn register(&mut self, function: u32, number: u32) -> u32;
     fn fetch(&mut self, function: u32, iova: u64) -> ([u32; 32], bool);
@@ -65,7 +66,7 @@ impl Model {
             Op::Line => self.line = a & 0xff_ffff,
             Op::CtlRead | Op::CtlWrite => {
                 let write = (s.op == Op::CtlWrite).then_some(a);
-                (d, self.failed) = world.control((y >> 8 & 15) as u8, self.line, (y & 63) as u8, write);
+                (d, self.failed) = world.control((y >> 8) as u8, self.line, (y & 63) as u8, write);
             }
             Op::Csr => d = world.register(self.function, s.imm),
             Op::Function => self.function = a,

@@ -15,8 +15,8 @@ pub struct BurstCmd {
     pub last: Bits<9>,
     /// AxUSER.
     pub function: Bits<12>,
-    /// AxID, the same for both bursts: AXI keeps them in order.
-    pub id: Bits<8>,
+    /// AxID, the same for both bursts: AXI keeps them in order. Of a card with ids of 8 bits the highest is zero.
+    pub id: Bits<9>,
 }
 
 /// One burst, as it stands on the address channel.
@@ -29,7 +29,7 @@ pub struct Burst {
     /// AxUSER.
     pub function: Bits<12>,
     /// AxID.
-    pub id: Bits<8>,
+    pub id: Bits<9>,
 }
 
 /// log2 of the bytes no burst crosses a border of: 4 KiB, or 256 beats where those are fewer.
@@ -55,7 +55,7 @@ pub struct Cut {
     /// AxUSER.
     pub function: Bits<12>,
     /// AxID.
-    pub id: Bits<8>,
+    pub id: Bits<9>,
 }
 
 /// Finds the border in a command. Combinational.

@@ -9,7 +9,7 @@
 //! | 4 | assembly write port |
 
 use super::pay::PayFin;
-use super::shares::{row_mask, Share, LOG_GROUPS, LOG_SMALLEST};
+use super::shares::{row_mask, Share, LOG_SMALLEST, PAYLOAD};
 use super::RdState;
 use crate::prim::lookup::Lookup;
 use crate::prim::ram::{Ram, RamAsync};
@@ -26,22 +26,26 @@ pub struct Progress {
     pub err: Bit,
 }
 
-/// The R channel's pipeline. It never stalls; after reset it clears its tables for 256 cycles first.
+/// log2 of the payload reads' ids: an id with a bit above is a small read's.
+const LOG_PAYLOAD: u64 = PAYLOAD.ilog2() as u64;
+
+/// The R channel's pipeline. It never stalls; after reset it clears its tables for 2^`LI` cycles first.
 ///
-/// `shares`: the tags of each port of small reads.
+/// `LI`: bits of an id. `LT`: its low bits, by which small reads are told apart (their tag), `LG`: those above a group of the smallest share. `LR`: log2 of the rows in the row buffer.
+/// `shares`: the ids of each port of small reads.
 #[derive(LogicBlock, BlockNew)]
 #[given(shares: &[Share])]
-pub struct Landing<const W: usize, const K: usize, const LK: usize> {
+pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub r_valid: Signal<In, Bit>,
     pub r_ready: Signal<Out, Bit>,
-    pub r_id: Signal<In, Bits<8>>,
+    pub r_id: Signal<In, Bits<LI>>,
     pub r_data: Signal<In, Bits<W>>,
     pub r_resp: Signal<In, Bits<2>>,
     /// A command is issued under id `open_id`.
     pub open: Signal<In, Bit>,
-    pub open_id: Signal<In, Bits<8>>,
+    pub open_id: Signal<In, Bits<LI>>,
     pub open_state: Signal<In, RdState>,
     pub asm_we: Signal<Out, Bits<K>>,
     pub asm_row1: Signal<Out, Bits<K>>,
@@ -49,12 +53,12 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     pub asm_data: Signal<Out, Bits<W>>,
     /// Row buffer write port: piece `row_sub` of row `row_addr`.
     pub row_en: Signal<Out, Bit>,
-    pub row_addr: Signal<Out, Bits<9>>,
+    pub row_addr: Signal<Out, Bits<LR>>,
     pub row_sub: Signal<Out, Bits<3>>,
     pub row_data: Signal<Out, Bits<W>>,
     /// A small read is complete (its last row is being written).
     pub small_fin: Signal<Out, Bit>,
-    pub small_tag: Signal<Out, Bits<7>>,
+    pub small_tag: Signal<Out, Bits<LT>>,
     pub small_err: Signal<Out, Bit>,
     /// A payload read is complete (its last bytes are written two cycles later).
     pub pay_fin: Signal<Out, Bit>,
@@ -63,30 +67,32 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     pub finish: Signal<Out, Bit>,
     pub finish_color: Signal<Out, Bit>,
     pub finish_err: Signal<Out, Bit>,
-    states: Ram<RdState, 8>,
-    counts: RamAsync<Progress, 8>,
+    states: Ram<RdState, LI>,
+    counts: RamAsync<Progress, LI>,
     rotate: ByteRotatePipe<W, K, LK>,
     /// Mask of the rows in the ring of the port that a group of tags belongs to.
-    #[init(Lookup::of(|group| row_mask(shares, group)))]
-    rings: Lookup<LOG_GROUPS, 9>,
-    cleared: DFF<Bits<9>>,
+    #[init(Lookup::of(|group| row_mask(shares, LT, group)))]
+    rings: Lookup<LG, LR>,
+    /// Ids whose progress has been cleared since reset, until it is all of them.
+    cleared: DFF<Bits<LI>>,
+    ready: DFF<Bit>,
     v0: DFF<Bit>,
-    id0: DFF<Bits<8>>,
+    id0: DFF<Bits<LI>>,
     data0: DFF<Bits<W>>,
     err0: DFF<Bit>,
     v1: DFF<Bit>,
-    id1: DFF<Bits<8>>,
+    id1: DFF<Bits<LI>>,
     data1: DFF<Bits<W>>,
     err1: DFF<Bit>,
     v2: DFF<Bit>,
-    id2: DFF<Bits<8>>,
+    id2: DFF<Bits<LI>>,
     data2: DFF<Bits<W>>,
     state2: DFF<RdState>,
     count2: DFF<Bits<9>>,
     last2: DFF<Bit>,
     err2: DFF<Bit>,
     v3: DFF<Bit>,
-    id3: DFF<Bits<8>>,
+    id3: DFF<Bits<LI>>,
     mask3: DFF<Bits<K>>,
     shift3: DFF<Bits<LK>>,
     row3: DFF<Bits<13>>,
@@ -105,9 +111,10 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     /// log2 of the beats per row, and the beats per row less one.
     #[init(Constant::new((6 - LK as u64).into()))]
     beats: Constant<Bits<3>>,
+    #[init(Constant::new(0u64.into()))]
+    nobody: Constant<Bits<LI>>,
     #[init(Constant::new(((1u64 << (6 - LK)) - 1).into()))]
     subs: Constant<Bits<9>>,
-    ready: Signal<Local, Bit>,
     known: Signal<Local, Progress>,
     step: Signal<Local, Progress>,
     last: Signal<Local, Bit>,
@@ -118,10 +125,13 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
     shift2: Signal<Local, Bits<6>>,
     lo2: Signal<Local, Bits<6>>,
     nhi2: Signal<Local, Bits<6>>,
-    tag2: Signal<Local, Bits<7>>,
-    ring: Signal<Local, Bits<9>>,
-    start: Signal<Local, Bits<9>>,
-    row: Signal<Local, Bits<9>>,
+    upper2: Signal<Local, Bits<LI>>,
+    upper3: Signal<Local, Bits<LI>>,
+    tag2: Signal<Local, Bits<LT>>,
+    ring: Signal<Local, Bits<LR>>,
+    start: Signal<Local, Bits<LR>>,
+    on: Signal<Local, Bits<9>>,
+    row: Signal<Local, Bits<LR>>,
     start13: Signal<Local, Bits<13>>,
     sub: Signal<Local, Bits<9>>,
     back: Signal<Local, Bits<LK>>,
@@ -130,10 +140,10 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> Logic for Landing<W, K, LK, LI, LT, LG, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, cleared, v0, id0, data0, err0, v1, id1, data1, err1);
+        dff_setup!(self, clock, cleared, ready, v0, id0, data0, err0, v1, id1, data1, err1);
         dff_setup!(self, clock, v2, id2, data2, state2, count2, last2, err2);
         dff_setup!(self, clock, v3, id3, mask3, shift3, row3, color3, last3, err3);
         dff_setup!(self, clock, we4, row1_4, row4);
@@ -143,9 +153,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.states.write_en.next = self.open.val();
 
         // Stage 0.
-        self.ready.next = self.cleared.q.val().get_bit(8);
-        self.r_ready.next = self.ready.val();
-        self.v0.d.next = self.r_valid.val() & self.ready.val();
+        self.r_ready.next = self.ready.q.val();
+        self.v0.d.next = self.r_valid.val() & self.ready.q.val();
         self.id0.d.next = self.r_id.val();
         self.data0.d.next = self.r_data.val();
         self.err0.d.next = self.r_resp.val().get_bit(1);
@@ -168,9 +177,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
             self.counts.write_data.next.count = bits::<9>(0);
             self.counts.write_data.next.err = false;
         }
-        if !self.ready.val() {
+        if !self.ready.q.val() {
+            self.ready.d.next = self.cleared.q.val().all();
             self.counts.write_en.next = true;
-            self.counts.write_addr.next = self.cleared.q.val().get_bits::<8>(0);
+            self.counts.write_addr.next = self.cleared.q.val();
             self.counts.write_data.next.count = bits::<9>(0);
             self.counts.write_data.next.err = false;
             self.cleared.d.next = self.cleared.q.val() + 1;
@@ -185,7 +195,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.last2.d.next = self.last.val();
         self.err2.d.next = self.known.val().err | self.err1.q.val();
         self.first2.next = !self.count2.q.val().any();
-        self.small2.next = self.id2.q.val().get_bit(7);
+        self.upper2.next = self.id2.q.val() >> LOG_PAYLOAD;
+        self.small2.next = self.upper2.val().any();
         self.lo2.next = self.state2.q.val().lo;
         self.nhi2.next = self.state2.q.val().nhi;
         self.lo.next = self.zero.val();
@@ -201,12 +212,13 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.rotate.x.next = self.data2.q.val();
         self.rotate.n.next = self.shift2.val().get_bits::<LK>(0);
         // Small reads: rows of a port are a ring; four per tag of its share (see README).
-        self.tag2.next = self.id2.q.val().get_bits::<7>(0);
-        self.rings.x.next = self.tag2.val().get_bits::<LOG_GROUPS>(LOG_SMALLEST);
+        self.tag2.next = self.id2.q.val().get_bits::<LT>(0);
+        self.rings.x.next = self.tag2.val().get_bits::<LG>(LOG_SMALLEST);
         self.ring.next = self.rings.y.val();
         self.start13.next = self.state2.q.val().row;
-        self.start.next = self.start13.val().get_bits::<9>(0);
-        self.row.next = self.start.val() + (self.count2.q.val() >> self.beats.val());
+        self.start.next = self.start13.val().get_bits::<LR>(0);
+        self.on.next = self.count2.q.val() >> self.beats.val();
+        self.row.next = self.start.val() + bit_cast::<LR, 9>(self.on.val());
         self.sub.next = self.count2.q.val() & self.subs.val();
         self.row_en.next = self.v2.q.val() & self.small2.val();
         self.row_addr.next = (self.start.val() & !self.ring.val()) | (self.row.val() & self.ring.val());
@@ -219,7 +231,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.pay_fin.next = self.v2.q.val() & self.last2.q.val() & !self.small2.val();
         self.pay.next.slot = self.state2.q.val().slot;
         self.pay.next.err = self.err2.q.val();
-        self.pay.next.id = self.tag2.val();
+        self.pay.next.id = self.id2.q.val().get_bits::<7>(0);
 
         // Stage 3.
         self.v3.d.next = self.v2.q.val();
@@ -230,7 +242,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.color3.d.next = self.state2.q.val().color;
         self.last3.d.next = self.last2.q.val();
         self.err3.d.next = self.err2.q.val();
-        self.small3.next = self.id3.q.val().get_bit(7);
+        self.upper3.next = self.id3.q.val() >> LOG_PAYLOAD;
+        self.small3.next = self.upper3.val().any();
         self.finish.next = self.v3.q.val() & self.last3.q.val();
         self.finish_color.next = self.color3.q.val();
         self.finish_err.next = self.err3.q.val();
@@ -249,7 +262,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Landing<W, K, LK
         self.asm_addr.next = self.row4.q.val();
         self.asm_data.next = self.rotate.y.val();
         if self.reset.val() {
-            self.cleared.d.next = bits::<9>(0);
+            self.cleared.d.next = self.nobody.val();
+            self.ready.d.next = false;
             self.v0.d.next = false;
             self.v1.d.next = false;
             self.v2.d.next = false;

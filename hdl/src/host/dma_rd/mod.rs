@@ -57,34 +57,38 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("quiesced", &["quiesce", "ar_valid", "r_valid", "m_small[..]", "m_pay_done"]),
 ];
 
-/// The block for clients of small reads with these quotas, which [`shares::fit`].
+/// The block for clients of small reads with these quotas, which [`shares::fit`]: with ids as wide as they need.
 pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usize]) -> AnyBlock {
     let quota = |port: usize| quotas.get(port).copied().unwrap_or(shares::SMALLEST);
-    for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P>::new(std::array::from_fn(quota))))
+    if shares::id_bits(quotas) > 8 {
+        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 9, 7, 11>::new(std::array::from_fn(quota))));
+    }
+    for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 8, 7, 5, 9>::new(std::array::from_fn(quota))))
 }
 
 /// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small reads, of which port i may have `quotas[i]` in flight;
-/// `P` = `N` + 1 counts the payload reads, too.
+/// `P` = `N` + 1 counts the payload reads, too. `LI`, `LT`, `LG`, `LR`: bits of an id and its parts, and log2 of the row buffer, as in [`Landing`].
 #[derive(LogicBlock, BlockNew)]
 #[given(quotas: [usize; N])]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 #[demand(P == N + 1, "P counts the small ports and payload")]
-pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize> {
+#[demand((LI == 8 && LT == 7 || LI == 9 && LT == 9) && LG + 2 == LT, "the tag of a small read is what is left of its id, which no payload read has")]
+pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while reads are in flight: their beats would land in the next life (quiesce first).
     pub reset: Signal<In, Bit>,
     pub ar_valid: Signal<Out, Bit>,
     pub ar_ready: Signal<In, Bit>,
     /// Small reads 128 and up, payload below. Beats of different ids may interleave.
-    pub ar_id: Signal<Out, Bits<8>>,
+    pub ar_id: Signal<Out, Bits<LI>>,
     pub ar_addr: Signal<Out, Bits<64>>,
     pub ar_len: Signal<Out, Bits<8>>,
     /// PCIe function.
     pub ar_user: Signal<Out, Bits<12>>,
     pub r_valid: Signal<In, Bit>,
-    /// High from 256 cycles after reset on.
+    /// High from 2^`LI` cycles after reset on.
     pub r_ready: Signal<Out, Bit>,
-    pub r_id: Signal<In, Bits<8>>,
+    pub r_id: Signal<In, Bits<LI>>,
     pub r_data: Signal<In, Bits<W>>,
     pub r_resp: Signal<In, Bits<2>>,
     /// Not looked at: beats are counted.
@@ -104,16 +108,16 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usi
     /// All reads accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
     pub quiesced: Signal<Out, Bit>,
     pub stat: Signal<Out, Bits<2>>,
-    #[init(shares::allot(&quotas).map(|share| SmallPort::new(share.base, share.tags, LK)))]
-    small: [SmallPort; N],
+    #[init(shares::allot(&quotas).map(|share| SmallPort::new(share, LK)))]
+    small: [SmallPort<LT, LR>; N],
     pay: PayPort<LK>,
     #[init(Landing::new(&shares::allot(&quotas)))]
-    landing: Landing<W, K, LK>,
+    landing: Landing<W, K, LK, LI, LT, LG, LR>,
     drain: Quiesce,
     /// Per port, beside the arbitration.
     cut: [BurstCut<LK>; P],
     split: BurstSend<LK>,
-    rows: RowRam<W, 512, 9>,
+    rows: RowRam<W, 512, LR>,
     /// Requests: small ports, then payload.
     pick: RrPick<P>,
     pick_last: DFF<Bits<P>>,
@@ -121,7 +125,7 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usi
     pick_state: OneHotMux<RdState, P>,
     get: RrPick<N>,
     get_last: DFF<Bits<N>>,
-    get_row: OneHotMux<Bits<9>, N>,
+    get_row: OneHotMux<Bits<LR>, N>,
     bad: DFF<Bit>,
     #[init(std::array::from_fn(|i| Constant::new((1u64 << i).into())))]
     hot: [Constant<Bits<P>>; P],
@@ -132,10 +136,14 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usi
     getting: Signal<Local, Bits<N>>,
     clear: Signal<Local, Bit>,
     state: Signal<Local, RdState>,
+    open_id: Signal<Local, Bits<9>>,
+    out_id: Signal<Local, Bits<9>>,
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize> Logic for DmaRead<W, K, LK, N, P> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> Logic
+    for DmaRead<W, K, LK, N, P, LI, LT, LG, LR>
+{
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, pick_last, get_last, bad);
@@ -190,14 +198,16 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: u
         self.split.s.data.next = self.pick_cmd.y.val();
         self.state.next = self.pick_state.y.val();
         self.landing.open.next = self.start.val();
-        self.landing.open_id.next = self.pick_cmd.y.val().id;
+        self.open_id.next = self.pick_cmd.y.val().id;
+        self.landing.open_id.next = self.open_id.val().get_bits::<LI>(0);
         self.landing.open_state.next = self.state.val();
         self.landing.open_state.next.color = self.drain.color.val();
 
         // AXI.
         self.ar_valid.next = self.split.m.valid.val();
         self.split.m.ready.next = self.ar_ready.val();
-        self.ar_id.next = self.split.m.data.val().id;
+        self.out_id.next = self.split.m.data.val().id;
+        self.ar_id.next = self.out_id.val().get_bits::<LI>(0);
         self.ar_addr.next = self.split.m.data.val().addr;
         self.ar_len.next = self.split.m.data.val().len;
         self.ar_user.next = self.split.m.data.val().function;

@@ -101,7 +101,7 @@ impl<const LK: usize> Logic for PayPort<LK> {
             self.rq.d.next.addr = self.iova.val() & self.aligned.val();
             self.rq.d.next.last = self.last.val().get_bits::<9>(0);
             self.rq.d.next.function = self.s.data.val().function;
-            self.rq.d.next.id = bit_cast::<8, 7>(self.free.m.data.val());
+            self.rq.d.next.id = bit_cast::<9, 7>(self.free.m.data.val());
             self.rq_state.d.next.row = self.row.val().get_bits::<13>(0);
             self.rq_state.d.next.shift = bit_cast::<6, LK>(self.base.val().get_bits::<LK>(0));
             self.rq_state.d.next.lo = bit_cast::<6, LK>(self.off.val());

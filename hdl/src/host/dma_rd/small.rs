@@ -1,7 +1,7 @@
 //! One port of small reads: a ring of tags (reads in flight) and a ring of 64-byte rows (their space), both taken in
 //! command order and given back in command order, filled by the host in any order.
 
-use super::shares::{LARGEST, ROWS_PER_TAG, SMALLEST, TAGS};
+use super::shares::{Share, LARGEST, PAYLOAD, ROWS_PER_ID, SMALLEST};
 use super::RdState;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
@@ -11,8 +11,6 @@ use crate::stream::{MsgFifo, MsgSkid};
 use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
-/// Of an AXI id: of a small read.
-const SMALL: u64 = 0x80;
 /// Rows that may be on their way to the client.
 const CREDIT: u64 = 8;
 
@@ -23,8 +21,8 @@ pub struct TagMeta {
     pub tag: Bits<8>,
     /// Rows, 1 to 8.
     pub rows: Bits<4>,
-    /// First row in the row buffer.
-    pub start: Bits<9>,
+    /// First row in the port's ring.
+    pub start: Bits<8>,
 }
 
 /// The part of a row that does not come from the row buffer.
@@ -40,13 +38,14 @@ pub struct RowMeta {
     pub err: Bit,
 }
 
-/// Tags `base` to `base + tags - 1` (a power of two, aligned); four rows of the shared row buffer per tag.
+/// The ids of a share (a power of two, aligned), each a tag of this port; four rows of the shared row buffer per tag.
 ///
-/// `base`, `tags`: AXI ids from 128 + `base` on; `lk`: log2 of the bytes per beat.
+/// `LT`: low bits of an id that tell small reads apart. `LR`: log2 of the rows in the row buffer. `lk`: log2 of the bytes per beat.
 #[derive(LogicBlock, BlockNew)]
-#[given(base: u64, tags: u64, lk: usize)]
-#[demand(tags.is_power_of_two() && (SMALLEST as u64..=LARGEST as u64).contains(&tags) && base.is_multiple_of(tags) && base + tags <= TAGS as u64)]
-pub struct SmallPort {
+#[given(share: Share, lk: usize)]
+#[demand(share.ids.is_power_of_two() && (SMALLEST as u64..=LARGEST as u64).contains(&share.ids) && share.base.is_multiple_of(share.ids) && share.base >= PAYLOAD as u64)]
+#[demand(share.first_row() + ROWS_PER_ID * share.ids <= 1 << LR, "the row buffer has rows for every share")]
+pub struct SmallPort<const LT: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s: MsgSink<RdCmd>,
@@ -58,11 +57,11 @@ pub struct SmallPort {
     pub req_take: Signal<In, Bit>,
     /// From the landing pipeline: all rows of a tag (of any port) are in the row buffer.
     pub fin_valid: Signal<In, Bit>,
-    pub fin_tag: Signal<In, Bits<7>>,
+    pub fin_tag: Signal<In, Bits<LT>>,
     pub fin_err: Signal<In, Bit>,
     /// Wish to read a row; its data come in the cycle after `get_take`.
     pub get_valid: Signal<Out, Bit>,
-    pub get_row: Signal<Out, Bits<9>>,
+    pub get_row: Signal<Out, Bits<LR>>,
     pub get_take: Signal<In, Bit>,
     pub row_data: Signal<In, Bits<512>>,
     pub mark: Signal<In, Bit>,
@@ -77,7 +76,7 @@ pub struct SmallPort {
     rq: DFF<BurstCmd>,
     rq_state: DFF<RdState>,
     tail: DFF<Bits<6>>,
-    row_tail: DFF<Bits<9>>,
+    row_tail: DFF<Bits<8>>,
     tags_free: DFF<Bits<7>>,
     rows_free: DFF<Bits<10>>,
     /// A command was taken in the last cycle, with so many rows: counted in this one, because `s.valid` may come late.
@@ -89,24 +88,27 @@ pub struct SmallPort {
     head: DFF<Bits<6>>,
     cur_valid: DFF<Bit>,
     cur: DFF<RowMeta>,
-    cur_row: DFF<Bits<9>>,
+    cur_row: DFF<Bits<8>>,
     cur_left: DFF<Bits<4>>,
     sent_valid: DFF<Bit>,
     sent: DFF<RowMeta>,
     credit: DFF<Bits<4>>,
-    #[init(Constant::new(base.into()))]
-    tag_base: Constant<Bits<7>>,
-    #[init(Constant::new((tags - 1).into()))]
+    /// The first id, and its tag.
+    #[init(Constant::new(share.base.into()))]
+    id_base: Constant<Bits<9>>,
+    #[init(Constant::new((share.base & ((1 << LT) - 1)).into()))]
+    tag_base: Constant<Bits<LT>>,
+    #[init(Constant::new((share.ids - 1).into()))]
     tag_mask: Constant<Bits<6>>,
-    #[init(Constant::new((127 & !(tags - 1)).into()))]
-    tag_upper: Constant<Bits<7>>,
-    #[init(Constant::new((ROWS_PER_TAG * base).into()))]
-    row_base: Constant<Bits<9>>,
-    #[init(Constant::new((ROWS_PER_TAG * tags - 1).into()))]
-    row_mask: Constant<Bits<9>>,
-    #[init(Constant::new(tags.into()))]
+    #[init(Constant::new((((1 << LT) - 1) & !(share.ids - 1)).into()))]
+    tag_upper: Constant<Bits<LT>>,
+    #[init(Constant::new(share.first_row().into()))]
+    row_base: Constant<Bits<LR>>,
+    #[init(Constant::new((ROWS_PER_ID * share.ids - 1).into()))]
+    row_mask: Constant<Bits<8>>,
+    #[init(Constant::new(share.ids.into()))]
     tags: Constant<Bits<7>>,
-    #[init(Constant::new((ROWS_PER_TAG * tags).into()))]
+    #[init(Constant::new((ROWS_PER_ID * share.ids).into()))]
     rows: Constant<Bits<10>>,
     #[init(Constant::new((6 - lk as u64).into()))]
     beats: Constant<Bits<4>>,
@@ -116,17 +118,16 @@ pub struct SmallPort {
     load: Signal<Local, Bit>,
     tail_on: Signal<Local, Bits<6>>,
     head_on: Signal<Local, Bits<6>>,
-    row_on: Signal<Local, Bits<9>>,
+    row_on: Signal<Local, Bits<8>>,
     want: Signal<Local, Bits<4>>,
     took10: Signal<Local, Bits<10>>,
     room: Signal<Local, Bit>,
     open: Signal<Local, Bit>,
     fin_here: Signal<Local, Bit>,
     at_head: Signal<Local, Bit>,
-    start: Signal<Local, Bits<9>>,
     last: Signal<Local, Bits<9>>,
     fin_index: Signal<Local, Bits<6>>,
-    fin_upper: Signal<Local, Bits<7>>,
+    fin_upper: Signal<Local, Bits<LT>>,
     set: Signal<Local, Bits<64>>,
     unset: Signal<Local, Bits<64>>,
     is_last: Signal<Local, Bit>,
@@ -134,7 +135,7 @@ pub struct SmallPort {
 }
 
 #[kernel]
-impl Logic for SmallPort {
+impl<const LT: usize, const LR: usize> Logic for SmallPort<LT, LR> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, rq_valid, rq, rq_state, tail, row_tail, tags_free, rows_free, done);
@@ -161,13 +162,12 @@ impl Logic for SmallPort {
         self.took.d.next = self.take.val();
         self.took_rows.d.next = self.want.val();
         self.inlet.m.ready.next = self.open.val();
-        self.start.next = self.row_base.val() | self.row_tail.q.val();
         self.last.next = (bit_cast::<9, 4>(self.want.val()) << self.beats.val()) - 1;
         self.metas.write_addr.next = self.tail.q.val();
         self.metas.write_en.next = self.take.val();
         self.metas.write_data.next.tag = self.inlet.m.data.val().tag;
         self.metas.write_data.next.rows = self.want.val();
-        self.metas.write_data.next.start = self.start.val();
+        self.metas.write_data.next.start = self.row_tail.q.val();
         if self.req_take.val() {
             self.rq_valid.d.next = false;
         }
@@ -176,11 +176,11 @@ impl Logic for SmallPort {
             self.rq.d.next.addr = self.inlet.m.data.val().iova;
             self.rq.d.next.last = self.last.val();
             self.rq.d.next.function = self.inlet.m.data.val().function;
-            self.rq.d.next.id = bit_cast::<8, 7>(self.tag_base.val()) | bit_cast::<8, 6>(self.tail.q.val()) | SMALL;
-            self.rq_state.d.next.row = bit_cast::<13, 9>(self.start.val());
+            self.rq.d.next.id = self.id_base.val() | bit_cast::<9, 6>(self.tail.q.val());
+            self.rq_state.d.next.row = bit_cast::<13, LR>(self.row_base.val()) | bit_cast::<13, 8>(self.row_tail.q.val());
             self.rq_state.d.next.last = self.last.val();
             self.tail.d.next = self.tail_on.val() & self.tag_mask.val();
-            self.row_tail.d.next = (self.row_tail.q.val() + bit_cast::<9, 4>(self.want.val())) & self.row_mask.val();
+            self.row_tail.d.next = (self.row_tail.q.val() + bit_cast::<8, 4>(self.want.val())) & self.row_mask.val();
         }
         self.req_valid.next = self.rq_valid.q.val();
         self.req.next = self.rq.q.val();
@@ -207,12 +207,12 @@ impl Logic for SmallPort {
         self.unset.next = bits::<64>(0);
         self.is_last.next = self.cur_left.q.val() == 1;
         self.get_valid.next = self.cur_valid.q.val() & self.credit.q.val().any();
-        self.get_row.next = self.cur_row.q.val();
+        self.get_row.next = self.row_base.val() | bit_cast::<LR, 8>(self.cur_row.q.val());
         self.sent_valid.d.next = self.get_take.val();
         self.sent.d.next = self.cur.q.val();
         self.sent.d.next.last = self.is_last.val();
         if self.get_take.val() {
-            self.cur_row.d.next = self.row_base.val() | (self.row_on.val() & self.row_mask.val());
+            self.cur_row.d.next = self.row_on.val() & self.row_mask.val();
             self.cur_left.d.next = self.cur_left.q.val() - 1;
             self.cur.d.next.row = self.cur.q.val().row + 1;
             if self.is_last.val() {
@@ -271,7 +271,7 @@ impl Logic for SmallPort {
             self.rq_valid.d.next = false;
             self.took.d.next = false;
             self.tail.d.next = bits::<6>(0);
-            self.row_tail.d.next = bits::<9>(0);
+            self.row_tail.d.next = bits::<8>(0);
             self.tags_free.d.next = self.tags.val();
             self.rows_free.d.next = self.rows.val();
             self.done.d.next = bits::<64>(0);

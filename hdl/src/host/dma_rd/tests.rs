@@ -84,7 +84,8 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             failed: 0,
             next_function: 0,
         };
-        bench.tb.run(300);
+        // Until all ids are clear.
+        bench.tb.run(600);
         bench
     }
 
@@ -211,7 +212,12 @@ fn random<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64
 }
 
 fn exercise<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W, K, LK>) {
-    let (mut dst, mut payloads, mut smalls) = (0usize, 250, 250);
+    exercise_with(bench, 250, 250);
+}
+
+/// So many reads of payload, and of all ports of small reads together.
+fn exercise_with<const W: usize, const K: usize, const LK: usize>(bench: &mut Bench<W, K, LK>, mut payloads: u32, mut smalls: u32) {
+    let mut dst = 0usize;
     let mut cycles = 0;
     while payloads > 0 || smalls > 0 {
         let slot = bench.tb.rng().below(64);

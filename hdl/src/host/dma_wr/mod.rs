@@ -272,7 +272,7 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: u
         self.split.s.data.next.cross = self.job.val().cross;
         self.split.s.data.next.rest = self.beyond.val().get_bits::<8>(0);
         self.split.s.data.next.function = self.job.val().function;
-        self.split.s.data.next.id = bits::<8>(0);
+        self.split.s.data.next.id = bits::<9>(0);
         self.resp.s.valid.next = self.start.val();
         self.resp.s_port.next = self.grant.val();
         self.resp.s.data.next.tag = self.job.val().tag;

@@ -4,7 +4,6 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::prim::word::WordPick;
 use crate::records::{RspCtx, SetupRequest};
 use ferric_abi::codes::{QpState, QpType};
-use ferric_abi::csr::space;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -34,8 +33,6 @@ pub(super) struct Context {
     words: WordPick<RspCtx>,
     asking: DFF<Bit>,
     waiting: DFF<Bit>,
-    #[init(Constant::new(u64::from(space::RSP).into()))]
-    rsp: Constant<Bits<4>>,
     rights: Signal<Local, Bits<8>>,
     pmtu: Signal<Local, Bits<8>>,
     rnr: Signal<Local, Bits<8>>,
@@ -99,7 +96,7 @@ impl Logic for Context {
         if self.stop.val() {
             self.word_now.next = bit_cast::<32, 8>(self.epoch.val()) << 24;
         }
-        self.m_ctl.data.next.space = self.rsp.val();
+        self.m_ctl.data.next.rsvd = bits::<4>(0);
         self.m_ctl.data.next.line = self.line.val();
         self.m_ctl.data.next.word = self.word.val();
         self.m_ctl.data.next.write = !self.look.val();

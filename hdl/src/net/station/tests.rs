@@ -90,7 +90,7 @@ impl Bench {
     }
 
     fn access(&mut self, line: u32, word: u32, write: Option<u32>) -> (u32, bool) {
-        let request = [("space", 0), ("line", line.into()), ("word", word.into()), ("write", write.is_some().into()), ("data", write.unwrap_or(0).into())];
+        let request = [("line", line.into()), ("word", word.into()), ("write", write.is_some().into()), ("data", write.unwrap_or(0).into())];
         self.requests.push(Fields::of::<CtlReq>().pack(&request));
         for _ in 0..600 {
             self.step();

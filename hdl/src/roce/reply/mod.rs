@@ -1,6 +1,5 @@
 //! The responder's way back to the wire: acknowledges, READ responses, atomic results, in the order of each queue pair. See README.md.
 
-mod atomic;
 mod barrier;
 mod choice;
 mod hand;
@@ -17,9 +16,10 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::ack_kind;
 use crate::msg::{AckOp, QpError, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrDone, WrSmall};
+use crate::prim::pack::Cast;
+use crate::rdma::atomics::{Atomics, MARK};
 use crate::stats::flags;
 use crate::stream::{MsgFifo, MsgSlice};
-use atomic::Atomics;
 use barrier::Barrier;
 use choice::Choice;
 use ferric_abi::codes::CqeStatus;
@@ -29,7 +29,7 @@ use look::Look;
 use receive::Receive;
 use ring::Ring;
 use rust_hdl::prelude::*;
-use seat::{Addressee, Item, Job};
+use seat::{Addressee, Item, Job, Mark};
 use told::{Tell, Told};
 use turn::Turn;
 
@@ -122,6 +122,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     error: MsgSlice<QpError>,
     turn: Turn,
     atomics: Atomics,
+    mark: Cast<Mark, Bits<MARK>>,
     /// Queue pairs with something to send, each at most once.
     list: MsgFifo<Bits<24>, LQ>,
     ring: Ring<LQ, LR>,
@@ -302,9 +303,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.atomics.s_op.valid.next = self.receive.execute.val();
         self.atomics.s_op.data.next.qpn = self.id.q.val();
         self.atomics.s_op.data.next.epoch = self.acks.m.data.val().epoch;
-        self.atomics.s_op.data.next.psn = self.acks.m.data.val().psn;
+        self.mark.x.next.psn = self.acks.m.data.val().psn;
+        self.mark.x.next.slot = self.hand.seat.val().slot;
+        self.atomics.s_op.data.next.mark = self.mark.y.val();
         self.atomics.s_op.data.next.phase = self.acks.m.data.val().phase;
-        self.atomics.s_op.data.next.slot = self.hand.seat.val().slot;
         self.atomics.s_op.data.next.iova = self.acks.m.data.val().va;
         self.atomics.s_op.data.next.function = self.acks.m.data.val().function;
         self.atomics.s_op.data.next.add = self.acks.m.data.val().add;

@@ -1,9 +1,10 @@
 //! READs and atomics of every queue pair that wait to be answered, and the outcomes of atomics: 32 of each, as rings.
-use super::atomic::AtomicDone;
-use super::seat::{Item, Outcome, Seat};
+use super::seat::{Item, Mark, Outcome, Seat};
 use super::told::Told;
 use crate::codes::ack_kind;
+use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
+use crate::rdma::atomics::{AtomicDone, MARK};
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -40,6 +41,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     count: Signal<Local, Bits<6>>,
     last: Signal<Local, Bits<5>>,
     tail: Signal<Local, Bits<5>>,
+    mark: Cast<Bits<MARK>, Mark>,
     done_slot: Signal<Local, Bits<5>>,
 }
 
@@ -85,10 +87,11 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.outcomes.write_data.next.running = true;
         self.outcomes.write_data.next.failed = false;
         self.outcomes.write_data.next.value = bits::<64>(0);
-        self.done_slot.next = self.done.val().slot;
+        self.mark.x.next = self.done.val().mark;
+        self.done_slot.next = self.mark.y.val().slot;
         if self.ended.val() {
             self.outcomes.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.done_slot.val());
-            self.outcomes.write_data.next.psn = self.done.val().psn;
+            self.outcomes.write_data.next.psn = self.mark.y.val().psn;
             self.outcomes.write_data.next.running = false;
             self.outcomes.write_data.next.failed = self.done.val().err;
             self.outcomes.write_data.next.value = self.done.val().value;

@@ -61,6 +61,13 @@ pub struct Outcome {
     pub value: Bits<64>,
 }
 
+/// What comes back with an atomic's outcome: the PSN of its packet, and the place of its result.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Mark {
+    pub psn: Bits<24>,
+    pub slot: Bits<5>,
+}
+
 /// What brings a queue pair's seat to hand.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 pub enum Job {

@@ -4,6 +4,8 @@ mod addresses;
 mod functions;
 mod multicast;
 mod objects;
+#[cfg(test)]
+mod own_tests;
 mod query;
 mod queue_pair;
 mod ranges;
@@ -12,10 +14,14 @@ mod shared_queue;
 mod stations;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
+use crate::assembly::{Table, TableName, NO_TABLE};
 use crate::host::csr::word;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
+
+#[cfg(test)]
+pub(crate) use own_tests::OWN;
 
 /// log2 of the number of objects of each kind, and of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +42,9 @@ impl Default for Sizes {
 
 /// Codes of [`AdminStatus`]: 0 and what follows without a gap.
 const STATUSES: usize = AdminStatus::ALL.len();
+
+/// Where the number of a table stands in the address of a control word.
+const TABLE_AT: u8 = 8;
 
 /// Bits of the scratch address.
 pub const SCRATCH_BITS: u32 = 13;
@@ -122,6 +131,8 @@ pub struct Plan {
     commands: Vec<Command>,
     /// What engines do first when a function is reset.
     resets: Vec<fn(&mut Program)>,
+    /// Tables by their numbers on the control bus.
+    tables: Vec<TableName>,
 }
 
 impl Plan {
@@ -129,7 +140,13 @@ impl Plan {
     pub fn new<'a>(sizes: Sizes, commands: impl IntoIterator<Item = &'a Command>, resets: impl IntoIterator<Item = fn(&mut Program)>) -> Self {
         let mut commands: Vec<Command> = CHASSIS.iter().chain(commands).copied().collect();
         commands.sort_by_key(|c| c.0 as u32);
-        Self { sizes, commands, resets: resets.into_iter().collect() }
+        Self { sizes, commands, resets: resets.into_iter().collect(), tables: Vec::new() }
+    }
+
+    /// The same for a card with these tables, in the order of their numbers on the control bus.
+    #[must_use]
+    pub fn with_tables(&self, tables: &[Table]) -> Self {
+        Self { tables: tables.iter().map(|t| t.name).collect(), ..self.clone() }
     }
 }
 
@@ -148,6 +165,8 @@ const CHASSIS: &[Command] = &[
 /// The program while it is written.
 pub struct Program {
     asm: Asm,
+    /// As in [`Plan`].
+    tables: Vec<TableName>,
     /// log2 of the functions.
     share: u32,
     qp: Kind,
@@ -198,6 +217,7 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
     let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
     let mut program = Program {
         asm,
+        tables: plan.tables.clone(),
         share: sizes.functions,
         qp,
         cq,
@@ -254,11 +274,21 @@ impl Program {
     fn line(&mut self, id: R) {
         self.asm.op(Op::Line, ZERO, id, 0);
     }
-    fn read(&mut self, d: R, space: u8, word: u32) {
-        self.asm.op(Op::CtlRead, d, ZERO, u32::from(space) << 8 | word);
+    /// Where word 0 of a line of `table` is for [`Op::CtlRead`] and [`Op::CtlWrite`]; every access to a table that the card does not have fails.
+    fn at(&self, table: impl Into<TableName>) -> u32 {
+        let table = table.into();
+        let number = self.tables.iter().position(|name| *name == table).map_or(NO_TABLE.into(), |n| n as u32);
+        number << TABLE_AT
     }
-    fn write(&mut self, space: u8, word: u32, value: R) {
-        self.asm.op(Op::CtlWrite, ZERO, value, u32::from(space) << 8 | word);
+    /// `d` = word `word` of the line in `table`.
+    pub(crate) fn read(&mut self, d: R, table: impl Into<TableName>, word: u32) {
+        let at = self.at(table) | word;
+        self.asm.op(Op::CtlRead, d, ZERO, at);
+    }
+    /// The word becomes `value`.
+    pub(crate) fn write(&mut self, table: impl Into<TableName>, word: u32, value: R) {
+        let at = self.at(table) | word;
+        self.asm.op(Op::CtlWrite, ZERO, value, at);
     }
 
     /// OBJ = object `id`, which must exist and belong to the function.

@@ -29,12 +29,13 @@ impl Program {
     pub(super) fn query_counters(&mut self) {
         // V = the function in question, in its place in the line; W = the first of the two words: of all functions together (function 0, if it names none), or of one.
         let (own, named, found) = (self.asm.label(), self.asm.label(), self.asm.label());
-        self.asm.li(W, u32::from(STATS) << 8 | stats::OWN);
+        let stats_at = self.at(STATS);
+        self.asm.li(W, stats_at | stats::OWN);
         self.asm.ext(V, p(4), 31, 1);
         self.asm.branch(Op::Bne, V, 0, named);
         self.refuse(AdminStatus::BadParameter, Op::Bne, p(4), 0);
         self.asm.branch(Op::Bne, FN, 0, own);
-        self.asm.li(W, u32::from(STATS) << 8 | stats::TOTAL);
+        self.asm.li(W, stats_at | stats::TOTAL);
         self.asm.bind(own);
         self.asm.mov(V, FN);
         self.asm.jump(found);
@@ -119,13 +120,21 @@ impl Program {
         self.asm.jump(self.fails(AdminStatus::BadParameter));
         self.asm.bind(allowed);
         self.asm.branch(Op::Beq, p(0), u32::from(space::ADMIN), scratch);
-        self.refuse(AdminStatus::BadParameter, Op::Bge, p(0), 16);
+        // W = where the table is that hosts know by this number.
+        let (found, known) = (self.asm.label(), self.tables.clone());
+        for (number, name) in known.into_iter().enumerate() {
+            if let TableName::Known(space) = name {
+                self.asm.li(W, (number as u32) << TABLE_AT);
+                self.asm.branch(Op::Beq, p(0), u32::from(space), found);
+            }
+        }
+        self.asm.jump(self.fails(AdminStatus::BadParameter));
+        self.asm.bind(found);
         // Word numbers have 6 bits.
         self.refuse(AdminStatus::BadParameter, Op::Bge, p(1), 64 - 7);
         self.asm.branch(Op::Bge, ID, 1 << 24, bad_id);
         self.line(ID);
-        self.asm.op(Op::Shl, U, p(0), 8);
-        self.asm.op(Op::Or, U, U, p(1));
+        self.asm.op(Op::Or, U, W, p(1));
         // A line may have fewer words than eight: those that it does not have are zero.
         let ok = self.fails(AdminStatus::Ok);
         for n in 0..8 {

@@ -1,5 +1,6 @@
 //! Tables, host memory and pipelines as far as the admin engine sees them.
 
+use crate::assembly::{Table, TableName};
 use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
 use crate::host::csr::word;
@@ -22,8 +23,8 @@ pub enum Event {
 
 /// The rest of the card and the host.
 pub struct Card {
-    lines_of: [u32; 16],
-    words_of: [u8; 16],
+    lines_of: [u32; 256],
+    words_of: [u8; 256],
     pub tables: HashMap<(u8, u32, u8), u32>,
     pub commands: HashMap<u64, [u32; 32]>,
     pub lines: HashMap<u64, [u32; 16]>,
@@ -45,10 +46,18 @@ pub struct Card {
 
 pub const COUNTERS: u32 = 24;
 
+/// The tables in the order of their numbers on the control bus, none of which is the one that hosts know; more than 16 of them.
+pub fn tables() -> Vec<Table> {
+    let known = [space::ADDRESS, space::STATS, space::MR, space::STATION, space::SQ, space::REQ, space::PATH, space::CQ, space::EQ, space::RSP, space::MCAST, space::RQ];
+    let others = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(TableName::Own);
+    let names = known[..6].iter().map(|space| TableName::Known(*space)).chain(others).chain(known[6..].iter().map(|space| TableName::Known(*space)));
+    names.map(|name| Table { name, part: "", instance: String::new() }).collect()
+}
+
 impl Card {
     pub fn new(sizes: Sizes) -> Self {
         let functions = 1 << sizes.functions;
-        let (mut lines_of, mut words_of) = ([0; 16], [0; 16]);
+        let (mut lines_of, mut words_of) = ([0; 256], [0; 256]);
         let tables = [
             (space::SQ, 1 << sizes.qp, 8),
             (space::RQ, 2 << sizes.qp, 8),
@@ -132,7 +141,11 @@ impl Card {
 }
 
 impl World for Card {
-    fn control(&mut self, space: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
+    fn control(&mut self, table: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
+        let space = match tables().get(usize::from(table)).map(|t| t.name) {
+            Some(TableName::Known(space)) => space,
+            other => panic!("nobody asks for table {table}, {other:?}"),
+        };
         self.log.push(Event::Control { space, line, word, write });
         // The block that has the addresses says of words, too, that they do not exist; what it answers then means nothing.
         let uncounted = space == space::STATS && (line % (1 << stats::FUNCTION_AT) >= COUNTERS || line >> stats::FUNCTION_AT >= self.enabled.len() as u32);

@@ -5,6 +5,7 @@ mod card;
 mod commands;
 mod functions;
 mod many;
+mod own_table;
 mod queue_pairs;
 mod stations;
 
@@ -12,7 +13,7 @@ use super::isa::Inst;
 use super::model::{Model, World};
 use super::program::{assemble, Command, Plan, Program, Sizes};
 use super::Admin;
-use crate::msg::{CtlReq, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
+use crate::msg::{CtlAsk, CtlResp, QpError, RdCmd, RdRow, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
 use card::{Card, Event};
 use ferric_abi::codes::{AdminOpcode, AdminStatus};
@@ -31,7 +32,7 @@ fn plan(sizes: Sizes) -> Plan {
         commands.extend(ADDRESSES);
         resets.push(Program::no_addresses);
     }
-    Plan::new(sizes, &commands, resets)
+    Plan::new(sizes, &commands, resets).with_tables(&card::tables())
 }
 
 /// What executes the program.
@@ -46,9 +47,9 @@ struct Rtl {
     rows: Source,
     wr: Sink,
     done: Source,
-    ctl: Sink,
-    answers: Source,
-    errors: [Sink; 2],
+    /// Requests to the tables, and their answers; none where the tables are blocks.
+    ctl: Option<(Sink, Source)>,
+    errors: Vec<Sink>,
     barrier_in: u64,
 }
 
@@ -84,10 +85,10 @@ impl Bench {
         };
         let (rd, rows) = (tb.sink("m_rd", stall), tb.source("s_rd", stall));
         let (wr, done) = (tb.sink("m_wr", stall), tb.source("s_done", stall));
-        let (ctl, answers) = (tb.sink("m_ctl", stall), tb.source("s_ctl", stall));
-        let errors = [tb.sink("m_error$0", stall), tb.sink("m_error$1", stall)];
+        let ctl = Some((tb.sink("m_ctl", stall), tb.source("s_ctl", stall)));
+        let errors = vec![tb.sink("m_error$0", stall), tb.sink("m_error$1", stall)];
         tb.set("mtt_clean", 1);
-        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, answers, errors, barrier_in: 0 })), sizes)
+        Self::with(Engine::Rtl(Box::new(Rtl { tb, rd, rows, wr, done, ctl, errors, barrier_in: 0 })), sizes)
     }
 
     fn with(engine: Engine, sizes: Sizes) -> Self {
@@ -240,14 +241,14 @@ impl Rtl {
             let failed = card.write(layout.get(&got, "function") as u32, layout.get(&got, "iova") as u64, line);
             self.done.push(Fields::of::<WrDone>().pack(&[("err", failed.into())]));
         }
-        if let Some(got) = self.ctl.pop() {
-            let layout = Fields::of::<CtlReq>();
-            let [space, line, word, write, data] = ["space", "line", "word", "write", "data"].map(|name| layout.get(&got, name) as u32);
-            let (data, err) = card.control(space as u8, line, word as u8, (write == 1).then_some(data));
-            self.answers.push(Fields::of::<CtlResp>().pack(&[("data", data.into()), ("err", err.into())]));
+        if let Some((got, answers)) = self.ctl.as_ref().and_then(|(ctl, answers)| Some((ctl.pop()?, answers))) {
+            let layout = Fields::of::<CtlAsk>();
+            let [table, line, word, write, data] = ["table", "line", "word", "write", "data"].map(|name| layout.get(&got, name) as u32);
+            let (data, err) = card.control(table as u8, line, word as u8, (write == 1).then_some(data));
+            answers.push(Fields::of::<CtlResp>().pack(&[("data", data.into()), ("err", err.into())]));
         }
-        for port in 0..2u32 {
-            if let Some(got) = self.errors[port as usize].pop() {
+        for (port, errors) in (0..).zip(&self.errors) {
+            if let Some(got) = errors.pop() {
                 let layout = Fields::of::<QpError>();
                 // Not every message is an error: see `Op::Error`.
                 let cause = layout.get(&got, "cause");

@@ -1,15 +1,15 @@
-//! Control-bus switch: one master to N tables by space. See README.md.
+//! Control-bus switch: one master to N tables by their numbers. See README.md.
 
 #[cfg(test)]
 mod tests;
 
-use crate::assembly::AnyBlock;
+use crate::assembly::{AnyBlock, MOST_TABLES};
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{CtlReq, CtlResp};
+use crate::msg::{CtlAsk, CtlReq, CtlResp};
 use crate::prim::lookup::Lookup;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
-use ferric_hdl_derive::BlockNew;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -28,36 +28,35 @@ enum State {
     Answer,
 }
 
-/// The switch for as many tables as there are `spaces`, 1 to 24.
-pub fn for_spaces(spaces: &[u8]) -> AnyBlock {
+/// The switch for as many tables, 2 to [`MOST_TABLES`].
+pub fn for_number(tables: usize) -> AnyBlock {
     macro_rules! of {
-        ($($n:literal)*) => { match spaces.len() { $($n => AnyBlock::new(CtlSwitch::<$n>::new(std::array::from_fn(|n| spaces[n]))),)* n => panic!("{n} tables, the control switch has 1 to 24") } };
+        ($($n:literal)*) => { match tables { $($n => AnyBlock::new(CtlSwitch::<$n>::default()),)* n => panic!("{n} tables, the control switch has 2 to {MOST_TABLES}") } };
     }
-    of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+    of!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
 }
 
-/// One request at a time to the table of its space. `spaces[i]`: the control space behind port `i` (`abi::csr::space`).
-#[derive(LogicBlock, BlockNew)]
-#[given(spaces: [u8; N])]
-#[demand(spaces.iter().all(|space| *space < 16), "a space has 4 bits")]
-#[demand(spaces.iter().enumerate().all(|(i, space)| !spaces[..i].contains(space)), "a space has one port")]
+/// One request at a time to its table, whose number is that of its port. A number without a port is answered with `err`.
+#[derive(LogicBlock, BlockDefault)]
+#[demand((2..=MOST_TABLES).contains(&N), "2 to 32 tables")]
 pub struct CtlSwitch<const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets the request in progress.
     pub reset: Signal<In, Bit>,
-    pub s_req: MsgSink<CtlReq>,
+    pub s_req: MsgSink<CtlAsk>,
     pub m_resp: MsgSrc<CtlResp>,
     pub m_req: [MsgSrc<CtlReq>; N],
     pub s_resp: [MsgSink<CtlResp>; N],
     state: DFF<State>,
-    request: DFF<CtlReq>,
+    request: DFF<CtlAsk>,
     answer: DFF<CtlResp>,
     port: DFF<Bits<N>>,
-    #[init(Lookup::new(|space| spaces.iter().map(|at| usize::from(*at) == space).collect()))]
-    route: Lookup<4, N>,
+    #[init(Lookup::new(|table| (0..N).map(|port| port == table).collect()))]
+    route: Lookup<8, N>,
     readys: Gather<N>,
     valids: Gather<N>,
     answers: OneHotMux<CtlResp, N>,
+    asked: Signal<Local, CtlReq>,
     taken: Signal<Local, Bits<N>>,
     came: Signal<Local, Bits<N>>,
 }
@@ -66,15 +65,20 @@ impl<const N: usize> Logic for CtlSwitch<N> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, request, answer, port);
+        self.asked.next.rsvd = bits::<4>(0);
+        self.asked.next.line = self.request.q.val().line;
+        self.asked.next.word = self.request.q.val().word;
+        self.asked.next.write = self.request.q.val().write;
+        self.asked.next.data = self.request.q.val().data;
         for i in 0..N {
-            self.m_req[i].data.next = self.request.q.val();
+            self.m_req[i].data.next = self.asked.val();
             self.m_req[i].valid.next = self.port.q.val().get_bit(i) & (self.state.q.val() == State::Send);
             self.s_resp[i].ready.next = self.port.q.val().get_bit(i) & (self.state.q.val() == State::Wait);
             self.readys.x[i].next = self.m_req[i].ready.val();
             self.valids.x[i].next = self.s_resp[i].valid.val();
             self.answers.x[i].next = self.s_resp[i].data.val();
         }
-        self.route.x.next = self.request.q.val().space;
+        self.route.x.next = self.request.q.val().table;
         self.answers.sel.next = self.port.q.val();
         self.taken.next = self.readys.y.val() & self.port.q.val();
         self.came.next = self.valids.y.val() & self.port.q.val();

@@ -6,6 +6,9 @@ use super::*;
 const MANY: &[usize] = &[4, 16, 4, 8, 32, 8, 4, 4];
 /// All tags, the largest shares.
 const TWO: &[usize] = &[64, 64];
+/// 300 together, more than ids of 8 bits tell apart; and all that ids of 9 bits do.
+const WIDE: &[usize] = &[64, 4, 64, 32, 64, 8, 64];
+const ALL: &[usize] = &[64; 6];
 /// The card without engines: its admin engine.
 const ONE: &[usize] = &[8];
 
@@ -19,6 +22,18 @@ fn random_reads_arrive_whoever_asks() {
     others::<64, 8, 3>(MANY, "dma_rd64_many", 21);
     others::<512, 64, 6>(TWO, "dma_rd512_two", 22);
     others::<64, 8, 3>(ONE, "dma_rd64_one", 23);
+}
+
+/// Ids of 9 bits, each of them in use several times: every port goes round its ring of ids.
+#[test]
+fn random_reads_arrive_under_wide_ids() {
+    assert_eq!(WIDE.iter().sum::<usize>(), 300);
+    let temper = Temper { latency: (1, 1000), bad: 20, shuffle: 512 };
+    let mut bench = Bench::<64, 8, 3>::of(WIDE, "dma_rd64_wide", 26, temper, 10);
+    assert_eq!((bench.tb.width("ar_id"), bench.tb.width("r_id")), (9, 9));
+    exercise_with(&mut bench, 250, 1500);
+    exercise_with(&mut Bench::<512, 64, 6>::of(WIDE, "dma_rd512_wide", 27, temper, 10), 250, 1500);
+    assert_eq!(Bench::<512, 64, 6>::of(ROCE, "dma_rd512", 28, temper, 0).tb.width("ar_id"), 8, "a RoCE card's are as they were");
 }
 
 /// However much a client asks for, its reads in flight are as many as its quota allows, and no fewer.
@@ -50,6 +65,8 @@ fn nobody_exceeds_its_quota() {
     fills_its_quota::<64, 8, 3>(MANY, "dma_rd64_many", 8);
     fills_its_quota::<512, 64, 6>(ROCE, "dma_rd512", 1);
     fills_its_quota::<512, 64, 6>(TWO, "dma_rd512_two", 8);
+    fills_its_quota::<64, 8, 3>(WIDE, "dma_rd64_wide", 1);
+    fills_its_quota::<512, 64, 6>(ALL, "dma_rd512_all", 4);
 }
 
 /// A client that takes no rows, however many it asked for, stops itself and nobody else.

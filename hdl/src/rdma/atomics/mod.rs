@@ -1,18 +1,24 @@
-//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one.
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
+
+#[cfg(test)]
+mod tests;
+
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
 use crate::stream::{Backlog, MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
 
-/// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result.
+/// Bits of what a transport wants to know again with the outcome; nobody here looks into it. RoCE needs most: a packet's number and the place of the result (`roce/reply`).
+pub const MARK: usize = 29;
+
+/// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result, and the transport's `mark`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct AtomicOp {
     pub qpn: Bits<24>,
     pub epoch: Bits<8>,
     pub phase: Bit,
-    pub psn: Bits<24>,
-    pub slot: Bits<5>,
+    pub mark: Bits<MARK>,
     pub iova: Bits<64>,
     pub function: Bits<12>,
     pub add: Bit,
@@ -42,8 +48,7 @@ pub struct AtomicDone {
     pub qpn: Bits<24>,
     pub epoch: Bits<8>,
     pub phase: Bit,
-    pub psn: Bits<24>,
-    pub slot: Bits<5>,
+    pub mark: Bits<MARK>,
     pub value: Bits<64>,
     pub err: Bit,
 }
@@ -192,8 +197,7 @@ impl Logic for Atomics {
         self.known.next.qpn = self.op.val().qpn;
         self.known.next.epoch = self.op.val().epoch;
         self.known.next.phase = self.op.val().phase;
-        self.known.next.psn = self.op.val().psn;
-        self.known.next.slot = self.op.val().slot;
+        self.known.next.mark = self.op.val().mark;
         self.known.next.value = self.value.q.val();
         self.known.next.err = self.err.q.val();
         self.writing.s.data.next.done = self.known.val();
