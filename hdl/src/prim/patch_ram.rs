@@ -4,7 +4,7 @@ use super::word::span;
 use rust_hdl::prelude::*;
 
 /// `2^A` rows of type `T`. The write port takes a whole row (`write_en`) or one 32-bit word of it (`word_en`; a word beyond the row is lost), never
-/// both in one cycle. The read port gives a row in the cycle after the address, the OLD one in the cycle of a write.
+/// both in one cycle. Where no row is written whole, `write_data` is best the constant zero. The read port gives a row in the cycle after the address, the OLD one in the cycle of a write.
 #[derive(LogicBlock, Default)]
 pub struct PatchRam<T: Synth, const A: usize> {
     pub clock: Signal<In, Clock>,
@@ -27,7 +27,6 @@ impl<T: Synth, const A: usize> Logic for PatchRam<T, A> {
         assert!(T::BITS > 1 && T::BITS <= 64 * 32, "a word number has 6 bits");
         let part = |i| {
             let (lo, hi) = span(T::BITS, i);
-            // A whole row never waits for `word` to be compared: only which words are written does.
             format!("  if (write_en || (word_en && word == 6'd{i})) cells[write_addr][{hi}:{lo}] <= word_en ? word_data[{}:0] : write_data[{hi}:{lo}];\n", hi - lo)
         };
         let parts: String = (0..T::BITS.div_ceil(32)).map(part).collect();

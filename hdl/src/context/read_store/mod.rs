@@ -46,6 +46,8 @@ pub struct ReadStore<T: Synth, const LQ: usize> {
     clash: Clash<LQ, 3>,
     pick: RrPick<3>,
     last: DFF<Bits<3>>,
+    #[init(Constant::new(T::default()))]
+    nothing: Constant<T>,
 }
 
 impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
@@ -91,7 +93,7 @@ impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
         for i in 0..3 {
             self.ram[i].clock.next = self.clock.val();
             self.ram[i].write_addr.next = self.line.addr.val();
-            self.ram[i].write_data.next = self.ram[i].read_data.val();
+            self.ram[i].write_data.next = self.nothing.val();
             self.ram[i].write_en.next = false;
             self.ram[i].word.next = self.line.word.val();
             self.ram[i].word_data.next = self.line.data.val();

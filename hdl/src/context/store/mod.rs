@@ -93,8 +93,6 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.put_addr.x[i].next = self.port[i].id.val();
             self.put_row.x[i].next = self.client[i].rel_data.val();
             self.put_row.x[i + 3].next = self.port[i].put_row.val();
-            self.put_from.x[i].next = self.writer.val().get_bit(i) & !self.port[i].waited.val();
-            self.put_from.x[i + 3].next = self.writer.val().get_bit(i) & self.port[i].waited.val();
             self.port[i].row.next = self.ram.read_data.val();
         }
         // The control bus: wanted from `req` until the row is there, held until `done`.
@@ -131,17 +129,19 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.writer.next = bits::<4>(8);
         }
         self.put_addr.sel.next = self.writer.val();
-        self.put_row.sel.next = self.put_from.y.val();
         self.ram.write_en.next = self.puts.val().any() & !self.ctl_writes.val();
         self.ram.word_en.next = self.ctl_writes.val();
         self.ram.word.next = self.line.word.val();
         self.ram.word_data.next = self.line.data.val();
         self.ram.write_addr.next = self.put_addr.y.val();
-        self.ram.write_data.next = self.put_row.y.val();
         for i in 0..NC {
             self.port[i].grant.next = self.pick.grant.val().get_bit(i);
             self.port[i].put_grant.next = self.writer.val().get_bit(i);
+            self.put_from.x[i].next = self.writer.val().get_bit(i) & !self.port[i].waited.val();
+            self.put_from.x[i + 3].next = self.writer.val().get_bit(i) & self.port[i].waited.val();
         }
+        self.put_row.sel.next = self.put_from.y.val();
+        self.ram.write_data.next = self.put_row.y.val();
         if self.reset.val() {
             self.ctl_read.d.next = false;
             self.ctl_held.d.next = false;
