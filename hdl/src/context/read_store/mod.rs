@@ -34,7 +34,7 @@ pub struct ReadStore<T: Synth, const LQ: usize> {
     pub client: [CtxServer<T>; 2],
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    port: [Port<T, LQ>; 2],
+    reader: [Port<T, LQ>; 2],
     line: CtlWord<T, LQ>,
     ctl_read: DFF<Bit>,
     ctl_held: DFF<Bit>,
@@ -59,15 +59,15 @@ impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.line.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.line.m_ctl);
         for i in 0..2 {
-            self.port[i].clock.next = self.clock.val();
-            self.port[i].reset.next = self.reset.val();
-            CtxServer::<T>::link(&mut self.client[i], &mut self.port[i].client);
-            self.want.x[i].next = self.port[i].want.val();
-            self.held.x[i].next = self.port[i].held.val();
-            self.clash.id[i].next = self.port[i].id.val();
-            self.ram[i].read_addr.next = self.port[i].id.val();
-            self.port[i].row.next = self.ram[i].read_data.val();
-            self.port[i].grant.next = self.pick.grant.val().get_bit(i);
+            self.reader[i].clock.next = self.clock.val();
+            self.reader[i].reset.next = self.reset.val();
+            CtxServer::<T>::link(&mut self.client[i], &mut self.reader[i].client);
+            self.want.x[i].next = self.reader[i].want.val();
+            self.held.x[i].next = self.reader[i].held.val();
+            self.clash.id[i].next = self.reader[i].id.val();
+            self.ram[i].read_addr.next = self.reader[i].id.val();
+            self.reader[i].row.next = self.ram[i].read_data.val();
+            self.reader[i].grant.next = self.pick.grant.val().get_bit(i);
         }
         // The control bus: wanted from `req` until the row is there, held until `done`.
         self.want.x[2].next = self.line.req.val() & !self.ctl_held.q.val();
