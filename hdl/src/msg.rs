@@ -122,6 +122,11 @@ messages! {
     MrWork { register: 1, bind: 1, key: 32, pd: 24, function: 12, qpn: 24, index: 16, access: 4, page_size: 2, start: 64, length: 64, table: 64, }
 
     // ---- receive ---------------------------------------------------------------------------------------------------
+    /// Of an acknowledge, a READ response or an ATOMIC acknowledge what the requester looks at; the fields mean what they mean in `RxDesc`.
+    RxAnswer { handle: 12, pay_off: 8, pay_len: 13, opcode: 8, dest_qpn: 24, psn: 24, aeth: 32, operand: 64, }
+    /// Of a request or a raw frame what `roce/mcast` and the responder look at; the fields mean what they mean in `RxDesc`.
+    RxRequest { handle: 12, frame_len: 14, ipv6: 1, has_vlan: 1, vlan_tci: 16, raw: 1, pay_off: 8, pay_len: 13, pad: 2, opcode: 8, solicited: 1, ack_req: 1,
+        pkey: 16, dest_qpn: 24, psn: 24, va: 64, rkey: 32, dma_len: 32, imm: 32, qkey: 32, src_qpn: 24, operand: 64, compare: 64, multicast: 1, }
     /// Between whom a received packet travels, for `roce/peer`: the queue pair and the addresses as numbers (MAC: first byte on the wire highest; IPv4 in the low
     /// 32 bits), `vid` the VLAN identifier of its tag. `datagram`: opcode of the UD class.
     PeerAsk { qpn: 24, datagram: 1, dmac: 48, sip: 128, dip: 128, ipv6: 1, vlan: 1, vid: 12, }

@@ -3,7 +3,7 @@
 use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
 use crate::cc::{self, hook::CcHook};
-use crate::context::{self, store::CtxStore};
+use crate::context::{self, read_store::ReadStore, store::CtxStore};
 use crate::host::admin::program::{Command, Program};
 use crate::msg::QpError;
 use crate::net::{self, dispatch::Dispatch};
@@ -47,7 +47,7 @@ pub const ROCE: Engine = Engine {
 fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const LR: usize>(a: &mut Assembly) {
     a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default).waits(context::store::WAITS);
     a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);
-    a.instance("path_ctx", CtxStore::<PathCtx, LQ, 2>::default).waits(context::store::WAITS);
+    a.instance("path_ctx", ReadStore::<PathCtx, LQ>::default).waits(context::read_store::WAITS);
     requester::lines::<LQ, LA>(a);
     a.instance("gather", Gather::default).waits(rdma::gather::WAITS);
     a.instance("header", HeaderBuilder::<W, K>::default).waits(roce::header::WAITS);

@@ -125,7 +125,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.sort.s.valid.next = self.front.m_desc.valid.val() | self.front.m_raw.valid.val();
         self.front.m_desc.ready.next = self.sort.s.ready.val();
         self.front.m_raw.ready.next = self.sort.s.ready.val();
-        MsgSrc::<RxDesc>::join(&mut self.sort.m_resp, &mut self.resp.s_rx);
+        MsgSrc::<RxRequest>::join(&mut self.sort.m_resp, &mut self.resp.s_rx);
         MsgSrc::<CellRead>::join(&mut self.sort.m_free, &mut self.cells.s_read[1]);
         MsgSrc::<CellRead>::join(&mut self.mover.m_cell, &mut self.cells.s_read[0]);
         AxisSrc::<64, 8>::join(&mut self.cells.m_data, &mut self.mover.s_cell);

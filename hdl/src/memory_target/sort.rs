@@ -1,6 +1,7 @@
 //! Received frames of the target: requests to the responder, all others back to the cell buffer.
 use crate::bus::{MsgSink, MsgSrc};
-use crate::msg::{CellRead, RxDesc};
+use crate::msg::{CellRead, RxDesc, RxRequest};
+use crate::net::dispatch::RequestPart;
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -11,9 +12,10 @@ pub struct Sort {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s: MsgSink<RxDesc>,
-    pub m_resp: MsgSrc<RxDesc>,
+    pub m_resp: MsgSrc<RxRequest>,
     pub m_free: MsgSrc<CellRead>,
     desc: DFF<RxDesc>,
+    request: RequestPart,
     resp_busy: DFF<Bit>,
     free_busy: DFF<Bit>,
     opcode: Signal<Local, Bits<8>>,
@@ -26,7 +28,8 @@ impl Logic for Sort {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, desc, resp_busy, free_busy);
-        self.m_resp.data.next = self.desc.q.val();
+        self.request.x.next = self.desc.q.val();
+        self.m_resp.data.next = self.request.y.val();
         self.m_resp.valid.next = self.resp_busy.q.val();
         if self.m_resp.ready.val() {
             self.resp_busy.d.next = false;

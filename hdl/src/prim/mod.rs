@@ -16,6 +16,7 @@ pub mod lookup;
 pub mod model;
 pub mod mux;
 pub mod pack;
+pub mod patch_ram;
 pub mod popcount;
 pub mod ram;
 pub mod rom;

@@ -3,7 +3,7 @@
 use rust_hdl::prelude::*;
 
 /// Low and high bit of word `i` of a row of `bits` bits; the last word may be cut.
-fn span(bits: usize, i: usize) -> (usize, usize) {
+pub(super) fn span(bits: usize, i: usize) -> (usize, usize) {
     (32 * i, (32 * i + 32).min(bits) - 1)
 }
 

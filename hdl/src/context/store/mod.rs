@@ -6,13 +6,13 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxServer;
-use crate::context::line::CtlLine;
+use crate::context::word::CtlWord;
 use crate::msg::{CtlReq, CtlResp};
 use crate::prim::arb::{FirstSet, RrPick};
 use crate::prim::clash::Clash;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
-use crate::prim::ram::Ram;
+use crate::prim::patch_ram::PatchRam;
 use ferric_hdl_derive::BlockDefault;
 use port::Port;
 use rust_hdl::prelude::*;
@@ -38,10 +38,10 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     port: [Port<T, LQ>; NC],
-    line: CtlLine<T, LQ>,
+    line: CtlWord<T, LQ>,
     ctl_read: DFF<Bit>,
     ctl_held: DFF<Bit>,
-    ram: Ram<T, LQ>,
+    ram: PatchRam<T, LQ>,
     // The clients from 0 on; the control bus is number 3.
     want: Gather<4>,
     held: Gather<4>,
@@ -52,9 +52,12 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     read_mux: OneHotMux<Bits<LQ>, 4>,
     put_pick: FirstSet<4>,
     put_addr: OneHotMux<Bits<LQ>, 4>,
-    put_row: OneHotMux<T, 4>,
+    /// A row is put as it comes back or, after a wait, from where it waited (the clients once more).
+    put_row: OneHotMux<T, 6>,
+    put_from: Gather<6>,
     puts: Signal<Local, Bits<4>>,
     writer: Signal<Local, Bits<4>>,
+    ctl_writes: Signal<Local, Bit>,
 }
 
 impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
@@ -73,7 +76,10 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.clash.id[i].next = bits::<LQ>(0);
             self.read_mux.x[i].next = bits::<LQ>(0);
             self.put_addr.x[i].next = bits::<LQ>(0);
-            self.put_row.x[i].next = self.line.new_row.val();
+            self.put_row.x[i].next = self.ram.read_data.val();
+            self.put_row.x[i + 3].next = self.ram.read_data.val();
+            self.put_from.x[i].next = false;
+            self.put_from.x[i + 3].next = false;
         }
         for i in 0..NC {
             self.port[i].clock.next = self.clock.val();
@@ -85,7 +91,8 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.clash.id[i].next = self.port[i].id.val();
             self.read_mux.x[i].next = self.port[i].id.val();
             self.put_addr.x[i].next = self.port[i].id.val();
-            self.put_row.x[i].next = self.port[i].put_row.val();
+            self.put_row.x[i].next = self.client[i].rel_data.val();
+            self.put_row.x[i + 3].next = self.port[i].put_row.val();
             self.port[i].row.next = self.ram.read_data.val();
         }
         // The control bus: wanted from `req` until the row is there, held until `done`.
@@ -95,7 +102,6 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         self.clash.id[3].next = self.line.addr.val();
         self.read_mux.x[3].next = self.line.addr.val();
         self.put_addr.x[3].next = self.line.addr.val();
-        self.put_row.x[3].next = self.line.new_row.val();
         self.line.row.next = self.ram.read_data.val();
         self.line.row_valid.next = self.ctl_read.q.val();
         self.ctl_read.d.next = self.pick.grant.val().get_bit(3);
@@ -118,18 +124,24 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         self.put_pick.x.next = self.put.y.val();
         self.puts.next = self.put_pick.y.val();
         self.writer.next = self.puts.val();
-        if self.line.done.val() & self.line.we.val() {
+        self.ctl_writes.next = self.line.done.val() & self.line.we.val();
+        if self.ctl_writes.val() {
             self.writer.next = bits::<4>(8);
         }
         self.put_addr.sel.next = self.writer.val();
-        self.put_row.sel.next = self.writer.val();
-        self.ram.write_en.next = self.writer.val().any();
+        self.ram.write_en.next = self.puts.val().any() & !self.ctl_writes.val();
+        self.ram.word_en.next = self.ctl_writes.val();
+        self.ram.word.next = self.line.word.val();
+        self.ram.word_data.next = self.line.data.val();
         self.ram.write_addr.next = self.put_addr.y.val();
-        self.ram.write_data.next = self.put_row.y.val();
         for i in 0..NC {
             self.port[i].grant.next = self.pick.grant.val().get_bit(i);
             self.port[i].put_grant.next = self.writer.val().get_bit(i);
+            self.put_from.x[i].next = self.writer.val().get_bit(i) & !self.port[i].waited.val();
+            self.put_from.x[i + 3].next = self.writer.val().get_bit(i) & self.port[i].waited.val();
         }
+        self.put_row.sel.next = self.put_from.y.val();
+        self.ram.write_data.next = self.put_row.y.val();
         if self.reset.val() {
             self.ctl_read.d.next = false;
             self.ctl_held.d.next = false;

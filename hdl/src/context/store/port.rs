@@ -42,7 +42,10 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     /// Waits for `put_grant`: write port.
     pub put: Signal<Out, Bit>,
     pub put_grant: Signal<In, Bit>,
+    /// The row that waits to be put; one that need not wait is the client's `rel_data`.
     pub put_row: Signal<Out, T>,
+    /// What is put has waited.
+    pub waited: Signal<Out, Bit>,
     state: DFF<State>,
     /// The state is `Read`: in one bit, since the client's first look at the line is the longest way of all.
     reading: DFF<Bit>,
@@ -77,6 +80,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         self.want.next = false;
         self.held.next = false;
         self.put.next = false;
+        self.waited.next = false;
         self.delay.start.next = false;
         self.excess.next = self.client.acq_id.val() & self.outside.val();
         match self.state.q.val() {
@@ -134,7 +138,6 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.held.next = true;
                 self.client.rel_ready.next = true;
                 self.hold.d.next = self.client.rel_data.val();
-                self.put_row.next = self.client.rel_data.val();
                 if self.client.rel_valid.val() {
                     self.state.d.next = State::Idle;
                     if self.client.rel_dirty.val() {
@@ -148,6 +151,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
             State::Put => {
                 self.held.next = true;
                 self.put.next = true;
+                self.waited.next = true;
                 if self.put_grant.val() {
                     self.state.d.next = State::Idle;
                 }

@@ -1,14 +1,16 @@
 //! Received descriptors to their engines. See README.md.
 
+mod part;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::congestion;
-use crate::msg::{CcEvent, RxDesc};
+use crate::msg::{CcEvent, RxAnswer, RxDesc, RxRequest};
 use crate::stream::MsgFifo;
 use ferric_abi::wire::{opcode, ECN_CE};
 use ferric_hdl_derive::{kernel, BlockDefault};
+pub use part::{AnswerPart, RequestPart};
 use rust_hdl::prelude::*;
 
 /// Which ports may wait for which others (docs/deadlock.md).
@@ -31,8 +33,8 @@ pub struct Dispatch {
     pub s: MsgSink<RxDesc>,
     /// Frames for the raw queue pair.
     pub s_raw: MsgSink<RxDesc>,
-    pub m_resp: MsgSrc<RxDesc>,
-    pub m_req: MsgSrc<RxDesc>,
+    pub m_resp: MsgSrc<RxRequest>,
+    pub m_req: MsgSrc<RxAnswer>,
     /// Ticks.
     pub now: Signal<In, Bits<32>>,
     /// For congestion control: of frames with CE and of congestion notification packets, in the cycle after they are taken.
@@ -40,8 +42,10 @@ pub struct Dispatch {
     pub notice_valid: Signal<Out, Bit>,
     last: DFF<CcEvent>,
     noticed: DFF<Bit>,
-    resp: MsgFifo<RxDesc, LG_DESCS>,
-    req: MsgFifo<RxDesc, LG_DESCS>,
+    resp: MsgFifo<RxRequest, LG_DESCS>,
+    req: MsgFifo<RxAnswer, LG_DESCS>,
+    request: RequestPart,
+    answer: AnswerPart,
     /// This cycle is a raw frame's: at most every second one while RoCE packets come.
     raw: DFF<Bit>,
     room: Signal<Local, Bit>,
@@ -58,8 +62,8 @@ impl Logic for Dispatch {
         clock!(self, clock, resp, req);
         self.resp.reset.next = self.reset.val();
         self.req.reset.next = self.reset.val();
-        MsgSrc::<RxDesc>::link(&mut self.m_resp, &mut self.resp.m);
-        MsgSrc::<RxDesc>::link(&mut self.m_req, &mut self.req.m);
+        MsgSrc::<RxRequest>::link(&mut self.m_resp, &mut self.resp.m);
+        MsgSrc::<RxAnswer>::link(&mut self.m_req, &mut self.req.m);
         // IBTA table 38: 0x0d..0x10 READ response, 0x11 acknowledge, 0x12 ATOMIC acknowledge
         self.opcode.next = self.s.data.val().opcode;
         self.answers.next = (self.opcode.val() >= opcode::READ_RESPONSE_FIRST) & (self.opcode.val() <= opcode::ATOMIC_ACKNOWLEDGE);
@@ -68,12 +72,14 @@ impl Logic for Dispatch {
         self.raw.d.next = self.s_raw.valid.val() & (!self.raw.q.val() | !self.s.valid.val());
         self.s.ready.next = self.room.val() & !self.raw.q.val();
         self.s_raw.ready.next = self.room.val() & self.raw.q.val();
-        self.req.s.data.next = self.s.data.val();
+        self.answer.x.next = self.s.data.val();
+        self.req.s.data.next = self.answer.y.val();
         self.req.s.valid.next = self.s.valid.val() & self.answers.val() & self.s.ready.val();
-        self.resp.s.data.next = self.s.data.val();
+        self.resp.s.data.next = self.request.y.val();
         self.resp.s.valid.next = self.s.valid.val() & !self.answers.val() & self.s.ready.val();
+        self.request.x.next = self.s.data.val();
         if self.raw.q.val() {
-            self.resp.s.data.next = self.s_raw.data.val();
+            self.request.x.next = self.s_raw.data.val();
             self.resp.s.valid.next = self.s_raw.valid.val() & self.s_raw.ready.val();
         }
 

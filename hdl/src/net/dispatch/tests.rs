@@ -1,6 +1,12 @@
 use super::Dispatch;
-use crate::msg::{CcEvent, RxDesc};
+use crate::msg::{CcEvent, RxAnswer, RxDesc, RxRequest};
 use crate::tb::{Fields, Tb};
+
+/// The fields of a descriptor that a consumer gets.
+fn part(of: &Fields, words: &[u32], for_whom: &Fields) -> Vec<u32> {
+    let fields: Vec<_> = for_whom.names().map(|name| (name, of.get(words, name))).collect();
+    for_whom.pack(&fields)
+}
 
 #[test]
 fn every_descriptor_goes_its_way_in_order() {
@@ -8,7 +14,7 @@ fn every_descriptor_goes_its_way_in_order() {
         let mut tb = Tb::with_seed("dispatch", Dispatch::default(), seed);
         let (s, s_raw) = (tb.source("s", stalls[0]), tb.source("s_raw", stalls[1]));
         let (resp, req) = (tb.sink("m_resp", stalls[2]), tb.sink("m_req", stalls[3]));
-        let layout = Fields::of::<RxDesc>();
+        let (layout, request, answer) = (Fields::of::<RxDesc>(), Fields::of::<RxRequest>(), Fields::of::<RxAnswer>());
         let (mut to_resp, mut to_req, mut raws) = (Vec::new(), Vec::new(), Vec::new());
         for n in 0..600u32 {
             let mut words = tb.rng().words(layout.width());
@@ -17,10 +23,14 @@ fn every_descriptor_goes_its_way_in_order() {
             layout.set(&mut words, "raw", raw.into());
             let answers = !raw && [0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12].contains(&(n % 256));
             if raw {
-                raws.push(words.clone());
+                raws.push(part(&layout, &words, &request));
                 s_raw.push(words);
             } else {
-                if answers { &mut to_req } else { &mut to_resp }.push(words.clone());
+                if answers {
+                    to_req.push(part(&layout, &words, &answer));
+                } else {
+                    to_resp.push(part(&layout, &words, &request));
+                }
                 s.push(words);
             }
         }
@@ -28,7 +38,7 @@ fn every_descriptor_goes_its_way_in_order() {
         tb.run_until(20_000, |_| resp.len() == to_resp.len() + raws.len() && req.len() == to_req.len());
         assert!(seed > 1 || tb.cycles() - start <= 605, "not one per cycle");
         tb.run(10);
-        let (raw, requests): (Vec<_>, Vec<_>) = std::iter::from_fn(|| resp.pop()).partition(|words| layout.get(words, "raw") == 1);
+        let (raw, requests): (Vec<_>, Vec<_>) = std::iter::from_fn(|| resp.pop()).partition(|words| request.get(words, "raw") == 1);
         assert_eq!(requests, to_resp);
         assert_eq!(raw, raws);
         assert_eq!(std::iter::from_fn(|| req.pop()).collect::<Vec<_>>(), to_req);
@@ -65,7 +75,7 @@ fn neither_starves() {
         s_raw.push(layout.pack(&[("raw", 1)]));
     }
     tb.run_until(2_000, |_| resp.len() == 2 * EACH);
-    let order: Vec<_> = std::iter::from_fn(|| resp.pop()).map(|words| layout.get(&words, "raw")).collect();
+    let order: Vec<_> = std::iter::from_fn(|| resp.pop()).map(|words| Fields::of::<RxRequest>().get(&words, "raw")).collect();
     assert!(order[4..].chunks(2).take(EACH - 4).all(|pair| pair[0] != pair[1]), "{order:?}");
     assert!(tb.cycles() <= 2 * EACH as u64 + 10, "{} cycles", tb.cycles());
 }

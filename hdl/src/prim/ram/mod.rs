@@ -23,6 +23,9 @@ const BLOCK_MIN_BITS: usize = 4096;
 /// have some are so large.
 const ULTRA_MIN_BITS: usize = 1 << 21;
 
+/// Bits that UltraRAM can write apart from others.
+pub(super) const ULTRA_BYTE: usize = 9;
+
 pub(super) fn style(a: usize, bits: usize) -> &'static str {
     if a <= LUT_RAM_MAX_A {
         "(* ram_style = \"distributed\" *) "

@@ -7,7 +7,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp, RxDesc};
+use crate::msg::{CtlReq, CtlResp, RxRequest};
 use crate::prim::ram::{Ram, RamAsync};
 use crate::records::McastCtx;
 use crate::stats::flags;
@@ -49,8 +49,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; detaches everything within 2^LA cycles.
     pub reset: Signal<In, Bit>,
-    pub s: MsgSink<RxDesc>,
-    pub m: MsgSrc<RxDesc>,
+    pub s: MsgSink<RxRequest>,
+    pub m: MsgSrc<RxRequest>,
     /// Handles of frames that get one owner more.
     pub m_retain: MsgSrc<Bits<9>>,
     pub s_ctl: MsgSink<CtlReq>,

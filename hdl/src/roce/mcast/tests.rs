@@ -2,7 +2,7 @@
 use super::model::{Attached, Groups};
 use super::Multicast;
 use crate::host::testing::Control;
-use crate::msg::{CtlReq, RxDesc};
+use crate::msg::{CtlReq, RxRequest};
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::context::{McastCtx, PathCtx};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Bench {
             tb,
             stat: [0; 2],
             groups: Groups(vec![None; LINES as usize]),
-            layout: Fields::of::<RxDesc>(),
+            layout: Fields::of::<RxRequest>(),
         }
     }
 

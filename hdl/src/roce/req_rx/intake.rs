@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::done_status;
-use crate::msg::{CellRead, QpError, ReadDone, RxDesc, TimerEvent, TxDone};
+use crate::msg::{CellRead, QpError, ReadDone, RxAnswer, TimerEvent, TxDone};
 use crate::prim::arb::RrPick;
 use crate::prim::pack::Gather;
 use ferric_abi::wire::{opcode, syndrome};
@@ -68,7 +68,7 @@ pub mod kind {
 pub struct Intake {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub s_rx: MsgSink<RxDesc>,
+    pub s_rx: MsgSink<RxAnswer>,
     pub s_tx_done: [MsgSink<TxDone>; 2],
     pub s_timer: MsgSink<TimerEvent>,
     pub s_error: MsgSink<QpError>,

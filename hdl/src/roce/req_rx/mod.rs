@@ -112,7 +112,7 @@ pub enum State {
 pub struct RequesterRx {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub s_rx: MsgSink<RxDesc>,
+    pub s_rx: MsgSink<RxAnswer>,
     /// 0: req_tx and the key unit, 1: egress.
     pub s_tx_done: [MsgSink<TxDone>; 2],
     pub s_timer: MsgSink<TimerEvent>,
@@ -199,7 +199,7 @@ impl Logic for RequesterRx {
         self.barrier_done.next = self.scatter.barrier_done.val();
         self.intake.room.next = self.scatter.room.val();
         self.reports.reset.next = self.reset.val();
-        MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.intake.s_rx);
+        MsgSink::<RxAnswer>::link(&mut self.s_rx, &mut self.intake.s_rx);
         for i in 0..2 {
             MsgSink::<TxDone>::link(&mut self.s_tx_done[i], &mut self.intake.s_tx_done[i]);
         }

@@ -28,7 +28,7 @@ fn cycles_per_acknowledge(qps: u32, acks: u32) -> f64 {
     for port in ["s_tx_done$0", "s_tx_done$1", "s_timer", "s_error", "s_placed", "s_again"] {
         tb.source(port, 0);
     }
-    let (fr, ft, fe) = (Fields::of::<RxDesc>(), Fields::of::<TrackRead>(), Fields::of::<TrackEntry>());
+    let (fr, ft, fe) = (Fields::of::<RxAnswer>(), Fields::of::<TrackRead>(), Fields::of::<TrackEntry>());
     for n in 0..each * qps {
         rx.push(fr.pack(&[("opcode", 0x11), ("dest_qpn", (n % qps).into()), ("psn", (n / qps).into())]));
     }

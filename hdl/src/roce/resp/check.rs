@@ -1,7 +1,7 @@
 //! The checks of one request against its queue pair, spread over two cycles.
 use super::decode::OpKind;
 use crate::codes::message;
-use crate::msg::RxDesc;
+use crate::msg::RxRequest;
 use crate::prim::sum::Sum;
 use crate::records::RspCtx;
 use ferric_abi::codes::{QpState, QpType};
@@ -77,7 +77,7 @@ pub struct Sums {
 #[derive(LogicBlock, Default)]
 pub struct RequestCheck {
     pub clock: Signal<In, Clock>,
-    pub rx: Signal<In, RxDesc>,
+    pub rx: Signal<In, RxRequest>,
     pub kind: Signal<In, OpKind>,
     pub ctx: Signal<In, RspCtx>,
     /// One cycle behind `ctx`: the receive buffer of the message in progress has been taken away.

@@ -3,7 +3,7 @@ use super::check::{Sums, Verdict};
 use super::decode::OpKind;
 use super::STATS;
 use crate::codes::{message, place_kind};
-use crate::msg::{PlaceOp, RqFlush, RxDesc, TRANSPORT};
+use crate::msg::{PlaceOp, RqFlush, RxRequest, TRANSPORT};
 use crate::prim::pack::Cast;
 use crate::records::RspCtx;
 use crate::roce::word::RoceWord;
@@ -39,7 +39,7 @@ pub struct Compose {
     pub order: Signal<In, Order>,
     pub verdict: Signal<In, Verdict>,
     pub id: Signal<In, Bits<24>>,
-    pub rx: Signal<In, RxDesc>,
+    pub rx: Signal<In, RxRequest>,
     pub kind: Signal<In, OpKind>,
     /// See `Front`.
     pub counted: Signal<In, Bit>,

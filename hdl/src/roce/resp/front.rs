@@ -4,7 +4,7 @@ use super::park::Park;
 use crate::bus::MsgSink;
 use crate::context::bus::CtxClient;
 use crate::context::pair::LinePair;
-use crate::msg::{QpError, RqFlush, RxDesc};
+use crate::msg::{QpError, RqFlush, RxRequest};
 use crate::records::RspCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use rust_hdl::prelude::*;
@@ -27,7 +27,7 @@ pub enum Job {
 pub struct Front<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub s_rx: MsgSink<RxDesc>,
+    pub s_rx: MsgSink<RxRequest>,
     pub s_flush: MsgSink<RqFlush>,
     pub s_error: [MsgSink<QpError>; 2],
     pub barrier: Signal<In, Bit>,
@@ -49,7 +49,7 @@ pub struct Front<const LQ: usize> {
     /// The job in hand.
     pub job: Signal<Out, Job>,
     pub id: Signal<Out, Bits<24>>,
-    pub rx: Signal<Out, RxDesc>,
+    pub rx: Signal<Out, RxRequest>,
     pub kind: Signal<Out, OpKind>,
     /// It is an atomic, and waited for until `over`.
     pub counted: Signal<Out, Bit>,
@@ -73,7 +73,7 @@ pub struct Front<const LQ: usize> {
     some: DFF<Bit>,
     job_next: DFF<Job>,
     id_next: DFF<Bits<24>>,
-    rx_next: DFF<RxDesc>,
+    rx_next: DFF<RxRequest>,
     needs: DFF<Bit>,
     /// It is a packet of the queue pair that was in hand when it was picked; that stays in hand until it is taken.
     same: DFF<Bit>,
@@ -88,7 +88,7 @@ pub struct Front<const LQ: usize> {
     links: DFF<Bits<3>>,
     job_now: DFF<Job>,
     id_now: DFF<Bits<24>>,
-    rx_now: DFF<RxDesc>,
+    rx_now: DFF<RxRequest>,
     kind_now: DFF<OpKind>,
     counted_now: DFF<Bit>,
     client_now: DFF<Bit>,
@@ -105,7 +105,7 @@ pub struct Front<const LQ: usize> {
     back_busy: DFF<Bit>,
     free: Signal<Local, Bit>,
     /// The packet that is picked.
-    came: Signal<Local, RxDesc>,
+    came: Signal<Local, RxRequest>,
     picks: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
     other: Signal<Local, Bit>,

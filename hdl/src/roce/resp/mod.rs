@@ -13,7 +13,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
-use crate::msg::{PlaceOp, QpError, RqAlloc, RqCmd, RqFlush, RqGrant, RxDesc};
+use crate::msg::{PlaceOp, QpError, RqAlloc, RqCmd, RqFlush, RqGrant, RxRequest};
 use crate::records::RspCtx;
 use check::{RequestCheck, Verdict};
 use compose::{Compose, Order};
@@ -89,7 +89,7 @@ pub struct Responder<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Requests and raw frames.
-    pub s_rx: MsgSink<RxDesc>,
+    pub s_rx: MsgSink<RxRequest>,
     /// Receive requests to be completed with a flush error.
     pub s_flush: MsgSink<RqFlush>,
     /// 0: from completion, or of a reset (`cause` 0); matched by epoch. 1: from req_rx.
@@ -174,7 +174,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.open.qpn.next = self.front.next_id.val();
         }
         self.open.ctx.next = self.line.q.val();
-        MsgSink::<RxDesc>::link(&mut self.s_rx, &mut self.front.s_rx);
+        MsgSink::<RxRequest>::link(&mut self.s_rx, &mut self.front.s_rx);
         MsgSink::<RqFlush>::link(&mut self.s_flush, &mut self.front.s_flush);
         for i in 0..2 {
             MsgSink::<QpError>::link(&mut self.s_error[i], &mut self.front.s_error[i]);

@@ -1,6 +1,6 @@
 //! Requests that wait for atomics in front of them: SENDs, WRITEs and atomics of a queue pair are executed in the order in which they came (IBTA 9.5).
 use crate::bus::MsgSrc;
-use crate::msg::RxDesc;
+use crate::msg::RxRequest;
 use crate::prim::ram::Ram;
 use crate::stream::MsgFifo;
 use ferric_abi::wire::opcode;
@@ -28,7 +28,7 @@ pub struct Park<const LQ: usize> {
     pub pick: Signal<In, Bit>,
     pub pick_qpn: Signal<In, Bits<24>>,
     pub check: Signal<In, Bit>,
-    pub rx: Signal<In, RxDesc>,
+    pub rx: Signal<In, RxRequest>,
     /// It came from `m`.
     pub again: Signal<In, Bit>,
     pub passes: Signal<Out, Bit>,
@@ -36,12 +36,12 @@ pub struct Park<const LQ: usize> {
     /// With `passes`: an atomic, which is not over before `over` has said so.
     pub counts: Signal<Out, Bit>,
     /// Requests whose time has come.
-    pub m: MsgSrc<RxDesc>,
+    pub m: MsgSrc<RxRequest>,
     /// From `roce/reply`: so many atomics of queue pair `over_qpn` have been executed, or will never be, modulo 512.
     pub over: Signal<In, Bit>,
     pub over_qpn: Signal<In, Bits<24>>,
     pub over_count: Signal<In, Bits<9>>,
-    queue: MsgFifo<RxDesc, 5>,
+    queue: MsgFifo<RxRequest, 5>,
     seen: Ram<Seen, LQ>,
     ended: Ram<Bits<9>, LQ>,
     /// The counts at the outputs are those of the request under `check`, of the head of the queue.
@@ -51,7 +51,7 @@ pub struct Park<const LQ: usize> {
     due: DFF<Bit>,
     sweeping: DFF<Bit>,
     sweep: DFF<Bits<LQ>>,
-    head: Signal<Local, RxDesc>,
+    head: Signal<Local, RxRequest>,
     head_low: Signal<Local, Bits<5>>,
     head_qpn: Signal<Local, Bits<24>>,
     head_free: Signal<Local, Bit>,

@@ -259,7 +259,7 @@ impl Bench {
     }
 
     pub fn send(&mut self, p: &Packet) {
-        let layout = Fields::of::<RxDesc>();
+        let layout = Fields::of::<RxRequest>();
         let mut words = self.tb.rng().words(layout.width());
         let fields: [(&str, u128); 22] = [
             ("raw", p.raw.into()),

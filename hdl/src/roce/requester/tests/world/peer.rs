@@ -154,7 +154,7 @@ impl World {
 
     fn frame(&mut self, reply: Reply) {
         let Reply { qp, psn, opcode, syndrome, .. } = reply;
-        let f = Fields::of::<RxDesc>();
+        let f = Fields::of::<RxAnswer>();
         let aeth = u128::from(syndrome) << 24 | 0x123;
         self.rx.push(f.pack(&[
             ("dest_qpn", qp as u128),
