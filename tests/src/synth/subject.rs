@@ -12,7 +12,11 @@ pub enum Unit {
     Block(&'static Top),
     Module(&'static BoardTop),
     /// A block as an instance of a core has it.
-    Part { core: &'static Top, instance: &'static str, block: &'static Top },
+    Part {
+        core: &'static Top,
+        instance: &'static str,
+        block: &'static Top,
+    },
 }
 
 impl Unit {

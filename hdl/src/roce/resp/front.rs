@@ -132,7 +132,8 @@ pub struct Front<const LQ: usize> {
 impl<const LQ: usize> Logic for Front<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now, wish, vain, quiet, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now);
+        dff_setup!(self, clock, wish, vain, quiet, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
         dff_setup!(self, clock, alone, barrier_due, due, idle, back, back_id, back_client, back_dirty, back_busy);
         clock!(self, clock, flushes, decode, park, lines);
         self.park.reset.next = self.reset.val();
