@@ -2,7 +2,7 @@
 //! the lint gate reads. The blocks are those of the cards' lists, and a few that no card holds by themselves.
 
 use crate::assembly::Assembly;
-use crate::card::{self, Card, DEFAULT};
+use crate::card::{self, Card, CARDS};
 use crate::emit::emit;
 use crate::memory_target::{self, Target};
 use crate::net::icrc::IcrcPipe;
@@ -24,8 +24,8 @@ pub struct Top {
 enum What {
     /// It is an instance of the card of this width.
     Instance(usize, String),
-    /// It is the card of this width.
-    Card(usize),
+    /// It is the card of these engines and this width.
+    Card(&'static [&'static str], usize),
     /// It is built by itself.
     Built { build: fn(&str) -> Result<String, crate::emit::EmitError>, leaves: fn(&str) -> Vec<String> },
 }
@@ -36,8 +36,19 @@ impl Top {
         let name = self.name;
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => emit(name, instance_of(*width, instance)?).map_err(|e| e.to_string()),
-            What::Card(width) => emit(name, Card::named(DEFAULT, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
+            What::Card(engines, width) => emit(name, Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?).map_err(|e| e.to_string()),
             What::Built { build, .. } => build(name).map_err(|e| e.to_string()),
+        })
+    }
+
+    /// The Verilog of a card's `instance`, as this card has it, under the name of `block`, the top that stands for it: a few blocks are built for what the card's engines
+    /// ask of them. Errors: this is no card, it has no such instance, and what the emitter found.
+    pub fn emit_instance(&self, instance: &str, block: &Top) -> Result<String, String> {
+        let name = block.name;
+        self.with_stack(move |what| {
+            let What::Card(engines, width) = what else { return Err("no card".into()) };
+            let built = Card::of(engines, *width)?.list().build(instance).ok_or_else(|| format!("no instance {instance}"))?;
+            emit(name, built).map_err(|e| e.to_string())
         })
     }
 
@@ -46,7 +57,7 @@ impl Top {
         let name = self.name;
         self.with_stack(move |what| match what {
             What::Instance(width, instance) => Ok(leaves(name, &instance_of(*width, instance)?)),
-            What::Card(width) => Ok(leaves(name, &Card::named(DEFAULT, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
+            What::Card(engines, width) => Ok(leaves(name, &Card::of(engines, *width)?.list().assemble().map_err(|f| f.join("\n"))?)),
             What::Built { leaves, .. } => Ok(leaves(name)),
         })
     }
@@ -55,6 +66,9 @@ impl Top {
         card::on_a_large_stack(|| f(&self.what)).map_err(|e| format!("{}: {e}", self.name))
     }
 }
+
+/// Engines of the `roce` card without `echo`, which has a top because limits hold for it.
+const PLAIN: &[&str] = &["roce"];
 
 /// The card with every engine: it has every block.
 fn all_engines(width: usize) -> Result<Assembly, String> {
@@ -100,7 +114,8 @@ pub fn tops() -> &'static [Top] {
             "axis_arb_w512" 512, AxisArb::<512, 64, 4>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
-        all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(width) }));
+        all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));
+        all.push(Top { name: "core_plain_w512", width: Some(512), what: What::Card(PLAIN, 512) });
         all
     })
 }

@@ -4,7 +4,7 @@ use clap::Parser;
 use ferric_tests::synth::gate::{self, Now};
 use ferric_tests::synth::subject::{self, Subject, What};
 use ferric_tests::synth::table::{Row, Table};
-use ferric_tests::synth::{docs, placed, report, Flows, Outcome};
+use ferric_tests::synth::{docs, limits, placed, report, Flows, Outcome};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -39,6 +39,9 @@ struct Options {
     /// Try to map the core in one piece before mapping it block by block.
     #[arg(long)]
     flat_core: bool,
+    /// Show the longest path from each block to each block, as far as it has N levels or more.
+    #[arg(long, value_name = "N")]
+    paths: Option<u32>,
     /// Map nothing: report what is in the cache, the rest as faults; --update lists it as without figures.
     #[arg(long)]
     known_only: bool,
@@ -144,6 +147,7 @@ fn run(options: &Options) -> Result<bool, String> {
             started.elapsed().as_secs_f32()
         );
         failures.extend(wrong(&outcome));
+        failures.extend(limits::beyond(&row));
         if let Some(old) = table.find(&row.top, &row.family).filter(|_| options.check || options.update) {
             let changes = gate::compare(old, &row);
             changes.shrunk.iter().for_each(|c| println!("smaller: {c}"));
@@ -173,6 +177,9 @@ fn run(options: &Options) -> Result<bool, String> {
         docs::write(root, &table, &outcomes)?;
     } else if !options.check {
         println!("\n{text}");
+    }
+    if let Some(levels) = options.paths {
+        println!("{}", report::between_blocks(&outcomes, levels));
     }
     stale.iter().for_each(|s| println!("STALE {s}"));
     failures.iter().for_each(|f| println!("FAULT {f}"));

@@ -1,7 +1,7 @@
 //! Figures put into the documents, between marks.
 
 use super::report;
-use super::subject::What;
+use super::subject::{self, What};
 use super::table::Table;
 use super::Outcome;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::process::Command;
 pub fn write(root: &Path, table: &Table, outcomes: &[Outcome]) -> Result<(), String> {
     let resources = root.join("docs/resources.md");
     put(&resources, "synth", &report::document(table))?;
-    if let Some(core) = outcomes.iter().find(|o| matches!(o.subject.what, What::Core(top) if top.width == Some(512))) {
+    if let Some(core) = outcomes.iter().find(|o| matches!(o.subject.what, What::Core(top) if top.width == Some(512) && subject::is_default(top))) {
         put(&resources, "memories", &report::memories(core.subject.name, &core.mapping.memories))?;
     }
     put(&resources, "cores", &report::summary(&table.rows))

@@ -3,6 +3,7 @@
 pub mod cells;
 pub mod docs;
 pub mod gate;
+pub mod limits;
 #[cfg(test)]
 mod lint;
 pub mod memories;
@@ -106,10 +107,10 @@ impl Flows {
     }
 
     fn verilog(&self, unit: Unit) -> Result<String, String> {
-        self.kept(unit.name(), "v", || unit.emit())
+        self.kept(&unit.file(), "v", || unit.emit())
     }
 
-    /// Hashes of what the mapper is given for each subject. A core's is that of the card which is simulated: the same gateware, and a
+    /// Hashes of what the mapper is given for each subject. That of a core that is simulated is the simulated card's: the same gateware, and a
     /// test has made it already.
     pub fn hashes(&self, subjects: &[Subject]) -> Vec<Result<String, String>> {
         let next = Mutex::new(0..subjects.len());
@@ -135,6 +136,7 @@ impl Flows {
     fn hash(&self, what: &What, family: Family) -> Result<String, String> {
         match what {
             What::Unit(unit) => Ok(text_hash(&self.verilog(*unit)?, family)),
+            What::Core(top) if !subject::is_default(top) => Ok(text_hash(&self.verilog(Unit::Block(top))?, family)),
             What::Core(top) => Ok(text_hash(&ferric_sim::device::card_verilog(top.width.unwrap_or(0)).map_err(|e| e.to_string())?, family)),
             What::Board(board) => {
                 let mut names: Vec<&str> = subject::gateware(&board.top).into_iter().map(|(_, module)| module).collect();
@@ -176,7 +178,7 @@ impl Flows {
         }
     }
 
-    /// The share of `prim`; of a core the sum over its blocks.
+    /// The share of `prim`; of a core the sum over its blocks, as a card with every engine has them.
     fn prim(&self, top: &'static Top) -> Result<Share, String> {
         let verilog = self.verilog(Unit::Block(top))?;
         if !subject::is_core(top) {
@@ -222,7 +224,9 @@ impl Flows {
         let mut places: Vec<(String, What)> = Vec::new();
         for instance in instances {
             let block = block_of(&instance, top)?;
-            places.push((instance, What::Unit(Unit::Block(block))));
+            // Kept as long as the program runs, as the tops are.
+            let name: &'static str = instance.clone().leak();
+            places.push((instance, What::Unit(Unit::Part { core: top, instance: name, block })));
         }
         self.filled(glue, places, family)
     }

@@ -70,6 +70,28 @@ pub fn deep(outcomes: &[Outcome]) -> String {
     text
 }
 
+/// The block that a register, memory or port of a joined netlist stands in.
+fn block(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(block, _)| block)
+}
+
+/// The paths of at least `levels` levels, the longest from each block to each block.
+pub fn between_blocks(outcomes: &[Outcome], levels: u32) -> String {
+    let mut text = String::new();
+    for o in outcomes {
+        let _ = writeln!(text, "\n{}, paths of {levels} levels or more, the longest from each block to each block:\n", o.subject.label());
+        let mut seen: Vec<(&str, &str)> = Vec::new();
+        for p in o.mapping.walk.paths.iter().take_while(|p| p.levels >= levels) {
+            let ends = (block(&p.start), block(&p.end));
+            if !seen.contains(&ends) {
+                seen.push(ends);
+                let _ = writeln!(text, "- {}: `{}` to `{}` through {}", p.levels, p.start, p.end, p.cells.join(" "));
+            }
+        }
+    }
+    text
+}
+
 /// Whether the limit on levels holds for a top: at 64 bits and on ECP5 they are shown and not asked for.
 pub fn limited(outcome: &Outcome) -> bool {
     outcome.subject.width() != Some(64) && outcome.subject.family.name() == "xcup"
@@ -117,8 +139,9 @@ pub fn summary(rows: &[Row]) -> String {
         let prim = r.prim.map_or(String::new(), |p| format!(", {:.0} % of LUTs and FFs in hand-written leaves (`prim`)", 100.0 * p));
         let _ = writeln!(
             text,
-            "Whole core, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}; gateware of {}.  ",
-            r.top.trim_start_matches("core_w"),
+            "Whole core{}, W = {}, on UltraScale+: {} LUT and {} as memory, {} FF, {} RAMB36, {} URAM, {} logic levels between registers{prim}; gateware of {}.  ",
+            if r.top.starts_with("core_plain") { " without `echo`" } else { "" },
+            r.top.rsplit_once("_w").map_or("", |(_, width)| width),
             r.lut,
             r.lutram,
             r.ff,

@@ -11,6 +11,12 @@ use ferric_hdl::tops::{self, Top};
 pub enum Unit {
     Block(&'static Top),
     Module(&'static BoardTop),
+    /// A block as an instance of a core has it.
+    Part {
+        core: &'static Top,
+        instance: &'static str,
+        block: &'static Top,
+    },
 }
 
 impl Unit {
@@ -18,6 +24,15 @@ impl Unit {
         match self {
             Unit::Block(top) => top.name,
             Unit::Module(top) => top.name,
+            Unit::Part { block, .. } => block.name,
+        }
+    }
+
+    /// Name of the file that its Verilog is kept in.
+    pub fn file(&self) -> String {
+        match self {
+            Unit::Part { core, block, .. } => format!("{}.{}", core.name, block.name),
+            unit => unit.name().into(),
         }
     }
 
@@ -26,6 +41,7 @@ impl Unit {
         match self {
             Unit::Block(top) => top.emit(),
             Unit::Module(top) => top.emit(),
+            Unit::Part { core, instance, block } => core.emit_instance(instance, block),
         }
     }
 }
@@ -104,6 +120,11 @@ pub fn is_core(top: &Top) -> bool {
     top.name.starts_with("core_")
 }
 
+/// Whether a core is the card that is simulated and that boards hold.
+pub fn is_default(core: &Top) -> bool {
+    core.name.starts_with("core_w")
+}
+
 /// The name of a board's top module, as the table has it.
 fn top_name(key: &str) -> &'static str {
     match key {
@@ -167,6 +188,6 @@ mod tests {
             }
         }
         let whole: Vec<&str> = all.iter().filter(|s| s.whole()).map(|s| s.name).collect();
-        assert_eq!(whole, ["ferric_target_w64", "core_w64", "core_w512", "ferric_u50", "ferric_u250", "ferric_f2", "ferric_ecpix5"]);
+        assert_eq!(whole, ["ferric_target_w64", "core_w64", "core_w512", "core_plain_w512", "ferric_u50", "ferric_u250", "ferric_f2", "ferric_ecpix5"]);
     }
 }

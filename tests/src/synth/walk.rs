@@ -167,7 +167,7 @@ pub fn walk(module: &Module, count: Count) -> Walk {
     }
     let mut worst: Vec<_> = groups.into_values().collect();
     worst.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
-    for (levels, net, end) in worst.into_iter().take(40) {
+    for (levels, net, end) in worst {
         let (mut at, mut through) = (net, Vec::new());
         while let Some((_, Some(e))) = arrival.get(&at) {
             let cell = cells[edges[*e].cell].1;

@@ -114,8 +114,9 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     held: DFF<Bits<14>>,
     came: Signal<Local, Bits<14>>,
     gone: Signal<Local, Bits<14>>,
-    entering: Signal<Local, Bits<14>>,
-    leaving: Signal<Local, Bits<14>>,
+    /// Cells of frames that came and went in the last cycle: counted in this one, because either is known late.
+    entering: DFF<Bits<14>>,
+    leaving: DFF<Bits<14>>,
     stop: DFF<Bits<14>>,
     copied_from: DFF<Bits<7>>,
     ours: Signal<Local, Bit>,
@@ -135,7 +136,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
 impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: usize> Logic for Echo<W, K, L, LF, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, returns, held, stop, copied_from);
+        dff_setup!(self, clock, returns, held, entering, leaving, stop, copied_from);
         clock!(self, clock, arrived, waiting, fetch, header, addresses, limit, walk, answer, send, worker);
         self.arrived.reset.next = self.reset.val();
         self.waiting.reset.next = self.reset.val();
@@ -203,15 +204,15 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.waiting.m.ready.next = self.worker.taken.val();
         self.came.next = self.arrived.m.data.val().frame_len + ROUND_UP;
         self.gone.next = self.now_waiting.val().frame_len + ROUND_UP;
-        self.entering.next = bits::<14>(0);
+        self.entering.d.next = bits::<14>(0);
         if self.waiting.s.valid.val() & self.waiting.s.ready.val() {
-            self.entering.next = self.came.val() >> LG_CELL;
+            self.entering.d.next = self.came.val() >> LG_CELL;
         }
-        self.leaving.next = bits::<14>(0);
+        self.leaving.d.next = bits::<14>(0);
         if self.worker.taken.val() {
-            self.leaving.next = self.gone.val() >> LG_CELL;
+            self.leaving.d.next = self.gone.val() >> LG_CELL;
         }
-        self.held.d.next = self.held.q.val() + self.entering.val() - self.leaving.val();
+        self.held.d.next = self.held.q.val() + self.entering.q.val() - self.leaving.q.val();
         self.worker.crowded.next = self.held.q.val() >= CROWD;
 
         // Pieces, for one of three.
@@ -324,6 +325,8 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         if self.reset.val() {
             self.returns.d.next = false;
             self.held.d.next = bits::<14>(0);
+            self.entering.d.next = bits::<14>(0);
+            self.leaving.d.next = bits::<14>(0);
         }
     }
 }

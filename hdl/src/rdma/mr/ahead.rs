@@ -70,7 +70,7 @@ pub struct Ahead {
     /// A read is offered or under way, until it has `landed` in the cache.
     pub fetching: Signal<Out, Bit>,
     pub landed: Signal<In, Bit>,
-    /// So is the line of the query, `own`.
+    /// So is the line of the query, `own`, which has stood there since the cycle before.
     pub own: Signal<In, Tag>,
     pub joined: Signal<Out, Bit>,
     state: DFF<State>,
@@ -78,6 +78,8 @@ pub struct Ahead {
     line: DFF<Tag>,
     slot_q: DFF<Bits<9>>,
     way_q: DFF<Bit>,
+    /// The line and the query's were one in the last cycle. Neither changes before a read that is offered has landed or been used.
+    one: DFF<Bit>,
     next_line: Sum<49>,
     next_addr: Sum<64>,
     room: Signal<Local, Bits<16>>,
@@ -92,7 +94,7 @@ pub struct Ahead {
 impl Logic for Ahead {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, hold, line, slot_q, way_q);
+        dff_setup!(self, clock, state, hold, line, slot_q, way_q, one);
         self.want.next = self.line.q.val();
         self.owner.next = self.hold.q.val().function;
         self.addr.next = self.hold.q.val().addr;
@@ -104,7 +106,8 @@ impl Logic for Ahead {
         self.busy.next = (self.state.q.val() == State::Ask) | (self.state.q.val() == State::Wait);
 
         self.fetching.next = self.busy.val();
-        self.joined.next = self.busy.val() & (self.own.val().line == self.line.q.val().line) & (self.own.val().index == self.line.q.val().index) & (self.own.val().life == self.line.q.val().life);
+        self.one.d.next = (self.own.val().line == self.line.q.val().line) & (self.own.val().index == self.line.q.val().index) & (self.own.val().life == self.line.q.val().life);
+        self.joined.next = self.busy.val() & self.one.q.val();
         self.present.next =
             (self.first.val().valid & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
                 | (self.second.val().valid

@@ -18,21 +18,24 @@ pub struct Drain {
     pub dry: Signal<Out, Bit>,
     now: DFF<Bit>,
     open: [DFF<Bits<9>>; 2],
-    came: Signal<Local, Bits<2>>,
+    /// The phase in which one has begun in the last cycle: counted in this one, because `begun` comes late.
+    came: DFF<Bits<2>>,
     went: Signal<Local, Bits<2>>,
+    pending: Signal<Local, Bits<2>>,
 }
 
 impl Logic for Drain {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, now);
+        dff_setup!(self, clock, now, came);
         self.phase.next = self.now.q.val();
-        self.dry.next = !self.open[1].q.val().any();
-        self.came.next = bit_cast::<2, 1>(self.begun.val().into());
+        self.pending.next = self.came.q.val();
+        self.dry.next = !self.open[1].q.val().any() & !self.pending.val().get_bit(1);
+        self.came.d.next = bit_cast::<2, 1>(self.begun.val().into());
         self.went.next = bit_cast::<2, 1>(self.over.val().into());
         if self.now.q.val() {
-            self.dry.next = !self.open[0].q.val().any();
-            self.came.next = bit_cast::<2, 1>(self.begun.val().into()) << 1;
+            self.dry.next = !self.open[0].q.val().any() & !self.pending.val().get_bit(0);
+            self.came.d.next = bit_cast::<2, 1>(self.begun.val().into()) << 1;
         }
         if self.over_phase.val() {
             self.went.next = bit_cast::<2, 1>(self.over.val().into()) << 1;
@@ -40,10 +43,10 @@ impl Logic for Drain {
         for i in 0..2 {
             self.open[i].clock.next = self.clock.val();
             self.open[i].d.next = self.open[i].q.val();
-            if self.came.val().get_bit(i) & !self.went.val().get_bit(i) {
+            if self.came.q.val().get_bit(i) & !self.went.val().get_bit(i) {
                 self.open[i].d.next = self.open[i].q.val() + 1;
             }
-            if self.went.val().get_bit(i) & !self.came.val().get_bit(i) {
+            if self.went.val().get_bit(i) & !self.came.q.val().get_bit(i) {
                 self.open[i].d.next = self.open[i].q.val() - 1;
             }
             if self.reset.val() {
@@ -54,6 +57,7 @@ impl Logic for Drain {
             self.now.d.next = !self.now.q.val();
         }
         if self.reset.val() {
+            self.came.d.next = bits::<2>(0);
             self.now.d.next = false;
         }
     }

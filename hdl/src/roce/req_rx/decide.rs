@@ -59,7 +59,8 @@ pub struct Decide {
 impl Logic for Decide {
     #[hdl_gen]
     fn update(&mut self) {
-        self.frame.next = self.ev.val().kind < kind::DEPARTED;
+        // All below `DEPARTED`, but `<` would be made of carry cells.
+        self.frame.next = (self.ev.val().kind == kind::ACK) | (self.ev.val().kind == kind::RNR) | (self.ev.val().kind == kind::NAK_SEQUENCE) | (self.ev.val().kind == kind::NAK_FATAL);
         self.answer.next = (self.ev.val().kind == kind::READ) | (self.ev.val().kind == kind::ATOMIC);
         self.acked.next = (self.ev.val().kind == kind::ACK) | (self.ev.val().kind == kind::DEPARTED);
         self.flushed.next = self.line.val().state == QpState::SqError as u64;

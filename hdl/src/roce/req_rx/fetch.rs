@@ -48,6 +48,7 @@ impl Logic for Fetch {
         }
         self.lines.ask.next = self.s_event.valid.val();
         self.lines.id.next = self.s_event.data.val().qpn;
+        self.lines.drop.next = false;
         self.s_event.ready.next = self.lines.asked.val();
         if self.lines.asked.val() {
             self.asked.d.next = self.s_event.data.val();

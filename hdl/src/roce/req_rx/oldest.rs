@@ -30,6 +30,8 @@ pub struct Oldest {
     reach: Ahead<24>,
     next_reach: Ahead<24>,
     beyond: PlusOne<24>,
+    /// Not a carry chain: a comparison with its result goes on bit by bit.
+    onward: PlusOne<16>,
     now: Signal<Local, TrackEntry>,
     after: Signal<Local, Bits<16>>,
     fails: Signal<Local, Bit>,
@@ -57,7 +59,8 @@ impl Logic for Oldest {
         self.reach.a.next = self.line.val().una_psn;
         self.reach.b.next = self.data.val().last_psn;
         self.passed.next = self.reach.y.val();
-        self.after.next = self.line.val().una_index + 1;
+        self.onward.a.next = self.line.val().una_index;
+        self.after.next = self.onward.y.val();
         self.follower.next = self.after.val();
         self.fails.next = self.line.val().error_pending & (self.after.val() == self.line.val().error_index);
         self.fails_next.next = self.fails.val();

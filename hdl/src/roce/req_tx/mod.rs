@@ -5,7 +5,7 @@ use crate::codes::{done_status, local};
 use crate::context::bus::CtxClient;
 use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::{ReqCtx, WqeHead};
 use crate::stats::flags;
 use crate::stream::{Fence, MsgFifo};
@@ -121,6 +121,8 @@ pub struct RequesterTx {
     offered: DFF<Bit>,
     /// The line is looked at again, not as it comes.
     again: DFF<Bit>,
+    /// The PSN behind the next one. Not a carry chain: what it goes through is long enough.
+    onward: PlusOne<24>,
     remains: Diff<32>,
     /// Message offset behind a full packet.
     behind: Sum<32>,
@@ -373,6 +375,7 @@ impl Logic for RequesterTx {
 
         // A packet goes: its order has a place since the turn began.
         self.ctx.rel_valid.next = self.give.val();
+        self.onward.a.next = self.line.q.val().next_psn;
         if self.emit.val() {
             self.ops.s.valid.next = true;
             self.stats.d.next = bits::<3>(flags(STATS, &["tx_packets"]) as u64);
@@ -382,9 +385,9 @@ impl Logic for RequesterTx {
             self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.plan.mtu.val());
             self.out.d.next = self.out.q.val() + 1;
             self.count.d.next = self.count.q.val() + 1;
-            self.new.next.next_psn = self.line.q.val().next_psn + 1;
+            self.new.next.next_psn = self.onward.y.val();
             if self.line.q.val().next_psn == self.line.q.val().max_psn {
-                self.new.next.max_psn = self.line.q.val().max_psn + 1;
+                self.new.next.max_psn = self.onward.y.val();
             }
             if self.plan.asks.val() {
                 self.new.next.next_psn = self.plan.behind.val();

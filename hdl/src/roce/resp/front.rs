@@ -7,7 +7,11 @@ use crate::context::pair::LinePair;
 use crate::msg::{QpError, RqFlush, RxRequest};
 use crate::records::RspCtx;
 use crate::stream::{MsgFifo, MsgSlice};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
+
+/// Of `links`: the packet that takes the line then is the last to go on with it.
+const LAST_LINK: u64 = 6;
 
 /// Why the responder works on a line.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -78,12 +82,16 @@ pub struct Front<const LQ: usize> {
     /// It is a packet of the queue pair that was in hand when it was picked; that stays in hand until it is taken.
     same: DFF<Bit>,
     asking: DFF<Bit>,
+    /// `asking`, and it needs a line: in one bit, since the store's choice behind it takes most of a cycle.
+    wish: DFF<Bit>,
+    /// Its line has been asked for, and it waits for atomics: see `LinePair`.
+    vain: DFF<Bit>,
     /// It is a packet that may have to wait for atomics in front of it; it has waited; it may go on, and is one of these.
     check: DFF<Bit>,
     again: DFF<Bit>,
     counts: DFF<Bit>,
     ripe: DFF<Bit>,
-    /// The one in hand; `holds`: with its line, for `links` packets in a row.
+    /// The one in hand; `holds`: with its line, for `links` packets in a row, and one more may go on with it.
     holds: DFF<Bit>,
     links: DFF<Bits<3>>,
     job_now: DFF<Job>,
@@ -98,6 +106,8 @@ pub struct Front<const LQ: usize> {
     /// Packets that go before the next flush; none was there in the last cycle.
     due: DFF<Bits<3>>,
     idle: DFF<Bit>,
+    /// In the last cycle there was nothing but packets: one may be picked, and nothing else is. A register, because `s_rx.ready` is not to follow all of what may be picked.
+    quiet: DFF<Bit>,
     back: DFF<RspCtx>,
     back_id: DFF<Bits<24>>,
     back_client: DFF<Bit>,
@@ -108,6 +118,8 @@ pub struct Front<const LQ: usize> {
     came: Signal<Local, RxRequest>,
     picks: Signal<Local, Bit>,
     go: Signal<Local, Bit>,
+    /// Something is picked, if there is nothing yet.
+    begins: Signal<Local, Bit>,
     other: Signal<Local, Bit>,
     flushes_now: Signal<Local, Bit>,
     raw: Signal<Local, Bit>,
@@ -116,10 +128,12 @@ pub struct Front<const LQ: usize> {
     mine: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl<const LQ: usize> Logic for Front<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
+        dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now);
+        dff_setup!(self, clock, wish, vain, quiet, ripe, holds, links, job_now, id_now, rx_now, kind_now, client_now);
         dff_setup!(self, clock, alone, barrier_due, due, idle, back, back_id, back_client, back_dirty, back_busy);
         clock!(self, clock, flushes, decode, park, lines);
         self.park.reset.next = self.reset.val();
@@ -145,31 +159,51 @@ impl<const LQ: usize> Logic for Front<LQ> {
         self.idle.d.next = !self.s_rx.valid.val();
         self.flushes_now.next = self.flushes.m.valid.val() & (self.idle.q.val() | !self.due.q.val().any());
         self.other.next = self.barrier_due.q.val() | self.errors[0].m.valid.val() | self.errors[1].m.valid.val() | self.flushes_now.val();
+        self.quiet.d.next = !self.barrier.val() & !self.other.val();
         self.free.next = !self.some.q.val() & !self.alone.q.val();
         // Those that have waited go first.
         self.came.next = self.s_rx.data.val();
         if self.park.m.valid.val() {
             self.came.next = self.park.m.data.val();
         }
-        self.s_rx.ready.next = self.free.val() & !self.other.val() & !self.park.m.valid.val() & self.park.room.val();
-        self.park.m.ready.next = self.free.val() & !self.other.val();
+        self.s_rx.ready.next = self.free.val() & self.quiet.q.val() & !self.park.m.valid.val() & self.park.room.val();
+        self.park.m.ready.next = self.free.val() & self.quiet.q.val();
         self.picks.next = self.park.m.valid.val() | (self.s_rx.valid.val() & self.park.room.val());
-        self.park.pick.next = self.free.val() & !self.other.val() & self.picks.val();
+        self.park.pick.next = self.free.val() & self.quiet.q.val() & self.picks.val();
+        self.begins.next = self.other.val();
+        if self.quiet.q.val() {
+            self.begins.next = self.picks.val();
+        }
         self.park.pick_qpn.next = self.came.val().dest_qpn;
         self.raw.next = self.came.val().raw;
         self.raw_ok.next = self.raw_qpn.val().get_bit(31);
         if self.free.val() {
             self.rx_next.d.next = self.came.val();
-            self.some.d.next = self.other.val() | self.picks.val();
-            self.asking.d.next = self.other.val() | self.picks.val();
-            self.check.d.next = !self.other.val();
+            self.some.d.next = self.begins.val();
+            self.asking.d.next = self.begins.val();
+            self.wish.d.next = self.begins.val();
+            self.check.d.next = self.quiet.q.val();
             self.again.d.next = self.park.m.valid.val();
             self.counts.d.next = false;
             self.needs.d.next = true;
             self.same.d.next = false;
-            if self.barrier_due.q.val() {
+            if self.quiet.q.val() {
+                if self.s_rx.valid.val() & self.due.q.val().any() {
+                    self.due.d.next = self.due.q.val() - 1;
+                }
+                self.job_next.d.next = Job::Packet;
+                self.id_next.d.next = self.came.val().dest_qpn;
+                self.same.d.next = self.came.val().dest_qpn == self.id_now.q.val();
+                if self.raw.val() {
+                    self.same.d.next = self.raw_qpn.val().get_bits::<24>(0) == self.id_now.q.val();
+                    self.id_next.d.next = self.raw_qpn.val().get_bits::<24>(0);
+                    self.needs.d.next = self.raw_ok.val();
+                    self.wish.d.next = self.begins.val() & self.raw_ok.val();
+                }
+            } else if self.barrier_due.q.val() {
                 self.job_next.d.next = Job::Barrier;
                 self.needs.d.next = false;
+                self.wish.d.next = false;
                 self.barrier_due.d.next = self.barrier.val();
             } else if self.errors[0].m.valid.val() {
                 self.job_next.d.next = Job::PlaceError;
@@ -181,23 +215,11 @@ impl<const LQ: usize> Logic for Front<LQ> {
                 self.due.d.next = bits::<3>(7);
                 self.job_next.d.next = Job::Flush;
                 self.id_next.d.next = self.flushes.m.data.val().qpn;
-            } else {
-                if self.s_rx.valid.val() & self.due.q.val().any() {
-                    self.due.d.next = self.due.q.val() - 1;
-                }
-                self.job_next.d.next = Job::Packet;
-                self.id_next.d.next = self.came.val().dest_qpn;
-                self.same.d.next = self.came.val().dest_qpn == self.id_now.q.val();
-                if self.raw.val() {
-                    self.same.d.next = self.raw_qpn.val().get_bits::<24>(0) == self.id_now.q.val();
-                    self.id_next.d.next = self.raw_qpn.val().get_bits::<24>(0);
-                    self.needs.d.next = self.raw_ok.val();
-                }
             }
         }
         self.decode.opcode.next = self.rx_next.q.val().opcode;
 
-        // Whoever must wait for an atomic in front of it does so before its line is asked for.
+        // Whoever must wait for an atomic in front of it is found in the cycle in which its line is asked for: too late for the store not to be asked, hence `vain`.
         self.park.rx.next = self.rx_next.q.val();
         self.park.check.next = self.some.q.val() & self.check.q.val();
         self.park.again.next = self.again.q.val();
@@ -213,13 +235,16 @@ impl<const LQ: usize> Logic for Front<LQ> {
             CtxClient::<RspCtx>::link(&mut self.ctx[i], &mut self.lines.ctx[i]);
         }
         // The next packet may go on with the line in hand, so many times: the control bus wants it now and then.
-        self.mine.next = self.holds.q.val() & !self.links.q.val().all() & self.same.q.val();
+        self.mine.next = self.holds.q.val() & self.same.q.val();
         self.ripe.d.next = self.some.q.val() & self.mine.val() & self.asking.q.val() & self.go.val();
         self.chain.next = self.ripe.q.val() & self.mine.val() & self.give.val() & self.want.val();
-        self.lines.ask.next = self.asking.q.val() & self.needs.q.val() & !self.mine.val() & self.go.val();
+        self.lines.ask.next = self.wish.q.val() & !self.mine.val();
+        self.vain.d.next = self.park.takes.val() & self.lines.ask.val() & self.lines.asked.val();
+        self.lines.drop.next = self.vain.q.val();
         self.lines.id.next = self.id_next.q.val();
         if self.asking.q.val() & self.go.val() & ((self.lines.asked.val() & !self.mine.val()) | !self.needs.q.val()) {
             self.asking.d.next = false;
+            self.wish.d.next = false;
         }
         self.lines.take.next = self.want.val() & self.there.val() & self.needs.q.val();
         self.line.next = self.lines.line.val();
@@ -250,7 +275,11 @@ impl<const LQ: usize> Logic for Front<LQ> {
             self.links.d.next = bits::<3>(0);
             if self.chain.val() {
                 self.links.d.next = self.links.q.val() + 1;
+                if self.links.q.val() == LAST_LINK {
+                    self.holds.d.next = false;
+                }
                 self.asking.d.next = false;
+                self.wish.d.next = false;
             } else {
                 self.client_now.d.next = self.lines.client.val();
             }
@@ -258,6 +287,7 @@ impl<const LQ: usize> Logic for Front<LQ> {
         if self.park.takes.val() {
             self.some.d.next = false;
             self.asking.d.next = false;
+            self.wish.d.next = false;
         }
         // A finished job leaves its queue.
         if self.finish.val() {
@@ -290,6 +320,9 @@ impl<const LQ: usize> Logic for Front<LQ> {
         if self.reset.val() {
             self.some.d.next = false;
             self.asking.d.next = false;
+            self.wish.d.next = false;
+            self.vain.d.next = false;
+            self.quiet.d.next = false;
             self.holds.d.next = false;
             self.alone.d.next = false;
             self.barrier_due.d.next = false;

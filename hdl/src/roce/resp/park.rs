@@ -87,7 +87,8 @@ impl<const LQ: usize> Logic for Park<LQ> {
         self.head_qpn.next = self.head.val().dest_qpn;
         self.qpn.next = self.rx.val().dest_qpn;
         self.m.data.next = self.head.val();
-        self.m.valid.next = self.due.q.val() & self.queue.m.valid.val();
+        // It stays at the head from the cycle in which it was seen there.
+        self.m.valid.next = self.due.q.val();
         self.pop.next = self.m.valid.val() & self.m.ready.val();
         self.queue.m.ready.next = self.pop.val();
         self.seen.read_addr.next = self.head_qpn.val().get_bits::<LQ>(0);
