@@ -35,7 +35,7 @@ impl<const W: usize, const K: usize> Logic for CellRam<W, K> {
         let row = (CELL_BYTES / K).trailing_zeros() - 1;
         let rows = (CELL_BYTES / K) << self._cells;
         Verilog::Custom(format!(
-            "(* ram_style = \"block\" *) reg [{w}:0] cells [0:{n}];\n\
+            "{style}reg [{w}:0] cells [0:{n}];\n\
              {zero}\
              reg [{w}:0] word;\n\
              always @(posedge clock) begin\n\
@@ -43,6 +43,7 @@ impl<const W: usize, const K: usize> Logic for CellRam<W, K> {
              \x20 word <= cells[{{read_cell[{cell}:0], read_row[{row}:0]}}];\n\
              \x20 read_data <= word;\n\
              end\n",
+            style = super::ram::style(rows.trailing_zeros() as usize, W),
             w = W - 1,
             cell = self._cells - 1,
             n = rows - 1,

@@ -2,7 +2,7 @@
 //! count is not expressible as a const generic). Contents start as zeros. One write port, one synchronous read port; a
 //! read in the cycle of a write to the same row returns the OLD row.
 
-use super::ram::{style, zeros, ULTRA_BYTE};
+use super::ram::{style, zeros};
 use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
@@ -36,48 +36,6 @@ impl<T: Synth, const L: usize> Logic for SizedRam<T, L> {
             style = style(self._a, T::BITS),
             zero = zeros(self._a, T::BITS),
             d = T::BITS - 1,
-            n = (1usize << self._a) - 1,
-            a = self._a - 1,
-        ))
-    }
-}
-
-/// RAM of `2^rows_log2` rows of two words that are read together and written apart; address bits above that are ignored. UltraRAM writes whole bytes of
-/// nine bits, so its size counts with words filled up to such.
-#[derive(LogicBlock, BlockNew)]
-#[given(rows_log2: usize)]
-#[demand((1..=L).contains(&rows_log2), "2^{rows_log2} rows with {L} address bits")]
-pub struct SizedPairRam<T: Synth, const L: usize> {
-    pub clock: Signal<In, Clock>,
-    pub read_addr: Signal<In, Bits<L>>,
-    pub read_data: [Signal<Out, T>; 2],
-    pub write_addr: Signal<In, Bits<L>>,
-    pub write_data: Signal<In, T>,
-    /// Of each word.
-    pub write_en: [Signal<In, Bit>; 2],
-    #[init(rows_log2)]
-    _a: usize,
-}
-
-impl<T: Synth, const L: usize> Logic for SizedPairRam<T, L> {
-    fn update(&mut self) {}
-    fn connect(&mut self) {
-        self.read_data.iter_mut().for_each(|word| word.connect());
-    }
-    fn hdl(&self) -> Verilog {
-        Verilog::Custom(format!(
-            "{style}reg [{d}:0] cells [0:{n}];\nreg [{d}:0] row;\n\
-             {zero}\
-             always @(posedge clock) begin\n\
-             \x20 if (write_en$0) cells[write_addr[{a}:0]][{low}:0] <= write_data;\n\
-             \x20 if (write_en$1) cells[write_addr[{a}:0]][{d}:{bits}] <= write_data;\n\
-             \x20 row <= cells[read_addr[{a}:0]];\nend\n\
-             always @(*) begin\n  read_data$0 = row[{low}:0];\n  read_data$1 = row[{d}:{bits}];\nend\n",
-            style = style(self._a, 2 * T::BITS.next_multiple_of(ULTRA_BYTE)),
-            zero = zeros(self._a, 2 * T::BITS),
-            bits = T::BITS,
-            low = T::BITS - 1,
-            d = 2 * T::BITS - 1,
             n = (1usize << self._a) - 1,
             a = self._a - 1,
         ))

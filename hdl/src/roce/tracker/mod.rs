@@ -2,7 +2,7 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead, TrackWrite};
-use crate::prim::sized::SizedPairRam;
+use crate::prim::sized::SizedRam;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -39,12 +39,12 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     pub s_read: MsgSink<TrackRead>,
     /// The entry, one cycle after its read was accepted.
     pub m_entry: MsgSrc<TrackEntry>,
-    /// Even and odd indices, so that an entry and the one behind are read together. A row is the entry of an even queue pair and that of the odd one
-    /// behind it: one choice of four in one LUT, and a row that fills UltraRAM.
-    #[init(SizedPairRam::new(LA - 2))]
-    even: SizedPairRam<Kept, LA>,
-    #[init(SizedPairRam::new(LA - 2))]
-    odd: SizedPairRam<Kept, LA>,
+    /// Even and odd indices, so that an entry and the one behind are read together; each of even and of odd queue pairs: one choice of four in
+    /// one LUT, where a memory twice as deep brings a choice of its own.
+    #[init([SizedRam::new(LA - 2), SizedRam::new(LA - 2)])]
+    even: [SizedRam<Kept, LA>; 2],
+    #[init([SizedRam::new(LA - 2), SizedRam::new(LA - 2)])]
+    odd: [SizedRam<Kept, LA>; 2],
     even_addr: DFF<Bits<LA>>,
     odd_addr: DFF<Bits<LA>>,
     from_odd: DFF<Bit>,
@@ -70,7 +70,6 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, full, even_addr, odd_addr, from_odd, odd_queue);
-        clock!(self, clock, even, odd);
         self.write_slot.next = self.s_write.data.val().index.get_bits::<7>(0);
         self.read_slot.next = self.s_read.data.val().index.get_bits::<7>(0);
         self.s_write.ready.next = true;
@@ -79,14 +78,18 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         self.kept.next.opcode = self.s_write.data.val().opcode;
         self.write_qpn.next = self.s_write.data.val().qpn >> 1;
         self.write_row.next = (bit_cast::<LA, 24>(self.write_qpn.val()) << 6) | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
-        self.even.write_addr.next = self.write_row.val();
-        self.odd.write_addr.next = self.write_row.val();
-        self.even.write_data.next = self.kept.val();
-        self.odd.write_data.next = self.kept.val();
-        self.even.write_en[0].next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
-        self.even.write_en[1].next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
-        self.odd.write_en[0].next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
-        self.odd.write_en[1].next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
+        for i in 0..2 {
+            self.even[i].clock.next = self.clock.val();
+            self.odd[i].clock.next = self.clock.val();
+            self.even[i].write_addr.next = self.write_row.val();
+            self.odd[i].write_addr.next = self.write_row.val();
+            self.even[i].write_data.next = self.kept.val();
+            self.odd[i].write_data.next = self.kept.val();
+        }
+        self.even[0].write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
+        self.even[1].write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
+        self.odd[0].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
+        self.odd[1].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
         self.s_read.ready.next = !self.full.q.val();
         self.accept.next = self.s_read.valid.val() & !self.full.q.val();
         // Behind an odd index comes the even one of the next pair.
@@ -108,22 +111,24 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         }
         self.even_addr.d.next = self.even_at.val();
         self.odd_addr.d.next = self.odd_at.val();
-        self.even.read_addr.next = self.even_at.val();
-        self.odd.read_addr.next = self.odd_at.val();
+        for i in 0..2 {
+            self.even[i].read_addr.next = self.even_at.val();
+            self.odd[i].read_addr.next = self.odd_at.val();
+        }
         if self.odd_queue.q.val() {
             if self.from_odd.q.val() {
-                self.entry.next = self.odd.read_data[1].val();
-                self.behind.next = self.even.read_data[1].val();
+                self.entry.next = self.odd[1].read_data.val();
+                self.behind.next = self.even[1].read_data.val();
             } else {
-                self.entry.next = self.even.read_data[1].val();
-                self.behind.next = self.odd.read_data[1].val();
+                self.entry.next = self.even[1].read_data.val();
+                self.behind.next = self.odd[1].read_data.val();
             }
         } else if self.from_odd.q.val() {
-            self.entry.next = self.odd.read_data[0].val();
-            self.behind.next = self.even.read_data[0].val();
+            self.entry.next = self.odd[0].read_data.val();
+            self.behind.next = self.even[0].read_data.val();
         } else {
-            self.entry.next = self.even.read_data[0].val();
-            self.behind.next = self.odd.read_data[0].val();
+            self.entry.next = self.even[0].read_data.val();
+            self.behind.next = self.odd[0].read_data.val();
         }
         self.m_entry.data.next.last_psn = self.entry.val().last_psn;
         self.m_entry.data.next.signaled = self.entry.val().signaled;
