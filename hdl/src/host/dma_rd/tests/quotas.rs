@@ -66,7 +66,7 @@ fn nobody_exceeds_its_quota() {
     fills_its_quota::<512, 64, 6>(ROCE, "dma_rd512", 1);
     fills_its_quota::<512, 64, 6>(TWO, "dma_rd512_two", 8);
     fills_its_quota::<64, 8, 3>(WIDE, "dma_rd64_wide", 1);
-    fills_its_quota::<512, 64, 6>(ALL, "dma_rd512_all", 4);
+    fills_its_quota::<512, 64, 6>(ALL, "dma_rd512_all", 1);
 }
 
 /// A client that takes no rows, however many it asked for, stops itself and nobody else.
