@@ -3,10 +3,9 @@
 //! Edges come one at a time, whichever clock is due; periods are in ps and every one is off by up to a sixteenth, so that
 //! edges of equal or related clocks drift past each other. Streams belong to a clock: driven before its edges, sampled at them.
 
-use super::stream::{Lane, Port};
-use super::{axis::AXIS_FIELDS, build, port_name, AxisSink, AxisSource, Rng, Sink, Source};
+use super::build;
+use ferric_streams::{port_name, AxisSink, AxisSource, Lane, Port, Rng, Sink, Source, AXIS_FIELDS};
 use rust_hdl::prelude::Block;
-use std::cell::RefCell;
 use std::rc::Rc;
 use verilator_sys::{Model, PortId};
 
@@ -95,28 +94,28 @@ impl Clocks {
     /// As [`super::Tb::source_of`], on clock number `clock`.
     pub fn source_of(&mut self, clock: usize, prefix: &str, fields: &[&str], stall: u32) -> Source {
         let source = Source::new(Lane::new(&self.model, prefix, fields, true, stall));
-        self.domains[clock].ports.push(source.0.clone());
+        self.domains[clock].ports.push(source.port());
         source
     }
 
     /// As [`super::Tb::sink_of`], on clock number `clock`.
     pub fn sink_of(&mut self, clock: usize, prefix: &str, fields: &[&str], stall: u32) -> Sink {
         let sink = Sink::new(Lane::new(&self.model, prefix, fields, false, stall));
-        self.domains[clock].ports.push(sink.0.clone());
+        self.domains[clock].ports.push(sink.port());
         sink
     }
 
     /// Drives frames into an AXI4-Stream port.
     pub fn axis_source(&mut self, clock: usize, prefix: &str, stall: u32) -> AxisSource {
         let bytes = self.width(&port_name(prefix, "keep")) as usize;
-        let rng = Rc::new(RefCell::new(Rng::new(self.rng.next_u64())));
-        AxisSource { source: self.source_of(clock, prefix, &AXIS_FIELDS, stall), bytes, rng }
+        let seed = self.rng.next_u64();
+        AxisSource::new(self.source_of(clock, prefix, &AXIS_FIELDS, stall), bytes, seed)
     }
 
     /// Collects frames from an AXI4-Stream port.
     pub fn axis_sink(&mut self, clock: usize, prefix: &str, stall: u32) -> AxisSink {
         let bytes = self.width(&port_name(prefix, "keep")) as usize;
-        AxisSink { sink: self.sink_of(clock, prefix, &AXIS_FIELDS, stall), bytes, partial: Rc::default() }
+        AxisSink::new(self.sink_of(clock, prefix, &AXIS_FIELDS, stall), bytes)
     }
 
     /// The clock whose edge [`Clocks::step`] will be. Inputs set now are seen by that edge.

@@ -2,28 +2,21 @@
 //!
 //! See `hdl/README.md`, "Testing a block".
 
-mod axis;
 mod clocks;
 mod counted;
 mod fields;
-mod rng;
-mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use axis::{AxisBeat, AxisSink, AxisSource};
 pub use clocks::{ClockSpec, Clocks};
 pub use counted::{Counted, Events};
+pub use ferric_streams::{AxisBeat, AxisSink, AxisSource, IntoWords, Rng, Sink, Source};
 pub use fields::Fields;
-pub use rng::Rng;
-pub use stream::{IntoWords, Sink, Source};
 
-use axis::AXIS_FIELDS;
+use ferric_streams::{port_name, Lane, Port, AXIS_FIELDS};
 use rust_hdl::prelude::Block;
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use stream::{port_name, Lane, Port};
 use verilator_sys::{cache_dir, Builder, Direction, Model, OptLevel, PortId};
 
 /// Cycles for which `reset` is held.
@@ -76,7 +69,7 @@ impl Tb {
     /// its own separator: `source_of("r_", &["id", "data"], 20)` means `r_id`, `r_data`, `r_valid`, `r_ready`.
     pub fn source_of(&mut self, prefix: &str, fields: &[&str], stall: u32) -> Source {
         let source = Source::new(Lane::new(&self.model, prefix, fields, true, stall));
-        self.ports.push(source.0.clone());
+        self.ports.push(source.port());
         source
     }
 
@@ -89,21 +82,21 @@ impl Tb {
     /// Monitors a valid/ready port with several payload fields.
     pub fn sink_of(&mut self, prefix: &str, fields: &[&str], stall: u32) -> Sink {
         let sink = Sink::new(Lane::new(&self.model, prefix, fields, false, stall));
-        self.ports.push(sink.0.clone());
+        self.ports.push(sink.port());
         sink
     }
 
     /// Drives frames into AXI4-Stream port `prefix` (`$data`, `$keep`, `$last`, `$valid`, `$ready`).
     pub fn axis_source(&mut self, prefix: &str, stall: u32) -> AxisSource {
         let bytes = self.width(&port_name(prefix, "keep")) as usize;
-        let rng = Rc::new(RefCell::new(Rng::new(self.rng.next_u64())));
-        AxisSource { source: self.source_of(prefix, &AXIS_FIELDS, stall), bytes, rng }
+        let seed = self.rng.next_u64();
+        AxisSource::new(self.source_of(prefix, &AXIS_FIELDS, stall), bytes, seed)
     }
 
     /// Collects frames from AXI4-Stream port `prefix`.
     pub fn axis_sink(&mut self, prefix: &str, stall: u32) -> AxisSink {
         let bytes = self.width(&port_name(prefix, "keep")) as usize;
-        AxisSink { sink: self.sink_of(prefix, &AXIS_FIELDS, stall), bytes, partial: Rc::default() }
+        AxisSink::new(self.sink_of(prefix, &AXIS_FIELDS, stall), bytes)
     }
 
     /// Switches off the check that no stream output follows an input within the cycle.

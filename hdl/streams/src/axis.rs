@@ -1,22 +1,27 @@
 //! Frames on AXI4-Stream ports.
 
-use super::rng::Rng;
-use super::stream::{Sink, Source};
+use crate::rng::Rng;
+use crate::stream::{Sink, Source};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Payload ports of an AXI4-Stream bus, in the order of a beat's fields.
-pub(super) const AXIS_FIELDS: [&str; 3] = ["data", "keep", "last"];
+pub const AXIS_FIELDS: [&str; 3] = ["data", "keep", "last"];
 
 /// Feeds frames to an AXI4-Stream port. Made by `Tb::axis_source`.
 #[derive(Clone)]
 pub struct AxisSource {
-    pub(super) source: Source,
-    pub(super) bytes: usize,
-    pub(super) rng: Rc<RefCell<Rng>>,
+    source: Source,
+    bytes: usize,
+    rng: Rc<RefCell<Rng>>,
 }
 
 impl AxisSource {
+    /// Frames over `source`, a port of [`AXIS_FIELDS`] with `bytes` bytes per beat; `seed` is that of the noise.
+    pub fn new(source: Source, bytes: usize, seed: u64) -> AxisSource {
+        AxisSource { source, bytes, rng: Rc::new(RefCell::new(Rng::new(seed))) }
+    }
+
     /// Queues a frame; the bytes after its end are noise in the last beat. Panics on an empty frame.
     pub fn push(&self, frame: &[u8]) {
         assert!(!frame.is_empty(), "a frame has at least one byte");
@@ -64,12 +69,17 @@ pub struct AxisBeat {
 /// Collects frames from an AXI4-Stream port. Made by `Tb::axis_sink`.
 #[derive(Clone)]
 pub struct AxisSink {
-    pub(super) sink: Sink,
-    pub(super) bytes: usize,
-    pub(super) partial: Rc<RefCell<Vec<u8>>>,
+    sink: Sink,
+    bytes: usize,
+    partial: Rc<RefCell<Vec<u8>>>,
 }
 
 impl AxisSink {
+    /// Frames out of `sink`, a port of [`AXIS_FIELDS`] with `bytes` bytes per beat.
+    pub fn new(sink: Sink, bytes: usize) -> AxisSink {
+        AxisSink { sink, bytes, partial: Rc::default() }
+    }
+
     /// The oldest complete frame. Panics if `keep` has holes, is empty, or is not full before the last beat.
     pub fn pop(&self) -> Option<Vec<u8>> {
         while let Some(beat) = self.pop_beat() {

@@ -1,13 +1,13 @@
 //! Drivers and monitors of valid/ready ports.
 
-use super::rng::Rng;
+use crate::rng::Rng;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use verilator_sys::{Direction, Model, PortId};
 
 /// One beat: the words of every payload field, field after field.
-pub(super) type Beat = Vec<u32>;
+pub type Beat = Vec<u32>;
 
 /// Once in this many stalls the port stays stalled for up to [`LONG_STALL`] cycles, so that buffers fill.
 const LONG_STALL_ODDS: u64 = 64;
@@ -15,7 +15,7 @@ const LONG_STALL: u64 = 40;
 
 /// `bus$field`, or `bus_field` when the prefix brings its own separator (`ar_`, `ctx$acq_`). A field that begins with `/` is a
 /// port's whole name.
-pub(super) fn port_name(prefix: &str, field: &str) -> String {
+pub fn port_name(prefix: &str, field: &str) -> String {
     if let Some(whole) = field.strip_prefix('/') {
         return whole.into();
     }
@@ -24,7 +24,7 @@ pub(super) fn port_name(prefix: &str, field: &str) -> String {
 }
 
 /// The ports that make up one stream.
-pub(super) struct Lane {
+pub struct Lane {
     prefix: String,
     fields: Vec<(PortId, u32)>,
     valid: PortId,
@@ -34,7 +34,9 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(model: &Model, prefix: &str, fields: &[&str], into_block: bool, stall: u32) -> Lane {
+    /// The stream of ports `prefix` with these payload fields, which goes `into_block` or comes from it and stalls in `stall` percent of cycles (0..=90). Panics if the
+    /// block has no such ports.
+    pub fn new(model: &Model, prefix: &str, fields: &[&str], into_block: bool, stall: u32) -> Lane {
         let port = |field: &str, towards: bool| {
             let name = port_name(prefix, field);
             let id = model.port(&name).unwrap_or_else(|e| panic!("{e}"));
@@ -91,7 +93,7 @@ impl Lane {
     }
 }
 
-pub(super) struct SourceState {
+struct SourceState {
     lane: Lane,
     queue: VecDeque<Beat>,
     /// The head of the queue is on the port and must stay there until taken.
@@ -99,7 +101,7 @@ pub(super) struct SourceState {
     taken: u64,
 }
 
-pub(super) struct SinkState {
+struct SinkState {
     lane: Lane,
     queue: VecDeque<Beat>,
     /// What was offered and not taken in the cycle before.
@@ -109,7 +111,8 @@ pub(super) struct SinkState {
 }
 
 /// One cycle of a stream's test-bench side. `drive` sets inputs, `sample` looks at settled outputs.
-pub(super) trait Port {
+pub trait Port {
+    /// Sets the inputs of this cycle.
     fn drive(&self, model: &mut Model, rng: &mut Rng);
     /// Err says how the block broke the protocol.
     fn sample(&self, model: &Model) -> Result<(), String>;
@@ -119,6 +122,7 @@ pub(super) trait Port {
     fn restore(&self, model: &mut Model);
     /// What the block shows on this port: to be the same whatever inputs do within the cycle.
     fn outputs(&self, model: &Model) -> Beat;
+    /// The stream's name, for messages.
     fn prefix(&self) -> String;
     /// Inactive inputs; forgets what was offered.
     fn quiet(&self, model: &mut Model);
@@ -277,11 +281,17 @@ impl IntoWords for &[u32] {
 
 /// Feeds a port of the block. Made by `Tb::source` and `Tb::source_of`; a clone feeds the same port.
 #[derive(Clone)]
-pub struct Source(pub(super) Rc<RefCell<SourceState>>);
+pub struct Source(Rc<RefCell<SourceState>>);
 
 impl Source {
-    pub(super) fn new(lane: Lane) -> Source {
+    /// Feeds the ports of `lane`.
+    pub fn new(lane: Lane) -> Source {
         Source(Rc::new(RefCell::new(SourceState { lane, queue: VecDeque::new(), offered: false, taken: 0 })))
+    }
+
+    /// Its side of each cycle.
+    pub fn port(&self) -> Rc<dyn Port> {
+        self.0.clone()
     }
 
     /// Queues one message on a port with one payload field. Panics if it does not fit.
@@ -321,12 +331,18 @@ impl Source {
 
 /// Collects what a port of the block sends. Made by `Tb::sink` and `Tb::sink_of`; a clone reads the same queue.
 #[derive(Clone)]
-pub struct Sink(pub(super) Rc<RefCell<SinkState>>);
+pub struct Sink(Rc<RefCell<SinkState>>);
 
 impl Sink {
-    pub(super) fn new(lane: Lane) -> Sink {
+    /// Watches the ports of `lane`.
+    pub fn new(lane: Lane) -> Sink {
         let ready = lane.ready.is_none();
         Sink(Rc::new(RefCell::new(SinkState { lane, queue: VecDeque::new(), held: None, ready, taken: 0 })))
+    }
+
+    /// Its side of each cycle.
+    pub fn port(&self) -> Rc<dyn Port> {
+        self.0.clone()
     }
 
     /// The oldest message, its fields' words one after the other.
