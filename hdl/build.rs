@@ -21,7 +21,7 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
 
 fn main() {
     let mut files = vec![PathBuf::from("Cargo.toml"), PathBuf::from("build.rs")];
-    for dir in ["src", "../abi/src"] {
+    for dir in ["src", "../abi/src", "../model/src"] {
         println!("cargo:rerun-if-changed={dir}");
         sources(Path::new(dir), &mut files);
     }

@@ -10,6 +10,7 @@ pub mod waits;
 mod wiring;
 
 pub use block::{AnyBlock, Assembled};
+pub use ferric_model::admin::program::{TableName, NO_TABLE};
 pub use pools::{up_to_most, Share, FEWEST_PORTS, MOST_CLIENTS};
 pub use waits::WaitGraph;
 
@@ -76,39 +77,6 @@ pub enum Wire {
 
 /// Most tables of a card: the control switch has no more ports.
 pub const MOST_TABLES: usize = 32;
-
-/// Number on the control bus of a table that the card does not have.
-pub const NO_TABLE: u8 = u8::MAX;
-
-/// What a table is called. Its number on the control bus is its place in the list; nobody writes it down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableName {
-    /// The number by which hosts know it (`abi::csr::space`).
-    Known(u8),
-    /// A word that only the engine and its admin commands use.
-    Own(&'static str),
-}
-
-impl From<u8> for TableName {
-    fn from(number: u8) -> Self {
-        TableName::Known(number)
-    }
-}
-
-impl From<&'static str> for TableName {
-    fn from(word: &'static str) -> Self {
-        TableName::Own(word)
-    }
-}
-
-impl std::fmt::Display for TableName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TableName::Known(number) => write!(f, "{number}"),
-            TableName::Own(word) => write!(f, "`{word}`"),
-        }
-    }
-}
 
 /// A table that the control bus reaches. Its number there is its place among the tables.
 #[derive(Clone, Debug, PartialEq)]

@@ -87,7 +87,7 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
-    a.instance_by("admin", std::any::type_name::<Admin<LF>>(), move |list| AnyBlock::new(Admin::<LF>::new(&plan.with_tables(&list.tables)))).sized().waits(host::admin::WAITS);
+    a.instance_by("admin", std::any::type_name::<Admin<LF>>(), move |list| AnyBlock::new(Admin::<LF>::new(&plan.with_tables(list.tables.iter().map(|t| t.name))))).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_number(list.tables.len())).waits(switch::WAITS);
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);

@@ -4,7 +4,7 @@ use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
 use crate::cc::{self, hook::CcHook};
 use crate::context::{self, read_store::ReadStore, store::CtxStore};
-use crate::host::admin::program::{Command, Program};
+use crate::host::admin::program::engines as program;
 use crate::msg::QpError;
 use crate::net::{self, dispatch::Dispatch};
 use crate::rdma::{self, gather::Gather};
@@ -12,7 +12,6 @@ use crate::records::{PathCtx, ReqCtx, RspCtx};
 use crate::roce::{self, ackgen::AckGen, header::HeaderBuilder, mcast::Multicast, peer::PeerCheck, reply::Reply, requester, resp::Responder};
 use crate::stream::{self, MsgArb, MsgFifo};
 use crate::with_sizes;
-use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::csr::{self, space};
 
 /// log2 of the attachments to multicast groups.
@@ -27,19 +26,8 @@ pub const ROCE: Engine = Engine {
     receives: "UDP to port 4791 over IPv4 and IPv6, from the peers of its paths; every other frame that the card takes (to a function's MAC address, to a group, or all on request) for the raw queue pair, if there is one.",
     check: Check::Icrc,
     doorbells: &[],
-    commands: &[
-        Command(CreateQp, Program::create_qp),
-        Command(ModifyQp, Program::modify_qp),
-        Command(QueryQp, Program::query_qp),
-        Command(DestroyQp, Program::destroy_qp),
-        Command(AttachMulticast, Program::attach_multicast),
-        Command(DetachMulticast, Program::detach_multicast),
-        Command(SetPort, Program::set_port),
-    ],
-    reset: Some(|program| {
-        program.no_groups();
-        program.no_raw_queue();
-    }),
+    commands: program::ROCE,
+    reset: Some(program::reset_roce),
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR>(a)),
 };
 

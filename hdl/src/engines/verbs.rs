@@ -2,7 +2,7 @@
 
 use super::{fence, Check, Engine};
 use crate::assembly::{up_to_most, Assembly};
-use crate::host::admin::program::{Command, Program};
+use crate::host::admin::program::engines as program;
 use crate::host::{
     self, cq,
     row_share::RowShare,
@@ -11,7 +11,6 @@ use crate::host::{
 };
 use crate::rdma::{self, complete::Complete, mover::Mover, mr::MemoryKeys, place::Place};
 use crate::with_sizes;
-use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::csr::{self, space};
 
 /// The manifest. It is no transport: those that use it bring the packets.
@@ -23,18 +22,7 @@ pub const VERBS: Engine = Engine {
     receives: "",
     check: Check::None,
     doorbells: &[(csr::DB_SQ, "send queue"), (csr::DB_RQ, "receive queue"), (csr::DB_CQ, "completion queue"), (csr::DB_WQE, "send queue, with the work request")],
-    commands: &[
-        Command(CreatePd, Program::create_pd),
-        Command(DestroyPd, Program::destroy_pd),
-        Command(CreateCq, Program::create_cq),
-        Command(DestroyCq, Program::destroy_cq),
-        Command(CreateMr, Program::create_mr),
-        Command(DestroyMr, Program::destroy_mr),
-        Command(CreateSrq, Program::create_srq),
-        Command(ModifySrq, Program::modify_srq),
-        Command(QuerySrq, Program::query_srq),
-        Command(DestroySrq, Program::destroy_srq),
-    ],
+    commands: program::VERBS,
     reset: None,
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
 };

@@ -11,6 +11,7 @@ use crate::prim::ram::Ram;
 use crate::prim::sum::{PlusOne, Sum};
 use crate::prim::tally::{Lane, Tally};
 use ferric_hdl_derive::{kernel, BlockNew};
+pub use ferric_model::admin::stats::{FUNCTION_AT, OWN, TOTAL};
 use rust_hdl::prelude::*;
 
 /// Counters of the statistics block of a card.
@@ -19,14 +20,8 @@ pub const COUNTERS: usize = 128;
 /// Blocks, or stages of blocks, that say whose events theirs are: places of `whose`.
 pub const LANES: usize = 24;
 
-/// Words of a line on the control bus, and the ones behind them: the low and the high half of one function's sum, and of that of all functions.
-pub const OWN: u32 = 0;
-pub const TOTAL: u32 = 2;
 const OWN_HIGH: u32 = OWN + 1;
 const TOTAL_HIGH: u32 = TOTAL + 1;
-/// The function's place in the number of a line; below it is the counter.
-pub const FUNCTION_AT: u32 = 12;
-
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("inc", &[]),

@@ -3,9 +3,8 @@
 use super::{Echo, STATS, WAITS};
 use crate::assembly::Assembly;
 use crate::engines::{frame, Check, Engine};
-use crate::host::admin::program::{Command, Program};
+use crate::host::admin::program::engines as program;
 use crate::with_sizes;
-use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::csr::{self, space};
 
 /// The manifest.
@@ -17,8 +16,8 @@ pub const ECHO: Engine = Engine {
     receives: "ARP, ICMP and ICMPv6 for an address of its table, without IP options, fragments or extension headers.",
     check: Check::None,
     doorbells: &[],
-    commands: &[Command(SetAddress, Program::set_address), Command(Resolve, Program::resolve)],
-    reset: Some(Program::no_addresses),
+    commands: program::ECHO,
+    reset: Some(program::RESET_ECHO),
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LB, LF, LT>(a)),
 };
 

@@ -5,7 +5,7 @@ mod fetch;
 mod header;
 mod limit;
 mod manifest;
-pub mod model;
+pub use ferric_model::net::echo::{self as model, BURST, TICKS_PER_TOKEN};
 mod send;
 mod table;
 #[cfg(test)]
@@ -35,11 +35,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_ctl", &[]),                                // one access at a time, between two looks at the table
     ("m_ctl", &[]),
 ];
-
-/// Answers that a function gives at once, after it gave none for long.
-pub const BURST: u64 = 64;
-/// Ticks in which it may give one more.
-pub const TICKS_PER_TOKEN: u64 = 16;
 
 /// Cells of waiting frames from which on the oldest is dropped unseen: half of the card's, so that whoever floods the card leaves the others room.
 const CROWD: u64 = crate::net::cells::CELLS as u64 / 2;

@@ -4,8 +4,8 @@ mod alu;
 mod fences;
 pub mod isa;
 #[cfg(test)]
-mod model;
-pub mod program;
+use ferric_model::admin::interpreter as model;
+pub use ferric_model::admin::program;
 mod sequence;
 #[cfg(test)]
 mod tests;

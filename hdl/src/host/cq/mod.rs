@@ -5,7 +5,7 @@
 
 mod act;
 #[cfg(test)]
-mod model;
+use ferric_model::rings::completion as model;
 mod report;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use crate::prim::ram::RamAsync2;
 use crate::stream::MsgSlice;
 use ferric_abi::csr;
 use ferric_hdl_derive::{kernel, BlockNew};
+pub use ferric_model::admin::word;
 use rust_hdl::prelude::*;
 use turn::Turns;
 
@@ -24,28 +25,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("again", &[]),
     ("reset_done", &[]),
 ];
-
-/// What the admin engine reads of a function by `look_word`: the words of its row, and what is not kept there.
-pub mod word {
-    /// Base of the admin ring, two words.
-    pub const SQ: u32 = 0;
-    /// Base of the completion ring, two words.
-    pub const CQ: u32 = 2;
-    /// log2 of the slots of both.
-    pub const SIZE: u32 = 4;
-    /// Producer index.
-    pub const PRODUCER: u32 = 5;
-    /// As the register STATUS.
-    pub const STATE: u32 = 6;
-    /// Whose turn it is: bits 11:0, if bit [`DUE`] is set. The same for all functions.
-    pub const TURN: u32 = 7;
-    /// Bits of [`STATE`].
-    pub const ENABLED: u8 = 0;
-    /// See [`ENABLED`].
-    pub const RESETTING: u8 = 1;
-    /// Bit of [`TURN`].
-    pub const DUE: u8 = 31;
-}
 
 /// Registers of the row begin here; the word is the offset from it in words.
 const ROW: u32 = csr::ADMIN_SQ_LO;

@@ -2,7 +2,7 @@
 
 mod grant;
 #[cfg(test)]
-mod model;
+use ferric_model::rings::receive as model;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ pub mod again;
 mod fetch;
 mod merge;
 #[cfg(test)]
-mod model;
+use ferric_model::rings::send as model;
 mod sched;
 #[cfg(test)]
 mod tests;

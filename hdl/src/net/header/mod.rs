@@ -1,6 +1,6 @@
 //! Headers of layers 2 to 4, for whatever transport stands behind them. See README.md.
 pub mod layers;
-pub mod model;
+pub use ferric_model::net::layers as model;
 pub mod sum;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Invariant CRC of RoCEv2 (IBTA volume 1, annex A17.3.3) as a pipeline that never stalls. See README.md.
 
-pub mod model;
+pub use ferric_model::net::icrc as model;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -3,7 +3,7 @@
 pub mod feed;
 pub mod ip;
 pub mod judge;
-pub mod model;
+pub use ferric_model::net::parse as model;
 pub mod opcode;
 pub mod parse;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::feed::Flags;
 use super::ip::{IpLayer, Link, L4};
-use super::opcode::Headers;
+use super::opcode::{entry, Headers};
 use super::window::{Types, WINDOW_BITS};
 use crate::codes::header;
 use crate::codes::ip::RIGHT_SUM;
@@ -26,7 +26,7 @@ const BEFORE_6_VLAN: u64 = BEFORE_6 + header::VLAN;
 /// Extended headers: AtomicETH at most.
 const EXT: usize = 28 * 8;
 
-/// The entry of `Headers::entry`, named.
+/// The entry of [`entry`], named.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Exts {
     pub need: Bits<6>,
@@ -75,7 +75,7 @@ pub struct Parser {
     ext: Slice<L4, EXT>,
     #[init(Slice::new(0))]
     ports: Slice<L4, 32>,
-    #[init(Lookup::of(|opcode| Headers::of(opcode as u8).entry()))]
+    #[init(Lookup::of(|opcode| entry(Headers::of(opcode as u8))))]
     by_opcode: Lookup<8, 15>,
     exts: Cast<Bits<15>, Exts>,
     #[init(XorMatrix::of(|j| hash_column(0, j)))]

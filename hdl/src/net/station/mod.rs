@@ -1,7 +1,7 @@
 //! Which received frames are for a function of the card, by their destination MAC address. See README.md.
 
 #[cfg(test)]
-mod model;
+use ferric_model::net::stations as model;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ mod drain;
 #[cfg(test)]
 mod drain_tests;
 mod extent;
-pub mod model;
+pub use ferric_model::keys as model;
 #[cfg(test)]
 mod number_tests;
 #[cfg(test)]

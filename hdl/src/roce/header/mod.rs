@@ -2,7 +2,7 @@
 
 mod fetch;
 mod image;
-pub mod model;
+pub use ferric_model::roce::header::{self as model, ext_len, header_len};
 #[cfg(test)]
 mod tests;
 
@@ -24,16 +24,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("ctx[*]", &["m_ready"]),                      // a line is given back when the op is in its register, which the row writer empties
     ("m_ready", &["ctx[0]", "ctx[1]", "m_ready"]), // of an op that has been taken: each comes no later than its seal
 ];
-
-/// Bytes of extension headers behind the BTH.
-pub const fn ext_len(reth: bool, imm: bool, aeth: bool) -> usize {
-    16 * reth as usize + 4 * imm as usize + 4 * aeth as usize
-}
-
-/// Bytes from the destination MAC to the end of the last extension header (`ext` bytes of them).
-pub const fn header_len(ipv6: bool, vlan: bool, ext: usize) -> usize {
-    14 + 4 * vlan as usize + if ipv6 { 40 } else { 20 } + 8 + 12 + ext
-}
 
 /// Builds headers; two request ports with a path lookup each, one row per cycle.
 #[derive(LogicBlock, BlockDefault)]

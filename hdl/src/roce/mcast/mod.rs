@@ -1,7 +1,7 @@
 //! Datagrams to a multicast group: a copy for every queue pair attached to it. See README.md.
 
 #[cfg(test)]
-mod model;
+use ferric_model::roce::groups as model;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! Whether a received packet comes from the queue pair's peer and is for the queue pair. See README.md.
 
 #[cfg(test)]
-mod model;
+use ferric_model::roce::peer as model;
 #[cfg(test)]
 mod tests;
 

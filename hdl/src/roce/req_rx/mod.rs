@@ -36,10 +36,7 @@ use rnr::RnrTicks;
 use scatter::{Answer, Scatter};
 use window::Window;
 
-/// Larger codes of the local ACK timeout count as this one: its ticks fill the timer.
-pub const LONGEST_TIMEOUT: u64 = 28;
-/// Ticks of code 0 (IBTA 9.7.6.1.3: 4.096 us).
-pub const TIMEOUT_TICKS: u64 = 4;
+pub use ferric_model::roce::requester::{LONGEST_TIMEOUT, TIMEOUT_TICKS};
 
 /// What `reads.rs` leaves to be done; 0: nothing.
 pub mod outcome {

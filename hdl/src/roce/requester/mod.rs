@@ -6,7 +6,7 @@ use crate::rdma::timer;
 use crate::roce::{req_rx, req_tx, tracker};
 use crate::stream::{arb, MsgArb};
 
-pub mod model;
+pub use ferric_model::roce::requester as model;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,7 @@ mod decode;
 mod front;
 mod kept;
 #[cfg(test)]
-pub mod model;
+pub use ferric_model::roce::responder as model;
 mod open;
 mod park;
 #[cfg(test)]

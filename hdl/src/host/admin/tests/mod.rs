@@ -32,7 +32,7 @@ fn plan(sizes: Sizes) -> Plan {
         commands.extend(ADDRESSES);
         resets.push(Program::no_addresses);
     }
-    Plan::new(sizes, &commands, resets).with_tables(&card::tables())
+    Plan::new(sizes, &commands, resets).with_tables(card::tables().iter().map(|t| t.name))
 }
 
 /// What executes the program.

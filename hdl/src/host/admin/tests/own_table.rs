@@ -1,11 +1,25 @@
 //! The engine with a control switch and tables of a list: more than 16, of numbers that hosts know and of names that only their engine knows.
 use super::*;
 use crate::assembly::{AnyBlock, Assembly};
-use crate::host::admin::program::OWN;
+use crate::host::admin::isa::R;
+use crate::host::admin::program::{p, ID, RES};
 use crate::host::ctl::switch;
 use crate::host::testing::Register;
 use AdminOpcode::{QueryObject, SetPort};
 use AdminStatus::{BadParameter, Ok};
+
+/// What the engine calls its table, which hosts have no number for.
+const OWN: &str = "own";
+
+/// Word 1 of line `id` becomes p0; r0 is what stood there.
+fn swap_own(program: &mut Program) {
+    let bad = program.fails(AdminStatus::BadId);
+    program.line(ID);
+    program.read(R(RES), OWN, 1);
+    program.asm.on_error(bad);
+    program.write(OWN, 1, p(0));
+    program.done();
+}
 
 /// Tables in front of the engine's own one, and the number by which hosts know the first of them.
 const BEFORE: u8 = 18;
@@ -45,8 +59,8 @@ fn list() -> Assembly {
     a.input::<Bit>("reset");
     a.reset_by("reset");
     a.control_switch("switch");
-    let plan = Plan::new(SIZES, &[Command(SetPort, Program::swap_own)], []);
-    a.instance_by("admin", "Admin", move |list| AnyBlock::new(Admin::<2>::new(&plan.with_tables(&list.tables))));
+    let plan = Plan::new(SIZES, &[Command(SetPort, swap_own)], []);
+    a.instance_by("admin", "Admin", move |list| AnyBlock::new(Admin::<2>::new(&plan.with_tables(list.tables.iter().map(|t| t.name)))));
     a.instance_by("switch", "CtlSwitch", |list| switch::for_number(list.tables.len()));
     a.join("admin.m_ctl", "switch.s_req");
     a.join("switch.m_resp", "admin.s_ctl");

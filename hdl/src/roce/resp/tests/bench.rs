@@ -305,9 +305,10 @@ impl Bench {
         let seed = self.tb.seed();
         for (n, act) in acts.iter().enumerate() {
             match act {
-                Act::Place(fields) => {
+                Act::Place(order) => {
+                    let fields = order.fields();
                     let got = self.op.pop().unwrap_or_else(|| panic!("act {n}: no order, expected {fields:?}, seed {seed}"));
-                    for (name, value) in fields {
+                    for (name, value) in &fields {
                         let seen = layout.get(&got, name);
                         assert_eq!(seen, *value, "act {n} `{name}`: {:?}\nexpected {fields:?}", layout.unpack(&got));
                     }

@@ -1,11 +1,10 @@
 //! One thing each: errors, resets, the depth of READs, notifications.
-use super::super::model::{self, Act, Grant, Packet};
+use super::super::model::{self, Act, Grant, Order, Packet};
 use super::super::*;
 use super::bench::{write_qp, Bench};
 use super::streams::random_qp;
 use crate::roce::word::opened;
 use crate::tb::Fields;
-use std::collections::BTreeMap;
 
 #[test]
 fn errors_flush_the_queue_and_the_half_received_send() {
@@ -48,8 +47,10 @@ fn errors_flush_the_queue_and_the_half_received_send() {
     bench.cycle();
     bench.tb.set("barrier", 0);
     bench.settle();
-    let op = |index: u128| Act::Place(BTreeMap::from([("kind", 3), ("qpn", 0), ("epoch", 7), ("rq_index", index), ("cqe", 1), ("done", 1), ("free_rq", 0), ("has_frame", 0), ("opcode", 16)]));
-    let barrier = Act::Place(BTreeMap::from([("kind", 4), ("again", 0), ("has_frame", 0), ("ack", 0), ("cqe", 0)]));
+    let order = Order { has_frame: Some(false), ..Order::default() };
+    let flush = Order { kind: Some(3), qpn: Some(0), epoch: Some(7), cqe: Some(true), done: Some(true), free_rq: Some(false), opcode: Some(16), ..order.clone() };
+    let op = |index| Act::Place(Order { rq_index: Some(index), ..flush.clone() });
+    let barrier = Act::Place(Order { kind: Some(4), again: Some(false), ack: Some(false), cqe: Some(false), ..order });
     bench.compare(&[op(41), op(42), barrier]);
 }
 
@@ -255,7 +256,7 @@ fn a_lost_repeat_is_asked_for_again() {
         bench.settle();
     }
     bench.compare(&golden.acts);
-    let naks = golden.acts.iter().filter(|act| matches!(act, Act::Place(op) if op.get("syndrome") == Some(&0x60))).count();
+    let naks = golden.acts.iter().filter(|act| matches!(act, Act::Place(op) if op.syndrome == Some(0x60))).count();
     // First of the gap, 1 behind 301, 2 behind 2, 3 behind 700; then 9 of the next gap, twice.
     assert_eq!(naks, 4 + 2);
 }

@@ -178,7 +178,7 @@ fn random_datagram(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
 
 fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, packets: u32) {
     let mut bench = Bench::new(name, stall, latency);
-    let mut seen = BTreeMap::<u128, u32>::new();
+    let mut seen = BTreeMap::<u8, u32>::new();
     for _ in 0..rounds {
         let mut golden = model::Responder { raw_qpn: Some(RAW_QPN), ..Default::default() };
         // No receive of the round before is in hand any more.
@@ -234,8 +234,8 @@ fn random_streams(name: &str, stall: u32, latency: (u64, u64), rounds: u32, pack
         bench.compare_counts(&golden.requests);
         assert_eq!(std::mem::take(&mut bench.asked), golden.asked, "receive rings");
         for act in &golden.acts {
-            if let Act::Place(fields) = act {
-                *seen.entry(fields.get("syndrome").copied().unwrap_or(0) >> 5 << 5 | fields["kind"]).or_default() += 1;
+            if let Act::Place(order) = act {
+                *seen.entry(order.syndrome.unwrap_or(0) >> 5 << 5 | order.kind.expect("each has one")).or_default() += 1;
             }
         }
         for (id, qp) in &golden.qps {

@@ -1,10 +1,14 @@
 //! Golden model: what becomes of a received frame, in software.
-use super::{BURST, TICKS_PER_TOKEN};
-use crate::net::rx::model::receive as parse;
+use super::parse::receive as parse;
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
 use ferric_abi::csr::ADDRESSES;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{ethertype, protocol, Arp, Eth, IcmpEcho, Ipv4, Ipv6, NeighbourMessage};
+
+/// Answers that a function gives at once, after it gave none for long.
+pub const BURST: u64 = 64;
+/// Ticks in which it may give one more.
+pub const TICKS_PER_TOKEN: u64 = 16;
 
 const BROADCAST: u64 = 0xffff_ffff_ffff;
 /// Shortest frame that is sent, without FCS.

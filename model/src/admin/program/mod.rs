@@ -4,8 +4,6 @@ mod addresses;
 mod functions;
 mod multicast;
 mod objects;
-#[cfg(test)]
-mod own_tests;
 mod query;
 mod queue_pair;
 mod ranges;
@@ -14,14 +12,43 @@ mod shared_queue;
 mod stations;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
-use crate::assembly::{Table, TableName, NO_TABLE};
-use crate::host::csr::word;
+use super::word;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
 
-#[cfg(test)]
-pub(crate) use own_tests::OWN;
+/// Number on the control bus of a table that the card does not have.
+pub const NO_TABLE: u8 = u8::MAX;
+
+/// What a table is called. Its number on the control bus is its place in the list; nobody writes it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableName {
+    /// The number by which hosts know it (`abi::csr::space`).
+    Known(u8),
+    /// A word that only the engine and its admin commands use.
+    Own(&'static str),
+}
+
+impl From<u8> for TableName {
+    fn from(number: u8) -> Self {
+        TableName::Known(number)
+    }
+}
+
+impl From<&'static str> for TableName {
+    fn from(word: &'static str) -> Self {
+        TableName::Own(word)
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TableName::Known(number) => write!(f, "{number}"),
+            TableName::Own(word) => write!(f, "`{word}`"),
+        }
+    }
+}
 
 /// log2 of the number of objects of each kind, and of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +83,8 @@ const HEAD: R = R(2);
 const LOG: R = R(3);
 const IDX: R = R(4);
 const STATUS: R = R(5);
-const ID: R = R(6);
+/// The number that a command is about.
+pub const ID: R = R(6);
 const OBJ: R = R(7);
 const T: R = R(8);
 const U: R = R(9);
@@ -72,15 +100,15 @@ const I: R = R(17);
 const N: R = R(18);
 const RAW: R = R(19);
 const PROD: R = R(20);
-/// Result words.
-const RES: u8 = 21;
+/// The first result word.
+pub const RES: u8 = 21;
 const RESULTS: u8 = 9;
 /// The command.
 const C0: R = R(32);
 const C1: R = R(33);
 
 /// Parameter word `n`.
-const fn p(n: u8) -> R {
+pub const fn p(n: u8) -> R {
     R(34 + n)
 }
 
@@ -145,8 +173,8 @@ impl Plan {
 
     /// The same for a card with these tables, in the order of their numbers on the control bus.
     #[must_use]
-    pub fn with_tables(&self, tables: &[Table]) -> Self {
-        Self { tables: tables.iter().map(|t| t.name).collect(), ..self.clone() }
+    pub fn with_tables(&self, tables: impl IntoIterator<Item = TableName>) -> Self {
+        Self { tables: tables.into_iter().collect(), ..self.clone() }
     }
 }
 
@@ -162,9 +190,50 @@ const CHASSIS: &[Command] = &[
     Command(AdminOpcode::SetStation, Program::set_station),
 ];
 
+/// Commands that engines bring, and what they do first when a function is reset.
+pub mod engines {
+    use super::{Command, Program};
+    use ferric_abi::codes::AdminOpcode::*;
+
+    /// What the transports share: domains, completion queues, regions, shared receive queues.
+    pub const VERBS: &[Command] = &[
+        Command(CreatePd, Program::create_pd),
+        Command(DestroyPd, Program::destroy_pd),
+        Command(CreateCq, Program::create_cq),
+        Command(DestroyCq, Program::destroy_cq),
+        Command(CreateMr, Program::create_mr),
+        Command(DestroyMr, Program::destroy_mr),
+        Command(CreateSrq, Program::create_srq),
+        Command(ModifySrq, Program::modify_srq),
+        Command(QuerySrq, Program::query_srq),
+        Command(DestroySrq, Program::destroy_srq),
+    ];
+    /// RoCEv2: queue pairs, groups, the port's raw queue pair.
+    pub const ROCE: &[Command] = &[
+        Command(CreateQp, Program::create_qp),
+        Command(ModifyQp, Program::modify_qp),
+        Command(QueryQp, Program::query_qp),
+        Command(DestroyQp, Program::destroy_qp),
+        Command(AttachMulticast, Program::attach_multicast),
+        Command(DetachMulticast, Program::detach_multicast),
+        Command(SetPort, Program::set_port),
+    ];
+    /// The functions' own addresses.
+    pub const ECHO: &[Command] = &[Command(SetAddress, Program::set_address), Command(Resolve, Program::resolve)];
+
+    /// Of RoCEv2: the function's groups and its raw queue pair.
+    pub fn reset_roce(program: &mut Program) {
+        program.no_groups();
+        program.no_raw_queue();
+    }
+    /// Of the addresses: there are none.
+    pub const RESET_ECHO: fn(&mut Program) = Program::no_addresses;
+}
+
 /// The program while it is written.
 pub struct Program {
-    asm: Asm,
+    /// What has been written so far.
+    pub asm: Asm,
     /// As in [`Plan`].
     tables: Vec<TableName>,
     /// log2 of the functions.
@@ -244,10 +313,12 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
 }
 
 impl Program {
-    fn fails(&self, status: AdminStatus) -> Label {
+    /// Where a command goes on that ends with `status`.
+    pub fn fails(&self, status: AdminStatus) -> Label {
         self.status[status as usize]
     }
-    fn done(&mut self) {
+    /// The command is done.
+    pub fn done(&mut self) {
         let ok = self.fails(AdminStatus::Ok);
         self.asm.jump(ok);
     }
@@ -271,7 +342,8 @@ impl Program {
             self.asm.op(Op::Or, d, d, value << f.shift);
         }
     }
-    fn line(&mut self, id: R) {
+    /// The line that is read and written from here on.
+    pub fn line(&mut self, id: R) {
         self.asm.op(Op::Line, ZERO, id, 0);
     }
     /// Where word 0 of a line of `table` is for [`Op::CtlRead`] and [`Op::CtlWrite`]; every access to a table that the card does not have fails.
@@ -281,12 +353,12 @@ impl Program {
         number << TABLE_AT
     }
     /// `d` = word `word` of the line in `table`.
-    pub(crate) fn read(&mut self, d: R, table: impl Into<TableName>, word: u32) {
+    pub fn read(&mut self, d: R, table: impl Into<TableName>, word: u32) {
         let at = self.at(table) | word;
         self.asm.op(Op::CtlRead, d, ZERO, at);
     }
     /// The word becomes `value`.
-    pub(crate) fn write(&mut self, table: impl Into<TableName>, word: u32, value: R) {
+    pub fn write(&mut self, table: impl Into<TableName>, word: u32, value: R) {
         let at = self.at(table) | word;
         self.asm.op(Op::CtlWrite, ZERO, value, at);
     }

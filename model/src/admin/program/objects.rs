@@ -4,7 +4,7 @@ use super::*;
 use ferric_abi::context::{CqCtx, EqCtx, MrCtx};
 
 impl Program {
-    pub(crate) fn create_pd(&mut self) {
+    pub fn create_pd(&mut self) {
         self.fresh(self.pd);
         self.make(self.pd);
         self.done();
@@ -37,7 +37,7 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn create_cq(&mut self) {
+    pub fn create_cq(&mut self) {
         self.fresh(self.cq);
         self.get(W, p(3), field(&CqCtx::LAYOUT, "eqn"));
         self.own(self.eq, W);
@@ -53,7 +53,7 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn create_mr(&mut self) {
+    pub fn create_mr(&mut self) {
         let layout = &MrCtx::LAYOUT;
         self.fresh(self.mr);
         self.get(W, p(1), field(layout, "pd"));
@@ -104,7 +104,7 @@ impl Program {
     }
 
     /// A region stays while windows are bound to it; a window goes, bound or not.
-    pub(crate) fn destroy_mr(&mut self) {
+    pub fn destroy_mr(&mut self) {
         let layout = &MrCtx::LAYOUT;
         let goes = self.asm.label();
         self.own_unused(self.mr);
@@ -120,19 +120,19 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn destroy_pd(&mut self) {
+    pub fn destroy_pd(&mut self) {
         self.destroy(self.pd, self.remove_pd);
     }
 
-    pub(crate) fn destroy_cq(&mut self) {
+    pub fn destroy_cq(&mut self) {
         self.destroy(self.cq, self.remove_cq);
     }
 
-    pub(crate) fn destroy_srq(&mut self) {
+    pub fn destroy_srq(&mut self) {
         self.destroy(self.srq, self.remove_srq);
     }
 
-    pub(crate) fn destroy_qp(&mut self) {
+    pub fn destroy_qp(&mut self) {
         self.destroy(self.qp, self.remove_qp);
     }
 

@@ -10,7 +10,7 @@ impl Program {
         self.line(d);
     }
 
-    pub(crate) fn create_srq(&mut self) {
+    pub fn create_srq(&mut self) {
         self.fresh(self.srq);
         self.own(self.pd, p(0));
         self.own(self.eq, p(1));
@@ -34,7 +34,7 @@ impl Program {
     }
 
     /// The limit is one word of its own: the ring goes on working while it is written.
-    pub(crate) fn modify_srq(&mut self) {
+    pub fn modify_srq(&mut self) {
         self.own(self.srq, ID);
         self.shared_line(I, ID);
         self.read(U, RQ, ring("log_size").word);
@@ -46,7 +46,7 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn query_srq(&mut self) {
+    pub fn query_srq(&mut self) {
         self.own(self.srq, ID);
         self.shared_line(I, ID);
         for (n, word) in [2, 4, 5, 6].into_iter().enumerate() {

@@ -1,9 +1,18 @@
 //! Golden model: header bytes from the software codecs.
 
-use super::{ext_len, header_len};
-use crate::net::header::model::{layers, udp};
+use crate::net::layers::{put_layers, udp};
 use ferric_abi::context::PathCtx;
 use ferric_abi::wire::{protocol, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, ROCE_PORT};
+
+/// Bytes of extension headers behind the BTH.
+pub const fn ext_len(reth: bool, imm: bool, aeth: bool) -> usize {
+    16 * reth as usize + 4 * imm as usize + 4 * aeth as usize
+}
+
+/// Bytes from the destination MAC to the end of the last extension header (`ext` bytes of them).
+pub const fn header_len(ipv6: bool, vlan: bool, ext: usize) -> usize {
+    14 + 4 * vlan as usize + if ipv6 { 40 } else { 20 } + 8 + 12 + ext
+}
 
 /// What a `HdrOp` says, in software types.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,12 +51,20 @@ impl Op {
 
 /// The header of `op` sent along `path`.
 pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_header(&mut out, op, path);
+    out
+}
+
+/// The same, behind what is in `out`.
+pub fn put_header(out: &mut Vec<u8>, op: &Op, path: &PathCtx) {
+    let begin = out.len();
     let mut path = *path;
     if let Some((_, address, dip)) = op.deth {
         path.set_dmac(address & 0xffff_ffff_ffff).set_tclass((address >> 48) as u8).set_hop_limit((address >> 56) as u8).set_dip(dip);
     }
     let udp_len = (8 + 12 + op.ext() + op.pay_len as usize + op.pad as usize + 4) as u16;
-    let mut out = layers(&path, protocol::UDP, udp_len);
+    put_layers(out, &path, protocol::UDP, udp_len);
     out.extend(udp(path.udp_sport(), ROCE_PORT, udp_len));
     let bth = Bth::default().with_opcode(op.opcode).with_solicited(op.solicited).with_migreq(true).with_pad(op.pad);
     let bth = bth.with_pkey(path.pkey()).with_dest_qpn(op.dest_qpn).with_ack_req(op.ack_req).with_psn(op.psn);
@@ -71,6 +88,5 @@ pub fn header(op: &Op, path: &PathCtx) -> Vec<u8> {
     if let Some((va, rkey, operand, compare)) = op.atomic {
         out.extend(AtomicEth::default().with_va(va).with_rkey(rkey).with_swap_add(operand).with_compare(compare).0);
     }
-    debug_assert_eq!(out.len(), header_len(path.ipv6(), path.vlan(), op.ext()));
-    out
+    debug_assert_eq!(out.len() - begin, header_len(path.ipv6(), path.vlan(), op.ext()));
 }

@@ -53,7 +53,7 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
     }
 
-    pub(crate) fn create_qp(&mut self) {
+    pub fn create_qp(&mut self) {
         self.fresh(self.qp);
         // Queue pairs 0 and 1 are the port's own (IBTA 3.9.1): management is the physical function's.
         let open = self.asm.label();
@@ -277,7 +277,7 @@ impl Program {
         });
     }
 
-    pub(crate) fn modify_qp(&mut self) {
+    pub fn modify_qp(&mut self) {
         let [to_init, to_rtr, to_rts, to_sqd, to_error, to_reset] = std::array::from_fn(|_| self.asm.label());
         self.own(self.qp, ID);
         self.line(ID);

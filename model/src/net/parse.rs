@@ -1,7 +1,7 @@
 //! Golden model of the receive parser: what the first 128 bytes and the length of a frame mean.
 
 use super::opcode::Headers;
-use crate::net::icrc::model::{crc, icrc};
+use super::icrc::{crc, icrc};
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
@@ -21,7 +21,7 @@ pub enum Drop {
     BadIcrc,
 }
 
-/// A received frame's fields, named and sized as in [`crate::msg::RxDesc`], without the handle.
+/// A received frame's fields, named and sized as in the gateware's `RxDesc`, without the handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     pub frame_len: u16,

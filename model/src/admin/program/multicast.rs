@@ -48,7 +48,7 @@ impl Program {
     }
 
     /// Joining twice is joining once. N: a free line, V: members so far; LO, HI: attachments and members of the group that are the function's own.
-    pub(crate) fn attach_multicast(&mut self) {
+    pub fn attach_multicast(&mut self) {
         self.member();
         let ok = self.fails(AdminStatus::Ok);
         self.asm.li(N, LINES);
@@ -90,7 +90,7 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn detach_multicast(&mut self) {
+    pub fn detach_multicast(&mut self) {
         self.member();
         let each = self.first_line();
         let next = self.asm.label();
@@ -105,7 +105,7 @@ impl Program {
     }
 
     /// All queue pairs of the function leave all groups.
-    pub(crate) fn no_groups(&mut self) {
+    pub fn no_groups(&mut self) {
         let next = self.asm.label();
         let each = self.first_line();
         self.read(T, MCAST, attached("qpn").word);

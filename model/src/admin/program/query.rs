@@ -1,13 +1,13 @@
 //! Queries and port-wide settings.
 
 use super::*;
-use crate::stats;
+use crate::admin::stats;
 use ferric_abi::codes::QpState;
 use ferric_abi::context::{ReqCtx, RspCtx};
 use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
 
 impl Program {
-    pub(crate) fn query_qp(&mut self) {
+    pub fn query_qp(&mut self) {
         self.own(self.qp, ID);
         self.line(ID);
         let words = [(REQ, 0), (REQ, 5), (REQ, 6), (REQ, 8), (RSP, 0), (RSP, 5), (RSP, 6), (SQ, 4), (RQ, 4)];
@@ -87,7 +87,7 @@ impl Program {
         self.done();
     }
 
-    pub(crate) fn set_port(&mut self) {
+    pub fn set_port(&mut self) {
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         let none = self.asm.label();
         self.asm.mov(W, ZERO);

@@ -9,9 +9,14 @@ pub const RESIDUE: u32 = 0x2144_DF1C;
 /// Ethernet header bytes without a tag, with one tag.
 const ETH: [usize; 2] = [14, 18];
 
+/// Bytes up to the end of the BTH at most: behind a tag and an IPv6 header.
+const MASKED: usize = 18 + 40 + 8 + 12;
+
 /// The shift register after `data`, starting from `state`; neither initial nor final inversion.
 pub fn crc(state: u32, data: &[u8]) -> u32 {
-    data.iter().fold(state, |state, byte| (0..8).fold(state ^ u32::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ POLY } else { c >> 1 }))
+    let mut hasher = crc32fast::Hasher::new_with_initial(!state);
+    hasher.update(data);
+    !hasher.finalize()
 }
 
 /// The state from which `bytes` zero bytes lead to `state`.
@@ -77,10 +82,14 @@ pub fn icrc(frame: &[u8]) -> Option<u32> {
     if end < headers + 4 {
         return None;
     }
-    let state = frame[..end - 4].iter().enumerate().fold(start(vlan), |state, (at, byte)| {
+    // Behind the BTH nothing is masked.
+    let mut front = [0; MASKED];
+    let masked = headers.min(end - 4);
+    for (at, byte) in frame[..masked].iter().enumerate() {
         let (zeros, ones) = masks(at, vlan, ipv6);
-        crc(state, &[(byte | ones) & !zeros])
-    });
+        front[at] = (byte | ones) & !zeros;
+    }
+    let state = crc(crc(start(vlan), &front[..masked]), &frame[masked..end - 4]);
     Some(!state)
 }
 
@@ -90,4 +99,31 @@ pub fn seal(frame: &mut [u8]) -> Option<()> {
     let (end, ..) = packet_end(frame)?;
     frame[end - 4..end].copy_from_slice(&crc.to_le_bytes());
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the polynomial says, bit by bit.
+    fn by_bits(state: u32, data: &[u8]) -> u32 {
+        data.iter().fold(state, |state, byte| (0..8).fold(state ^ u32::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ POLY } else { c >> 1 }))
+    }
+
+    #[test]
+    fn the_register_is_that_of_the_polynomial() {
+        let data: Vec<u8> = (0..300u32).map(|i| (i * 37 >> 2) as u8).collect();
+        for state in [0, !0, 1, 0x8000_0000, 0xdead_beef] {
+            for len in [0, 1, 3, 16, 64, 255, 300] {
+                assert_eq!(crc(state, &data[..len]), by_bits(state, &data[..len]));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_been_undone_comes_back() {
+        assert_eq!(by_bits(undo(0x1234_5678, 9), &[0; 9]), 0x1234_5678);
+        assert_eq!(by_bits(start(true), &[0; 10]), !0);
+        assert_eq!(by_bits(start(false), &[0; 6]), !0);
+    }
 }

@@ -12,6 +12,12 @@ fn checksum(header: &[u8]) -> u16 {
 /// Ethernet, tag and IP in front of `length` bytes of `protocol` sent along `path`.
 pub fn layers(path: &PathCtx, protocol: u8, length: u16) -> Vec<u8> {
     let mut out = Vec::new();
+    put_layers(&mut out, path, protocol, length);
+    out
+}
+
+/// The same, behind what is in `out`.
+pub fn put_layers(out: &mut Vec<u8>, path: &PathCtx, protocol: u8, length: u16) {
     let inner = if path.ipv6() { ethertype::IPV6 } else { ethertype::IPV4 };
     let eth = Eth::default().with_dst(path.dmac()).with_src(path.smac());
     if path.vlan() {
@@ -32,7 +38,6 @@ pub fn layers(path: &PathCtx, protocol: u8, length: u16) -> Vec<u8> {
         let ip = ip.with_src(path.sip() as u32).with_dst(path.dip() as u32);
         out.extend(ip.with_checksum(checksum(&ip.0)).0);
     }
-    out
 }
 
 /// A UDP header without checksum.

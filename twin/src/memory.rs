@@ -1,0 +1,204 @@
+//! Host memory as work requests name it: keys, scatter/gather lists, DMA.
+use crate::counters::count;
+use crate::host::{Host, PAGE};
+use crate::Twin;
+use ferric_abi::codes::CqeStatus;
+use ferric_abi::host::{Pte, Sge};
+use ferric_model::keys::{translate, Access};
+
+/// Rights that are asked for, as bits of `Access::access`.
+pub(crate) mod right {
+    pub const LOCAL_READ: u8 = 1;
+    pub const LOCAL_WRITE: u8 = 2;
+    pub const REMOTE_WRITE: u8 = 4;
+    pub const REMOTE_READ: u8 = 8;
+    pub const REMOTE_ATOMIC: u8 = 16;
+}
+
+/// Status of the key check whose page table could not be read.
+const TABLE_UNREADABLE: u8 = 6;
+
+/// Why bytes could not be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The list ends before the bytes do.
+    Short,
+    /// The list or the request could not be read, or has too many entries.
+    List,
+    /// Key, domain, bounds, right or page.
+    Key,
+    /// The page table could not be read.
+    Table,
+    /// The host refused the access itself.
+    Dma,
+}
+
+impl Fault {
+    /// What a send request ends with that has it.
+    pub(crate) fn of_request(self) -> CqeStatus {
+        match self {
+            Self::Short | Self::List => CqeStatus::LocalLength,
+            Self::Key => CqeStatus::LocalProtection,
+            Self::Table | Self::Dma => CqeStatus::Fatal,
+        }
+    }
+}
+
+/// Whose access it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub function: u16,
+    pub pd: u32,
+    pub qpn: u32,
+}
+
+/// Largest slot of a ring.
+pub(crate) const SLOT: usize = 512;
+
+/// A slot of a send or receive ring, fetched, and where its list begins.
+#[derive(Clone)]
+pub(crate) struct Slot {
+    pub bytes: [u8; SLOT],
+    /// Bytes of the slot.
+    pub len: usize,
+    /// The host refused to give it.
+    pub failed: bool,
+}
+
+impl Slot {
+    pub(crate) fn empty() -> Self {
+        Self { bytes: [0; SLOT], len: 64, failed: false }
+    }
+}
+
+/// Entries of a slot.
+#[derive(Clone, Copy)]
+pub(crate) struct List<'a> {
+    pub slot: &'a Slot,
+    /// Byte of the first entry.
+    pub at: usize,
+    pub entries: usize,
+}
+
+impl List<'_> {
+    fn entry(&self, n: usize) -> Option<Sge> {
+        let at = self.at + n * Sge::BYTES;
+        if n >= self.entries || at + Sge::BYTES > self.slot.len {
+            return None;
+        }
+        let mut sge = Sge::default();
+        sge.0.copy_from_slice(&self.slot.bytes[at..at + Sge::BYTES]);
+        Some(sge)
+    }
+
+    /// Calls `piece` with address, key and range of the bytes `from..from + len` of the message, cut at entry ends.
+    fn walk(&self, from: u64, len: usize, mut piece: impl FnMut(u64, u32, std::ops::Range<usize>) -> Result<(), Fault>) -> Result<(), Fault> {
+        let (mut skip, mut done, mut n) = (from, 0, 0);
+        while done < len {
+            let entry = self.entry(n).ok_or(Fault::Short)?;
+            let room = u64::from(entry.length());
+            if skip >= room {
+                skip -= room;
+            } else {
+                let take = ((room - skip) as usize).min(len - done);
+                piece(entry.addr().wrapping_add(skip), entry.lkey(), done..done + take)?;
+                done += take;
+                skip = 0;
+            }
+            n += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Twin {
+    /// A DMA read inside a page.
+    pub(crate) fn dma_read(&mut self, host: &mut dyn Host, function: u16, iova: u64, out: &mut [u8]) -> bool {
+        count!(self, 0, "dma_rd.reads");
+        let fine = host.read(function, iova, out);
+        if !fine {
+            count!(self, 0, "dma_rd.read_errors");
+        }
+        fine
+    }
+
+    /// A DMA write inside a page.
+    pub(crate) fn dma_write(&mut self, host: &mut dyn Host, function: u16, iova: u64, data: &[u8]) -> bool {
+        count!(self, 0, "dma_wr.writes");
+        let fine = host.write(function, iova, data);
+        if !fine {
+            count!(self, 0, "dma_wr.write_errors");
+        }
+        fine
+    }
+
+    /// IOVA of `va`, if `len` bytes from there on may be reached so.
+    pub(crate) fn reach(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, len: u32, rights: u8) -> Result<u64, Fault> {
+        count!(self, 0, "mr.mr_checks");
+        let access = Access { key, pd: owner.pd, function: owner.function, qpn: owner.qpn, va, chk_len: len, access: rights };
+        let fetch = |iova| {
+            let mut pte = Pte::default();
+            host.read(owner.function, iova, &mut pte.0).then_some(pte)
+        };
+        translate(&self.tables.mr, &access, fetch).map_err(|status| {
+            count!(self, 0, "mr.mr_refused");
+            if status == TABLE_UNREADABLE {
+                Fault::Table
+            } else {
+                Fault::Key
+            }
+        })
+    }
+
+    /// Reads the bytes of the region of `key` from `va` on.
+    pub(crate) fn load(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, rights: u8, out: &mut [u8]) -> Result<(), Fault> {
+        let (mut at, mut done) = (va, 0);
+        while done < out.len() {
+            let n = ((PAGE - at % PAGE) as usize).min(out.len() - done);
+            let iova = self.reach(host, owner, key, at, n as u32, rights)?;
+            self.pieces(iova, n, |twin, iova, range| twin.dma_read(host, owner.function, iova, &mut out[done + range.start..done + range.end]))?;
+            done += n;
+            at = at.wrapping_add(n as u64);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to the region of `key` from `va` on. The first access checks `bounds` bytes, so that nothing is written of what does not fit.
+    pub(crate) fn store(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
+        let (mut at, mut done) = (va, 0);
+        while done < data.len() {
+            let n = ((PAGE - at % PAGE) as usize).min(data.len() - done);
+            let check = if done == 0 { bounds.max(n as u32) } else { n as u32 };
+            let iova = self.reach(host, owner, key, at, check, rights)?;
+            self.pieces(iova, n, |twin, iova, range| twin.dma_write(host, owner.function, iova, &data[done + range.start..done + range.end]))?;
+            done += n;
+            at = at.wrapping_add(n as u64);
+        }
+        Ok(())
+    }
+
+    /// Cuts `len` bytes at the borders of I/O pages: of a region that is contiguous for the card they need not be those of virtual addresses.
+    fn pieces(&mut self, iova: u64, len: usize, mut access: impl FnMut(&mut Self, u64, std::ops::Range<usize>) -> bool) -> Result<(), Fault> {
+        let mut done = 0;
+        while done < len {
+            let at = iova.wrapping_add(done as u64);
+            let n = ((PAGE - at % PAGE) as usize).min(len - done);
+            if !access(self, at, done..done + n) {
+                return Err(Fault::Dma);
+            }
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes `from..` of a message from where a send request's list has them.
+    pub(crate) fn gather(&mut self, host: &mut dyn Host, owner: Owner, list: List, from: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let len = out.len();
+        list.walk(from, len, |va, key, range| self.load(host, owner, key, va, right::LOCAL_READ, &mut out[range]))
+    }
+
+    /// Writes bytes `from..` of a message to where a list wants them.
+    pub(crate) fn scatter(&mut self, host: &mut dyn Host, owner: Owner, list: List, from: u64, data: &[u8]) -> Result<(), Fault> {
+        list.walk(from, data.len(), |va, key, range| self.store(host, owner, key, va, 0, right::LOCAL_WRITE, &data[range]))
+    }
+}
