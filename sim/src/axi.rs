@@ -2,7 +2,9 @@
 //! error responses for what the IOMMU refuses.
 //!
 //! A host's memory is coherent by lines: a read samples each aligned line of 64 bytes in one moment, however many beats the bus needs for it.
+use crate::card::{BusCounters, Edge};
 use crate::iommu::Iommu;
+pub use crate::timing::HostTiming;
 use crate::trace::{Event, Kind};
 use crate::Rng;
 use rand::{Rng as _, SeedableRng};
@@ -11,31 +13,6 @@ use verilator_sys::{Model, PortId};
 
 /// Bytes that a host reads in one moment.
 const LINE: usize = 64;
-
-/// How the host answers.
-#[derive(Clone, Copy, Debug)]
-pub struct HostTiming {
-    /// Shortest read latency in cycles.
-    pub read_latency: u32,
-    /// Added at random, up to this many cycles: completions overtake each other.
-    pub read_jitter: u32,
-    /// Cycles from the last write beat to the response.
-    pub write_latency: u32,
-    /// Beats of different reads may interleave.
-    pub interleave: bool,
-    /// Probability in percent that a ready or valid is withheld in a cycle.
-    pub stall_percent: u32,
-    /// Read bursts that the host takes before it has answered one.
-    pub max_reads: u32,
-    /// Bytes of the bus that move per cycle in either direction, on average; 0: a beat in every cycle. A PCIe Gen3 x16 host at 250 MHz: 54.
-    pub bytes_per_cycle: u32,
-}
-
-impl Default for HostTiming {
-    fn default() -> Self {
-        Self { read_latency: 250, read_jitter: 60, write_latency: 100, interleave: false, stall_percent: 0, max_reads: 512, bytes_per_cycle: 0 }
-    }
-}
 
 struct Read {
     id: u64,
@@ -140,12 +117,6 @@ pub struct AxiHost {
     r_shown: bool,
     writes: VecDeque<Write>,
     responses: VecDeque<(u64, bool)>,
-    /// Reads answered while an older one was still waiting.
-    pub out_of_order: u64,
-    /// Error responses given.
-    pub errors: u64,
-    /// Largest number of reads that were outstanding at once.
-    pub max_outstanding: usize,
 }
 
 impl AxiHost {
@@ -190,9 +161,6 @@ impl AxiHost {
             r_shown: false,
             writes: VecDeque::new(),
             responses: VecDeque::new(),
-            out_of_order: 0,
-            errors: 0,
-            max_outstanding: 0,
         })
     }
 
@@ -211,7 +179,7 @@ impl AxiHost {
     }
 
     /// Drives this cycle's inputs.
-    pub fn drive(&mut self, model: &mut Model, iommu: &mut Iommu, cycle: u64) {
+    pub fn drive(&mut self, model: &mut Model, iommu: &mut Iommu, counters: &mut BusCounters, cycle: u64) {
         let p = &self.ports;
         let (ar, aw, w) = (p.ar_ready, p.aw_ready, p.w_ready);
         let go = !self.stall();
@@ -224,7 +192,7 @@ impl AxiHost {
         model.set(w, (go && paced && !self.writes.is_empty()) as u64);
         let paced = self.read_pace.go(self.timing.bytes_per_cycle, self.bytes);
         if !self.r_shown && !self.stall() && paced {
-            self.show_read(model, iommu, cycle);
+            self.show_read(model, iommu, counters, cycle);
         }
         model.set(self.ports.r_valid, self.r_shown as u64);
         let b = self.responses.front().is_some_and(|(at, _)| *at <= cycle);
@@ -234,7 +202,7 @@ impl AxiHost {
         }
     }
 
-    fn show_read(&mut self, model: &mut Model, iommu: &mut Iommu, cycle: u64) {
+    fn show_read(&mut self, model: &mut Model, iommu: &mut Iommu, counters: &mut BusCounters, cycle: u64) {
         if self.current.is_none() || self.timing.interleave {
             // AXI: reads with the same id are answered in order; others may overtake.
             let mut choices = [0; 4];
@@ -252,7 +220,7 @@ impl AxiHost {
             let pick = if self.timing.interleave || self.timing.read_jitter > 0 { self.rng.gen_range(0..ready) } else { 0 };
             self.current = Some(choices[pick]);
             if self.current.is_some_and(|i| i > 0) {
-                self.out_of_order += 1;
+                counters.out_of_order += 1;
             }
         }
         let Some(i) = self.current else { return };
@@ -260,7 +228,7 @@ impl AxiHost {
         let (id, left) = (r.id, r.beats_left);
         let mut data = [0u8; LINE];
         let failed = !r.beat(iommu, &mut data[..self.bytes]);
-        self.errors += failed as u64;
+        counters.errors += failed as u64;
         let p = &self.ports;
         model.set(p.r_id, id);
         model.set_bytes(p.r_data, &data[..self.bytes]);
@@ -270,7 +238,8 @@ impl AxiHost {
     }
 
     /// Takes this cycle's handshakes, after the inputs have settled.
-    pub fn sample(&mut self, model: &Model, iommu: &mut Iommu, cycle: u64, card: u16, trace: &mut Option<Vec<Event>>) {
+    pub fn sample(&mut self, model: &Model, edge: &mut Edge, cycle: u64, card: u16) {
+        let Edge { iommu, bus: counters, trace, .. } = edge;
         let p = &self.ports;
         let mut log = |kind, bytes, last, addr| {
             if let Some(t) = trace {
@@ -307,7 +276,7 @@ impl AxiHost {
                 line: [0; LINE],
                 sampled: None,
             });
-            self.max_outstanding = self.max_outstanding.max(self.reads.len());
+            counters.max_outstanding = counters.max_outstanding.max(self.reads.len());
         }
         if model.get(p.w_valid) == 1 && model.get(p.w_ready) == 1 {
             self.write_pace.moved(self.bytes);
@@ -320,7 +289,7 @@ impl AxiHost {
                 w.beats_left -= 1;
                 assert_eq!(model.get(p.w_last) == 1, w.beats_left == 0, "w_last does not match aw_len");
                 if w.beats_left == 0 {
-                    self.errors += w.failed as u64;
+                    counters.errors += w.failed as u64;
                     self.responses.push_back((cycle + self.timing.write_latency.max(1) as u64, w.failed));
                     self.writes.pop_front();
                 }

@@ -218,6 +218,22 @@ impl Iommu {
         })
     }
 
+    /// Writes bytes within one page, the last of them behind the others.
+    pub fn store(&mut self, function: u16, iova: u64, data: &[u8]) -> Result<(), Fault> {
+        if let Some(client) = self.clients.get_mut(&function) {
+            return if client.store(iova, data) { Ok(()) } else { Err(self.fault(function, iova, true)) };
+        }
+        self.watch.look(function, iova..iova + data.len() as u64, true);
+        self.reach(function, iova, true, |target| match target {
+            Target::Memory(p) => {
+                // SAFETY: mapped, within one page.
+                unsafe { write_bytes(*p, data) };
+                true
+            }
+            Target::Peer(peer, offset) => peer.write_all(*offset, data),
+        })
+    }
+
     /// Faults so far.
     pub fn fault_count(&self) -> u64 {
         self.fault_count
@@ -256,5 +272,21 @@ unsafe fn write_beat(p: *mut u8, data: &[u8], strobe: u64) {
                 unsafe { p.add(i).write_volatile(*b) };
             }
         }
+    }
+}
+
+/// Bytes that are written one by one behind the others: the end of a record, or of a message that a program polls.
+const END: usize = 8;
+
+/// # Safety
+/// `p` takes `data.len()` bytes.
+unsafe fn write_bytes(p: *mut u8, data: &[u8]) {
+    let (body, end) = data.split_at(data.len().saturating_sub(END));
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::copy_nonoverlapping(body.as_ptr(), p, body.len()) };
+    fence(Ordering::Release);
+    for (i, b) in end.iter().enumerate() {
+        // SAFETY: as above; volatile because drivers poll bytes of it.
+        unsafe { p.add(body.len() + i).write_volatile(*b) };
     }
 }

@@ -1,9 +1,9 @@
-//! The simulated machine around the card. The card is the real gateware, compiled by Verilator; this crate plays all that surrounds it.
+//! The simulated machine around the card. The card is the real gateware, compiled by Verilator, or its functional twin (`ferric-twin`); this crate plays all that surrounds it.
 //!
 //! | layer | modules | what it plays |
 //! |---|---|---|
 //! | host | [`iommu`], [`axi`], [`peer`] | host memory behind an IOMMU, and the buses as the PCIe hard IP drives them: latency, responses out of order, stalls |
-//! | card | [`card`], [`board`], [`trace`] | the Verilated core with its MAC; a whole board from its pins on; what passes at the card's boundary, with cycle stamps |
+//! | card | [`card`], [`gateware`], [`board`], [`trace`] | the Verilated core with its MAC, or the twin; a whole board from its pins on; what passes at the card's boundary, with cycle stamps |
 //! | wire | [`fabric`], [`capture`] | links that lose, repeat, delay and damage frames; pcapng files |
 //! | time | [`world`] | all cards step together, one clock cycle at a time |
 //! | driver | [`device`] | the driver's `Device` over one function of a simulated card |
@@ -28,7 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Without the feature `cards` there is no gateware, hence no card: what remains is what faces the clients of a served card.
+//! Without the feature `cards` there is no gateware: cards are twins ([`Body::Twin`]), and nothing here needs Verilator.
 #![warn(missing_docs)]
 
 #[cfg(feature = "cards")]
@@ -36,29 +36,29 @@ pub mod axi;
 #[cfg(feature = "cards")]
 pub mod board;
 pub mod capture;
-#[cfg(feature = "cards")]
 pub mod card;
-#[cfg(feature = "cards")]
 pub mod device;
 pub mod error;
 pub mod fabric;
+#[cfg(feature = "cards")]
+pub mod gateware;
 pub mod iommu;
+#[cfg(feature = "cards")]
+mod library;
 pub mod pci;
 pub mod peer;
 mod service;
+pub mod timing;
 pub mod trace;
+mod twin;
 pub mod watch;
 pub mod wire;
-#[cfg(feature = "cards")]
 pub mod world;
 
-#[cfg(feature = "cards")]
-pub use card::{Card, CardConfig};
-#[cfg(feature = "cards")]
+pub use card::{Body, Card, CardConfig};
 pub use device::SimDevice;
 pub use error::Error;
 pub use fabric::{Faults, LinkConfig};
-#[cfg(feature = "cards")]
 pub use world::{World, WorldConfig};
 
 /// The random source of the whole simulation.

@@ -81,4 +81,9 @@ impl PeerMemory {
     pub(crate) fn write(&self, offset: u64, data: &[u8], strobe: u64) -> bool {
         self.serve(1, |m| (0..data.len()).filter(|i| strobe >> i & 1 == 1).try_for_each(|i| m.store(offset + i as u64, &data[i..=i])))
     }
+
+    /// A card's write of whole bytes.
+    pub(crate) fn write_all(&self, offset: u64, bytes: &[u8]) -> bool {
+        self.serve(1, |m| m.store(offset, bytes))
+    }
 }

@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 /// Cycles of one tick (1.024 us) on hardware.
 pub const TICK_CYCLES: u64 = 256;
-/// Boundary silence after which idle time is skipped: longer than any internal latency of the card.
-const IDLE_CYCLES: u64 = 3000;
 
 /// The simulated set-up.
 #[derive(Clone, Debug)]
@@ -59,13 +57,12 @@ pub struct World {
 }
 
 impl World {
-    /// Builds (or takes from the cache) the Verilated cards and starts them.
+    /// Builds the cards (those of gateware, or takes them from the cache) and starts them. The environment may say of what they are made ([`crate::card::BODIES`]).
     pub fn new(config: &WorldConfig) -> Result<Self, Error> {
         let mut cards = Vec::new();
         for (i, c) in config.cards.iter().enumerate() {
-            let library = crate::device::library(c)?;
             let c = CardConfig { seed: c.seed ^ config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i as u64) << 32, ..c.clone() };
-            cards.push(Card::new(&library, &c, i as u16)?);
+            cards.push(Card::new(&c, i as u16)?);
         }
         let links = (0..cards.len()).map(|i| Link::new(config.link, config.seed.wrapping_add(0x1000 + i as u64))).collect();
         Ok(Self {
@@ -117,16 +114,15 @@ impl World {
     }
     /// Nothing moves anywhere and nothing has for a while.
     pub fn quiet(&self) -> bool {
-        self.links.iter().all(Link::idle) && self.cards.iter().all(|c| c.idle() && self.cycle.saturating_sub(c.last_activity) > IDLE_CYCLES)
+        self.links.iter().all(Link::idle) && self.cards.iter().all(|c| c.quiet(self.cycle))
     }
 
     /// One clock cycle of everything.
     pub fn step(&mut self) {
-        let now = self.ticks as u32;
         let n = self.cards.len();
         let traced = self.trace.as_ref().map_or(0, Vec::len);
         for i in 0..n {
-            self.cards[i].cycle(self.cycle, now, &mut self.trace);
+            self.cards[i].cycle(self.cycle, self.ticks, &mut self.trace);
             while let Some(frame) = self.cards[i].sent.pop_front() {
                 if n == 1 {
                     self.outbox.push(frame);

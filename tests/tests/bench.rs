@@ -58,8 +58,8 @@ fn paces_are_kept() {
             let mut world = link.pair.world();
             for card in &mut world.cards {
                 card.pace_mac(mac);
-                card.axi.set_timing(host);
-                card.axi.max_outstanding = 0;
+                card.set_timing(host);
+                card.bus.max_outstanding = 0;
             }
         }
         write(&mut link, BYTES);
@@ -67,7 +67,7 @@ fn paces_are_kept() {
         write(&mut link, BYTES);
         let mut world = link.pair.world();
         let trace = world.trace.take().unwrap();
-        (reader::delivered(&trace, 1, false).unwrap().goodput(), world.cards[0].axi.max_outstanding)
+        (reader::delivered(&trace, 1, false).unwrap().goodput(), world.cards[0].bus.max_outstanding)
     };
     let (free, outstanding) = goodput(0, HostTiming::default());
     assert!(free > 44.0 && outstanding > 8, "{free} B per cycle, {outstanding} reads");

@@ -7,14 +7,11 @@ pub mod command;
 pub mod config;
 pub mod dma;
 pub mod door;
-#[cfg(feature = "cards")]
 pub mod engine;
 pub mod function;
-#[cfg(feature = "cards")]
 mod server;
 pub mod session;
 
-#[cfg(feature = "cards")]
 pub use server::{Endpoint, ServeConfig, Server};
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::door::Door;
 use super::engine::Engine;
 use super::function::{Counters, Function};
 use super::session::Session;
-use crate::axi::HostTiming;
+use crate::timing::HostTiming;
 use crate::capture::Capture;
 use crate::card::CardConfig;
 use crate::error::Error;

@@ -89,7 +89,7 @@ impl Set {
         {
             let mut world = pair.world();
             for card in &mut world.cards {
-                card.axi.set_timing(HostTiming { read_latency: point.latency, read_jitter: 60, max_reads: s.reads, bytes_per_cycle: s.bus, ..Default::default() });
+                card.set_timing(HostTiming { read_latency: point.latency, read_jitter: 60, max_reads: s.reads, bytes_per_cycle: s.bus, ..Default::default() });
                 card.pace_mac(s.mac);
             }
         }

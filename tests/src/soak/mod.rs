@@ -532,7 +532,7 @@ impl Soak {
         let counters = [a?, b?];
         let (links, out_of_order, cycles) = {
             let w = self.pair.world();
-            (w.links.iter().map(|l| l.counters).collect::<Vec<_>>(), w.cards.iter().map(|c| c.axi.out_of_order).sum::<u64>(), w.cycle())
+            (w.links.iter().map(|l| l.counters).collect::<Vec<_>>(), w.cards.iter().map(|c| c.bus.out_of_order).sum::<u64>(), w.cycle())
         };
         for host in 0..2 {
             let get = |name: &str| names.iter().position(|n| n == name).map_or(0, |i| counters[host][i]);
