@@ -1,7 +1,7 @@
 //! `ferric card serve`: simulated cards for other processes and virtual machines.
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
-use ferric_sim::{Error, LinkConfig};
+use ferric_sim::{Body, CardConfig, Error, LinkConfig};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,10 @@ pub struct Options {
     /// Write a pcapng of the wire.
     #[arg(long)]
     pub pcap: Option<PathBuf>,
-    /// Data path width in bits: 64 or 512.
+    /// Serve functional twins instead of gateware: programs without cycles, at the speed of memory. They need no Verilator.
+    #[arg(long)]
+    pub twin: bool,
+    /// Data path width in bits: 64 or 512. Of a twin the size of its tables.
     #[arg(long, default_value_t = 64, value_parser = width)]
     pub width: usize,
     /// Seed of what is random around the card.
@@ -53,7 +56,7 @@ impl Options {
         let physical = self.socket.iter().enumerate().map(|(card, s)| Endpoint { card, function: 0, socket: s.clone() });
         let virtuals = self.vf_socket.iter().zip(1..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() });
         ServeConfig {
-            cards: self.socket.iter().map(|_| ServeConfig::card(self.width)).collect(),
+            cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, ..ServeConfig::card(self.width) }).collect(),
             endpoints: physical.chain(virtuals).collect(),
             wire,
             link: LinkConfig::default(),

@@ -114,6 +114,10 @@ pub trait CardBody: Send {
     fn idle(&self) -> bool;
     /// Cycles for which it must have been idle before nothing is under way inside.
     fn silence(&self) -> u64;
+    /// The tick at which something may happen by itself, if that is known: timers of gateware are not.
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
     /// Changes the host's timing from now on, where there is one.
     fn set_timing(&mut self, _timing: HostTiming) {}
     /// From now on the MAC takes so many bytes per cycle, where cycles count.
@@ -190,6 +194,10 @@ impl Card {
     /// Nothing moves, and nothing has for so long before `cycle` that nothing is under way inside.
     pub fn quiet(&self, cycle: u64) -> bool {
         self.idle() && cycle.saturating_sub(self.last_activity) > self.body.silence()
+    }
+    /// The tick at which something may happen by itself, if that is known.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.body.next_deadline()
     }
     /// Changes the host's timing from now on.
     pub fn set_timing(&mut self, timing: HostTiming) {

@@ -1,7 +1,7 @@
 //! The gateware as a card's body: the Verilated core with its buses driven.
 use crate::axi::{AxiHost, Pace};
-use crate::error::Error;
 use crate::card::{CardBody, CardConfig, Edge};
+use crate::error::Error;
 use crate::timing::HostTiming;
 use crate::trace::{Event, Kind, HEAD};
 use crate::Rng;

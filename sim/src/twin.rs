@@ -22,13 +22,12 @@ pub(crate) struct TwinBody {
     read: Option<u32>,
     /// The earliest tick at which a timer may fire.
     next: Option<u64>,
-    ticks: u64,
 }
 
 impl TwinBody {
     pub(crate) fn new(config: &CardConfig) -> Self {
         let twin = Twin::new(Config { width: config.width, functions: config.functions });
-        Self { twin, mmio: VecDeque::new(), receive: VecDeque::new(), read: None, next: None, ticks: 0 }
+        Self { twin, mmio: VecDeque::new(), receive: VecDeque::new(), read: None, next: None }
     }
 }
 
@@ -47,7 +46,6 @@ impl Host for Memory<'_> {
 
 impl CardBody for TwinBody {
     fn cycle(&mut self, edge: &mut Edge, _cycle: u64, ticks: u64) -> bool {
-        self.ticks = ticks;
         let due = self.next.is_some_and(|at| at <= ticks);
         if self.idle() && !due {
             return false;
@@ -112,5 +110,9 @@ impl CardBody for TwinBody {
 
     fn silence(&self) -> u64 {
         0
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        self.next
     }
 }

@@ -173,7 +173,9 @@ impl Twin {
         let (order, answer) = self.verdict.unwrap_or((kind::NOTHING, None));
         let nothing = order == kind::NOTHING;
         if p.raw {
-            return if self.empty { count!(self, f, "resp.no_recv") };
+            return if self.empty {
+                count!(self, f, "resp.no_recv")
+            };
         }
         let class = p.opcode >> opcode::OPERATION_BITS;
         let datagram = before.qp_type() == QpType::Ud as u8;

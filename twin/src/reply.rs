@@ -31,8 +31,15 @@ struct Question {
 #[derive(Clone, Copy)]
 enum What {
     /// `done` bytes of `len` have been sent.
-    Read { va: u64, key: u32, len: u32, done: u32 },
-    Atomic { original: u64 },
+    Read {
+        va: u64,
+        key: u32,
+        len: u32,
+        done: u32,
+    },
+    Atomic {
+        original: u64,
+    },
 }
 
 /// An acknowledge or NAK that waits.
@@ -140,11 +147,7 @@ impl Twin {
             return Err(Fault::Dma);
         }
         let (original, operand) = (u64::from_le_bytes(bytes), o.operand.unwrap_or(0));
-        let changed = if o.opcode == Some(CqeOpcode::FetchAdd as u8) {
-            Some(original.wrapping_add(operand))
-        } else {
-            (o.compare == Some(original)).then_some(operand)
-        };
+        let changed = if o.opcode == Some(CqeOpcode::FetchAdd as u8) { Some(original.wrapping_add(operand)) } else { (o.compare == Some(original)).then_some(operand) };
         match changed {
             Some(value) if !self.dma_write(host, owner.function, iova, &value.to_le_bytes()) => Err(Fault::Dma),
             _ => Ok(original),

@@ -1,7 +1,7 @@
 //! Golden model of the receive parser: what the first 128 bytes and the length of a frame mean.
 
-use super::opcode::Headers;
 use super::icrc::{crc, icrc};
+use super::opcode::Headers;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 

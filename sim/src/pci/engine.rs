@@ -86,7 +86,7 @@ impl Engine {
                 self.burst(BURST);
                 continue;
             }
-            match self.commands.recv_timeout(IDLE) {
+            match self.commands.recv_timeout(self.rest()) {
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(c) => self.handle(c),
                 Err(RecvTimeoutError::Timeout) => self.burst(IDLE_CYCLES),
@@ -97,6 +97,13 @@ impl Engine {
     fn follow_the_clock(&mut self) {
         let ticks = (self.started.elapsed().as_nanos() / TICK_NS) as u64;
         self.world.advance_ticks(ticks.saturating_sub(self.world.ticks()));
+    }
+
+    /// How long nothing happens by itself, as far as is known.
+    fn rest(&self) -> Duration {
+        let next = self.world.cards.iter().filter_map(|c| c.next_deadline()).min();
+        let ticks = next.map(|at| at.saturating_sub(self.world.ticks()));
+        ticks.map_or(IDLE, |ticks| IDLE.min(Duration::from_nanos(ticks.max(1).saturating_mul(TICK_NS as u64))))
     }
 
     fn receive_frames(&mut self) {

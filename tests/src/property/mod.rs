@@ -8,7 +8,7 @@ mod script;
 use crate::pair::{Error, Pair};
 use ferric_hdl::card::counters;
 use ferric_sim::axi::HostTiming;
-use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
+use ferric_sim::{Body, CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use golden::judge;
 use machine::Lane;
 use program::{program, Program};
@@ -27,6 +27,8 @@ pub struct Plan {
     pub cases: u32,
     /// Data path width in bits.
     pub width: usize,
+    /// What the two cards are made of.
+    pub bodies: [Body; 2],
 }
 
 /// What happened how often.
@@ -84,7 +86,8 @@ impl Bench {
             let card = CardConfig { width: self.plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed, ..Default::default() };
             // One driver, two, four: the connections are shared out among them.
             let functions = [1, 2, 4][self.lives as usize % 3];
-            let pair = Pair::with_functions(&WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() }, functions)?;
+            let cards = self.plan.bodies.map(|body| CardConfig { body, ..card.clone() }).to_vec();
+            let pair = Pair::with_functions(&WorldConfig { cards, seed, tick_cycles: 64, ..Default::default() }, functions)?;
             *self.coverage.entry(format!("functions {functions}")).or_default() += 1;
             self.cards = Some(Cards { lanes: Lane::all(&pair)?, pair, used: 0 });
         }
