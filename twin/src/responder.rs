@@ -73,8 +73,7 @@ fn judged(c: &RspCtx, open: u32) -> Qp {
 }
 
 fn keep(c: &mut RspCtx, qp: &Qp) {
-    let accepted = if qp.open > 0 { c.rd_in() } else { c.rd_in() & 31 };
-    c.set_state(qp.state).set_epsn(qp.epsn).set_msn(qp.msn).set_nak_sent(qp.nak_sent).set_rnr_sent(qp.rnr_sent).set_ahead(qp.ahead as u8).set_rd_in(accepted);
+    c.set_state(qp.state).set_epsn(qp.epsn).set_msn(qp.msn).set_nak_sent(qp.nak_sent).set_rnr_sent(qp.rnr_sent).set_ahead(qp.ahead as u8);
     c.set_in_msg(qp.message.as_ref().map_or(0, |m| if m.write { WRITE } else { SEND }));
     if let Some(m) = &qp.message {
         c.set_va(m.va).set_rkey(m.rkey).set_remaining(m.remaining).set_msg_bytes(m.bytes);
