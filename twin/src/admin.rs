@@ -7,7 +7,7 @@ use ferric_abi::codes::QpState;
 use ferric_abi::csr::{space, ADDRESSES, NEIGHBOUR_LINE, PORT_PROMISCUOUS, PORT_RAW};
 use ferric_model::admin::interpreter::{Model, World};
 use ferric_model::admin::isa::{notice, output};
-use ferric_model::admin::program::{assemble, engines, Plan, Sizes};
+use ferric_model::admin::program::{assemble, engines, Plan, Sizes, TableName};
 use ferric_model::admin::{stats, word};
 
 /// Ports of `Op::Error` that mean an error: of the requester, of the responder.
@@ -17,10 +17,14 @@ const ADDRESS_WORDS: u8 = 6;
 const SEARCH_STATE: u8 = 5;
 const QPN: u32 = 0xff_ffff;
 
+/// The tables, by their numbers on the control bus.
+const TABLES: [u8; 12] = [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION];
+
 /// The engine with all commands that there are.
 pub(crate) fn engine(sizes: Sizes) -> Model {
     let commands = engines::VERBS.iter().chain(engines::ROCE).chain(engines::ECHO);
-    Model::new(assemble(&Plan::new(sizes, commands, [engines::reset_roce as fn(&mut _), engines::RESET_ECHO])))
+    let plan = Plan::new(sizes, commands, [engines::reset_roce as fn(&mut _), engines::RESET_ECHO]);
+    Model::new(assemble(&plan.with_tables(TABLES.map(TableName::Known))))
 }
 
 /// What the engine reaches.
@@ -79,7 +83,8 @@ impl Twin {
 }
 
 impl World for Around<'_> {
-    fn control(&mut self, of: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
+    fn control(&mut self, table: u8, line: u32, word: u8, write: Option<u32>) -> (u32, bool) {
+        let Some(of) = TABLES.get(usize::from(table)).copied() else { return (0, true) };
         let old = match of {
             space::STATS => self.twin.statistic(line, word),
             space::ADDRESS => self.twin.address_word(line, word, write),

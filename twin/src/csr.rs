@@ -48,7 +48,7 @@ impl Registers {
             csr::CAPS1 => self.caps[1],
             csr::CAPS2 => self.caps[2],
             csr::CAPS3 => self.caps[3],
-            csr::CONTROL | csr::STATUS => u32::from(w.on) * ENABLE | u32::from(w.resetting) * RESET,
+            csr::CONTROL | csr::STATUS => (if w.on { ENABLE } else { 0 }) | if w.resetting { RESET } else { 0 },
             csr::ADMIN_SQ_LO | csr::ADMIN_SQ_HI | csr::ADMIN_CQ_LO | csr::ADMIN_CQ_HI | csr::ADMIN_SIZE => w.row[((offset - ROW) / 4) as usize],
             csr::TICK => now,
             _ => 0,

@@ -164,6 +164,7 @@ impl Twin {
     }
 
     /// Writes bytes to the region of `key` from `va` on. The first access checks `bounds` bytes, so that nothing is written of what does not fit.
+    #[allow(clippy::too_many_arguments)] // whose access, to what, and the bytes
     pub(crate) fn store(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
         let (mut at, mut done) = (va, 0);
         while done < data.len() {

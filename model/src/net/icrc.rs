@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_register_is_that_of_the_polynomial() {
-        let data: Vec<u8> = (0..300u32).map(|i| (i * 37 >> 2) as u8).collect();
+        let data: Vec<u8> = (0..300u32).map(|i| ((i * 37) >> 2) as u8).collect();
         for state in [0, !0, 1, 0x8000_0000, 0xdead_beef] {
             for len in [0, 1, 3, 16, 64, 255, 300] {
                 assert_eq!(crc(state, &data[..len]), by_bits(state, &data[..len]));

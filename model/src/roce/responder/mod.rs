@@ -130,6 +130,8 @@ pub struct Message {
 }
 
 /// What the responder does about something.
+// Almost all of them are orders.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// A placement order.
