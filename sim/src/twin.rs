@@ -51,13 +51,14 @@ impl CardBody for TwinBody {
             return false;
         }
         let host = &mut Memory(edge.iommu);
+        self.twin.set_time(ticks);
         // One register read is answered at a time, behind what was posted before it.
         while self.read.is_none() {
             match self.mmio.pop_front() {
                 None => break,
                 Some(Access::Write32(addr, value)) => {
                     self.twin.write32(addr, value);
-                    self.twin.poll(host, ticks, 0);
+                    self.twin.poll(host, 0);
                 }
                 Some(Access::Doorbell(addr, bytes, len)) => self.twin.doorbell(host, addr, &bytes[..len]),
                 Some(Access::Read32(addr)) => self.read = Some(self.twin.read32(addr)),
@@ -66,7 +67,7 @@ impl CardBody for TwinBody {
         while let Some(frame) = self.receive.pop_front() {
             self.twin.receive(host, &frame);
         }
-        self.twin.poll(host, ticks, PACKETS);
+        self.twin.poll(host, PACKETS);
         edge.sent.append(&mut self.twin.sent);
         edge.interrupts.append(&mut self.twin.interrupts);
         self.next = self.twin.next_deadline();

@@ -45,7 +45,7 @@ impl Twin {
             Outcome::Written { slot, phase, event } => {
                 keep(line, &m);
                 count!(self, function, "cq.cqe_written");
-                let entry = entry.with_timestamp(self.now).with_phase(phase);
+                let entry = entry.with_timestamp(self.ticks & u64::from(u32::MAX)).with_phase(phase);
                 let iova = base.wrapping_add(u64::from(slot) * Cqe::BYTES as u64);
                 if !self.dma_write(host, function, iova, &entry.0) {
                     count!(self, function, "cq.cq_write_errors");

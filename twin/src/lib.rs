@@ -95,7 +95,6 @@ pub struct Twin {
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Time in ticks of 1.024 us.
     ticks: u64,
-    now: u64,
     /// Kept for its room.
     acts: Vec<Act>,
     /// Of the request at hand: kind of its first order and syndrome of its answer; whether a receive queue was empty; epoch and cause of its failure.
@@ -130,7 +129,6 @@ impl Twin {
             answering: Vec::new(),
             timers: BinaryHeap::new(),
             ticks: 0,
-            now: 0,
             acts: Vec::new(),
             verdict: None,
             empty: false,
@@ -155,9 +153,13 @@ impl Twin {
         self.ring(host, (address >> regs::WINDOW_BITS) as u16, address & ((1 << regs::WINDOW_BITS) - 1), bytes);
     }
 
-    /// It is tick `ticks`: does what there is to do, with about `packets` packets at most. True: something was done.
-    pub fn poll(&mut self, host: &mut dyn Host, ticks: u64, packets: usize) -> bool {
-        (self.ticks, self.now) = (ticks, ticks & u64::from(u32::MAX));
+    /// It is tick `ticks`, for whatever follows.
+    pub fn set_time(&mut self, ticks: u64) {
+        self.ticks = ticks;
+    }
+
+    /// Does what there is to do, with about `packets` packets at most. True: something was done.
+    pub fn poll(&mut self, host: &mut dyn Host, packets: usize) -> bool {
         let mut busy = self.run_admin(host) | self.run_timers(host);
         let mut left = packets;
         while let Some(qpn) = self.active.pop_front() {

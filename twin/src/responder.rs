@@ -5,7 +5,7 @@ use crate::memory::{right, Fault, List, Owner, Slot};
 use crate::reply::Replies;
 use crate::rings::Taken;
 use crate::Twin;
-use ferric_abi::codes::{CqeStatus, EventKind};
+use ferric_abi::codes::{CqeOpcode, CqeStatus, EventKind};
 use ferric_abi::context::RspCtx;
 use ferric_abi::host::{Cqe, RecvHead};
 use ferric_abi::wire::syndrome;
@@ -227,7 +227,7 @@ impl Twin {
         let yes = |flag: Option<bool>| flag == Some(true);
         Cqe::default()
             .with_wqe_index(o.rq_index.unwrap_or(0) as u16)
-            .with_opcode(o.opcode.unwrap_or(0))
+            .with_opcode(o.opcode.unwrap_or(CqeOpcode::Recv as u8))
             .with_qpn(qpn)
             .with_is_recv(true)
             .with_imm_valid(yes(o.has_imm))
