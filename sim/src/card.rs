@@ -112,8 +112,6 @@ pub trait CardBody: Send {
     fn receive_backlog(&self) -> usize;
     /// Nothing moves at the boundary and nothing waits there.
     fn idle(&self) -> bool;
-    /// Cycles for which it must have been idle before nothing is under way inside.
-    fn silence(&self) -> u64;
     /// The tick at which something may happen by itself, if that is known: timers of gateware are not.
     fn next_deadline(&self) -> Option<u64> {
         None
@@ -123,6 +121,9 @@ pub trait CardBody: Send {
     /// From now on the MAC takes so many bytes per cycle, where cycles count.
     fn pace_mac(&mut self, _bytes_per_cycle: u32) {}
 }
+
+/// Cycles of silence at a card's boundary after which idle time is skipped: longer than any internal latency of gateware, and the same for a twin, so that programs see time pass alike.
+const SILENCE: u64 = 3000;
 
 /// Ethernet's shortest frame without FCS.
 const SHORTEST: usize = 60;
@@ -193,7 +194,7 @@ impl Card {
     }
     /// Nothing moves, and nothing has for so long before `cycle` that nothing is under way inside.
     pub fn quiet(&self, cycle: u64) -> bool {
-        self.idle() && cycle.saturating_sub(self.last_activity) > self.body.silence()
+        self.idle() && cycle.saturating_sub(self.last_activity) > SILENCE
     }
     /// The tick at which something may happen by itself, if that is known.
     pub fn next_deadline(&self) -> Option<u64> {

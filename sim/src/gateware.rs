@@ -9,9 +9,6 @@ use rand::{Rng as _, SeedableRng};
 use std::collections::VecDeque;
 use verilator_sys::{Library, Model, PortId};
 
-/// Boundary silence after which idle time is skipped: longer than any internal latency of the card.
-const IDLE_CYCLES: u64 = 3000;
-
 /// Doorbells on their way at most.
 const POSTED: usize = 16;
 
@@ -384,10 +381,6 @@ impl CardBody for Gateware {
 
     fn idle(&self) -> bool {
         self.mmio.is_empty() && self.db_unanswered == 0 && self.receive.is_empty() && self.transmit.is_empty() && self.axi.idle()
-    }
-
-    fn silence(&self) -> u64 {
-        IDLE_CYCLES
     }
 
     fn set_timing(&mut self, timing: HostTiming) {

@@ -109,10 +109,6 @@ impl CardBody for TwinBody {
         self.mmio.is_empty() && self.receive.is_empty() && self.twin.idle()
     }
 
-    fn silence(&self) -> u64 {
-        0
-    }
-
     fn next_deadline(&self) -> Option<u64> {
         self.next
     }

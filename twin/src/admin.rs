@@ -92,8 +92,13 @@ impl World for Around<'_> {
         };
         let Some(old) = old else { return (0, true) };
         if let Some(value) = write.filter(|_| !matches!(of, space::STATS | space::ADDRESS)) {
+            let before = (of == space::MR).then(|| self.twin.tables.mr[line as usize]);
             if let Some(bytes) = self.twin.tables.line(of, line) {
                 put_word(bytes, word, value);
+            }
+            // A bound window that goes is taken from its region's count.
+            if let Some(mr) = before.filter(|mr| mr.valid() && mr.window() && !self.twin.tables.mr[line as usize].valid()) {
+                ferric_model::keys::count(&mut self.twin.tables.mr, mr.link(), -1);
             }
             self.twin.written(self.host, of, line, word);
         }

@@ -115,7 +115,9 @@ impl Twin {
         members.retain(|(m, _)| m.valid() && m.group() == group && m.ipv6() == p.ipv6);
         let members: Vec<u32> = members.into_iter().filter(|(_, of)| *of == vlan).map(|(m, _)| m.qpn()).collect();
         if members.is_empty() {
-            return count!(self, 0, "mcast.mcast_no_group");
+            count!(self, 0, "mcast.mcast_no_group");
+            // The number of all groups is no queue pair's.
+            return self.deliver(host, Some(p.dest_qpn), p, frame);
         }
         for qpn in members {
             count!(self, 0, "mcast.mcast_delivered");

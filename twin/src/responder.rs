@@ -204,10 +204,11 @@ impl Twin {
             if !spared {
                 return self.failed(host, qpn, o, fault, party);
             }
-            if self.responders[n].spoiled.is_none() {
-                count!(self, rsp.function(), "place.msg_dropped");
-            }
+            count!(self, rsp.function(), "place.msg_dropped");
             self.responders[n].spoiled = Some(fault);
+            if !write && o.done == Some(true) {
+                count!(self, rsp.function(), "complete.recv_too_small");
+            }
             status = if write { CqeStatus::LocalAccess } else { CqeStatus::LocalLength };
         }
         if o.cqe == Some(true) {

@@ -110,16 +110,19 @@ impl Twin {
             .with_remote_atomic(request.imm >> 4 & 1 == 1)
             .with_start(request.raddr)
             .with_length(part(8));
+        let (part_of_region, table) = (rights.length() != 0, part(0));
         let regions = &mut self.tables.mr;
         let status = match request.opcode {
             WrOpcode::LocalInv => invalidate(regions, request.imm, by, false),
-            WrOpcode::RegMr => register(regions, request.rkey, by, &rights.with_page_size((request.imm >> 5 & 3) as u8).with_table(part(0))),
-            _ => bind(regions, request.rkey, part(0) as u32, by, &rights),
+            WrOpcode::RegMr => register(regions, request.rkey, by, &rights.with_page_size((request.imm >> 5 & 3) as u8).with_table(table)),
+            _ => bind(regions, request.rkey, table as u32, by, &rights),
         };
         match (status, request.opcode) {
             (0, WrOpcode::LocalInv) => count!(self, 0, "mr.invalidated"),
             (0, WrOpcode::RegMr) => count!(self, 0, "mr.registered"),
-            (0, _) => count!(self, 0, "mr.bound"),
+            (0, _) if part_of_region => count!(self, 0, "mr.bound"),
+            // Bound to nothing.
+            (0, _) => count!(self, 0, "mr.invalidated"),
             _ => count!(self, 0, "mr.changes_refused"),
         }
         status
