@@ -100,6 +100,8 @@ pub struct Twin {
     /// Of the request at hand: kind of its first order and syndrome of its answer; whether a receive queue was empty; epoch and cause of its failure.
     verdict: Option<(u8, Option<u8>)>,
     empty: bool,
+    /// The host has refused a write of the message at hand.
+    broken: bool,
     failure: Option<(u8, u8)>,
     /// Frames to the wire, not yet taken.
     pub sent: VecDeque<Vec<u8>>,
@@ -132,6 +134,7 @@ impl Twin {
             acts: Vec::new(),
             verdict: None,
             empty: false,
+            broken: false,
             failure: None,
             sent: VecDeque::new(),
             interrupts: VecDeque::new(),

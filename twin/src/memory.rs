@@ -166,12 +166,27 @@ impl Twin {
     /// Writes bytes to the region of `key` from `va` on. The first access checks `bounds` bytes, so that nothing is written of what does not fit.
     #[allow(clippy::too_many_arguments)] // whose access, to what, and the bytes
     pub(crate) fn store(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
+        let walked = self.put(host, owner, key, va, bounds, rights, data);
+        self.landed(walked)
+    }
+
+    /// What the host refuses counts only where nothing else is wrong: the walk does not wait for its answers.
+    fn landed(&mut self, walked: Result<(), Fault>) -> Result<(), Fault> {
+        let broken = std::mem::take(&mut self.broken);
+        walked.and(if broken { Err(Fault::Dma) } else { Ok(()) })
+    }
+
+    #[allow(clippy::too_many_arguments)] // as above
+    fn put(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
         let (mut at, mut done) = (va, 0);
         while done < data.len() {
             let n = ((PAGE - at % PAGE) as usize).min(data.len() - done);
             let check = if done == 0 { bounds.max(n as u32) } else { n as u32 };
             let iova = self.reach(host, owner, key, at, check, rights)?;
-            self.pieces(iova, n, |twin, iova, range| twin.dma_write(host, owner.function, iova, &data[done + range.start..done + range.end]))?;
+            self.pieces(iova, n, |twin, iova, range| {
+                twin.broken |= !twin.dma_write(host, owner.function, iova, &data[done + range.start..done + range.end]);
+                true
+            })?;
             done += n;
             at = at.wrapping_add(n as u64);
         }
@@ -200,6 +215,7 @@ impl Twin {
 
     /// Writes bytes `from..` of a message to where a list wants them.
     pub(crate) fn scatter(&mut self, host: &mut dyn Host, owner: Owner, list: List, from: u64, data: &[u8]) -> Result<(), Fault> {
-        list.walk(from, data.len(), |va, key, range| self.store(host, owner, key, va, 0, right::LOCAL_WRITE, &data[range]))
+        let walked = list.walk(from, data.len(), |va, key, range| self.put(host, owner, key, va, 0, right::LOCAL_WRITE, &data[range]));
+        self.landed(walked)
     }
 }

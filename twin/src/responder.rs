@@ -204,7 +204,11 @@ impl Twin {
             if !spared {
                 return self.failed(host, qpn, o, fault, party);
             }
-            count!(self, rsp.function(), "place.msg_dropped");
+            if self.responders[n].spoiled.is_none() {
+                count!(self, rsp.function(), "place.msg_dropped");
+            } else {
+                count!(self, rsp.function(), "place.poisoned");
+            }
             self.responders[n].spoiled = Some(fault);
             if !write && o.done == Some(true) {
                 count!(self, rsp.function(), "complete.recv_too_small");
