@@ -57,7 +57,7 @@ fn words_of_all_lines_read_back() {
         // Few lines, so that words of one line meet; some beyond the table, some words beyond the row.
         let line = if tb.rng().percent(10) { 32 + tb.rng().below(1 << 23) } else { tb.rng().below(8) * 4 + 3 };
         let (word, write, data) = (tb.rng().below(9), tb.rng().percent(60), tb.rng().next_u32());
-        s.push(req.pack(&[("space", 5), ("line", line.into()), ("word", word.into()), ("write", write.into()), ("data", data.into())]));
+        s.push(req.pack(&[("line", line.into()), ("word", word.into()), ("write", write.into()), ("data", data.into())]));
         let cell = model.get_mut(line as usize).and_then(|row| row.get_mut(word as usize));
         expected.push((line >= 32, cell.as_ref().map_or(0, |cell| **cell)));
         if let (Some(cell), true) = (cell, write) {
