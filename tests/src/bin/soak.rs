@@ -176,7 +176,7 @@ fn main() -> ExitCode {
     env_logger::init();
     match Options::parse().what {
         What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1 }),
-        What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default(), good_wire: false }),
+        What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default() }),
         What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
             Ok(chosen) => {

@@ -29,8 +29,6 @@ pub struct Plan {
     pub width: usize,
     /// What the two cards are made of.
     pub bodies: [Body; 2],
-    /// The wire loses nothing, whatever a program says.
-    pub good_wire: bool,
 }
 
 /// What happened how often.
@@ -112,15 +110,14 @@ impl Bench {
     }
 
     fn run(&mut self, program: &Program) -> Result<(), String> {
-        let bad_wire = program.faults && !self.plan.good_wire;
         let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
         let faults = Faults { loss: 25_000, duplicate: 10_000, reorder: 10_000, corrupt: 10_000, reorder_cycles: 300 };
-        let link = LinkConfig { faults: if bad_wire { faults } else { Faults::default() }, ..Default::default() };
+        let link = LinkConfig { faults: if program.faults { faults } else { Faults::default() }, ..Default::default() };
         let Cards { pair, lanes, .. } = self.cards().map_err(|e| e.to_string())?;
         pair.world().links.iter_mut().for_each(|l| l.set_config(link));
         let seen = machine::run(pair, lanes, &program.connections, &scripts).map_err(|e| e.to_string())?;
         for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
-            judge(script, bad_wire, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
+            judge(script, program.faults, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
             for act in &script.acts {
                 let verb = format!("{:?}", act.op.verb);
                 *self.coverage.entry(format!("{:?} {}", script.transport, verb.split(' ').next().unwrap_or_default())).or_default() += 1;
