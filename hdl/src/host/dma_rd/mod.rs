@@ -67,7 +67,7 @@ pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usi
 }
 
 /// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small reads, of which port i may have `quotas[i]` in flight;
-/// `P` = `N` + 1 counts the payload reads, too. `LI`, `LT`, `LG`, `LR`: bits of an id and its parts, and log2 of the row buffer, as in [`Landing`].
+/// `P` = `N` + 1 counts the payload reads, too. `LI`, `LT`, `LG`, `LR`: bits of an id and its parts, and log2 of the row buffer, as in `Landing`.
 #[derive(LogicBlock, BlockNew)]
 #[given(quotas: [usize; N])]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]

@@ -26,7 +26,7 @@ const BEFORE_6_VLAN: u64 = BEFORE_6 + header::VLAN;
 /// Extended headers: AtomicETH at most.
 const EXT: usize = 28 * 8;
 
-/// The entry of [`entry`], named.
+/// The entry of `entry`, named.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Exts {
     pub need: Bits<6>,
