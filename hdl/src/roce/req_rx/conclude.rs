@@ -28,6 +28,9 @@ pub struct Conclude {
     pub room: Signal<In, Bit>,
     pub may_ask: Signal<In, Bit>,
     pub idle: Signal<In, Bit>,
+    pub complete: Signal<In, Bit>,
+    pub lag: Signal<In, Bit>,
+    pub ahead: Signal<In, Bit>,
     pub bytes: Signal<In, Bits<32>>,
     pub within: Signal<In, Bit>,
     /// See `Reports`; a place for the report to the responder half.
@@ -68,10 +71,6 @@ pub struct Conclude {
     /// The send queue alone fails: of UC and UD, by a request of its own.
     alone: Signal<Local, Bit>,
     flushed: Signal<Local, Bit>,
-    /// Not completed, though acknowledged.
-    lag: Signal<Local, Bit>,
-    /// Distance from the request that failed locally to the oldest one: the top bit says that the oldest stands before it.
-    ahead: Signal<Local, Bits<16>>,
     /// The failure's turn has come, and answers may be on their way to the buffers of what it is going to complete.
     turn: Signal<Local, Bit>,
     hushes: Signal<Local, Bit>,
@@ -81,13 +80,11 @@ pub struct Conclude {
 impl Logic for Conclude {
     #[hdl_gen]
     fn update(&mut self) {
-        self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
-        self.ahead.next = self.line.val().una_index - self.line.val().error_index;
         // A running timer is started anew, or stopped when nothing is in flight; a queue that waits for room goes on.
         self.restarts.next = self.progress.val() & self.line.val().timer_on;
         self.resumes.next =
             self.line.val().parked & self.room.val() & self.may_ask.val() & self.idle.val() & !(self.line.val().local == local::UNDER_WAY) & !(self.line.val().state == QpState::Sqd as u64);
-        self.tells.next = (self.line.val().state == QpState::Sqd as u64) & !self.line.val().drained & (self.line.val().sent_index == self.line.val().done_index);
+        self.tells.next = (self.line.val().state == QpState::Sqd as u64) & !self.line.val().drained & self.complete.val();
         self.alone.next = self.blame.val() & ((self.line.val().qp_type == QpType::Uc as u64) | (self.line.val().qp_type == QpType::Ud as u64));
         self.flushed.next = self.line.val().state == QpState::SqError as u64;
         // Whoever gets the line next may see a timer about to be started anew, but no other command on its way.
@@ -206,7 +203,7 @@ impl Logic for Conclude {
                     // Requests before it are not completed yet: its turn comes when they are.
                     // Only the oldest failure counts: what failed locally behind it is flushed.
                     self.dirty.next = true;
-                    if !self.line.val().error_pending | self.ahead.val().get_bit(15) {
+                    if !self.line.val().error_pending | self.ahead.val() {
                         self.new.next.error_pending = true;
                         self.new.next.error_index = self.line.val().una_index;
                         self.new.next.error_status = self.status.val();

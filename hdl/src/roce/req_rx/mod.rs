@@ -318,6 +318,9 @@ impl Logic for RequesterRx {
         self.conclude.room.next = self.window.room.val();
         self.conclude.may_ask.next = self.window.may_ask.val();
         self.conclude.idle.next = self.window.drained.val();
+        self.conclude.complete.next = self.window.complete.val();
+        self.conclude.lag.next = self.window.lag.val();
+        self.conclude.ahead.next = self.window.ahead.val();
         self.conclude.bytes.next = self.window.bytes.val();
         self.conclude.within.next = self.window.within.val();
         self.conclude.cqe_busy.next = self.reports.cqe_busy.val();
@@ -426,6 +429,8 @@ impl Logic for RequesterRx {
         }
 
         // Retiring is never leaving, and learns of it last.
+        self.window.retires.next = self.retire.val();
+        self.window.empties.next = self.oldest.empties.val();
         if self.retire.val() {
             self.dirty.d.next = true;
             self.reports.put_cqe.next = self.oldest.wanted.val();

@@ -43,8 +43,16 @@ pub struct Window {
     pub room: Signal<Out, Bit>,
     /// A READ or atomic may go, and whoever is fenced.
     pub may_ask: Signal<Out, Bit>,
-    /// All requests are complete, if the queue pair waits for that.
+    /// The request in hand is retired in this cycle, and none is left behind it.
+    pub retires: Signal<In, Bit>,
+    pub empties: Signal<In, Bit>,
+    /// All requests are complete; the same, or the queue pair does not wait for that.
+    pub complete: Signal<Out, Bit>,
     pub drained: Signal<Out, Bit>,
+    /// Some requests are acknowledged and not completed: a READ among them is not placed yet. As the line was a cycle before: whoever fails has not retired anything in that cycle.
+    pub lag: Signal<Out, Bit>,
+    /// The oldest request stands before the one that failed locally, as the line was a cycle before.
+    pub ahead: Signal<Out, Bit>,
     /// Part of the oldest request is acknowledged: so many bytes.
     pub within: Signal<Out, Bit>,
     pub bytes: Signal<Out, Bits<32>>,
@@ -66,6 +74,9 @@ pub struct Window {
     /// Half of the tracker was free before the last cycle's retirement: of several, the last one sees it.
     r_free: DFF<Bit>,
     r_may_ask: DFF<Bit>,
+    r_complete: DFF<Bit>,
+    r_lag: DFF<Bit>,
+    r_ahead: DFF<Bit>,
     r_ticks: DFF<Bits<32>>,
     offset: DFF<Bits<24>>,
     from_una: Signal<Local, Bits<24>>,
@@ -73,6 +84,7 @@ pub struct Window {
     index_off: Signal<Local, Bits<16>>,
     index_left: Signal<Local, Bits<16>>,
     before: Signal<Local, Bits<16>>,
+    to_error: Signal<Local, Bits<16>>,
     flight: Signal<Local, Bits<24>>,
     tracked: Signal<Local, Bits<16>>,
     exponent: Signal<Local, Bits<5>>,
@@ -83,6 +95,7 @@ impl Logic for Window {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, r_live, r_dead, r_reliable, r_asked, r_inside, r_old, r_at_una, r_earlier, r_worked, r_moving, r_flying, r_behind, r_near, r_free, r_may_ask, r_ticks, offset);
+        dff_setup!(self, clock, r_complete, r_lag, r_ahead);
         self.from_una.next = self.ev.val().psn - self.seen.val().una_psn;
         self.from_max.next = self.ev.val().psn - self.seen.val().max_psn;
         self.index_off.next = self.ev.val().index - self.seen.val().una_index;
@@ -118,7 +131,18 @@ impl Logic for Window {
         self.r_near.d.next = !self.flight.val().get_bits::<16>(8).any();
         self.r_free.d.next = !self.tracked.val().get_bits::<10>(6).any();
         self.room.next = self.r_near.q.val() & self.r_free.q.val();
-        self.drained.next = !self.line.val().drain | (self.line.val().sent_index == self.line.val().done_index);
+        // Only a retirement changes what is complete, and the queue pair may settle in the next cycle.
+        self.r_complete.d.next = self.line.val().sent_index == self.line.val().done_index;
+        if self.retires.val() {
+            self.r_complete.d.next = self.empties.val();
+        }
+        self.complete.next = self.r_complete.q.val();
+        self.drained.next = !self.line.val().drain | self.r_complete.q.val();
+        self.r_lag.d.next = !(self.line.val().done_index == self.line.val().una_index);
+        self.lag.next = self.r_lag.q.val();
+        self.to_error.next = self.line.val().una_index - self.line.val().error_index;
+        self.r_ahead.d.next = self.to_error.val().get_bit(15);
+        self.ahead.next = self.r_ahead.q.val();
         self.r_may_ask.d.next = (self.line.val().rd_out < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();

@@ -5,7 +5,7 @@ use crate::codes::{done_status, local};
 use crate::context::bus::CtxClient;
 use crate::msg::{CqeReq, MrWork, SqCmd, SqWqe, TimerCmd, TrackWrite, TxDone, TxOp, WqeFree};
 use crate::prim::pack::Cast;
-use crate::prim::sum::{Diff, PlusOne, Sum};
+use crate::prim::sum::{Diff, PlusOne};
 use crate::records::{ReqCtx, WqeHead};
 use crate::stats::flags;
 use crate::stream::{Fence, MsgFifo};
@@ -124,8 +124,11 @@ pub struct RequesterTx {
     /// The PSN behind the next one. Not a carry chain: what it goes through is long enough.
     onward: PlusOne<24>,
     remains: Diff<32>,
-    /// Message offset behind a full packet.
-    behind: Sum<32>,
+    /// Message offset behind a full packet, in units of 256 bytes, the shortest MTU. The offset is a multiple of the MTU, so that the bits below the MTU's are 0; filled with 1, one more is the sum.
+    behind: PlusOne<24>,
+    /// A bit of the MTU in these units, and all below it.
+    units: Signal<Local, Bits<4>>,
+    below: Signal<Local, Bits<4>>,
     count: DFF<Bits<4>>,
     stats: DFF<Bits<3>>,
     stats_of: DFF<Bits<12>>,
@@ -228,8 +231,9 @@ impl Logic for RequesterTx {
             self.seen.next = self.line.q.val();
         }
         self.again.d.next = false;
-        self.behind.a.next = self.line.q.val().msg_offset;
-        self.behind.b.next = bit_cast::<32, 13>(self.plan.mtu.val());
+        self.units.next = self.plan.mtu.val().get_bits::<4>(9);
+        self.below.next = self.units.val() | (self.units.val() >> 1) | (self.units.val() >> 2) | (self.units.val() >> 3);
+        self.behind.a.next = self.line.q.val().msg_offset.get_bits::<24>(8) | bit_cast::<24, 4>(self.below.val());
         self.remains.a.next = self.head.y.val().length;
         self.remains.b.next = self.seen.val().msg_offset;
         self.plan.en.next = (self.state.q.val() == State::Check) | (self.state.q.val() == State::Line);
@@ -409,7 +413,7 @@ impl Logic for RequesterTx {
                 self.tell.start.next = true;
             }
             self.state.d.next = State::Emit;
-            self.new.next.msg_offset = self.behind.y.val();
+            self.new.next.msg_offset = bit_cast::<32, 24>(self.behind.y.val()) << 8;
             if self.is_last.val() {
                 self.new.next.msg_offset = bits::<32>(0);
                 self.new.next.next_index = self.line.q.val().next_index + 1;
