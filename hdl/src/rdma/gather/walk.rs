@@ -86,14 +86,14 @@ pub struct Walk {
     upper: PlusOne<50>,
     rest: Diff<32>,
     short: Diff<32>,
-    beyond: Diff<32>,
+    /// The number of opposite sign of `remains`, without a carry chain: what is left to skip behind an entry that ends before.
+    beyond: PlusOne<32>,
     passed: Sum<64>,
     rem: DFF<Bits<32>>,
     key: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
-    /// The entry ends before that, or with it: by so much. Otherwise where it is, and what is left of the entry. All a cycle late.
+    /// The entry ends before that. Otherwise where it is; what is left of the entry, negative if it ends before. All a cycle late.
     over: DFF<Bit>,
-    excess: DFF<Bits<32>>,
     target: DFF<Bits<64>>,
     remains: DFF<Bits<32>>,
     /// The segment goes: `rem` becomes what is behind it.
@@ -152,7 +152,7 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, excess, target, remains, hit, empty);
+        dff_setup!(self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, target, remains, hit, empty);
         dff_setup!(self, clock, too_many, pay, at, keys, fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten);
         clock!(self, clock, inl, frees, grants);
         self.carry.d.next = false;
@@ -164,10 +164,8 @@ impl Logic for Walk {
         self.rest.b.next = bit_cast::<32, 13>(self.seg.q.val());
         self.short.a.next = self.rem.q.val();
         self.short.b.next = self.skip.q.val();
-        self.beyond.a.next = self.skip.q.val();
-        self.beyond.b.next = self.rem.q.val();
-        self.over.d.next = !self.beyond.below.val();
-        self.excess.d.next = self.beyond.y.val();
+        self.beyond.a.next = !self.remains.q.val();
+        self.over.d.next = self.short.below.val();
         self.target.d.next = self.passed.y.val();
         self.remains.d.next = self.short.y.val();
         self.passed.a.next = self.va.q.val();
@@ -358,7 +356,7 @@ impl Logic for Walk {
             }
             State::Pass => {
                 if self.over.q.val() {
-                    self.skip.d.next = self.excess.q.val();
+                    self.skip.d.next = self.beyond.y.val();
                     self.state.d.next = State::Read;
                 } else {
                     self.va.d.next = self.target.q.val();

@@ -170,7 +170,10 @@ pub struct RequesterRx {
     give: Signal<Local, Bit>,
     /// The line has gone back, or there is none.
     leave: Signal<Local, Bit>,
+    /// The oldest request is retired in this cycle; would be if it is acknowledged to its end; its completion has a place, or it has none.
     retire: Signal<Local, Bit>,
+    may_retire: Signal<Local, Bit>,
+    tells: Signal<Local, Bit>,
     seen: Signal<Local, ReqCtx>,
     nothing: Signal<Local, Bit>,
     undone: Signal<Local, Bits<16>>,
@@ -264,7 +267,10 @@ impl Logic for RequesterRx {
         self.scatter.s_answer.data.next = self.reads.m_answer.data.val();
         self.scatter.mark.next = self.conclude.put_mark.val();
         self.scatter.mark_qpn.next = self.ev.q.val().qpn;
-        self.retire.next = false;
+        // Not in the states below: whether the entry is passed is known late.
+        self.tells.next = !self.oldest.wanted.val() | !self.reports.cqe_busy.val();
+        self.may_retire.next = (self.state.q.val() == State::Entry) & self.s_track.valid.val() & self.tells.val();
+        self.retire.next = (self.may_retire.val() & self.oldest.passed.val()) | ((self.state.q.val() == State::Retire) & !self.reports.cqe_busy.val());
         self.fetch.give.next = self.give.val() | self.conclude.early.val();
         self.leave.next = (self.state.q.val() == State::Idle) | (self.fetch.give.val() & self.fetch.given.val());
         self.errors.s.valid.next = self.conclude.put_error.val();
@@ -385,14 +391,10 @@ impl Logic for RequesterRx {
                         if !self.decide.frame.val() | (self.ev.q.val().kind == kind::ACK) {
                             self.state.d.next = State::Settle;
                         }
-                    } else {
-                        self.retire.next = !self.oldest.wanted.val() | !self.reports.cqe_busy.val();
                     }
                 }
             }
-            State::Retire => {
-                self.retire.next = !self.reports.cqe_busy.val();
-            }
+            State::Retire => {}
             State::Idle => {}
             State::Release => {}
             _ => {

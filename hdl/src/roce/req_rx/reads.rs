@@ -90,6 +90,9 @@ pub struct Reads {
     retire: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     mtu: Signal<Local, Bits<13>>,
+    /// Not carry chains: mapping would share them with `Oldest`'s, whose path is long.
+    onward: PlusOne<16>,
+    done_onward: PlusOne<16>,
     follower: Signal<Local, Bits<16>>,
     done_follower: Signal<Local, Bits<16>>,
 }
@@ -114,8 +117,10 @@ impl Logic for Reads {
         self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
         self.nothing.next = self.line.val().una_index == self.line.val().sent_index;
         self.stopped.next = self.line.val().error_pending & (self.line.val().error_index == self.line.val().una_index);
-        self.follower.next = self.line.val().una_index + 1;
-        self.done_follower.next = self.line.val().done_index + 1;
+        self.onward.a.next = self.line.val().una_index;
+        self.done_onward.a.next = self.line.val().done_index;
+        self.follower.next = self.onward.y.val();
+        self.done_follower.next = self.done_onward.y.val();
         self.after.a.next = self.kept.q.val().last_psn;
 
         // Tracker

@@ -123,6 +123,8 @@ pub struct RequesterTx {
     again: DFF<Bit>,
     /// The PSN behind the next one. Not a carry chain: what it goes through is long enough.
     onward: PlusOne<24>,
+    /// The packets of the turn, with the next one. Not a carry chain either: mapping would take its carry for `count` being full.
+    counted: PlusOne<4>,
     remains: Diff<32>,
     /// Message offset behind a full packet, in units of 256 bytes, the shortest MTU. The offset is a multiple of the MTU, so that the bits below the MTU's are 0; filled with 1, one more is the sum.
     behind: PlusOne<24>,
@@ -215,7 +217,7 @@ impl Logic for RequesterTx {
 
         // The request and the place of the next packet in it.
         self.head.x.next = self.wqe.q.val().head;
-        self.window_full.next = self.out.q.val() > LAST_PACKET;
+        self.window_full.next = self.out.q.val().get_bits::<15>(9).any();
         self.filling.next = self.out.q.val() == LAST_PACKET;
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
@@ -380,6 +382,7 @@ impl Logic for RequesterTx {
         // A packet goes: its order has a place since the turn began.
         self.ctx.rel_valid.next = self.give.val();
         self.onward.a.next = self.line.q.val().next_psn;
+        self.counted.a.next = self.count.q.val();
         if self.emit.val() {
             self.ops.s.valid.next = true;
             self.stats.d.next = bits::<3>(flags(STATS, &["tx_packets"]) as u64);
@@ -388,7 +391,7 @@ impl Logic for RequesterTx {
             self.first.d.next = false;
             self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.plan.mtu.val());
             self.out.d.next = self.out.q.val() + 1;
-            self.count.d.next = self.count.q.val() + 1;
+            self.count.d.next = self.counted.y.val();
             self.new.next.next_psn = self.onward.y.val();
             if self.line.q.val().next_psn == self.line.q.val().max_psn {
                 self.new.next.max_psn = self.onward.y.val();
