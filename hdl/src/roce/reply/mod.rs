@@ -356,7 +356,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                     Job::Left => {
                         self.hand.departed.next = self.left.m.data.val().notify;
                         self.finish.next = true;
-                        if self.left.m.data.val().status.any() & (self.left.m.data.val().epoch == self.hand.seat.val().epoch) & !self.hand.seat.val().dead {
+                        if self.left.m.data.val().status.any() & !self.left.m.data.val().wqe_index.any() & (self.left.m.data.val().epoch == self.hand.seat.val().epoch) & !self.hand.seat.val().dead {
+                            // Not of a duplicate: its key may be gone, and the peer asks again if it has not had its answer.
                             self.fail_psn.d.next = self.left.m.data.val().psn;
                             self.fail_msn.d.next = self.hand.seat.val().ack_msn - 1;
                             self.finish.next = false;

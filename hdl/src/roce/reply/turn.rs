@@ -102,7 +102,7 @@ impl Logic for Turn {
         self.job.next.off = bits::<32>(0);
         self.job.next.psn_off = bits::<24>(0);
         self.job.next.value = self.value.val();
-        self.job.next.again = self.item.val().again;
+        self.job.next.again = self.item.val().again & self.answer.val();
         if self.answer.val() {
             self.job.next.kind = bits::<2>(ack_kind::READ);
             self.job.next.psn = self.item.val().psn;
@@ -173,7 +173,8 @@ impl Logic for Turn {
         self.m_op.data.next.num_sge = bits::<8>(1);
         self.m_op.data.next.inline_data = false;
         self.m_op.data.next.free = false;
-        self.m_op.data.next.wqe_index = bits::<16>(0);
+        // Comes back with what became of the packet: nobody waits for a duplicate's answer.
+        self.m_op.data.next.wqe_index = bit_cast::<16, 1>(self.now.q.val().again.into());
         self.m_op.data.next.notify = self.ends.val();
         // An `Sge`: address, length, key.
         self.m_op.data.next.sge = bit_cast::<128, 64>(self.va.q.val()) | (bit_cast::<128, 13>(self.pay.q.val()) << 64) | (bit_cast::<128, 32>(self.now.q.val().key) << 96);

@@ -239,14 +239,19 @@ impl Bench {
         }
         self.packets += 1;
         let at = self.tb.cycles() + self.delay;
-        self.departures.push_back((at, id, get("notify") == 1, Fields::of::<TxDone>().pack(&[("qpn", id.into()), ("epoch", 7), ("psn", psn.into()), ("reply", 1), ("notify", get("notify"))])));
+        self.departures.push_back((
+            at,
+            id,
+            get("notify") == 1,
+            Fields::of::<TxDone>().pack(&[("qpn", id.into()), ("epoch", 7), ("psn", psn.into()), ("reply", 1), ("notify", get("notify")), ("wqe_index", get("wqe_index"))]),
+        ));
         if opcode == 0x11 {
             assert_eq!((get("pay_len"), get("has_aeth"), get("has_atomic_ack")), (0, 1, 0));
             return self.acknowledged(id, psn, aeth & 0xff_ffff, aeth >> 24);
         }
         let qp = self.qps.get_mut(&id).expect("there");
         let item = qp.items.front_mut().unwrap_or_else(|| panic!("opcode {opcode:#x} nobody asked for"));
-        assert_eq!(psn, (item.psn + item.sent) & 0xff_ffff, "{item:x?}");
+        assert_eq!((psn, get("wqe_index")), ((item.psn + item.sent) & 0xff_ffff, item.again.into()), "{item:x?}");
         if let Some(value) = item.value {
             assert_eq!((opcode, get("has_atomic_ack"), get("operand") as u64, get("pay_len")), (0x12, 1, value, 0), "{item:x?}");
             assert_eq!((get("has_aeth"), aeth), (1, 31 << 24 | item.msn));

@@ -118,6 +118,25 @@ fn failures_end_the_queue_pair() {
     assert!(bench.qps[&1].acks.is_empty());
 }
 
+/// The packet of a duplicate READ cannot be read, its key having gone: that ends nothing.
+#[test]
+fn a_duplicate_that_fails_ends_nothing() {
+    let mut bench = Bench::new(15, 0, 3000);
+    bench.read(1, 2000, false);
+    bench.settle();
+    bench.read(1, 2000, true);
+    (0..300).for_each(|_| bench.step());
+    let psn = bench.qps[&1].psn;
+    bench.done.push(Fields::of::<TxDone>().pack(&[("qpn", 1), ("epoch", 7), ("psn", psn.into()), ("status", 4), ("reply", 1), ("wqe_index", 1)]));
+    bench.settle();
+    assert!(bench.error.is_empty(), "the responder is told");
+    // The queue pair goes on.
+    bench.acknowledge(1, 31);
+    bench.read(1, 600, false);
+    bench.settle();
+    assert!(bench.qps[&1].items.is_empty() && bench.qps[&1].acks.is_empty());
+}
+
 /// A barrier passes behind the atomics that came before it.
 #[test]
 fn a_barrier_waits_for_atomics() {
