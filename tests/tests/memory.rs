@@ -4,7 +4,9 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mtu, QpState};
 use ferric_driver::{Access, Completion, CqeStatus, FastRegion, MemoryRegion, QpConfig, ReadRequest, RecvRequest, SendRequest, WindowType};
 use ferric_hdl::card::counters;
-use ferric_tests::pair::{Linked, Wire};
+use ferric_sim::{Body, CardConfig, LinkConfig, WorldConfig};
+use ferric_tests::pair::{Linked, Pair, Wire};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const PATIENCE: u64 = 400_000;
@@ -66,6 +68,91 @@ fn a_send_takes_the_key_away_before_it_is_received() {
         assert_eq!(far.to_vec(3000, BYTES - 3000), vec![0; BYTES - 3000], "written with a key that was gone");
         assert_eq!((b.count("mr.invalidated"), b.count("mr.changes_refused"), b.0.pair.iommu_faults()), (1, 0, 0));
     }
+}
+
+/// A region that can be read by its key, and memory to read it into.
+struct Readable {
+    far: MemoryRegion,
+    near: MemoryRegion,
+    bytes: Vec<u8>,
+}
+
+impl Readable {
+    fn new(b: &Bench, len: usize) -> Self {
+        let far = b.0.pair.hosts[1].pd.register_fast(vec![0; len].into_boxed_slice(), Access::ALL).unwrap();
+        let near = b.0.pair.hosts[0].region(len, Access::ALL).unwrap();
+        let bytes: Vec<u8> = (0..len).map(|i| (i * 3 + (i >> 6)) as u8).collect();
+        far.write(0, &bytes);
+        Self { far, near, bytes }
+    }
+    fn read(&self, b: &mut Bench) {
+        let sges = [sge(self.near.addr(), self.bytes.len() as u32, self.near.lkey())];
+        b.0.qps[0].post_read(&ReadRequest { wr_id: 1, sges: &sges, remote_addr: self.far.addr(), rkey: self.far.rkey(), signaled: true, fence: false }).unwrap();
+    }
+    fn take_key(&self, b: &mut Bench, fence: bool) {
+        b.receive(9);
+        let send = SendRequest { wr_id: 2, opcode: WrOpcode::SendInv, payload: Payload::Inline(&[7; 16]), remote_addr: 0, rkey: 0, imm: self.far.rkey(), signaled: true, solicited: false };
+        let qp = &mut b.0.qps[0];
+        if fence { qp.post_send_fenced(&send) } else { qp.post_send(&send) }.unwrap();
+    }
+    fn has_come(&self) -> bool {
+        self.near.to_vec(0, self.bytes.len()) == self.bytes
+    }
+}
+
+/// A SEND is executed before the answers to an earlier READ have gone, so the READ of a key that it takes away wants the fence (IBTA 10.8.3, ordering of work requests).
+#[test]
+fn a_read_is_answered_if_the_send_that_takes_its_key_waits() {
+    for (len, fence) in [(25, true), (12_000, true), (12_000, false)] {
+        let mut b = bench(&Wire { mtu: Mtu::M256, ..Default::default() });
+        let region = Readable::new(&b, len);
+        region.read(&mut b);
+        region.take_key(&mut b, fence);
+        let ends = [b.outcome(0), b.outcome(0)];
+        // Without it this READ ends in the midst of its answer, with what docs/decisions/0014 says.
+        let want = if fence { [CqeStatus::Success; 2] } else { [CqeStatus::RemoteOperation, CqeStatus::WrFlush] };
+        assert_eq!(ends, [(1, want[0]), (2, want[1])], "{len} bytes");
+        assert_eq!((region.has_come(), b.0.pair.iommu_faults()), (fence, 0));
+    }
+}
+
+/// The wire brings a READ once more, late, and the key goes while that is answered: nobody waits for the answer.
+fn a_repeated_read_ends_nothing(body: Body) {
+    const READ: u8 = 0x0c;
+    const OPCODE_AT: usize = 42;
+    let card = CardConfig { body, ..Default::default() };
+    // A short wire: the SEND arrives before the answer has gone.
+    let world = WorldConfig { cards: vec![card.clone(), card], link: LinkConfig { delay: 1, ..Default::default() }, ..Default::default() };
+    let mut b = Bench(Linked::on(Pair::new(&world).unwrap(), &QpConfig::default(), &Wire { mtu: Mtu::M256, ..Default::default() }, &[0; BYTES]).unwrap());
+    let seen: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let kept = seen.clone();
+    let keep = move |_, frame: &[u8]| {
+        if frame[OPCODE_AT] == READ {
+            *kept.lock().unwrap() = frame.to_vec();
+        }
+        None
+    };
+    b.0.pair.world().links[0].set_hook(Some(Box::new(keep)));
+    let region = Readable::new(&b, 100_000);
+    region.read(&mut b);
+    assert_eq!((b.outcome(0), region.has_come()), ((1, CqeStatus::Success), true));
+    let late = seen.lock().unwrap().clone();
+    b.0.pair.world().cards[1].receive(late);
+    region.take_key(&mut b, false);
+    assert_eq!(b.outcome(0), (2, CqeStatus::Success));
+    assert_eq!(b.outcome(1), (9, CqeStatus::Success));
+    assert_eq!((b.0.qps[1].query().unwrap().responder_state, b.count("resp.dup_requests")), (QpState::Rts, 1));
+}
+
+#[test]
+fn a_repeated_read_whose_key_goes_ends_nothing_on_twins() {
+    a_repeated_read_ends_nothing(Body::Twin);
+}
+
+#[test]
+#[ignore = "known fault of the gateware (docs/status.md): it takes the failure of the second answer for one of the queue pair"]
+fn a_repeated_read_whose_key_goes_ends_nothing() {
+    a_repeated_read_ends_nothing(Body::Gateware);
 }
 
 /// The key of one region goes, those of others stay, and messages go on.

@@ -67,7 +67,7 @@ impl Twin {
             if let (Some(f), SEARCH_STATE) = (search, word) {
                 if let Some(frame) = self.station.ask(f as usize) {
                     count!(self, 0, "echo.echo_asked");
-                    self.emit(frame);
+                    self.emit_search(frame);
                 }
             }
         }

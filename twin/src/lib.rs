@@ -11,6 +11,7 @@ mod completions;
 pub mod counters;
 mod csr;
 pub mod host;
+mod loopback;
 mod memory;
 mod receive;
 mod reply;
@@ -21,7 +22,7 @@ mod send;
 mod tables;
 mod timers;
 
-use counters::{count, Counters};
+use counters::Counters;
 use csr::Registers;
 use ferric_abi::csr as regs;
 use ferric_model::admin::interpreter::Model;
@@ -103,6 +104,8 @@ pub struct Twin {
     /// The host has refused a write of the message at hand.
     broken: bool,
     failure: Option<(u8, u8)>,
+    /// Frames to the card itself, not yet received.
+    looped: VecDeque<Vec<u8>>,
     /// Frames to the wire, not yet taken.
     pub sent: VecDeque<Vec<u8>>,
     /// Requests for interrupts (function, vector), not yet taken.
@@ -136,6 +139,7 @@ impl Twin {
             empty: false,
             broken: false,
             failure: None,
+            looped: VecDeque::new(),
             sent: VecDeque::new(),
             interrupts: VecDeque::new(),
         }
@@ -163,7 +167,7 @@ impl Twin {
 
     /// Does what there is to do, with about `packets` packets at most. True: something was done.
     pub fn poll(&mut self, host: &mut dyn Host, packets: usize) -> bool {
-        let mut busy = self.run_admin(host) | self.run_timers(host);
+        let mut busy = self.run_admin(host) | self.run_timers(host) | self.receive_looped(host);
         let mut left = packets;
         while let Some(qpn) = self.active.pop_front() {
             busy = true;
@@ -185,7 +189,7 @@ impl Twin {
 
     /// There is nothing to do before the next deadline, unless somebody asks for something.
     pub fn idle(&self) -> bool {
-        self.active.is_empty() && self.answering.is_empty() && self.registers.turn().is_none() && self.sent.is_empty()
+        self.active.is_empty() && self.answering.is_empty() && self.registers.turn().is_none() && self.looped.is_empty() && self.sent.is_empty()
     }
 
     /// The queue pair may have something to send.
@@ -200,11 +204,5 @@ impl Twin {
         if !self.answering.contains(&qpn) {
             self.answering.push(qpn);
         }
-    }
-
-    /// A frame leaves.
-    fn emit(&mut self, frame: Vec<u8>) {
-        count!(self, 0, "egress.tx_frames");
-        self.sent.push_back(frame);
     }
 }

@@ -58,12 +58,7 @@ impl Twin {
         if p.kind != frame_kind::OTHER {
             match self.station.receive(frame, self.ticks as u32) {
                 Some(Outcome::Answered(name, answer)) => {
-                    match name {
-                        "echo_arp" => count!(self, 0, "echo.echo_arp"),
-                        "echo_nd" => count!(self, 0, "echo.echo_nd"),
-                        "echo_ping" => count!(self, 0, "echo.echo_ping"),
-                        _ => count!(self, 0, "echo.echo_ping6"),
-                    }
+                    self.count_answer(name);
                     return self.emit(answer);
                 }
                 Some(Outcome::Limited) => return count!(self, 0, "echo.echo_limited"),
@@ -74,6 +69,16 @@ impl Twin {
             }
         }
         self.deliver(host, self.raw_qpn, p, frame);
+    }
+
+    /// The card has answered by itself, as `name` says.
+    pub(crate) fn count_answer(&mut self, name: &str) {
+        match name {
+            "echo_arp" => count!(self, 0, "echo.echo_arp"),
+            "echo_nd" => count!(self, 0, "echo.echo_nd"),
+            "echo_ping" => count!(self, 0, "echo.echo_ping"),
+            _ => count!(self, 0, "echo.echo_ping6"),
+        }
     }
 
     fn path_of(&self, qpn: u32) -> Option<Path> {

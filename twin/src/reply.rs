@@ -159,7 +159,15 @@ impl Twin {
         let n = qpn as usize;
         for _ in 0..packets {
             let Some(question) = self.responders[n].replies.ring.front().copied() else { break };
-            if !self.send_answer(host, qpn, question) {
+            if self.send_answer(host, qpn, question) {
+                continue;
+            }
+            if question.again {
+                // Nobody need wait for it: its key may have gone with the first answer.
+                self.responders[n].replies.ring.pop_front();
+                let f = self.tables.rsp[n].function();
+                count!(self, f, "reply.replies_dropped");
+            } else {
                 self.responders[n].replies.ring.clear();
                 self.responders[n].replies.acknowledge(syndrome::NAK_OPERATION, question.psn, question.msn);
                 self.responders[n].replies.over = true;

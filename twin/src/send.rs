@@ -155,6 +155,7 @@ impl Twin {
         }
         let path = self.tables.path[n];
         match self.compose(host, qpn, kind, place, &op, &path, (p.offset, p.length)) {
+            Ok(frame) if kind == QpType::Raw => self.emit_raw(frame),
             Ok(frame) => self.emit(frame),
             Err(fault) => {
                 count!(self, 0, "egress.tx_aborted");

@@ -140,9 +140,11 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
     let at = end.map_or(script.acts.len(), |e| e.0);
     // A peer that has refused a request answers nothing any more: when its refusal is lost, so is every answer that was lost before.
     let silent = seen.sent.iter().find(|c| c.status == CqeStatus::RetryExceeded).map(|c| c.wr_id as usize);
-    let silent = silent.filter(|n| faults && *n <= at && end.is_some_and(|e| !e.2.is_local()));
-    // Behind a request whose answer could not be kept others may have been on their way.
+    // Behind a request whose answer could not be kept others may have been on their way, one that the peer refuses among them.
     let tail = end.is_some_and(|(_, act, crime)| act.op.verb.asks() && crime.is_local());
+    let refuses = |act: &Act| act.op.crime.is_some_and(|crime| !crime.is_local());
+    let refused = script.acts[at..].iter().take(if tail { usize::MAX } else { 1 }).any(refuses);
+    let silent = silent.filter(|n| faults && *n <= at && refused);
     let (mut home, mut away) = (Memory::new(&script.before[0]), Memory::new(&script.before[1]));
     let (mut sent, mut received) = (seen.sent.iter(), seen.received.iter().peekable());
     for (n, act) in script.acts.iter().enumerate() {
@@ -233,6 +235,14 @@ fn in_order(script: &Script, seen: &Observed) -> Result<(), String> {
     Ok(())
 }
 
+/// A receive's memory holds what `act` has sent. `buffer` is the act that the receive was posted for: where that is a WRITE with immediate, it writes to the same memory,
+/// and on a bad wire another message may have taken the receive before.
+fn lies(script: &Script, faults: bool, buffer: &Act, act: &Act, held: &[u8]) -> bool {
+    let payload = script.payload(act);
+    let over = if faults && buffer.op.verb == Verb::WriteImm { script.payload(buffer) } else { &[] };
+    held.len() == payload.len() && held.iter().zip(payload).enumerate().all(|(i, (got, sent))| got == sent || over.get(i) == Some(got))
+}
+
 /// UC and UD: on a bad wire whole messages may be lost, and come twice or late: a first or only packet starts a message whatever its PSN
 /// (IBTA 9.8.2.2). Nothing else.
 fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String> {
@@ -270,7 +280,7 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
             }
             continue;
         }
-        let lies = |act: &Act| !act.op.verb.sends() || seen.after[1][buffer.remote + grh..][..act.op.len.min(room - grh.min(room))] == *script.payload(act);
+        let lies = |act: &Act| !act.op.verb.sends() || lies(script, faults, buffer, act, &seen.after[1][buffer.remote + grh..][..act.op.len.min(room - grh.min(room))]);
         let fits = |n: &usize| {
             let act = &script.acts[*n];
             act.op.verb.consumes() && (faults || *n >= from) && receipt(script, act, seen.window, c).is_ok() && lies(act)
@@ -300,4 +310,73 @@ fn unreliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), Stri
     }
     Memory::new(&script.before[0]).judge(&seen.after[0], "memory of the sender")?;
     away.judge(&seen.after[1], "memory of the receiver")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::{Connection, End, Op};
+    use super::*;
+    use ferric_driver::types::Mtu;
+
+    fn op(verb: Verb, len: usize, crime: Option<Crime>) -> Op {
+        Op { verb, len, entries: 1, inline: false, signaled: true, solicited: false, fence: false, reads_back: false, through: false, late: false, crime, data: len as u64 + 1 }
+    }
+
+    fn script(transport: QpType, ops: Vec<Op>) -> Script {
+        Script::new(&Connection { transport, mtu: Mtu::M1024, v6: false, vlan: false, from: 0, psn: [0, 0], end: End::Stays, ops })
+    }
+
+    fn end(n: usize, status: CqeStatus, opcode: CqeOpcode) -> Completion {
+        Completion {
+            wr_id: n as u64,
+            status,
+            opcode,
+            qpn: 0,
+            is_recv: false,
+            byte_len: 0,
+            imm: None,
+            invalidated: None,
+            solicited: false,
+            timestamp: 0,
+            src_qp: 0,
+            grh: false,
+            pkey_index: 0,
+            syndrome: 0,
+        }
+    }
+
+    fn seen(script: &Script, sent: Vec<Completion>, received: Vec<Completion>) -> Observed {
+        Observed { sent, received, after: script.before.clone(), words: Default::default(), window: 0 }
+    }
+
+    /// A SEND that came twice has taken the receive of a WRITE with immediate, which wrote to the same memory.
+    #[test]
+    fn a_write_may_lie_over_a_message_that_came_twice() {
+        let script = script(QpType::Uc, vec![op(Verb::Send, 100, None), op(Verb::WriteImm, 13, None)]);
+        let [send, write] = &script.acts[..] else { unreachable!() };
+        let received = [0, 1].map(|n| Completion { byte_len: 100, is_recv: true, ..end(n, CqeStatus::Success, CqeOpcode::Recv) });
+        let sent = vec![end(0, CqeStatus::Success, CqeOpcode::Send), end(1, CqeStatus::Success, CqeOpcode::WriteImm)];
+        let mut seen = seen(&script, sent, received.to_vec());
+        for act in [send, write] {
+            seen.after[1][act.remote..act.remote + 100].copy_from_slice(script.payload(send));
+        }
+        seen.after[1][write.remote..write.remote + 13].copy_from_slice(script.payload(write));
+        assert_eq!(judge(&script, true, &seen), Ok(()));
+        // Nothing else may.
+        seen.after[1][write.remote + 13] ^= 1;
+        assert!(judge(&script, true, &seen).is_err());
+    }
+
+    /// A peer that has refused a later request answers nothing any more, an earlier atomic whose result was lost included.
+    #[test]
+    fn a_lost_answer_behind_which_the_peer_has_refused_a_request_is_not_given_again() {
+        for (crime, fine) in [(Some(Crime::Key), true), (None, false)] {
+            let script = script(QpType::Rc, vec![op(Verb::FetchAdd, 8, Some(Crime::LocalBounds)), op(Verb::Write, 57, crime)]);
+            let sent = vec![end(0, CqeStatus::RetryExceeded, CqeOpcode::Send), end(1, CqeStatus::WrFlush, CqeOpcode::Send)];
+            let mut seen = seen(&script, sent, vec![]);
+            let sum = word(&script.before[1]).wrapping_add(script.acts[0].operand);
+            seen.after[1][WORD..WORD + 8].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(judge(&script, true, &seen).is_ok(), fine);
+        }
+    }
 }

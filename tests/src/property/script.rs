@@ -46,7 +46,8 @@ impl Script {
         let mut seed = 0u64;
         let grh = if connection.transport == QpType::Ud { GRH_BYTES } else { 0 };
         let largest = connection.ops.iter().map(|op| op.len).max().unwrap_or(0);
-        let mut gone = false;
+        // The window's key has gone; something reads by it.
+        let (mut gone, mut reading) = (false, false);
         for op in &connection.ops {
             let mut op = op.clone();
             // The window's key goes once, and what comes by it then is refused. What has no payload needs no key.
@@ -58,6 +59,9 @@ impl Script {
                 op.crime = Some(Crime::Gone);
             }
             gone |= op.verb == Verb::SendInv;
+            // A READ is not over when the next request is executed: without the fence its key may go before its answer (IBTA 10.8.3, table of work request ordering).
+            op.fence |= op.verb == Verb::SendInv && reading;
+            reading |= op.verb == Verb::Read && op.through;
             let mut rng = Rng::seed_from_u64(op.data);
             seed = seed.rotate_left(7) ^ op.data;
             let receive = op.verb.consumes().then(|| match op.crime {
