@@ -150,7 +150,6 @@ fn a_repeated_read_whose_key_goes_ends_nothing_on_twins() {
 }
 
 #[test]
-#[ignore = "known fault of the gateware (docs/status.md): it takes the failure of the second answer for one of the queue pair"]
 fn a_repeated_read_whose_key_goes_ends_nothing() {
     a_repeated_read_ends_nothing(Body::Gateware);
 }
