@@ -241,6 +241,7 @@ impl Logic for RequesterTx {
         self.plan.en.next = (self.state.q.val() == State::Check) | (self.state.q.val() == State::Line);
         self.plan.line.next = self.seen.val();
         self.plan.wqe.next = self.wqe.q.val();
+        self.plan.offset.next = self.line.q.val().msg_offset;
         self.order.line.next = self.line.q.val();
         self.order.wqe.next = self.wqe.q.val();
         self.order.first.next = self.first.q.val();

@@ -25,6 +25,8 @@ pub struct Plan {
     pub en: Signal<In, Bit>,
     pub line: Signal<In, ReqCtx>,
     pub wqe: Signal<In, SqWqe>,
+    /// Bytes of the message that are transferred, as the line has it a cycle after `en`.
+    pub offset: Signal<In, Bits<32>>,
     /// Of another epoch, or the queue pair does not send.
     pub stale: Signal<Out, Bit>,
     pub live: Signal<Out, Bit>,
@@ -59,7 +61,7 @@ pub struct Plan {
     /// Last PSN of the message; a cycle later the one behind it.
     pub last_psn: Signal<Out, Bits<24>>,
     pub behind: Signal<Out, Bits<24>>,
-    /// Remote address of the first byte that is not transferred yet.
+    /// Remote address: of a READ, two cycles after `en`, that of the first byte that is not transferred yet; otherwise that of the message.
     pub raddr: Signal<Out, Bits<64>>,
     /// Payload bytes of a full packet.
     pub mtu: Signal<Out, Bits<13>>,
@@ -135,7 +137,8 @@ impl Logic for Plan {
         self.asking.next = self.read.val() | self.exchange.val();
         self.inward.next = (self.opcode.val() == WrOpcode::LocalInv as u64) | (self.opcode.val() == WrOpcode::RegMr as u64) | (self.opcode.val() == WrOpcode::BindMw as u64);
         self.advance.a.next = self.head.y.val().raddr;
-        self.advance.b.next = bit_cast::<64, 32>(self.line.val().msg_offset);
+        self.advance.b.next = bit_cast::<64, 32>(self.offset.val());
+        self.r_raddr.d.next = self.advance.y.val();
         self.less.a.next = self.length.val();
         self.most.next = self.less.y.val();
         self.idle.next = self.opcode.val() == WrOpcode::Nop as u64;
@@ -184,7 +187,6 @@ impl Logic for Plan {
             if self.asking.val() & self.line.val().msg_offset.any() {
                 self.r_first_psn.d.next = self.line.val().una_wqe_psn;
             }
-            self.r_raddr.d.next = self.advance.y.val();
             self.r_ticks.d.next = bits::<32>(TIMEOUT_TICKS) << bit_cast::<32, 5>(self.exponent.val());
             match self.line.val().pmtu.index() {
                 pmtu::MTU_256 => {
@@ -250,6 +252,9 @@ impl Logic for Plan {
         self.carried.next = self.follower.y.val();
         self.r_behind.d.next = self.carried.val().get_bits::<24>(1);
         self.behind.next = self.r_behind.q.val();
-        self.raddr.next = self.r_raddr.q.val();
+        self.raddr.next = self.head.y.val().raddr;
+        if self.r_asks.q.val() {
+            self.raddr.next = self.r_raddr.q.val();
+        }
     }
 }
