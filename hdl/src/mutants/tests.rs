@@ -60,7 +60,7 @@ fn every_mutant_finds_its_place() {
             "lite_ask" => crate::emit::emit("lite_ask", lite::LiteAsk::default()).unwrap(),
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
             // No card has several clients by itself.
-            "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::default()).unwrap(),
+            "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::new(&[])).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
             "requester3" => crate::emit::emit("requester3", requester::alone::<3, 10>()).unwrap(),
             // A block of either card will do.
