@@ -98,9 +98,11 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
-    a.instance_by("egress", std::any::type_name::<Egress<W, K, LK, 1>>(), |list| net::tx::for_headers::<W, K, LK>(list.quotas(HEADERS), header_client(list, "egress.s_slot[1]")))
-        .sized()
-        .waits(net::tx::WAITS);
+    a.instance_by("egress", std::any::type_name::<Egress<W, K, LK, 1>>(), |list| {
+        net::tx::for_headers::<W, K, LK>(list.quotas(HEADERS), [0, 1].map(|port| header_client(list, &format!("egress.s_slot[{port}]"))))
+    })
+    .sized()
+    .waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
     a.instance("stations", Stations::<ND, LD>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.

@@ -74,7 +74,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     gather: Gather,
     paths: Paths<LQ>,
     header: HeaderBuilder<64, 8>,
-    #[init(Egress::new(LOG_ASSEMBLY, header::BYTES.ilog2() as usize, 0))]
+    #[init(Egress::new(LOG_ASSEMBLY, header::BYTES.ilog2() as usize, [0, 0]))]
     egress: Egress<64, 8, 3, 1>,
     memory: Memory<A>,
     error_from_complete: MsgFifo<QpError, LQ>,

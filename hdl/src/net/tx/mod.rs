@@ -59,10 +59,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_inline", &[]),   // the next cycle without a row
 ];
 
-/// The card's egress for engines whose headers have at most so many bytes, each; headers of bypass frames are those of the engine of number `bypass`.
-pub fn for_headers<const W: usize, const K: usize, const LK: usize>(longest: &[usize], bypass: usize) -> AnyBlock {
+/// The card's egress for engines whose headers have at most so many bytes, each; `owners` as for [`Egress`].
+pub fn for_headers<const W: usize, const K: usize, const LK: usize>(longest: &[usize], owners: [usize; 2]) -> AnyBlock {
     let bytes = longest.iter().fold(LEAST_HEADER, |most, bytes| most.max(*bytes)).next_power_of_two();
-    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, bypass)))
+    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, owners)))
 }
 
 /// Whether there is an egress for engines with headers of at most so many bytes, each. Error: there is none, and why.
@@ -75,10 +75,10 @@ pub fn fits_headers(longest: &[usize]) -> Result<(), String> {
 }
 
 /// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer; no frame may be longer than half of it, for its rows lie one behind the other.
-/// `2^hdr_log2`: bytes of the longest header. `N` clients make headers; those of bypass frames are the client's of number `bypass`.
+/// `2^hdr_log2`: bytes of the longest header. `N` clients make headers. `owners`: whose headers the frames of port 0 and of port 1 have; several engines at port 0 say it in each request, and its number is 0.
 #[derive(LogicBlock, BlockNew)]
-#[given(asm_log2: usize, hdr_log2: usize, bypass: usize)]
-#[demand((1..=MOST_CLIENTS).contains(&N) && bypass < N, "{N} clients that make headers, number {bypass} those of bypass frames")]
+#[given(asm_log2: usize, hdr_log2: usize, owners: [usize; 2])]
+#[demand((1..=MOST_CLIENTS).contains(&N) && owners.iter().all(|n| *n < N), "{N} clients that make headers, and {owners:?} are none of them")]
 #[demand((LEAST_HEADER.ilog2()..=MOST_HEADER.ilog2()).contains(&(hdr_log2 as u32)), "2^{hdr_log2} bytes of header: {LEAST_HEADER} to {MOST_HEADER}")]
 #[demand((14..=16).contains(&asm_log2), "2^{asm_log2} bytes: two of the largest RoCE frames at least, 16 bits of addresses")]
 pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usize> {
@@ -103,7 +103,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     pub m_reply_done: MsgSrc<TxDone>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
-    #[init(Allocator::new(asm_log2, N, bypass))]
+    #[init(Allocator::new(asm_log2, N, owners))]
     alloc: Allocator<K, LK>,
     slots: SlotTable<N>,
     picker: Picker<N>,

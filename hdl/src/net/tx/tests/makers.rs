@@ -230,12 +230,12 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
 }
 
 /// The egress for two engines that make headers, the share of its slots, and a place for policy behind it.
-fn engines<const W: usize, const K: usize, const LK: usize>() -> impl Block {
+pub(crate) fn engines<const W: usize, const K: usize, const LK: usize>() -> impl Block {
     let mut a = Assembly::default();
     a.input::<Clock>("clock");
     a.input::<Bit>("reset");
     a.reset_by("reset");
-    a.instance("egress", || for_headers::<W, K, LK>(&[MOST_HEADER, 64], 1));
+    a.instance("egress", || for_headers::<W, K, LK>(&[MOST_HEADER, 64], [0, 1]));
     a.instance("slot_share", || SlotShare::<2>::new(&[1, 0]));
     a.instance("policy", AxisSlice::<W, K>::default);
     a.join("egress.m", "policy.s");

@@ -10,7 +10,7 @@ use bench::{Bench, Kind, Plan};
 
 /// The egress of a card of one engine that makes headers, no long ones.
 fn card<const W: usize, const K: usize, const LK: usize>() -> Egress<W, K, LK, 1> {
-    Egress::new(ASM_BYTES.ilog2() as usize, LEAST_HEADER.ilog2() as usize, 0)
+    Egress::new(ASM_BYTES.ilog2() as usize, LEAST_HEADER.ilog2() as usize, [0, 0])
 }
 
 fn soak<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, stall: u32, frames: usize) {
@@ -46,7 +46,7 @@ fn frames_leave_whole_and_in_order() {
 #[test]
 fn sixteen_kibibytes_are_enough() {
     for (seed, stall) in [(4, 0), (5, 30)] {
-        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3, 1>::new(14, 7, 0), seed), 8, stall);
+        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3, 1>::new(14, 7, [0, 0]), seed), 8, stall);
         bench.asm = 1 << 14;
         soak_on(bench, 150);
     }
