@@ -25,6 +25,12 @@ pub(crate) const PORTS: [(&str, &str); 6] = [
 /// Bytes of payload that a frame has at most.
 const LONGEST: u64 = 300;
 
+/// Numbers that a row can have.
+const ROW_NUMBERS: u64 = 32;
+
+/// So many slots are given back for so long only that nobody else has them before a row of now has come.
+const RECENT: usize = 8;
+
 /// Bytes of a packet that the ICRC masks at most, those of its headers: no shorter frame has one.
 const MASKED: usize = 78;
 
@@ -102,8 +108,8 @@ struct Maker {
     rows: u64,
     inlines: u64,
     expected: VecDeque<Vec<u8>>,
-    /// The slot that it got last.
-    latest: Option<u128>,
+    /// The slots that it got last, [`RECENT`] at most.
+    recent: VecDeque<u128>,
 }
 
 impl Maker {
@@ -122,7 +128,7 @@ impl Maker {
             rows: 0,
             inlines: 0,
             expected: VecDeque::new(),
-            latest: None,
+            recent: VecDeque::new(),
         }
     }
 
@@ -134,12 +140,15 @@ impl Maker {
     /// A slot has come: everything that fills it.
     fn granted(&mut self, rng: &mut Rng, k: usize, slot: u128, base: u128) {
         let frame = self.asked.pop_front().expect("a grant without request");
-        self.latest = Some(slot);
+        self.recent.push_back(slot);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
         if frame.done.is_some() && !frame.no_path {
             let rows = MOST_HEADER / k;
-            if rows < 32 && rng.percent(20) {
+            if rows < ROW_NUMBERS as usize && rng.percent(20) {
                 // A row beyond the header's: wherever it lands, it is in this slot.
-                let at = rng.range(rows as u64, 31) as usize;
+                let at = rng.range(rows as u64, ROW_NUMBERS - 1) as usize;
                 self.write_row(slot, at, &rng.bytes(k));
             }
             for (at, row) in frame.header.chunks(k).enumerate() {
@@ -166,7 +175,7 @@ impl Maker {
     /// Writes to a slot that is another engine's, and calls its header complete.
     fn disturb(&mut self, rng: &mut Rng, k: usize, slot: u128) {
         (0..rng.range(1, 3)).for_each(|_| {
-            let row = rng.below((MOST_HEADER / k) as u64) as usize;
+            let row = rng.below(ROW_NUMBERS) as usize;
             self.write_row(slot, row, &rng.bytes(k));
         });
         self.done.push(Fields::of::<HdrDone>().pack(&[("slot", slot), ("len", rng.range(1, 256).into()), ("plain", rng.below(2).into()), ("abort", rng.below(2).into())]));
@@ -212,9 +221,11 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
             }
             maker.step(&mut tb, k);
         }
-        let (one, now) = (tb.rng().below(2) as usize, tb.rng().percent(10));
+        let one = tb.rng().below(2) as usize;
+        let other = &makers[1 - one].recent;
         // It comes before the slot has been given back and is the engine's own.
-        if let Some(slot) = makers[1 - one].latest.filter(|_| now && makers[one].row.pending() + makers[one].done.pending() == 0) {
+        if !other.is_empty() && makers[one].row.pending() + makers[one].done.pending() == 0 && tb.rng().percent(20) {
+            let slot = other[tb.rng().below(other.len() as u64) as usize];
             makers[one].disturb(tb.rng(), k, slot);
         }
         tb.cycle();
