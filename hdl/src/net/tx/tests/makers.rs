@@ -59,8 +59,9 @@ struct Frame {
 }
 
 impl Frame {
-    fn random(rng: &mut Rng) -> Self {
-        let raw = rng.percent(10);
+    /// `alone`: a header and nothing else.
+    fn random(rng: &mut Rng, alone: bool) -> Self {
+        let raw = !alone && rng.percent(10);
         let (vlan, ipv6) = (rng.percent(50), rng.percent(50));
         let length = match rng.below(4) {
             _ if raw => 0,
@@ -68,7 +69,11 @@ impl Frame {
             1 => rng.range(1, 20),
             _ => rng.range(1, MOST_HEADER as u64),
         } as usize;
-        let pay_len = if raw { rng.range(1, LONGEST) } else { rng.percent(70) as u64 * rng.below(LONGEST) } as usize;
+        let pay_len = match raw {
+            true => rng.range(1, LONGEST),
+            false if alone || rng.percent(30) => 0,
+            false => rng.below(LONGEST),
+        } as usize;
         let plain = length + pay_len < MASKED || rng.percent(40);
         let (header, payload) = (rng.bytes(length), rng.bytes(pay_len));
         let mut wire = [&header[..], &payload].concat();
@@ -91,6 +96,20 @@ impl Frame {
             abort,
         }
     }
+
+    /// It leaves, with a header of more than half of the longest.
+    fn is_long(&self) -> bool {
+        self.header.len() > MOST_HEADER / 2 && self.wire.is_some()
+    }
+}
+
+/// What an engine has of the port of bypass frames.
+struct Bypass {
+    slot: Source,
+    grant: Sink,
+    seal: Source,
+    asked: VecDeque<Frame>,
+    expected: VecDeque<Vec<u8>>,
 }
 
 /// One engine.
@@ -110,11 +129,19 @@ struct Maker {
     expected: VecDeque<Vec<u8>>,
     /// The slots that it got last, [`RECENT`] at most.
     recent: VecDeque<u128>,
+    bypass: Option<Bypass>,
 }
 
 impl Maker {
     fn new(tb: &mut Tb, number: usize, stall: u32) -> Self {
         let name = |port: usize| PORTS[port].0.replace('*', &number.to_string());
+        let bypass = (number == 0 && tb.model().try_port("bypass_slot$data").is_some()).then(|| Bypass {
+            slot: tb.source("bypass_slot", stall),
+            grant: tb.sink("bypass_grant", stall),
+            seal: tb.source("bypass_seal", stall),
+            asked: VecDeque::new(),
+            expected: VecDeque::new(),
+        });
         Maker {
             slot: tb.source(&name(0), stall),
             grant: tb.sink(&name(1), stall),
@@ -129,6 +156,7 @@ impl Maker {
             inlines: 0,
             expected: VecDeque::new(),
             recent: VecDeque::new(),
+            bypass,
         }
     }
 
@@ -137,13 +165,8 @@ impl Maker {
         self.rows += 1;
     }
 
-    /// A slot has come: everything that fills it.
-    fn granted(&mut self, rng: &mut Rng, k: usize, slot: u128, base: u128) {
-        let frame = self.asked.pop_front().expect("a grant without request");
-        self.recent.push_back(slot);
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
+    /// A slot has come: its header.
+    fn write_header(&mut self, rng: &mut Rng, k: usize, slot: u128, frame: &mut Frame) {
         if frame.done.is_some() && !frame.no_path {
             let rows = MOST_HEADER / k;
             if rows < ROW_NUMBERS as usize && rng.percent(20) {
@@ -156,10 +179,20 @@ impl Maker {
                 self.write_row(slot, at, &[row, &noise].concat());
             }
         }
-        if let Some(mut done) = frame.done {
+        if let Some(mut done) = frame.done.take() {
             done.push(("slot", slot));
             self.dones.push_back((self.rows, Fields::of::<HdrDone>().pack(&done)));
         }
+    }
+
+    /// A slot has come: everything that fills it.
+    fn granted(&mut self, rng: &mut Rng, k: usize, slot: u128, base: u128) {
+        let mut frame = self.asked.pop_front().expect("a grant without request");
+        self.recent.push_back(slot);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        self.write_header(rng, k, slot, &mut frame);
         for (n, piece) in frame.payload.chunks(16).enumerate() {
             let mut data = piece.to_vec();
             data.resize(16, 0xee);
@@ -170,6 +203,15 @@ impl Maker {
         }
         self.seals.push_back((self.inlines, Fields::of::<SlotSeal>().pack(&[("slot", slot), ("abort", frame.abort.into())])));
         self.expected.extend(frame.wire);
+    }
+
+    /// The same of a frame that overtakes.
+    fn granted_bypass(&mut self, rng: &mut Rng, k: usize, slot: u128) {
+        let Some(bypass) = &mut self.bypass else { return };
+        let mut frame = bypass.asked.pop_front().expect("a grant without request");
+        bypass.seal.push(Fields::of::<SlotSeal>().pack(&[("slot", slot), ("abort", frame.abort.into())]));
+        bypass.expected.extend(frame.wire.take());
+        self.write_header(rng, k, slot, &mut frame);
     }
 
     /// Writes to a slot that is another engine's, and calls its header complete.
@@ -187,6 +229,9 @@ impl Maker {
             let (slot, base) = (layout.get(&message, "slot"), layout.get(&message, "base"));
             self.granted(tb.rng(), k, slot, base);
         }
+        while let Some(message) = self.bypass.as_ref().and_then(|bypass| bypass.grant.pop()) {
+            self.granted_bypass(tb.rng(), k, layout.get(&message, "slot"));
+        }
         // Each behind what it speaks for.
         if self.dones.front().is_some_and(|(rows, _)| *rows <= self.row.taken()) && tb.rng().percent(60) {
             self.done.push(self.dones.pop_front().expect("there is one").1);
@@ -197,12 +242,18 @@ impl Maker {
     }
 
     fn idle(&self) -> bool {
-        self.asked.is_empty() && self.dones.is_empty() && self.seals.is_empty() && self.expected.is_empty()
+        let overtaken = self.bypass.iter().all(|bypass| bypass.asked.is_empty() && bypass.expected.is_empty());
+        overtaken && self.asked.is_empty() && self.dones.is_empty() && self.seals.is_empty() && self.expected.is_empty()
+    }
+
+    /// Frames that may be the next on the wire.
+    fn next(&mut self) -> impl Iterator<Item = &mut VecDeque<Vec<u8>>> {
+        [&mut self.expected].into_iter().chain(self.bypass.as_mut().map(|bypass| &mut bypass.expected))
     }
 }
 
 /// Lets `frames` frames of two engines, at the ports [`PORTS`] of `tb`, go out at its port `tx`. Each has to come as it was made, those of one engine in their order,
-/// though the engines write to each other's slots.
+/// though the engines write to each other's slots. The first engine also sends bypass frames, if `tb` has ports for these.
 pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
     tb.allow_combinational();
     let mut makers = [0, 1].map(|number| Maker::new(&mut tb, number, stalls[number]));
@@ -213,11 +264,20 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
         assert!(tb.cycles() - start < 2000 + frames as u64 * 20_000 / k as u64, "stuck: {left} frames left, {sent} sent");
         for maker in &mut makers {
             if left > 0 && maker.asked.len() < 3 && maker.expected.len() < 20 && tb.rng().percent(50) {
-                let frame = Frame::random(tb.rng());
-                long += usize::from(frame.header.len() > MOST_HEADER / 2 && frame.wire.is_some());
+                let frame = Frame::random(tb.rng(), false);
+                long += usize::from(frame.is_long());
                 maker.slot.push(&frame.req[..]);
                 maker.asked.push_back(frame);
                 left -= 1;
+            }
+            if let Some(bypass) = maker.bypass.as_mut().filter(|bypass| left > 0 && bypass.asked.is_empty() && bypass.expected.len() < 5) {
+                if tb.rng().percent(20) {
+                    let frame = Frame::random(tb.rng(), true);
+                    long += usize::from(frame.is_long());
+                    bypass.slot.push(&frame.req[..]);
+                    bypass.asked.push_back(frame);
+                    left -= 1;
+                }
             }
             maker.step(&mut tb, k);
         }
@@ -230,9 +290,8 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
         }
         tb.cycle();
         while let Some(frame) = mac.pop() {
-            let of = makers.iter_mut().find(|m| m.expected.front() == Some(&frame));
-            let Some(maker) = of else { panic!("nobody's next frame: {frame:02x?}\n{:02x?}", makers.each_ref().map(|m| m.expected.front())) };
-            maker.expected.pop_front();
+            let of = makers.iter_mut().flat_map(Maker::next).find(|frames| frames.front() == Some(&frame));
+            of.unwrap_or_else(|| panic!("nobody's next frame: {frame:02x?}")).pop_front();
             sent += 1;
         }
     }
@@ -240,7 +299,7 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
     assert!(mac.pop().is_none() && sent > frames / 2 && long > frames / 4, "{sent} of {frames} frames, {long} with long headers");
 }
 
-/// The egress for two engines that make headers, the share of its slots, and a place for policy behind it.
+/// The egress for two engines that make headers, the first of which sends bypass frames, too, the share of its slots, and a place for policy behind it.
 pub(crate) fn engines<const W: usize, const K: usize, const LK: usize>() -> impl Block {
     let mut a = Assembly::default();
     a.input::<Clock>("clock");
@@ -261,7 +320,10 @@ pub(crate) fn engines<const W: usize, const K: usize, const LK: usize>() -> impl
     for (n, number) in [("0", "1"), ("1", "0")] {
         PORTS[4..].iter().for_each(|(port, inner)| a.expose(&port.replace('*', n), &inner.replace('*', number)));
     }
-    ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_pay_done", "asm_we", "asm_row1", "asm_addr", "asm_data", "m_done", "m_reply_done", "stat"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
+    ["s_pay_done", "asm_we", "asm_row1", "asm_addr", "asm_data", "m_done", "m_reply_done", "stat"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
+    for (port, inner) in [("bypass_slot", "s_slot[1]"), ("bypass_grant", "m_slot[1]"), ("bypass_seal", "s_seal[1]")] {
+        a.expose(port, &format!("egress.{inner}"));
+    }
     a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 
