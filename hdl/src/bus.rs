@@ -139,3 +139,31 @@ pub struct WideSink<const N: usize> {
     /// The block takes it in this cycle.
     pub ready: Signal<Out, Bit>,
 }
+
+/// Producer half of a stream of header rows to the egress: each names its slot and its place in the slot's header. It is taken in the cycle in which it is offered.
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "HdrSink"]
+pub struct HdrSrc<const W: usize> {
+    /// Slot of the frame.
+    pub slot: Signal<Out, Bits<7>>,
+    /// Number of the row: its first byte is byte `row` * `W` / 8 of the header.
+    pub row: Signal<Out, Bits<5>>,
+    /// Header bytes, lowest byte first on the wire.
+    pub data: Signal<Out, Bits<W>>,
+    /// A row is offered.
+    pub valid: Signal<Out, Bit>,
+}
+
+/// Consumer half of [`HdrSrc`].
+#[derive(LogicInterface, Clone, Debug, Default)]
+#[join = "HdrSrc"]
+pub struct HdrSink<const W: usize> {
+    /// Slot of the frame.
+    pub slot: Signal<In, Bits<7>>,
+    /// Number of the row: its first byte is byte `row` * `W` / 8 of the header.
+    pub row: Signal<In, Bits<5>>,
+    /// Header bytes, lowest byte first on the wire.
+    pub data: Signal<In, Bits<W>>,
+    /// A row is offered.
+    pub valid: Signal<In, Bit>,
+}

@@ -100,8 +100,9 @@ messages! {
     HdrOp { kind: 1, slot: 7, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
         has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32,
         has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, has_deth: 1, }
-    /// Egress slot request: `rows_bytes` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK).
-    SlotReq { frame_len: 14, hdr_len: 8, pay_len: 13, bypass: 1, raw: 1, }
+    /// Egress slot request: `frame_len` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK); `raw`: no header (`hdr_len` 0), no ICRC.
+    /// `client`: whose header it has, by its number at the egress; of a request at port 0 the list of the card says it (`net/share`).
+    SlotReq { frame_len: 14, hdr_len: 9, pay_len: 13, bypass: 1, raw: 1, client: 3, }
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
     SlotGrant { slot: 7, base: 18, }
     /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`.
@@ -192,8 +193,8 @@ messages! {
     MoveOp { handle: 12, off: 14, len: 13, iova: 64, function: 12, free: 1, direct: 1, data: 64, }
     /// 16 bytes of inline data into the assembly buffer: `len` bytes (1..16) to byte `dst`.
     InlineWrite { dst: 18, len: 5, data: 128, }
-    /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path.
-    HdrDone { slot: 7, len: 8, ipv6: 1, vlan: 1, abort: 1, }
+    /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path. `plain`: the frame gets no ICRC, its last bytes are payload like those before.
+    HdrDone { slot: 7, len: 9, ipv6: 1, vlan: 1, abort: 1, plain: 1, }
     /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.
     TrackWrite { qpn: 24, index: 16, last_psn: 24, signaled: 1, opcode: 4, }
     TrackRead { qpn: 24, index: 16, }

@@ -252,6 +252,16 @@ impl Assembly {
         self.optional.push(port.into());
     }
 
+    /// The part whose instance is joined to the port `port` of another; `None`: no instance is.
+    pub fn user(&self, port: &str) -> Option<&'static str> {
+        let part = |end: &str| end.split_once('.').and_then(|(owner, _)| self.instances.iter().find(|i| i.name == owner)).map(|i| i.part);
+        self.wires.iter().find_map(|wire| match wire {
+            Wire::Join { from, to } if to == port => part(from),
+            Wire::Join { from, to } if from == port => part(to),
+            _ => None,
+        })
+    }
+
     /// The block of the instance called `name`.
     pub fn build(&self, name: &str) -> Option<block::AnyBlock> {
         self.instances.iter().find(|i| i.name == name).map(|i| (i.make)(self))

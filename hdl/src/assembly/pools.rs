@@ -65,8 +65,8 @@ pub struct Share {
     pub name: &'static str,
     /// Its type: see [`super::Instance::kind`].
     pub kind: &'static str,
-    /// The block for so many clients, two at least.
-    pub make: fn(usize) -> AnyBlock,
+    /// The block for the clients of a complete list, two at least.
+    pub make: fn(&Assembly) -> AnyBlock,
     /// Its ports towards those of the pool, in their order.
     pub whole: &'static [&'static str],
     /// Its ports for a client, in the same order, each with a `*` for the client's number.
@@ -160,7 +160,7 @@ impl Assembly {
         }
         let of_client = |port: &str, n: usize| format!("{}.{}", share.name, port.replace('*', &n.to_string()));
         if number == 1 {
-            self.put_between(&share, part, pool, theirs);
+            self.put_between(&share, part, theirs);
             for (wire, port) in first.into_iter().zip(share.each) {
                 if let Wire::Join { to, .. } = &mut self.wires[wire] {
                     *to = of_client(port, 0);
@@ -172,9 +172,9 @@ impl Assembly {
     }
 
     /// The instance of `share` in front of `ports`. It belongs to the part that declared the pool.
-    fn put_between(&mut self, share: &Share, part: &'static str, pool: &str, ports: &[&str]) {
-        let (make, pool, asking) = (share.make, pool.to_string(), std::mem::replace(&mut self.part, part));
-        self.instance_by(share.name, share.kind, move |list| make(list.clients(&pool))).waits(share.waits);
+    fn put_between(&mut self, share: &Share, part: &'static str, ports: &[&str]) {
+        let (make, asking) = (share.make, std::mem::replace(&mut self.part, part));
+        self.instance_by(share.name, share.kind, make).waits(share.waits);
         self.part = asking;
         share.whole.iter().zip(ports).for_each(|(own, port)| self.join(&format!("{}.{own}", share.name), port));
     }

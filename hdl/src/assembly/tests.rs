@@ -148,7 +148,7 @@ fn what_does_not_fit_a_chain_at_the_border_is_a_fault() {
 const ARB: Share = Share {
     name: "arb",
     kind: "MsgArb",
-    make: |n| match n {
+    make: |list| match list.clients("words") {
         2 => AnyBlock::new(MsgArb::<Word, 2>::default()),
         3 => AnyBlock::new(MsgArb::<Word, 3>::default()),
         n => panic!("{n} clients"),
@@ -195,6 +195,7 @@ fn a_shared_pool_costs_one_client_nothing() {
         let list = fan(names);
         let between: Vec<&str> = list.instances.iter().filter(|i| i.name == "arb").map(|i| i.part).collect();
         assert_eq!((between, list.clients("words")), (vec!["chassis"], names.len()));
+        assert_eq!(["arb.s[1]", "last.s", "arb.s[3]"].map(|port| list.user(port)), [Some("engine"), Some("chassis"), None]);
         let built = list.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"));
         let graph = WaitGraph::of(&built);
         assert!(graph.faults.is_empty(), "{:?}", graph.faults);

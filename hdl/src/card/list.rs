@@ -30,6 +30,12 @@ pub const FRAMES: &str = "frames";
 pub(super) const SMALL_READS: &str = "small reads";
 const SMALL_WRITES: &str = "small writes";
 
+/// The pool of data frames to send, and that of engines that make headers: quotas are bytes of the longest header.
+const FRAMES_OUT: &str = "frames out";
+const HEADERS: &str = "headers";
+/// The pool of reads of received frames.
+const FRAMES_IN: &str = "frames in";
+
 /// The whole card.
 pub(super) fn list(card: &Card) -> Assembly {
     let mut a = Assembly::default();
@@ -92,7 +98,11 @@ fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, c
     a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
-    a.instance("egress", Egress::<W, K, LK>::default).waits(net::tx::WAITS);
+    a.instance_by("egress", std::any::type_name::<Egress<W, K, LK, 1>>(), |list| {
+        net::tx::for_headers::<W, K, LK>(list.quotas(HEADERS), [0, 1].map(|port| header_client(list, &format!("egress.s_slot[{port}]"))))
+    })
+    .sized()
+    .waits(net::tx::WAITS);
     a.instance("front", RxFront::<W, K, LK>::default).waits(net::rx::WAITS);
     a.instance("stations", Stations::<ND, LD>::default).waits(net::station::WAITS);
     // As many descriptors as the cell buffer has cells, so that the receive front never waits.
@@ -107,26 +117,32 @@ fn statistics<const LF: usize, const LS: usize, const CB: usize, const CH: usize
     a.instance_by("stats", "Stats", |list| stats::for_counters::<LF, LS, CB, CH>(&list.counters)).waits(stats::WAITS);
 }
 
+/// The number at the egress of the engine at `port` among those that make headers; 0 if it makes none, for then nobody asks.
+fn header_client(list: &Assembly, port: &str) -> usize {
+    let engine = list.user(port);
+    (0..list.clients(HEADERS)).find(|n| engine.is_some() && list.user(&format!("egress.s_row[{n}]")) == engine).unwrap_or(0)
+}
+
 /// What one client has to itself, and several share.
 fn shared<const W: usize, const K: usize>(a: &mut Assembly) {
     let slots = Share {
         name: "slot_share",
         kind: std::any::type_name::<SlotShare<2>>(),
-        make: share::slots::for_clients,
+        make: |list| share::slots::for_clients(&(0..list.clients(FRAMES_OUT)).map(|n| header_client(list, &format!("slot_share.s_slot[{n}]"))).collect::<Vec<_>>()),
         whole: &["m_slot", "s_grant", "m_inline", "m_seal"],
         each: &["s_slot[*]", "m_grant[*]", "s_inline[*]", "s_seal[*]"],
         waits: share::slots::WAITS,
     };
-    a.shared("frames out", &["egress.s_slot[0]", "egress.m_slot[0]", "egress.s_inline", "egress.s_seal[0]"], slots);
+    a.shared(FRAMES_OUT, &["egress.s_slot[0]", "egress.m_slot[0]", "egress.s_inline", "egress.s_seal[0]"], slots);
     let cells = Share {
         name: "cell_share",
         kind: std::any::type_name::<CellShare<W, K, 2>>(),
-        make: share::cells::for_clients::<W, K>,
+        make: |list| share::cells::for_clients::<W, K>(list.clients(FRAMES_IN)),
         whole: &["m_read", "s_data"],
         each: &["s_read[*]", "m_data[*]"],
         waits: share::cells::WAITS,
     };
-    a.shared("frames in", &["cells.s_read[0]", "cells.m_data"], cells);
+    a.shared(FRAMES_IN, &["cells.s_read[0]", "cells.m_data"], cells);
 }
 
 fn wires(a: &mut Assembly) {
@@ -168,7 +184,9 @@ fn wires(a: &mut Assembly) {
     a.join("dma_wr.quiesced", "admin.quiesced_wr");
     ["ends", "ends_qpn", "m_error[0]", "m_error[1]"].iter().for_each(|port| a.optional(&format!("admin.{port}")));
     // Packets out
-    ["s_slot[1]", "m_slot[1]", "s_seal[1]", "s_hdr", "hdr_we", "hdr_addr", "hdr_data", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
+    a.pool(HEADERS, &["egress.s_row[*]", "egress.s_hdr[*]"]);
+    a.pool_fits(HEADERS, net::tx::fits_headers);
+    ["s_slot[1]", "m_slot[1]", "s_seal[1]", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
     a.join("front.dmac", "stations.dmac");
     a.join("stations.other", "front.other_station");

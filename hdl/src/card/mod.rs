@@ -1,6 +1,8 @@
 //! Cards: the chassis (`list.rs`), the engines that there are, and the cards that are made of them.
 
 pub mod counters;
+#[cfg(test)]
+mod header_tests;
 mod list;
 pub mod pages;
 #[cfg(test)]

@@ -132,10 +132,7 @@ fn transmit_wires(a: &mut Assembly) {
     a.join("ackgen.m_hdr", "header.s_op[1]");
     a.join("header.ctx[0]", "path_ctx.client[0]");
     a.join("header.ctx[1]", "path_ctx.client[1]");
-    a.join("header.hdr_we", "egress.hdr_we");
-    a.join("header.hdr_addr", "egress.hdr_addr");
-    a.join("header.hdr_data", "egress.hdr_data");
-    a.join("header.m_ready", "egress.s_hdr");
+    a.client_with("headers", roce::header::BYTES, &["header.m_row", "header.m_ready"]);
 }
 
 fn receive_wires(a: &mut Assembly) {

@@ -4,7 +4,7 @@ use super::paths::{Paths, PeerWrite};
 use super::ram::Memory;
 use super::ring::{Ring, RingSetup};
 use super::sort::Sort;
-use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
+use crate::bus::{AxisSink, AxisSrc, HdrSrc, MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::context::store::CtxStore;
 use crate::msg::*;
@@ -15,7 +15,12 @@ use crate::net::{
 };
 use crate::rdma::{complete::Complete, gather::Gather, mover::Mover, place::Place};
 use crate::records::{PathCtx, RspCtx};
-use crate::roce::{ackgen::AckGen, header::HeaderBuilder, reply::Reply, resp::Responder};
+use crate::roce::{
+    ackgen::AckGen,
+    header::{self, HeaderBuilder},
+    reply::Reply,
+    resp::Responder,
+};
 use crate::stream::{MsgArb, MsgFifo};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
@@ -69,8 +74,8 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     gather: Gather,
     paths: Paths<LQ>,
     header: HeaderBuilder<64, 8>,
-    #[init(Egress::new(LOG_ASSEMBLY))]
-    egress: Egress<64, 8, 3>,
+    #[init(Egress::new(LOG_ASSEMBLY, header::BYTES.ilog2() as usize, [0, 0]))]
+    egress: Egress<64, 8, 3, 1>,
     memory: Memory<A>,
     error_from_complete: MsgFifo<QpError, LQ>,
     error_from_reply: MsgFifo<QpError, LQ>,
@@ -216,10 +221,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.front.peer_stranger.next = self.paths.stranger.val();
         // What is not RoCE is looked at by `sort`: no table of stations.
         self.front.other_station.next = false;
-        self.egress.hdr_we.next = self.header.hdr_we.val();
-        self.egress.hdr_addr.next = self.header.hdr_addr.val();
-        self.egress.hdr_data.next = self.header.hdr_data.val();
-        MsgSrc::<HdrDone>::join(&mut self.header.m_ready, &mut self.egress.s_hdr);
+        HdrSrc::<64>::join(&mut self.header.m_row, &mut self.egress.s_row[0]);
+        MsgSrc::<HdrDone>::join(&mut self.header.m_ready, &mut self.egress.s_hdr[0]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_reply_done, &mut self.reply.s_tx_done);
         AxisSrc::<64, 8>::link(&mut self.tx, &mut self.egress.m);
         // No orders of a requester, no buffers of work requests.

@@ -92,10 +92,11 @@ impl Logic for Send {
     fn update(&mut self) {
         dff_setup!(self, clock, state, size, number, base, slot, at, quarter, words, write, writing);
         self.m_slot.data.next.frame_len = self.size.q.val();
-        self.m_slot.data.next.hdr_len = bits::<8>(0);
+        self.m_slot.data.next.hdr_len = bits::<9>(0);
         self.m_slot.data.next.pay_len = self.size.q.val().get_bits::<13>(0);
         self.m_slot.data.next.bypass = false;
         self.m_slot.data.next.raw = true;
+        self.m_slot.data.next.client = bits::<3>(0);
         self.m_slot.valid.next = self.state.q.val() == State::Slot;
         self.s_slot.ready.next = self.state.q.val() == State::Grant;
         self.m_seal.data.next.slot = self.slot.q.val();

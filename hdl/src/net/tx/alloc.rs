@@ -1,6 +1,7 @@
 //! Grants slots and assembly rows.
 
 use super::types::FrameRec;
+use crate::assembly::MOST_CLIENTS;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{SlotGrant, SlotReq};
 use crate::stream::{MsgFifo, MsgSlice};
@@ -17,9 +18,9 @@ enum Phase {
 }
 
 /// Slots from a free list, rows from a ring of `2^bytes_log2` bytes in which a frame never wraps. Data requests (port 0) take rows and keep
-/// `RESERVE` slots free for bypass requests (port 1), which go first.
+/// `RESERVE` slots free for bypass requests (port 1), which go first. `clients` make headers; `owners` as for the egress.
 #[derive(LogicBlock, BlockNew)]
-#[given(bytes_log2: usize)]
+#[given(bytes_log2: usize, clients: usize, owners: [usize; 2])]
 pub(super) struct Allocator<const K: usize, const LK: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -71,6 +72,11 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     all_rows: Constant<Bits<14>>,
     #[init(Constant::new(RESERVE.to_bits()))]
     reserve: Constant<Bits<8>>,
+    /// One client needs no number.
+    #[init(Constant::new((if clients > 1 { MOST_CLIENTS as u64 - 1 } else { 0 }).to_bits()))]
+    client_bits: Constant<Bits<3>>,
+    #[init(owners.map(|client| Constant::new((client as u64).to_bits())))]
+    owners: [Constant<Bits<3>>; 2],
 }
 
 /// Slots that data frames leave free.
@@ -112,11 +118,12 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         self.bypass.s.data.next.slot = self.free.m.data.val();
         self.bypass.s.data.next.frame_len = self.in1.m.data.val().frame_len;
         self.bypass.s.data.next.hdr_len = self.in1.m.data.val().hdr_len;
-        self.bypass.s.data.next.pay_end = bit_cast::<14, 8>(self.in1.m.data.val().hdr_len);
+        self.bypass.s.data.next.pay_end = bit_cast::<14, 9>(self.in1.m.data.val().hdr_len);
         self.bypass.s.data.next.raw = false;
         self.bypass.s.data.next.row = bits::<13>(0);
         self.bypass.s.data.next.rows = bits::<14>(0);
         self.bypass.s.data.next.beats = bit_cast::<12, 15>(self.need1.val());
+        self.bypass.s.data.next.client = self.owners[1].val();
         self.out0.s.valid.next = self.grant0.val();
         self.out0.s.data.next.slot = self.free.m.data.val();
         self.out0.s.data.next.base = bit_cast::<18, 13>(self.rec.q.val().row) << self.lk.val();
@@ -163,13 +170,14 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             self.need.d.next = bit_cast::<14, 15>(self.need0.val());
             self.rec.d.next.frame_len = self.s_slot[0].data.val().frame_len;
             self.rec.d.next.hdr_len = self.s_slot[0].data.val().hdr_len;
-            self.rec.d.next.pay_end = bit_cast::<14, 8>(self.s_slot[0].data.val().hdr_len) + bit_cast::<14, 13>(self.s_slot[0].data.val().pay_len);
+            self.rec.d.next.pay_end = bit_cast::<14, 9>(self.s_slot[0].data.val().hdr_len) + bit_cast::<14, 13>(self.s_slot[0].data.val().pay_len);
             self.rec.d.next.raw = self.s_slot[0].data.val().raw;
             // A raw frame may be longer than `pay_len` can say.
             if self.s_slot[0].data.val().raw {
                 self.rec.d.next.pay_end = self.s_slot[0].data.val().frame_len;
             }
             self.rec.d.next.beats = bit_cast::<12, 15>(self.need0.val());
+            self.rec.d.next.client = (self.s_slot[0].data.val().client & self.client_bits.val()) | self.owners[0].val();
         }
         self.taken.next = bits::<14>(0);
         if self.grant0.val() {

@@ -8,10 +8,12 @@ mod picker;
 mod reader;
 mod slots;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod types;
 
-use crate::bus::{AxisSrc, MsgSink, MsgSrc};
+use crate::assembly::{up_to_most, AnyBlock, MOST_CLIENTS};
+use crate::bus::{AxisSrc, HdrSink, MsgSink, MsgSrc};
+use crate::for_clients;
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::prim::sized::SizedRam;
 use crate::stats::flags;
@@ -34,8 +36,9 @@ const DONE_ROOM: u64 = 120;
 pub const ASM_BYTES: usize = 65536;
 /// Slots: frames granted and not yet gone.
 pub const SLOTS: usize = 128;
-/// Bytes of header RAM per slot.
-pub const SLOT_BYTES: usize = 128;
+/// Bytes of a slot's header, at most and at least.
+pub const MOST_HEADER: usize = 256;
+pub const LEAST_HEADER: usize = 128;
 /// Bytes of the output FIFO: more than any frame a `SlotReq` can ask for, and three of the largest RoCE frames.
 pub const OUT_BYTES: usize = 16384;
 
@@ -45,23 +48,40 @@ pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // Data: slots (all but two) and rows come free in grant order, as frames are complete and leave; none starts with 120 reports waiting.
-    ("s_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr", "s_pay_done", "m_slot[0]"]),
-    ("m_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr", "s_pay_done", "m_slot[0]"]),
+    ("s_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr[..]", "s_pay_done", "m_slot[0]"]),
+    ("m_slot[0]", &["m", "m_done", "m_reply_done", "s_seal[0]", "s_seal[1]", "s_hdr[..]", "s_pay_done", "m_slot[0]"]),
     // Acknowledges: two slots at least are theirs, they need no rows, and leave first.
-    ("s_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
-    ("m_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr", "m_slot[1]"]),
+    ("s_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr[..]", "m_slot[1]"]),
+    ("m_slot[1]", &["m", "m_done", "m_reply_done", "s_seal[1]", "s_hdr[..]", "m_slot[1]"]),
     ("s_seal[*]", &[]),  // those of data after their inline bytes, which wait for a cycle without a row only
     ("s_pay_done", &[]), // one in every cycle
-    ("s_hdr", &[]),      // the same
+    ("s_hdr[*]", &[]),   // the same
     ("s_inline", &[]),   // the next cycle without a row
 ];
 
-/// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer, [`ASM_BYTES`] by default, as the card has;
-/// no frame may be longer than half of it, for its rows lie one behind the other.
+/// The card's egress for engines whose headers have at most so many bytes, each; `owners` as for [`Egress`].
+pub fn for_headers<const W: usize, const K: usize, const LK: usize>(longest: &[usize], owners: [usize; 2]) -> AnyBlock {
+    let bytes = longest.iter().fold(LEAST_HEADER, |most, bytes| most.max(*bytes)).next_power_of_two();
+    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, owners)))
+}
+
+/// Whether there is an egress for engines with headers of at most so many bytes, each. Error: there is none, and why.
+pub fn fits_headers(longest: &[usize]) -> Result<(), String> {
+    up_to_most(longest)?;
+    match longest.iter().find(|bytes| **bytes > MOST_HEADER) {
+        Some(bytes) => Err(format!("a header of {bytes} bytes, and at most {MOST_HEADER} are possible")),
+        None => Ok(()),
+    }
+}
+
+/// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer; no frame may be longer than half of it, for its rows lie one behind the other.
+/// `2^hdr_log2`: bytes of the longest header. `N` clients make headers. `owners`: whose headers the frames of port 0 and of port 1 have; several engines at port 0 say it in each request, and its number is 0.
 #[derive(LogicBlock, BlockNew)]
-#[given(asm_log2: usize)]
+#[given(asm_log2: usize, hdr_log2: usize, owners: [usize; 2])]
+#[demand((1..=MOST_CLIENTS).contains(&N) && owners.iter().all(|n| *n < N), "{N} clients that make headers, and {owners:?} are none of them")]
+#[demand((LEAST_HEADER.ilog2()..=MOST_HEADER.ilog2()).contains(&(hdr_log2 as u32)), "2^{hdr_log2} bytes of header: {LEAST_HEADER} to {MOST_HEADER}")]
 #[demand((14..=16).contains(&asm_log2), "2^{asm_log2} bytes: two of the largest RoCE frames at least, 16 bits of addresses")]
-pub struct Egress<const W: usize, const K: usize, const LK: usize> {
+pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all frames. Grants begin 128 cycles later.
     pub reset: Signal<In, Bit>,
@@ -70,10 +90,8 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub m_slot: [MsgSrc<SlotGrant>; 2],
     pub s_seal: [MsgSink<SlotSeal>; 2],
     pub s_pay_done: MsgSink<PayDone>,
-    pub s_hdr: MsgSink<HdrDone>,
-    pub hdr_we: Signal<In, Bit>,
-    pub hdr_addr: Signal<In, Bits<11>>,
-    pub hdr_data: Signal<In, Bits<W>>,
+    pub s_hdr: [MsgSink<HdrDone>; N],
+    pub s_row: [HdrSink<W>; N],
     pub asm_we: Signal<In, Bits<K>>,
     pub asm_row1: Signal<In, Bits<K>>,
     pub asm_addr: Signal<In, Bits<13>>,
@@ -85,40 +103,43 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize> {
     pub m_reply_done: MsgSrc<TxDone>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
-    #[init(Allocator::new(asm_log2))]
+    #[init(Allocator::new(asm_log2, N, owners))]
     alloc: Allocator<K, LK>,
-    slots: SlotTable,
-    picker: Picker,
+    slots: SlotTable<N>,
+    picker: Picker<N>,
     picked: MsgSlice<Picked>,
-    reader: FrameReader<W, K, LK>,
+    #[init(FrameReader::new(hdr_log2))]
+    reader: FrameReader<W, K, LK, N>,
     insert: IcrcInsert<W, K, LK>,
     out: OutFifo<W, K>,
     #[init(Assembly::new(asm_log2))]
     assembly: Assembly<W, K, LK>,
-    #[init(SizedRam::new((SLOTS * SLOT_BYTES / K).trailing_zeros() as usize))]
-    headers: SizedRam<Bits<W>, 11>,
+    #[init(std::array::from_fn(|_| SizedRam::new(SLOTS.ilog2() as usize + hdr_log2 - LK)))]
+    headers: [SizedRam<Bits<W>, 12>; N],
     done: MsgFifo<TxDone, 7>,
     reply_done: MsgFifo<TxDone, 7>,
     done_room: DFF<Bit>,
-    h_we: DFF<Bit>,
-    h_addr: DFF<Bits<11>>,
-    h_data: DFF<Bits<W>>,
+    h_we: [DFF<Bit>; N],
+    h_addr: [DFF<Bits<12>>; N],
+    h_data: [DFF<Bits<W>>; N],
     init: DFF<Bits<8>>,
     starting: Signal<Local, Bit>,
-}
-
-impl<const W: usize, const K: usize, const LK: usize> Default for Egress<W, K, LK> {
-    fn default() -> Self {
-        Self::new(ASM_BYTES.trailing_zeros() as usize)
-    }
+    slot: Signal<Local, Bits<7>>,
+    first_row: Signal<Local, Bits<12>>,
+    within: Signal<Local, Bits<5>>,
+    #[init(Constant::new(((hdr_log2 - LK) as u64).to_bits()))]
+    slot_shift: Constant<Bits<3>>,
+    /// The bits of a row's number: whatever an engine says, it stays in its slot.
+    #[init(Constant::new(((1u64 << (hdr_log2 - LK)) - 1).to_bits()))]
+    row_bits: Constant<Bits<5>>,
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for Egress<W, K, LK, N> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, done_room, h_we, h_addr, h_data, init);
-        clock!(self, clock, alloc, slots, picker, picked, reader, insert, out, assembly, headers, done, reply_done);
+        dff_setup!(self, clock, done_room, init);
+        clock!(self, clock, alloc, slots, picker, picked, reader, insert, out, assembly, done, reply_done);
         self.alloc.reset.next = self.reset.val();
         self.slots.reset.next = self.reset.val();
         self.picker.reset.next = self.reset.val();
@@ -136,7 +157,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         MsgSink::<SlotSeal>::link(&mut self.s_seal[0], &mut self.slots.s_seal[0]);
         MsgSink::<SlotSeal>::link(&mut self.s_seal[1], &mut self.slots.s_seal[1]);
         MsgSink::<PayDone>::link(&mut self.s_pay_done, &mut self.slots.s_pay_done);
-        MsgSink::<HdrDone>::link(&mut self.s_hdr, &mut self.slots.s_hdr);
         MsgSink::<InlineWrite>::link(&mut self.s_inline, &mut self.assembly.s_inline);
         MsgSrc::<FrameRec>::join(&mut self.alloc.m_data, &mut self.picker.s_rec[0]);
         MsgSrc::<FrameRec>::join(&mut self.alloc.m_bypass, &mut self.picker.s_rec[1]);
@@ -157,10 +177,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.slots.hold.next = self.assembly.pending.val();
         self.picker.seal_we.next = self.slots.seal_we.val();
         self.picker.seal.next = self.slots.seal.val();
-        self.picker.hdr_we.next = self.slots.hdr_we.val();
-        self.picker.hdr.next = self.slots.hdr.val();
         for i in 0..2 {
             self.slots.ask[i].next = self.picker.ask[i].val();
+            self.slots.whose[i].next = self.picker.whose[i].val();
             self.picker.sealed[i].next = self.slots.sealed[i].val();
             self.picker.headed[i].next = self.slots.headed[i].val();
             self.picker.failed[i].next = self.slots.failed[i].val();
@@ -178,14 +197,26 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         self.alloc.free_slot.next = self.reader.free_slot.val();
         self.alloc.free_rows.next = self.reader.free_rows.val();
         // Memories
-        self.h_we.d.next = self.hdr_we.val();
-        self.h_addr.d.next = self.hdr_addr.val();
-        self.h_data.d.next = self.hdr_data.val();
-        self.headers.write_en.next = self.h_we.q.val();
-        self.headers.write_addr.next = self.h_addr.q.val();
-        self.headers.write_data.next = self.h_data.q.val();
-        self.headers.read_addr.next = self.reader.hdr_addr.val();
-        self.reader.hdr_data.next = self.headers.read_data.val();
+        for n in 0..N {
+            MsgSink::<HdrDone>::link(&mut self.s_hdr[n], &mut self.slots.s_hdr[n]);
+            self.picker.hdr_we[n].next = self.s_hdr[n].valid.val();
+            self.picker.hdr[n].next = self.s_hdr[n].data.val();
+            self.h_we[n].clock.next = self.clock.val();
+            self.h_addr[n].clock.next = self.clock.val();
+            self.h_data[n].clock.next = self.clock.val();
+            self.h_we[n].d.next = self.s_row[n].valid.val() & !self.reset.val();
+            self.slot.next = self.s_row[n].slot.val();
+            self.first_row.next = bit_cast::<12, 7>(self.slot.val()) << self.slot_shift.val();
+            self.within.next = self.s_row[n].row.val() & self.row_bits.val();
+            self.h_addr[n].d.next = self.first_row.val() | bit_cast::<12, 5>(self.within.val());
+            self.h_data[n].d.next = self.s_row[n].data.val();
+            self.headers[n].clock.next = self.clock.val();
+            self.headers[n].write_en.next = self.h_we[n].q.val();
+            self.headers[n].write_addr.next = self.h_addr[n].q.val();
+            self.headers[n].write_data.next = self.h_data[n].q.val();
+            self.headers[n].read_addr.next = self.reader.hdr_addr.val();
+            self.reader.hdr_data[n].next = self.headers[n].read_data.val();
+        }
         self.assembly.asm_we.next = self.asm_we.val();
         self.assembly.asm_row1.next = self.asm_row1.val();
         self.assembly.asm_addr.next = self.asm_addr.val();
@@ -217,7 +248,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Egress<W, K, LK>
         }
         if self.reset.val() {
             self.init.d.next = bits::<8>(0);
-            self.h_we.d.next = false;
         }
     }
 }

@@ -5,31 +5,32 @@ use crate::bus::MsgSink;
 use crate::msg::{HdrDone, SlotSeal, TxDone};
 use crate::prim::ram::RamAsync;
 use ferric_abi::codes::CqeStatus;
-use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles.
-#[derive(LogicBlock, Default)]
-pub(super) struct Picker {
+/// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles. `N` clients make headers.
+#[derive(LogicBlock, BlockDefault)]
+pub(super) struct Picker<const N: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// 0: data, 1: bypass.
     pub s_rec: [MsgSink<FrameRec>; 2],
     /// Questions to and answers from the slot table about the heads.
     pub ask: [Signal<Out, Bits<7>>; 2],
+    pub whose: [Signal<Out, Bits<3>>; 2],
     pub sealed: [Signal<In, Bit>; 2],
     pub headed: [Signal<In, Bit>; 2],
     pub failed: [Signal<In, Bit>; 2],
     pub seal_we: Signal<In, Bit>,
     pub seal: Signal<In, SlotSeal>,
-    pub hdr_we: Signal<In, Bit>,
-    pub hdr: Signal<In, HdrDone>,
+    pub hdr_we: [Signal<In, Bit>; N],
+    pub hdr: [Signal<In, HdrDone>; N],
     pub valid: Signal<Out, Bit>,
     pub job: Signal<Out, TxJob>,
     pub done: Signal<Out, TxDone>,
     pub take: Signal<In, Bit>,
     seals: RamAsync<SlotSeal, 7>,
-    headers: RamAsync<HdrDone, 7>,
+    headers: [RamAsync<HdrDone, 7>; N],
     ready0: DFF<Bit>,
     ready1: DFF<Bit>,
     // The chosen frame with all that is known about it.
@@ -41,26 +42,29 @@ pub(super) struct Picker {
     p_bypass: DFF<Bit>,
     go: Signal<Local, Bit>,
     slot: Signal<Local, Bits<7>>,
+    client: Signal<Local, Bits<3>>,
+    came: Signal<Local, HdrDone>,
     bad_header: Signal<Local, Bit>,
     empty: Signal<Local, Bit>,
     drop: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
+    #[init(std::array::from_fn(|client| Constant::new((client as u64).to_bits())))]
+    numbers: [Constant<Bits<3>>; N],
 }
 
 #[kernel]
-impl Logic for Picker {
+impl<const N: usize> Logic for Picker<N> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass);
-        clock!(self, clock, seals, headers);
+        clock!(self, clock, seals);
         self.seals.write_en.next = self.seal_we.val();
         self.seals.write_addr.next = self.seal.val().slot;
         self.seals.write_data.next = self.seal.val();
-        self.headers.write_en.next = self.hdr_we.val();
-        self.headers.write_addr.next = self.hdr.val().slot;
-        self.headers.write_data.next = self.hdr.val();
         self.ask[0].next = self.s_rec[0].data.val().slot;
         self.ask[1].next = self.s_rec[1].data.val().slot;
+        self.whose[0].next = self.s_rec[0].data.val().client;
+        self.whose[1].next = self.s_rec[1].data.val().client;
         // Choice
         self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & !self.p_valid.q.val();
         self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
@@ -68,11 +72,12 @@ impl Logic for Picker {
         self.ready0.d.next = self.s_rec[0].valid.val() & self.sealed[0].val() & (self.headed[0].val() | self.s_rec[0].data.val().raw) & !(self.go.val() & !self.ready1.q.val());
         self.ready1.d.next = self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
         self.slot.next = self.s_rec[0].data.val().slot;
+        self.client.next = self.s_rec[0].data.val().client;
         if self.ready1.q.val() {
             self.slot.next = self.s_rec[1].data.val().slot;
+            self.client.next = self.s_rec[1].data.val().client;
         }
         self.seals.read_addr.next = self.slot.val();
-        self.headers.read_addr.next = self.slot.val();
         if self.take.val() {
             self.p_valid.d.next = false;
         }
@@ -82,10 +87,20 @@ impl Logic for Picker {
             self.p_failed.d.next = self.failed[0].val();
             self.p_bypass.d.next = self.ready1.q.val();
             self.p_seal.d.next = self.seals.read_data.val();
-            self.p_hdr.d.next = self.headers.read_data.val();
             if self.ready1.q.val() {
                 self.p_rec.d.next = self.s_rec[1].data.val();
                 self.p_failed.d.next = self.failed[1].val();
+            }
+        }
+        for n in 0..N {
+            self.headers[n].clock.next = self.clock.val();
+            self.headers[n].write_en.next = self.hdr_we[n].val();
+            self.came.next = self.hdr[n].val();
+            self.headers[n].write_addr.next = self.came.val().slot;
+            self.headers[n].write_data.next = self.came.val();
+            self.headers[n].read_addr.next = self.slot.val();
+            if self.go.val() & (self.client.val() == self.numbers[n].val()) {
+                self.p_hdr.d.next = self.headers[n].read_data.val();
             }
         }
         // Fate
@@ -110,12 +125,13 @@ impl Logic for Picker {
         self.job.next.frame_len = self.p_rec.q.val().frame_len;
         self.job.next.hdr_len = self.p_rec.q.val().hdr_len;
         self.job.next.pay_end = self.p_rec.q.val().pay_end;
-        self.job.next.raw = self.p_rec.q.val().raw;
         self.job.next.row = self.p_rec.q.val().row;
         self.job.next.rows = self.p_rec.q.val().rows;
         self.job.next.beats = self.p_rec.q.val().beats;
+        self.job.next.client = self.p_rec.q.val().client;
         self.job.next.vlan = self.p_hdr.q.val().vlan;
         self.job.next.ipv6 = self.p_hdr.q.val().ipv6;
+        self.job.next.plain = self.p_rec.q.val().raw | self.p_hdr.q.val().plain;
         self.job.next.drop = self.drop.val();
         // The requester hears nothing of bypass frames: they are not its own.
         self.job.next.report = !self.p_bypass.q.val() & ((self.drop.val() & self.status.val().any()) | (!self.drop.val() & self.p_seal.q.val().notify));

@@ -4,13 +4,14 @@ use super::types::{BeatTag, TxJob};
 use crate::msg::TxDone;
 use crate::prim::keep_mask::{KeepMask, LenMask};
 use ferric_abi::wire::ICRC_BYTES;
-use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
 /// Row r of a frame: header bytes, then payload bytes, then zeros (pad and ICRC place). A frame starts only when the
-/// output FIFO has room for all of it, so nothing behind this ever waits. Frames follow each other without a gap.
-#[derive(LogicBlock, BlockDefault)]
-pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
+/// output FIFO has room for all of it, so nothing behind this ever waits. Frames follow each other without a gap. `2^hdr_log2`: bytes of a slot's header; `N` clients make headers.
+#[derive(LogicBlock, BlockNew)]
+#[given(hdr_log2: usize)]
+pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, const N: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub valid: Signal<In, Bit>,
@@ -22,8 +23,8 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     /// A beat left the output FIFO.
     pub popped: Signal<In, Bit>,
     /// Read ports of the memories; data comes a cycle later.
-    pub hdr_addr: Signal<Out, Bits<11>>,
-    pub hdr_data: Signal<In, Bits<W>>,
+    pub hdr_addr: Signal<Out, Bits<12>>,
+    pub hdr_data: [Signal<In, Bits<W>>; N],
     pub asm_addr: Signal<Out, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     /// The slot and its rows are free again.
@@ -40,8 +41,8 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     // The frame being read.
     active: DFF<Bit>,
     row: DFF<Bits<13>>,
-    hrow: DFF<Bits<11>>,
-    hdr_left: DFF<Bits<8>>,
+    hrow: DFF<Bits<12>>,
+    hdr_left: DFF<Bits<9>>,
     pay_left: DFF<Bits<14>>,
     body_left: DFF<Bits<14>>,
     len_left: DFF<Bits<14>>,
@@ -64,33 +65,42 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize> {
     f_sent: DFF<Bit>,
     f_aborted: DFF<Bit>,
     // Stage 1: beside the memories' read registers.
-    hdr_mask: LenMask<K, 8>,
+    hdr_mask: LenMask<K, 9>,
     pay_mask: LenMask<K, 14>,
     valid1: DFF<Bit>,
     tag1: DFF<BeatTag>,
-    hdr_lanes: DFF<Bits<K>>,
+    /// Of each client's header, the lanes that are the frame's.
+    hdr_lanes: [DFF<Bits<K>>; N],
     pay_lanes: DFF<Bits<K>>,
     // The beat.
-    hdr_bits: KeepMask<W, K>,
+    hdr_bits: [KeepMask<W, K>; N],
+    bytes: Signal<Local, Bits<W>>,
+    #[init(std::array::from_fn(|client| Constant::new((client as u64).to_bits())))]
+    numbers: [Constant<Bits<3>>; N],
     pay_bits: KeepMask<W, K>,
     frame: Signal<Local, Bits<14>>,
     #[init(Constant::new((K as u64).to_bits()))]
     k8: Constant<Bits<8>>,
     #[init(Constant::new((K as u64).to_bits()))]
+    k9: Constant<Bits<9>>,
+    #[init(Constant::new((K as u64).to_bits()))]
     k14: Constant<Bits<14>>,
-    #[init(Constant::new(u64::from((super::SLOT_BYTES / K).trailing_zeros()).to_bits()))]
+    #[init(Constant::new(((hdr_log2 - LK) as u64).to_bits()))]
     slot_shift: Constant<Bits<3>>,
+    /// The bits of a header's length: what no header needs leaves no gate.
+    #[init(Constant::new(((2u64 << hdr_log2) - 1).to_bits()))]
+    length_bits: Constant<Bits<9>>,
     #[init(Constant::new(((super::OUT_BYTES / K) as u64).to_bits()))]
     depth: Constant<Bits<12>>,
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for FrameReader<W, K, LK, N> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, active, row, hrow, hdr_left, pay_left, body_left, len_left, first, cur, cur_done, room);
         dff_setup!(self, clock, f_valid, f_slot, f_rows, f_report, f_done, f_sent, f_aborted);
-        dff_setup!(self, clock, valid1, tag1, hdr_lanes, pay_lanes);
+        dff_setup!(self, clock, valid1, tag1, pay_lanes);
         self.last.next = self.len_left.q.val() <= self.k14.val();
         self.finish.next = self.active.q.val() & self.last.val();
         self.start.next = self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & (self.finish.val() | !self.active.q.val());
@@ -103,9 +113,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
         self.row.d.next = self.row.q.val() + 1;
         self.hrow.d.next = self.hrow.q.val() + 1;
         self.first.d.next = false;
-        self.hdr_left.d.next = bits::<8>(0);
-        if self.hdr_left.q.val() > self.k8.val() {
-            self.hdr_left.d.next = self.hdr_left.q.val() - self.k8.val();
+        self.hdr_left.d.next = bits::<9>(0);
+        if self.hdr_left.q.val() > self.k9.val() {
+            self.hdr_left.d.next = (self.hdr_left.q.val() - self.k9.val()) & self.length_bits.val();
         }
         self.pay_left.d.next = bits::<14>(0);
         if self.pay_left.q.val() > self.k14.val() {
@@ -125,13 +135,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
             self.cur.d.next = self.job.val();
             self.cur_done.d.next = self.done.val();
             self.row.d.next = self.job.val().row;
-            self.hrow.d.next = bit_cast::<11, 7>(self.job.val().slot) << self.slot_shift.val();
-            self.hdr_left.d.next = self.job.val().hdr_len;
+            self.hrow.d.next = bit_cast::<12, 7>(self.job.val().slot) << self.slot_shift.val();
+            self.hdr_left.d.next = self.job.val().hdr_len & self.length_bits.val();
             self.pay_left.d.next = self.job.val().pay_end;
             self.len_left.d.next = self.job.val().frame_len;
             self.body_left.d.next = self.job.val().frame_len - ICRC_BYTES;
-            if self.job.val().raw {
-                self.hdr_left.d.next = bits::<8>(0);
+            if self.job.val().plain {
                 self.body_left.d.next = self.job.val().frame_len;
             }
         }
@@ -169,7 +178,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
         // Stage 1
         self.hdr_mask.len.next = self.hdr_left.q.val();
         self.pay_mask.len.next = self.pay_left.q.val();
-        self.hdr_lanes.d.next = self.hdr_mask.keep.val();
         self.pay_lanes.d.next = self.pay_mask.keep.val() & !self.hdr_mask.keep.val();
         self.valid1.d.next = self.active.q.val();
         self.tag1.d.next.first = self.first.q.val();
@@ -187,11 +195,20 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for FrameReader<W, K
             self.tag1.d.next.body = self.body_left.q.val().get_bits::<8>(0);
         }
         // The beat, as the memories give it.
-        self.hdr_bits.keep.next = self.hdr_lanes.q.val();
         self.pay_bits.keep.next = self.pay_lanes.q.val();
         self.beat_valid.next = self.valid1.q.val();
         self.tag.next = self.tag1.q.val();
-        self.beat.next = (self.hdr_data.val() & self.hdr_bits.mask.val()) | (self.asm_data.val() & self.pay_bits.mask.val());
+        self.bytes.next = self.asm_data.val() & self.pay_bits.mask.val();
+        for n in 0..N {
+            self.hdr_lanes[n].clock.next = self.clock.val();
+            self.hdr_lanes[n].d.next = bits::<K>(0);
+            if self.cur.q.val().client == self.numbers[n].val() {
+                self.hdr_lanes[n].d.next = self.hdr_mask.keep.val();
+            }
+            self.hdr_bits[n].keep.next = self.hdr_lanes[n].q.val();
+            self.bytes.next = self.bytes.val() | (self.hdr_data[n].val() & self.hdr_bits[n].mask.val());
+        }
+        self.beat.next = self.bytes.val();
         if self.reset.val() {
             self.active.d.next = false;
             self.f_valid.d.next = false;

@@ -5,7 +5,7 @@ use crate::msg::{HdrDone, PayDone, SlotSeal};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::ram::RamAsync;
 use crate::stream::MsgSlice;
-use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Minus one.
@@ -13,9 +13,9 @@ const ONE_LESS: u64 = (1 << 10) - 1;
 
 /// Follows seals, finished reads and headers. Finished reads and seals pass one by one through a counter per slot, which
 /// the seal raises by the number of reads and every finished read lowers by one: zero means none outstanding, whichever
-/// came first.
-#[derive(LogicBlock, Default)]
-pub(super) struct SlotTable {
+/// came first. `N` clients make headers; only the one whose a frame is can say that its header is there.
+#[derive(LogicBlock, BlockDefault)]
+pub(super) struct SlotTable<const N: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Start-up: the counter of `init_slot` is cleared.
@@ -26,15 +26,14 @@ pub(super) struct SlotTable {
     pub granted_slot: Signal<In, Bits<7>>,
     pub s_seal: [MsgSink<SlotSeal>; 2],
     pub s_pay_done: MsgSink<PayDone>,
-    pub s_hdr: MsgSink<HdrDone>,
+    pub s_hdr: [MsgSink<HdrDone>; N],
     /// Inline data is still under way: seals of port 0 wait.
     pub hold: Signal<In, Bit>,
     pub seal_we: Signal<Out, Bit>,
     pub seal: Signal<Out, SlotSeal>,
-    pub hdr_we: Signal<Out, Bit>,
-    pub hdr: Signal<Out, HdrDone>,
-    /// Two slots asked about. `sealed`: and no reads outstanding. `headed`: header there.
+    /// Two slots asked about, of these clients. `sealed`: and no reads outstanding. `headed`: header there.
     pub ask: [Signal<In, Bits<7>>; 2],
+    pub whose: [Signal<In, Bits<3>>; 2],
     pub sealed: [Signal<Out, Bit>; 2],
     pub headed: [Signal<Out, Bit>; 2],
     pub failed: [Signal<Out, Bit>; 2],
@@ -48,10 +47,10 @@ pub(super) struct SlotTable {
     ev_err: DFF<Bit>,
     is_sealed: DFF<Bits<128>>,
     is_busy: DFF<Bits<128>>,
-    is_headed: DFF<Bits<128>>,
+    is_headed: [DFF<Bits<128>>; N],
     is_failed: DFF<Bits<128>>,
     ev_hot: BinToOneHot<128, 7>,
-    hdr_hot: BinToOneHot<128, 7>,
+    hdr_hot: [BinToOneHot<128, 7>; N],
     new_hot: BinToOneHot<128, 7>,
     take0: Signal<Local, Bit>,
     take1: Signal<Local, Bit>,
@@ -61,13 +60,16 @@ pub(super) struct SlotTable {
     set_failed: Signal<Local, Bits<128>>,
     complete: Signal<Local, Bits<128>>,
     shifted: Signal<Local, Bits<128>>,
+    came: Signal<Local, HdrDone>,
+    #[init(std::array::from_fn(|client| Constant::new((client as u64).to_bits())))]
+    numbers: [Constant<Bits<3>>; N],
 }
 
 #[kernel]
-impl Logic for SlotTable {
+impl<const N: usize> Logic for SlotTable<N> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_err, is_sealed, is_busy, is_headed, is_failed);
+        dff_setup!(self, clock, ev_valid, ev_slot, ev_delta, ev_seal, ev_err, is_sealed, is_busy, is_failed);
         clock!(self, clock, seal0, seal1, count);
         self.seal0.reset.next = self.reset.val();
         self.seal1.reset.next = self.reset.val();
@@ -104,13 +106,8 @@ impl Logic for SlotTable {
             self.count.write_data.next = bits::<10>(0);
         }
         // The flags
-        self.s_hdr.ready.next = true;
-        self.hdr_we.next = self.s_hdr.valid.val();
-        self.hdr.next = self.s_hdr.data.val();
         self.ev_hot.en.next = self.ev_valid.q.val();
         self.ev_hot.x.next = self.ev_slot.q.val();
-        self.hdr_hot.en.next = self.s_hdr.valid.val();
-        self.hdr_hot.x.next = self.s_hdr.data.val().slot;
         self.new_hot.en.next = self.granted.val();
         self.new_hot.x.next = self.granted_slot.val();
         self.set_sealed.next = bits::<128>(0);
@@ -126,23 +123,37 @@ impl Logic for SlotTable {
             self.set_busy.next = self.ev_hot.y.val();
         }
         self.is_sealed.d.next = (self.is_sealed.q.val() | self.set_sealed.val()) & !self.new_hot.y.val();
-        self.is_headed.d.next = (self.is_headed.q.val() | self.hdr_hot.y.val()) & !self.new_hot.y.val();
         self.is_failed.d.next = (self.is_failed.q.val() | self.set_failed.val()) & !self.new_hot.y.val();
         self.is_busy.d.next = (self.is_busy.q.val() & !self.ev_hot.y.val()) | self.set_busy.val();
         self.complete.next = self.is_sealed.q.val() & !self.is_busy.q.val();
         for i in 0..2 {
             self.shifted.next = self.complete.val() >> self.ask[i].val();
             self.sealed[i].next = self.shifted.val().get_bit(0);
-            self.shifted.next = self.is_headed.q.val() >> self.ask[i].val();
-            self.headed[i].next = self.shifted.val().get_bit(0);
+            self.headed[i].next = false;
             self.shifted.next = self.is_failed.q.val() >> self.ask[i].val();
             self.failed[i].next = self.shifted.val().get_bit(0);
+        }
+        for n in 0..N {
+            self.s_hdr[n].ready.next = true;
+            self.hdr_hot[n].en.next = self.s_hdr[n].valid.val();
+            self.came.next = self.s_hdr[n].data.val();
+            self.hdr_hot[n].x.next = self.came.val().slot;
+            self.is_headed[n].clock.next = self.clock.val();
+            self.is_headed[n].d.next = (self.is_headed[n].q.val() | self.hdr_hot[n].y.val()) & !self.new_hot.y.val();
+            for i in 0..2 {
+                self.shifted.next = self.is_headed[n].q.val() >> self.ask[i].val();
+                if self.whose[i].val() == self.numbers[n].val() {
+                    self.headed[i].next = self.shifted.val().get_bit(0);
+                }
+            }
+            if self.reset.val() {
+                self.is_headed[n].d.next = bits::<128>(0);
+            }
         }
         if self.reset.val() {
             self.ev_valid.d.next = false;
             self.is_sealed.d.next = bits::<128>(0);
             self.is_busy.d.next = bits::<128>(0);
-            self.is_headed.d.next = bits::<128>(0);
             self.is_failed.d.next = bits::<128>(0);
         }
     }

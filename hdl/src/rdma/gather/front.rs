@@ -134,10 +134,11 @@ impl Logic for Front {
         }
         self.slots.s.valid.next = self.second_valid.q.val();
         self.slots.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.q.val()) + self.body.q.val();
-        self.slots.s.data.next.hdr_len = self.hdr_len.q.val();
+        self.slots.s.data.next.hdr_len = bit_cast::<9, 8>(self.hdr_len.q.val());
         self.slots.s.data.next.pay_len = self.pay.q.val().get_bits::<13>(0);
         self.slots.s.data.next.bypass = false;
         self.slots.s.data.next.raw = self.raw.q.val();
+        self.slots.s.data.next.client = bits::<3>(0);
         self.hdr.next.kind = false;
         self.hdr.next.slot = bits::<7>(0);
         self.hdr.next.qpn = self.first.q.val().qpn;

@@ -174,11 +174,12 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
             self.hdr_len.next = bits::<8>(IPV4_VLAN);
         }
         self.request.s.valid.next = self.send.val();
-        self.request.s.data.next.hdr_len = self.hdr_len.val();
+        self.request.s.data.next.hdr_len = bit_cast::<9, 8>(self.hdr_len.val());
         self.request.s.data.next.frame_len = bit_cast::<14, 8>(self.hdr_len.val()) + ICRC_BYTES;
         self.request.s.data.next.pay_len = bits::<13>(0);
         self.request.s.data.next.bypass = true;
         self.request.s.data.next.raw = false;
+        self.request.s.data.next.client = bits::<3>(0);
         self.pending.s.valid.next = self.send.val();
         self.pending.s.data.next = self.head.q.val();
         // Header and seal, once there is a slot

@@ -6,10 +6,9 @@ pub use ferric_model::roce::header::{self as model, ext_len, header_len};
 #[cfg(test)]
 mod tests;
 
-use crate::bus::{MsgSink, MsgSrc};
+use crate::bus::{HdrSrc, MsgSink, MsgSrc};
 use crate::context::bus::CtxClient;
 use crate::msg::{HdrDone, HdrOp};
-use crate::net::tx::SLOT_BYTES;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
 use ferric_hdl_derive::kernel;
@@ -17,6 +16,9 @@ use ferric_hdl_derive::BlockDefault;
 use fetch::PathFetch;
 use image::HeaderImage;
 use rust_hdl::prelude::*;
+
+/// Bytes of the longest header, rounded up.
+pub const BYTES: usize = 128;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -35,10 +37,7 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     /// 0: requests, 1: acknowledges.
     pub s_op: [MsgSink<HdrOp>; 2],
     pub ctx: [CtxClient<PathCtx>; 2],
-    pub hdr_we: Signal<Out, Bit>,
-    /// slot * (128 / K) + row.
-    pub hdr_addr: Signal<Out, Bits<11>>,
-    pub hdr_data: Signal<Out, Bits<W>>,
+    pub m_row: HdrSrc<W>,
     pub m_ready: MsgSrc<HdrDone>,
     fetch: [PathFetch; 2],
     image: HeaderImage,
@@ -55,7 +54,7 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     busy: DFF<Bit>,
     rows: DFF<Bits<1024>>,
     left: DFF<Bits<8>>,
-    addr: DFF<Bits<11>>,
+    row: DFF<Bits<5>>,
     done: DFF<HdrDone>,
     last: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
@@ -64,15 +63,13 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     row_bits: Constant<Bits<10>>,
     #[init(Constant::new((K as u64).to_bits()))]
     row_bytes: Constant<Bits<8>>,
-    #[init(Constant::new(u64::from((SLOT_BYTES / K).trailing_zeros()).to_bits()))]
-    slot_shift: Constant<Bits<3>>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, turn, busy, rows, left, addr, done);
+        dff_setup!(self, clock, turn, busy, rows, left, row, done);
         clock!(self, clock, out);
         self.out.reset.next = self.reset.val();
         for i in 0..2 {
@@ -101,9 +98,10 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
         self.image.udp_len.next = self.udp_len.val();
         self.image.total.next = self.total.val();
         // Row writer
-        self.hdr_we.next = self.busy.q.val() & !self.done.q.val().abort;
-        self.hdr_addr.next = self.addr.q.val();
-        self.hdr_data.next = self.rows.q.val().get_bits::<W>(0);
+        self.m_row.valid.next = self.busy.q.val() & !self.done.q.val().abort;
+        self.m_row.slot.next = self.done.q.val().slot;
+        self.m_row.row.next = self.row.q.val();
+        self.m_row.data.next = self.rows.q.val().get_bits::<W>(0);
         self.last.next = (self.left.q.val() <= self.row_bytes.val()) | self.done.q.val().abort;
         self.out.s.data.next = self.done.q.val();
         self.out.s.valid.next = self.busy.q.val() & self.last.val();
@@ -114,7 +112,7 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
         if self.busy.q.val() & !self.last.val() {
             self.rows.d.next = self.rows.q.val() >> self.row_bits.val();
             self.left.d.next = self.left.q.val() - self.row_bytes.val();
-            self.addr.d.next = self.addr.q.val() + 1;
+            self.row.d.next = self.row.q.val() + 1;
         }
         if self.finish.val() {
             self.busy.d.next = false;
@@ -124,12 +122,13 @@ impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
             self.turn.d.next = self.second.val();
             self.rows.d.next = self.image.image.val();
             self.left.d.next = self.image.len.val();
-            self.addr.d.next = bit_cast::<11, 7>(self.op.val().slot) << self.slot_shift.val();
+            self.row.d.next = bits::<5>(0);
             self.done.d.next.slot = self.op.val().slot;
-            self.done.d.next.len = self.image.len.val();
+            self.done.d.next.len = bit_cast::<9, 8>(self.image.len.val());
             self.done.d.next.ipv6 = self.path.val().ipv6;
             self.done.d.next.vlan = self.path.val().vlan;
             self.done.d.next.abort = self.abort.val();
+            self.done.d.next.plain = false;
         }
         if self.reset.val() {
             self.busy.d.next = false;

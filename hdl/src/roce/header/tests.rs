@@ -1,7 +1,6 @@
 use super::model::{header, Op};
-use super::{header_len, HeaderBuilder};
+use super::{header_len, HeaderBuilder, BYTES};
 use crate::msg::{HdrDone, HdrOp};
-use crate::net::tx::SLOT_BYTES;
 use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::PathCtx;
 use std::collections::hash_map::Entry;
@@ -168,8 +167,8 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
         stores.iter_mut().for_each(|store| _ = store.paths.insert(id, path));
     }
     let layout = Fields::of::<HdrDone>();
-    let rows = SLOT_BYTES / K;
-    let mut ram = vec![vec![0u8; SLOT_BYTES]; 64];
+    let rows = tb.sink_of("m_row", &["slot", "row", "data"], 0);
+    let mut ram = vec![vec![0u8; BYTES]; 64];
     let mut waiting: HashMap<u8, (Op, Vec<u32>)> = HashMap::new();
     let mut sent = 0;
     let mut got = 0;
@@ -193,15 +192,13 @@ fn run<const W: usize, const K: usize>(name: &str, stall: u32, latency: (u64, u6
                 sent += 1;
             }
         }
-        tb.begin();
-        if tb.get("hdr_we") == 1 {
-            let addr = tb.get("hdr_addr") as usize;
-            let bytes: Vec<u8> = tb.get_wide("hdr_data").iter().flat_map(|w| w.to_le_bytes()).collect();
-            let (slot, row) = (addr / rows, addr % rows);
-            ram[slot][row * K..(row + 1) * K].copy_from_slice(&bytes[..K]);
-            waiting.get_mut(&(slot as u8)).expect("a row for a slot without op").1.push(row as u32);
+        tb.cycle();
+        while let Some(row) = rows.pop_fields() {
+            let bytes: Vec<u8> = row[2].iter().flat_map(|w| w.to_le_bytes()).collect();
+            let (slot, at) = (row[0][0] as u8, row[1][0]);
+            ram[usize::from(slot)][at as usize * K..(at as usize + 1) * K].copy_from_slice(&bytes[..K]);
+            waiting.get_mut(&slot).expect("a row for a slot without op").1.push(at);
         }
-        tb.end();
         stores.iter_mut().for_each(|store| store.step(&mut tb));
         while let Some(message) = done.pop() {
             let slot = layout.get(&message, "slot") as u8;

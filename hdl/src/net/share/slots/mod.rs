@@ -11,7 +11,7 @@ use crate::for_clients;
 use crate::msg::{InlineWrite, SlotGrant, SlotReq, SlotSeal};
 use crate::prim::pack::Gather;
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_hdl_derive::{kernel, BlockNew};
 use place::Place;
 use rust_hdl::prelude::*;
 
@@ -33,13 +33,14 @@ const QUIET: u64 = 8;
 /// Both.
 const ROUND: u64 = 2 * QUIET - 1;
 
-/// The share for `clients`, 2 to 4.
-pub fn for_clients(clients: usize) -> AnyBlock {
-    for_clients!(clients, <N> AnyBlock::new(SlotShare::<N>::default()))
+/// The share for clients of which each has headers of this number at the egress.
+pub fn for_clients(headers: &[usize]) -> AnyBlock {
+    for_clients!(headers.len(), <N> AnyBlock::new(SlotShare::<N>::new(headers)))
 }
 
-/// `N` clients, each with the ports that the egress has for one.
-#[derive(LogicBlock, BlockDefault)]
+/// `N` clients, each with the ports that the egress has for one. `headers`: of each client, its number at the egress among those that make headers.
+#[derive(LogicBlock, BlockNew)]
+#[given(headers: &[usize])]
 pub struct SlotShare<const N: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous, together with the egress's.
@@ -70,6 +71,9 @@ pub struct SlotShare<const N: usize> {
     goes: Signal<Local, Bit>,
     #[init(Constant::new(((1u64 << N) - 1).to_bits()))]
     everyone: Constant<Bits<N>>,
+    #[init(std::array::from_fn(|client| Constant::new(headers.get(client).map_or(0, |n| *n as u64).to_bits())))]
+    headers: [Constant<Bits<3>>; N],
+    request: Signal<Local, SlotReq>,
 }
 
 #[kernel]
@@ -89,7 +93,12 @@ impl<const N: usize> Logic for SlotShare<N> {
         for i in 0..N {
             self.place[i].clock.next = self.clock.val();
             self.place[i].reset.next = self.reset.val();
-            MsgSink::<SlotReq>::link(&mut self.s_slot[i], &mut self.ask.s[i]);
+            // What a client says of whose header it has does not count.
+            self.request.next = self.s_slot[i].data.val();
+            self.request.next.client = self.headers[i].val();
+            self.ask.s[i].data.next = self.request.val();
+            self.ask.s[i].valid.next = self.s_slot[i].valid.val();
+            self.s_slot[i].ready.next = self.ask.s[i].ready.val();
             MsgSink::<InlineWrite>::link(&mut self.s_inline[i], &mut self.write.s[i]);
             MsgSink::<SlotSeal>::link(&mut self.s_seal[i], &mut self.seal.s[i]);
             MsgSrc::<SlotGrant>::link(&mut self.m_grant[i], &mut self.place[i].m);

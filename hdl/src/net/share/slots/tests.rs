@@ -42,7 +42,7 @@ impl Egress {
 }
 
 fn bench<const N: usize>() -> Tb {
-    let mut tb = Tb::new(&format!("slot_share{N}"), SlotShare::<N>::default());
+    let mut tb = Tb::new(&format!("slot_share{N}"), SlotShare::<N>::new(&[]));
     tb.allow_combinational();
     tb
 }

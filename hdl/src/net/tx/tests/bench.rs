@@ -2,7 +2,6 @@
 
 use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::net::icrc::model as icrc;
-use crate::net::tx::SLOT_BYTES;
 use crate::roce::header::model::{header, Op};
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
 use ferric_abi::context::PathCtx;
@@ -41,7 +40,8 @@ struct Frame {
 }
 
 enum HdrStep {
-    Row(usize, Vec<u8>),
+    /// Slot, number of the row, bytes.
+    Row(u32, usize, Vec<u8>),
     Done(Vec<u32>),
 }
 
@@ -101,7 +101,7 @@ impl Bench {
             grant: [tb.sink("m_slot$0", stall), tb.sink("m_slot$1", stall)],
             seal: [tb.source("s_seal$0", stall), tb.source("s_seal$1", stall)],
             pay_done: tb.source("s_pay_done", stall),
-            hdr: tb.source("s_hdr", stall),
+            hdr: tb.source("s_hdr$0", stall),
             inline: tb.source("s_inline", stall),
             mac: tb.axis_sink("m", stall),
             done: tb.sink("m_done", stall),
@@ -216,12 +216,11 @@ impl Bench {
         let bad_header = !aborted && (plan.no_path || plan.wrong_len);
         // Header
         if plan.kind != Kind::Raw {
-            let rows = SLOT_BYTES / self.k;
             if !plan.no_path {
                 for (i, row) in frame.bytes[..frame.hdr_len].chunks(self.k).enumerate() {
                     let mut row = row.to_vec();
                     row.resize(self.k, 0);
-                    self.hdr_steps.push_back(HdrStep::Row(slot as usize * rows + i, row));
+                    self.hdr_steps.push_back(HdrStep::Row(slot, i, row));
                 }
             }
             self.hdr_steps.push_back(HdrStep::Done(Fields::of::<HdrDone>().pack(&[
@@ -307,13 +306,14 @@ impl Bench {
     pub fn step(&mut self) {
         let eager = if self.prompt { 100 } else { 40 + self.tb.rng().below(50) as u32 };
         // Header RAM
-        self.tb.set("hdr_we", 0);
+        self.tb.set("s_row$0$valid", 0);
         if self.tb.rng().percent(eager) {
             match self.hdr_steps.pop_front() {
-                Some(HdrStep::Row(addr, row)) => {
-                    self.tb.set("hdr_we", 1);
-                    self.tb.set("hdr_addr", addr as u64);
-                    self.tb.set_wide("hdr_data", words(&row));
+                Some(HdrStep::Row(slot, at, row)) => {
+                    self.tb.set("s_row$0$valid", 1);
+                    self.tb.set("s_row$0$slot", slot.into());
+                    self.tb.set("s_row$0$row", at as u64);
+                    self.tb.set_wide("s_row$0$data", words(&row));
                     // One row a cycle; a prompt bench follows up with the answer at once.
                     if self.prompt && matches!(self.hdr_steps.front(), Some(HdrStep::Done(_))) {
                         if let Some(HdrStep::Done(message)) = self.hdr_steps.pop_front() {
@@ -476,6 +476,6 @@ impl Bench {
     }
 }
 
-fn words(bytes: &[u8]) -> Vec<u32> {
+pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(4).map(|c| u32::from_le_bytes(c.try_into().expect("a multiple of four bytes"))).collect()
 }

@@ -1,14 +1,20 @@
 //! The egress against expected frames under random completion orders and stalls.
 
 mod bench;
+pub(crate) mod makers;
 mod shared;
 
-use super::{Egress, ASM_BYTES};
+use super::{Egress, ASM_BYTES, LEAST_HEADER};
 use crate::tb::Tb;
 use bench::{Bench, Kind, Plan};
 
+/// The egress of a card of one engine that makes headers, no long ones.
+fn card<const W: usize, const K: usize, const LK: usize>() -> Egress<W, K, LK, 1> {
+    Egress::new(ASM_BYTES.ilog2() as usize, LEAST_HEADER.ilog2() as usize, [0, 0])
+}
+
 fn soak<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, stall: u32, frames: usize) {
-    soak_on(Bench::new(Tb::with_seed(name, Egress::<W, K, LK>::default(), seed), K, stall), frames);
+    soak_on(Bench::new(Tb::with_seed(name, card::<W, K, LK>(), seed), K, stall), frames);
 }
 
 fn soak_on(mut bench: Bench, frames: usize) {
@@ -40,7 +46,7 @@ fn frames_leave_whole_and_in_order() {
 #[test]
 fn sixteen_kibibytes_are_enough() {
     for (seed, stall) in [(4, 0), (5, 30)] {
-        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3>::new(14), seed), 8, stall);
+        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3, 1>::new(14, 7, [0, 0]), seed), 8, stall);
         bench.asm = 1 << 14;
         soak_on(bench, 150);
     }
@@ -53,7 +59,7 @@ fn stream<const W: usize, const K: usize, const LK: usize>(name: &str, plan: Pla
 
 /// The same with frames of these kinds in turn.
 fn mixture<const W: usize, const K: usize, const LK: usize>(name: &str, plans: &[Plan], count: usize) -> (u64, u64) {
-    let mut bench = Bench::new(Tb::new(name, Egress::<W, K, LK>::default()), K, 0);
+    let mut bench = Bench::new(Tb::new(name, card::<W, K, LK>()), K, 0);
     bench.prompt = true;
     let mut left = count;
     let limit = bench.tb.cycles() + 2000 + (count * 8192 / K) as u64;
@@ -97,7 +103,7 @@ fn acknowledges_between_data_cost_their_beat() {
 /// Exact cycles of an idle egress at W=512, from the last thing a frame waits for to its first beat.
 #[test]
 fn an_idle_egress_loses_no_time() {
-    let mut bench = Bench::new(Tb::new("egress512", Egress::<512, 64, 6>::default()), 64, 0);
+    let mut bench = Bench::new(Tb::new("egress512", card::<512, 64, 6>()), 64, 0);
     for _ in 0..3 {
         bench.prompt = true;
         bench.hold_reads = true;
@@ -116,7 +122,7 @@ fn an_idle_egress_loses_no_time() {
 
 #[test]
 fn acknowledges_overtake_waiting_data() {
-    let mut bench = Bench::new(Tb::new("egress512", Egress::<512, 64, 6>::default()), 64, 0);
+    let mut bench = Bench::new(Tb::new("egress512", card::<512, 64, 6>()), 64, 0);
     bench.prompt = true;
     // A data frame whose read never comes back while the acknowledge passes.
     bench.hold_reads = true;

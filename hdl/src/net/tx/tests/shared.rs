@@ -1,7 +1,7 @@
 //! The egress behind a share of two clients, of which the first has it to itself: the bench sees no difference.
 
 use super::bench::{Bench, Kind};
-use super::{soak_on, Egress};
+use super::{card, soak_on};
 use crate::assembly::{ports, Assembly};
 use crate::net::share::slots::SlotShare;
 use crate::tb::Tb;
@@ -16,9 +16,9 @@ fn behind<const W: usize, const K: usize, const LK: usize>() -> impl Block {
     a.input::<Clock>("clock");
     a.input::<Bit>("reset");
     a.reset_by("reset");
-    a.instance("egress", Egress::<W, K, LK>::default);
-    a.instance("share", SlotShare::<2>::default);
-    for port in ports::of(&Egress::<W, K, LK>::default()).into_iter().filter(|p| p.name != "clock" && p.name != "reset") {
+    a.instance("egress", card::<W, K, LK>);
+    a.instance("share", || SlotShare::<2>::new(&[]));
+    for port in ports::of(&card::<W, K, LK>()).into_iter().filter(|p| p.name != "clock" && p.name != "reset") {
         let inner = match SHARED.iter().find(|(name, ..)| *name == port.name) {
             None => format!("egress.{}", port.name),
             Some((name, whole, each)) => {
@@ -57,9 +57,9 @@ fn times(mut tb: Tb, k: usize) -> (u64, u64, u64) {
 #[test]
 fn a_share_costs_its_only_user_no_cycle() {
     const SEED: u64 = 11;
-    let plain = Tb::with_seed("egress64", Egress::<64, 8, 3>::default(), SEED);
+    let plain = Tb::with_seed("egress64", card::<64, 8, 3>(), SEED);
     assert_eq!(times(Tb::with_seed("shared_egress64", behind::<64, 8, 3>(), SEED), 8), times(plain, 8));
-    let plain = Tb::with_seed("egress512", Egress::<512, 64, 6>::default(), SEED);
+    let plain = Tb::with_seed("egress512", card::<512, 64, 6>(), SEED);
     assert_eq!(times(Tb::with_seed("shared_egress512", behind::<512, 64, 6>(), SEED), 64), times(plain, 64));
 }
 
