@@ -1,6 +1,6 @@
 //! The command line.
 use crate::perf::Op;
-use crate::{address, interop, pingpong, serve, target};
+use crate::{address, interop, pingpong, run, serve, target};
 use clap::{Args, Parser, Subcommand};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -98,6 +98,11 @@ pub enum Command {
     Pingpong(pingpong::Options),
     /// Every operation, both ways, against a machine that runs tests/vm/peer.c on its own RDMA device; every byte checked on both sides
     Interop(interop::Options),
+    /// Run a program on simulated cards of its own, with our libibverbs and librdmacm; its exit status is the program's
+    ///
+    /// The program finds two cards, ferric0 and ferric1, on one wire; all of them are gone when it ends. Exit status: the program's; 128 and a signal's number; 125: the cards
+    /// could not be started; 126, 127: the program could not.
+    Run(run::Options),
     /// Simulated cards
     Card {
         /// What to do with them.

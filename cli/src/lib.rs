@@ -9,6 +9,7 @@ pub mod interop;
 pub mod party;
 pub mod perf;
 pub mod pingpong;
+pub mod run;
 pub mod selftest;
 pub mod serve;
 pub mod target;
@@ -56,6 +57,7 @@ fn run(command: &Command) -> Result<(), Box<dyn Error>> {
         Command::Interop(options) => run_interop(options),
         Command::Card { command: CardCommand::Serve(options) } => Ok(serve::run(options)?),
         Command::Target { command } => target::run(command),
+        Command::Run(options) => std::process::exit(run::status(options).into()),
     }
 }
 

@@ -1,0 +1,223 @@
+//! `ferric run`: programs on simulated cards of their own. Starts the cards, says in the environment where they are, runs the program and gives its exit status.
+use ferric_sim::pci::{Endpoint, ServeConfig, Server};
+use ferric_sim::wire::WireConfig;
+use ferric_sim::{Body, CardConfig, Faults, LinkConfig};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// Exit statuses of our own, as env(1) and timeout(1) have them.
+const FAILED: u8 = 125;
+/// The program cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// There is no such program.
+const NOT_FOUND: u8 = 127;
+/// A program that a signal has ended gives this and the signal's number, as in a shell.
+const BY_SIGNAL: u8 = 128;
+/// Signals that are passed on to the program.
+const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// How often the program and the signals are looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// Smallest ACK timeout of a queue pair, for the libraries, and what it is on twins: 67 ms. They answer within one, but their processor may be somebody else's for a while.
+const ACK_TIMEOUT: &str = "FERRIC_ACK_TIMEOUT";
+const TWIN_TIMEOUT: &str = "14";
+/// Frames in a million of one percent.
+const PPM: f64 = 10_000.0;
+/// Wires of the first and of the second card: of two only, since a wire has two ends.
+const MOST_CARDS: i64 = 2;
+
+/// Options.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Cards: one, or two on one wire. Their addresses are 10.0.0.1 and 10.0.0.2.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=MOST_CARDS))]
+    pub cards: u8,
+    /// Functional twins: programs without cycles, at the speed of memory. This is what there is if nothing is said.
+    #[arg(long, conflicts_with = "gateware")]
+    pub twin: bool,
+    /// Gateware, simulated cycle by cycle by Verilator.
+    #[arg(long)]
+    pub gateware: bool,
+    /// Percent of the frames that the wire between two cards loses, 0 to 100.
+    #[arg(long, default_value_t = 0.0, value_parser = percent)]
+    pub loss: f64,
+    /// Write a pcapng of the wire between two cards.
+    #[arg(long)]
+    pub pcap: Option<PathBuf>,
+    /// Seed of what is random: which frames are lost.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder with our libibverbs.so.1 and librdmacm.so.1 [default: where `./scripts/verbs` puts them beside this program]
+    #[arg(long)]
+    pub libraries: Option<PathBuf>,
+    /// Program and its arguments, behind `--`.
+    #[arg(required = true, last = true)]
+    pub program: Vec<OsString>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=100.0).contains(&p) => Ok(p),
+        _ => Err("a percentage is 0 to 100".into()),
+    }
+}
+
+/// Signal that the program is to have, 0: none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // What the terminal sends, the kernel gives to the program, too; what a process sends is for us alone.
+    // SAFETY: the kernel gives a valid record to a handler of this kind.
+    if unsafe { (*info).si_code } <= 0 {
+        SIGNAL.store(signal, Ordering::Relaxed);
+    }
+}
+
+/// From now on signals are noted for the program instead of ending this process.
+fn catch_signals() {
+    for signal in PASSED_ON {
+        // SAFETY: an all-zero record is a valid one; the handler only stores to an atomic.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = note as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// The folder with the libraries: the one that was named, or beside this program, as built (`target/verbs`) or installed (`lib/ferric`).
+fn libraries(named: Option<&Path>) -> Result<PathBuf, String> {
+    let has = |dir: &PathBuf| dir.join("libibverbs.so.1").is_file();
+    if let Some(dir) = named {
+        let dir = std::path::absolute(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        return if has(&dir) { Ok(dir) } else { Err(format!("{} has no libibverbs.so.1; ./scripts/verbs builds it", dir.display())) };
+    }
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let above = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let places = [above.join("verbs"), above.join("lib/ferric")];
+    places
+        .iter()
+        .find(|dir| has(dir))
+        .cloned()
+        .ok_or_else(|| format!("no libibverbs.so.1 in {} or {}: build it with ./scripts/verbs, or say where it is with --libraries", places[0].display(), places[1].display()))
+}
+
+/// A folder for the sockets, which only this user may enter; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Self> {
+        let mut template = std::env::temp_dir().join("ferric-run-XXXXXX").into_os_string().into_encoded_bytes();
+        template.push(0);
+        // SAFETY: the template ends with a zero and is ours.
+        if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        template.pop();
+        // SAFETY: mkdtemp has only replaced bytes of what was an encoded name by ASCII letters.
+        Ok(Self(unsafe { OsString::from_encoded_bytes_unchecked(template) }.into()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(e) = std::fs::remove_dir_all(&self.0) {
+            log::warn!("{}: {e}", self.0.display());
+        }
+    }
+}
+
+impl Options {
+    fn config(&self, folder: &Path) -> ServeConfig {
+        let body = if self.gateware { Body::Gateware } else { Body::Twin };
+        let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
+        ServeConfig {
+            cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(64) }).collect(),
+            endpoints: (0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(),
+            wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
+            link: LinkConfig { faults, ..LinkConfig::default() },
+            capture: self.pcap.clone(),
+            seed: self.seed,
+        }
+    }
+
+    fn command(&self, config: &ServeConfig, libraries: &Path) -> Command {
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]);
+        let devices: Vec<String> = config.endpoints.iter().map(|e| format!("{}@10.0.0.{}", e.socket.display(), e.card + 1)).collect();
+        command.env("FERRIC_DEVICES", devices.join(","));
+        let others = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
+        let path = others.map_or_else(|| libraries.into(), |path| [libraries.as_os_str(), &path].join(std::ffi::OsStr::new(":")));
+        command.env("LD_LIBRARY_PATH", path);
+        if !self.gateware && std::env::var_os(ACK_TIMEOUT).is_none() {
+            command.env(ACK_TIMEOUT, TWIN_TIMEOUT);
+        }
+        // SAFETY: prctl may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                // Whoever kills us with a signal that cannot be caught ends the program, too.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
+        command
+    }
+}
+
+/// Waits for the program, and passes signals on to it.
+fn wait(mut program: Child, server: &Server) -> io::Result<ExitStatus> {
+    let mut told = false;
+    loop {
+        if let Some(status) = program.try_wait()? {
+            return Ok(status);
+        }
+        let signal = SIGNAL.swap(0, Ordering::Relaxed);
+        if signal != 0 {
+            // SAFETY: no memory involved; the child has not been waited for.
+            unsafe { libc::kill(program.id() as libc::pid_t, signal) };
+        }
+        if server.has_died() && !std::mem::replace(&mut told, true) {
+            // The program sees that its cards have gone.
+            eprintln!("ferric run: the simulation has ended with a panic; its message is above");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Runs the program; its exit status, or one of our own.
+pub fn status(options: &Options) -> u8 {
+    run(options).unwrap_or_else(|e| {
+        eprintln!("ferric run: {e}");
+        FAILED
+    })
+}
+
+fn run(options: &Options) -> Result<u8, Box<dyn std::error::Error>> {
+    if options.cards == 1 && (options.loss > 0.0 || options.pcap.is_some()) {
+        return Err("a single card has no wire that could lose frames or be captured: say --cards 2".into());
+    }
+    let libraries = libraries(options.libraries.as_deref())?;
+    let folder = Folder::new().map_err(|e| format!("a folder for sockets: {e}"))?;
+    let config = options.config(&folder.0);
+    let server = Server::start(&config)?;
+    catch_signals();
+    let name = options.program[0].to_string_lossy();
+    let program = match options.command(&config, &libraries).spawn() {
+        Ok(program) => program,
+        Err(e) => {
+            eprintln!("ferric run: {name}: {e}");
+            return Ok(if e.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE });
+        }
+    };
+    let status = wait(program, &server)?;
+    server.stop();
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, signal) => BY_SIGNAL.wrapping_add(signal.unwrap_or(0) as u8),
+    })
+}

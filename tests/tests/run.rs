@@ -1,0 +1,120 @@
+//! `ferric run`: unmodified programs on cards of their own.
+use ferric_tests::programs::{free_port, libraries};
+use ferric_tests::served::{alone, scratch};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
+
+fn ferric(options: &[&str], program: &[&str]) -> Command {
+    let mut command = Command::new(FERRIC);
+    command.arg("run").arg("--libraries").arg(libraries()).args(options).arg("--").args(program);
+    command
+}
+
+fn run(options: &[&str], program: &[&str]) -> Output {
+    ferric(options, program).output().expect("ferric run")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stderr[..], &output.stdout].concat()).into_owned()
+}
+
+/// Server and client of a program of rdma-core; the client tries until the server listens.
+fn pair(options: &[&str], program: &str, arguments: &str) -> Output {
+    let (port, tool) = (free_port(), format!("{program} -g 0 {arguments}"));
+    let script = format!("{tool} -p {port} -d ferric0 & s=$!; until {tool} -p {port} -d ferric1 127.0.0.1; do kill -0 $s; sleep 0.2; done; wait $s");
+    run(options, &["timeout", "100", "sh", "-euc", &script])
+}
+
+#[test]
+fn devices_are_there_and_programs_reach_each_other() {
+    let _alone = alone();
+    let info = run(&[], &["ibv_devinfo"]);
+    assert!(info.status.success(), "{}", text(&info));
+    assert!(["ferric0", "ferric1", "PORT_ACTIVE"].iter().all(|said| text(&info).contains(said)), "{}", text(&info));
+    for (program, arguments) in [("ibv_rc_pingpong", "-c"), ("ibv_rc_pingpong", "-e -c -s 100000 -n 50"), ("ibv_uc_pingpong", "-n 50"), ("ibv_ud_pingpong", "-n 50"), ("ibv_srq_pingpong", "-c -n 50")]
+    {
+        let ran = pair(&[], program, arguments);
+        assert!(ran.status.success() && text(&ran).matches("iters in").count() == 2, "{program} {arguments}: {}", text(&ran));
+    }
+}
+
+#[test]
+fn frames_are_lost_and_captured() {
+    let _alone = alone();
+    let capture = scratch().join("wire.pcapng");
+    let ran = pair(&["--twin", "--loss", "2", "--pcap", capture.to_str().unwrap()], "ibv_rc_pingpong", "-c -n 20");
+    assert!(ran.status.success(), "{}", text(&ran));
+    // Twenty messages of 4096 bytes each way.
+    assert!(capture.metadata().unwrap().len() > 2 * 20 * 4096);
+}
+
+#[test]
+fn the_gateware_runs_programs_too() {
+    let _alone = alone();
+    let ran = pair(&["--gateware"], "ibv_rc_pingpong", "-c -n 2");
+    assert!(ran.status.success(), "{}", text(&ran));
+}
+
+#[test]
+fn exit_status_is_the_programs() {
+    let _alone = alone();
+    for (program, status) in [(&["true"][..], 0), (&["sh", "-c", "exit 77"], 77), (&["sh", "-c", "kill -9 $$"], 128 + 9), (&["/nowhere/program"], 127), (&["/"], 126)] {
+        let ran = run(&[], program);
+        assert_eq!(ran.status.code(), Some(status), "{program:?}: {}", text(&ran));
+    }
+    for options in [&["--cards", "1", "--loss", "1"][..], &["--pcap", "/nowhere/file"], &["--libraries", "/nowhere"]] {
+        // The last folder that is given would win: these go without the one of `ferric`.
+        let ran = Command::new(FERRIC).arg("run").args(options).args(["--", "true"]).output().unwrap();
+        assert_eq!(ran.status.code(), Some(125), "{options:?}: {}", text(&ran));
+    }
+    for options in [&["--cards", "3"][..], &["--loss", "101"], &["--twin", "--gateware"]] {
+        assert_eq!(run(options, &["true"]).status.code(), Some(2), "{options:?}");
+    }
+}
+
+/// A signal reaches the program, and nothing is left behind; nor is when the one that started everything is killed.
+#[test]
+fn signals_end_the_program_and_its_cards() {
+    let _alone = alone();
+    let temporary = scratch();
+    for (signal, status) in [(libc::SIGTERM, Some(128 + 15)), (libc::SIGKILL, None)] {
+        let mut child = ferric(&[], &["sh", "-c", "echo $$; exec sleep 100"]).env("TMPDIR", &temporary).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let program = format!("/proc/{}/comm", line.trim());
+        // SAFETY: no memory involved; the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, signal) };
+        assert_eq!(child.wait().unwrap().code(), status);
+        let start = Instant::now();
+        while Path::new(&program).exists() && std::fs::read_to_string(&program).is_ok_and(|name| name.trim() == "sleep") {
+            assert!(start.elapsed() < Duration::from_secs(20), "the program goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if signal == libc::SIGTERM {
+            assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the folder of the sockets is left");
+        }
+    }
+}
+
+/// The shell of docs/ci.md, as it stands there, with `ferric` and the libraries installed under a prefix.
+#[test]
+fn the_shell_of_the_documents_works() {
+    let _alone = alone();
+    let prefix = scratch();
+    let (bin, lib) = (prefix.join("bin"), prefix.join("lib/ferric"));
+    [&bin, &lib].into_iter().for_each(|dir| std::fs::create_dir_all(dir).unwrap());
+    std::fs::copy(FERRIC, bin.join("ferric")).unwrap();
+    for name in ["libibverbs.so.1", "librdmacm.so.1"] {
+        std::fs::copy(libraries().join(name), lib.join(name)).unwrap();
+    }
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ci.md")).unwrap();
+    let shell = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of shell");
+    assert_eq!(shell.lines().count(), 8);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ran = Command::new("timeout").args(["100", "sh", "-c", shell]).env("PATH", path).env("PORT", free_port().to_string()).output().unwrap();
+    assert!(ran.status.success() && text(&ran).ends_with("RDMA works\n"), "{}", text(&ran));
+}
