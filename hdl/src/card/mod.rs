@@ -22,7 +22,7 @@ use crate::host::dma_rd::shares;
 use ferric_abi::csr;
 
 /// Cards that have a name: the name, their engines, and what they are for.
-pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce"], "RDMA over Converged Ethernet: the reference for speed and area")];
+pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce", "echo"], "RDMA over Converged Ethernet: the reference for speed and area")];
 
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;

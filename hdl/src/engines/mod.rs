@@ -1,5 +1,6 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
+pub mod echo;
 mod roce;
 pub mod sizes;
 mod verbs;
@@ -9,7 +10,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
