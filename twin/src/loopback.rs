@@ -1,6 +1,6 @@
-//! Loopback: what a card sends to itself. A frame for one of the card's own stations does not reach the wire but the card's own receive path, from the parser on;
-//! one for a multicast group does both if queue pairs of the card are members of any, and a function's search for a neighbour is answered if another function has the address. Frames of raw queue pairs go to the wire, whomever they are for: who composes frames
-//! is a station beside the card's own.
+//! Loopback: what a card sends to itself. A frame for one of the card's own stations does not reach the wire but the card's own receive path, from the parser on.
+//! A frame for a multicast group does both if queue pairs of the card are members of any. A function's search for a neighbour is answered if another function has the
+//! address. Frames of raw queue pairs go to the wire, whomever they are for: who composes frames is a station beside the card's own.
 use crate::counters::count;
 use crate::host::Host;
 use crate::Twin;
