@@ -1,4 +1,5 @@
 //! `ferric run`: programs on simulated cards of their own. Starts the cards, says in the environment where they are, runs the program and gives its exit status.
+use crate::serve::all_functions;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, Faults, LinkConfig};
@@ -33,7 +34,7 @@ const MOST_CARDS: i64 = 2;
 /// Options.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Cards: one, or two on one wire. Their addresses are 10.0.0.1 and 10.0.0.2.
+    /// Cards: one, or two on one wire. Their addresses are 10.0.0.1 and 10.0.0.2; each further process that opens a card at the same time gets its next function, 10.0.1.1 and so on.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=MOST_CARDS))]
     pub cards: u8,
     /// Functional twins: programs without cycles, at the speed of memory. This is what there is if nothing is said.
@@ -138,7 +139,8 @@ impl Options {
         let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
         ServeConfig {
             cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(64) }).collect(),
-            endpoints: (0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(),
+            endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect()),
+            shared: true,
             wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
             link: LinkConfig { faults, ..LinkConfig::default() },
             capture: self.pcap.clone(),
@@ -149,7 +151,8 @@ impl Options {
     fn command(&self, config: &ServeConfig, libraries: &Path) -> Command {
         let mut command = Command::new(&self.program[0]);
         command.args(&self.program[1..]);
-        let devices: Vec<String> = config.endpoints.iter().map(|e| format!("{}@10.0.0.{}", e.socket.display(), e.card + 1)).collect();
+        let physical = config.endpoints.iter().filter(|e| e.function == 0);
+        let devices: Vec<String> = physical.map(|e| format!("{}@10.0.0.{}+", e.socket.display(), e.card + 1)).collect();
         command.env("FERRIC_DEVICES", devices.join(","));
         let others = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
         let path = others.map_or_else(|| libraries.into(), |path| [libraries.as_os_str(), &path].join(std::ffi::OsStr::new(":")));
