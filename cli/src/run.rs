@@ -23,9 +23,9 @@ const BY_SIGNAL: u8 = 128;
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How often the program and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// Smallest ACK timeout of a queue pair, for the libraries, and what it is on twins: 67 ms. They answer within one, but their processor may be somebody else's for a while.
-const ACK_TIMEOUT: &str = "FERRIC_ACK_TIMEOUT";
-const TWIN_TIMEOUT: &str = "14";
+/// What the libraries are told of twins, if the environment says nothing else. The smallest ACK timeout of a queue pair, an exponent: 67 ms, for they answer within one, but
+/// their processor may be somebody else's for a while. The active MTU: what a packet costs a twin hardly depends on its bytes.
+const OF_TWINS: [(&str, &str); 2] = [("FERRIC_ACK_TIMEOUT", "14"), ("FERRIC_MTU", "4096")];
 /// Frames in a million of one percent.
 const PPM: f64 = 10_000.0;
 /// Wires of the first and of the second card: of two only, since a wire has two ends.
@@ -157,8 +157,10 @@ impl Options {
         let others = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
         let path = others.map_or_else(|| libraries.into(), |path| [libraries.as_os_str(), &path].join(std::ffi::OsStr::new(":")));
         command.env("LD_LIBRARY_PATH", path);
-        if !self.gateware && std::env::var_os(ACK_TIMEOUT).is_none() {
-            command.env(ACK_TIMEOUT, TWIN_TIMEOUT);
+        for (name, value) in OF_TWINS {
+            if !self.gateware && std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
         }
         // SAFETY: prctl may be called between fork and exec.
         unsafe {
