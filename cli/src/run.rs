@@ -1,4 +1,5 @@
 //! `ferric run`: programs on simulated cards of their own. Starts the cards, says in the environment where they are, runs the program and gives its exit status.
+use crate::serve::all_functions;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, Faults, LinkConfig};
@@ -22,9 +23,9 @@ const BY_SIGNAL: u8 = 128;
 const PASSED_ON: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How often the program and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// Smallest ACK timeout of a queue pair, for the libraries, and what it is on twins: 67 ms. They answer within one, but their processor may be somebody else's for a while.
-const ACK_TIMEOUT: &str = "FERRIC_ACK_TIMEOUT";
-const TWIN_TIMEOUT: &str = "14";
+/// What the libraries are told of twins, if the environment says nothing else. The smallest ACK timeout of a queue pair, an exponent: 67 ms, for they answer within one, but
+/// their processor may be somebody else's for a while. The active MTU: what a packet costs a twin hardly depends on its bytes.
+const OF_TWINS: [(&str, &str); 2] = [("FERRIC_ACK_TIMEOUT", "14"), ("FERRIC_MTU", "4096")];
 /// Frames in a million of one percent.
 const PPM: f64 = 10_000.0;
 /// Wires of the first and of the second card: of two only, since a wire has two ends.
@@ -33,7 +34,7 @@ const MOST_CARDS: i64 = 2;
 /// Options.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Cards: one, or two on one wire. Their addresses are 10.0.0.1 and 10.0.0.2.
+    /// Cards: one, or two on one wire. Their addresses are 10.0.0.1 and 10.0.0.2; each further process that opens a card at the same time gets its next function, 10.0.1.1 and so on.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=MOST_CARDS))]
     pub cards: u8,
     /// Functional twins: programs without cycles, at the speed of memory. This is what there is if nothing is said.
@@ -138,7 +139,8 @@ impl Options {
         let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
         ServeConfig {
             cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(64) }).collect(),
-            endpoints: (0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(),
+            endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect()),
+            shared: true,
             wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
             link: LinkConfig { faults, ..LinkConfig::default() },
             capture: self.pcap.clone(),
@@ -149,13 +151,16 @@ impl Options {
     fn command(&self, config: &ServeConfig, libraries: &Path) -> Command {
         let mut command = Command::new(&self.program[0]);
         command.args(&self.program[1..]);
-        let devices: Vec<String> = config.endpoints.iter().map(|e| format!("{}@10.0.0.{}", e.socket.display(), e.card + 1)).collect();
+        let physical = config.endpoints.iter().filter(|e| e.function == 0);
+        let devices: Vec<String> = physical.map(|e| format!("{}@10.0.0.{}+", e.socket.display(), e.card + 1)).collect();
         command.env("FERRIC_DEVICES", devices.join(","));
         let others = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
         let path = others.map_or_else(|| libraries.into(), |path| [libraries.as_os_str(), &path].join(std::ffi::OsStr::new(":")));
         command.env("LD_LIBRARY_PATH", path);
-        if !self.gateware && std::env::var_os(ACK_TIMEOUT).is_none() {
-            command.env(ACK_TIMEOUT, TWIN_TIMEOUT);
+        for (name, value) in OF_TWINS {
+            if !self.gateware && std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
         }
         // SAFETY: prctl may be called between fork and exec.
         unsafe {

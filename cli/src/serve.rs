@@ -16,6 +16,9 @@ pub struct Options {
     /// Sockets of virtual functions of the first card, from function 1 on.
     #[arg(long)]
     pub vf_socket: Vec<PathBuf>,
+    /// Whoever connects to a card gets its next free function: as many processes may use the card as it has functions. Those after the first have sockets, too: PATH.1 and so on.
+    #[arg(long, conflicts_with = "vf_socket")]
+    pub shared: bool,
     /// Wire of a single card: none, loop, udp:LOCAL,REMOTE, tap:[NAMESPACE/]INTERFACE, packet:[NAMESPACE/]INTERFACE.
     #[arg(long)]
     pub wire: Option<WireConfig>,
@@ -50,14 +53,27 @@ extern "C" fn stop(_: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
+/// `physical`, and behind them the other functions of their cards, whose sockets have their numbers at the end.
+pub fn all_functions(physical: Vec<Endpoint>) -> Vec<Endpoint> {
+    let numbered = |e: &Endpoint, function: u16| {
+        let mut socket = e.socket.clone().into_os_string();
+        socket.push(format!(".{function}"));
+        Endpoint { card: e.card, function, socket: socket.into() }
+    };
+    let virtuals: Vec<_> = physical.iter().flat_map(|e| (1..ferric_abi::pci::FUNCTIONS).map(move |function| numbered(e, function))).collect();
+    physical.into_iter().chain(virtuals).collect()
+}
+
 impl Options {
     fn config(&self) -> ServeConfig {
         let wire = self.wire.clone().unwrap_or(if self.socket.len() > 1 { WireConfig::Peer } else { WireConfig::None });
         let physical = self.socket.iter().enumerate().map(|(card, s)| Endpoint { card, function: 0, socket: s.clone() });
         let virtuals = self.vf_socket.iter().zip(1..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() });
+        let physical = physical.collect();
         ServeConfig {
+            shared: self.shared,
             cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, ..ServeConfig::card(self.width) }).collect(),
-            endpoints: physical.chain(virtuals).collect(),
+            endpoints: if self.shared { all_functions(physical) } else { physical.into_iter().chain(virtuals).collect() },
             wire,
             link: LinkConfig::default(),
             capture: self.pcap.clone(),

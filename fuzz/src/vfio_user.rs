@@ -5,9 +5,8 @@ use ferric_driver::vfio_user::wire::{command, Header, Version, HEADER};
 use ferric_sim::iommu::Fault;
 use ferric_sim::pci::command::{Command, Handle};
 use ferric_sim::pci::dma::ClientMap;
-use ferric_sim::pci::door::Door;
 use ferric_sim::pci::function::Function;
-use ferric_sim::pci::session::Session;
+use ferric_sim::pci::session::{Seat, Session};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -143,7 +142,7 @@ pub fn run(data: &[u8]) {
     let function = Arc::new(Function::new(0, 0));
     let (map, of_engine) = (Mutex::new(ClientMap::default()), function.clone());
     let engine = Handle::Direct(Arc::new(move |command| execute(command, &mut map.lock().unwrap_or_else(|e| e.into_inner()), &of_engine)));
-    Session::new(far, function, engine, 0).run(&Arc::new(Door::default()));
+    Session::new(far, [Seat { function, number: 0, door: Arc::default() }].into(), engine).run();
     let mut first = [0; HEADER];
     // Every message is answered or ends the connection.
     assert!(!input.greets || near.read_exact(&mut first).is_ok(), "no answer to the first message");

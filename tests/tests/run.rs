@@ -100,6 +100,38 @@ fn signals_end_the_program_and_its_cards() {
     }
 }
 
+/// Two processes on one card, a function each, that reach each other by loopback.
+#[test]
+fn processes_share_a_card() {
+    let _alone = alone();
+    let port = free_port();
+    let tool = format!("ibv_rc_pingpong -g 0 -c -d ferric0 -p {port}");
+    let script = format!("{tool} & s=$!; until {tool} 127.0.0.1; do kill -0 $s; sleep 0.2; done; wait $s");
+    let ran = run(&["--cards", "1"], &["timeout", "100", "sh", "-euc", &script]);
+    assert!(ran.status.success() && ["::ffff:10.0.0.1", "::ffff:10.0.1.1"].iter().all(|gid| text(&ran).contains(gid)), "{}", text(&ran));
+}
+
+/// As many processes as there are functions have a card; one more is refused. When one is killed its function is free again, and the others go on.
+#[test]
+fn a_killed_process_leaves_its_function_behind() {
+    let _alone = alone();
+    let ports: Vec<String> = (0..4).map(|_| free_port().to_string()).collect();
+    let script = r#"
+        cd "$TMPDIR"
+        for port in "$@"; do stdbuf -oL ibv_rc_pingpong -g 0 -c -d ferric0 -p $port > $port.out & echo $! > $port.pid; done
+        for port in "$@"; do until grep -q "local address" $port.out; do sleep 0.05; done; done
+        if ibv_devinfo -d ferric0 > fifth.out 2>&1; then echo "a fifth process has the card"; exit 1; fi
+        kill -9 $(cat $1.pid)
+        shift
+        ibv_devinfo -d ferric0
+        for port in "$@"; do ibv_rc_pingpong -g 0 -c -d ferric0 -p $port 127.0.0.1; wait $(cat $port.pid); cat $port.out; done
+    "#;
+    let arguments: Vec<&str> = ["timeout", "100", "bash", "-euc", script, "bash"].into_iter().chain(ports.iter().map(String::as_str)).collect();
+    let folder = scratch();
+    let ran = ferric(&["--cards", "1"], &arguments).env("TMPDIR", &folder).output().unwrap();
+    assert!(ran.status.success() && text(&ran).matches("iters in").count() == 6, "{}", text(&ran));
+}
+
 /// The shell of docs/ci.md, as it stands there, with `ferric` and the libraries installed under a prefix.
 #[test]
 fn the_shell_of_the_documents_works() {

@@ -1,7 +1,8 @@
 //! What the environment says.
 //!
 //! * `FERRIC_DEVICES`: the cards, separated by commas: the socket of a served card (anything with a slash) or a PCI address, each followed by
-//!   `@` and its IP address on the wire. Without an address it has one of 10.0.0.0/8 that is made from its name.
+//!   `@` and its IP address on the wire. With `+` behind it, this is that of function 0, and function f has one that is 256 times f further (10.0.0.1, 10.0.1.1): for
+//!   cards that give each process a function (`ferric card serve --shared`). Without an address it has one of 10.0.0.0/8 that is made from its name.
 //! * `FERRIC_NEIGHBOURS`: `IP=MAC` pairs, separated by commas. For other addresses the card asks (ARP, neighbour discovery); without an answer, or on a card that cannot ask,
 //!   they have the MAC address that a Ferric card makes from its own (see [`crate::neighbour`]).
 //! * `FERRIC_NEIGHBOUR_WAIT`: how long an answer is waited for, in milliseconds, 3000 if not given; in this time the card asks three times.
@@ -25,6 +26,23 @@ pub struct Named {
     pub target: String,
     /// Its address on the wire.
     pub ip: IpAddr,
+    /// The address is that of function 0, those of the others follow from it.
+    pub counts: bool,
+}
+
+/// From a function's address to the next one's.
+const NETWORK: u32 = 256;
+
+impl Named {
+    /// The same card when function `function` of it has been opened.
+    pub fn on(&self, function: u32) -> Self {
+        let further = if self.counts { function.wrapping_mul(NETWORK) } else { 0 };
+        let ip = match self.ip {
+            IpAddr::V4(ip) => IpAddr::V4(u32::from(ip).wrapping_add(further).into()),
+            IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(further.into()).into()),
+        };
+        Self { ip, ..self.clone() }
+    }
 }
 
 /// Everything the environment says.
@@ -47,11 +65,12 @@ impl Config {
     pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| -> Vec<String> { get(name).unwrap_or_default().split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect() };
         let cards = list("FERRIC_DEVICES").into_iter().filter_map(|text| {
+            let (text, counts) = text.strip_suffix('+').map_or((text.as_str(), false), |text| (text, true));
             let (target, ip) = match text.rsplit_once('@') {
-                None => (text.as_str(), default_ip(&text)),
+                None => (text, default_ip(text)),
                 Some((target, ip)) => (target, ip.parse().inspect_err(|_| log::error!("FERRIC_DEVICES: `{ip}` is no IP address; {target} is left out")).ok()?),
             };
-            Some(Named { target: target.to_string(), ip })
+            Some(Named { target: target.to_string(), ip, counts })
         });
         let neighbours = list("FERRIC_NEIGHBOURS")
             .iter()
@@ -168,12 +187,19 @@ mod tests {
     #[test]
     fn cards_have_addresses() {
         let c = read(&[("FERRIC_DEVICES", "/tmp/a.sock@10.0.0.1, 0000:01:00.0@fd00::2,/tmp/b.sock,/tmp/c@nonsense,"), ("FERRIC_MTU", "4096")]);
-        let name = |t: &str, ip: &str| Named { target: t.into(), ip: ip.parse().unwrap() };
+        let name = |t: &str, ip: &str| Named { target: t.into(), ip: ip.parse().unwrap(), counts: false };
         assert_eq!(c.cards[..2], [name("/tmp/a.sock", "10.0.0.1"), name("0000:01:00.0", "fd00::2")]);
         assert_eq!((c.cards.len(), c.cards[2].target.as_str(), c.mtu), (3, "/tmp/b.sock", Mtu::M4096));
         assert_eq!(c.cards[2].ip, default_ip("/tmp/b.sock"));
         assert_ne!(default_ip("/tmp/a.sock"), default_ip("/tmp/b.sock"));
         assert_eq!(read(&[]).cards, []);
+    }
+
+    #[test]
+    fn functions_have_addresses_one_after_another() {
+        let c = read(&[("FERRIC_DEVICES", "/tmp/a.sock@10.0.0.1+,/tmp/b.sock@fd00::2+,/tmp/c.sock@10.0.0.3")]);
+        let ip = |n: usize, function| c.cards[n].on(function).ip.to_string();
+        assert_eq!([ip(0, 0), ip(0, 3), ip(1, 2), ip(2, 2)], ["10.0.0.1", "10.0.3.1", "fd00::202", "10.0.0.3"]);
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Shared {
         })()
         .inspect_err(|e| log::error!("{e}"))
         .errno("open")?;
+        let named = named.on(driver.capabilities().function);
         introduce(&driver, named.ip).errno("own address")?;
         let eq = driver.create_eq(10, VECTOR).errno("event queue")?;
         let shared = Arc::new(Self {
@@ -85,7 +86,7 @@ impl Shared {
             eq: Mutex::new(eq),
             dispatch: Mutex::default(),
             driver,
-            named: named.clone(),
+            named,
             cqs: Mutex::default(),
             qps: Mutex::default(),
             srqs: Mutex::default(),

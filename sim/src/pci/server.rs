@@ -3,7 +3,7 @@ use super::command::{Command, Handle};
 use super::door::Door;
 use super::engine::Engine;
 use super::function::{Counters, Function};
-use super::session::Session;
+use super::session::{Seat, Session};
 use crate::capture::Capture;
 use crate::card::CardConfig;
 use crate::error::Error;
@@ -50,6 +50,8 @@ pub struct ServeConfig {
     pub wire: WireConfig,
     /// The wire between two cards.
     pub link: LinkConfig,
+    /// Whoever connects to a card's socket gets the first function of the card that is free, of those that are served; else each socket is its function's own.
+    pub shared: bool,
     /// Write a pcapng of the wire here.
     pub capture: Option<PathBuf>,
     /// Seed.
@@ -115,9 +117,12 @@ impl Server {
             let engine = server.engine.clone();
             server.service.push(wire::pump(wire, server.service.stopped(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));
         }
-        for (number, listener) in listeners.into_iter().enumerate() {
-            let (function, engine, stop) = (server.functions[number].clone(), server.engine.clone(), server.service.stopped());
-            server.service.push(std::thread::spawn(move || accept(listener, function, engine, number, stop)));
+        let stop = server.service.stopped();
+        let seats: Vec<Seat> = server.functions.iter().enumerate().map(|(number, function)| Seat { function: function.clone(), number, door: Door::new(stop.clone()) }).collect();
+        for (seat, listener) in seats.iter().zip(listeners) {
+            let own = |other: &&Seat| if config.shared { other.function.card == seat.function.card } else { other.number == seat.number };
+            let (own, engine, stop) = (seats.iter().filter(own).cloned().collect(), server.engine.clone(), stop.clone());
+            server.service.push(std::thread::spawn(move || accept(listener, own, engine, stop)));
         }
         Ok(server)
     }
@@ -180,8 +185,8 @@ struct Visitor {
 }
 
 /// Accepts connections. Each is heard by a thread of its own, so that one that says nothing keeps nobody waiting.
-fn accept(listener: UnixListener, function: Arc<Function>, engine: Handle, number: usize, stop: Arc<AtomicBool>) {
-    let door = Door::new(stop.clone());
+fn accept(listener: UnixListener, seats: Arc<[Seat]>, engine: Handle, stop: Arc<AtomicBool>) {
+    let function = seats[0].function.clone();
     let mut visitors: VecDeque<Visitor> = VecDeque::new();
     while !stop.load(Ordering::Relaxed) {
         let stream = match listener.accept() {
@@ -201,9 +206,9 @@ fn accept(listener: UnixListener, function: Arc<Function>, engine: Handle, numbe
             oldest.end();
         }
         let Ok(watch) = stream.try_clone() else { continue };
-        let (session, door) = (Session::new(stream, function.clone(), engine.clone(), number), door.clone());
+        let session = Session::new(stream, seats.clone(), engine.clone());
         let silent = session.silent();
-        let thread = std::thread::spawn(move || session.run(&door));
+        let thread = std::thread::spawn(move || session.run());
         visitors.push_back(Visitor { thread, stream: watch, silent });
     }
     visitors.into_iter().for_each(Visitor::end);

@@ -30,6 +30,17 @@ const RESET_LIMIT: Duration = Duration::from_secs(4);
 /// Body of the reply, or what is wrong.
 type Answer = Result<Vec<u8>, Errno>;
 
+/// A function that a client may have, and who has it.
+#[derive(Clone)]
+pub struct Seat {
+    /// The function.
+    pub function: Arc<Function>,
+    /// Its number in the engine.
+    pub number: usize,
+    /// Who has it.
+    pub door: Arc<Door>,
+}
+
 /// A session.
 pub struct Session {
     stream: UnixStream,
@@ -37,6 +48,8 @@ pub struct Session {
     engine: Handle,
     /// The function's number in the engine.
     number: usize,
+    /// Functions that its hello may take, the first that is free.
+    seats: Arc<[Seat]>,
     bar: Bar,
     /// Once it has said hello.
     inside: Option<Inside>,
@@ -53,9 +66,10 @@ macro_rules! parse {
 }
 
 impl Session {
-    /// A session over `stream`.
-    pub fn new(stream: UnixStream, function: Arc<Function>, engine: Handle, number: usize) -> Self {
-        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
+    /// A session over `stream`, which is counted at the first of the seats until it has one; there is one at least.
+    pub fn new(stream: UnixStream, seats: Arc<[Seat]>, engine: Handle) -> Self {
+        let Seat { function, number, .. } = seats[0].clone();
+        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, seats, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
     }
 
     /// True until it says hello.
@@ -64,9 +78,8 @@ impl Session {
     }
 
     /// Serves the client until it leaves, dies, or sends what cannot be a message: that before it has said hello has no time, that in the middle of a
-    /// message not much. Its hello takes the function through `door`, or is answered with EBUSY. In the end the function is made as after power-on.
-    pub fn run(mut self, door: &Arc<Door>) {
-        self.bar = self.bar.until(door.closing());
+    /// message not much. Its hello takes a function through its door, or is answered with EBUSY. In the end the function is made as after power-on.
+    pub fn run(mut self) {
         let hello = Instant::now() + HELLO_LIMIT;
         loop {
             let left = hello.saturating_duration_since(Instant::now());
@@ -76,7 +89,7 @@ impl Session {
             };
             match received {
                 Ok(Some(m)) => {
-                    if let Err(e) = self.message(m, door) {
+                    if let Err(e) = self.message(m) {
                         let level = if self.bar.failed { log::Level::Error } else { log::Level::Info };
                         log::log!(level, "function {}: the client's connection ends: {e}", self.function.number);
                         break;
@@ -118,12 +131,12 @@ impl Session {
         self.reset(super::RESET_WAIT);
     }
 
-    fn message(&mut self, m: Message, door: &Arc<Door>) -> std::io::Result<()> {
+    fn message(&mut self, m: Message) -> std::io::Result<()> {
         let Header { id, command, flags, .. } = m.header;
         if flags & 0xf != 0 {
             return Err(std::io::Error::other("it replies to what was never asked"));
         }
-        let answer = self.answer(command, &m.body, m.fds, door);
+        let answer = self.answer(command, &m.body, m.fds);
         if let Err(e) = &answer {
             log::debug!("function {}: command {command} refused, errno {e}: {:02x?}", self.function.number, &m.body[..m.body.len().min(64)]);
         }
@@ -147,12 +160,12 @@ impl Session {
         s.counters.nonsense += refused as u64;
     }
 
-    fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>, door: &Arc<Door>) -> Answer {
+    fn answer(&mut self, command: u16, body: &[u8], fds: Vec<OwnedFd>) -> Answer {
         if self.inside.is_none() && command != command::VERSION {
             return Err(libc::EPROTO);
         }
         match command {
-            command::VERSION => self.version(body, door),
+            command::VERSION => self.version(body),
             command::GET_INFO => {
                 parse!(DeviceInfo, body);
                 let info = wire::DeviceInfo { argsz: 16, flags: wire::DEVICE_PCI | wire::DEVICE_RESET, regions: index::REGIONS, irqs: index::IRQS };
@@ -208,13 +221,16 @@ impl Session {
         }
     }
 
-    fn version(&mut self, body: &[u8], door: &Arc<Door>) -> Answer {
+    fn version(&mut self, body: &[u8]) -> Answer {
         let (v, _) = parse!(Version, body);
         if v.major != 0 || self.inside.is_some() {
             return Err(libc::EINVAL);
         }
         self.silent.store(false, Ordering::Relaxed);
-        self.inside = door.enter();
+        if let Some((seat, inside)) = self.seats.iter().find_map(|seat| Some((seat.clone(), seat.door.enter(&self.stream)?))) {
+            self.bar = Bar::new(self.engine.clone(), seat.number).until(seat.door.closing());
+            (self.function, self.number, self.inside) = (seat.function, seat.number, Some(inside));
+        }
         self.refused = self.inside.is_none();
         let counters = &mut self.function.state().counters;
         if self.refused {
