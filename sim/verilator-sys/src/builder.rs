@@ -82,7 +82,7 @@ impl Builder {
     /// Loads the library, building it first when the cache does not hold it.
     pub fn build(&self) -> Result<Library, Error> {
         let verilator = verilator()?;
-        let flags = format!("{:?} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx(), cpu());
+        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx(), cpu());
         let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
@@ -118,15 +118,13 @@ impl Builder {
         fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?, shim::previous_clock(&root))).map_err(Error::io(&shim_path))?;
 
         let runtime = Runtime::get(verilator, self.trace)?;
-        let header = runtime.header(self.opt)?;
+        let header = runtime.header(self.opt.flag())?;
         let units = units(&obj, self.opt.unit_bytes())?;
-        // Code that runs once (initial values, symbol tables) or only while tracing is not worth -O3.
-        let cold_level = if self.opt == OptLevel::O3 { OptLevel::O1 } else { self.opt };
-        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(cold_level)? } else { header.clone() };
+        let cold = if units.iter().any(|unit| unit.cold) { runtime.header(COLD_OPT)? } else { header.clone() };
         let objects = parallel(&units, |unit| {
-            let (opt, header) = if unit.cold { (cold_level, &cold) } else { (self.opt, &header) };
+            let (flags, header) = if unit.cold { (COLD_OPT, &cold) } else { (self.opt.flag(), &header) };
             let object = unit.path.with_extension("o");
-            let mut command = runtime.compiler(opt.flag());
+            let mut command = runtime.compiler(flags);
             command.arg("-include").arg(header).arg("-I").arg(&obj);
             command.arg("-c").arg(&unit.path).arg("-o").arg(&object);
             run(&mut command, &cxx(), &self.top)?;
@@ -210,6 +208,8 @@ struct Runtime {
     verilator: &'static Verilator,
 }
 
+/// How code is compiled that runs once (initial values, symbol tables) or only while a trace is written. It is half of a card's text.
+const COLD_OPT: &str = "-O0";
 /// How the runtime's own objects are compiled, whatever the model's level.
 const RUNTIME_OPT: &str = "-O2";
 
@@ -234,14 +234,14 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// A header that stands precompiled for models at level `opt`.
-    fn header(&self, opt: OptLevel) -> Result<PathBuf, Error> {
+    /// A header that stands precompiled for units with these optimisation flags.
+    fn header(&self, flags: &str) -> Result<PathBuf, Error> {
         const NAME: &str = "ferric_runtime.h";
-        let dir = self.once(&format!("header {}", opt.flag()), |dir| {
+        let dir = self.once(&format!("header {flags}"), |dir| {
             let header = dir.join(NAME);
             let text = "#include \"verilated.h\"\n#if VM_TRACE\n#include \"verilated_fst_c.h\"\n#endif\n";
             fs::write(&header, text).map_err(Error::io(&header))?;
-            self.compile(opt.flag(), "c++-header", &header, &header.with_extension("h.gch"))
+            self.compile(flags, "c++-header", &header, &header.with_extension("h.gch"))
         })?;
         Ok(dir.join(NAME))
     }
