@@ -11,4 +11,5 @@ pub mod registrations;
 pub mod report;
 pub mod rig;
 pub mod scenarios;
+pub mod sweep;
 pub mod workers;

@@ -131,7 +131,8 @@ pub struct Point {
     pub latency: u32,
 }
 
-const BASE: Scenario = Scenario {
+/// What scenarios differ from.
+pub(super) const BASE: Scenario = Scenario {
     name: "",
     what: "",
     rig: Rig::Fetched,

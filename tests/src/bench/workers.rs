@@ -1,6 +1,7 @@
 //! Runs points: a process for each set-up, which makes a copy of itself for each point, so that no figure depends on what ran before it.
 use super::rig::Outcome;
 use super::scenarios::{points, Point, Rig};
+use super::sweep;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -81,7 +82,7 @@ fn in_a_copy(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
 
 /// What a worker does: the points named, all of one rig, each printed as it ends. `traces`: where their traces go, if anywhere.
 pub fn work(names: &[String], traces: Option<&Path>) -> Result<(), String> {
-    let wanted: Vec<Point> = points().into_iter().filter(|p| names.contains(&p.name())).collect();
+    let wanted: Vec<Point> = points().into_iter().chain(sweep::points()).filter(|p| names.contains(&p.name())).collect();
     let Some(rig) = wanted.first().map(|p| p.scenario.rig) else { return Err("no point has such a name".into()) };
     let mut set = Some(rig.set_up().map_err(|e| e.to_string())?);
     for point in wanted {

@@ -1,9 +1,9 @@
-//! `./scripts/bench`: writes `target/bench/report.json`, and with `--write` docs/figures.md. Fails when a bar is missed or a figure has a fault.
+//! `./scripts/bench`: writes `target/bench/report.json`, and with `--write` docs/figures.md; with `--sweep` the sweep's table and plot instead. Fails when a bar is missed or a figure has a fault.
 use clap::Parser;
 use ferric_tests::bench::report::{self, Report, EXTRAS};
 use ferric_tests::bench::scenarios::points;
 use ferric_tests::bench::workers::Kept;
-use ferric_tests::bench::{docs, host, workers};
+use ferric_tests::bench::{docs, host, sweep, workers};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -18,10 +18,13 @@ struct Options {
     /// Only the first window and host latency of each scenario, at 64-byte lines, without loss.
     #[arg(long)]
     quick: bool,
+    /// WRITEs of every size at every depth, host latency and alignment instead of the scenarios: sweep.md, sweep.svg and sweep.json.
+    #[arg(long, conflicts_with = "quick")]
+    sweep: bool,
     /// Prints the names of the figures.
     #[arg(long)]
     list: bool,
-    /// Writes docs/figures.md and README's block. Only with a full run.
+    /// Writes docs/figures.md and README's block, or docs/sweep.md and docs/sweep.svg. Only with a full run.
     #[arg(long, conflicts_with_all = ["only", "quick"])]
     write: bool,
     /// Goes on with a run of the same sources that was stopped.
@@ -60,8 +63,9 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<bool, String> {
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|o| name.contains(o.as_str()));
-    let wanted: Vec<_> = points().into_iter().filter(|p| chosen(&p.name()) && (!options.quick || p.quick())).collect();
-    let extras: Vec<_> = EXTRAS.iter().filter(|e| chosen(e.name)).collect();
+    let all = if options.sweep { sweep::points() } else { points() };
+    let wanted: Vec<_> = all.into_iter().filter(|p| chosen(&p.name()) && (!options.quick || p.quick())).collect();
+    let extras: Vec<_> = EXTRAS.iter().filter(|e| !options.sweep && chosen(e.name)).collect();
     if options.list {
         wanted.iter().for_each(|p| println!("{:45} {}", p.name(), p.conditions()));
         extras.iter().for_each(|e| println!("{:45} {}", e.name, e.what));
@@ -79,7 +83,8 @@ fn run(options: &Options) -> Result<bool, String> {
     // Asked before the run: what is committed meanwhile is not what ran.
     let (commit, gateware) = (docs::commit(root, &sources), docs::commit(root, &sources[..2]));
     // What is not committed has no name, but the gateware's hash.
-    let kept = Kept::open(&options.out.join("outcomes.jsonl"), &format!("{commit} {}", ferric_hdl::card::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
+    let (outcomes, name) = if options.sweep { ("sweep.jsonl", "sweep.json") } else { ("outcomes.jsonl", "report.json") };
+    let kept = Kept::open(&options.out.join(outcomes), &format!("{commit} {}", ferric_hdl::card::SOURCE_HASH), options.resume).map_err(|e| e.to_string())?;
     let left: Vec<_> = wanted.iter().copied().filter(|p| !kept.outcomes.contains_key(&p.name())).collect();
     let mut outcomes = workers::run(&left, options.jobs, options.traces.as_ref(), |name, outcome| {
         if let Err(e) = kept.keep(name, outcome) {
@@ -115,10 +120,15 @@ fn run(options: &Options) -> Result<bool, String> {
         }
     }
     let report = Report { gateware, commit, command, figures };
-    let file = options.out.join("report.json");
+    let file = options.out.join(name);
     let text = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
-    if options.write {
+    if options.sweep {
+        println!("{}", sweep::table(&report));
+        let dir = if options.write { root.join("docs") } else { options.out.clone() };
+        sweep::plot(&report, &dir.join("sweep.svg"))?;
+        std::fs::write(dir.join("sweep.md"), sweep::page(&report)).map_err(|e| format!("{}: {e}", dir.display()))?;
+    } else if options.write {
         docs::write(root, &report)?.iter().for_each(|said| println!("{said}"));
     }
     let failures = report.failures();
