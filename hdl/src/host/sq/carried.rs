@@ -10,9 +10,6 @@ use crate::stream::MsgFifo;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
-/// Requests that may wait for the fetcher. The other four places are left to doorbells that come behind, so that these pass whatever the fetcher does.
-const KEPT: u64 = 12;
-
 /// What the scheduler has to know of such a doorbell. `index`: the new producer. `place`: where the request is.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(super) struct CarriedDoorbell {
@@ -22,7 +19,8 @@ pub(super) struct CarriedDoorbell {
     pub place: Bits<4>,
 }
 
-/// 16 places for requests of 64 bytes.
+/// 16 places for requests of 64 bytes. The scheduler has at most 14 of them kept: in the queue of jobs, on the way there, and with the fetcher. So doorbells pass
+/// whatever the fetcher does.
 #[derive(LogicBlock, Default)]
 pub(super) struct Carried {
     pub clock: Signal<In, Clock>,
@@ -31,9 +29,7 @@ pub(super) struct Carried {
     pub s: MsgSink<WqeDoorbell>,
     /// In the order in which they came.
     pub m: MsgSrc<CarriedDoorbell>,
-    /// One more request may wait for the fetcher: else the ring is to be fetched from.
-    pub may_keep: Signal<Out, Bit>,
-    /// With `m` taken: its request is to be kept.
+    /// With `m` taken: its request is kept.
     pub keep: Signal<In, Bit>,
     /// Pulses: a request that was kept is not needed; the fetcher has written that of `read`.
     pub drop: Signal<In, Bit>,
@@ -45,7 +41,6 @@ pub(super) struct Carried {
     head: Cast<Bits<256>, WqeHead>,
     doorbells: MsgFifo<CarriedDoorbell, 4>,
     busy: DFF<Bits<16>>,
-    kept: DFF<Bits<4>>,
     /// The place of the next request, if one is free.
     next: DFF<Bits<4>>,
     open: DFF<Bit>,
@@ -59,15 +54,13 @@ pub(super) struct Carried {
     came: Signal<Local, Bits<512>>,
     index: Signal<Local, Bits<16>>,
     left: Signal<Local, Bits<16>>,
-    more: Signal<Local, Bits<4>>,
-    fewer: Signal<Local, Bits<4>>,
 }
 
 #[kernel]
 impl Logic for Carried {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, busy, kept, next, open);
+        dff_setup!(self, clock, busy, next, open);
         clock!(self, clock, requests, doorbells);
         self.doorbells.reset.next = self.reset.val();
         MsgSrc::<CarriedDoorbell>::link(&mut self.m, &mut self.doorbells.m);
@@ -105,22 +98,8 @@ impl Logic for Carried {
         self.number.x.next = self.first.y.val();
         self.next.d.next = self.number.y.val();
         self.open.d.next = self.first.y.val().any();
-
-        self.may_keep.next = self.kept.q.val() < KEPT;
-        self.more.next = bits::<4>(0);
-        if self.m.valid.val() & self.m.ready.val() & self.keep.val() {
-            self.more.next = bits::<4>(1);
-        }
-        self.fewer.next = bits::<4>(0);
-        if self.drop.val() & self.written.val() {
-            self.fewer.next = bits::<4>(2);
-        } else if self.drop.val() | self.written.val() {
-            self.fewer.next = bits::<4>(1);
-        }
-        self.kept.d.next = self.kept.q.val() + self.more.val() - self.fewer.val();
         if self.reset.val() {
             self.busy.d.next = bits::<16>(0);
-            self.kept.d.next = bits::<4>(0);
             self.open.d.next = false;
         }
     }

@@ -95,7 +95,6 @@ pub(super) struct SqSched<const LQ: usize> {
     cmd: Signal<Local, SqCmd>,
     cmd_op: Signal<Local, Op>,
     room: Signal<Local, Bit>,
-    direct: Signal<Local, Bit>,
     act_id: Signal<Local, Bits<24>>,
     back: Signal<Local, Bits<8>>,
     ctl_row: Signal<Local, RingCtx>,
@@ -153,11 +152,10 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.db.m.ready.next = self.pipe.grant.val().get_bit(1);
         // Up to four operations may be on their way to the job FIFO of 16.
         self.room.next = self.jobs.level.val() < ROOM_OF_16;
-        // A doorbell whose request finds no room is one like any other: its request is in the ring, too.
-        self.direct.next = self.carried.may_keep.val() & self.room.val();
+        // A doorbell that finds no room for a job is one like any other: its request is in the ring, too.
         self.pipe.id[2].next = self.carried.m.data.val().qpn;
         self.pipe.op[2].next.kind = Kind::Doorbell;
-        if self.direct.val() {
+        if self.room.val() {
             self.pipe.op[2].next.kind = Kind::Direct;
         }
         self.pipe.op[2].next.function = self.carried.m.data.val().function;
@@ -167,7 +165,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.pipe.op[2].next.place = self.carried.m.data.val().place;
         self.ready.x[2].next = self.carried.m.valid.val();
         self.carried.m.ready.next = self.pipe.grant.val().get_bit(2);
-        self.carried.keep.next = self.direct.val();
+        self.carried.keep.next = self.room.val();
         self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
         self.pipe.op[3].next.kind = Kind::Turn;
         self.pipe.op[3].next.function = bits::<12>(0);
