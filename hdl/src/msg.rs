@@ -73,9 +73,10 @@ messages! {
     /// From the requester to the send-queue unit. op: 0 rewind to `index` and run, 1 rewind and park, 2 resume, 3 flush from `index` on.
     /// `epoch`: the queue's new epoch (ops 0, 1, 3).
     SqCmd { qpn: 24, op: 2, index: 16, epoch: 8, }
-    /// A 16-byte granule (`Sge`, or 16 bytes of inline data) of a work request buffer: read request and answer.
+    /// A 16-byte granule (`Sge`, or 16 bytes of inline data) of a work request buffer: read request and answer. `more`: of a send queue's buffer, the granule behind
+    /// an even one, so that 32 bytes of inline data come at a time.
     WqeRead { handle: 7, granule: 5, }
-    WqeData { data: 128, err: 1, }
+    WqeData { data: 128, more: 128, err: 1, }
     /// A send work request wanted once more: entries for the answer to a READ or an atomic. The answer names its buffer, which is
     /// being filled (`WqeRead` waits); free it with `WqeFree`.
     WqeAgain { qpn: 24, index: 16, }
@@ -191,8 +192,8 @@ messages! {
     /// Move `len` bytes (1..4096, not crossing 4 KiB at `iova`) from byte `off` of frame `handle` to the host. `free`: free the
     /// frame afterwards. `len` 0: only free. `write`: counts as one DMA write for `DoneOp.writes` (always when len > 0). `direct`: the bytes are those of `data`, not of a frame; `off` is 0.
     MoveOp { handle: 12, off: 14, len: 13, iova: 64, function: 12, free: 1, direct: 1, data: 64, }
-    /// 16 bytes of inline data into the assembly buffer: `len` bytes (1..16) to byte `dst`.
-    InlineWrite { dst: 18, len: 5, data: 128, }
+    /// Inline data into the assembly buffer: `len` bytes (1..32) to byte `dst`.
+    InlineWrite { dst: 18, len: 6, data: 256, }
     /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path. `plain`: the frame gets no ICRC, its last bytes are payload like those before.
     HdrDone { slot: 7, len: 9, ipv6: 1, vlan: 1, abort: 1, plain: 1, }
     /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.

@@ -236,8 +236,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.gather.m_inline.ready.next = true;
         self.egress.s_inline.valid.next = false;
         self.egress.s_inline.data.next.dst = bits::<18>(0);
-        self.egress.s_inline.data.next.len = bits::<5>(0);
-        self.egress.s_inline.data.next.data = bits::<128>(0);
+        self.egress.s_inline.data.next.len = bits::<6>(0);
+        self.egress.s_inline.data.next.data = bits::<256>(0);
         self.egress.m_done.ready.next = true;
 
         // Errors.

@@ -20,13 +20,16 @@ impl<const M: usize, const W: usize> Logic for Repeat<M, W> {
     }
 }
 
-/// The first C = min(16, K) bytes of `x` placed at byte offset `n` of a row and, modulo C, everywhere: lane `l` shows
+/// Bytes of a word that [`SpreadLanes`] takes.
+pub const SPREAD_BYTES: usize = 32;
+
+/// The first C = min(32, K) bytes of `x` placed at byte offset `n` of a row and, modulo C, everywhere: lane `l` shows
 /// byte `(l - n) mod C`. Lane enables pick the copy that counts.
 #[derive(LogicBlock, Default)]
 pub struct SpreadLanes<const W: usize, const K: usize> {
-    pub x: Signal<In, Bits<128>>,
+    pub x: Signal<In, Bits<256>>,
     /// Byte offset; the bits that number a place within C bytes count.
-    pub n: Signal<In, Bits<4>>,
+    pub n: Signal<In, Bits<5>>,
     pub y: Signal<Out, Bits<W>>,
 }
 
@@ -37,7 +40,7 @@ impl<const W: usize, const K: usize> Logic for SpreadLanes<W, K> {
     }
     fn hdl(&self) -> Verilog {
         assert!(W == 8 * K && K.is_power_of_two() && K > 1, "K must be W / 8 and a power of two");
-        let c = K.min(16);
+        let c = K.min(SPREAD_BYTES);
         Verilog::Custom(format!(
             "wire [{d}:0] twice = {{2{{x[{t}:0]}}}} << {{n[{l}:0], 3'b000}};\n\
              always @(*) y = {{{r}{{twice[{d}:{c8}]}}}};\n",

@@ -134,6 +134,17 @@ impl Set {
             Ok(value) => outcome.value = Some(value),
             Err(e) => outcome.error = Some(e),
         }
+        if std::env::var_os("FERRIC_BENCH_COUNTERS").is_some() {
+            for c in 0..2 {
+                let now = counters(pair, c)?;
+                for (name, value) in &now {
+                    let d = value - before[c].get(name).copied().unwrap_or(0);
+                    if d > 0 {
+                        eprintln!("card {c} {name} {d} ({:.3} a message)", d as f64 / messages as f64);
+                    }
+                }
+            }
+        }
         if s.loss == 0 {
             outcome.faults = reader::faults(&trace, &before, &[counters(pair, 0)?, counters(pair, 1)?]);
         }

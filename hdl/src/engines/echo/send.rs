@@ -195,11 +195,11 @@ impl Logic for Send {
                 if self.go.val() {
                     self.writing.d.next = true;
                     self.write.d.next.dst = self.base.q.val() + bit_cast::<18, 14>(self.at.q.val());
-                    self.write.d.next.len = bits::<5>(BYTES);
+                    self.write.d.next.len = bits::<6>(BYTES);
                     if self.rest.val() < BYTES {
-                        self.write.d.next.len = self.rest.val().get_bits::<5>(0);
+                        self.write.d.next.len = self.rest.val().get_bits::<6>(0);
                     }
-                    self.write.d.next.data = self.words.q.val().get_bits::<128>(0) & self.counted_bits.mask.val();
+                    self.write.d.next.data = bit_cast::<256, 128>(self.words.q.val().get_bits::<128>(0) & self.counted_bits.mask.val());
                     self.words.d.next = self.words.q.val() >> 128;
                     self.at.d.next = self.after.val();
                     self.quarter.d.next = self.quarter.q.val() + 1;

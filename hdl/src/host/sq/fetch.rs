@@ -47,6 +47,8 @@ pub(super) struct SqFetch {
     pub open_done: Signal<Out, Bit>,
     pub put_en: Signal<Out, Bit>,
     pub put_handle: Signal<Out, Bits<7>>,
+    /// Where the request is that goes into it.
+    pub put_place: Signal<Out, Bits<4>>,
     pub put_ready: Signal<In, Bit>,
     pub done: Signal<In, Bits<128>>,
     pub err: Signal<In, Bits<128>>,
@@ -129,6 +131,7 @@ impl Logic for SqFetch {
         self.s_buffer.ready.next = self.state.q.val() == State::Run;
         self.put_en.next = false;
         self.put_handle.next = self.buffer.q.val();
+        self.put_place.next = self.job.q.val().place;
         match self.state.q.val() {
             State::Idle => {
                 self.job.d.next = self.s_job.data.val();

@@ -1,6 +1,7 @@
 //! Send queues: doorbells, scheduler and burst fetch. See README.md.
 
 pub mod again;
+mod carried;
 mod fetch;
 mod merge;
 #[cfg(test)]
@@ -32,7 +33,7 @@ pub const WORK: &[&str] = &["sq_wqe_direct", "sq_offered"];
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_db", &[]),                          // an operation of the table: a queue is in the active list at most once, which has a place for each
-    ("s_wqe", &["m_rd", "s_rd"]),           // the job's place behind fetches; their buffers are counted before, what they fetch waits in a queue of 128, for as many buffers
+    ("s_wqe", &[]),                         // the same; requests that wait for the fetcher leave places free (`carried.rs`)
     ("s_cmd[*]", &[]),                      // whatever `m_wqe` does
     ("s_rd", &[]),                          // rows go straight into their buffer
     ("s_read", &["m_read"]),                // a request is offered only when its buffer is filled
@@ -56,7 +57,7 @@ pub(crate) mod job_kind {
     pub const DIRECT: u64 = 2;
 }
 
-/// The work requests the scheduler decided on, for the fetcher. `kind`: 0 fetch, 1 flush, 2 from a WQE doorbell.
+/// The work requests the scheduler decided on, for the fetcher. `place`: of the one that a doorbell carried.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(crate) struct SqJob {
     kind: Bits<2>,
@@ -68,6 +69,7 @@ pub(crate) struct SqJob {
     base: Bits<64>,
     offset: Bits<24>,
     stride: Bits<2>,
+    place: Bits<4>,
 }
 
 /// Send-queue unit for `2^LQ` queues.
@@ -158,6 +160,7 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.turn.d.next = !self.second.val();
 
         self.sched.freed.next = self.store.freed.val();
+        self.sched.wqe_place.next = self.fetch.put_place.val();
         self.sched.wqe_taken.next = self.fetch.put_en.val() & self.store.put_ready.val();
         self.store.map_we.next = self.fetch.map_we.val();
         self.store.map_addr.next = self.fetch.map_addr.val();

@@ -206,6 +206,11 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         }
         self.lane.sel.next = self.granule.q.val();
         self.answers.s.data.next.data = self.lane.y.val();
+        // The granule behind an even one.
+        self.answers.s.data.next.more = self.row_word.val().get_bits::<128>(128);
+        if self.granule.q.val().get_bit(1) {
+            self.answers.s.data.next.more = self.row_word.val().get_bits::<128>(384);
+        }
         self.answers.s.data.next.err = self.look_err.q.val();
         self.answers.s.valid.next = self.look_valid.q.val();
 

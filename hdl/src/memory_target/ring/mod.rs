@@ -126,6 +126,7 @@ impl Logic for Ring {
         self.s_read.ready.next = !self.read.q.val();
         self.m_read.valid.next = self.read.q.val();
         self.m_read.data.next.data = self.entry.q.val();
+        self.m_read.data.next.more = bits::<128>(0);
         self.m_read.data.next.err = false;
         if self.read.q.val() {
             self.read.d.next = !self.m_read.ready.val();

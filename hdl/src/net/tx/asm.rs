@@ -4,16 +4,13 @@ use crate::bus::MsgSink;
 use crate::msg::InlineWrite;
 use crate::prim::keep_mask::{LenMask, RangeMask};
 use crate::prim::sized::SizedLaneRam;
-use crate::prim::spread::SpreadLanes;
+use crate::prim::spread::{SpreadLanes, SPREAD_BYTES};
 use crate::stream::MsgSlice;
 use ferric_hdl_derive::{kernel, BlockNew};
 use rust_hdl::prelude::*;
 
-/// Bytes of a piece of an inline write that is split.
-const PIECE: u64 = 8;
-
-/// The assembly buffer, `2^bytes_log2` bytes. An inline write covers at most 16 bytes; rows narrower than that take it in two pieces of eight
-/// bytes, each over at most two rows.
+/// The assembly buffer, `2^bytes_log2` bytes. An inline write covers at most 32 bytes; rows narrower than that take it in pieces of a row's length, each over at
+/// most two rows.
 #[derive(LogicBlock, BlockNew)]
 #[given(bytes_log2: usize)]
 #[demand(W == 8 * K && K == 1 << LK && (8..=64).contains(&K), "K must be W / 8, 8 to 64, LK its logarithm")]
@@ -25,8 +22,9 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub s_inline: MsgSink<InlineWrite>,
-    /// An inline write is on offer or not yet in the buffer.
-    pub pending: Signal<Out, Bit>,
+    /// Inline writes taken and not yet in the buffer; pulse: one goes in.
+    pub under_way: Signal<Out, Bits<3>>,
+    pub written: Signal<Out, Bit>,
     pub raddr: Signal<In, Bits<13>>,
     pub rdata: Signal<Out, Bits<W>>,
     #[init(SizedLaneRam::new(bytes_log2 - LK))]
@@ -42,7 +40,8 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     below: LenMask<K, 8>,
     spread: SpreadLanes<W, K>,
     count: DFF<Bits<3>>,
-    second: DFF<Bit>,
+    /// The piece of the write at hand, if it has several.
+    piece: DFF<Bits<2>>,
     i_valid: DFF<Bit>,
     i_final: DFF<Bit>,
     i_we: DFF<Bits<K>>,
@@ -56,12 +55,18 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
     went: Signal<Local, Bit>,
     dst: Signal<Local, Bits<18>>,
     len: Signal<Local, Bits<8>>,
-    data: Signal<Local, Bits<128>>,
+    data: Signal<Local, Bits<256>>,
+    passed: Signal<Local, Bits<8>>,
     at: Signal<Local, Bits<8>>,
     limit: Signal<Local, Bits<8>>,
     row: Signal<Local, Bits<18>>,
-    #[init(Constant::new(K < 16))]
+    #[init(Constant::new(K < SPREAD_BYTES))]
     narrow: Constant<Bit>,
+    /// Bytes of a piece, and their logarithm.
+    #[init(Constant::new((K.min(SPREAD_BYTES) as u64).to_bits()))]
+    piece_bytes: Constant<Bits<8>>,
+    #[init(Constant::new(u64::from(K.min(SPREAD_BYTES).ilog2()).to_bits()))]
+    piece_log2: Constant<Bits<4>>,
     #[init(Constant::new((K as u64 - 1).to_bits()))]
     lane_bits: Constant<Bits<8>>,
     #[init(Constant::new((K as u64).to_bits()))]
@@ -74,7 +79,7 @@ pub(super) struct Assembly<const W: usize, const K: usize, const LK: usize> {
 impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, d_we, d_row1, d_addr, d_data, d_busy, count, second, i_valid, i_final, i_we, i_row1, i_addr, i_data);
+        dff_setup!(self, clock, d_we, d_row1, d_addr, d_data, d_busy, count, piece, i_valid, i_final, i_we, i_row1, i_addr, i_data);
         clock!(self, clock, ram, queue);
         self.queue.reset.next = self.reset.val();
         self.d_we.d.next = self.asm_we.val();
@@ -90,17 +95,18 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         self.fire.next = self.i_valid.q.val() & !self.d_busy.q.val();
         self.load.next = self.queue.m.valid.val() & (self.fire.val() | !self.i_valid.q.val());
         // The piece at hand
-        self.dst.next = self.queue.m.data.val().dst;
-        self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len);
+        self.passed.next = bits::<8>(0);
         self.data.next = self.queue.m.data.val().data;
-        self.split.next = self.narrow.val() & (self.queue.m.data.val().len > PIECE) & !self.second.q.val();
-        if self.split.val() {
-            self.len.next = bits::<8>(PIECE);
+        if self.narrow.val() {
+            self.passed.next = bit_cast::<8, 2>(self.piece.q.val()) << self.piece_log2.val();
+            self.data.next = self.queue.m.data.val().data >> (self.passed.val() << 3);
         }
-        if self.second.q.val() {
-            self.dst.next = self.queue.m.data.val().dst + PIECE;
-            self.len.next = bit_cast::<8, 5>(self.queue.m.data.val().len) - PIECE;
-            self.data.next = self.queue.m.data.val().data >> 64;
+        self.dst.next = self.queue.m.data.val().dst + bit_cast::<18, 8>(self.passed.val());
+        self.len.next = bit_cast::<8, 6>(self.queue.m.data.val().len) - self.passed.val();
+        self.split.next = false;
+        if self.narrow.val() & (self.len.val() > self.piece_bytes.val()) {
+            self.split.next = true;
+            self.len.next = self.piece_bytes.val();
         }
         self.at.next = self.dst.val().get_bits::<8>(0) & self.lane_bits.val();
         self.limit.next = self.at.val() + self.len.val();
@@ -113,7 +119,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         }
         self.below.len.next = self.at.val();
         self.spread.x.next = self.data.val();
-        self.spread.n.next = self.dst.val().get_bits::<4>(0);
+        self.spread.n.next = self.dst.val().get_bits::<5>(0);
         self.queue.m.ready.next = self.load.val() & !self.split.val();
         if self.fire.val() {
             self.i_valid.d.next = false;
@@ -121,7 +127,10 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         if self.load.val() {
             self.i_valid.d.next = true;
             self.i_final.d.next = !self.split.val();
-            self.second.d.next = self.split.val();
+            self.piece.d.next = bits::<2>(0);
+            if self.split.val() {
+                self.piece.d.next = self.piece.q.val() + 1;
+            }
             self.i_we.d.next = self.range.keep.val() | self.wrap.keep.val();
             self.i_row1.d.next = self.below.keep.val();
             self.i_addr.d.next = self.row.val().get_bits::<13>(0);
@@ -134,7 +143,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         if self.went.val() & !self.came.val() {
             self.count.d.next = self.count.q.val() - 1;
         }
-        self.pending.next = self.s_inline.valid.val() | self.count.q.val().any();
+        self.under_way.next = self.count.q.val();
+        self.written.next = self.went.val();
         // The port
         self.ram.we.next = bits::<K>(0);
         if self.i_valid.q.val() {
@@ -154,7 +164,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Assembly<W, K, L
         if self.reset.val() {
             self.d_busy.d.next = false;
             self.count.d.next = bits::<3>(0);
-            self.second.d.next = false;
+            self.piece.d.next = bits::<2>(0);
             self.i_valid.d.next = false;
         }
     }

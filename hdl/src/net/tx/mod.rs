@@ -6,6 +6,7 @@ mod insert;
 mod outfifo;
 mod picker;
 mod reader;
+mod seals;
 mod slots;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -174,7 +175,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         self.slots.init_slot.next = self.init.q.val().get_bits::<7>(0);
         self.slots.granted.next = self.alloc.granted.val();
         self.slots.granted_slot.next = self.alloc.granted_slot.val();
-        self.slots.hold.next = self.assembly.pending.val();
+        self.slots.under_way.next = self.assembly.under_way.val();
+        self.slots.written.next = self.assembly.written.val();
         self.picker.seal_we.next = self.slots.seal_we.val();
         self.picker.seal.next = self.slots.seal.val();
         for i in 0..2 {

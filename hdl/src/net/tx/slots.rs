@@ -1,5 +1,6 @@
 //! What is known about each slot: sealed, reads outstanding, header there, read error.
 
+use super::seals::SealQueue;
 use crate::bus::MsgSink;
 use crate::msg::{HdrDone, PayDone, SlotSeal};
 use crate::prim::arb::BinToOneHot;
@@ -27,8 +28,9 @@ pub(super) struct SlotTable<const N: usize> {
     pub s_seal: [MsgSink<SlotSeal>; 2],
     pub s_pay_done: MsgSink<PayDone>,
     pub s_hdr: [MsgSink<HdrDone>; N],
-    /// Inline data is still under way: seals of port 0 wait.
-    pub hold: Signal<In, Bit>,
+    /// Inline writes, which seals of port 0 wait for: see [`SealQueue`].
+    pub under_way: Signal<In, Bits<3>>,
+    pub written: Signal<In, Bit>,
     pub seal_we: Signal<Out, Bit>,
     pub seal: Signal<Out, SlotSeal>,
     /// Two slots asked about, of these clients. `sealed`: and no reads outstanding. `headed`: header there.
@@ -37,7 +39,7 @@ pub(super) struct SlotTable<const N: usize> {
     pub sealed: [Signal<Out, Bit>; 2],
     pub headed: [Signal<Out, Bit>; 2],
     pub failed: [Signal<Out, Bit>; 2],
-    seal0: MsgSlice<SlotSeal>,
+    seal0: SealQueue,
     seal1: MsgSlice<SlotSeal>,
     count: RamAsync<Bits<10>, 7>,
     ev_valid: DFF<Bit>,
@@ -76,10 +78,12 @@ impl<const N: usize> Logic for SlotTable<N> {
         MsgSink::<SlotSeal>::link(&mut self.s_seal[0], &mut self.seal0.s);
         MsgSink::<SlotSeal>::link(&mut self.s_seal[1], &mut self.seal1.s);
         // One event a cycle: finished reads, then seals of port 0, then of port 1.
-        self.take0.next = self.seal0.m.valid.val() & !self.s_pay_done.valid.val() & !self.hold.val();
+        self.take0.next = self.seal0.m.valid.val() & !self.s_pay_done.valid.val();
         self.take1.next = self.seal1.m.valid.val() & !self.s_pay_done.valid.val() & !self.take0.val();
         self.s_pay_done.ready.next = true;
-        self.seal0.m.ready.next = !self.s_pay_done.valid.val() & !self.hold.val();
+        self.seal0.m.ready.next = !self.s_pay_done.valid.val();
+        self.seal0.under_way.next = self.under_way.val();
+        self.seal0.written.next = self.written.val();
         self.seal1.m.ready.next = !self.s_pay_done.valid.val() & !self.take0.val();
         self.seal.next = self.seal0.m.data.val();
         if !self.take0.val() {

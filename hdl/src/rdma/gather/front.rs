@@ -35,9 +35,6 @@ pub struct Front {
     pub m_hdr: MsgSrc<HdrOp>,
     /// Where each packet's payload goes.
     pub m_place: MsgSrc<Place>,
-    /// Pulse: a place, for who writes inline data.
-    pub granted: Signal<Out, Bit>,
-    pub granted_dst: Signal<Out, Bits<18>>,
     first: DFF<TxOp>,
     first_valid: DFF<Bit>,
     second_valid: DFF<Bit>,
@@ -179,8 +176,6 @@ impl Logic for Front {
         self.places.s.valid.next = self.grant.val();
         self.places.s.data.next.slot = self.s_slot.data.val().slot;
         self.places.s.data.next.dst = self.dst.val();
-        self.granted.next = self.grant.val();
-        self.granted_dst.next = self.dst.val();
         if self.reset.val() {
             self.first_valid.d.next = false;
             self.second_valid.d.next = false;

@@ -1,5 +1,6 @@
-//! Last stage of the gatherer: key answers meet their segments and places, reads and seals go out.
+//! Third stage of the gatherer: key answers meet their segments and places, reads go out, and inline data and seals go on to the copier.
 
+use super::copy::{Piece, Sealed};
 use super::{Owner, Place, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::key_status;
@@ -19,7 +20,8 @@ pub struct Issue {
     pub s_segment: MsgSink<Segment>,
     pub s_mr: MsgSink<MrResp>,
     pub m_pay: MsgSrc<PayCmd>,
-    pub m_seal: MsgSrc<SlotSeal>,
+    pub m_piece: MsgSrc<Piece>,
+    pub m_seal: MsgSrc<Sealed>,
     /// Pulse: a key answer was taken.
     pub answered: Signal<Out, Bit>,
     /// Pulses: a packet is sealed, a read of it goes to the output register.
@@ -28,13 +30,14 @@ pub struct Issue {
     reads: DFF<Bits<9>>,
     status: DFF<Bits<8>>,
     pay: MsgSlice<PayCmd>,
-    seal: MsgSlice<SlotSeal>,
     open: Signal<Local, Bit>,
     fire: Signal<Local, Bit>,
     keyed: Signal<Local, Bit>,
     refused: Signal<Local, Bit>,
     outcome: Signal<Local, Bits<8>>,
     issued: Signal<Local, Bits<9>>,
+    dst: Signal<Local, Bits<18>>,
+    seal: Signal<Local, SlotSeal>,
 }
 
 #[kernel]
@@ -42,14 +45,13 @@ impl Logic for Issue {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, reads, status);
-        clock!(self, clock, pay, seal);
+        clock!(self, clock, pay);
         self.pay.reset.next = self.reset.val();
-        self.seal.reset.next = self.reset.val();
         MsgSrc::<PayCmd>::link(&mut self.m_pay, &mut self.pay.m);
-        MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.seal.m);
 
         self.keyed.next = self.s_segment.data.val().keyed;
-        self.open.next = self.s_segment.valid.val() & self.s_owner.valid.val() & self.s_place.valid.val() & self.pay.s.ready.val() & self.seal.s.ready.val();
+        // Whatever becomes of the segment, there is room for it.
+        self.open.next = self.s_segment.valid.val() & self.s_owner.valid.val() & self.s_place.valid.val() & self.pay.s.ready.val() & self.m_seal.ready.val() & self.m_piece.ready.val();
         self.fire.next = self.open.val() & (!self.keyed.val() | self.s_mr.valid.val());
         self.s_mr.ready.next = self.open.val() & self.keyed.val();
         self.answered.next = self.fire.val() & self.keyed.val();
@@ -87,19 +89,29 @@ impl Logic for Issue {
         self.pay.s.data.next.iova = self.s_mr.data.val().iova;
         self.pay.s.data.next.function = self.s_owner.data.val().function;
         self.pay.s.data.next.len = self.s_segment.data.val().len;
-        self.pay.s.data.next.dst = self.s_place.data.val().dst + bit_cast::<18, 14>(self.s_segment.data.val().at);
+        self.dst.next = self.s_place.data.val().dst + bit_cast::<18, 14>(self.s_segment.data.val().at);
+        self.pay.s.data.next.dst = self.dst.val();
         self.pay.s.data.next.slot = self.s_place.data.val().slot;
-        self.seal.s.valid.next = self.fire.val() & self.s_segment.data.val().last;
-        self.seal.s.data.next.slot = self.s_place.data.val().slot;
-        self.seal.s.data.next.reads = self.issued.val();
-        self.seal.s.data.next.abort = self.outcome.val().any();
-        self.seal.s.data.next.notify = self.s_owner.data.val().notify;
-        self.seal.s.data.next.qpn = self.s_owner.data.val().qpn;
-        self.seal.s.data.next.epoch = self.s_owner.data.val().epoch;
-        self.seal.s.data.next.psn = self.s_owner.data.val().psn;
-        self.seal.s.data.next.wqe_index = self.s_owner.data.val().wqe_index;
-        self.seal.s.data.next.status = self.outcome.val();
-        self.seal.s.data.next.reply = self.s_owner.data.val().reply;
+        self.m_seal.valid.next = self.fire.val() & self.s_segment.data.val().last;
+        self.seal.next.slot = self.s_place.data.val().slot;
+        self.seal.next.reads = self.issued.val();
+        self.seal.next.abort = self.outcome.val().any();
+        self.seal.next.notify = self.s_owner.data.val().notify;
+        self.seal.next.qpn = self.s_owner.data.val().qpn;
+        self.seal.next.epoch = self.s_owner.data.val().epoch;
+        self.seal.next.psn = self.s_owner.data.val().psn;
+        self.seal.next.wqe_index = self.s_owner.data.val().wqe_index;
+        self.seal.next.status = self.outcome.val();
+        self.seal.next.reply = self.s_owner.data.val().reply;
+        self.m_seal.data.next.seal = self.seal.val();
+        self.m_seal.data.next.copies = self.s_segment.data.val().inline_data;
+        self.m_piece.valid.next = self.fire.val() & self.s_segment.data.val().inline_data;
+        self.m_piece.data.next.handle = self.s_owner.data.val().handle;
+        self.m_piece.data.next.granule = self.s_segment.data.val().granule;
+        self.m_piece.data.next.dst = self.dst.val();
+        self.m_piece.data.next.len = self.s_segment.data.val().len.get_bits::<6>(0);
+        self.m_piece.data.next.last = self.s_segment.data.val().last;
+        self.m_piece.data.next.free = self.s_owner.data.val().free;
         if self.reset.val() {
             self.reads.d.next = bits::<9>(0);
             self.status.d.next = bits::<8>(0);

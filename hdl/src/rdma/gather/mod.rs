@@ -8,14 +8,15 @@ use ferric_abi::codes::QpType;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+mod copy;
 mod fit;
 mod front;
-mod grants;
 mod issue;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+use copy::{Copier, Piece, Sealed};
 use front::Front;
 use issue::Issue;
 use walk::Walk;
@@ -24,14 +25,14 @@ use walk::Walk;
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_op", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
     ("s_reply", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
-    // Inline bytes wait for the packet's place.
-    ("s_wqe", &["m_slot", "s_slot", "m_hdr", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
-    // Key answers wait for the packet's place, in the 16 places of the key unit.
-    ("s_mr", &["m_slot", "s_slot", "m_hdr", "m_pay", "m_seal"]),
+    // Inline data are read when their packet has its place; the walker takes its own answers at once.
+    ("s_wqe", &["m_inline", "m_free"]),
+    // Key answers wait for the packet's place, in the 16 places of the key unit, and for the inline data of those before it.
+    ("s_mr", &["m_slot", "s_slot", "m_hdr", "m_pay", "m_seal", "m_wqe", "s_wqe", "m_inline", "m_free"]),
     // 16 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
-    ("s_slot", &["m_hdr", "m_mr", "s_mr", "m_pay", "m_seal"]),
-    // Of a packet that has its slot, and those before it. The walker is there or beyond, so the answers in front of the next read are this packet's and find its place: `m_wqe` is no wait of its own, and there is none for a slot.
-    ("m_seal", &["m_hdr", "s_wqe", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline", "m_free"]),
+    ("s_slot", &["m_hdr", "m_mr", "s_mr", "m_pay", "m_seal", "m_wqe", "s_wqe", "m_inline", "m_free"]),
+    // Of a packet that has its slot, and those before it. The walker is there or beyond, so the answers in front of the next read are this packet's and find its place: there is no wait for a slot.
+    ("m_seal", &["m_hdr", "m_wqe", "s_wqe", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline", "m_free"]),
     ("passed", &["fence", "m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
 ];
 
@@ -75,15 +76,20 @@ pub struct Owner {
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
     pub reply: Bit,
+    /// Where inline data are, and whether the buffer goes back behind them.
+    pub handle: Bits<7>,
+    pub free: Bit,
 }
 
-/// A piece of payload within one page and one entry, from byte `at` of the packet's payload on, walker to issuer. `keyed`: a key answer belongs to it; without one
-/// it only ends the packet, with `status` (`CqeStatus`).
+/// A piece of payload from byte `at` of the packet's payload on, walker to issuer. `keyed`: within one page and one entry, and a key answer belongs to it.
+/// `inline_data`: within two granules of the buffer, from `granule` on. With neither it only ends the packet, with `status` (`CqeStatus`).
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Segment {
     pub len: Bits<13>,
     pub at: Bits<14>,
     pub keyed: Bit,
+    pub inline_data: Bit,
+    pub granule: Bits<5>,
     pub last: Bit,
     pub status: Bits<8>,
 }
@@ -113,6 +119,7 @@ pub struct Gather {
     front: Front,
     walk: Walk,
     issue: Issue,
+    copier: Copier,
     owners: MsgFifo<Owner, 4>,
     segments: MsgFifo<Segment, 5>,
     /// Packets between their order and their seal, and payload reads behind that.
@@ -131,10 +138,11 @@ impl Logic for Gather {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, turn);
-        clock!(self, clock, front, walk, issue, owners, segments, packets, reads);
+        clock!(self, clock, front, walk, issue, copier, owners, segments, packets, reads);
         self.front.reset.next = self.reset.val();
         self.walk.reset.next = self.reset.val();
         self.issue.reset.next = self.reset.val();
+        self.copier.reset.next = self.reset.val();
         self.owners.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
         self.packets.reset.next = self.reset.val();
@@ -190,24 +198,28 @@ impl Logic for Gather {
         self.packets.went.next = self.issue.sealed.val();
         self.reads.came.next = self.issue.reads_one.val();
         self.reads.went.next = self.m_pay.valid.val() & self.m_pay.ready.val();
-        self.walk.granted.next = self.front.granted.val();
-        self.walk.granted_dst.next = self.front.granted_dst.val();
+        self.walk.copied.next = self.copier.copied.val();
         self.walk.answered.next = self.issue.answered.val();
         MsgSrc::<SlotReq>::link(&mut self.m_slot, &mut self.front.m_slot);
         MsgSink::<SlotGrant>::link(&mut self.s_slot, &mut self.front.s_slot);
         MsgSrc::<HdrOp>::link(&mut self.m_hdr, &mut self.front.m_hdr);
         MsgSrc::<Place>::join(&mut self.front.m_place, &mut self.issue.s_place);
-        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
-        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
-        MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
+        MsgSrc::<WqeRead>::join(&mut self.walk.m_wqe, &mut self.copier.s_list);
+        MsgSrc::<WqeData>::join(&mut self.copier.m_list, &mut self.walk.s_wqe);
+        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.copier.m_wqe);
+        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.copier.s_wqe);
+        MsgSrc::<WqeFree>::join(&mut self.walk.m_free, &mut self.copier.s_free);
+        MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.copier.m_free);
         MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
-        MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.walk.m_inline);
+        MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.copier.m_inline);
         MsgSrc::<Owner>::join(&mut self.walk.m_owner, &mut self.owners.s);
         MsgSrc::<Segment>::join(&mut self.walk.m_segment, &mut self.segments.s);
         MsgSrc::<Owner>::join(&mut self.owners.m, &mut self.issue.s_owner);
         MsgSrc::<Segment>::join(&mut self.segments.m, &mut self.issue.s_segment);
         MsgSink::<MrResp>::link(&mut self.s_mr, &mut self.issue.s_mr);
         MsgSrc::<PayCmd>::link(&mut self.m_pay, &mut self.issue.m_pay);
-        MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.issue.m_seal);
+        MsgSrc::<Piece>::join(&mut self.issue.m_piece, &mut self.copier.s_piece);
+        MsgSrc::<Sealed>::join(&mut self.issue.m_seal, &mut self.copier.s_seal);
+        MsgSrc::<SlotSeal>::link(&mut self.m_seal, &mut self.copier.m_seal);
     }
 }

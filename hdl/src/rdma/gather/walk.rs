@@ -1,29 +1,30 @@
 //! Middle stage of the gatherer: walks the scatter/gather list and cuts the payload of one packet into segments.
 
 use super::fit::Fit;
-use super::grants::Grants;
 use super::{GatherJob, Owner, Segment};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::access;
-use crate::msg::{InlineWrite, MrReq, WqeData, WqeFree, WqeRead};
+use crate::msg::{MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
 use crate::prim::sum::{Diff, PlusOne, Sum};
 use crate::records::Sge;
-use crate::stream::MsgSlice;
+use crate::stream::{Backlog, MsgSlice};
 use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Bytes that the work request buffer is read in.
 const GRANULE: u64 = 16;
-/// Added to a length that is rounded up to granules.
-const PARTIAL: u64 = GRANULE - 1;
+/// Bytes of two of them, of which inline data are read at a time.
+const PAIR: u64 = 2 * GRANULE;
 /// Bytes of a buffer behind the head: inline data, or entries of one granule each.
 const INLINE_BYTES: u64 = 480;
 /// The same behind an address.
 const ADDRESSED_BYTES: u64 = INLINE_BYTES - GRANULE;
 const MOST_ENTRIES: u64 = INLINE_BYTES / GRANULE;
-/// Granule of the entry behind the one that came with the order; with an address in front of the entries.
+/// Granule of the first inline byte, if there is no address in front of it.
+const INLINE: u64 = 2;
+/// Granule of the entry behind the one that came with the order, or of the first inline byte behind an address; with an address in front of the entries.
 const SECOND_ENTRY: u64 = 3;
 const SECOND_ENTRY_ADDRESSED: u64 = SECOND_ENTRY + 1;
 
@@ -43,9 +44,8 @@ enum State {
     Compare,
     Choose,
     Push,
-    /// Copies inline data; then waits for the last write to be taken.
+    /// Sends inline data, two granules in a cycle.
     Inline,
-    Drain,
     /// Ends the packet without a further segment.
     Close,
 }
@@ -60,12 +60,10 @@ pub struct Walk {
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
     pub m_mr: MsgSrc<MrReq>,
-    pub m_inline: MsgSrc<InlineWrite>,
     pub m_owner: MsgSrc<Owner>,
     pub m_segment: MsgSrc<Segment>,
-    /// Pulse: the next packet without a place has got one.
-    pub granted: Signal<In, Bit>,
-    pub granted_dst: Signal<In, Bits<18>>,
+    /// Pulse: the inline data of a packet have been read.
+    pub copied: Signal<In, Bit>,
     /// Pulse: a key answer was taken.
     pub answered: Signal<In, Bit>,
     sge: Cast<Bits<128>, Sge>,
@@ -104,7 +102,8 @@ pub struct Walk {
     pay: DFF<Bits<14>>,
     /// Bytes of the packet that earlier segments hold.
     at: DFF<Bits<14>>,
-    grants: Grants,
+    /// Packets whose inline data are still to be read.
+    copying: Backlog<6>,
     /// Keys asked for and not answered: the queue of answers has room for all.
     keys: DFF<Bits<5>>,
     fits: DFF<Bit>,
@@ -115,13 +114,11 @@ pub struct Walk {
     ends: DFF<Bit>,
     status: DFF<Bits<8>>,
     granule: DFF<Bits<5>>,
-    granules: DFF<Bits<10>>,
+    /// The packet's owner is still to be sent, together with the first of its inline data.
+    owes: DFF<Bit>,
     frees: MsgSlice<WqeFree>,
     mr: DFF<MrReq>,
     mr_valid: DFF<Bit>,
-    inl: MsgSlice<InlineWrite>,
-    /// Inline writes in the slice.
-    unwritten: DFF<Bits<2>>,
     take: Signal<Local, Bit>,
     resume: Signal<Local, Bit>,
     length: Signal<Local, Bits<14>>,
@@ -138,14 +135,16 @@ pub struct Walk {
     quick: Signal<Local, Bit>,
     asks: Signal<Local, Bit>,
     asked: Signal<Local, Bit>,
-    rounded: Signal<Local, Bits<14>>,
+    /// All of it is inline, and surely within the buffer.
+    short_inline: Signal<Local, Bit>,
+    inlines: Signal<Local, Bit>,
+    may_close: Signal<Local, Bit>,
+    piece: Signal<Local, Bits<14>>,
     in_granule: Signal<Local, Bits<32>>,
     more_sge: Signal<Local, Bit>,
     pushed: Signal<Local, Bit>,
     done: Signal<Local, Bit>,
     tail: Signal<Local, Bit>,
-    into_slice: Signal<Local, Bit>,
-    out_of_slice: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -153,8 +152,8 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, known, handle, place, index, va, carry, rem, key, skip, over, target, remains, hit, empty);
-        dff_setup!(self, clock, too_many, pay, at, keys, fits, in_page, sge_in_page, page, seg, ends, status, granule, granules, mr, mr_valid, unwritten);
-        clock!(self, clock, inl, frees, grants);
+        dff_setup!(self, clock, too_many, pay, at, keys, fits, in_page, sge_in_page, page, seg, ends, status, granule, owes, mr, mr_valid);
+        clock!(self, clock, frees, copying);
         self.carry.d.next = false;
         self.kept_va.next = self.va.q.val().get_bits::<14>(0);
         self.low_va.next = bit_cast::<15, 14>(self.kept_va.val()) + bit_cast::<15, 13>(self.seg.q.val());
@@ -170,8 +169,7 @@ impl Logic for Walk {
         self.remains.d.next = self.short.y.val();
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
-        self.inl.reset.next = self.reset.val();
-        MsgSrc::<InlineWrite>::link(&mut self.m_inline, &mut self.inl.m);
+        self.copying.reset.next = self.reset.val();
         self.frees.reset.next = self.reset.val();
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.frees.m);
         self.m_mr.data.next = self.mr.q.val();
@@ -184,13 +182,16 @@ impl Logic for Walk {
         self.more_sge.next = !(self.index.q.val() == self.job.q.val().num_sge);
         self.m_wqe.data.next.handle = self.job.q.val().handle;
         self.m_wqe.data.next.granule = self.granule.q.val();
-        self.m_wqe.valid.next = ((self.state.q.val() == State::Read) & self.more_sge.val()) | ((self.state.q.val() == State::Inline) & self.granules.q.val().any());
-        self.s_wqe.ready.next = (self.state.q.val() == State::Await) | ((self.state.q.val() == State::Inline) & self.inl.s.ready.val() & self.grants.valid.val());
+        self.m_wqe.valid.next = (self.state.q.val() == State::Read) & self.more_sge.val();
+        self.s_wqe.ready.next = self.state.q.val() == State::Await;
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
+        self.inlines.next = self.state.q.val() == State::Inline;
         self.asks.next = !self.mr_valid.q.val() & !self.keys.q.val().get_bit(4);
-        self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free) | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val());
+        self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free)
+            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val())
+            | (self.inlines.val() & self.owes.q.val() & self.m_segment.ready.val());
         self.m_owner.data.next.function = self.job.q.val().function;
         self.m_owner.data.next.notify = self.job.q.val().notify;
         self.m_owner.data.next.qpn = self.job.q.val().qpn;
@@ -198,12 +199,32 @@ impl Logic for Walk {
         self.m_owner.data.next.psn = self.job.q.val().psn;
         self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
         self.m_owner.data.next.reply = self.job.q.val().reply;
-        self.m_segment.valid.next =
-            ((self.state.q.val() == State::Push) & self.asks.val()) | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val()) | (self.state.q.val() == State::Close);
+        self.m_owner.data.next.handle = self.job.q.val().handle;
+        self.m_owner.data.next.free = self.job.q.val().free;
+        // The buffer must not go back before earlier packets of the request have been read.
+        self.may_close.next = (self.state.q.val() == State::Close) & (self.copying.none.val() | !self.job.q.val().inline_data | !self.status.q.val().any());
+        self.m_segment.valid.next = ((self.state.q.val() == State::Push) & self.asks.val())
+            | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_owner.ready.val())
+            | (self.inlines.val() & (!self.owes.q.val() | self.m_owner.ready.val()))
+            | self.may_close.val();
+        // Of inline data what lies within two aligned granules.
+        self.piece.next = bits::<14>(PAIR);
+        if self.granule.q.val().get_bit(0) {
+            self.piece.next = bits::<14>(GRANULE);
+        }
+        self.tail.next = self.pay.q.val() <= self.piece.val();
         self.m_segment.data.next.len = self.seg.q.val();
+        if self.inlines.val() {
+            self.m_segment.data.next.len = self.piece.val().get_bits::<13>(0);
+            if self.tail.val() {
+                self.m_segment.data.next.len = self.pay.q.val().get_bits::<13>(0);
+            }
+        }
         self.m_segment.data.next.at = self.at.q.val();
-        self.m_segment.data.next.keyed = !(self.state.q.val() == State::Close);
-        self.m_segment.data.next.last = self.ends.q.val() | (self.state.q.val() == State::Close);
+        self.m_segment.data.next.keyed = !(self.state.q.val() == State::Close) & !self.inlines.val();
+        self.m_segment.data.next.inline_data = self.inlines.val();
+        self.m_segment.data.next.granule = self.granule.q.val();
+        self.m_segment.data.next.last = self.ends.q.val() | (self.state.q.val() == State::Close) | (self.inlines.val() & self.tail.val());
         self.m_segment.data.next.status = self.status.q.val();
         self.pushed.next = self.m_segment.ready.val() & self.asks.val();
 
@@ -230,20 +251,16 @@ impl Logic for Walk {
             & (self.s_job.data.val().num_sge < MOST_ENTRIES)
             & !self.s_job.data.val().inline_data
             & !self.s_job.data.val().only_free;
-        self.rounded.next = self.job.q.val().pay_len + PARTIAL;
+        self.short_inline.next = self.s_job.data.val().inline_data
+            & !self.s_job.data.val().only_free
+            & !self.s_job.data.val().pay_off.any()
+            & self.s_job.data.val().pay_len.any()
+            & !self.s_job.data.val().pay_len.get_bits::<6>(8).any();
         self.in_granule.next = self.job.q.val().pay_off >> 4;
         self.reach.next = self.job.q.val().pay_off + bit_cast::<32, 14>(self.job.q.val().pay_len);
         self.low_reach.next = bit_cast::<15, 9>(self.job.q.val().pay_off.get_bits::<9>(0)) + bit_cast::<15, 14>(self.job.q.val().pay_len);
         self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > INLINE_BYTES);
         self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > ADDRESSED_BYTES);
-        self.tail.next = self.pay.q.val() <= GRANULE;
-        self.inl.s.valid.next = false;
-        self.inl.s.data.next.dst = self.grants.dst.val() + bit_cast::<18, 14>(self.at.q.val());
-        self.inl.s.data.next.data = self.s_wqe.data.val().data;
-        self.inl.s.data.next.len = bits::<5>(GRANULE);
-        if self.tail.val() {
-            self.inl.s.data.next.len = self.pay.q.val().get_bits::<5>(0);
-        }
         self.done.next = false;
         self.steps.next = false;
         if self.carry.q.val() {
@@ -279,6 +296,14 @@ impl Logic for Walk {
                     if self.quick.val() {
                         self.state.d.next = State::Quick;
                     }
+                    self.owes.d.next = self.short_inline.val();
+                    if self.short_inline.val() {
+                        self.granule.d.next = bits::<5>(INLINE);
+                        if self.s_job.data.val().addressed {
+                            self.granule.d.next = bits::<5>(SECOND_ENTRY);
+                        }
+                        self.state.d.next = State::Inline;
+                    }
                 }
             }
             State::Quick => {
@@ -297,16 +322,15 @@ impl Logic for Walk {
                 self.place.d.next = self.reach.val();
                 self.handle.d.next = self.job.q.val().handle;
                 self.known.d.next = false;
-                self.granules.d.next = self.rounded.val().get_bits::<10>(4);
                 if self.job.q.val().inline_data {
-                    self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + 2;
+                    self.granule.d.next = self.in_granule.val().get_bits::<5>(0) + INLINE;
                     if self.job.q.val().addressed {
                         // One packet: it begins with the first byte.
                         self.granule.d.next = bits::<5>(SECOND_ENTRY);
                     }
                 }
                 if self.job.q.val().only_free {
-                    self.done.next = true;
+                    self.done.next = self.copying.none.val();
                 } else if self.m_owner.ready.val() {
                     if self.empty.q.val() {
                         self.state.d.next = State::Close;
@@ -403,31 +427,17 @@ impl Logic for Walk {
                 }
             }
             State::Inline => {
-                if self.granules.q.val().any() & self.m_wqe.ready.val() {
-                    self.granule.d.next = self.granule.q.val() + 1;
-                    self.granules.d.next = self.granules.q.val() - 1;
-                }
-                self.inl.s.valid.next = self.s_wqe.valid.val() & self.grants.valid.val();
-                if self.s_wqe.valid.val() & self.inl.s.ready.val() & self.grants.valid.val() {
-                    self.pay.d.next = self.pay.q.val() - GRANULE;
-                    self.at.d.next = self.at.q.val() + GRANULE;
-                    if self.s_wqe.data.val().err {
-                        self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
-                    }
-                    if self.tail.val() {
-                        self.state.d.next = State::Drain;
-                    }
-                }
-            }
-            State::Drain => {
-                if !self.unwritten.q.val().any() {
-                    self.state.d.next = State::Close;
+                self.known.d.next = false;
+                if self.m_segment.ready.val() & (!self.owes.q.val() | self.m_owner.ready.val()) {
+                    self.owes.d.next = false;
+                    self.granule.d.next = (self.granule.q.val() | 1) + 1;
+                    self.pay.d.next = self.pay.q.val() - self.piece.val();
+                    self.at.d.next = self.at.q.val() + self.piece.val();
+                    self.done.next = self.tail.val();
                 }
             }
             State::Close => {
-                if self.m_segment.ready.val() {
-                    self.done.next = true;
-                }
+                self.done.next = self.may_close.val() & self.m_segment.ready.val();
             }
             _ => {
                 self.state.d.next = State::Load;
@@ -440,14 +450,13 @@ impl Logic for Walk {
         if self.steps.val() {
             self.rem.d.next = self.rest.y.val();
         }
-        self.frees.s.valid.next = self.done.val() & self.job.q.val().free;
+        // With inline data the buffer goes back when these have been read.
+        self.frees.s.valid.next = self.done.val() & self.job.q.val().free & !self.inlines.val();
         self.frees.s.data.next.handle = self.job.q.val().handle;
 
-        self.grants.reset.next = self.reset.val();
-        self.grants.granted.next = self.granted.val();
-        self.grants.granted_dst.next = self.granted_dst.val();
-        self.grants.ends.next = self.done.val() & !self.job.q.val().only_free;
-        self.asked.next = self.m_segment.valid.val() & self.m_segment.ready.val() & !(self.state.q.val() == State::Close);
+        self.copying.came.next = self.done.val() & self.inlines.val();
+        self.copying.went.next = self.copied.val();
+        self.asked.next = self.m_segment.valid.val() & self.m_segment.ready.val() & self.m_segment.data.val().keyed;
         if self.asked.val() & !self.answered.val() {
             self.keys.d.next = self.keys.q.val() + 1;
         }
@@ -467,20 +476,11 @@ impl Logic for Walk {
                 self.mr.d.next.access = bits::<5>(access::REMOTE_READ);
             }
         }
-        self.into_slice.next = self.inl.s.valid.val() & self.inl.s.ready.val();
-        self.out_of_slice.next = self.m_inline.valid.val() & self.m_inline.ready.val();
-        if self.into_slice.val() & !self.out_of_slice.val() {
-            self.unwritten.d.next = self.unwritten.q.val() + 1;
-        }
-        if self.out_of_slice.val() & !self.into_slice.val() {
-            self.unwritten.d.next = self.unwritten.q.val() - 1;
-        }
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
             self.keys.d.next = bits::<5>(0);
             self.mr_valid.d.next = false;
-            self.unwritten.d.next = bits::<2>(0);
         }
     }
 }

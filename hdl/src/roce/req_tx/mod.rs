@@ -34,8 +34,8 @@ pub const STATS: &[&str] = &["tx_packets", "stale_wqe", "flushed"];
 pub const WAITS: &[(&str, &[&str])] = &[
     // A line is asked for when the queue of packet orders has room for a turn, and what leaves without the line has left. The queue of requests that wait has a place for each of the 128 buffers.
     ("s_wqe", &["ctx", "m_cmd", "m_timer", "m_track", "m_op", "m_done", "m_cqe", "m_free", "m_work"]),
-    // The line held: commands only. All packet orders of the turn have a place since before the line was asked for (`no_line_is_held_for_packet_orders`), and the registers of the others are empty.
-    ("ctx", &["m_cmd", "m_timer", "m_track"]),
+    // The line held: commands, and buffers that go back, which nobody holds up. All packet orders of the turn have a place since before the line was asked for (`no_line_is_held_for_packet_orders`), and the registers of the others are empty.
+    ("ctx", &["m_cmd", "m_timer", "m_track", "m_free"]),
     ("passed", &["fence", "m_op"]),
 ];
 
@@ -121,6 +121,8 @@ pub struct RequesterTx {
     offered: DFF<Bit>,
     /// The line is looked at again, not as it comes.
     again: DFF<Bit>,
+    /// A request of this turn has been thrown away: its buffer may still be on its way out.
+    thrown: DFF<Bit>,
     /// The PSN behind the next one. Not a carry chain: what it goes through is long enough.
     onward: PlusOne<24>,
     /// The packets of the turn, with the next one. Not a carry chain either: mapping would take its carry for `count` being full.
@@ -145,6 +147,8 @@ pub struct RequesterTx {
     emit: Signal<Local, Bit>,
     /// The next request is the same queue pair's and the turn is not over.
     goes_on: Signal<Local, Bit>,
+    /// The register of buffers that go back is free.
+    may_throw: Signal<Local, Bit>,
     starts_timer: Signal<Local, Bit>,
     at_once: Signal<Local, Bit>,
     seen: Signal<Local, ReqCtx>,
@@ -158,7 +162,7 @@ pub struct RequesterTx {
 impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, count, stats, stats_of);
+        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, thrown, count, stats, stats_of);
         clock!(self, clock, waiting, ops, ordered, plan, intake, tell);
         self.waiting.reset.next = self.reset.val();
         self.ops.reset.next = self.reset.val();
@@ -223,6 +227,7 @@ impl Logic for RequesterTx {
         // What has been sent once may be sent again.
         self.held_back.next = self.unsent.q.val() & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
         self.goes_on.next = self.intake.valid.val() & (self.intake.wqe.val().qpn == self.wqe.q.val().qpn) & !self.count.q.val().all();
+        self.may_throw.next = !self.thrown.q.val() | !self.tell.freeing.val();
         self.starts_timer.next = self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any();
         // A tracker entry is written in the next cycle, long before anyone can read it; commands must be out before.
         self.at_once.next = !self.tell.commands.val() & !self.starts_timer.val();
@@ -257,6 +262,7 @@ impl Logic for RequesterTx {
             self.order.pay.next = self.left.q.val().get_bits::<13>(0);
         }
         self.emit.next = false;
+        self.counted.a.next = self.count.q.val();
         self.new.next = self.line.q.val();
 
         match self.state.q.val() {
@@ -267,6 +273,7 @@ impl Logic for RequesterTx {
                 self.sent.d.next = false;
                 self.count.d.next = bits::<4>(0);
                 self.offered.d.next = false;
+                self.thrown.d.next = false;
                 if self.acquire.val() & self.ctx.acq_ready.val() {
                     self.state.d.next = State::Line;
                 }
@@ -359,14 +366,25 @@ impl Logic for RequesterTx {
             State::Discard => {
                 // Packets of this request may still wait in the gatherer: then the buffer goes back behind them.
                 if self.fresh.q.val() {
-                    self.tell.give_back.next = true;
+                    self.tell.give_back.next = self.may_throw.val();
                 } else {
-                    self.ops.s.valid.next = true;
+                    self.ops.s.valid.next = self.may_throw.val();
                 }
-                if self.fresh.q.val() | self.ops.s.ready.val() {
+                if self.may_throw.val() & (self.fresh.q.val() | self.ops.s.ready.val()) {
                     self.state.d.next = State::Acquire;
                     if self.held.q.val() {
                         self.state.d.next = State::Release;
+                    }
+                    // Behind a park many stale requests of one queue pair follow each other.
+                    if self.held.q.val() & self.plan.stale.val() & self.goes_on.val() {
+                        self.thrown.d.next = true;
+                        self.count.d.next = self.counted.y.val();
+                        self.wqe.d.next = self.intake.wqe.val();
+                        self.fresh.d.next = self.intake.fresh.val();
+                        self.sent.d.next = false;
+                        self.intake.take.next = true;
+                        self.again.d.next = true;
+                        self.state.d.next = State::Check;
                     }
                 }
             }
@@ -383,7 +401,6 @@ impl Logic for RequesterTx {
         // A packet goes: its order has a place since the turn began.
         self.ctx.rel_valid.next = self.give.val();
         self.onward.a.next = self.line.q.val().next_psn;
-        self.counted.a.next = self.count.q.val();
         if self.emit.val() {
             self.ops.s.valid.next = true;
             self.stats.d.next = bits::<3>(flags(STATS, &["tx_packets"]) as u64);

@@ -37,6 +37,8 @@ pub struct Tell {
     /// and must be out before the next line is asked for.
     pub commands: Signal<Out, Bit>,
     pub others: Signal<Out, Bit>,
+    /// A buffer that goes back is still here.
+    pub freeing: Signal<Out, Bit>,
     pub m_cmd: MsgSrc<SqCmd>,
     pub m_done: MsgSrc<TxDone>,
     pub m_cqe: MsgSrc<CqeReq>,
@@ -112,6 +114,7 @@ impl Logic for Tell {
             self.work_valid.d.next = true;
         }
         self.commands.next = self.cmd_valid.q.val() | self.timer_valid.q.val() | self.track_valid.q.val();
+        self.freeing.next = self.free_valid.q.val();
         self.others.next = self.done_valid.q.val() | self.cqe_valid.q.val() | self.free_valid.q.val() | self.work_valid.q.val();
 
         self.head.x.next = self.wqe.val().head;

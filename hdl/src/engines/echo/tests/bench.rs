@@ -128,11 +128,11 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             self.slot_out.push(grant.pack(&[("slot", self.next_slot.into()), ("base", base as u128)]));
         }
         while let Some(w) = self.inline.pop() {
-            let (dst, len, data) = (write.get(&w, "dst") as usize, write.get(&w, "len") as usize, write.get(&w, "data"));
+            let (dst, len, data) = (write.get(&w, "dst") as usize, write.get(&w, "len") as usize, write.get_words(&w, "data"));
             assert!((1..=16).contains(&len));
             let open = self.slots.values_mut().last().expect("a slot");
-            for (i, byte) in data.to_le_bytes()[..len].iter().enumerate() {
-                let old = open.bytes[dst + i - open.base].replace(*byte);
+            for (i, byte) in data.iter().flat_map(|word| word.to_le_bytes()).take(len).enumerate() {
+                let old = open.bytes[dst + i - open.base].replace(byte);
                 assert!(old.is_none(), "byte {} twice", dst + i - open.base);
             }
         }

@@ -30,8 +30,8 @@ pub(super) struct SqAct {
     pub job: Signal<Out, SqJob>,
     /// Buffers that the job takes.
     pub used: Signal<Out, Bits<8>>,
-    /// The held request of a WQE doorbell is not needed.
-    pub release_hold: Signal<Out, Bit>,
+    /// The request that was kept for the operation is not needed.
+    pub drop_request: Signal<Out, Bit>,
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
     pub stat: Signal<Out, Bits<2>>,
     kind: Signal<Local, Kind>,
@@ -53,7 +53,7 @@ impl Logic for SqAct {
         self.write.next = false;
         self.enlist.next = false;
         self.issue.next = false;
-        self.release_hold.next = false;
+        self.drop_request.next = false;
         self.stat.next = bits::<2>(0);
         self.used.next = bits::<8>(0);
         self.avail8.next = bits::<4>(BURST);
@@ -80,6 +80,7 @@ impl Logic for SqAct {
         self.job.next.base = self.row.val().base;
         self.job.next.offset = self.posted.val().offset.get_bits::<24>(0);
         self.job.next.stride = self.row.val().stride;
+        self.job.next.place = self.op.val().place;
         if self.valid.val() {
             match self.kind.val() {
                 Kind::Cmd => {
@@ -114,7 +115,7 @@ impl Logic for SqAct {
                 }
                 _ => {
                     // A doorbell, with or without its request.
-                    self.release_hold.next = self.kind.val() == Kind::Direct;
+                    self.drop_request.next = self.kind.val() == Kind::Direct;
                     if !self.posted.val().exists | !self.posted.val().mine {
                         self.stat.next = bits::<2>(flags(STATS, &["sq_db_bad"]) as u64);
                     } else if !self.within.val() {
@@ -124,7 +125,7 @@ impl Logic for SqAct {
                         self.new_row.next.producer = self.op.val().index;
                         if (self.kind.val() == Kind::Direct) & self.direct_ok.val() {
                             self.new_row.next.fetch = self.op.val().index;
-                            self.release_hold.next = false;
+                            self.drop_request.next = false;
                             self.issue.next = true;
                             self.used.next = bits::<8>(1);
                             self.job.next.kind = bits::<2>(job_kind::DIRECT);

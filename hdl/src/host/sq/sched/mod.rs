@@ -5,14 +5,15 @@
 mod act;
 mod look;
 
+use super::carried::Carried;
 use super::merge::DoorbellMerge;
 use super::{SqJob, BUFFERS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::{TablePipe, ROOM_OF_16};
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, SqCmd, WqeDoorbell};
-use crate::prim::pack::{Cast, Gather};
-use crate::records::{RingCtx, WqeHead};
+use crate::prim::pack::Gather;
+use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use act::SqAct;
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -22,7 +23,7 @@ use rust_hdl::prelude::*;
 /// Most requests that one fetch may take.
 const BURST: u64 = 8;
 
-/// What an operation does. Cmd: `SqCmd`. Direct: WQE-carrying doorbell. Turn: head of the active list.
+/// What an operation does. Cmd: `SqCmd`. Direct: doorbell whose request is kept for it. Turn: head of the active list.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
     Cmd,
@@ -31,7 +32,7 @@ enum Kind {
     Turn,
 }
 
-/// One operation in the pipeline. `index`: new producer of a doorbell, new fetch index of a command.
+/// One operation in the pipeline. `index`: new producer of a doorbell, new fetch index of a command. `place`: of the request that a doorbell carries.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Op {
     kind: Kind,
@@ -39,6 +40,7 @@ struct Op {
     index: Bits<16>,
     epoch: Bits<8>,
     command: Bits<2>,
+    place: Bits<4>,
 }
 
 /// What Look finds out for Act beside [`PostedFacts`](crate::host::table::posted::PostedFacts).
@@ -66,7 +68,8 @@ pub(super) struct SqSched<const LQ: usize> {
     pub issued: Signal<Out, Bit>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
-    /// The request of the WQE doorbell in progress, until `wqe_taken`.
+    /// The request that a doorbell left at `wqe_place`, until `wqe_taken`.
+    pub wqe_place: Signal<In, Bits<4>>,
     pub wqe_data: Signal<Out, Bits<512>>,
     pub wqe_taken: Signal<In, Bit>,
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
@@ -77,8 +80,7 @@ pub(super) struct SqSched<const LQ: usize> {
     /// Port 1 has its turn.
     second: DFF<Bit>,
     db: DoorbellMerge,
-    wqe: MsgSlice<WqeDoorbell>,
-    head: Cast<Bits<256>, WqeHead>,
+    carried: Carried,
     active: MsgFifo<Bits<LQ>, LQ>,
     jobs: MsgFifo<SqJob, 4>,
     ready: Gather<4>,
@@ -88,16 +90,11 @@ pub(super) struct SqSched<const LQ: usize> {
     act: SqAct,
     keep_active: DFF<Bit>,
     buffers: DFF<Bits<8>>,
-    hold: DFF<Bits<512>>,
-    hold_busy: DFF<Bit>,
     #[init(Constant::new(BUFFERS.to_bits()))]
     all_buffers: Constant<Bits<8>>,
     cmd: Signal<Local, SqCmd>,
     cmd_op: Signal<Local, Op>,
     room: Signal<Local, Bit>,
-    wqe_data_in: Signal<Local, Bits<512>>,
-    next_index: Signal<Local, Bits<16>>,
-    head_index: Signal<Local, Bits<16>>,
     act_id: Signal<Local, Bits<24>>,
     back: Signal<Local, Bits<8>>,
     ctl_row: Signal<Local, RingCtx>,
@@ -107,21 +104,21 @@ pub(super) struct SqSched<const LQ: usize> {
 impl<const LQ: usize> Logic for SqSched<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, second, keep_active, buffers, hold, hold_busy);
-        clock!(self, clock, both, db, wqe, active, jobs, pipe, posted, look);
+        dff_setup!(self, clock, second, keep_active, buffers);
+        clock!(self, clock, both, db, carried, active, jobs, pipe, posted, look);
         self.db.reset.next = self.reset.val();
         self.both.reset.next = self.reset.val();
-        self.wqe.reset.next = self.reset.val();
+        self.carried.reset.next = self.reset.val();
         self.active.reset.next = self.reset.val();
         self.jobs.reset.next = self.reset.val();
         self.pipe.reset.next = self.reset.val();
         MsgSink::<DoorbellMsg>::link(&mut self.s_db, &mut self.db.s);
-        MsgSink::<WqeDoorbell>::link(&mut self.s_wqe, &mut self.wqe.s);
+        MsgSink::<WqeDoorbell>::link(&mut self.s_wqe, &mut self.carried.s);
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.pipe.s_ctl);
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
         MsgSrc::<SqJob>::link(&mut self.m_job, &mut self.jobs.m);
 
-        // ---- The sources: commands (0), doorbells (1), WQE doorbells (2), the head of the active list (3) ----
+        // ---- The sources: commands (0), doorbells (1), doorbells that carry their request (2), the head of the active list (3) ----
         // Both ports' commands wait in one row, in the order in which they are taken: one at port 1 may be the answer to one that port 0 has given away.
         self.both.s.data.next = self.s_cmd[0].data.val();
         self.both.s.valid.next = self.s_cmd[0].valid.val();
@@ -139,6 +136,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.cmd_op.next.index = self.cmd.val().index;
         self.cmd_op.next.epoch = self.cmd.val().epoch;
         self.cmd_op.next.command = self.cmd.val().op;
+        self.cmd_op.next.place = bits::<4>(0);
         self.pipe.id[0].next = self.cmd.val().qpn;
         self.pipe.op[0].next = self.cmd_op.val();
         self.ready.x[0].next = self.both.m.valid.val();
@@ -149,43 +147,42 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.pipe.op[1].next.index = self.db.m.data.val().index;
         self.pipe.op[1].next.epoch = bits::<8>(0);
         self.pipe.op[1].next.command = bits::<2>(0);
+        self.pipe.op[1].next.place = bits::<4>(0);
         self.ready.x[1].next = self.db.m.valid.val();
         self.db.m.ready.next = self.pipe.grant.val().get_bit(1);
-        self.wqe_data_in.next = self.wqe.m.data.val().data;
-        self.head.x.next = self.wqe_data_in.val().get_bits::<256>(0);
-        self.head_index.next = self.head.y.val().index;
-        self.next_index.next = self.head_index.val() + 1;
-        self.pipe.id[2].next = self.head.y.val().qpn;
-        self.pipe.op[2].next.kind = Kind::Direct;
-        self.pipe.op[2].next.function = self.wqe.m.data.val().function;
-        self.pipe.op[2].next.index = self.next_index.val();
-        self.pipe.op[2].next.epoch = bits::<8>(0);
-        self.pipe.op[2].next.command = bits::<2>(0);
         // Up to four operations may be on their way to the job FIFO of 16.
         self.room.next = self.jobs.level.val() < ROOM_OF_16;
-        self.ready.x[2].next = self.wqe.m.valid.val() & !self.hold_busy.q.val() & self.room.val();
-        self.wqe.m.ready.next = self.pipe.grant.val().get_bit(2);
+        // A doorbell that finds no room for a job is one like any other: its request is in the ring, too.
+        self.pipe.id[2].next = self.carried.m.data.val().qpn;
+        self.pipe.op[2].next.kind = Kind::Doorbell;
+        if self.room.val() {
+            self.pipe.op[2].next.kind = Kind::Direct;
+        }
+        self.pipe.op[2].next.function = self.carried.m.data.val().function;
+        self.pipe.op[2].next.index = self.carried.m.data.val().index;
+        self.pipe.op[2].next.epoch = bits::<8>(0);
+        self.pipe.op[2].next.command = bits::<2>(0);
+        self.pipe.op[2].next.place = self.carried.m.data.val().place;
+        self.ready.x[2].next = self.carried.m.valid.val();
+        self.carried.m.ready.next = self.pipe.grant.val().get_bit(2);
+        self.carried.keep.next = self.room.val();
         self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
         self.pipe.op[3].next.kind = Kind::Turn;
         self.pipe.op[3].next.function = bits::<12>(0);
         self.pipe.op[3].next.index = bits::<16>(0);
         self.pipe.op[3].next.epoch = bits::<8>(0);
         self.pipe.op[3].next.command = bits::<2>(0);
+        self.pipe.op[3].next.place = bits::<4>(0);
         self.ready.x[3].next = self.active.m.valid.val() & self.buffers.q.val().any() & self.room.val();
         self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
         self.pipe.req.next = self.ready.y.val();
 
-        // The request of a WQE doorbell waits here until the fetcher takes it or Act has no use for it.
-        if self.pipe.grant.val().get_bit(2) {
-            self.hold_busy.d.next = true;
-        }
-        if !self.hold_busy.q.val() {
-            self.hold.d.next = self.wqe_data_in.val();
-        }
-        if self.act.release_hold.val() | self.wqe_taken.val() {
-            self.hold_busy.d.next = false;
-        }
-        self.wqe_data.next = self.hold.q.val();
+        // A request that a doorbell carried is there until Act has no use for it or the fetcher has written it.
+        self.carried.drop.next = self.act.drop_request.val();
+        self.carried.drop_place.next = self.pipe.act_op.val().place;
+        self.carried.written.next = self.wqe_taken.val();
+        self.carried.read.next = self.wqe_place.val();
+        self.wqe_data.next = self.carried.data.val();
 
         // ---- Look ----
         self.posted.row.next = self.pipe.look_row.val();
@@ -232,7 +229,6 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.pipe.ctl_new_row.next = self.ctl_row.val();
 
         if self.reset.val() {
-            self.hold_busy.d.next = false;
             self.buffers.d.next = self.all_buffers.val();
         }
     }

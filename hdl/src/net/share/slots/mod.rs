@@ -22,16 +22,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_grant[*]", &["s_grant"]),
     ("s_grant", &[]), // there is a place for every grant that was asked for
     ("s_inline[*]", &["m_inline"]),
-    ("s_seal[*]", &["m_seal", "m_inline"]), // behind the client's own inline write on offer
+    ("s_seal[*]", &["m_seal"]),
     // The egress gives rows back in grant order: every client that has a slot has to seal it.
-    ("m_seal", &["s_seal[0]", "s_seal[1]", "s_seal[2]", "s_seal[3]", "m_inline"]),
+    ("m_seal", &["s_seal[0]", "s_seal[1]", "s_seal[2]", "s_seal[3]"]),
 ];
-
-/// Cycles from a seal on in which only the client that sealed writes inline, and as many after them in which all do. The egress holds seals back while
-/// inline bytes are under way, whoever's they are; eight cycles without a row are enough for those to arrive.
-const QUIET: u64 = 8;
-/// Both.
-const ROUND: u64 = 2 * QUIET - 1;
 
 /// The share for clients of which each has headers of this number at the egress.
 pub fn for_clients(headers: &[usize]) -> AnyBlock {
@@ -62,10 +56,6 @@ pub struct SlotShare<const N: usize> {
     place: [Place; N],
     rooms: Gather<N>,
     readys: Gather<N>,
-    writing: Gather<N>,
-    /// Place in the round of [`ROUND`] cycles after a seal; zero: nobody has sealed.
-    round: DFF<Bits<4>>,
-    sealer: DFF<Bits<N>>,
     owner: Signal<Local, Bits<N>>,
     ready: Signal<Local, Bits<N>>,
     goes: Signal<Local, Bit>,
@@ -80,7 +70,6 @@ pub struct SlotShare<const N: usize> {
 impl<const N: usize> Logic for SlotShare<N> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, round, sealer);
         clock!(self, clock, ask, write, seal, owners);
         self.ask.reset.next = self.reset.val();
         self.write.reset.next = self.reset.val();
@@ -107,7 +96,6 @@ impl<const N: usize> Logic for SlotShare<N> {
             self.place[i].s.data.next = self.s_grant.data.val();
             self.place[i].s.valid.next = self.s_grant.valid.val() & self.owners.m.valid.val() & self.owner.val().get_bit(i);
             self.readys.x[i].next = self.place[i].s.ready.val();
-            self.writing.x[i].next = self.s_inline[i].valid.val();
         }
         self.ask.may.next = self.rooms.y.val();
         self.owners.s.valid.next = self.ask.took.val();
@@ -116,20 +104,7 @@ impl<const N: usize> Logic for SlotShare<N> {
         self.goes.next = self.owners.m.valid.val() & self.ready.val().any();
         self.s_grant.ready.next = self.goes.val();
         self.owners.m.ready.next = self.goes.val() & self.s_grant.valid.val();
-        // The egress counts what it has taken. What is still on offer here it may not see, so the seal waits here for that.
-        self.seal.may.next = !self.writing.y.val();
+        self.seal.may.next = self.everyone.val();
         self.write.may.next = self.everyone.val();
-        if self.round.q.val() >= QUIET {
-            self.write.may.next = self.sealer.q.val();
-        }
-        if self.round.q.val().any() {
-            self.round.d.next = self.round.q.val() - 1;
-        } else if self.seal.took.val() {
-            self.round.d.next = bits::<4>(ROUND);
-            self.sealer.d.next = self.seal.turn.val();
-        }
-        if self.reset.val() {
-            self.round.d.next = bits::<4>(0);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Plays gatherer, DMA, header builder, acknowledge generator, MAC and requester around one egress.
 
-use crate::msg::{HdrDone, InlineWrite, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
+use super::makers::inline_write;
+use crate::msg::{HdrDone, PayDone, SlotGrant, SlotReq, SlotSeal, TxDone};
 use crate::net::icrc::model as icrc;
 use crate::roce::header::model::{header, Op};
 use crate::tb::{AxisSink, Fields, Sink, Source, Tb};
@@ -236,13 +237,14 @@ impl Bench {
         let payload = &frame.bytes[frame.hdr_len..frame.hdr_len + plan.pay_len];
         let mut reads = 0;
         if plan.inline {
-            for (i, piece) in payload.chunks(16).enumerate() {
-                let mut data = piece.to_vec();
-                data.resize(16, 0xee);
-                let data = u128::from_le_bytes(data.try_into().expect("16 bytes"));
-                let dst = start + 16 * i;
-                self.inline.push(Fields::of::<InlineWrite>().pack(&[("dst", dst as u128), ("len", piece.len() as u128), ("data", data)]));
+            // Of any length: whoever writes cuts as its own buffer lies.
+            let mut at = 0;
+            while at < payload.len() {
+                let most = (payload.len() - at).min(32) as u64;
+                let n = if self.prompt || self.tb.rng().percent(50) { most } else { self.tb.rng().range(1, most) } as usize;
+                self.inline.push(inline_write(start + at, &payload[at..at + n]));
                 self.inline_pushed += 1;
+                at += n;
             }
         } else {
             let mut at = 0;

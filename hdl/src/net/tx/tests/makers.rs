@@ -193,12 +193,8 @@ impl Maker {
             self.recent.pop_front();
         }
         self.write_header(rng, k, slot, &mut frame);
-        for (n, piece) in frame.payload.chunks(16).enumerate() {
-            let mut data = piece.to_vec();
-            data.resize(16, 0xee);
-            let dst = base + (frame.header.len() + 16 * n) as u128;
-            let data = u128::from_le_bytes(data.try_into().expect("16 bytes"));
-            self.inline.push(Fields::of::<InlineWrite>().pack(&[("dst", dst), ("len", piece.len() as u128), ("data", data)]));
+        for (n, piece) in frame.payload.chunks(32).enumerate() {
+            self.inline.push(inline_write(base as usize + frame.header.len() + 32 * n, piece));
             self.inlines += 1;
         }
         self.seals.push_back((self.inlines, Fields::of::<SlotSeal>().pack(&[("slot", slot), ("abort", frame.abort.into())])));
@@ -250,6 +246,17 @@ impl Maker {
     fn next(&mut self) -> impl Iterator<Item = &mut VecDeque<Vec<u8>>> {
         [&mut self.expected].into_iter().chain(self.bypass.as_mut().map(|bypass| &mut bypass.expected))
     }
+}
+
+/// `piece`, at most 32 bytes, to byte `dst` of the assembly buffer.
+pub(super) fn inline_write(dst: usize, piece: &[u8]) -> Vec<u32> {
+    let layout = Fields::of::<InlineWrite>();
+    let mut data = piece.to_vec();
+    data.resize(32, 0xee);
+    let data: Vec<u32> = data.chunks(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))).collect();
+    let mut words = layout.pack(&[("dst", dst as u128), ("len", piece.len() as u128)]);
+    layout.set_words(&mut words, "data", &data);
+    words
 }
 
 /// Lets `frames` frames of two engines, at the ports [`PORTS`] of `tb`, go out at its port `tx`. Each has to come as it was made, those of one engine in their order,
