@@ -26,9 +26,9 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_reply", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
     // Inline bytes wait for the packet's place.
     ("s_wqe", &["m_slot", "s_slot", "m_hdr", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
-    // Key answers wait for the packet's place, in the 16 places of the key unit.
+    // Key answers wait for the packet's place, in the 32 places of the key unit.
     ("s_mr", &["m_slot", "s_slot", "m_hdr", "m_pay", "m_seal"]),
-    // 16 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
+    // 32 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
     ("s_slot", &["m_hdr", "m_mr", "s_mr", "m_pay", "m_seal"]),
     // Of a packet that has its slot, and those before it. The walker is there or beyond, so the answers in front of the next read are this packet's and find its place: `m_wqe` is no wait of its own, and there is none for a slot.
     ("m_seal", &["m_hdr", "s_wqe", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline", "m_free"]),
@@ -113,7 +113,7 @@ pub struct Gather {
     front: Front,
     walk: Walk,
     issue: Issue,
-    owners: MsgFifo<Owner, 4>,
+    owners: MsgFifo<Owner, 5>,
     segments: MsgFifo<Segment, 5>,
     /// Packets between their order and their seal, and payload reads behind that.
     packets: Fence<6>,

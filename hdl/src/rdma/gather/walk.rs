@@ -14,6 +14,8 @@ use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+/// Keys that may be unanswered: the key unit has as many places for answers.
+const MOST_KEYS: u64 = 32;
 /// Bytes that the work request buffer is read in.
 const GRANULE: u64 = 16;
 /// Added to a length that is rounded up to granules.
@@ -106,7 +108,7 @@ pub struct Walk {
     at: DFF<Bits<14>>,
     grants: Grants,
     /// Keys asked for and not answered: the queue of answers has room for all.
-    keys: DFF<Bits<5>>,
+    keys: DFF<Bits<6>>,
     fits: DFF<Bit>,
     in_page: DFF<Bit>,
     sge_in_page: DFF<Bit>,
@@ -189,7 +191,7 @@ impl Logic for Walk {
         self.sge.x.next = self.s_wqe.data.val().data;
 
         // To the issuer.
-        self.asks.next = !self.mr_valid.q.val() & !self.keys.q.val().get_bit(4);
+        self.asks.next = !self.mr_valid.q.val() & !(self.keys.q.val() == MOST_KEYS);
         self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free) | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val());
         self.m_owner.data.next.function = self.job.q.val().function;
         self.m_owner.data.next.notify = self.job.q.val().notify;
@@ -478,7 +480,7 @@ impl Logic for Walk {
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
-            self.keys.d.next = bits::<5>(0);
+            self.keys.d.next = bits::<6>(0);
             self.mr_valid.d.next = false;
             self.unwritten.d.next = bits::<2>(0);
         }
