@@ -168,7 +168,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
             MsgSrc::<MrResp>::link(&mut self.m_resp[i], &mut self.answers[i].m);
         }
         self.clean.next = self.emptied.q.val();
-        self.emptied.d.next = !self.invalidate.val() & !self.stale.q.val() & !(self.state.q.val() == State::Sweep);
+        self.emptied.d.next = !self.invalidate.val() & !self.stale.q.val();
         self.page.next = self.query.val().page;
         self.entry.next = self.page.val().get_bits::<3>(0);
         self.in_page.next = self.query.val().va_low;

@@ -162,5 +162,29 @@ fn an_invalidation_ends_all_that_is_on_its_way() {
         let reads = b.reads.len();
         burst(&mut b, (round % 2) as usize, 1, &pages[..2]);
         assert!(b.reads.len() > reads, "not read anew, round {round}");
+        // A line that nobody has touched for as long as the count of rounds goes round.
+        if round % 32 == 0 {
+            burst(&mut b, 0, 1, &[31 * LINE]);
+        }
     }
+}
+
+/// What nobody waits for is read only while there are reads enough: with eight of sixteen under way a walk fetches nothing ahead.
+#[test]
+fn lines_ahead_leave_reads_to_those_who_wait() {
+    let mut b = Bench::new(0);
+    b.walk(1, 2, 0..2, 1);
+    let pages: Vec<u64> = (0..MOST as u64 / 2).map(|n| n * LINE).collect();
+    pages.iter().for_each(|page| b.ask(0, 1, *page));
+    (0..60).for_each(|_| b.cycle());
+    b.walk(1, 2, 2..5, 1);
+    assert_eq!((b.early, b.reads.len()), (0, 1 + MOST / 2));
+    for page in pages {
+        while !b.take(0, 1, page) {
+            b.cycle();
+        }
+    }
+    b.walk(1, 2, 5..6, 1);
+    (0..20).for_each(|_| b.cycle());
+    assert_eq!(b.early, 1);
 }
