@@ -289,7 +289,7 @@ mod tests {
         }
         compare("requester", crate::roce::requester::alone::<3, 10>());
         compare("sq", crate::host::sq::SendQueue::<4>::default());
-        compare("mr", crate::rdma::mr::MemoryKeys::<4>::default());
+        compare("mr", crate::rdma::mr::MemoryKeys::<4, 9, 4>::default());
         compare("chaos", crate::stream::chaos::scoped(7, || crate::host::dma_wr::for_number::<512, 64, 6>(4)));
         compare("target", crate::memory_target::Target::new(0x02_00_00_00_00_01, 0x0a00_0001));
     }

@@ -9,6 +9,10 @@ pub struct Sizes {
     pub queue_pairs: u32,
     pub completion_queues: u32,
     pub memory_regions: u32,
+    /// Slots of each of the two ways of the translation cache, a page-table line of 64 bytes in each.
+    pub translations: u32,
+    /// Page-table lines that are fetched at once.
+    pub translation_reads: u32,
     pub event_queues: u32,
     pub protection_domains: u32,
     /// PCI functions, each with a window; function 0 is the physical one.
@@ -52,6 +56,8 @@ macro_rules! sizes {
                     queue_pairs: LQ as u32,
                     completion_queues: LC as u32,
                     memory_regions: LM as u32,
+                    translations: LX as u32,
+                    translation_reads: LO as u32,
                     event_queues: LE as u32,
                     protection_domains: LP as u32,
                     functions: LF as u32,
@@ -64,16 +70,16 @@ macro_rules! sizes {
 }
 
 sizes! {
-    /// 256 queue pairs and completion queues, 1024 memory regions, 32 event queues, 4 functions.
-    w64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 5, LF = 2;
-    /// 1024 queue pairs and completion queues, 4096 memory regions, 32 event queues, 4 functions.
-    w512: W = 512, LQ = 10, LC = 10, LM = 12, LE = 5, LF = 2;
+    /// 256 queue pairs and completion queues, 1024 memory regions, translations of 32 MiB in 4 KiB pages, 32 event queues, 4 functions.
+    w64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LE = 5, LF = 2;
+    /// 1024 queue pairs and completion queues, 4096 memory regions, translations of 256 MiB in 4 KiB pages, 32 event queues, 4 functions.
+    w512: W = 512, LQ = 10, LC = 10, LM = 12, LX = 12, LO = 4, LE = 5, LF = 2;
     /// For tests: 64 functions, two event queues for each.
-    w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LE = 7, LF = 6;
+    w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LE = 7, LF = 6;
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LS`, `CB`, `CH`).
+/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LS`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

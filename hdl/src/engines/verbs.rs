@@ -24,22 +24,23 @@ pub const VERBS: Engine = Engine {
     doorbells: &[(csr::DB_SQ, "send queue"), (csr::DB_RQ, "receive queue"), (csr::DB_CQ, "completion queue"), (csr::DB_WQE, "send queue, with the work request")],
     commands: program::VERBS,
     reset: None,
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM, LX, LO>(a)),
 };
 
 /// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
-fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize>(a: &mut Assembly) {
+/// `LX`: log2 of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once.
+fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize, const LX: usize, const LO: usize>(a: &mut Assembly) {
     a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
     a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
     // The receive queues' port of small reads, with those of `again`.
     a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);
     a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
     a.instance_by("cq", "CompletionWriter", |list| cq::for_number::<LC>(list.clients("completions"))).sized().waits(host::cq::WAITS);
-    a.instance("keys", MemoryKeys::<LM>::default).waits(rdma::mr::WAITS);
+    a.instance("keys", MemoryKeys::<LM, LX, LO>::default).waits(rdma::mr::WAITS);
     a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
     a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
     a.instance("complete", Complete::<LQ>::default).waits(rdma::complete::WAITS);
-    wires(a);
+    wires(a, 1 << LO);
     a.count_by("sq", "sq.stat", "sq.stat_function", host::sq::STATS);
     a.count_by("sq", "sq.fetched", "sq.fetched_function", host::sq::FETCHED);
     a.count_by("sq", "sq.fetch_errors", "sq.fetch_errors_function", host::sq::FETCH_ERRORS);
@@ -54,7 +55,8 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.count_by("complete", "complete.stat", "complete.stat_function", rdma::complete::STATS);
 }
 
-fn wires(a: &mut Assembly) {
+/// `fetches`: page-table lines that are fetched at once.
+fn wires(a: &mut Assembly, fetches: usize) {
     // Doorbells
     a.join("doorbell.m_sq", "sq.s_db");
     a.join("doorbell.m_rq", "rq.s_db");
@@ -67,7 +69,7 @@ fn wires(a: &mut Assembly) {
     a.join("again.m_rd", "rows.s_cmd[1]");
     a.join("rows.m_row[1]", "again.s_rd");
     a.client_with("small reads", 32, &["rows.m_cmd", "rows.s_row"]);
-    a.client_with("small reads", 16, &["keys.m_rd", "keys.s_rd"]);
+    a.client_with("small reads", fetches, &["keys.m_rd", "keys.s_rd"]);
     a.client("small writes", &["cq.m_wr", "cq.s_done"]);
     a.join("mover.m_cmd", "dma_wr.s_cmd");
     a.join("mover.m_data", "dma_wr.s_data");

@@ -19,7 +19,7 @@ struct Asked {
     raw: Bit,
 }
 
-/// Asks for slots in packet order, up to 16 ahead of the grants; hands every grant on as a header order and a place.
+/// Asks for slots in packet order, up to 32 ahead of the grants; hands every grant on as a header order and a place.
 /// Two stages: the order, its lengths. One packet per cycle.
 #[derive(LogicBlock, Default)]
 pub struct Front {
@@ -43,10 +43,10 @@ pub struct Front {
     /// Payload, pad and ICRC bytes.
     body: DFF<Bits<14>>,
     pay: DFF<Bits<14>>,
-    asked: MsgFifo<Asked, 4>,
+    asked: MsgFifo<Asked, 5>,
     slots: MsgSlice<SlotReq>,
     hdrs: MsgSlice<HdrOp>,
-    places: MsgFifo<Place, 4>,
+    places: MsgFifo<Place, 5>,
     length: Signal<Local, Bits<13>>,
     low: Signal<Local, Bits<2>>,
     odd: Signal<Local, Bits<2>>,

@@ -27,9 +27,9 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_reply", &["m_slot", "s_slot", "m_hdr", "m_wqe", "s_wqe", "m_free", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline"]),
     // Inline data are read when their packet has its place; the walker takes its own answers at once.
     ("s_wqe", &["m_inline", "m_free"]),
-    // Key answers wait for the packet's place, in the 16 places of the key unit, and for the inline data of those before it.
+    // Key answers wait for the packet's place, in the 32 places of the key unit, and for the inline data of those before it.
     ("s_mr", &["m_slot", "s_slot", "m_hdr", "m_pay", "m_seal", "m_wqe", "s_wqe", "m_inline", "m_free"]),
-    // 16 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
+    // 32 places: with all taken the oldest packet has been walked, for order by order goes to front and walker at once.
     ("s_slot", &["m_hdr", "m_mr", "s_mr", "m_pay", "m_seal", "m_wqe", "s_wqe", "m_inline", "m_free"]),
     // Of a packet that has its slot, and those before it. The walker is there or beyond, so the answers in front of the next read are this packet's and find its place: there is no wait for a slot.
     ("m_seal", &["m_hdr", "m_wqe", "s_wqe", "m_mr", "s_mr", "m_pay", "m_seal", "m_inline", "m_free"]),
@@ -120,7 +120,7 @@ pub struct Gather {
     walk: Walk,
     issue: Issue,
     copier: Copier,
-    owners: MsgFifo<Owner, 4>,
+    owners: MsgFifo<Owner, 5>,
     segments: MsgFifo<Segment, 5>,
     /// Packets between their order and their seal, and payload reads behind that.
     packets: Fence<6>,

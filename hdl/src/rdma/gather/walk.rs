@@ -13,6 +13,8 @@ use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+/// Keys that may be unanswered: the key unit has as many places for answers.
+const MOST_KEYS: u64 = 32;
 /// Bytes that the work request buffer is read in.
 const GRANULE: u64 = 16;
 /// Bytes of two of them, of which inline data are read at a time.
@@ -105,7 +107,7 @@ pub struct Walk {
     /// Packets whose inline data are still to be read.
     copying: Backlog<6>,
     /// Keys asked for and not answered: the queue of answers has room for all.
-    keys: DFF<Bits<5>>,
+    keys: DFF<Bits<6>>,
     fits: DFF<Bit>,
     in_page: DFF<Bit>,
     sge_in_page: DFF<Bit>,
@@ -188,7 +190,7 @@ impl Logic for Walk {
 
         // To the issuer.
         self.inlines.next = self.state.q.val() == State::Inline;
-        self.asks.next = !self.mr_valid.q.val() & !self.keys.q.val().get_bit(4);
+        self.asks.next = !self.mr_valid.q.val() & !(self.keys.q.val() == MOST_KEYS);
         self.m_owner.valid.next = ((self.state.q.val() == State::Start) & !self.job.q.val().only_free)
             | ((self.state.q.val() == State::Quick) & self.asks.val() & self.m_segment.ready.val())
             | (self.inlines.val() & self.owes.q.val() & self.m_segment.ready.val());
@@ -479,7 +481,7 @@ impl Logic for Walk {
         if self.reset.val() {
             self.state.d.next = State::Load;
             self.known.d.next = false;
-            self.keys.d.next = bits::<5>(0);
+            self.keys.d.next = bits::<6>(0);
             self.mr_valid.d.next = false;
         }
     }

@@ -32,14 +32,11 @@ enum State {
     /// Waits for a cycle in which nobody else reads the cache, then sees what is in the slots.
     Look,
     Probe,
-    /// The line is not there: its read is offered, is waited for.
-    Ask,
-    Wait,
 }
 
-/// One line at a time. Reads that nobody waits for: whatever is in its way, it gives up.
+/// One line at a time, of either port. Reads that nobody waits for: whatever is in its way, it gives up.
 #[derive(LogicBlock, Default)]
-pub struct Ahead {
+pub struct Ahead<const LX: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub hint: Signal<In, Hint>,
@@ -53,77 +50,63 @@ pub struct Ahead {
     pub want: Signal<Out, Tag>,
     pub owner: Signal<Out, Bits<12>>,
     pub addr: Signal<Out, Bits<64>>,
-    /// Its slots are to be read; `looked`: they are, `first` and `second` are their tags in the next cycle.
+    /// Its slots are to be read; `looked`: they are, `first` and `second` are their tags in the next cycle, of the present round if `live`.
     pub look: Signal<Out, Bit>,
     pub looked: Signal<In, Bit>,
     pub first: Signal<In, Tag>,
     pub second: Signal<In, Tag>,
-    /// Slot and way that it goes to.
-    pub look_slot: Signal<In, Bits<9>>,
-    pub victim: Signal<In, Bit>,
-    pub slot: Signal<Out, Bits<9>>,
-    pub way: Signal<Out, Bit>,
-    /// A read is offered, or will be in the next cycle.
+    pub live: Signal<In, Bits<2>>,
+    pub look_slot: Signal<In, Bits<LX>>,
+    pub slot: Signal<Out, Bits<LX>>,
+    /// The tags are there: nobody reads the cache in this cycle.
     pub probing: Signal<Out, Bit>,
-    pub ask: Signal<Out, Bit>,
-    pub asked: Signal<In, Bit>,
-    /// A read is offered or under way, until it has `landed` in the cache.
-    pub fetching: Signal<Out, Bit>,
-    pub landed: Signal<In, Bit>,
-    /// So is the line of the query, `own`, which has stood there since the cycle before.
-    pub own: Signal<In, Tag>,
-    pub joined: Signal<Out, Bit>,
+    /// A row is on its way into the cache: the tags are read once more, later.
+    pub busy: Signal<In, Bit>,
+    /// There is room for a read that nobody waits for.
+    pub room: Signal<In, Bit>,
+    /// Pulse: the line is not there, it is to be read.
+    pub fetch: Signal<Out, Bit>,
     state: DFF<State>,
     hold: DFF<Hint>,
     line: DFF<Tag>,
-    slot_q: DFF<Bits<9>>,
-    way_q: DFF<Bit>,
-    /// The line and the query's were one in the last cycle. Neither changes before a read that is offered has landed or been used.
-    one: DFF<Bit>,
+    slot_q: DFF<Bits<LX>>,
     next_line: Sum<49>,
     next_addr: Sum<64>,
-    room: Signal<Local, Bits<16>>,
+    room_left: Signal<Local, Bits<16>>,
     reach: Signal<Local, Bits<17>>,
     rest: Signal<Local, Bits<32>>,
     more: Signal<Local, Bit>,
     present: Signal<Local, Bit>,
-    busy: Signal<Local, Bit>,
 }
 
 #[kernel]
-impl Logic for Ahead {
+impl<const LX: usize> Logic for Ahead<LX> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, hold, line, slot_q, way_q, one);
+        dff_setup!(self, clock, state, hold, line, slot_q);
         self.want.next = self.line.q.val();
         self.owner.next = self.hold.q.val().function;
         self.addr.next = self.hold.q.val().addr;
         self.slot.next = self.slot_q.q.val();
-        self.way.next = self.way_q.q.val();
         self.look.next = self.state.q.val() == State::Look;
         self.probing.next = self.state.q.val() == State::Probe;
-        self.ask.next = self.state.q.val() == State::Ask;
-        self.busy.next = (self.state.q.val() == State::Ask) | (self.state.q.val() == State::Wait);
-
-        self.fetching.next = self.busy.val();
-        self.one.d.next = (self.own.val().line == self.line.q.val().line) & (self.own.val().index == self.line.q.val().index) & (self.own.val().life == self.line.q.val().life);
-        self.joined.next = self.busy.val() & self.one.q.val();
         self.present.next =
-            (self.first.val().valid & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
-                | (self.second.val().valid
+            (self.live.val().get_bit(0) & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
+                | (self.live.val().get_bit(1)
                     & (self.second.val().line == self.line.q.val().line)
                     & (self.second.val().index == self.line.q.val().index)
                     & (self.second.val().life == self.line.q.val().life));
+        self.fetch.next = (self.state.q.val() == State::Probe) & !self.present.val() & !self.stop.val() & !self.busy.val() & self.room.val();
 
         self.next_line.a.next = self.line.q.val().line;
         self.next_line.b.next = bits::<49>(1);
         self.next_addr.a.next = self.hold.q.val().addr;
         self.next_addr.b.next = bits::<64>(LINE);
         // Bytes from the page's beginning to the line's end, and to the region's.
-        self.room.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
+        self.room_left.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
         self.rest.next = self.hold.q.val().rem;
         self.reach.next = bit_cast::<17, 16>(self.rest.val().get_bits::<16>(0)) + bit_cast::<17, 12>(self.hold.q.val().va_low);
-        self.more.next = !self.hold.q.val().short | self.rest.val().get_bits::<16>(16).any() | (self.reach.val() > bit_cast::<17, 16>(self.room.val()));
+        self.more.next = !self.hold.q.val().short | self.rest.val().get_bits::<16>(16).any() | (self.reach.val() > bit_cast::<17, 16>(self.room_left.val()));
         match self.state.q.val() {
             State::Idle => {
                 self.hold.d.next = self.hint.val();
@@ -149,20 +132,9 @@ impl Logic for Ahead {
                 }
             }
             State::Probe => {
-                self.way_q.d.next = self.victim.val();
-                self.state.d.next = State::Ask;
-                if self.present.val() | self.stop.val() {
-                    self.state.d.next = State::Idle;
-                }
-            }
-            State::Ask => {
-                if self.asked.val() {
-                    self.state.d.next = State::Wait;
-                }
-            }
-            State::Wait => {
-                if self.landed.val() {
-                    self.state.d.next = State::Idle;
+                self.state.d.next = State::Idle;
+                if self.busy.val() {
+                    self.state.d.next = State::Look;
                 }
             }
             _ => {

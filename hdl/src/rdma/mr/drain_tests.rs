@@ -8,7 +8,7 @@ use ferric_abi::context::MrCtx;
 /// Atomics that go on and on, one queue of them; invalidations by work requests and by the peer, registrations, windows.
 #[test]
 fn a_key_goes_behind_the_atomics_that_found_it() {
-    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
     let (ctl, work, worked, change) = (Fields::of::<CtlReq>(), Fields::of::<MrWork>(), Fields::of::<TxDone>(), Fields::of::<MrChange>());
     let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
     let (s_work, m_worked) = (tb.source("s_work", 0), tb.sink("m_worked", 0));

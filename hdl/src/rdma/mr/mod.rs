@@ -1,6 +1,7 @@
 //! Memory keys: key check and translation. See README.md.
 
 mod ahead;
+mod answers;
 mod cache;
 #[cfg(test)]
 mod cache_tests;
@@ -9,6 +10,9 @@ mod drain;
 #[cfg(test)]
 mod drain_tests;
 mod extent;
+#[cfg(test)]
+mod miss_tests;
+mod misses;
 pub use ferric_model::keys as model;
 #[cfg(test)]
 mod number_tests;
@@ -25,7 +29,7 @@ use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, Rd
 use crate::prim::ram::RamHold;
 use crate::prim::sum::{Ahead, Diff, Sum};
 use crate::records::MrCtx;
-use crate::stream::{MsgFifo, MsgSkid};
+use crate::stream::MsgSkid;
 use cache::PteCache;
 use change::Change;
 use drain::Drain;
@@ -44,10 +48,10 @@ pub const STATS: &[&str] = &["mr_checks", "mr_refused", "mtt_misses", "invalidat
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    // The pipeline stops for a miss and for a full answer queue. That of port 0 is never full: 16 places, and the gatherer has at most 16 keys unanswered.
+    // The pipeline stops while all reads of page tables are under way, and for a full answer queue. That of port 0 is never full: 32 places, and the gatherer has at most 32 keys unanswered.
     ("s_req[*]", &["m_rd", "s_rd", "m_resp[1]"]),
     ("m_resp[*]", &["m_rd", "s_rd", "m_resp[1]"]),
-    ("s_rd", &[]), // always taken
+    ("s_rd", &[]), // those who wait for a row have places for their answers
     // One change at a time: table rows through the pipeline; then atomics that may have found the key, which have left placement (`begun`) and are over (`over`); then its answer.
     ("s_change", &["m_rd", "s_rd", "m_resp[1]", "begun", "over", "m_changed", "m_worked"]),
     ("s_work", &["m_rd", "s_rd", "m_resp[1]", "begun", "over", "m_changed", "m_worked"]),
@@ -106,10 +110,10 @@ struct Bounded {
     add: Bits<64>,
 }
 
-/// Key table of `2^LM` regions with a page-table cache; two requesters, answers in order per port.
+/// Key table of `2^LM` regions with a page-table cache of 2 * `2^LX` lines, of which `2^LO` may be on their way from host memory; two requesters, answers in order per port.
 #[derive(LogicBlock, BlockDefault)]
 #[demand((1..=16).contains(&LM), "the cache tag holds 16 bits of the region's number")]
-pub struct MemoryKeys<const LM: usize> {
+pub struct MemoryKeys<const LM: usize, const LX: usize, const LO: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// 0: gather, 1: placement.
@@ -138,12 +142,11 @@ pub struct MemoryKeys<const LM: usize> {
     pub m_ctl: MsgSrc<CtlResp>,
     pub stat: Signal<Out, Bits<8>>,
     input: [MsgSkid<MrReq>; 2],
-    output: [MsgFifo<MrResp, 4>; 2],
     regions: RamHold<MrCtx, LM>,
     line: CtlLine<MrCtx, LM>,
     change: Change<LM>,
     drain: Drain,
-    cache: PteCache,
+    cache: PteCache<LX, LO>,
     last: DFF<Bit>,
     b: DFF<MrReq>,
     b_port: DFF<Bit>,
@@ -200,7 +203,7 @@ pub struct MemoryKeys<const LM: usize> {
 }
 
 #[kernel]
-impl<const LM: usize> Logic for MemoryKeys<LM> {
+impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM, LX, LO> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, last, b, b_port, b_valid, c, c_valid, d, d_valid, row_read, lent, for_change, bound, parent);
@@ -215,10 +218,8 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         for i in 0..2 {
             self.input[i].clock.next = self.clock.val();
             self.input[i].reset.next = self.reset.val();
-            self.output[i].clock.next = self.clock.val();
-            self.output[i].reset.next = self.reset.val();
             MsgSink::<MrReq>::link(&mut self.s_req[i], &mut self.input[i].s);
-            MsgSrc::<MrResp>::link(&mut self.m_resp[i], &mut self.output[i].m);
+            MsgSrc::<MrResp>::link(&mut self.m_resp[i], &mut self.cache.m_resp[i]);
         }
         self.line.reset.next = self.reset.val();
         self.change.reset.next = self.reset.val();
@@ -234,7 +235,7 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
         MsgSrc::<RdCmd>::link(&mut self.m_rd, &mut self.cache.m_rd);
         MsgSink::<RdRow>::link(&mut self.s_rd, &mut self.cache.s_rd);
 
-        // The whole pipeline moves together; it stops for a cache miss and for a full answer queue.
+        // The whole pipeline moves together; it stops while no read of a page table can begin, and for a full answer queue.
         self.go.next = self.cache.ready.val();
 
         // Stage A: pick a port, read the table. The control bus or a change takes the read port when the pipeline has passed, one of them at a time.
@@ -431,22 +432,12 @@ impl<const LM: usize> Logic for MemoryKeys<LM> {
                 self.d.d.next.table = (self.c.q.val().table >> 6) << 6;
             }
             self.d.d.next.add = self.line_off.val();
-        } else if self.cache.answer_valid.val() & self.cache.answer_ready.val() {
+        } else if self.cache.took.val() {
             self.d_valid.d.next = false;
         }
 
-        // Answers. The cache holds its answer until the port's queue takes it.
-        for i in 0..2 {
-            self.output[i].s.data.next = self.cache.answer.val();
-        }
-        self.output[0].s.valid.next = self.cache.answer_valid.val() & !self.cache.answer_port.val();
-        self.output[1].s.valid.next = self.cache.answer_valid.val() & self.cache.answer_port.val();
-        self.cache.answer_ready.next = self.output[0].s.ready.val();
-        if self.cache.answer_port.val() {
-            self.cache.answer_ready.next = self.output[1].s.ready.val();
-        }
-        self.stat.next = bit_cast::<8, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val()).into())
-            | (bit_cast::<8, 1>((self.cache.answer_valid.val() & self.cache.answer_ready.val() & self.cache.refused.val()).into()) << 1)
+        self.stat.next = bit_cast::<8, 1>(self.cache.answered.val().into())
+            | (bit_cast::<8, 1>(self.cache.refused.val().into()) << 1)
             | (bit_cast::<8, 1>(self.cache.miss.val().into()) << 2)
             | (bit_cast::<8, 4>(self.change.stat.val()) << 3)
             | (bit_cast::<8, 1>(self.cache.early.val().into()) << 7);

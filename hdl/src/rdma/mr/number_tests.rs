@@ -8,7 +8,7 @@ use ferric_abi::context::MrCtx;
 /// Of 16 lines the fifth holds a region: its key works, and none with a further bit in the number does, for access or for invalidation.
 #[test]
 fn every_bit_of_a_number_counts() {
-    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
     let (req, resp, ctl) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<CtlReq>());
     let (change, changed) = (Fields::of::<MrChange>(), Fields::of::<MrChanged>());
     let (port, answers) = (tb.source("s_req$1", 0), tb.sink("m_resp$1", 0));

@@ -32,7 +32,7 @@ fn lines() -> Vec<MrCtx> {
 
 #[test]
 fn windows_are_what_the_model_says() {
-    let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
     let (req, resp, cmd, row) = (Fields::of::<MrReq>(), Fields::of::<MrResp>(), Fields::of::<RdCmd>(), Fields::of::<RdRow>());
     let (ctl, told) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>());
     let (work, worked) = (Fields::of::<MrWork>(), Fields::of::<TxDone>());
@@ -209,7 +209,7 @@ fn windows_are_what_the_model_says() {
 #[test]
 fn windows_destroyed_while_a_change_waits_are_all_counted() {
     for atomics in [false, true] {
-        let mut tb = Tb::new("mr", MemoryKeys::<4>::default());
+        let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
         let (ctl, told, work) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>(), Fields::of::<MrWork>());
         let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
         let s_work = tb.source("s_work", 0);

@@ -86,8 +86,8 @@ pub struct Place<const LQ: usize> {
     pub stat_function: Signal<Out, Bits<12>>,
     ahead: MsgFifo<PlaceOp, 4>,
     walk: Walk,
-    orders: MsgFifo<PlaceOp, 4>,
-    segments: MsgFifo<Segment, 4>,
+    orders: MsgFifo<PlaceOp, 5>,
+    segments: MsgFifo<Segment, 5>,
     marks: Ram<Mark, LQ>,
     state: DFF<State>,
     /// The rest of the order is not placed; `hard`: and the queue pair goes to error.
