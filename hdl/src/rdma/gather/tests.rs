@@ -173,7 +173,7 @@ impl World {
         while let Some(read) = self.wqe.0.pop() {
             let at = 16 * fw.get(&read, "granule") as usize;
             let buffer = &self.buffers[fw.get(&read, "handle") as usize];
-            let err = self.failed.iter().any(|(handle, granule)| *handle == fw.get(&read, "handle") as u64 && granule & !1 == at as u64 / 16 & !1);
+            let err = self.failed.iter().any(|(handle, granule)| *handle == fw.get(&read, "handle") as u64 && granule & !1 == (at as u64 / 16) & !1);
             let word = |at: usize| u128::from_le_bytes(buffer[at..at + 16].try_into().expect("16 bytes"));
             // Behind an odd granule comes nothing that means anything.
             let more = if at % 32 == 0 { word(at + 16) } else { u128::MAX };

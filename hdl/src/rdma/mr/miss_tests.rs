@@ -188,3 +188,25 @@ fn lines_ahead_leave_reads_to_those_who_wait() {
     (0..20).for_each(|_| b.cycle());
     assert_eq!(b.early, 1);
 }
+
+/// Whoever looks a line up in any cycle around that in which it comes is answered, and reads it no second time.
+#[test]
+fn a_line_that_comes_is_seen() {
+    let mut b = Bench::new(0);
+    for n in 0..24 {
+        b.ask(0, LARGE, n * LINE);
+        let before = b.reads.len();
+        while b.reads.len() == before {
+            b.cycle();
+        }
+        let asked = b.reads[before].0;
+        while b.tb.cycles() < asked + 238 + n {
+            b.cycle();
+        }
+        b.walk(1, LARGE, n * LINE + 1..n * LINE + 2, 1);
+        while !b.take(0, LARGE, n * LINE) {
+            b.cycle();
+        }
+    }
+    assert_eq!(b.reads.len(), 24);
+}
