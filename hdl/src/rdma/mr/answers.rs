@@ -3,6 +3,7 @@
 use crate::bus::MsgSrc;
 use crate::msg::MrResp;
 use crate::prim::ram::RamAsync;
+use crate::prim::sum::{LessOne, PlusOne};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -42,6 +43,9 @@ pub struct Answers {
     head: DFF<Bits<6>>,
     tail: DFF<Bits<6>>,
     taken: DFF<Bits<6>>,
+    /// One more and one less, beside the decision.
+    more: PlusOne<6>,
+    fewer: LessOne<6>,
     shown: DFF<Bit>,
     out: DFF<MrResp>,
     first: Signal<Local, Bits<6>>,
@@ -59,6 +63,8 @@ impl Logic for Answers {
     fn update(&mut self) {
         dff_setup!(self, clock, head, tail, taken, shown, out);
         clock!(self, clock, words);
+        self.more.a.next = self.taken.q.val();
+        self.fewer.a.next = self.taken.q.val();
         self.first.next = self.head.q.val();
         self.position.next = self.at.val();
         self.place.next = self.tail.q.val();
@@ -93,10 +99,10 @@ impl Logic for Answers {
             self.tail.d.next = self.tail.q.val() + 1;
         }
         if self.take.val() & !self.moves.val() {
-            self.taken.d.next = self.taken.q.val() + 1;
+            self.taken.d.next = self.more.y.val();
         }
         if self.moves.val() & !self.take.val() {
-            self.taken.d.next = self.taken.q.val() - 1;
+            self.taken.d.next = self.fewer.y.val();
         }
         if self.reset.val() {
             self.head.d.next = bits::<6>(0);

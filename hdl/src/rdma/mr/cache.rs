@@ -114,7 +114,6 @@ pub struct PteCache<const LX: usize, const LO: usize> {
     waits: Signal<Local, Bit>,
     asks: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
-    stop: Signal<Local, Bit>,
     own: Signal<Local, Tag>,
     hint: Signal<Local, Hint>,
     /// Of a read that begins; of what is written.
@@ -232,10 +231,10 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.hint.next.va_low = self.in_page.val().get_bits::<12>(0);
         self.hint.next.rem = self.query.val().rem;
         self.hint.next.short = self.query.val().short;
-        self.stop.next = self.stale.q.val() | self.invalidate.val();
         self.ahead.hint.next = self.hint.val();
         self.ahead.outside.next = self.outside.q.val();
-        self.ahead.stop.next = self.stop.val();
+        // What begins in the cycle of an invalidation is waited for as all that is under way.
+        self.ahead.stop.next = self.stale.q.val();
         self.ahead.look_slot.next = self.slot.val();
         self.ahead.first.next = self.ways[0].tag.val();
         self.ahead.second.next = self.ways[1].tag.val();
