@@ -173,6 +173,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.place.m_again.ready.next = true;
         self.place.s_again.valid.next = false;
         self.place.s_again.data.next.data = bits::<128>(0);
+        self.place.s_again.data.next.more = bits::<128>(0);
         self.place.s_again.data.next.err = false;
         self.place.m_again_free.ready.next = true;
         self.complete.m_read.ready.next = true;
@@ -231,6 +232,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.gather.m_wqe.ready.next = true;
         self.gather.s_wqe.valid.next = false;
         self.gather.s_wqe.data.next.data = bits::<128>(0);
+        self.gather.s_wqe.data.next.more = bits::<128>(0);
         self.gather.s_wqe.data.next.err = false;
         self.gather.m_free.ready.next = true;
         self.gather.m_inline.ready.next = true;
