@@ -27,11 +27,15 @@ pub struct Hint {
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
-    /// Has the region another line?
+    /// Is the access refused?
     Judge,
+    /// Has the region another line?
+    Weigh,
     /// Waits for a cycle in which nobody else reads the cache, then sees what is in the slots.
     Look,
     Probe,
+    /// It is not in them.
+    Fetch,
 }
 
 /// One line at a time, of either port. Reads that nobody waits for: whatever is in its way, it gives up.
@@ -58,7 +62,7 @@ pub struct Ahead<const LX: usize> {
     pub live: Signal<In, Bits<2>>,
     pub look_slot: Signal<In, Bits<LX>>,
     pub slot: Signal<Out, Bits<LX>>,
-    /// The tags are there: nobody reads the cache in this cycle.
+    /// The tags are there, and stay: nobody reads the cache, and no query is at hand.
     pub probing: Signal<Out, Bit>,
     /// A row is on its way into the cache: the tags are read once more, later.
     pub busy: Signal<In, Bit>,
@@ -73,7 +77,8 @@ pub struct Ahead<const LX: usize> {
     next_line: Sum<49>,
     next_addr: Sum<64>,
     room_left: Signal<Local, Bits<16>>,
-    reach: Signal<Local, Bits<17>>,
+    /// Bytes from the page's beginning to the region's end, if `rem` is less than 2^16.
+    reach: DFF<Bits<17>>,
     rest: Signal<Local, Bits<32>>,
     more: Signal<Local, Bit>,
     present: Signal<Local, Bit>,
@@ -83,20 +88,20 @@ pub struct Ahead<const LX: usize> {
 impl<const LX: usize> Logic for Ahead<LX> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, hold, line, slot_q);
+        dff_setup!(self, clock, state, hold, line, slot_q, reach);
         self.want.next = self.line.q.val();
         self.owner.next = self.hold.q.val().function;
         self.addr.next = self.hold.q.val().addr;
         self.slot.next = self.slot_q.q.val();
         self.look.next = self.state.q.val() == State::Look;
-        self.probing.next = self.state.q.val() == State::Probe;
+        self.probing.next = (self.state.q.val() == State::Probe) | (self.state.q.val() == State::Fetch);
         self.present.next =
             (self.live.val().get_bit(0) & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
                 | (self.live.val().get_bit(1)
                     & (self.second.val().line == self.line.q.val().line)
                     & (self.second.val().index == self.line.q.val().index)
                     & (self.second.val().life == self.line.q.val().life));
-        self.fetch.next = (self.state.q.val() == State::Probe) & !self.present.val() & !self.stop.val() & !self.busy.val() & self.room.val();
+        self.fetch.next = (self.state.q.val() == State::Fetch) & !self.stop.val() & !self.busy.val() & self.room.val();
 
         self.next_line.a.next = self.line.q.val().line;
         self.next_line.b.next = bits::<49>(1);
@@ -105,8 +110,8 @@ impl<const LX: usize> Logic for Ahead<LX> {
         // Bytes from the page's beginning to the line's end, and to the region's.
         self.room_left.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
         self.rest.next = self.hold.q.val().rem;
-        self.reach.next = bit_cast::<17, 16>(self.rest.val().get_bits::<16>(0)) + bit_cast::<17, 12>(self.hold.q.val().va_low);
-        self.more.next = !self.hold.q.val().short | self.rest.val().get_bits::<16>(16).any() | (self.reach.val() > bit_cast::<17, 16>(self.room_left.val()));
+        self.reach.d.next = bit_cast::<17, 16>(self.rest.val().get_bits::<16>(0)) + bit_cast::<17, 12>(self.hold.q.val().va_low);
+        self.more.next = !self.hold.q.val().short | self.rest.val().get_bits::<16>(16).any() | (self.reach.q.val() > bit_cast::<17, 16>(self.room_left.val()));
         match self.state.q.val() {
             State::Idle => {
                 self.hold.d.next = self.hint.val();
@@ -118,8 +123,14 @@ impl<const LX: usize> Logic for Ahead<LX> {
             State::Judge => {
                 self.line.d.next.line = self.next_line.y.val();
                 self.hold.d.next.addr = self.next_addr.y.val();
+                self.state.d.next = State::Weigh;
+                if self.outside.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            State::Weigh => {
                 self.state.d.next = State::Idle;
-                if self.more.val() & !self.outside.val() & !self.stop.val() {
+                if self.more.val() & !self.stop.val() {
                     self.state.d.next = State::Look;
                 }
             }
@@ -132,6 +143,14 @@ impl<const LX: usize> Logic for Ahead<LX> {
                 }
             }
             State::Probe => {
+                self.state.d.next = State::Fetch;
+                if self.busy.val() {
+                    self.state.d.next = State::Look;
+                } else if self.present.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
+            State::Fetch => {
                 self.state.d.next = State::Idle;
                 if self.busy.val() {
                     self.state.d.next = State::Look;

@@ -43,6 +43,8 @@ struct Wanted {
     entry: Bits<3>,
     page_size: Bits<2>,
     va_low: Bits<30>,
+    /// It is refused: it waits for its line like any other, since bounds are known too late to decide that.
+    outside: Bit,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -190,7 +192,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.hit.next = self.ways[0].hit.val() | self.ways[1].hit.val();
         self.awaits.next = (self.ways[0].hit.val() & self.ways[0].tag.val().pending) | (self.ways[1].hit.val() & self.ways[1].tag.val().pending);
         self.accepts.next = self.query_valid.val() & (self.state.q.val() == State::Run) & !self.misses.busy.val() & self.room.val() & (!self.needs.val() | self.hit.val() | self.barred.q.val());
-        self.waits.next = self.accepts.val() & self.needs.val() & self.awaits.val() & !self.query.val().out_of_bounds & !self.barred.q.val();
+        self.waits.next = self.accepts.val() & self.needs.val() & self.awaits.val() & !self.barred.q.val();
         self.asks.next = (self.state.q.val() == State::Ask) & !self.misses.busy.val() & self.misses.room.val() & !self.outside.q.val();
         self.took.next = self.accepts.val() | self.asks.val();
         self.ready.next = (self.state.q.val() == State::Run) & !self.stale.q.val() & !self.misses.busy.val() & !self.ahead.probing.val() & (!self.query_valid.val() | self.accepts.val());
@@ -322,6 +324,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.wanted.write_data.next.entry = self.entry.val();
         self.wanted.write_data.next.page_size = self.query.val().page_size;
         self.wanted.write_data.next.va_low = self.query.val().va_low;
+        self.wanted.write_data.next.outside = self.query.val().out_of_bounds;
         self.wanted.read_addr.next = bit_cast::<6, 5>(self.at.val().get_bits::<5>(0)) | (bit_cast::<6, 7>(self.at.val() >> PORT_BIT) << 5);
         self.want.next = self.wanted.read_data.val();
 
@@ -349,7 +352,9 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         }
         self.answer.next.iova = self.frame.val() | bit_cast::<64, 30>(self.va_low.val());
         self.status.next = bits::<3>(0);
-        if self.misses.busy.val() & self.misses.failed.val() {
+        if self.misses.busy.val() & self.want.val().outside {
+            self.status.next = bits::<3>(key_status::BOUNDS);
+        } else if self.misses.busy.val() & self.misses.failed.val() {
             self.status.next = bits::<3>(key_status::FETCH);
         } else if !self.pte.val().get_bit(0) {
             self.status.next = bits::<3>(key_status::PAGE);

@@ -58,7 +58,7 @@ pub struct Misses<const LO: usize> {
     pub joins: Signal<In, Bit>,
     pub joins_id: Signal<In, Bits<6>>,
     pub waiter: Signal<In, Bits<7>>,
-    /// A row is being stored and used; no read begins meanwhile, nobody joins one.
+    /// A row is being stored and used; no read begins meanwhile, nobody joins one who has not been told of before.
     pub busy: Signal<Out, Bit>,
     /// Pulse: `row` goes `home`, or its read has failed.
     pub store: Signal<Out, Bit>,
@@ -87,6 +87,10 @@ pub struct Misses<const LO: usize> {
     any: DFF<Bit>,
     cursor: DFF<Bits<7>>,
     last: DFF<Bits<7>>,
+    /// Who joins was told in the cycle before: the list is a memory behind the comparison of tags.
+    joined: DFF<Bit>,
+    joined_id: DFF<Bits<LO>>,
+    joiner: DFF<Bits<7>>,
     list: Signal<Local, Bits<LO>>,
     /// The last one in the list, and the one that is woken.
     end_of: Signal<Local, Bits<7>>,
@@ -103,10 +107,10 @@ pub struct Misses<const LO: usize> {
 impl<const LO: usize> Logic for Misses<LO> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, next, under_way, half, cmd, cmd_valid, row_q, row_err, row_id, any, cursor, last);
+        dff_setup!(self, clock, state, next, under_way, half, cmd, cmd_valid, row_q, row_err, row_id, any, cursor, last, joined, joined_id, joiner);
         clock!(self, clock, homes, waiters, behind);
         self.id.next = bit_cast::<6, LO>(self.next.q.val());
-        self.room.next = !self.cmd_valid.q.val() & !(self.under_way.q.val() == self.most.val());
+        self.room.next = !self.cmd_valid.q.val() & !self.joined.q.val() & !(self.under_way.q.val() == self.most.val());
         self.half.d.next = self.under_way.q.val() < self.some.val();
         self.few.next = self.half.q.val();
         self.none.next = !self.under_way.q.val().any() & (self.state.q.val() == State::Idle);
@@ -134,26 +138,31 @@ impl<const LO: usize> Logic for Misses<LO> {
         }
 
         // One more in the list of a read.
-        self.list.next = self.joins_id.val().get_bits::<LO>(0);
-        if self.busy.val() {
+        self.joined.d.next = self.joins.val();
+        self.joined_id.d.next = self.joins_id.val().get_bits::<LO>(0);
+        self.joiner.d.next = self.waiter.val();
+        self.list.next = self.joined_id.q.val();
+        if !self.joined.q.val() {
             self.list.next = self.row_id.q.val();
         }
         self.waiters.read_addr.next = self.list.val();
-        self.waiters.write_en.next = self.ask.val() | self.joins.val();
+        self.waiters.write_en.next = self.ask.val() | self.joined.q.val();
         self.waiters.write_addr.next = self.list.val();
         self.waiters.write_data.next.any = true;
-        self.waiters.write_data.next.first = self.waiter.val();
-        self.waiters.write_data.next.last = self.waiter.val();
+        self.waiters.write_data.next.first = self.joiner.q.val();
+        self.waiters.write_data.next.last = self.joiner.q.val();
         if self.ask.val() {
             self.waiters.write_addr.next = self.next.q.val();
             self.waiters.write_data.next.any = self.waited.val();
+            self.waiters.write_data.next.first = self.waiter.val();
+            self.waiters.write_data.next.last = self.waiter.val();
         } else if self.waiters.read_data.val().any {
             self.waiters.write_data.next.first = self.waiters.read_data.val().first;
         }
         self.end_of.next = self.waiters.read_data.val().last;
-        self.behind.write_en.next = self.joins.val() & self.waiters.read_data.val().any;
+        self.behind.write_en.next = self.joined.q.val() & self.waiters.read_data.val().any;
         self.behind.write_addr.next = bit_cast::<6, 5>(self.end_of.val().get_bits::<5>(0)) | (bit_cast::<6, 7>(self.end_of.val() >> 6) << 5);
-        self.behind.write_data.next = self.waiter.val();
+        self.behind.write_data.next = self.joiner.q.val();
 
         // A row comes.
         self.s_rd.ready.next = self.state.q.val() == State::Idle;
@@ -181,8 +190,11 @@ impl<const LO: usize> Logic for Misses<LO> {
                 self.any.d.next = self.waiters.read_data.val().any;
                 self.cursor.d.next = self.waiters.read_data.val().first;
                 self.last.d.next = self.waiters.read_data.val().last;
-                self.under_way.d.next = self.under_way.q.val() - 1;
-                self.state.d.next = State::Wake;
+                // One who has joined just now is written first.
+                if !self.joined.q.val() {
+                    self.under_way.d.next = self.under_way.q.val() - 1;
+                    self.state.d.next = State::Wake;
+                }
             }
             State::Wake => {
                 self.cursor.d.next = self.behind.read_data.val();
@@ -199,6 +211,7 @@ impl<const LO: usize> Logic for Misses<LO> {
             self.next.d.next = bits::<LO>(0);
             self.under_way.d.next = bits::<7>(0);
             self.cmd_valid.d.next = false;
+            self.joined.d.next = false;
         }
     }
 }
