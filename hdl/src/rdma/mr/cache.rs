@@ -74,7 +74,7 @@ pub struct PteCache<const LX: usize, const LO: usize> {
     /// The next query may come.
     pub ready: Signal<Out, Bit>,
     pub m_resp: [MsgSrc<MrResp>; 2],
-    /// Pulses: a query is answered, by a refusal.
+    /// Pulses, a cycle late: a query is answered, by a refusal.
     pub answered: Signal<Out, Bit>,
     pub refused: Signal<Out, Bit>,
     /// A cycle late: it holds nothing from before the last `invalidate`, and nothing that was asked for before is under way.
@@ -109,6 +109,9 @@ pub struct PteCache<const LX: usize, const LO: usize> {
     barred: DFF<Bit>,
     /// The query of the cycle before is refused anyway.
     outside: DFF<Bit>,
+    answers_q: DFF<Bit>,
+    refuses_q: DFF<Bit>,
+    answers_one: Signal<Local, Bit>,
     hit: Signal<Local, Bit>,
     awaits: Signal<Local, Bit>,
     needs: Signal<Local, Bit>,
@@ -157,7 +160,7 @@ pub struct PteCache<const LX: usize, const LO: usize> {
 impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, sweep, fresh, round, stale, e_addr, e_slot, turn, emptied, barred, outside);
+        dff_setup!(self, clock, state, sweep, fresh, round, stale, e_addr, e_slot, turn, emptied, barred, outside, answers_q, refuses_q);
         clock!(self, clock, ahead, misses, wanted);
         self.misses.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
@@ -372,13 +375,16 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
             }
         }
         self.answer.next.status = self.status.val();
-        self.answered.next = (self.accepts.val() & !self.waits.val()) | self.misses.wake.val();
-        self.refused.next = self.answered.val() & self.status.val().any();
+        self.answers_one.next = (self.accepts.val() & !self.waits.val()) | self.misses.wake.val();
+        self.answers_q.d.next = self.answers_one.val();
+        self.refuses_q.d.next = self.answers_one.val() & self.status.val().any();
+        self.answered.next = self.answers_q.q.val();
+        self.refused.next = self.refuses_q.q.val();
         self.sweep_low.next = self.sweep.q.val().get_bits::<5>(0);
         self.answers[0].take.next = self.took.val() & !self.query.val().port;
         self.answers[1].take.next = self.took.val() & self.query.val().port;
-        self.answers[0].write.next = self.answered.val() & !self.writes_at.val().get_bit(PORT_BIT);
-        self.answers[1].write.next = self.answered.val() & self.writes_at.val().get_bit(PORT_BIT);
+        self.answers[0].write.next = self.answers_one.val() & !self.writes_at.val().get_bit(PORT_BIT);
+        self.answers[1].write.next = self.answers_one.val() & self.writes_at.val().get_bit(PORT_BIT);
         for i in 0..2 {
             self.answers[i].clear.next = (self.state.q.val() == State::Sweep) & self.fresh.q.val();
             self.answers[i].clear_at.next = self.sweep_low.val();
