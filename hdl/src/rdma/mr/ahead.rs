@@ -1,9 +1,9 @@
 //! Fetches the page-table line behind one that is in use: DMA goes through a region page by page.
 
-use super::way::Tag;
+use super::way::{Tag, LINE_BITS};
 use crate::prim::sum::Sum;
 use ferric_abi::host::Pte;
-use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bytes and entries of a page-table line.
@@ -14,7 +14,9 @@ const ENTRIES: u64 = LINE / Pte::BYTES as u64;
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Hint {
     pub function: Bits<12>,
-    pub own: Tag,
+    pub index: Bits<16>,
+    pub life: Bits<8>,
+    pub line: Bits<49>,
     /// IOVA of the line, the entry that was used, the byte in its page.
     pub addr: Bits<64>,
     pub entry: Bits<3>,
@@ -39,7 +41,7 @@ enum State {
 }
 
 /// One line at a time, of either port. Reads that nobody waits for: whatever is in its way, it gives up.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, BlockDefault)]
 pub struct Ahead<const LX: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -50,7 +52,8 @@ pub struct Ahead<const LX: usize> {
     pub outside: Signal<In, Bit>,
     /// The cache is about to be emptied.
     pub stop: Signal<In, Bit>,
-    /// The line wanted.
+    /// The line wanted, and of its tag what names the line.
+    pub line: Signal<Out, Bits<49>>,
     pub want: Signal<Out, Tag>,
     pub owner: Signal<Out, Bits<12>>,
     pub addr: Signal<Out, Bits<64>>,
@@ -72,8 +75,10 @@ pub struct Ahead<const LX: usize> {
     pub fetch: Signal<Out, Bit>,
     state: DFF<State>,
     hold: DFF<Hint>,
-    line: DFF<Tag>,
+    line_q: DFF<Bits<49>>,
     slot_q: DFF<Bits<LX>>,
+    /// Where the line stands.
+    addr_q: DFF<Bits<64>>,
     next_line: Sum<49>,
     next_addr: Sum<64>,
     room_left: Signal<Local, Bits<16>>,
@@ -81,6 +86,10 @@ pub struct Ahead<const LX: usize> {
     reach: DFF<Bits<17>>,
     rest: Signal<Local, Bits<32>>,
     more: Signal<Local, Bit>,
+    number: Signal<Local, Bits<49>>,
+    near: Signal<Local, Bits<49>>,
+    #[init(Constant::new((LX as u64).into()))]
+    slot_bits: Constant<Bits<6>>,
     present: Signal<Local, Bit>,
 }
 
@@ -88,25 +97,38 @@ pub struct Ahead<const LX: usize> {
 impl<const LX: usize> Logic for Ahead<LX> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, hold, line, slot_q, reach);
-        self.want.next = self.line.q.val();
+        dff_setup!(self, clock, state, hold, line_q, addr_q, slot_q, reach);
+        self.number.next = self.line_q.q.val();
+        self.line.next = self.number.val();
+        self.want.next.valid = true;
+        self.want.next.pending = true;
+        self.want.next.read = bits::<6>(0);
+        self.want.next.round = bits::<6>(0);
+        self.want.next.index = self.hold.q.val().index;
+        self.want.next.life = self.hold.q.val().life;
+        self.near.next = bit_cast::<49, 29>(self.number.val().get_bits::<29>(0));
+        self.want.next.line = self.near.val().get_bits::<23>(self.slot_bits.val().index());
         self.owner.next = self.hold.q.val().function;
-        self.addr.next = self.hold.q.val().addr;
+        self.addr.next = self.addr_q.q.val();
         self.slot.next = self.slot_q.q.val();
         self.look.next = self.state.q.val() == State::Look;
         self.probing.next = (self.state.q.val() == State::Probe) | (self.state.q.val() == State::Fetch);
-        self.present.next =
-            (self.live.val().get_bit(0) & (self.first.val().line == self.line.q.val().line) & (self.first.val().index == self.line.q.val().index) & (self.first.val().life == self.line.q.val().life))
-                | (self.live.val().get_bit(1)
-                    & (self.second.val().line == self.line.q.val().line)
-                    & (self.second.val().index == self.line.q.val().index)
-                    & (self.second.val().life == self.line.q.val().life));
+        // A line that cannot be cached is not worth a read.
+        self.present.next = self.number.val().get_bits::<20>(LINE_BITS).any()
+            | (self.live.val().get_bit(0) & (self.first.val().line == self.want.val().line) & (self.first.val().index == self.hold.q.val().index) & (self.first.val().life == self.hold.q.val().life))
+            | (self.live.val().get_bit(1)
+                & (self.second.val().line == self.want.val().line)
+                & (self.second.val().index == self.hold.q.val().index)
+                & (self.second.val().life == self.hold.q.val().life));
         self.fetch.next = (self.state.q.val() == State::Fetch) & !self.stop.val() & !self.busy.val() & self.room.val();
 
-        self.next_line.a.next = self.line.q.val().line;
+        // What is held stays: its neighbour is there from the second cycle on.
+        self.next_line.a.next = self.hold.q.val().line;
         self.next_line.b.next = bits::<49>(1);
+        self.line_q.d.next = self.next_line.y.val();
         self.next_addr.a.next = self.hold.q.val().addr;
         self.next_addr.b.next = bits::<64>(LINE);
+        self.addr_q.d.next = self.next_addr.y.val();
         // Bytes from the page's beginning to the line's end, and to the region's.
         self.room_left.next = (bits::<16>(ENTRIES) - bit_cast::<16, 3>(self.hold.q.val().entry)) << 12;
         self.rest.next = self.hold.q.val().rem;
@@ -115,14 +137,11 @@ impl<const LX: usize> Logic for Ahead<LX> {
         match self.state.q.val() {
             State::Idle => {
                 self.hold.d.next = self.hint.val();
-                self.line.d.next = self.hint.val().own;
                 if self.hint_valid.val() {
                     self.state.d.next = State::Judge;
                 }
             }
             State::Judge => {
-                self.line.d.next.line = self.next_line.y.val();
-                self.hold.d.next.addr = self.next_addr.y.val();
                 self.state.d.next = State::Weigh;
                 if self.outside.val() {
                     self.state.d.next = State::Idle;

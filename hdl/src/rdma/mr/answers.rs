@@ -39,7 +39,7 @@ pub struct Answers {
     pub answer: Signal<In, MrResp>,
     pub m: MsgSrc<MrResp>,
     words: RamAsync<Word, 5>,
-    /// First place that is taken, first one that is not, how many are.
+    /// First place that is taken, first one that is not, how many are, or were a cycle ago.
     head: DFF<Bits<6>>,
     tail: DFF<Bits<6>>,
     taken: DFF<Bits<6>>,
@@ -55,13 +55,15 @@ pub struct Answers {
     stored: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
+    /// One has left in the cycle before.
+    moved: DFF<Bit>,
 }
 
 #[kernel]
 impl Logic for Answers {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, head, tail, taken, shown, out);
+        dff_setup!(self, clock, head, tail, taken, shown, out, moved);
         clock!(self, clock, words);
         self.more.a.next = self.taken.q.val();
         self.fewer.a.next = self.taken.q.val();
@@ -98,10 +100,11 @@ impl Logic for Answers {
         if self.take.val() {
             self.tail.d.next = self.tail.q.val() + 1;
         }
-        if self.take.val() & !self.moves.val() {
+        self.moved.d.next = self.moves.val();
+        if self.take.val() & !self.moved.q.val() {
             self.taken.d.next = self.more.y.val();
         }
-        if self.moves.val() & !self.take.val() {
+        if self.moved.q.val() & !self.take.val() {
             self.taken.d.next = self.fewer.y.val();
         }
         if self.reset.val() {
@@ -109,6 +112,7 @@ impl Logic for Answers {
             self.tail.d.next = bits::<6>(0);
             self.taken.d.next = bits::<6>(0);
             self.shown.d.next = false;
+            self.moved.d.next = false;
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::ahead::{Ahead, Hint};
 use super::answers::Answers;
 use super::misses::Misses;
-use super::way::{Tag, Way};
+use super::way::{Tag, Way, LINE_BITS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::key_status;
 use crate::msg::{MrResp, RdCmd, RdRow};
@@ -135,6 +135,12 @@ pub struct PteCache<const LX: usize, const LO: usize> {
     again: Signal<Local, Bit>,
     entry: Signal<Local, Bits<3>>,
     page: Signal<Local, Bits<52>>,
+    page_line: Signal<Local, Bits<49>>,
+    near: Signal<Local, Bits<49>>,
+    #[init(Constant::new((LX as u64).into()))]
+    slot_bits: Constant<Bits<6>>,
+    /// The query's line cannot be cached.
+    far: Signal<Local, Bit>,
     in_page: Signal<Local, Bits<30>>,
     spare: Signal<Local, Bit>,
     past: Signal<Local, Bit>,
@@ -182,7 +188,10 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.own.next.round = self.round.q.val();
         self.own.next.index = self.query.val().index;
         self.own.next.life = self.query.val().life;
-        self.own.next.line = self.page.val().get_bits::<49>(3);
+        self.page_line.next = self.page.val().get_bits::<49>(3);
+        self.near.next = bit_cast::<49, 29>(self.page_line.val().get_bits::<29>(0));
+        self.own.next.line = self.near.val().get_bits::<23>(self.slot_bits.val().index());
+        self.far.next = self.page_line.val().get_bits::<20>(LINE_BITS).any();
 
         // The query at hand. While a row is being stored and used it stays, and its slot is read again: the row may be its line.
         self.place.next = bit_cast::<7, 6>(self.answers[0].place.val());
@@ -192,7 +201,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
             self.room.next = self.answers[1].room.val();
         }
         self.needs.next = (self.query.val().status == bits::<3>(0)) & !self.query.val().direct;
-        self.hit.next = self.ways[0].hit.val() | self.ways[1].hit.val();
+        self.hit.next = (self.ways[0].hit.val() | self.ways[1].hit.val()) & !self.far.val();
         self.awaits.next = (self.ways[0].hit.val() & self.ways[0].tag.val().pending) | (self.ways[1].hit.val() & self.ways[1].tag.val().pending);
         self.accepts.next = self.query_valid.val() & (self.state.q.val() == State::Run) & !self.misses.busy.val() & self.room.val() & (!self.needs.val() | self.hit.val() | self.barred.q.val());
         self.waits.next = self.accepts.val() & self.needs.val() & self.awaits.val() & !self.barred.q.val();
@@ -207,7 +216,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.line.next = self.look_page.val().get_bits::<49>(3);
         self.index.next = self.look_index.val();
         if !self.look_valid.val() {
-            self.line.next = self.ahead.want.val().line;
+            self.line.next = self.ahead.line.val();
             self.index.next = self.ahead.want.val().index;
         }
         self.hash.next = (bit_cast::<LX, 16>(self.index.val()) << 5) ^ bit_cast::<LX, 16>(self.index.val() >> 4);
@@ -220,7 +229,7 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         }
 
         // A new line goes to an empty way, else they take turns; one that waits for its own line stays. A line that finds both waiting has no slot.
-        self.keeps.next = !(self.ways[0].awaits.val() & self.ways[1].awaits.val());
+        self.keeps.next = !(self.ways[0].awaits.val() & self.ways[1].awaits.val()) & (self.ahead.probing.val() | !self.far.val());
         self.victim.next = (self.turn.q.val() | self.ways[0].awaits.val() | !self.ways[1].live.val()) & !self.ways[1].awaits.val();
         if !self.ways[0].live.val() {
             self.victim.next = false;
@@ -230,7 +239,9 @@ impl<const LX: usize, const LO: usize> Logic for PteCache<LX, LO> {
         self.past.next = self.accepts.val() & self.needs.val() & !self.query.val().page_size.any() & (self.query.val().page.get_bit(1) | self.query.val().page.get_bit(2));
         self.ahead.hint_valid.next = self.past.val();
         self.hint.next.function = self.query.val().function;
-        self.hint.next.own = self.own.val();
+        self.hint.next.index = self.query.val().index;
+        self.hint.next.life = self.query.val().life;
+        self.hint.next.line = self.page_line.val();
         self.hint.next.addr = self.query.val().addr;
         self.hint.next.entry = self.entry.val();
         self.hint.next.va_low = self.in_page.val().get_bits::<12>(0);

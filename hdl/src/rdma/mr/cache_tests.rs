@@ -14,6 +14,8 @@ const PAGES: u64 = 257;
 const SMALL: u64 = 4;
 /// One of 2,048 lines: as many as the cache has places for twice over.
 pub(super) const LARGE: u64 = 5;
+/// One of more lines than can be cached.
+const HUGE: u64 = 6;
 
 pub(super) fn table(region: u64) -> u64 {
     region << 32
@@ -40,21 +42,22 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Regions 1 to 3, all of one size, a small one and a large one, on ports that stall in so many cycles of a hundred.
+    /// Regions 1 to 3, all of one size, a small one, a large one and a huge one, on ports that stall in so many cycles of a hundred.
     pub fn new(stalls: u32) -> Self {
         let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
         let ctl = Fields::of::<CtlReq>();
         let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
-        for region in 1..6 {
+        for region in 1..7 {
             let length = match region {
                 SMALL => 20 * PAGE,
                 LARGE => 64 << 20,
+                HUGE => 1 << 50,
                 _ => 1 << 20,
             };
             let mr = MrCtx::default().with_valid(true).with_remote_write(true).with_start(START).with_length(length).with_table(table(region));
             line_writes(&ctl, region.into(), &mr).into_iter().for_each(|w| ctl_req.push(w));
         }
-        tb.run_until(5000, |_| ctl_resp.len() == 60);
+        tb.run_until(5000, |_| ctl_resp.len() == 72);
         tb.run(600);
         let ports = [tb.source("s_req$0", stalls), tb.source("s_req$1", stalls)];
         let answers = [tb.sink("m_resp$0", stalls), tb.sink("m_resp$1", stalls)];
@@ -62,7 +65,7 @@ impl Bench {
         Self { tb, ports, answers, rd, rows, due: VecDeque::new(), latency: 250, failing: Vec::new(), reads: Vec::new(), waited: 0, early: 0, shift: 0 }
     }
 
-    /// One cycle. The page of entry `n` of a table is the table's number and `n`.
+    /// One cycle. The page of entry `n` of a table is the table's number and `n`; 2^29 entries further begins the table of the next number.
     pub fn cycle(&mut self) {
         let (cmd, row) = (Fields::of::<RdCmd>(), Fields::of::<RdRow>());
         self.tb.cycle();
@@ -93,7 +96,7 @@ impl Bench {
     pub fn take(&mut self, port: usize, region: u64, page: u64) -> bool {
         let resp = Fields::of::<MrResp>();
         let Some(got) = self.answers[port].pop() else { return false };
-        let want = ((region << 12 | page) + self.shift) << 12 | 0x10;
+        let want = ((region + (page >> 29) << 12 | page % (1 << 29)) + self.shift) << 12 | 0x10;
         assert_eq!((resp.get(&got, "status"), resp.get(&got, "iova")), (0, want.into()), "region {region}, page {page}, seed {}", self.tb.seed());
         true
     }
@@ -246,4 +249,30 @@ fn clean_means_that_no_table_is_read() {
         (0..600).for_each(|_| b.cycle());
         assert_eq!((b.reads.len(), b.tb.get("clean")), (reads, 1), "{wait} cycles behind the answers");
     }
+}
+
+/// Lines from 2^29 on are read for each who asks: they are not taken for nearer lines whose numbers are the same in the tags, nor those for them, and none is fetched ahead.
+#[test]
+fn far_lines_are_not_cached() {
+    let mut b = Bench::new(0);
+    let far = 1 << 32;
+    for page in [1, far + 1, 9, far + 9, 1, far + 1, far + 2, 9, far << 5 | 1, 2] {
+        b.walk(1, HUGE, page..page + 1, 1);
+    }
+    assert_eq!(b.reads.len(), 2 + 5, "{:x?}", b.reads);
+    // The last line that is cached is followed by one that is not, of the first one's tag.
+    b.walk(1, HUGE, far - 8..far, 64);
+    b.walk(1, HUGE, 1..8, 64);
+    (0..300).for_each(|_| b.cycle());
+    assert_eq!((b.reads.len(), b.early), (2 + 5 + 1, 0), "{:x?}", b.reads);
+    // Both ports ask for the same far line at once: each reads it.
+    b.ask(0, HUGE, far + 17);
+    b.ask(1, HUGE, far + 18);
+    for (port, page) in [(0, far + 17), (1, far + 18)] {
+        while !b.take(port, HUGE, page) {
+            b.cycle();
+        }
+    }
+    b.walk(0, HUGE, 17..18, 1);
+    assert_eq!(b.reads.len(), 8 + 3);
 }

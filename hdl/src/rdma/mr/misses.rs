@@ -15,7 +15,7 @@ pub struct Home {
     pub slot: Bits<14>,
     pub index: Bits<16>,
     pub life: Bits<8>,
-    pub line: Bits<49>,
+    pub line: Bits<23>,
 }
 
 /// Who waits for a line: a list from `first` to `last`, in the order in which they came. Each is named by its place among the answers and its port, as in `cache.rs`.

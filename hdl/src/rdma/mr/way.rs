@@ -15,8 +15,12 @@ pub struct Tag {
     pub index: Bits<16>,
     /// Of the region: what it translated before its last registration is not what it translates.
     pub life: Bits<8>,
-    pub line: Bits<49>,
+    /// Bits `LX` and up of the line's number: those below are in the slot's number. Lines from 2^`LINE_BITS` on have no slot.
+    pub line: Bits<23>,
 }
+
+/// Lines that can be cached: of 4 KiB pages, the first 2^44 bytes of a region. What lies behind is read for each who asks.
+pub const LINE_BITS: usize = 29;
 
 /// A slot is read in one cycle and compared in the next; it stays until the next `read_en`.
 #[derive(LogicBlock, Default)]
