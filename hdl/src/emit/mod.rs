@@ -1,5 +1,6 @@
 //! From a RustHDL block to the text of one Verilog file.
 
+mod constants;
 mod modules;
 pub mod same;
 mod select;
@@ -48,7 +49,7 @@ pub fn emit<B: Block>(name: &str, mut block: B) -> Result<String, EmitError> {
     let mut modules = modules::Modules::default();
     block.accept(name, &mut modules);
     let text = modules.text().map_err(|faults| EmitError { name: name.into(), faults })?;
-    Ok(select::fold(&text))
+    Ok(constants::assign(&select::fold(&text)))
 }
 
 /// Finds signals without a driver, except the top's own inputs.

@@ -43,7 +43,7 @@ pub fn split(verilog: &str) -> String {
             push(&mut out, &end);
         }
     }
-    out
+    super::constants::assign(&out)
 }
 
 fn push(out: &mut String, line: &str) {
@@ -103,7 +103,7 @@ fn group<'a>(body: &[&'a str], indent: usize) -> Option<Vec<Vec<Statement<'a>>>>
 }
 
 /// Target of an assignment line, and the part of the line that is read (all of it, when it is none).
-fn assignment(line: &str) -> (Option<&str>, &str) {
+pub(super) fn assignment(line: &str) -> (Option<&str>, &str) {
     let name = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).unwrap_or(line.len());
     if name == 0 || line.starts_with(|c: char| c.is_ascii_digit()) {
         return (None, line);
@@ -122,7 +122,7 @@ fn assignment(line: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).filter(|w| w.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 

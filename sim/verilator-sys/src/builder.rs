@@ -134,6 +134,9 @@ impl Builder {
         let mut link = Command::new(cxx());
         link.args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&unfinished).args(&objects).args(&runtime.objects);
         link.args(["-lpthread"]).args(self.trace.then_some("-lz"));
+        // Verilator comes with LZ4 for FST, or wants the system's.
+        let own_lz4 = verilator.include.join("gtkwave/lz4.c").is_file();
+        link.args((self.trace && !own_lz4).then_some("-llz4"));
         run(&mut link, &cxx(), &self.top)?;
         fs::rename(&unfinished, lib).map_err(Error::io(lib))?;
         fs::remove_dir_all(&obj).map_err(Error::io(&obj))

@@ -28,10 +28,14 @@ pub(crate) fn parse_ports(header: &str, top: &str) -> Result<Vec<PortDecl>, Erro
 }
 
 /// The member of Verilator's root class (text of `Vdut___024root.h`) that holds the clock's value at the last evaluation.
-/// Its name is not part of Verilator's interface: without it a cycle costs one more evaluation, nothing else.
+/// Its name is not part of Verilator's interface: without it a cycle costs one more evaluation, nothing else. 5.006 calls it `__Vtrigrprev__TOP__clock`, later
+/// ones `__Vtrigprevexpr___TOP__clock__0`.
 pub(crate) fn previous_clock(root: &str) -> Option<&str> {
     let words = root.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.into_iter().find(|word| word.starts_with("__Vtrig") && word.ends_with("prev__TOP__clock"))
+    words.into_iter().find(|word| {
+        let name = word.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches("__");
+        word.starts_with("__Vtrig") && (word.ends_with("prev__TOP__clock") || name.ends_with("prevexpr___TOP__clock"))
+    })
 }
 
 fn parse_port(line: &str) -> Option<PortDecl> {
@@ -174,5 +178,17 @@ mod tests {
         assert_eq!((ports[1].name.as_str(), ports[1].width, ports[1].input), ("a$data", 512, false));
         assert_eq!(ports[2].name, "x_y__0");
         assert!(parse_ports("VL_INOUT8(&z,0,0);", "t").is_err());
+    }
+
+    #[test]
+    fn the_clock_of_the_last_evaluation_is_found_in_every_version() {
+        for (root, member) in [
+            ("CData/*0:0*/ __Vtrigrprev__TOP__clock;", Some("__Vtrigrprev__TOP__clock")),
+            ("CData/*0:0*/ __Vtrigprevexpr___TOP__clock__0;", Some("__Vtrigprevexpr___TOP__clock__0")),
+            ("CData/*0:0*/ __Vtrigprevexpr___TOP__clock_rx__0;", None),
+            ("CData/*0:0*/ clock;", None),
+        ] {
+            assert_eq!(previous_clock(root), member);
+        }
     }
 }
