@@ -1,5 +1,5 @@
 //! An open function of a card, as its objects hold it: found by its registers, spoken to by admin commands.
-use crate::admin::AdminQueue;
+use crate::admin::{AdminQueue, Answer, Command, Ticket};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ids::{range, Ids};
@@ -9,7 +9,7 @@ use crate::types::Capabilities;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
 use ferric_abi::csr;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) struct Inner {
     pub(crate) device: Arc<dyn Device>,
@@ -87,8 +87,25 @@ impl Inner {
         })
     }
 
-    pub(crate) fn admin(&self, what: &'static str, opcode: AdminOpcode, id: u32, params: &[u32]) -> Result<[u32; 14]> {
-        self.admin.lock().unwrap_or_else(|e| e.into_inner()).execute(what, opcode, id, params)
+    fn queue(&self) -> MutexGuard<'_, AdminQueue> {
+        self.admin.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(crate) fn admin(&self, what: &'static str, opcode: AdminOpcode, id: u32, params: &[u32]) -> Result<Answer> {
+        self.queue().execute(what, opcode, id, params)
+    }
+
+    /// Posts commands, in this order, and rings once for all that the ring has room for. Each ticket wants a [`Self::answer`].
+    pub(crate) fn post<'a>(&self, commands: impl Iterator<Item = &'a Command>) -> Vec<Result<Ticket>> {
+        let mut queue = self.queue();
+        let tickets = commands.map(|command| queue.post(command)).collect();
+        queue.ring();
+        tickets
+    }
+
+    /// Waits for the answer of a posted command.
+    pub(crate) fn answer(&self, ticket: Result<Ticket>) -> Result<Answer> {
+        self.queue().take(ticket?)
     }
 
     /// What other functions have of the numbers of a kind and make use of.

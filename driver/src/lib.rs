@@ -8,7 +8,7 @@
 //! | device | [`device`], [`vfio`], [`vfio_user`] (`ferric_sim::SimDevice` is the third) | registers, doorbells, DMA mappings and interrupts of one function of a card |
 //! | memory for DMA | [`dma`], [`mapping`], [`pages`], [`iova`] | buffers that the card can reach, and the pages they consist of |
 //! | control | [`admin`], [`context`], [`addresses`] | the admin queue: every object on the card is made, changed and destroyed by a command; its IP addresses and its neighbours |
-//! | objects | [`mr`], [`fast`], [`mw`], [`cq`], [`eq`], [`qp`], [`srq`], [`ud`] | regions, windows and queues, each a value whose `Drop` destroys it on the card |
+//! | objects | [`mr`], [`fast`], [`mw`], [`cq`], [`eq`], [`qp`], [`srq`], [`ud`]; [`batch`] for several queue pairs in one go | regions, windows and queues, each a value whose `Drop` destroys it on the card |
 //! | above | [`cm`], [`registration`] | connection management, ways to register memory |
 //!
 //! ```text
@@ -38,6 +38,7 @@ pub mod addresses;
 pub mod admin;
 mod alloc;
 mod barrier;
+pub mod batch;
 mod book;
 pub mod cm;
 pub mod context;
@@ -74,6 +75,7 @@ pub mod vfio_user;
 mod visit;
 pub mod window;
 
+pub use batch::{Batch, Posted, Start};
 pub use context::{Config, Context, Pd};
 pub use cq::{Completion, CompletionQueue};
 pub use device::Device;

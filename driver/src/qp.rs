@@ -1,5 +1,5 @@
 //! Queue pairs: made, brought into their states, asked about. Work requests are those of `post.rs`.
-use crate::admin::words;
+use crate::admin::{words, Command};
 use crate::cq::{CompletionQueue, CqInner};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ impl Default for QpConfig {
 
 /// A queue pair.
 pub struct QueuePair {
-    pd: Arc<PdInner>,
+    pub(crate) pd: Arc<PdInner>,
     /// The context's, here for posting.
     pub(crate) device: Arc<dyn Device>,
     pub(crate) qpn: u32,
@@ -65,6 +65,16 @@ pub struct QueuePair {
     /// Where completions go, which must outlive it.
     send_cq: Arc<CqInner>,
     recv_cq: Arc<CqInner>,
+    /// The card has been told to destroy it.
+    pub(crate) destroyed: bool,
+}
+
+/// A change of state and the command that makes it.
+pub(crate) struct Change {
+    pub(crate) to: QpState,
+    pub(crate) command: Command,
+    /// What it sends from then on, if that is datagrams.
+    pub(crate) datagram: Option<Datagram>,
 }
 
 /// What a datagram queue pair sends.
@@ -116,6 +126,7 @@ impl QueuePair {
             datagram: None,
             send_cq: send_cq.inner().clone(),
             recv_cq: recv_cq.inner().clone(),
+            destroyed: false,
         })
     }
 
@@ -174,8 +185,8 @@ impl QueuePair {
 
     /// The first receives, or the first sends, of this life may complete from now on. What completion queues hold of them already belongs to an
     /// earlier one: the card writes all of that before it answers a reset, so this takes out at most what another card would.
-    fn open(&mut self, to: QpState) {
-        match (self.state, to) {
+    pub(crate) fn open(&mut self, from: QpState, to: QpState) {
+        match (from, to) {
             (QpState::Init, QpState::Rtr | QpState::Error) => {
                 self.purge(false);
                 self.shared().recv.posted.store(self.recv_rung, Ordering::Release);
@@ -186,42 +197,74 @@ impl QueuePair {
         }
     }
 
-    pub(crate) fn modify(&mut self, what: &'static str, state: QpState, params: &[u32]) -> Result<()> {
-        self.open(state);
-        self.ctx().admin(what, AdminOpcode::ModifyQp, self.qpn, params)?;
-        self.state = state;
+    /// The change to a state by MODIFY_QP with these parameters.
+    pub(crate) fn change(&self, what: &'static str, to: QpState, params: &[u32]) -> Change {
+        Change { to, command: Command { what, opcode: AdminOpcode::ModifyQp, id: self.qpn, params: params.to_vec() }, datagram: None }
+    }
+
+    /// The card has made the change.
+    pub(crate) fn changed(&mut self, change: &Change) {
+        self.state = change.to;
+        self.datagram = change.datagram.or(self.datagram);
+    }
+
+    pub(crate) fn make(&mut self, change: Change) -> Result<()> {
+        self.open(self.state, change.to);
+        let Command { what, opcode, id, params } = &change.command;
+        self.ctx().admin(what, *opcode, *id, params)?;
+        self.changed(&change);
         Ok(())
     }
 
-    /// RESET -> INIT: receives may be posted. Peers get the rights in `access` on this queue pair.
-    pub fn to_init(&mut self, access: crate::Access) -> Result<()> {
-        let p1 = (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21;
-        self.modify("modify QP to INIT", QpState::Init, &[QpState::Init as u32, p1, 0, 0, 0, 0xffff])
+    fn modify(&mut self, what: &'static str, state: QpState, params: &[u32]) -> Result<()> {
+        self.make(self.change(what, state, params))
     }
 
-    /// INIT -> RTR: ready to receive.
-    pub fn to_rtr(&mut self, access: crate::Access, attr: &RtrAttr) -> Result<()> {
+    pub(crate) fn change_to_init(&self, access: crate::Access) -> Change {
+        let p1 = (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21;
+        self.change("modify QP to INIT", QpState::Init, &[QpState::Init as u32, p1, 0, 0, 0, 0xffff])
+    }
+
+    pub(crate) fn change_to_rtr(&self, access: crate::Access, attr: &RtrAttr) -> Result<Change> {
         let line = match &attr.path {
             Some(p) => path_line(p)?,
             None => PathCtx::default(),
         };
         let p1 = attr.mtu as u32 | (attr.min_rnr_timer as u32 & 31) << 14 | (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21;
-        self.modify_to_rtr("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line)
+        Ok(self.change_to_rtr_by("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line))
     }
 
     /// `p1`: parameter word 1 but for the path's flags. `rest`: parameter words 2, 3 and 6.
-    pub(crate) fn modify_to_rtr(&mut self, what: &'static str, p1: u32, rest: [u32; 3], line: &PathCtx) -> Result<()> {
+    pub(crate) fn change_to_rtr_by(&self, what: &'static str, p1: u32, rest: [u32; 3], line: &PathCtx) -> Change {
         let p1 = p1 | (line.ipv6() as u32) << 22 | (line.vlan() as u32) << 23;
         let mut params = [0u32; 24];
         params[..7].copy_from_slice(&[QpState::Rtr as u32, p1, rest[0], rest[1], 0, 0xffff, rest[2]]);
         params[8..24].copy_from_slice(&words::<16>(&line.0));
-        self.modify(what, QpState::Rtr, &params)
+        self.change(what, QpState::Rtr, &params)
+    }
+
+    pub(crate) fn change_to_rts(&self, attr: &RtsAttr) -> Change {
+        let p1 = (attr.timeout as u32 & 31) << 3 | (attr.retry_cnt as u32 & 7) << 8 | (attr.rnr_retry as u32 & 7) << 11;
+        self.change("modify QP to RTS", QpState::Rts, &[QpState::Rts as u32, p1, 0, 0, attr.sq_psn & 0xff_ffff, 0xffff, attr.max_rd_atomic as u32 & 31])
+    }
+
+    pub(crate) fn change_to_error(&self) -> Change {
+        self.change("modify QP to ERROR", QpState::Error, &[QpState::Error as u32])
+    }
+
+    /// RESET -> INIT: receives may be posted. Peers get the rights in `access` on this queue pair.
+    pub fn to_init(&mut self, access: crate::Access) -> Result<()> {
+        self.make(self.change_to_init(access))
+    }
+
+    /// INIT -> RTR: ready to receive.
+    pub fn to_rtr(&mut self, access: crate::Access, attr: &RtrAttr) -> Result<()> {
+        self.make(self.change_to_rtr(access, attr)?)
     }
 
     /// RTR -> RTS: ready to send.
     pub fn to_rts(&mut self, attr: &RtsAttr) -> Result<()> {
-        let p1 = (attr.timeout as u32 & 31) << 3 | (attr.retry_cnt as u32 & 7) << 8 | (attr.rnr_retry as u32 & 7) << 11;
-        self.modify("modify QP to RTS", QpState::Rts, &[QpState::Rts as u32, p1, 0, 0, attr.sq_psn & 0xff_ffff, 0xffff, attr.max_rd_atomic as u32 & 31])
+        self.make(self.change_to_rts(attr))
     }
 
     /// RTS -> SQD (IBTA 10.3.1): no further send request begins; more may be posted, they wait. When all that had begun is complete, at once if there is nothing,
@@ -241,7 +284,7 @@ impl QueuePair {
         if self.state == QpState::Reset {
             return Err(Error::State);
         }
-        self.modify("modify QP to ERROR", QpState::Error, &[QpState::Error as u32])
+        self.make(self.change_to_error())
     }
 
     /// Any state -> RESET: requests vanish without completion, traffic in flight is drained, the rings start at zero. Completions that wait in
@@ -291,18 +334,30 @@ pub(crate) fn path_line(p: &Path) -> Result<PathCtx> {
         .with_pkey(0xffff))
 }
 
+impl QueuePair {
+    /// Must it be in ERROR before it is destroyed? Else the receive of a message in progress would be lost for the shared queue.
+    pub(crate) fn holds_receives(&self) -> bool {
+        self.srq.is_some() && !matches!(self.state, QpState::Reset | QpState::Error)
+    }
+
+    /// The card has let go of it, before another can have its number.
+    pub(crate) fn forget(&self) {
+        self.purge(false);
+        self.ctx().qps.remove(self.qpn);
+    }
+}
+
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        if self.srq.is_some() && !matches!(self.state, QpState::Reset | QpState::Error) {
-            // Else the receive of a message in progress would be lost for the shared queue.
+        if self.destroyed {
+            return;
+        }
+        if self.holds_receives() {
             if let Err(e) = self.to_error() {
                 log::warn!("QP {} to ERROR before it is destroyed: {e}", self.qpn);
             }
         }
         let ctx = self.ctx();
-        ctx.destroy_then("destroy QP", AdminOpcode::DestroyQp, self.qpn, &ctx.qp_ids, || {
-            self.purge(false);
-            ctx.qps.remove(self.qpn);
-        });
+        ctx.destroy_then("destroy QP", AdminOpcode::DestroyQp, self.qpn, &ctx.qp_ids, || self.forget());
     }
 }

@@ -3,7 +3,7 @@
 //! The destination of a datagram (MAC, IP address, class, hop limit) travels in its work request; source address, 802.1Q tag and P_Key are
 //! those the queue pair got by an admin command and cannot be chosen per request. See docs/decisions/0011-datagram-addresses.md.
 use crate::error::{Error, Result};
-use crate::qp::{path_line, Datagram, Payload, QueuePair, SendRequest};
+use crate::qp::{path_line, Change, Datagram, Payload, QueuePair, SendRequest};
 use crate::types::{Mac, Mtu, Path, QpState, QpType};
 use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_abi::csr::FEATURE_MULTICAST;
@@ -139,14 +139,12 @@ impl QueuePair {
         Ok(())
     }
 
-    /// RESET -> INIT of a datagram queue pair: receives may be posted. Senders must know `qkey`.
-    pub fn to_init_ud(&mut self, qkey: u32) -> Result<()> {
+    pub(crate) fn change_to_init_ud(&self, qkey: u32) -> Result<Change> {
         self.must_be_ud()?;
-        self.modify("modify UD QP to INIT", QpState::Init, &[QpState::Init as u32, 0, 0, 0, 0, 0xffff, 0, qkey])
+        Ok(self.change("modify UD QP to INIT", QpState::Init, &[QpState::Init as u32, 0, 0, 0, 0, 0xffff, 0, qkey]))
     }
 
-    /// INIT -> RTR of a datagram queue pair: datagrams of up to `mtu` bytes are received; those it sends will come from `source`.
-    pub fn to_rtr_ud(&mut self, mtu: Mtu, source: &Source) -> Result<()> {
+    pub(crate) fn change_to_rtr_ud(&self, mtu: Mtu, source: &Source) -> Result<Change> {
         self.must_be_ud()?;
         let nowhere = match source.sip {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -154,16 +152,28 @@ impl QueuePair {
         };
         let path =
             Path { dmac: Mac::default(), smac: source.smac, dip: nowhere, sip: source.sip, vlan: source.vlan, udp_sport: source.udp_sport, tclass: 0, hop_limit: 0, flow_label: source.flow_label };
-        let line = path_line(&path)?;
-        self.modify_to_rtr("modify UD QP to RTR", mtu as u32, [0, 0, 0], &line)?;
-        self.datagram = Some(Datagram { v6: source.sip.is_ipv6() });
-        Ok(())
+        let change = self.change_to_rtr_by("modify UD QP to RTR", mtu as u32, [0, 0, 0], &path_line(&path)?);
+        Ok(Change { datagram: Some(Datagram { v6: source.sip.is_ipv6() }), ..change })
+    }
+
+    pub(crate) fn change_to_rts_ud(&self, sq_psn: u32) -> Result<Change> {
+        self.must_be_ud()?;
+        Ok(self.change("modify UD QP to RTS", QpState::Rts, &[QpState::Rts as u32, 0, 0, 0, sq_psn & 0xff_ffff, 0xffff, 0]))
+    }
+
+    /// RESET -> INIT of a datagram queue pair: receives may be posted. Senders must know `qkey`.
+    pub fn to_init_ud(&mut self, qkey: u32) -> Result<()> {
+        self.make(self.change_to_init_ud(qkey)?)
+    }
+
+    /// INIT -> RTR of a datagram queue pair: datagrams of up to `mtu` bytes are received; those it sends will come from `source`.
+    pub fn to_rtr_ud(&mut self, mtu: Mtu, source: &Source) -> Result<()> {
+        self.make(self.change_to_rtr_ud(mtu, source)?)
     }
 
     /// RTR -> RTS of a datagram queue pair: ready to send, first PSN `sq_psn`.
     pub fn to_rts_ud(&mut self, sq_psn: u32) -> Result<()> {
-        self.must_be_ud()?;
-        self.modify("modify UD QP to RTS", QpState::Rts, &[QpState::Rts as u32, 0, 0, 0, sq_psn & 0xff_ffff, 0xffff, 0])
+        self.make(self.change_to_rts_ud(sq_psn)?)
     }
 
     /// From now on a datagram queue pair gets a copy of each datagram to `group` that comes to the card and carries its Q_Key. Joining twice is joining once.

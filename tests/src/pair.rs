@@ -2,7 +2,7 @@
 use ferric_driver::device::Device;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
-use ferric_driver::{Access, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair};
+use ferric_driver::{Access, Batch, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, Posted, QpConfig, QueuePair, Start};
 use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -214,13 +214,13 @@ impl Pair {
         self.connect_of(0, wire, a, b)
     }
 
-    /// The same for queue pairs of [`Pair::of`] that function.
+    /// The same for queue pairs of [`Pair::of`] that function. Both cards work at the same time.
     pub fn connect_of(&self, function: usize, wire: &Wire, a: &mut QueuePair, b: &mut QueuePair) -> Result<(), Error> {
         let hosts = self.of(function);
         let qpns = [a.qpn(), b.qpn()];
+        let mut batches = hosts.each_ref().map(|host| host.ctx.batch());
         for (side, qp) in [a, b].into_iter().enumerate() {
             let (me, peer) = (&hosts[side], &hosts[1 - side]);
-            qp.to_init(wire.access)?;
             let path = Path {
                 dmac: peer.mac(),
                 smac: me.mac(),
@@ -232,13 +232,20 @@ impl Pair {
                 hop_limit: 64,
                 flow_label: 0,
             };
-            qp.to_rtr(
-                wire.access,
-                &RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) },
-            )?;
-            qp.to_rts(&RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 })?;
+            let rtr = RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) };
+            let rts = RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 };
+            batches[side].start(qp, &Start::Connected { access: wire.access, rtr, rts })?;
         }
-        Ok(())
+        together(batches)
+    }
+
+    /// Destroys queue pairs of [`Pair::of`] that function, of host 0 and of host 1, on both cards at the same time.
+    pub fn destroy_of(&self, function: usize, qps: impl IntoIterator<Item = [QueuePair; 2]>) -> Result<(), Error> {
+        let mut batches = self.of(function).each_ref().map(|host| host.ctx.batch());
+        for pair in qps {
+            pair.into_iter().zip(&mut batches).try_for_each(|(qp, batch)| batch.destroy(qp))?;
+        }
+        together(batches)
     }
 
     /// A connected pair of queue pairs on the given completion queues (one per host, sends and receives).
@@ -268,6 +275,13 @@ impl Pair {
             cq.relax();
         }
     }
+}
+
+/// Tells all cards, then waits for all. The first error.
+pub fn together<'a>(batches: impl IntoIterator<Item = Batch<'a>>) -> Result<(), Error> {
+    let posted: Vec<_> = batches.into_iter().map(Batch::post).collect();
+    let done: Vec<_> = posted.into_iter().flat_map(Posted::wait).collect();
+    done.into_iter().try_for_each(|step| Ok(step?))
 }
 
 /// A connected pair of queue pairs with a completion queue and a region on either side.

@@ -30,6 +30,15 @@ struct Bench {
     dst: MemoryRegion,
 }
 
+impl Drop for Bench {
+    /// On both cards at the same time, which saves half of the simulation's cycles.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.pair.destroy_of(0, self.qps.drain(..)).unwrap();
+        }
+    }
+}
+
 impl Bench {
     /// `rc` queue pairs on the first shared queue, `uc` on the second.
     fn new(max_wr: usize, rc: usize, uc: usize, wire: &Wire) -> Self {

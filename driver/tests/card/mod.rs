@@ -24,6 +24,20 @@ struct State {
     rung: Vec<(u32, u64)>,
     /// The card answers for addresses and finds neighbours.
     network: Option<Network>,
+    admin: Admin,
+}
+
+/// How the card treats its admin queue.
+#[derive(Default)]
+#[allow(dead_code, reason = "not every test wants all")]
+pub struct Admin {
+    /// Commands that are answered with this status: opcode, number, first parameter word.
+    pub refused: HashMap<(u8, u32, u32), AdminStatus>,
+    /// It answers so many more, then none: another driver has reset the function. Its clock runs a second a look then.
+    pub left: Option<u32>,
+    /// Doorbells, and the opcode and number of what it has executed.
+    pub bells: u32,
+    pub executed: Vec<(u8, u32)>,
 }
 
 /// What a card with addresses has and finds.
@@ -117,8 +131,15 @@ impl State {
             let at = (self.taken % slots) as usize;
             // SAFETY: the driver's rings.
             let command = AdminCommand(unsafe { (wide(self, csr::ADMIN_SQ_LO, csr::ADMIN_SQ_HI) as *const [u8; AdminCommand::BYTES]).add(at).read() });
+            if let Some(left) = &mut self.admin.left {
+                let Some(less) = left.checked_sub(1) else { return };
+                *left = less;
+            }
+            self.admin.executed.push((command.opcode(), command.id()));
             let mut done = AdminCompletion::default();
+            let first = u32::from_le_bytes(command.0[8..12].try_into().unwrap());
             match command.opcode() {
+                o if self.admin.refused.contains_key(&(o, command.id(), first)) => drop(done.set_status(self.admin.refused[&(o, command.id(), first)] as u8)),
                 o if o == AdminOpcode::QueryRanges as u8 => drop(done.set_status(AdminStatus::BadOpcode as u8)),
                 o if o == AdminOpcode::CreateCq as u8 => {
                     let mut line = CqCtx::default();
@@ -164,12 +185,14 @@ pub struct Card {
     state: Mutex<State>,
     lines: bool,
     started: Instant,
+    /// Seconds by which its clock is ahead.
+    skipped: Mutex<u32>,
 }
 
 impl Card {
     /// One after power-on.
     pub fn new(lines: bool) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), lines, started: Instant::now() })
+        Arc::new(Self { state: Mutex::default(), lines, started: Instant::now(), skipped: Mutex::default() })
     }
 
     /// One that answers for addresses and finds neighbours.
@@ -184,6 +207,12 @@ impl Card {
     #[allow(dead_code, reason = "not every test wants all")]
     pub fn network<T>(&self, f: impl FnOnce(&mut Network) -> T) -> T {
         f(self.state().network.as_mut().unwrap())
+    }
+
+    /// Its admin queue.
+    #[allow(dead_code, reason = "not every test wants all")]
+    pub fn admin<T>(&self, f: impl FnOnce(&mut Admin) -> T) -> T {
+        f(&mut self.state().admin)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -224,6 +253,7 @@ impl Device for Card {
         let mut s = self.state();
         s.registers.insert(offset, value);
         if offset == csr::ADMIN_DOORBELL {
+            s.admin.bells += 1;
             s.execute(value);
         }
     }
@@ -249,12 +279,14 @@ impl Device for Card {
         Ok(Mapping::new([(ptr as u64, len.next_multiple_of(4096) as u64)]))
     }
     fn unmap(&self, _: &Mapping) {}
-    fn relax(&self) {}
+    fn relax(&self) {
+        *self.skipped.lock().unwrap() += u32::from(self.state().admin.left == Some(0));
+    }
     fn wait_interrupt(&self, _: u16, _: Duration) -> Result<bool, Error> {
         Ok(false)
     }
     fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.started.elapsed() + Duration::from_secs(1) * *self.skipped.lock().unwrap()
     }
 }
 
@@ -280,14 +312,21 @@ impl Bench {
     }
 }
 
-/// INIT -> RTS.
+/// What brings a queue pair from INIT to RTS.
 #[allow(dead_code, reason = "not every test wants all")]
-pub fn connect(qp: &mut QueuePair) {
+pub fn attributes() -> (RtrAttr, RtsAttr) {
     let path =
         Path { dmac: Mac::default(), smac: Mac::default(), dip: IpAddr::from([10, 0, 0, 2]), sip: IpAddr::from([10, 0, 0, 1]), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
     let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 12, max_dest_rd_atomic: 1, path: Some(path) };
+    (rtr, RtsAttr { sq_psn: 0, timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 })
+}
+
+/// INIT -> RTS.
+#[allow(dead_code, reason = "not every test wants all")]
+pub fn connect(qp: &mut QueuePair) {
+    let (rtr, rts) = attributes();
     qp.to_rtr(Access::ALL, &rtr).unwrap();
-    qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 }).unwrap();
+    qp.to_rts(&rts).unwrap();
 }
 
 /// RESET -> RTS.

@@ -2,12 +2,12 @@
 use super::golden::{words, Observed};
 use super::program::{Connection, Crime, End, Verb, MOST_CONNECTIONS};
 use super::script::{Act, Script, WORD};
-use crate::pair::{Error, Pair, Wire};
+use crate::pair::{together, Error, Pair, Wire};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source,
+    Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, Start,
     WindowType,
 };
 
@@ -100,12 +100,12 @@ impl<'a> Line<'a> {
         let mut qps = [make(0)?, make(1)?];
         let wire = Wire { mtu: connection.mtu, v6: connection.v6, vlan: connection.vlan.then_some(0x2007), timeout: 4, ..Default::default() };
         if connection.transport == QpType::Ud {
-            for side in 0..2 {
+            let mut batches = hosts.map(|host| host.ctx.batch());
+            for (side, qp) in qps.iter_mut().enumerate() {
                 let source = Source { smac: hosts[side].mac(), sip: hosts[side].ip(wire.v6), vlan: wire.vlan, udp_sport: 0xd321, flow_label: 0x12345 };
-                qps[side].to_init_ud(QKEY)?;
-                qps[side].to_rtr_ud(wire.mtu, &source)?;
-                qps[side].to_rts_ud(connection.psn[side])?;
+                batches[side].start(qp, &Start::Datagrams { qkey: QKEY, mtu: wire.mtu, source, sq_psn: connection.psn[side] })?;
             }
+            together(batches)?;
         } else {
             let [a, b] = &mut qps;
             let mut psn = connection.psn;
@@ -335,9 +335,12 @@ pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts:
     }
     for line in &mut lines {
         let first = usize::from(line.connection.end == End::Resets);
-        for qp in &mut line.qps[first..] {
-            qp.to_error()?;
+        let hosts = pair.of(line.lane.function);
+        let mut batches = line.sides.map(|h| hosts[h].ctx.batch());
+        for (qp, batch) in line.qps.iter_mut().zip(&mut batches).skip(first) {
+            batch.fail(qp)?;
         }
+        together(batches)?;
     }
     until(pair, &mut lines, "receives", |l| l.seen.received.len() >= l.receives())?;
     pair.world().run(AFTER);
@@ -355,5 +358,13 @@ pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts:
     if let Some(late) = pair.trespasses().first() {
         return Err(Error::Stuck(format!("an access to what was the program's again: {late}")));
     }
-    Ok(lines.into_iter().map(|l| l.seen).collect())
+    let ended = lines.into_iter().map(|line| {
+        let Line { lane, sides, mut qps, seen, .. } = line;
+        if sides[0] == 1 {
+            qps.reverse();
+        }
+        pair.destroy_of(lane.function, [qps])?;
+        Ok(seen)
+    });
+    ended.collect()
 }
