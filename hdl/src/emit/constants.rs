@@ -1,5 +1,5 @@
-//! Constants leave `always @(*)`. A block that reads no variable never runs (IEEE 1364-2005, 9.7.5: it waits for a change of nothing), and Verilator has
-//! obeyed that since 5.0xx; older versions, and yosys, take the constant as meant. `assign` says the same to all of them.
+//! Constants leave `always @(*)`. Such a block waits for a change of what it reads (IEEE 1364-2005, 9.7.5); one that reads no variable waits for ever.
+//! Verilator 5.48 does that, 5.006 and yosys take the constant as meant. `assign` says the same to all of them.
 
 use super::split::{assignment, identifiers};
 use std::collections::BTreeSet;
