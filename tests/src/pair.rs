@@ -241,11 +241,17 @@ impl Pair {
 
     /// Destroys queue pairs of [`Pair::of`] that function, of host 0 and of host 1, on both cards at the same time.
     pub fn destroy_of(&self, function: usize, qps: impl IntoIterator<Item = [QueuePair; 2]>) -> Result<(), Error> {
-        let mut batches = self.of(function).each_ref().map(|host| host.ctx.batch());
-        for pair in qps {
-            pair.into_iter().zip(&mut batches).try_for_each(|(qp, batch)| batch.destroy(qp))?;
+        // Two commands each at most: what does not fit into the ring of one card would be waited for before the other is told.
+        const AT_ONCE: usize = 16;
+        let mut qps = qps.into_iter().peekable();
+        while qps.peek().is_some() {
+            let mut batches = self.of(function).each_ref().map(|host| host.ctx.batch());
+            for pair in qps.by_ref().take(AT_ONCE) {
+                pair.into_iter().zip(&mut batches).try_for_each(|(qp, batch)| batch.destroy(qp))?;
+            }
+            together(batches)?;
         }
-        together(batches)
+        Ok(())
     }
 
     /// A connected pair of queue pairs on the given completion queues (one per host, sends and receives).
