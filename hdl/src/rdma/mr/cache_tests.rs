@@ -96,7 +96,7 @@ impl Bench {
     pub fn take(&mut self, port: usize, region: u64, page: u64) -> bool {
         let resp = Fields::of::<MrResp>();
         let Some(got) = self.answers[port].pop() else { return false };
-        let want = ((region + (page >> 29) << 12 | page % (1 << 29)) + self.shift) << 12 | 0x10;
+        let want = (((region + (page >> 29)) << 12 | (page % (1 << 29))) + self.shift) << 12 | 0x10;
         assert_eq!((resp.get(&got, "status"), resp.get(&got, "iova")), (0, want.into()), "region {region}, page {page}, seed {}", self.tb.seed());
         true
     }
