@@ -1,5 +1,8 @@
 //! The gatherer against buffers, keys, slots and an assembly memory in Rust.
 
+mod inline;
+mod pace;
+
 use super::Gather;
 use crate::msg::*;
 use crate::roce::req_tx::OP_FREE;
@@ -511,142 +514,6 @@ fn errors_abort_the_packet_and_nothing_else() {
         world.finish();
         assert_eq!(world.frees.len(), 22);
     }
-}
-
-/// While no slot is free inline data wait in their buffer: it does not go back, whatever gives it back.
-#[test]
-fn a_buffer_stays_until_its_inline_data_have_been_read() {
-    for (seed, end) in (0..60).map(|n| (n, n % 3)) {
-        let mut world = World::new(700 + seed, 0, 5);
-        (world.spoils, world.full) = (true, true);
-        let bytes = world.tb.rng().bytes(480);
-        world.buffers[5][32..].copy_from_slice(&bytes);
-        let op = |off: u128, len: u128, free: u128| [("pd", 77u128), ("function", 99), ("handle", 5), ("inline_data", 1), ("pay_off", off), ("pay_len", len), ("free", free)];
-        world.send(&op(0, 256, 0), bytes[..256].to_vec(), 0);
-        match end {
-            // The rest; an order that is nothing but the end; a packet beyond the data.
-            0 => world.send(&op(256, 224, 1), bytes[256..].to_vec(), 0),
-            1 => world.send(&[("handle", 5), ("opcode", OP_FREE.into()), ("free", 1)], Vec::new(), 0),
-            _ => world.send(&op(256, 225, 1), vec![0; 225], 1),
-        }
-        (0..100).for_each(|_| world.step());
-        assert!(world.frees.is_empty());
-        world.full = false;
-        world.finish();
-        assert_eq!(world.frees, [5]);
-    }
-}
-
-/// A buffer whose fetch has failed: the packet is not sent, those around it are.
-#[test]
-fn inline_data_that_cannot_be_read_abort_their_packet() {
-    let mut world = World::new(8, 20, 5);
-    for handle in 0..12u64 {
-        let bytes = world.tb.rng().bytes(480);
-        world.buffers[handle as usize][32..].copy_from_slice(&bytes);
-        // In the middle of the data.
-        world.failed.extend((handle % 3 == 1).then_some((handle, 9)));
-        let len = 300 - 5 * handle as usize;
-        let op = [("pd", 77u128), ("function", 99), ("handle", handle.into()), ("inline_data", 1), ("pay_len", len as u128), ("free", 1)];
-        world.send(&op, bytes[..len].to_vec(), u8::from(handle % 3 == 1));
-    }
-    world.finish();
-    assert_eq!(world.frees.len(), 12);
-}
-
-/// Every length and every place in a row, at the beginning and behind an address.
-#[test]
-fn inline_data_of_every_length_arrive() {
-    for datagram in [false, true] {
-        let front = if datagram { 48 } else { 32 };
-        let mut world = World::new(9, 0, 0);
-        world.spoils = true;
-        for len in 0..=512 - front {
-            let handle = len % 64;
-            while world.expected.len() > 40 {
-                world.step();
-            }
-            let bytes = world.tb.rng().bytes(512 - front);
-            world.buffers[handle][front..].copy_from_slice(&bytes);
-            let (ipv6, vlan, imm) = (world.tb.rng().below(2), world.tb.rng().below(2), world.tb.rng().below(2));
-            let op = [
-                ("pd", 77u128),
-                ("function", 99),
-                ("handle", handle as u128),
-                ("inline_data", 1),
-                ("pay_len", len as u128),
-                ("free", 1),
-                ("has_deth", datagram.into()),
-                ("qp_type", 2 * u128::from(datagram)),
-                ("ipv6", ipv6.into()),
-                ("vlan", vlan.into()),
-                ("has_imm", imm.into()),
-            ];
-            world.send(&op, bytes[..len].to_vec(), 0);
-        }
-        world.finish();
-    }
-}
-
-/// Exact cycles of an idle gatherer: the key is asked for two cycles after the order, the slot three; the read follows the
-/// key's answer in the next cycle.
-#[test]
-fn an_idle_gatherer_loses_no_time() {
-    let mut world = World::new(6, 0, 0);
-    let small = entries(&mut world, 0, &[(0x100, 64, 8)]);
-    let op = [("pd", 77u128), ("function", 99), ("num_sge", 1), ("pay_len", 64), ("free", 1)];
-    for _ in 0..3 {
-        world.send(&op, small.clone(), 0);
-        world.expected.clear();
-        let (mr, slot) = (world.mr.0.clone(), world.slot.0.clone());
-        assert_eq!(world.tb.latency(&mr, 20), 2, "order to key");
-        assert_eq!(world.tb.latency(&slot, 20), 0, "the slot one cycle behind");
-        world.slot.1.push(Fields::of::<SlotGrant>().pack(&[("slot", 3), ("base", 640)]));
-        world.tb.run(3);
-        world.mr.1.push(Fields::of::<MrResp>().pack(&[("iova", 0x7000)]));
-        let pay = world.pay.clone();
-        assert_eq!(world.tb.latency(&pay, 20), 1, "answer to read");
-        world.tb.run(20);
-    }
-}
-
-/// Cycles per packet at an answer time of 8 cycles for keys and no stalls.
-#[test]
-fn it_is_fast_enough() {
-    let mut world = World::new(5, 0, 8);
-    let base = [("pd", 77u128), ("function", 99)];
-    let small = entries(&mut world, 0, &[(0x100, 64, 8)]);
-    let cycles = |world: &mut World, name: &str, most: f64| {
-        let (start, packets) = (world.tb.cycles(), world.expected.len() as u64);
-        while !world.expected.is_empty() {
-            world.step();
-        }
-        let each = (world.tb.cycles() - start) as f64 / packets as f64;
-        println!("gather: {name}: {each:.2} cycles per packet");
-        assert!(each <= most, "{name}: {each:.2} cycles");
-        world.finish();
-    };
-    for _ in 0..60 {
-        world.send(&[&base[..], &[("num_sge", 1), ("pay_len", 64), ("free", 1)]].concat(), small.clone(), 0);
-    }
-    cycles(&mut world, "64 bytes, one entry", 2.3);
-    let datagram = entries_at(&mut world, 4, 48, &[(0x100, 64, 8)]);
-    for _ in 0..60 {
-        let fields = [("handle", 4), ("num_sge", 1), ("pay_len", 64), ("free", 1), ("has_deth", 1), ("qp_type", 2)];
-        world.send(&[&base[..], &fields].concat(), datagram.clone(), 0);
-    }
-    cycles(&mut world, "64 bytes, a datagram", 2.3);
-    let long = entries(&mut world, 1, &[(0x123, 60 * 1024, 8)]);
-    for n in 0..60usize {
-        let fields = [("handle", 1), ("num_sge", 1), ("pay_off", n as u128 * 1024), ("pay_len", 1024), ("free", (n == 59).into())];
-        world.send(&[&base[..], &fields].concat(), long[n * 1024..(n + 1) * 1024].to_vec(), 0);
-    }
-    cycles(&mut world, "1024 of a long unaligned message", 4.0);
-    for _ in 0..60 {
-        let payload = world.buffers[2][32..96].to_vec();
-        world.send(&[&base[..], &[("handle", 2), ("inline_data", 1), ("pay_len", 64), ("free", 1)]].concat(), payload, 0);
-    }
-    cycles(&mut world, "64 bytes inline", 3.3);
 }
 
 /// A fence passes when the payload of every order taken before has been asked of the host, however much comes behind.
