@@ -13,3 +13,4 @@ pub mod soak;
 pub mod strangers;
 pub mod synth;
 pub mod traffic;
+pub mod widths;

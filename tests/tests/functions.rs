@@ -12,6 +12,7 @@ use ferric_driver::{Access, CompletionQueue, CqeStatus, Error, MemoryRegion, QpC
 use ferric_hdl::card::counters;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
+use ferric_tests::widths::widths;
 
 const BYTES: usize = 16 << 10;
 const CYCLES: u64 = 400_000;
@@ -266,23 +267,13 @@ fn side_by_side(width: usize, functions: u8) {
 }
 
 #[test]
-fn two_functions_side_by_side_at_64_bits() {
-    side_by_side(64, 2);
+fn two_functions_side_by_side() {
+    widths(64).into_iter().for_each(|width| side_by_side(width, 2));
 }
 
 #[test]
-fn two_functions_side_by_side_at_512_bits() {
-    side_by_side(512, 2);
-}
-
-#[test]
-fn four_functions_side_by_side_at_64_bits() {
-    side_by_side(64, 4);
-}
-
-#[test]
-fn four_functions_side_by_side_at_512_bits() {
-    side_by_side(512, 4);
+fn four_functions_side_by_side() {
+    widths(512).into_iter().for_each(|width| side_by_side(width, 4));
 }
 
 /// Numbers that no other function uses are the physical function's; both drivers find their way around each other's.

@@ -8,22 +8,22 @@ use ferric_sim::axi::HostTiming;
 use ferric_sim::{CardConfig, Faults, LinkConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
 use ferric_tests::traffic::Flow;
+use ferric_tests::widths::widths;
 use std::thread;
 
 const PATIENCE: u64 = 600_000;
 /// Cycles in which whatever was decided too early would have come.
 const AFTER: u64 = 4000;
-const WIDTHS: [usize; 2] = [64, 512];
 
 fn world(width: usize, mac_stall_percent: u32, seed: u64) -> WorldConfig {
     let card = CardConfig { width, mac_stall_percent, seed, ..Default::default() };
     WorldConfig { cards: vec![card.clone(), card], seed, tick_cycles: 64, ..Default::default() }
 }
 
-/// Both widths at once.
-fn at_both(run: impl Fn(usize) + Copy + Send + 'static) {
-    let runs = WIDTHS.map(|width| thread::spawn(move || run(width)));
-    let _ = runs.map(|run| run.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
+/// At one width in the suite ([`widths`]), at both at once otherwise.
+fn at(one: usize, run: impl Fn(usize) + Copy + Send + 'static) {
+    let runs: Vec<_> = widths(one).into_iter().map(|width| thread::spawn(move || run(width))).collect();
+    runs.into_iter().for_each(|run| run.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
 }
 
 fn untouched(pair: &Pair, what: &str) {
@@ -51,7 +51,7 @@ fn connected(pair: &Pair, wire: &Wire) -> ([CompletionQueue; 2], [QueuePair; 2])
 
 #[test]
 fn a_region_that_is_destroyed_while_it_is_sent_is_not_read_again() {
-    at_both(|width| {
+    at(64, |width| {
         let pair = Pair::new(&world(width, 50, 1)).unwrap();
         let dst = pair.hosts[1].region(65_536, Access::ALL).unwrap();
         for wait in [150, 500, 900, 1400, 2500] {
@@ -84,7 +84,7 @@ fn a_region_that_is_destroyed_while_it_is_sent_is_not_read_again() {
 /// Nothing is wrong with this program: it takes its memory back when its request has succeeded. Acknowledges that come late have made the card send again.
 #[test]
 fn late_acknowledges_read_nothing_behind_the_completion_of_a_program() {
-    at_both(|width| {
+    at(512, |width| {
         let link = LinkConfig { faults: Faults { reorder: 800_000, reorder_cycles: 12_000, ..Default::default() }, ..Default::default() };
         let pair = Pair::new(&world(width, 75, 2)).unwrap();
         pair.world().links[1].set_config(link);
@@ -112,7 +112,7 @@ fn late_acknowledges_read_nothing_behind_the_completion_of_a_program() {
 /// READs in all states of completion, and the queue pair goes to error: what has been flushed is not written.
 #[test]
 fn answers_are_not_written_behind_a_flush() {
-    at_both(|width| {
+    at(64, |width| {
         let host = HostTiming { write_latency: 400, stall_percent: 40, ..Default::default() };
         let mut config = world(width, 0, 3);
         config.cards.iter_mut().for_each(|card| card.host = host);
@@ -151,7 +151,7 @@ fn answers_are_not_written_behind_a_flush() {
 /// A refusal in the middle of a READ of several packets: its buffer is the program's when it is told.
 #[test]
 fn answers_are_not_written_behind_an_error() {
-    at_both(|width| {
+    at(512, |width| {
         let host = HostTiming { write_latency: 400, stall_percent: 40, ..Default::default() };
         let mut config = world(width, 0, 4);
         config.cards.iter_mut().for_each(|card| card.host = host);
@@ -175,7 +175,7 @@ fn answers_are_not_written_behind_an_error() {
 /// A receive that a message is being written into is flushed: behind its completion nothing more comes.
 #[test]
 fn a_message_is_not_written_behind_the_flush_of_its_receive() {
-    at_both(|width| {
+    at(64, |width| {
         let host = HostTiming { write_latency: 400, stall_percent: 40, ..Default::default() };
         let mut config = world(width, 0, 5);
         config.cards.iter_mut().for_each(|card| card.host = host);
@@ -205,7 +205,7 @@ fn a_message_is_not_written_behind_the_flush_of_its_receive() {
 /// Queue pairs go while they send, are sent to, read and are read from; their regions stay, and nobody touches them any more. So do their rings and completion queues.
 #[test]
 fn a_queue_pair_that_is_gone_touches_nothing() {
-    at_both(|width| {
+    at(512, |width| {
         let pair = Pair::new(&world(width, 50, 6)).unwrap();
         let regions = [0, 1].map(|host| pair.hosts[host].region(65_536, Access::ALL).unwrap());
         for round in 0..12 {
@@ -236,7 +236,7 @@ fn a_queue_pair_that_is_gone_touches_nothing() {
 /// A function that has been reset touches nothing of what its driver had.
 #[test]
 fn a_function_that_was_reset_touches_nothing() {
-    at_both(|width| {
+    at(64, |width| {
         let mut pair = Pair::new(&world(width, 50, 7)).unwrap();
         for round in 0..2 {
             let (cqs, mut qps) = connected(&pair, &Wire { mtu: Mtu::M1024, ..Default::default() });
@@ -259,7 +259,7 @@ fn a_function_that_was_reset_touches_nothing() {
 /// Regions come and go under full traffic of others: each is gone soon, and the others go on.
 #[test]
 fn the_wait_ends_under_full_traffic_and_holds_nobody_up() {
-    at_both(|width| {
+    at(512, |width| {
         let pair = Pair::new(&world(width, 0, 8)).unwrap();
         let wire = Wire { mtu: Mtu::M1024, ..Default::default() };
         let mut flows: Vec<_> = (0..4).map(|n| Flow::new(&pair, &wire, 8192, 8, n % 2 == 1).unwrap()).collect();

@@ -9,6 +9,7 @@ use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Pair, Wire};
 use ferric_tests::traffic::pattern;
+use ferric_tests::widths::widths;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -173,8 +174,7 @@ fn flushed(width: usize) {
 
 #[test]
 fn a_flush_of_thousands_lets_others_pass() {
-    flushed(512);
-    flushed(64);
+    widths(512).into_iter().for_each(flushed);
 }
 
 /// A WRITE whose first packet is lost, and lost again when it is repeated: the responder says so again. There is no time-out.
@@ -197,8 +197,7 @@ fn lost_again(width: usize) {
 
 #[test]
 fn a_repeat_that_is_lost_is_asked_for_again() {
-    lost_again(512);
-    lost_again(64);
+    widths(64).into_iter().for_each(lost_again);
 }
 
 /// The responder of queue pair `b` lives 255 more lives in which nothing happens, then one in which everything has to work.
@@ -236,8 +235,7 @@ fn lives(width: usize) {
 
 #[test]
 fn the_257th_life_has_nothing_of_the_first() {
-    lives(512);
-    lives(64);
+    widths(512).into_iter().for_each(lives);
 }
 
 /// SEND with invalidate to a queue pair on a shared receive queue of another protection domain: the key has to be of the queue pair's.
@@ -266,8 +264,7 @@ fn invalidated(width: usize) {
 
 #[test]
 fn a_peer_invalidates_keys_of_the_queue_pairs_domain_only() {
-    invalidated(512);
-    invalidated(64);
+    widths(64).into_iter().for_each(invalidated);
 }
 
 /// A first packet that carries as much as was announced, or a middle one behind which nothing is left, is no WRITE (IBTA 9.7.4.1.6).
@@ -305,6 +302,5 @@ fn too_much(width: usize) {
 
 #[test]
 fn a_write_that_carries_more_than_it_announced_is_refused() {
-    too_much(512);
-    too_much(64);
+    widths(512).into_iter().for_each(too_much);
 }

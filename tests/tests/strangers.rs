@@ -9,6 +9,7 @@ use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::strangers::{aeth, packet, reth, run, Between, Foreign, Plan};
+use ferric_tests::widths::widths;
 
 const PATIENCE: u64 = 400_000;
 
@@ -116,13 +117,8 @@ fn requests(width: usize, qp_type: QpType) {
 }
 
 #[test]
-fn a_write_of_a_stranger_changes_nothing_w64() {
-    requests(64, QpType::Rc);
-}
-
-#[test]
-fn a_write_of_a_stranger_changes_nothing_w512() {
-    requests(512, QpType::Rc);
+fn a_write_of_a_stranger_changes_nothing() {
+    widths(512).into_iter().for_each(|width| requests(width, QpType::Rc));
 }
 
 #[test]
@@ -194,13 +190,8 @@ fn answers(width: usize) {
 }
 
 #[test]
-fn answers_of_strangers_are_not_taken_w64() {
-    answers(64);
-}
-
-#[test]
-fn answers_of_strangers_are_not_taken_w512() {
-    answers(512);
+fn answers_of_strangers_are_not_taken() {
+    widths(64).into_iter().for_each(answers);
 }
 
 /// Datagrams come from anybody, but to this host: its MAC address, the queue pair's own IP address and VLAN, or a group's.

@@ -11,6 +11,7 @@ use ferric_sim::fabric::Fate;
 use ferric_sim::{CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::Flow;
+use ferric_tests::widths::widths;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -292,7 +293,8 @@ fn a_send_queue_is_drained_and_goes_on() {
 /// of messages under way, however slowly the host takes writes. The commands are raw, so that the driver knows of no reset.
 #[test]
 fn all_completions_stand_before_a_reset_is_answered() {
-    for (width, stall_percent) in [(512, 70), (64, 70)] {
+    let stall_percent = 70;
+    for width in widths(512) {
         let card = CardConfig { width, host: HostTiming { stall_percent, write_latency: 700, ..Default::default() }, ..Default::default() };
         let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() }).unwrap();
         let regions = [0, 1].map(|i: usize| pair.hosts[i].region(4096, Access::ALL).unwrap());
