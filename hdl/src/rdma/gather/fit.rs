@@ -16,22 +16,28 @@ pub struct Fit {
     pub in_page: Signal<Out, Bit>,
     /// The rest of the entry lies within the page.
     pub entry_in_page: Signal<Out, Bit>,
-    left: Signal<Local, Bits<13>>,
     /// The entry has more than any packet has, or so many bytes.
     long: Signal<Local, Bit>,
     low: Signal<Local, Bits<14>>,
+    /// Where `va` lies in its page; the bytes' end and the entry's as far as `low` says, counted from the page's begin.
+    low_va: Signal<Local, Bits<12>>,
+    reach: Signal<Local, Bits<14>>,
+    entry_reach: Signal<Local, Bits<15>>,
 }
 
 #[kernel]
 impl Logic for Fit {
     #[hdl_gen]
     fn update(&mut self) {
-        self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
-        self.page.next = self.left.val();
+        self.low_va.next = self.va.val().get_bits::<12>(0);
+        self.page.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.low_va.val());
         self.long.next = self.rem.val().get_bits::<18>(14).any();
         self.low.next = self.rem.val().get_bits::<14>(0);
         self.in_entry.next = self.long.val() | (self.len.val() <= self.low.val());
-        self.in_page.next = self.len.val() <= bit_cast::<14, 13>(self.left.val());
-        self.entry_in_page.next = !self.long.val() & (self.low.val() <= bit_cast::<14, 13>(self.left.val()));
+        // One carry chain and a look for zero: with the bytes that are left in the page there would be two chains.
+        self.reach.next = bit_cast::<14, 12>(self.low_va.val()) + self.len.val();
+        self.in_page.next = !self.reach.val().get_bits::<2>(12).any() | (self.reach.val() == PAGE);
+        self.entry_reach.next = bit_cast::<15, 12>(self.low_va.val()) + bit_cast::<15, 14>(self.low.val());
+        self.entry_in_page.next = !self.long.val() & (!self.entry_reach.val().get_bits::<3>(12).any() | (self.entry_reach.val() == PAGE));
     }
 }

@@ -128,6 +128,8 @@ pub struct Gather {
     /// The next order is a reply.
     turn: DFF<Bit>,
     op: Signal<Local, TxOp>,
+    /// Payload bytes of the requester's order, a raw frame's, too.
+    length: Signal<Local, Bits<14>>,
     op_valid: Signal<Local, Bit>,
     op_ready: Signal<Local, Bit>,
     only_free: Signal<Local, Bit>,
@@ -171,9 +173,18 @@ impl Logic for Gather {
         self.walk.s_job.data.next.function = self.op.val().function;
         self.walk.s_job.data.next.pd = self.op.val().pd;
         self.walk.s_job.data.next.pay_off = self.op.val().pay_off;
-        self.walk.s_job.data.next.pay_len = bit_cast::<14, 13>(self.op.val().pay_len);
-        if self.op.val().qp_type == QpType::Raw as u64 {
-            self.walk.s_job.data.next.pay_len = bit_cast::<14, 32>(self.op.val().dma_len);
+        // The walker compares the requester's order with where it stands while the choice is still being made. A reply is never raw.
+        self.length.next = bit_cast::<14, 13>(self.s_op.data.val().pay_len);
+        if self.s_op.data.val().qp_type == QpType::Raw as u64 {
+            self.length.next = bit_cast::<14, 32>(self.s_op.data.val().dma_len);
+        }
+        self.walk.request.next = !self.turn.q.val();
+        self.walk.request_handle.next = self.s_op.data.val().handle;
+        self.walk.request_off.next = self.s_op.data.val().pay_off;
+        self.walk.request_len.next = self.length.val();
+        self.walk.s_job.data.next.pay_len = self.length.val();
+        if self.turn.q.val() {
+            self.walk.s_job.data.next.pay_len = bit_cast::<14, 13>(self.s_reply.data.val().pay_len);
         }
         self.walk.s_job.data.next.handle = self.op.val().handle;
         self.walk.s_job.data.next.num_sge = self.op.val().num_sge;

@@ -36,6 +36,8 @@ enum State {
     /// Sends the only segment of a packet that lies within one entry and one page.
     Quick,
     Start,
+    /// Looks whether inline data lie within their buffer.
+    Judge,
     /// Reads entry `index` of the list.
     Read,
     Await,
@@ -58,6 +60,11 @@ pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_job: MsgSink<GatherJob>,
+    /// `s_job` is the requester's order, which alone can go on where the walk stands; the same order's fields, before anything is chosen.
+    pub request: Signal<In, Bit>,
+    pub request_handle: Signal<In, Bits<7>>,
+    pub request_off: Signal<In, Bits<32>>,
+    pub request_len: Signal<In, Bits<14>>,
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
@@ -123,7 +130,6 @@ pub struct Walk {
     mr_valid: DFF<Bit>,
     take: Signal<Local, Bit>,
     resume: Signal<Local, Bit>,
-    length: Signal<Local, Bits<14>>,
     /// Message offset behind this packet; inline data: it reaches beyond byte 480, or 464.
     reach: Signal<Local, Bits<32>>,
     low_reach: Signal<Local, Bits<15>>,
@@ -232,14 +238,13 @@ impl Logic for Walk {
 
         // A packet at hand: where its walk begins, and whether one segment is all of it.
         self.first.x.next = self.s_job.data.val().sge;
-        self.resume.next = self.known.q.val() & (self.s_job.data.val().handle == self.handle.q.val()) & (self.s_job.data.val().pay_off == self.place.q.val());
-        self.length.next = self.s_job.data.val().pay_len;
+        self.resume.next = self.request.val() & self.known.q.val() & (self.request_handle.val() == self.handle.q.val()) & (self.request_off.val() == self.place.q.val());
         self.from_first.va.next = self.first.y.val().addr;
         self.from_first.rem.next = self.first.y.val().length;
-        self.from_first.len.next = self.length.val();
+        self.from_first.len.next = self.s_job.data.val().pay_len;
         self.from_here.va.next = self.va.q.val();
         self.from_here.rem.next = self.rem.q.val();
-        self.from_here.len.next = self.length.val();
+        self.from_here.len.next = self.request_len.val();
         self.rest_here.va.next = self.va.q.val();
         self.rest_here.rem.next = self.rem.q.val();
         self.rest_here.len.next = self.pay.q.val();
@@ -260,7 +265,7 @@ impl Logic for Walk {
             & !self.s_job.data.val().pay_len.get_bits::<6>(8).any();
         self.in_granule.next = self.job.q.val().pay_off >> 4;
         self.reach.next = self.job.q.val().pay_off + bit_cast::<32, 14>(self.job.q.val().pay_len);
-        self.low_reach.next = bit_cast::<15, 9>(self.job.q.val().pay_off.get_bits::<9>(0)) + bit_cast::<15, 14>(self.job.q.val().pay_len);
+        self.low_reach.next = self.place.q.val().get_bits::<15>(0);
         self.far.next = self.job.q.val().pay_off.get_bits::<23>(9).any() | (self.low_reach.val() > INLINE_BYTES);
         self.far_addressed.next = self.job.q.val().addressed & (self.low_reach.val() > ADDRESSED_BYTES);
         self.done.next = false;
@@ -281,7 +286,7 @@ impl Logic for Walk {
                     self.at.d.next = bits::<14>(0);
                     self.status.d.next = bits::<8>(CqeStatus::Success as u64);
                     self.skip.d.next = self.s_job.data.val().pay_off;
-                    self.seg.d.next = self.length.val().get_bits::<13>(0);
+                    self.seg.d.next = self.s_job.data.val().pay_len.get_bits::<13>(0);
                     self.ends.d.next = self.quick.val();
                     if !self.resume.val() {
                         // The first entry came with the order.
@@ -337,11 +342,7 @@ impl Logic for Walk {
                     if self.empty.q.val() {
                         self.state.d.next = State::Close;
                     } else if self.job.q.val().inline_data {
-                        self.state.d.next = State::Inline;
-                        if self.far.val() | self.far_addressed.val() {
-                            self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
-                            self.state.d.next = State::Close;
-                        }
+                        self.state.d.next = State::Judge;
                     } else if self.too_many.q.val() | !self.job.q.val().num_sge.any() {
                         self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
                         self.state.d.next = State::Close;
@@ -350,6 +351,14 @@ impl Logic for Walk {
                     } else {
                         self.state.d.next = State::Skip;
                     }
+                }
+            }
+            State::Judge => {
+                // `place` is where the packet ends.
+                self.state.d.next = State::Inline;
+                if self.far.val() | self.far_addressed.val() {
+                    self.status.d.next = bits::<8>(CqeStatus::LocalLength as u64);
+                    self.state.d.next = State::Close;
                 }
             }
             State::Read => {

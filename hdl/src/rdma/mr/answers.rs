@@ -9,6 +9,7 @@ use rust_hdl::prelude::*;
 
 /// Places for answers.
 const PLACES: u64 = 32;
+const ALL_BUT_ONE: u64 = PLACES - 1;
 /// In the name of a place: the bit that is the lap.
 const LAP_BIT: usize = 5;
 
@@ -39,7 +40,7 @@ pub struct Answers {
     pub answer: Signal<In, MrResp>,
     pub m: MsgSrc<MrResp>,
     words: RamAsync<Word, 5>,
-    /// First place that is taken, first one that is not, how many are, or were a cycle ago.
+    /// First place that is taken, first one that is not, how many were taken a cycle ago: who comes and who goes is known too late to be counted at once.
     head: DFF<Bits<6>>,
     tail: DFF<Bits<6>>,
     taken: DFF<Bits<6>>,
@@ -55,7 +56,8 @@ pub struct Answers {
     stored: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
     moves: Signal<Local, Bit>,
-    /// One has left in the cycle before.
+    /// One has come in the cycle before, one has left.
+    took: DFF<Bit>,
     moved: DFF<Bit>,
 }
 
@@ -63,14 +65,14 @@ pub struct Answers {
 impl Logic for Answers {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, head, tail, taken, shown, out, moved);
+        dff_setup!(self, clock, head, tail, taken, shown, out, took, moved);
         clock!(self, clock, words);
         self.more.a.next = self.taken.q.val();
         self.fewer.a.next = self.taken.q.val();
         self.first.next = self.head.q.val();
         self.position.next = self.at.val();
         self.place.next = self.tail.q.val();
-        self.room.next = !(self.taken.q.val() == PLACES);
+        self.room.next = !(self.taken.q.val() == PLACES) & !(self.took.q.val() & (self.taken.q.val() == ALL_BUT_ONE));
         self.words.read_addr.next = self.first.val().get_bits::<5>(0);
         self.words.write_en.next = self.write.val() | self.clear.val();
         self.words.write_addr.next = self.position.val().get_bits::<5>(0);
@@ -89,9 +91,10 @@ impl Logic for Answers {
         self.m.data.next = self.out.q.val();
         if self.free.val() {
             self.shown.d.next = self.direct.val() | self.stored.val();
-            self.out.d.next = self.words.read_data.val().answer;
-            if self.direct.val() {
-                self.out.d.next = self.answer.val();
+            // What is not stored is being written, or nothing is shown: whether it is written is known later than what.
+            self.out.d.next = self.answer.val();
+            if self.stored.val() {
+                self.out.d.next = self.words.read_data.val().answer;
             }
         }
         if self.moves.val() {
@@ -100,11 +103,12 @@ impl Logic for Answers {
         if self.take.val() {
             self.tail.d.next = self.tail.q.val() + 1;
         }
+        self.took.d.next = self.take.val();
         self.moved.d.next = self.moves.val();
-        if self.take.val() & !self.moved.q.val() {
+        if self.took.q.val() & !self.moved.q.val() {
             self.taken.d.next = self.more.y.val();
         }
-        if self.moved.q.val() & !self.take.val() {
+        if self.moved.q.val() & !self.took.q.val() {
             self.taken.d.next = self.fewer.y.val();
         }
         if self.reset.val() {
@@ -112,6 +116,7 @@ impl Logic for Answers {
             self.tail.d.next = bits::<6>(0);
             self.taken.d.next = bits::<6>(0);
             self.shown.d.next = false;
+            self.took.d.next = false;
             self.moved.d.next = false;
         }
     }

@@ -445,6 +445,9 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
             self.b_valid.d.next = false;
             self.c_valid.d.next = false;
             self.d_valid.d.next = false;
+            // What three stages only hand on would become a shift register of LUTs, whose output comes late; one with a reset does not.
+            self.d.d.next.port = false;
+            self.d.d.next.chk_len = bits::<32>(0);
             self.row_read.d.next = false;
             self.lent.d.next = false;
         }

@@ -3,7 +3,7 @@ use super::first::First;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status, PAGE};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::{Diff, PlusOne, Sum};
 use ferric_abi::host::{RecvHead, WqeHead};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -111,6 +111,8 @@ pub struct Walk {
     entry: DFF<Bits<8>>,
     key: DFF<Bits<32>>,
     va: DFF<Bits<64>>,
+    /// The walk has come to the page's end: the number of the page follows a cycle later, before it is looked at.
+    carry: DFF<Bit>,
     left: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
     // The packet
@@ -129,15 +131,17 @@ pub struct Walk {
     wrong: Signal<Local, Bit>,
     missing: Signal<Local, Bit>,
     page_off: Signal<Local, Bits<12>>,
+    /// Where the segment ends in its page; the address of the page, its number plus one.
+    page_end: Signal<Local, Bits<13>>,
+    page_base: Signal<Local, Bits<64>>,
+    next_page: PlusOne<52>,
     data: Signal<Local, Bits<128>>,
     entry_len: Signal<Local, Bits<32>>,
     next_entry: Signal<Local, Bits<8>>,
     first: First,
     left_short: Signal<Local, Bits<13>>,
     len32: Signal<Local, Bits<32>>,
-    advance: Sum<64>,
     passed: Sum<64>,
-    on: Sum<64>,
     /// Of the present entry behind what is skipped, or sent.
     remains: Diff<32>,
     len14: Signal<Local, Bits<14>>,
@@ -153,7 +157,7 @@ impl Logic for Walk {
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold);
-        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
+        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip);
         dff_setup!(self, clock, off, rem, room, len);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
@@ -212,6 +216,13 @@ impl Logic for Walk {
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
         self.page_off.next = self.va.q.val().get_bits::<12>(0);
         self.room_now.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.page_off.val());
+        self.page_end.next = bit_cast::<13, 12>(self.page_off.val()) + self.len.q.val();
+        self.page_base.next = (self.va.q.val() >> 12) << 12;
+        self.next_page.a.next = self.va.q.val().get_bits::<52>(12);
+        self.carry.d.next = false;
+        if self.carry.q.val() {
+            self.va.d.next = (bit_cast::<64, 52>(self.next_page.y.val()) << 12) | bit_cast::<64, 12>(self.page_off.val());
+        }
         self.data.next = self.granted.val().data;
         self.length.next = self.data.val().get_bits::<32>(96);
         self.deep.next = self.entry.q.val() + bit_cast::<8, 2>(self.skipped.q.val());
@@ -222,12 +233,8 @@ impl Logic for Walk {
         self.next_entry.next = self.entry.q.val() + 1;
         self.left_short.next = self.left.q.val().get_bits::<13>(0);
         self.len32.next = bit_cast::<32, 13>(self.len.q.val());
-        self.advance.a.next = self.va.q.val();
-        self.advance.b.next = bit_cast::<64, 13>(self.len.q.val());
         self.passed.a.next = self.va.q.val();
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
-        self.on.a.next = self.op.q.val().va | bits::<64>((PAGE - 1) as u64);
-        self.on.b.next = bits::<64>(1);
         self.remains.a.next = self.left.q.val();
         self.remains.b.next = self.len32.val();
         if self.state.q.val() == State::Skip {
@@ -301,7 +308,8 @@ impl Logic for Walk {
             }
             State::Page => {
                 // The rest of a WRITE begins with the next page.
-                self.va.d.next = self.on.y.val();
+                self.va.d.next = (self.op.q.val().va >> 12) << 12;
+                self.carry.d.next = true;
                 self.state.d.next = State::Room;
             }
             State::Start => {
@@ -444,7 +452,8 @@ impl Logic for Walk {
                     self.mr_busy.d.next = true;
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
                     self.off.d.next = self.off.q.val() + self.len14.val();
-                    self.va.d.next = self.advance.y.val();
+                    self.va.d.next = self.page_base.val() | bit_cast::<64, 12>(self.page_end.val().get_bits::<12>(0));
+                    self.carry.d.next = self.page_end.val().get_bit(12);
                     self.left.d.next = self.remains.y.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;

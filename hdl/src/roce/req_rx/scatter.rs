@@ -96,8 +96,11 @@ pub struct Scatter {
     marks: MsgFifo<Mark, 10>,
     /// Marks that a barrier has to see handed on, behind the answers.
     marked: Fence<11>,
-    /// The order behind the answers of the mark at the head is offered.
+    /// The mark whose answers have gone, out of the queue before placement takes the order behind them; the order is offered; it was taken in the cycle before.
+    held: DFF<Bit>,
+    held_qpn: DFF<Bits<24>>,
     telling: DFF<Bit>,
+    told: DFF<Bit>,
     ahead: Signal<Local, Bits<16>>,
     due: Signal<Local, Bit>,
     tells: Signal<Local, Bit>,
@@ -112,7 +115,7 @@ pub struct Scatter {
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, limit, draining, passed, telling);
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, limit, draining, passed, held, held_qpn, telling, told);
         clock!(self, clock, answers, orders, backlog, marks, marked);
         self.marks.reset.next = self.reset.val();
         self.marked.reset.next = self.reset.val();
@@ -162,10 +165,18 @@ impl Logic for Scatter {
         self.ahead.next = self.marks.m.data.val().taken - self.placed.q.val();
         self.due.next = self.marks.m.valid.val() & (!self.ahead.val().any() | self.ahead.val().get_bit(15));
         self.tells.next = self.telling.q.val() & self.m_op.ready.val();
-        self.marks.m.ready.next = self.tells.val();
-        self.marked.went.next = self.tells.val();
+        self.marks.m.ready.next = self.due.val() & !self.held.q.val();
+        if !self.held.q.val() {
+            self.held.d.next = self.due.val();
+            self.held_qpn.d.next = self.marks.m.data.val().qpn;
+        }
+        if self.tells.val() {
+            self.held.d.next = false;
+        }
+        self.told.d.next = self.tells.val();
+        self.marked.went.next = self.told.q.val();
         self.telling.d.next = self.telling.q.val() & !self.tells.val();
-        if !self.telling.q.val() & self.due.val() & (!self.orders.m.valid.val() | self.m_op.ready.val()) {
+        if !self.telling.q.val() & self.held.q.val() & (!self.orders.m.valid.val() | self.m_op.ready.val()) {
             self.telling.d.next = true;
         }
 
@@ -202,7 +213,7 @@ impl Logic for Scatter {
         }
         if self.telling.q.val() {
             self.m_op.data.next = self.blank.val();
-            self.m_op.data.next.qpn = self.marks.m.data.val().qpn;
+            self.m_op.data.next.qpn = self.held_qpn.q.val();
             self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
             self.m_op.data.next.again = true;
         }
@@ -261,7 +272,9 @@ impl Logic for Scatter {
             self.kept.d.next = false;
             self.stale.d.next = false;
             self.draining.d.next = false;
+            self.held.d.next = false;
             self.telling.d.next = false;
+            self.told.d.next = false;
             self.taken.d.next = bits::<16>(0);
             self.placed.d.next = bits::<16>(0);
         }

@@ -226,7 +226,8 @@ impl Logic for RequesterTx {
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
         self.held_back.next = self.unsent.q.val() & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
-        self.goes_on.next = self.intake.valid.val() & (self.intake.wqe.val().qpn == self.wqe.q.val().qpn) & !self.count.q.val().all();
+        self.intake.qpn.next = self.wqe.q.val().qpn;
+        self.goes_on.next = self.intake.valid.val() & self.intake.same.val() & !self.count.q.val().all();
         self.may_throw.next = !self.thrown.q.val() | !self.tell.freeing.val();
         self.starts_timer.next = self.plan.reliable.val() & !self.line.q.val().timer_on & self.line.q.val().timeout.any();
         // A tracker entry is written in the next cycle, long before anyone can read it; commands must be out before.
