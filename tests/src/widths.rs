@@ -8,8 +8,9 @@ pub const ALL: &str = "FERRIC_ALL_WIDTHS";
 /// What depends on the width (lengths, alignments, lines of the host) is tested at both by name. For the others the second width simulated the same decisions
 /// again, for a fifth of the suite's time; which one a test has changes from test to test, so that both see all kinds.
 pub fn widths(one: usize) -> Vec<usize> {
-    match std::env::var_os(ALL) {
-        Some(_) => vec![64, 512],
-        None => vec![one],
+    if std::env::var_os(ALL).is_some() {
+        vec![64, 512]
+    } else {
+        vec![one]
     }
 }
