@@ -49,6 +49,11 @@ pub fn rr_pick(req: &[bool], last: Option<usize>) -> Option<usize> {
     (from..from + n).map(|i| i % n).find(|&i| req[i])
 }
 
+/// For each `i`: whether another one holds a number and that is `id[i]`.
+pub fn clash(id: &[usize], kept: &[usize], held: &[bool]) -> BitVec {
+    (0..id.len()).map(|i| (0..id.len()).any(|j| j != i && held[j] && kept[j] == id[i])).collect()
+}
+
 /// `acc` with piece `slot` of `data.len()` bits replaced and the pieces above it (with `fresh` all others) zeroed.
 pub fn slot_merge(acc: &[bool], data: &[bool], slot: usize, fresh: bool) -> BitVec {
     let w = data.len();

@@ -1,6 +1,6 @@
 //! Equivalence of every leaf with its model: all leaves of one width stand side by side in one Verilated library.
 
-use super::{arb::*, keep_mask::*, lane_ram::*, model, mux::*, pack::*, popcount::*, ram::*, rotate::*, slot::*, xor_matrix::*};
+use super::{arb::*, clash::Clash, keep_mask::*, lane_ram::*, model, mux::*, pack::*, popcount::*, ram::*, rotate::*, slot::*, xor_matrix::*};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rust_hdl::prelude::*;
@@ -144,6 +144,7 @@ fn bundle<const W: usize, const K: usize, const LK: usize, const L: usize>() -> 
     b.add("fs", FirstSet::<K>::default());
     b.add("ohb", OneHotToBin::<K, LK>::default());
     b.add("boh", BinToOneHot::<K, L>::default());
+    b.add("clash", Clash::<3, 4>::default());
     b.add("pc", PopCount::<K, L>::default());
     b.add("pcw", PopCount::<W, 12>::default());
     b.add("sm", SlotMerge::<200, W>::default());
@@ -157,10 +158,25 @@ fn bundle<const W: usize, const K: usize, const LK: usize, const L: usize>() -> 
     b
 }
 
+/// Numbers of 3 bits, so that equal ones are common; a port may keep another number than it asks for.
+fn clashes(sim: &mut Sim, rng: &mut ChaCha8Rng) {
+    let [id, kept]: [[usize; 4]; 2] = rng.gen();
+    let [id, kept] = [id, kept].map(|numbers| numbers.map(|n| n & 7));
+    let held = random(rng, 4);
+    for i in 0..4 {
+        sim.put(&format!("clash_id${i}"), id[i]);
+        sim.put(&format!("clash_kept${i}"), kept[i]);
+    }
+    sim.set("clash_held", &held);
+    sim.0.eval();
+    assert_eq!(sim.get("clash_y"), model::clash(&id, &kept, &held));
+}
+
 fn combinational<const W: usize, const K: usize, const LK: usize, const L: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng) {
     let columns: Vec<_> = (0..W).map(column(32, 5)).collect();
     let list = shuffled(48, W);
     for round in 0..400 {
+        clashes(sim, rng);
         let x = random(rng, W);
         let keep = random(rng, K);
         let rec = random(rng, 48);

@@ -65,6 +65,7 @@ impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
             self.want.x[i].next = self.reader[i].want.val();
             self.held.x[i].next = self.reader[i].held.val();
             self.clash.id[i].next = self.reader[i].id.val();
+            self.clash.kept[i].next = self.reader[i].kept.val();
             self.ram[i].read_addr.next = self.reader[i].id.val();
             self.reader[i].row.next = self.ram[i].read_data.val();
             self.reader[i].grant.next = self.pick.grant.val().get_bit(i);
@@ -73,6 +74,7 @@ impl<T: Synth, const LQ: usize> Logic for ReadStore<T, LQ> {
         self.want.x[2].next = self.line.req.val() & !self.ctl_held.q.val();
         self.held.x[2].next = self.ctl_held.q.val();
         self.clash.id[2].next = self.line.addr.val();
+        self.clash.kept[2].next = self.line.addr.val();
         self.ram[2].read_addr.next = self.line.addr.val();
         self.line.row.next = self.ram[2].read_data.val();
         self.line.row_valid.next = self.ctl_read.q.val();

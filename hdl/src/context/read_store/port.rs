@@ -31,8 +31,9 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     /// Waits for `grant`: the lock.
     pub want: Signal<Out, Bit>,
     pub grant: Signal<In, Bit>,
-    /// The lock is this port's.
+    /// The lock of line `kept` is this port's.
     pub held: Signal<Out, Bit>,
+    pub kept: Signal<Out, Bits<LQ>>,
     /// The line `id` of one cycle before.
     pub row: Signal<In, T>,
     state: DFF<State>,
@@ -44,6 +45,7 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     outside: Constant<Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     number: Signal<Local, Bits<24>>,
+    own: Signal<Local, Bits<24>>,
 }
 
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
@@ -51,6 +53,8 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
     fn update(&mut self) {
         dff_setup!(self, clock, state, wanted, tag);
         clock!(self, clock, delay);
+        self.own.next = self.wanted.q.val();
+        self.kept.next = self.own.val().get_bits::<LQ>(0);
         self.number.next = self.wanted.q.val();
         self.client.acq_ready.next = false;
         self.client.line_valid.next = false;
@@ -68,16 +72,15 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.number.next = self.client.acq_id.val();
                 self.wanted.d.next = self.client.acq_id.val();
                 self.tag.d.next = self.client.acq_tag.val();
+                // A grant for a number past the table comes to nothing: the lock is the state.
+                self.want.next = self.client.acq_valid.val();
                 if self.client.acq_valid.val() {
                     self.state.d.next = State::Want;
                     if self.excess.val().any() {
                         self.state.d.next = State::Fault;
-                    } else {
-                        self.want.next = true;
-                        if self.grant.val() {
-                            self.state.d.next = State::Line;
-                            self.delay.start.next = true;
-                        }
+                    } else if self.grant.val() {
+                        self.state.d.next = State::Line;
+                        self.delay.start.next = true;
                     }
                 }
             }

@@ -74,6 +74,7 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.held.x[i].next = false;
             self.put.x[i].next = false;
             self.clash.id[i].next = bits::<LQ>(0);
+            self.clash.kept[i].next = bits::<LQ>(0);
             self.read_mux.x[i].next = bits::<LQ>(0);
             self.put_addr.x[i].next = bits::<LQ>(0);
             self.put_row.x[i].next = self.ram.read_data.val();
@@ -89,8 +90,9 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.held.x[i].next = self.port[i].held.val();
             self.put.x[i].next = self.port[i].put.val();
             self.clash.id[i].next = self.port[i].id.val();
+            self.clash.kept[i].next = self.port[i].kept.val();
             self.read_mux.x[i].next = self.port[i].id.val();
-            self.put_addr.x[i].next = self.port[i].id.val();
+            self.put_addr.x[i].next = self.port[i].kept.val();
             self.put_row.x[i].next = self.client[i].rel_data.val();
             self.put_row.x[i + 3].next = self.port[i].put_row.val();
             self.port[i].row.next = self.ram.read_data.val();
@@ -100,6 +102,7 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         self.held.x[3].next = self.ctl_held.q.val();
         self.put.x[3].next = false;
         self.clash.id[3].next = self.line.addr.val();
+        self.clash.kept[3].next = self.line.addr.val();
         self.read_mux.x[3].next = self.line.addr.val();
         self.put_addr.x[3].next = self.line.addr.val();
         self.line.row.next = self.ram.read_data.val();

@@ -30,13 +30,15 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub client: CtxServer<T>,
-    /// Line number wanted, held or put.
+    /// Line number wanted.
     pub id: Signal<Out, Bits<LQ>>,
     /// Waits for `grant`: read port and lock.
     pub want: Signal<Out, Bit>,
     pub grant: Signal<In, Bit>,
-    /// The lock is this port's.
+    /// The lock of line `kept` is this port's.
     pub held: Signal<Out, Bit>,
+    /// Line number held or put.
+    pub kept: Signal<Out, Bits<LQ>>,
     /// The memory's read data, one cycle after `grant`.
     pub row: Signal<In, T>,
     /// Waits for `put_grant`: write port.
@@ -49,6 +51,8 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     state: DFF<State>,
     /// The state is `Read`: in one bit, since the client's first look at the line is the longest way of all.
     reading: DFF<Bit>,
+    /// The state is not `Idle`: in one bit, since it chooses the line number, which is compared and then read.
+    busy: DFF<Bit>,
     wanted: DFF<Bits<24>>,
     tag: DFF<Bits<4>>,
     hold: DFF<T>,
@@ -58,14 +62,20 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     outside: Constant<Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     number: Signal<Local, Bits<24>>,
+    own: Signal<Local, Bits<24>>,
 }
 
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, reading, wanted, tag, hold);
+        dff_setup!(self, clock, state, reading, busy, wanted, tag, hold);
         clock!(self, clock, delay);
+        self.own.next = self.wanted.q.val();
+        self.kept.next = self.own.val().get_bits::<LQ>(0);
         self.number.next = self.wanted.q.val();
+        if !self.busy.q.val() {
+            self.number.next = self.client.acq_id.val();
+        }
         self.put_row.next = self.hold.q.val();
         self.client.acq_ready.next = false;
         self.client.line_valid.next = false;
@@ -86,20 +96,19 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         match self.state.q.val() {
             State::Idle => {
                 self.client.acq_ready.next = true;
-                self.number.next = self.client.acq_id.val();
                 self.wanted.d.next = self.client.acq_id.val();
                 self.tag.d.next = self.client.acq_tag.val();
+                // A grant for a number past the table comes to nothing: the lock is the state.
+                self.want.next = self.client.acq_valid.val();
                 if self.client.acq_valid.val() {
+                    self.busy.d.next = true;
                     self.state.d.next = State::Want;
                     if self.excess.val().any() {
                         self.state.d.next = State::Fault;
-                    } else {
-                        self.want.next = true;
-                        if self.grant.val() {
-                            self.state.d.next = State::Read;
-                            self.reading.d.next = true;
-                            self.delay.start.next = true;
-                        }
+                    } else if self.grant.val() {
+                        self.state.d.next = State::Read;
+                        self.reading.d.next = true;
+                        self.delay.start.next = true;
                     }
                 }
             }
@@ -131,6 +140,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.client.line_valid.next = true;
                 self.client.line_fault.next = true;
                 if self.client.line_ready.val() {
+                    self.busy.d.next = false;
                     self.state.d.next = State::Idle;
                 }
             }
@@ -139,10 +149,12 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.client.rel_ready.next = true;
                 self.hold.d.next = self.client.rel_data.val();
                 if self.client.rel_valid.val() {
+                    self.busy.d.next = false;
                     self.state.d.next = State::Idle;
                     if self.client.rel_dirty.val() {
                         self.put.next = true;
                         if !self.put_grant.val() {
+                            self.busy.d.next = true;
                             self.state.d.next = State::Put;
                         }
                     }
@@ -153,10 +165,12 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.put.next = true;
                 self.waited.next = true;
                 if self.put_grant.val() {
+                    self.busy.d.next = false;
                     self.state.d.next = State::Idle;
                 }
             }
             _ => {
+                self.busy.d.next = false;
                 self.state.d.next = State::Idle;
             }
         }
@@ -164,6 +178,7 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.reading.d.next = false;
+            self.busy.d.next = false;
         }
     }
 }

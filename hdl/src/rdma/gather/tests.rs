@@ -476,6 +476,22 @@ fn messages_that_take_turns_keep_their_lists() {
     assert_eq!(world.frees, [0, 1]);
 }
 
+/// Packets, entries and pages that end together: nothing is left of one of them.
+#[test]
+fn what_ends_with_its_page_has_nothing_behind_it() {
+    let mut world = World::new(8, 10, 5);
+    // An entry that ends with its page, one that a packet leaves at the end of a page, one of just a page.
+    let list = [(0x1f00, 0x100, 8), (0x2e00, 0x400, 16), (0x5000, 0x1000, 24)];
+    let message = entries(&mut world, 0, &list);
+    let mut at = 0;
+    for len in [0x80, 0x280, 0x200, 0x1000] {
+        let fields = [("pd", 77u128), ("function", 99), ("num_sge", 3), ("dma_len", 0x1500), ("pay_off", at as u128), ("pay_len", len as u128)];
+        world.send(&fields, message[at..at + len].to_vec(), 0);
+        at += len;
+    }
+    world.finish();
+}
+
 #[test]
 fn errors_abort_the_packet_and_nothing_else() {
     for stall in [0, 30] {

@@ -1,5 +1,6 @@
 //! Placement: where each received packet's payload goes. See README.md.
 mod first;
+mod page;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -1,9 +1,10 @@
 //! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
 use super::first::First;
+use super::page::Page;
 use crate::bus::{MsgSink, MsgSrc};
-use crate::codes::{access, place_kind, place_status, PAGE};
+use crate::codes::{access, place_kind, place_status};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
-use crate::prim::sum::{Diff, PlusOne, Sum};
+use crate::prim::sum::{Diff, Sum};
 use ferric_abi::host::{RecvHead, WqeHead};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -130,11 +131,7 @@ pub struct Walk {
     deep: Signal<Local, Bits<8>>,
     wrong: Signal<Local, Bit>,
     missing: Signal<Local, Bit>,
-    page_off: Signal<Local, Bits<12>>,
-    /// Where the segment ends in its page; the address of the page, its number plus one.
-    page_end: Signal<Local, Bits<13>>,
-    page_base: Signal<Local, Bits<64>>,
-    next_page: PlusOne<52>,
+    page: Page,
     data: Signal<Local, Bits<128>>,
     entry_len: Signal<Local, Bits<32>>,
     next_entry: Signal<Local, Bits<8>>,
@@ -145,7 +142,6 @@ pub struct Walk {
     /// Of the present entry behind what is skipped, or sent.
     remains: Diff<32>,
     len14: Signal<Local, Bits<14>>,
-    room_now: Signal<Local, Bits<13>>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
@@ -156,9 +152,8 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
-        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold);
+        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold, off, rem, room, len);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip);
-        dff_setup!(self, clock, off, rem, room, len);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -214,14 +209,11 @@ impl Logic for Walk {
 
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
-        self.page_off.next = self.va.q.val().get_bits::<12>(0);
-        self.room_now.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.page_off.val());
-        self.page_end.next = bit_cast::<13, 12>(self.page_off.val()) + self.len.q.val();
-        self.page_base.next = (self.va.q.val() >> 12) << 12;
-        self.next_page.a.next = self.va.q.val().get_bits::<52>(12);
+        self.page.va.next = self.va.q.val();
+        self.page.len.next = self.len.q.val();
         self.carry.d.next = false;
         if self.carry.q.val() {
-            self.va.d.next = (bit_cast::<64, 52>(self.next_page.y.val()) << 12) | bit_cast::<64, 12>(self.page_off.val());
+            self.va.d.next = self.page.next_page.val();
         }
         self.data.next = self.granted.val().data;
         self.length.next = self.data.val().get_bits::<32>(96);
@@ -433,7 +425,7 @@ impl Logic for Walk {
                 }
             }
             State::Room => {
-                self.room.d.next = self.room_now.val();
+                self.room.d.next = self.page.room.val();
                 self.len.d.next = self.rem.q.val();
                 if self.send.val() & (self.left.q.val() < bit_cast::<32, 13>(self.rem.q.val())) {
                     self.len.d.next = self.left_short.val();
@@ -452,8 +444,8 @@ impl Logic for Walk {
                     self.mr_busy.d.next = true;
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
                     self.off.d.next = self.off.q.val() + self.len14.val();
-                    self.va.d.next = self.page_base.val() | bit_cast::<64, 12>(self.page_end.val().get_bits::<12>(0));
-                    self.carry.d.next = self.page_end.val().get_bit(12);
+                    self.va.d.next = self.page.behind.val();
+                    self.carry.d.next = self.page.full.val();
                     self.left.d.next = self.remains.y.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;

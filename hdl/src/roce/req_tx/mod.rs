@@ -225,7 +225,7 @@ impl Logic for RequesterTx {
         self.filling.next = self.out.q.val() == LAST_PACKET;
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
-        self.held_back.next = self.unsent.q.val() & (self.plan.asks_full.val() | self.plan.fence.val() | (self.plan.alone.val() & self.out.q.val().any()));
+        self.held_back.next = self.unsent.q.val() & (self.plan.asks_full.val() | self.plan.fence.val() | self.plan.alone.val());
         self.intake.qpn.next = self.wqe.q.val().qpn;
         self.goes_on.next = self.intake.valid.val() & self.intake.same.val() & !self.count.q.val().all();
         self.may_throw.next = !self.thrown.q.val() | !self.tell.freeing.val();

@@ -54,7 +54,7 @@ pub struct Plan {
     pub asks: Signal<Out, Bit>,
     pub atomic: Signal<Out, Bit>,
     /// No further READ or atomic may go now; the request is fenced and there is one on its way; a READ of so many PSNs that nothing
-    /// else may be on its way.
+    /// else may be on its way, and something is.
     pub asks_full: Signal<Out, Bit>,
     pub fence: Signal<Out, Bit>,
     pub alone: Signal<Out, Bit>,
@@ -88,6 +88,7 @@ pub struct Plan {
     r_atomic: DFF<Bit>,
     r_asks_full: DFF<Bit>,
     r_fence: DFF<Bit>,
+    r_flying: DFF<Bit>,
     r_first_psn: DFF<Bits<24>>,
     r_raddr: DFF<Bits<64>>,
     advance: Sum<64>,
@@ -124,7 +125,7 @@ impl Logic for Plan {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, r_stale, r_live, r_halted, r_in_order, r_past_error, r_full, r_nop, r_bad, r_err, r_long, r_single, r_datagram, r_local);
-        dff_setup!(self, clock, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_first_psn, r_raddr, r_more, r_behind, r_mtu, r_ticks);
+        dff_setup!(self, clock, r_drains, r_drained, r_reliable, r_asks, r_atomic, r_asks_full, r_fence, r_flying, r_first_psn, r_raddr, r_more, r_behind, r_mtu, r_ticks);
         self.head.x.next = self.wqe.val().head;
         self.length.next = self.head.y.val().length;
         self.opcode.next = self.head.y.val().opcode;
@@ -182,6 +183,7 @@ impl Logic for Plan {
             self.r_atomic.d.next = self.exchange.val();
             self.r_asks_full.d.next = self.asking.val() & (self.line.val().rd_out >= self.line.val().max_rd_atomic);
             self.r_fence.d.next = self.head.y.val().fence & self.line.val().rd_out.any();
+            self.r_flying.d.next = !(self.line.val().next_psn == self.line.val().una_psn);
             // Only a READ begins in its middle, and only the oldest request does.
             self.r_first_psn.d.next = self.line.val().next_psn;
             if self.asking.val() & self.line.val().msg_offset.any() {
@@ -242,7 +244,7 @@ impl Logic for Plan {
         self.asks_full.next = self.r_asks_full.q.val();
         self.fence.next = self.r_fence.q.val();
         // The window may be exceeded by one READ; more than 2^23 PSNs may never be on their way.
-        self.alone.next = self.r_asks.q.val() & (self.r_more.q.val().get_bit(22) | self.r_more.q.val().get_bit(23));
+        self.alone.next = self.r_flying.q.val() & self.r_asks.q.val() & (self.r_more.q.val().get_bit(22) | self.r_more.q.val().get_bit(23));
         self.last.a.next = self.r_first_psn.q.val();
         self.last.b.next = self.r_more.q.val();
         self.last_psn.next = self.last.y.val();
