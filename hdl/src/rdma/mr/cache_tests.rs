@@ -275,4 +275,9 @@ fn far_lines_are_not_cached() {
     }
     b.walk(0, HUGE, 17..18, 1);
     assert_eq!(b.reads.len(), 8 + 3);
+    // Nor is one fetched ahead where no nearer line of its tag is at hand.
+    let mut b = Bench::new(0);
+    b.walk(1, HUGE, far - 8..far, 64);
+    (0..300).for_each(|_| b.cycle());
+    assert_eq!((b.reads.len(), b.early), (1, 0), "{:x?}", b.reads);
 }

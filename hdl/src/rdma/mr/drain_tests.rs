@@ -80,3 +80,43 @@ fn a_key_goes_behind_the_atomics_that_found_it() {
     }
     assert!(waited > 400 * 40 && number > 1000, "{waited} cycles, {number} atomics");
 }
+
+/// One atomic alone, begun in each of the cycles around that in which the phase turns: it is waited for if it began before, and else not.
+#[test]
+fn an_atomic_of_the_last_cycle_is_waited_for() {
+    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
+    let (ctl, work, worked) = (Fields::of::<CtlReq>(), Fields::of::<MrWork>(), Fields::of::<TxDone>());
+    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let (s_work, m_worked) = (tb.source("s_work", 0), tb.sink("m_worked", 0));
+    let region = MrCtx::default().with_fast(true).with_remote_atomic(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
+    let writes = line_writes(&ctl, 2, &region);
+    let count = writes.len();
+    writes.into_iter().for_each(|w| ctl_req.push(w));
+    tb.run_until(9000, |_| ctl_resp.len() == count);
+    let order = |register: bool| work.pack(&[("register", register.into()), ("key", 2 << 8), ("access", 9), ("start", 0x10_0000), ("length", 0x1000), ("table", 0x9000)]);
+    let (mut before_turn, mut after_turn) = (0, 0);
+    // Each twice, for both phases.
+    for wait in (0..30).flat_map(|wait| [wait, wait]) {
+        s_work.push(order(true));
+        tb.run_until(1000, |_| m_worked.len() == 1);
+        assert_eq!(worked.get(&m_worked.pop().expect("just seen"), "status"), 0xfe, "refused");
+        let phase = tb.get("phase");
+        s_work.push(order(false));
+        (0..wait).for_each(|_| tb.cycle());
+        tb.set("begun", 1);
+        tb.begin();
+        let begun_in = tb.get("phase");
+        tb.end();
+        tb.set("begun", 0);
+        (0..60).for_each(|_| tb.cycle());
+        assert_eq!(m_worked.is_empty(), begun_in == phase, "{wait} cycles behind the request, seed {}", tb.seed());
+        *if begun_in == phase { &mut before_turn } else { &mut after_turn } += 1;
+        tb.set("over", 1);
+        tb.set("over_phase", begun_in);
+        tb.cycle();
+        tb.set("over", 0);
+        tb.run_until(100, |_| m_worked.len() == 1);
+        m_worked.pop();
+    }
+    assert!(before_turn > 2 && after_turn > 2, "{before_turn} before the turn, {after_turn} behind it");
+}

@@ -41,7 +41,8 @@ enum State {
 pub struct Misses<const LO: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// Pulse: a read begins, under the number `id`. Only while there is `room`.
+    /// Pulse: a read begins, under the number `id`. Only while there is `room`: not behind somebody who joins, since both write the list.
+    /// (In the cache no read begins there anyway: who joins has found a line, and only who has found none asks.)
     pub ask: Signal<In, Bit>,
     pub owner: Signal<In, Bits<12>>,
     pub addr: Signal<In, Bits<64>>,
