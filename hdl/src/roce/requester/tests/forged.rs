@@ -1,4 +1,4 @@
-//! Acknowledges, refusals and answers that name what was never sent: counted, and without any effect.
+//! Acknowledges, refusals and answers that name what was never sent: counted, and without any effect. And one that names what was sent, while it is sent again.
 
 use super::super::model::WorkRequest;
 use super::world::{Trouble, World};
@@ -75,4 +75,26 @@ fn what_was_never_sent_is_not_acknowledged() {
 fn nor_is_it_beyond_a_read() {
     unsent(73, 0, true);
     unsent(74, 25, true);
+}
+
+/// What has been sent stays sent while it is sent again: an acknowledge of all of it that comes in the middle is a good one.
+#[test]
+fn an_acknowledge_overtakes_what_is_sent_again() {
+    for (seed, stall) in [(75, 0), (76, 20)] {
+        let mut world = World::new(seed, stall);
+        let qp = world.add_qp(QpType::Rc, 1, Trouble::default(), &[("timeout", 0)]);
+        world.silent = true;
+        (0..4).for_each(|_| world.post(qp, request(WrOpcode::Write, 256 * 40)));
+        (0..8000).for_each(|_| world.step());
+        let (first, last) = (world.field(qp, "una_psn"), world.field(qp, "max_psn"));
+        assert_eq!(last.wrapping_sub(first) & 0xff_ffff, 160);
+        // The peer misses the first packet.
+        world.receive(qp, first as u32, 0x11, 0x60);
+        world.run_until(4000, |w| w.field(qp, "next_psn") != last && w.field(qp, "next_psn") != first);
+        assert_eq!(world.field(qp, "max_psn"), last, "sent is sent");
+        world.receive(qp, (last as u32).wrapping_sub(1) & 0xff_ffff, 0x11, 0x1f);
+        world.run_until(8000, |w| w.qps[qp].cqes.len() == 4 && w.field(qp, "una_psn") == last);
+        assert_eq!(world.rx_stats.all("bad_ack"), 0);
+        assert!(world.qps[qp].cqes.iter().all(|cqe| cqe.1 == 0), "{:?}", world.qps[qp].cqes);
+    }
 }
