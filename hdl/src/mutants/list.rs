@@ -48,17 +48,23 @@ pub fn list() -> Result<Vec<Mutant>, String> {
 /// for the sections that follow until given anew.
 pub(super) fn parse(text: &str) -> Result<Vec<Mutant>, String> {
     let (mut all, mut top, mut tests): (Vec<Mutant>, String, Vec<String>) = Default::default();
+    let mut given: Vec<&str> = Vec::new();
     for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line.trim())) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             all.push(Mutant { name: name.into(), top: top.clone(), tests: tests.clone(), count: 1, ..Mutant::nothing() });
+            given.clear();
             continue;
         }
         let (key, value) = line.split_once('=').ok_or_else(|| format!("line {number}: neither `[name]` nor `key = value`"))?;
         let (key, value) = (key.trim(), value.trim().to_string());
         let Some(mutant) = all.last_mut() else { return Err(format!("line {number}: `{key}` before the first `[name]`")) };
+        if given.contains(&key) {
+            return Err(format!("line {number}: `{key}` of {} is given twice", mutant.name));
+        }
+        given.push(key);
         match key {
             "what" => mutant.what = value,
             "module" => mutant.module = value,

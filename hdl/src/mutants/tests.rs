@@ -39,6 +39,9 @@ fn a_mutant_that_does_not_fit_says_so() {
     for text in ["what = w", "[m]\nwho = w", "[m]\nwhat = w\ntop = t\nmodule = .\nfind = f", "[m]\nnothing"] {
         assert!(parse(text).is_err(), "{text}");
     }
+    let whole = "[m]\nwhat = w\ntop = t\nmodule = .\nfind = f\ntests = t";
+    assert!(parse(whole).is_ok());
+    assert_eq!(parse(&format!("{whole}\ntests = u")).unwrap_err(), "line 7: `tests` of m is given twice");
 }
 
 /// The list still fits the gateware: so a change of a block shows here, not first in the long run.
