@@ -5,20 +5,31 @@ use crate::msg::{CtlReq, MrChange, MrWork, TxDone};
 use crate::tb::{Fields, Tb};
 use ferric_abi::context::MrCtx;
 
+/// A region that may be registered.
+fn region() -> MrCtx {
+    MrCtx::default().with_fast(true).with_remote_atomic(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000)
+}
+
+/// The key unit, these lines written.
+fn keys(lines: &[(u128, MrCtx)]) -> Tb {
+    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
+    let ctl = Fields::of::<CtlReq>();
+    let (requests, answers) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let writes: Vec<_> = lines.iter().flat_map(|(n, line)| line_writes(&ctl, *n, line)).collect();
+    let count = writes.len();
+    writes.into_iter().for_each(|words| requests.push(words));
+    tb.run_until(9000, |_| answers.len() == count);
+    tb
+}
+
 /// Atomics that go on and on, one queue of them; invalidations by work requests and by the peer, registrations, windows.
 #[test]
 fn a_key_goes_behind_the_atomics_that_found_it() {
-    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
-    let (ctl, work, worked, change) = (Fields::of::<CtlReq>(), Fields::of::<MrWork>(), Fields::of::<TxDone>(), Fields::of::<MrChange>());
-    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let bindable = region().with_fast(false).with_valid(true).with_bind(true).with_local_write(true);
+    let mut tb = keys(&[(2, region()), (3, bindable), (4, MrCtx::default().with_window(true))]);
+    let (work, worked, change) = (Fields::of::<MrWork>(), Fields::of::<TxDone>(), Fields::of::<MrChange>());
     let (s_work, m_worked) = (tb.source("s_work", 0), tb.sink("m_worked", 0));
     let (s_change, m_changed) = (tb.source("s_change", 0), tb.sink("m_changed", 0));
-    let region = MrCtx::default().with_fast(true).with_remote_atomic(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
-    let bindable = region.with_fast(false).with_valid(true).with_bind(true).with_local_write(true);
-    for (n, line) in [(2, region), (3, bindable), (4, MrCtx::default().with_window(true))] {
-        line_writes(&ctl, n, &line).into_iter().for_each(|w| ctl_req.push(w));
-    }
-    tb.run_until(9000, |_| ctl_resp.len() == 36);
     // Atomics on their way: number and phase; the first `barred` numbers came before the request at hand was made.
     let mut way: Vec<(u64, u64)> = Vec::new();
     let (mut number, mut waited) = (0, 0);
@@ -84,15 +95,9 @@ fn a_key_goes_behind_the_atomics_that_found_it() {
 /// One atomic alone, begun in each of the cycles around that in which the phase turns: it is waited for if it began before, and else not.
 #[test]
 fn an_atomic_of_the_last_cycle_is_waited_for() {
-    let mut tb = Tb::new("mr", MemoryKeys::<4, 9, 4>::default());
-    let (ctl, work, worked) = (Fields::of::<CtlReq>(), Fields::of::<MrWork>(), Fields::of::<TxDone>());
-    let (ctl_req, ctl_resp) = (tb.source("s_ctl", 0), tb.sink("m_ctl", 0));
+    let mut tb = keys(&[(2, region())]);
+    let (work, worked) = (Fields::of::<MrWork>(), Fields::of::<TxDone>());
     let (s_work, m_worked) = (tb.source("s_work", 0), tb.sink("m_worked", 0));
-    let region = MrCtx::default().with_fast(true).with_remote_atomic(true).with_start(0x10_0000).with_length(0x8000).with_table(0x7000);
-    let writes = line_writes(&ctl, 2, &region);
-    let count = writes.len();
-    writes.into_iter().for_each(|w| ctl_req.push(w));
-    tb.run_until(9000, |_| ctl_resp.len() == count);
     let order = |register: bool| work.pack(&[("register", register.into()), ("key", 2 << 8), ("access", 9), ("start", 0x10_0000), ("length", 0x1000), ("table", 0x9000)]);
     let (mut before_turn, mut after_turn) = (0, 0);
     // Each twice, for both phases.

@@ -42,7 +42,7 @@ pub struct Misses<const LO: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Pulse: a read begins, under the number `id`. Only while there is `room`: not behind somebody who joins, since both write the list.
-    /// (In the cache no read begins there anyway: who joins has found a line, and only who has found none asks.)
+    /// (In the cache no read begins there anyway: who joins has found a line, only who has found none asks, and the look ahead asks when no query has been at hand.)
     pub ask: Signal<In, Bit>,
     pub owner: Signal<In, Bits<12>>,
     pub addr: Signal<In, Bits<64>>,
