@@ -2,7 +2,7 @@ use super::list::parse;
 use super::*;
 use crate::board::{self, async_fifo::PulseCross, lite};
 use crate::net::share::{cells::CellShare, slots::SlotShare};
-use crate::net::tx::tests::makers;
+use crate::net::tx::{seals, tests::makers};
 use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
 use crate::roce::requester;
 use crate::stream::tests::yard::Yard;
@@ -65,6 +65,7 @@ fn every_mutant_finds_its_place() {
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
             // No card has several clients by itself.
             "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::new(&[])).unwrap(),
+            "seal_queue" => seals::tests::verilog(),
             "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6>()).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
             "requester3" => crate::emit::emit("requester3", requester::alone::<3, 10>()).unwrap(),

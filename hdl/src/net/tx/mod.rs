@@ -6,7 +6,7 @@ mod insert;
 mod outfifo;
 mod picker;
 mod reader;
-mod seals;
+pub(crate) mod seals;
 mod slots;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -77,3 +77,62 @@ impl Logic for SealQueue {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::SealQueue;
+    use crate::msg::SlotSeal;
+    use crate::tb::{Fields, Tb};
+    use std::collections::VecDeque;
+
+    /// Its Verilog, for the list of mutants.
+    pub(crate) fn verilog() -> String {
+        crate::emit::emit("seal_queue", SealQueue::default()).unwrap()
+    }
+
+    /// A seal is offered in exactly the cycles in which it is the oldest and all inline writes that were under way when it came have gone in, while others go
+    /// on coming.
+    #[test]
+    fn a_seal_waits_for_what_was_under_way_when_it_came() {
+        let seal = Fields::of::<SlotSeal>();
+        for (seed, stall) in [(1, 0), (2, 50), (3, 90)] {
+            let mut tb = Tb::with_seed("seal_queue", SealQueue::default(), seed);
+            let (source, sink) = (tb.source("s", stall), tb.sink("m", 90 - stall));
+            let (mut began, mut ended) = (0u64, 0u64);
+            // The slots of the seals inside, and how many writes must have gone in.
+            let mut inside: VecDeque<(u128, u64)> = VecDeque::new();
+            let (mut count, mut gone, mut moved_up_and_waited) = (0u128, 0, 0);
+            while gone < 400 {
+                assert!(tb.cycles() < 40_000, "{gone} of 400");
+                if source.pending() == 0 {
+                    source.push(seal.pack(&[("slot", count % 128)]));
+                    count += 1;
+                }
+                let under_way = began - ended;
+                let written = under_way > 0 && tb.rng().below(3) == 0;
+                tb.set("under_way", under_way);
+                tb.set("written", written.into());
+                let head = inside.front().copied();
+                tb.begin();
+                let ripe = head.is_some_and(|(_, target)| ended >= target);
+                assert_eq!(tb.get("m$valid"), u64::from(ripe), "cycle {}: {inside:?}, {ended} ended", tb.cycles());
+                let before = (source.pending() == 0, sink.len());
+                tb.end();
+                ended += u64::from(written);
+                if sink.len() > before.1 {
+                    inside.pop_front();
+                    gone += 1;
+                    assert_eq!(Some(seal.get(&sink.pop().unwrap(), "slot")), head.map(|h| h.0));
+                    moved_up_and_waited += u64::from(inside.front().is_some_and(|next| next.1 > ended));
+                }
+                if source.pending() == 0 && !before.0 {
+                    inside.push_back(((count - 1) % 128, began));
+                }
+                if began - ended < 6 && tb.rng().below(4) == 0 {
+                    began += 1;
+                }
+            }
+            assert!(moved_up_and_waited > 10 || stall == 90, "{moved_up_and_waited}");
+        }
+    }
+}
