@@ -95,9 +95,9 @@ fn a_port_connected_twice() {
 #[test]
 fn widths_that_differ() {
     let p = after("f2", |b| reconnect(b, "core", "r_id", net("sh_cl_pcim_rid")));
-    assert_eq!(p, [Problem::Width { place: "core.r_id".into(), has: 8, gets: 16 }]);
-    let p = after("f2", |b| reconnect(b, "core", "r_id", Expr::Slice("sh_cl_pcim_rid".into(), 16, 9)));
-    assert_eq!(p, [Problem::Slice { place: "core.r_id".into(), net: "sh_cl_pcim_rid".into(), high: 16, low: 9 }]);
+    assert_eq!(p, [Problem::Width { place: "core.r_id".into(), has: 9, gets: 16 }]);
+    let p = after("f2", |b| reconnect(b, "core", "r_id", Expr::Slice("sh_cl_pcim_rid".into(), 16, 8)));
+    assert_eq!(p, [Problem::Slice { place: "core.r_id".into(), net: "sh_cl_pcim_rid".into(), high: 16, low: 8 }]);
     let p = after("u50", |b| reconnect(b, "msix", "mask", Expr::Const(2, 0)));
     complains(&p, &Problem::Width { place: "msix.mask".into(), has: 1, gets: 2 });
 }

@@ -250,7 +250,7 @@ module ferric_f2 (
     wire db_w_ready;
     wire [63:0] db_w_strb;
     wire db_w_valid;
-    wire [7:0] dma_ar_id;
+    wire [8:0] dma_ar_id;
     wire [27:0] msix$data;
     wire msix$ready;
     wire msix$valid;
@@ -364,7 +364,7 @@ module ferric_f2 (
         .r_data(sh_cl_pcim_rdata),
         .r_resp(sh_cl_pcim_rresp),
         .r_last(sh_cl_pcim_rlast),
-        .r_id(sh_cl_pcim_rid[7:0]),
+        .r_id(sh_cl_pcim_rid[8:0]),
         .rx$data(tx$data),
         .rx$keep(tx$keep),
         .rx$last(tx$last),
@@ -432,7 +432,7 @@ module ferric_f2 (
         .CLK_DIMM_DN(CLK_DIMM_DN)
     );
 
-    assign cl_sh_pcim_arid = {8'h0, dma_ar_id};
+    assign cl_sh_pcim_arid = {7'h0, dma_ar_id};
     assign cl_sh_pcim_arsize = 3'h6;
     assign cl_sh_pcim_arburst = 2'h1;
     assign cl_sh_pcim_awsize = 3'h6;

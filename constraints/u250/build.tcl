@@ -57,7 +57,7 @@ set_property -dict [list \
     CONFIG.xdma_axilite_slave {true} \
     CONFIG.dedicate_perst {false} \
     CONFIG.pcie_extended_tag {true} \
-    CONFIG.s_axi_id_width {8} \
+    CONFIG.s_axi_id_width {16} \
     CONFIG.c_m_axi_num_write {32} \
     CONFIG.c_s_axi_num_read {32} \
     CONFIG.axibar_num {1} \
@@ -170,7 +170,7 @@ check_ports xdma_bridge {
     m_axib_rresp input 2
     m_axib_rlast input 1
     m_axib_rvalid input 1
-    s_axib_awid input 8
+    s_axib_awid input 16
     s_axib_awaddr input 64
     s_axib_awlen input 8
     s_axib_awsize input 3
@@ -182,7 +182,7 @@ check_ports xdma_bridge {
     s_axib_wlast input 1
     s_axib_wvalid input 1
     s_axib_bready input 1
-    s_axib_arid input 8
+    s_axib_arid input 16
     s_axib_araddr input 64
     s_axib_arlen input 8
     s_axib_arsize input 3
@@ -192,11 +192,11 @@ check_ports xdma_bridge {
     s_axib_rready input 1
     s_axib_awready output 1
     s_axib_wready output 1
-    s_axib_bid output 8
+    s_axib_bid output 16
     s_axib_bresp output 2
     s_axib_bvalid output 1
     s_axib_arready output 1
-    s_axib_rid output 8
+    s_axib_rid output 16
     s_axib_rdata output 512
     s_axib_rresp output 2
     s_axib_rlast output 1

@@ -56,6 +56,7 @@ module ferric_u250 (
     wire db_w_ready;
     wire [63:0] db_w_strb;
     wire db_w_valid;
+    wire [8:0] dma_ar_id;
     wire [63:0] dma_aw_addr;
     wire [7:0] dma_aw_len;
     wire dma_aw_ready;
@@ -131,7 +132,6 @@ module ferric_u250 (
     wire rx_enable;
     wire rx_err;
     wire [63:0] s_axib_araddr;
-    wire [7:0] s_axib_arid;
     wire [7:0] s_axib_arlen;
     wire s_axib_arready;
     wire s_axib_arvalid;
@@ -143,7 +143,7 @@ module ferric_u250 (
     wire [1:0] s_axib_bresp;
     wire s_axib_bvalid;
     wire [511:0] s_axib_rdata;
-    wire [7:0] s_axib_rid;
+    wire [15:0] s_axib_rid;
     wire s_axib_rlast;
     wire s_axib_rready;
     wire [1:0] s_axib_rresp;
@@ -245,7 +245,8 @@ module ferric_u250 (
         .s_axib_arsize(3'h6),
         .s_axib_arburst(2'h1),
         .s_axib_arregion(4'h0),
-        .s_axib_awid(8'h0),
+        .s_axib_awid(16'h0),
+        .s_axib_arid({7'h0, dma_ar_id}),
         .axi_ctl_aresetn(),
         .cfg_ltssm_state(),
         .usr_irq_req(1'h0),
@@ -319,7 +320,6 @@ module ferric_u250 (
         .s_axib_wlast(s_axib_wlast),
         .s_axib_wvalid(s_axib_wvalid),
         .s_axib_bready(s_axib_bready),
-        .s_axib_arid(s_axib_arid),
         .s_axib_araddr(s_axib_araddr),
         .s_axib_arlen(s_axib_arlen),
         .s_axib_arvalid(s_axib_arvalid),
@@ -471,8 +471,7 @@ module ferric_u250 (
         .clock(axi_aclk),
         .reset(core_reset),
         .now(ticks_now),
-        .ar_id(s_axib_arid),
-        .r_id(s_axib_rid),
+        .ar_id(dma_ar_id),
         .aw_user(),
         .ar_user(),
         .ar_valid(s_axib_arvalid),
@@ -484,6 +483,7 @@ module ferric_u250 (
         .r_data(s_axib_rdata),
         .r_resp(s_axib_rresp),
         .r_last(s_axib_rlast),
+        .r_id(s_axib_rid[8:0]),
         .aw_valid(dma_aw_valid),
         .aw_addr(dma_aw_addr),
         .aw_len(dma_aw_len),

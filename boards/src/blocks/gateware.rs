@@ -32,7 +32,7 @@ fn stream(name: &str, source: bool, w: u32) -> String {
 }
 
 /// Bits of the ids of DMA reads that the boards' tops hand on to their bridges. A card whose reads need more is refused when its Verilog is written (`ferric-gen --read-ids`).
-pub const READ_ID_BITS: u32 = 8;
+pub const READ_ID_BITS: u32 = 9;
 
 /// The card core, `hdl/src/card/list.rs`.
 pub fn core(w: u32) -> Module {

@@ -42,7 +42,7 @@ fn axi(prefix: &str, id: u32, w: u32, master: bool) -> String {
 }
 
 /// Ids of the bridge's slave side, as the core has them.
-pub const BRIDGE_ID: u32 = 8;
+pub const BRIDGE_ID: u32 = 16;
 
 /// PCIe Gen3 x16 hard block through the XDMA IP in AXI bridge mode (PG194, PG195).
 ///

@@ -78,6 +78,8 @@ fn host(n: &mut Netlist) {
     }
     bridge
         .to("s_axib_awid", Expr::Const(xilinx::BRIDGE_ID, 0))
+        // The card's id in the bridge's wider one.
+        .to("s_axib_arid", Expr::Concat(vec![Expr::Const(xilinx::BRIDGE_ID - gateware::READ_ID_BITS, 0), Expr::Net("dma_ar_id".into())]))
         .tie("axi_ctl_aresetn cfg_ltssm_state usr_irq_req usr_irq_ack interrupt_out s_axib_bid")
         .tie_rest("cfg_interrupt_")
         .tie_rest("s_axil_")
@@ -90,9 +92,10 @@ fn host(n: &mut Netlist) {
     let msix = n.instance("msix", &gateware::msix(W)).wire("clock=axi_aclk reset=core_reset");
     let msix = msix.to("enable", Expr::Slice("msix_enable".into(), 0, 0)).to("mask", Expr::Slice("msix_mask".into(), 0, 0));
     axi(msix.bundle("s_", "dma_").bundle("tbl_", "tbl_").bundle("msix$", "msix$"), "m_", "s_axib_", WRITES);
-    let core = n.instance("core", &gateware::core(W)).wire("clock=axi_aclk reset=core_reset now=ticks_now ar_id=s_axib_arid r_id=s_axib_rid");
+    let core = n.instance("core", &gateware::core(W)).wire("clock=axi_aclk reset=core_reset now=ticks_now ar_id=dma_ar_id");
     // One function: its number selects nothing in this bridge.
     let core = axi(core.tie("aw_user ar_user"), "", "s_axib_", READS);
+    let core = core.to("r_id", Expr::Slice("s_axib_rid".into(), gateware::READ_ID_BITS - 1, 0));
     core.bundle("aw_", "dma_aw_").bundle("w_", "dma_w_").bundle("b_", "dma_b_").bundle("", "");
 }
 
@@ -163,7 +166,7 @@ pub fn ips(c: &Card) -> Vec<Ip> {
         ("xdma_axilite_slave", "true"),
         ("dedicate_perst", "false"),
         ("pcie_extended_tag", "true"),
-        ("s_axi_id_width", "8"),
+        ("s_axi_id_width", "16"),
         ("c_m_axi_num_write", "32"),
         ("c_s_axi_num_read", "32"),
         // All of the slave side's addresses are host addresses, unchanged.
@@ -230,8 +233,9 @@ pub const WAIVERS: [Waiver; 5] = [
     Waiver { rule: "PINCONNECTEMPTY", file: "*top.v", matching: "", reason: "Outputs left open are left open by name: the description's check refuses a port that is not mentioned." },
 ];
 
-/// The same, and what a bridge with one function leaves over.
+/// The same, and what a bridge with one function and wider ids leaves over.
 pub fn waivers() -> Vec<Waiver> {
     let function = |matching| Waiver { rule: "UNUSED", file: "*top.v", matching, reason: "One bit for each of four functions; this bridge has one, number 0." };
-    WAIVERS.into_iter().chain([function("*'msix_enable'*"), function("*'msix_mask'*")]).collect()
+    let ids = Waiver { rule: "UNUSED", file: "*top.v", matching: "*'s_axib_rid'*", reason: "The bridge's ids have more bits than the card's, and the upper ones are zero." };
+    WAIVERS.into_iter().chain([function("*'msix_enable'*"), function("*'msix_mask'*"), ids]).collect()
 }

@@ -73,7 +73,7 @@ sizes! {
     /// 256 queue pairs and completion queues, 1024 memory regions, translations of 32 MiB in 4 KiB pages, 32 event queues, 4 functions.
     w64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LE = 5, LF = 2;
     /// 1024 queue pairs and completion queues, 4096 memory regions, translations of 256 MiB in 4 KiB pages, 32 event queues, 4 functions.
-    w512: W = 512, LQ = 10, LC = 10, LM = 12, LX = 12, LO = 4, LE = 5, LF = 2;
+    w512: W = 512, LQ = 10, LC = 10, LM = 12, LX = 12, LO = 5, LE = 5, LF = 2;
     /// For tests: 64 functions, two event queues for each.
     w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LE = 7, LF = 6;
 }

@@ -60,8 +60,12 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// The block for clients of small reads with these quotas, which [`shares::fit`]: with ids as wide as they need.
 pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usize]) -> AnyBlock {
     let quota = |port: usize| quotas.get(port).copied().unwrap_or(shares::SMALLEST);
-    if shares::id_bits(quotas) > 8 {
+    let wanted: usize = quotas.iter().sum();
+    if wanted > shares::SOME {
         return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 9, 7, 11>::new(std::array::from_fn(quota))));
+    }
+    if wanted > shares::FEW {
+        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 8, 6, 10>::new(std::array::from_fn(quota))));
     }
     for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 8, 7, 5, 9>::new(std::array::from_fn(quota))))
 }
@@ -72,7 +76,7 @@ pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usi
 #[given(quotas: [usize; N])]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 #[demand(P == N + 1, "P counts the small ports and payload")]
-#[demand((LI == 8 && LT == 7 || LI == 9 && LT == 9) && LG + 2 == LT, "the tag of a small read is what is left of its id, which no payload read has")]
+#[demand((LI == 8 && LT == 7 || LI == 9 && LT >= 8) && LG + 2 == LT, "the tag of a small read is what is left of its id, which no payload read has")]
 pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while reads are in flight: their beats would land in the next life (quiesce first).

@@ -4,8 +4,9 @@ use crate::assembly::up_to_most;
 
 /// AXI ids of payload reads: 0 and up. Those of small reads follow.
 pub const PAYLOAD: usize = 128;
-/// Small reads that ids of 8 bits suffice for, and those for which ids of 9 bits do.
+/// Small reads that ids of 8 bits suffice for; those of which the low 8 bits of an id of 9 tell one from another; and all for which ids of 9 bits do.
 pub const FEW: usize = 128;
+pub const SOME: usize = 256;
 pub const MANY: usize = 384;
 /// Fewest and most ids of a port. A port takes a read while it has room for the largest one, of eight rows: two ids would never be in use at once.
 pub const SMALLEST: usize = 4;
@@ -79,11 +80,15 @@ mod tests {
     fn shares_are_aligned_and_apart() {
         let bases = allot(&[8, 64, 32, 16, 8]).map(|share| share.base - 128);
         assert_eq!(bases, [112, 0, 64, 96, 120]);
-        for quotas in [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [64; 6], [64, 4, 64, 32, 64, 64]] {
+        for quotas in [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [8, 64, 32, 32, 32, 4], [64; 6], [64, 4, 64, 32, 64, 64]] {
             assert_eq!(fit(&quotas), Ok(()));
             let bits = id_bits(&quotas);
-            // Of ids of 8 bits the highest says that it is a small read's; 9 bits are the tag.
-            let tag_bits = if bits == 8 { 7 } else { 9 };
+            // Of ids of 8 bits the highest says that it is a small read's; of those of 9 bits the low 8 are the tag as far as they suffice.
+            let tag_bits = match quotas.iter().sum() {
+                0..=FEW => 7,
+                0..=SOME => 8,
+                _ => 9,
+            };
             let shares = allot(&quotas);
             let mut owners = [None; 512];
             for (port, share) in shares.iter().enumerate() {

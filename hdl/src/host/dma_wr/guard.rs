@@ -1,11 +1,12 @@
 //! Pages on which atomics are under way: payload stays away from them, and they begin when what is in front has landed. See README.md.
 
 use crate::stream::MsgFifo;
+use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// Up to 16 holds, which begin and end in the order in which they came. Whoever holds a page may read and write it from `clear` on until `ends`.
-#[derive(LogicBlock, Default)]
-pub struct Guard {
+/// Up to `N` = 2^`LN` holds, which begin and end in the order in which they came. Whoever holds a page may read and write it from `clear` on until `ends`.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Guard<const N: usize, const LN: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Pulse: hold `page` from now on.
@@ -24,45 +25,45 @@ pub struct Guard {
     /// Pulses: a payload command is issued, is answered.
     pub issued: Signal<In, Bit>,
     pub answered: Signal<In, Bit>,
-    pages: [DFF<Bits<12>>; 16],
-    valid: DFF<Bits<16>>,
-    head: DFF<Bits<4>>,
-    tail: DFF<Bits<4>>,
+    pages: [DFF<Bits<12>>; N],
+    valid: DFF<Bits<N>>,
+    head: DFF<Bits<LN>>,
+    tail: DFF<Bits<LN>>,
     /// A hold that came one, two, three cycles ago: so long a command that has not seen it may still be issued.
     came: [DFF<Bit>; 3],
     /// Payload commands issued and answered so far. Whoever waits at the head of `marks` waits for far less than half of what they count.
     out: DFF<Bits<24>>,
     back: DFF<Bits<24>>,
     /// `out` as each hold found it.
-    marks: MsgFifo<Bits<24>, 4>,
+    marks: MsgFifo<Bits<24>, LN>,
     ok: DFF<Bit>,
     /// A hold has begun in the last cycle: that comes late in a cycle.
     begun: DFF<Bit>,
     left: Signal<Local, Bits<24>>,
-    mark: Signal<Local, Bits<16>>,
-    wipe: Signal<Local, Bits<16>>,
+    mark: Signal<Local, Bits<N>>,
+    wipe: Signal<Local, Bits<N>>,
 }
 
-impl Logic for Guard {
+impl<const N: usize, const LN: usize> Logic for Guard<N, LN> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valid, head, tail, out, back, ok, begun);
         clock!(self, clock, marks);
         self.marks.reset.next = self.reset.val();
-        self.mark.next = bits::<16>(0);
-        self.wipe.next = bits::<16>(0);
+        self.mark.next = bits::<N>(0);
+        self.wipe.next = bits::<N>(0);
         if self.hold.val() {
-            self.mark.next = bits::<16>(1) << self.tail.q.val();
+            self.mark.next = bits::<N>(1) << self.tail.q.val();
             self.tail.d.next = self.tail.q.val() + 1;
         }
         if self.ends.val() {
-            self.wipe.next = bits::<16>(1) << self.head.q.val();
+            self.wipe.next = bits::<N>(1) << self.head.q.val();
             self.head.d.next = self.head.q.val() + 1;
         }
         self.valid.d.next = (self.valid.q.val() | self.mark.val()) & !self.wipe.val();
         self.next_held.next = false;
         self.job_held.next = false;
-        for i in 0..16 {
+        for i in 0..N {
             self.pages[i].clock.next = self.clock.val();
             self.pages[i].d.next = self.pages[i].q.val();
             if self.mark.val().get_bit(i) {
@@ -87,7 +88,7 @@ impl Logic for Guard {
         if self.answered.val() {
             self.back.d.next = self.back.q.val() + 1;
         }
-        // There is room: no more than 16 are held.
+        // There is room: no more than `N` are held.
         self.marks.s.valid.next = self.came[2].q.val();
         self.marks.s.data.next = self.out.q.val();
         self.begun.d.next = self.starts.val();
@@ -96,9 +97,9 @@ impl Logic for Guard {
         self.ok.d.next = self.marks.m.valid.val() & !self.left.val().get_bit(23) & !self.begun.q.val() & !self.starts.val();
         self.clear.next = self.ok.q.val();
         if self.reset.val() {
-            self.valid.d.next = bits::<16>(0);
-            self.head.d.next = bits::<4>(0);
-            self.tail.d.next = bits::<4>(0);
+            self.valid.d.next = bits::<N>(0);
+            self.head.d.next = bits::<LN>(0);
+            self.tail.d.next = bits::<LN>(0);
             self.out.d.next = bits::<24>(0);
             self.back.d.next = bits::<24>(0);
             self.ok.d.next = false;

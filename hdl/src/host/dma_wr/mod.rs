@@ -46,6 +46,10 @@ pub struct WrJob {
 /// Events on `stat`, bit 0 first: commands issued, commands that failed.
 pub const STATS: &[&str] = &["writes", "write_errors"];
 
+/// Pages that may be held for atomics at a time, and their log2.
+pub const HOLDS: usize = 1 << LOG_HOLDS;
+pub const LOG_HOLDS: usize = 5;
+
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     // One ordered stream: a command waits for the beats of the one in front of it, and for a place for its response; responses leave in order.
@@ -117,7 +121,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize, const N: us
     beats: Beats<W, K, LK>,
     split: BurstSend<LK>,
     gate: WGate<W, K>,
-    guard: Guard,
+    guard: Guard<HOLDS, LOG_HOLDS>,
     resp: Responses<N, P, R>,
     drain: Quiesce,
     bad: DFF<Bit>,

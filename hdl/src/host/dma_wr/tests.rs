@@ -331,7 +331,9 @@ fn payload_keeps_off_held_pages() {
                 at[n as usize] = (at[n as usize] + 256) % 3840;
                 bench.pay(page(n) << 12 | at[n as usize], len);
             }
-            let holds = waiting.len() + held.len() < 16 && bench.tb.rng().percent(3);
+            // Now and then as many as there may be.
+            let often = if round % 2000 < 300 { 40 } else { 3 };
+            let holds = waiting.len() + held.len() < HOLDS && bench.tb.rng().percent(often);
             let begins = bench.tb.get("atomic_clear") == 1 && bench.tb.rng().percent(30);
             let ends = !held.is_empty() && bench.tb.rng().percent(8);
             let n = bench.tb.rng().below(16);

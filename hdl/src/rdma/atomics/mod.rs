@@ -1,16 +1,23 @@
-//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 32 under way, of those on the same 8 bytes one. See README.md.
 
+mod cells;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
+use crate::host::dma_wr::{HOLDS, LOG_HOLDS};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
 use crate::stream::{Backlog, MsgFifo, MsgSlice};
+use cells::Cells;
 use rust_hdl::prelude::*;
 
 /// Bits of what a transport wants to know again with the outcome; nobody here looks into it. RoCE needs most: a packet's number and the place of the result (`roce/reply`).
 pub const MARK: usize = 29;
+
+/// Operations under way, and their log2: each holds a page. Of these as many reads are in flight as the client's quota allows.
+const UNDER_WAY: usize = HOLDS;
+const LOG_UNDER_WAY: usize = LOG_HOLDS;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result, and the transport's `mark`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -26,12 +33,11 @@ pub struct AtomicOp {
     pub compare: Bits<64>,
 }
 
-/// An operation whose page is held, then whose row has been asked for. `odd`: it is not, the address is not aligned. `lane`: its place in `busy`.
+/// An operation whose page is held, then whose row has been asked for. `odd`: it is not, the address is not aligned.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Reading {
     pub op: AtomicOp,
     pub odd: Bit,
-    pub lane: Bits<6>,
 }
 
 /// An operation whose value is known. `wrote`: the host has to answer a write.
@@ -39,7 +45,6 @@ pub struct Reading {
 pub struct Writing {
     pub done: AtomicDone,
     pub wrote: Bit,
-    pub lane: Bits<6>,
 }
 
 /// `value`: what stood there before. `err`: the memory could not be read or written.
@@ -84,9 +89,10 @@ pub struct Atomics {
     pub idle: Signal<Out, Bit>,
     queue: MsgFifo<AtomicOp, 7>,
     backlog: Backlog<8>,
-    holding: MsgFifo<Reading, 4>,
-    reading: MsgFifo<Reading, 4>,
-    writing: MsgFifo<Writing, 4>,
+    cells: Cells<UNDER_WAY, LOG_UNDER_WAY>,
+    holding: MsgFifo<Reading, LOG_UNDER_WAY>,
+    reading: MsgFifo<Reading, LOG_UNDER_WAY>,
+    writing: MsgFifo<Writing, LOG_UNDER_WAY>,
     answers: MsgSlice<WrDone>,
     state: DFF<State>,
     row: DFF<Bits<512>>,
@@ -96,16 +102,9 @@ pub struct Atomics {
     new: DFF<Bits<64>>,
     err: DFF<Bit>,
     same: DFF<Bit>,
-    /// Lanes (hashes of addresses) with an operation under way, and how many there are.
-    busy: DFF<Bits<64>>,
-    flying: DFF<Bits<5>>,
     sum: Sum<64>,
     next_iova: Signal<Local, Bits<64>>,
     odd: Signal<Local, Bit>,
-    lane: Signal<Local, Bits<6>>,
-    lanes: Signal<Local, Bits<64>>,
-    mark: Signal<Local, Bits<64>>,
-    wipe: Signal<Local, Bits<64>>,
     may: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
     head: Signal<Local, Reading>,
@@ -127,34 +126,34 @@ pub struct Atomics {
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, row, value, total, new, err, same, busy, flying);
-        clock!(self, clock, queue, backlog, holding, reading, writing, answers);
+        dff_setup!(self, clock, state, row, value, total, new, err, same);
+        clock!(self, clock, queue, backlog, cells, holding, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
+        self.cells.reset.next = self.reset.val();
         self.holding.reset.next = self.reset.val();
         self.reading.reset.next = self.reset.val();
         self.writing.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
         MsgSink::<WrDone>::link(&mut self.s_wr, &mut self.answers.s);
         MsgSink::<AtomicOp>::link(&mut self.s_op, &mut self.queue.s);
-        self.idle.next = !self.queue.m.valid.val() & self.backlog.none.val() & !self.flying.q.val().any();
+        self.idle.next = !self.queue.m.valid.val() & self.backlog.none.val() & self.cells.none.val();
 
         // Hold.
         self.next_iova.next = self.queue.m.data.val().iova;
         self.odd.next = self.next_iova.val().get_bits::<3>(0).any();
-        self.lane.next = self.next_iova.val().get_bits::<6>(3) ^ self.next_iova.val().get_bits::<6>(9) ^ self.next_iova.val().get_bits::<6>(15);
-        self.lanes.next = self.busy.q.val() >> self.lane.val();
-        self.starts.next = self.queue.m.valid.val() & !self.lanes.val().get_bit(0) & !self.flying.q.val().get_bit(4);
+        self.cells.iova.next = self.next_iova.val();
+        self.starts.next = self.queue.m.valid.val() & !self.cells.busy.val();
+        self.cells.begins.next = self.starts.val();
         self.atomic_hold.next = self.starts.val();
         self.atomic_page.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
         self.queue.m.ready.next = self.starts.val();
         self.backlog.came.next = self.s_op.valid.val() & self.s_op.ready.val();
         self.backlog.went.next = self.starts.val();
-        // There is a place in each queue: no more than 16 are under way.
+        // There is a place in each queue for all that may be under way.
         self.holding.s.valid.next = self.starts.val();
         self.holding.s.data.next.op = self.queue.m.data.val();
         self.holding.s.data.next.odd = self.odd.val();
-        self.holding.s.data.next.lane = self.lane.val();
 
         // Ask.
         self.head.next = self.holding.m.data.val();
@@ -193,7 +192,6 @@ impl Logic for Atomics {
         self.reading.m.ready.next = self.pass.val();
         self.writing.s.valid.next = self.pass.val();
         self.writing.s.data.next.wrote = self.wrote.val();
-        self.writing.s.data.next.lane = self.reading.m.data.val().lane;
         self.known.next.qpn = self.op.val().qpn;
         self.known.next.epoch = self.op.val().epoch;
         self.known.next.phase = self.op.val().phase;
@@ -243,29 +241,12 @@ impl Logic for Atomics {
         self.m_done.data.next.err = self.told.val().err | (self.writing.m.data.val().wrote & self.answers.m.data.val().err);
         self.ends.next = self.m_done.valid.val() & self.m_done.ready.val();
         self.atomic_end.next = self.ends.val();
+        self.cells.ends.next = self.ends.val();
         self.writing.m.ready.next = self.ends.val();
         self.answers.m.ready.next = self.ends.val() & self.writing.m.data.val().wrote;
 
-        self.mark.next = bits::<64>(0);
-        self.wipe.next = bits::<64>(0);
-        self.flying.d.next = self.flying.q.val();
-        if self.starts.val() {
-            self.mark.next = bits::<64>(1) << self.lane.val();
-        }
-        if self.ends.val() {
-            self.wipe.next = bits::<64>(1) << self.writing.m.data.val().lane;
-        }
-        self.busy.d.next = (self.busy.q.val() | self.mark.val()) & !self.wipe.val();
-        if self.starts.val() & !self.ends.val() {
-            self.flying.d.next = self.flying.q.val() + 1;
-        }
-        if self.ends.val() & !self.starts.val() {
-            self.flying.d.next = self.flying.q.val() - 1;
-        }
         if self.reset.val() {
             self.state.d.next = State::Row;
-            self.busy.d.next = bits::<64>(0);
-            self.flying.d.next = bits::<5>(0);
         }
     }
 }

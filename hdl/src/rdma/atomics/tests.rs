@@ -1,11 +1,12 @@
 //! Operations against a memory in which they are executed one after the other; the test plays the transport, the guard of pages and the host.
 
 use super::{AtomicDone, AtomicOp, Atomics, MARK};
+use crate::host::dma_wr::HOLDS;
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Cells of 8 bytes that operations are about: several rows, and addresses whose lanes are the same.
+/// Cells of 8 bytes that operations are about: several rows, and addresses that are taken for the same.
 const CELLS: u64 = 24;
 
 /// An address that cannot be read, and one that cannot be written.
@@ -13,8 +14,8 @@ const UNREADABLE: u64 = 0x5_0000;
 const UNWRITABLE: u64 = 0x6_0000;
 
 fn cell(n: u64) -> u64 {
-    // Every other cell lies 32 KiB further: bits 9 to 14 of both are the same, and so may be their lanes.
-    0x1_0000 + 8 * (n / 2) + 0x8000 * (n % 2)
+    // Every other cell lies so much further that the bits by which it is remembered are those of the cell in front of it.
+    0x1_0000 + 8 * (n / 2) + 0x800_8000 * (n % 2)
 }
 
 /// What is expected of an operation.
@@ -130,7 +131,7 @@ impl Bench {
             self.pages.push_back(at);
         }
         self.over += usize::from(pulses[2]);
-        assert!(self.over <= self.begun && self.begun <= self.pages.len() && self.pages.len() - self.over <= 16, "holds");
+        assert!(self.over <= self.begun && self.begun <= self.pages.len() && self.pages.len() - self.over <= HOLDS, "holds");
     }
 
     fn step(&mut self) {
@@ -215,12 +216,12 @@ fn operations_are_executed_one_after_the_other() {
     random(3, 60, 500, 500);
 }
 
-/// Operations on different bytes are under way together: 16 reads before the first answer.
+/// Operations on different bytes are under way together: 32 reads before the first answer.
 #[test]
-fn sixteen_are_under_way() {
+fn as_many_are_under_way_as_pages_are_held() {
     let mut bench = Bench::new(4, 0, 1);
     let op = Fields::of::<AtomicOp>();
-    for n in 0..20u64 {
+    for n in 0..HOLDS as u64 + 4 {
         bench.op.push(op.pack(&[("iova", (0x1_0000 + 8 * n).into()), ("add", 1)]));
     }
     let mut asked = 0;
@@ -229,5 +230,5 @@ fn sixteen_are_under_way() {
         bench.tb.cycle();
         asked += std::iter::from_fn(|| bench.rd.0.pop()).count();
     }
-    assert_eq!(asked, 16);
+    assert_eq!(asked, HOLDS);
 }
