@@ -286,7 +286,7 @@ fn random_reads_arrive_under_chaos_and_after_reset() {
     let mut bench = Bench::<512, 64, 6>::with(tb, ROCE.len(), Temper { latency: (1, 300), bad: 20, shuffle: 256 }, 20);
     exercise(&mut bench);
     bench.tb.reset();
-    bench.tb.run(300);
+    bench.tb.run(600);
     exercise(&mut bench);
 }
 
@@ -377,7 +377,7 @@ fn an_idle_block_loses_no_time() {
     let r = tb.source_of("r_", &["id", "data", "resp", "last"], 0);
     let (cmd, row) = (tb.source("s_small$1", 0), tb.sink("m_small$1", 0));
     let (pay, done) = (tb.source("s_pay", 0), tb.sink("m_pay_done", 0));
-    tb.run(400);
+    tb.run(600);
     for _ in 0..3 {
         cmd.push(Fields::of::<RdCmd>().pack(&[("iova", 0x1000), ("rows", 1)]));
         assert_eq!(tb.latency(&ar, 20), 2, "small read to address");

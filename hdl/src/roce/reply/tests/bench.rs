@@ -297,7 +297,7 @@ impl Bench {
         }
         if hold == 1 {
             self.held.push_back(page);
-            assert!(self.held.len() <= 16);
+            assert!(self.held.len() <= HOLDS);
         }
     }
 
