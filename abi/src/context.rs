@@ -144,7 +144,13 @@ macro_rules! context_records {
             rsvd3: u16[16] "Zero.";
             pd: u32[24] "Shared receive queue: protection domain.";
             eqn: u8[8] "Shared receive queue: event queue.";
-            rsvd4: u32[32] "Zero.";
+            ahead: u8[8] "Receive ring: slots from `fetch` on that are fetched ahead. Word 7 is the card's own.";
+            first: u8[7] "Block of rows with slot `fetch`.";
+            last: u8[7] "Block of rows with the last slot that is fetched ahead.";
+            left: u8[4] "Slots that are left of block `first`.";
+            blocks: u8[4] "Blocks of the ring.";
+            stale: bool[1] "The blocks are of an earlier life and are to be given back.";
+            used: bool[1] "A slot of theirs has been handed out since this was last looked at.";
         }
         #[doc = "Completion queue context."]
         CqCtx [32] {

@@ -138,7 +138,7 @@ messages! {
     /// Receive work request wanted by the responder from receive ring `ring`, that of a queue pair or of a shared receive queue, for `qpn`. `again`: the
     /// buffer of request `index`, which `qpn` has in hand, has been taken away: it is to be fetched once more. `taken`: buffer `victim` has been taken away from
     /// `loser`; it comes back by `WqeFree`.
-    RqAlloc { ring: 24, qpn: 24, again: 1, index: 16, taken: 1, victim: 6, loser: 24, }
+    RqAlloc { ring: 24, qpn: 24, again: 1, index: 16, taken: 1, victim: 6, loser: 24, late: 1, }
     /// `ok` 0: none posted, or, `dead`, the shared receive queue is in error. `handle`: buffer being filled (read it with `WqeRead`, which waits). `index` means nothing
     /// of a request fetched once more.
     RqGrant { ok: 1, dead: 1, handle: 6, index: 16, }
@@ -156,12 +156,13 @@ messages! {
     /// that message only, up to the next order that is `first` of one.
     /// `inv`: last packet of a SEND with invalidate: the key in `imm`, when all else went well. It has to be of the queue pair's protection domain, `own_pd`; `pd` may be that of a shared receive queue.
     /// `atomic`: of a frame that asks for an atomic, whatever becomes of it: what comes behind it waits until `roce/reply` has been told.
+    /// `late`: `rq_handle` and `rq_index` come with the next grant at placement; orders of one message follow each other up to the one that is `done`.
     /// 8 with `again`: places nothing, and is told of (`ReadDone`) when all before it is in host memory.
     /// `done`: message complete: write a CQE if `cqe`. `ack`: the peer is to be answered; `replies`: it is told of failures (else the transport has no word for them).
     /// `transport`: what the transport wants to know again with the outcome; nobody between looks into it.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 4, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, replies: 1, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, transport: TRANSPORT, }
+        ack: 1, replies: 1, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, late: 1, transport: TRANSPORT, }
     /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request, 4 key that may not be invalidated.
     /// `va`: of a READ as in its order; of an atomic the IOVA. `atomic` as in its order; `keyed`: its key was asked for, in `phase` (`rdma/mr/drain.rs`).
     DoneOp { qpn: 24, epoch: 8, function: 12, kind: 4, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,

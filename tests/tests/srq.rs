@@ -302,14 +302,14 @@ fn an_error_of_one_leaves_the_queue_to_the_others() {
 fn a_request_out_of_reach_ends_the_queue() {
     let mut b = Bench::new(4, 3, 1, &Wire::default());
     b.fill();
-    (0..4).for_each(|slot| b.receive(0, slot));
-    (0..2).for_each(|slot| b.receive(1, 4 + slot));
-    // The ring of the first queue vanishes from the card's view.
+    // The ring of the first queue vanishes from the card's view, before a slot is posted: what is posted may be fetched at once.
     let ctx = &b.pair.hosts[1].ctx;
     let line = ctx.capabilities().qps + b.srqs[0].id();
     let words = ctx.admin(AdminOpcode::QueryObject, line, &[space::RQ.into(), 0]).unwrap();
     let base = u64::from(words[0]) | u64::from(words[1]) << 32;
     b.pair.world().cards[1].iommu.unmap(0, &Mapping::new([(base & !0xfff, 4096)]));
+    (0..4).for_each(|slot| b.receive(0, slot));
+    (0..2).for_each(|slot| b.receive(1, 4 + slot));
     b.send(0, 0, 100);
     let c = b.completion(0);
     assert_eq!((c.wr_id, c.status), (0, CqeStatus::RemoteOperation));

@@ -46,6 +46,7 @@ pub const NAMES: &[&str] = &[
     "rq.rq_flushed",
     "rq.srq_limits",
     "rq.srq_errors",
+    "rq.rq_fetched_ahead",
     "rq.rq_fetches",
     "rq.rq_fetch_errors",
     "cq.cqe_written",

@@ -158,6 +158,9 @@ fn receive_wires(a: &mut Assembly) {
     a.join_each(2, "resp.ctx[*]", "rsp_ctx.client[*]");
     a.join("resp.m_alloc", "rq.s_alloc");
     a.join("rq.m_grant", "resp.s_grant");
+    a.join("resp.peek", "rq.peek");
+    a.join("rq.posted", "resp.posted");
+    a.join("rq.told", "resp.told");
     a.join("resp.m_rq", "rq.s_cmd");
     a.join("rq.m_flush", "resp.s_flush");
     a.join("resp.m_op", "place.s_op");

@@ -24,17 +24,20 @@ pub const VERBS: Engine = Engine {
     doorbells: &[(csr::DB_SQ, "send queue"), (csr::DB_RQ, "receive queue"), (csr::DB_CQ, "completion queue"), (csr::DB_WQE, "send queue, with the work request")],
     commands: program::VERBS,
     reset: None,
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM, LX, LO>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM, LX, LO, LW, LV>(a)),
 };
 
 /// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
 /// `LX`: log2 of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once.
-fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize, const LX: usize, const LO: usize>(a: &mut Assembly) {
+/// `LW`: log2 of the blocks of eight rows that hold receive work requests fetched ahead, `LV` = `LW` + 3.
+fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize, const LX: usize, const LO: usize, const LW: usize, const LV: usize>(
+    a: &mut Assembly,
+) {
     a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
     a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
     // The receive queues' port of small reads, with those of `again`.
     a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);
-    a.instance("rq", RecvQueue::<LN>::default).waits(host::rq::WAITS);
+    a.instance("rq", RecvQueue::<LN, LW, LV>::default).waits(host::rq::WAITS);
     a.instance_by("cq", "CompletionWriter", |list| cq::for_number::<LC>(list.clients("completions"))).sized().waits(host::cq::WAITS);
     a.instance("keys", MemoryKeys::<LM, LX, LO>::default).waits(rdma::mr::WAITS);
     a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
@@ -99,6 +102,7 @@ fn wires(a: &mut Assembly, fetches: usize) {
     a.join("place.m_wqe", "rq.s_read");
     a.join("rq.m_read", "place.s_wqe");
     a.join("place.m_free", "rq.s_free");
+    a.join("rq.m_late", "place.s_late");
     a.join("place.m_move", "mover.s_move");
     a.join("place.m_done", "complete.s_done");
     // Completions and events

@@ -22,13 +22,17 @@ pub struct SmallReads {
     commands: Sink,
     rows: Source,
     reads: Vec<Read>,
+    /// Answers come in the order of the commands.
+    pub in_order: bool,
+    /// The commands, address and rows, for a test that wants to see them.
+    pub log: Vec<(u64, u64)>,
     /// 4 KiB pages whose reads fail.
     pub bad_pages: HashSet<u64>,
 }
 
 impl SmallReads {
     pub fn new(commands: Sink, rows: Source) -> SmallReads {
-        SmallReads { commands, rows, reads: Vec::new(), bad_pages: HashSet::new() }
+        SmallReads { commands, rows, reads: Vec::new(), in_order: false, log: Vec::new(), bad_pages: HashSet::new() }
     }
 
     /// Whether any of `rows` rows from `iova` cannot be read.
@@ -52,6 +56,7 @@ impl SmallReads {
         while let Some(c) = self.commands.pop() {
             let (iova, rows) = (cmd.get(&c, "iova") as u64, cmd.get(&c, "rows") as u64);
             assert!((1..=8).contains(&rows) && iova % 64 == 0, "read of {rows} rows from {iova:#x}");
+            self.log.push((iova, rows));
             let err = self.fails(iova, rows);
             let ready_at = tb.cycles() + tb.rng().range(5, 80);
             let make = |r: u64| {
@@ -64,8 +69,9 @@ impl SmallReads {
         }
         if self.rows.pending() == 0 {
             let now = tb.cycles();
-            if let Some(at) = self.reads.iter().position(|read| read.ready_at <= now) {
-                self.reads.swap_remove(at).rows.into_iter().for_each(|row| self.rows.push(row));
+            let first = if self.in_order { 1 } else { self.reads.len() };
+            if let Some(at) = self.reads.iter().take(first).position(|read| read.ready_at <= now) {
+                self.reads.remove(at).rows.into_iter().for_each(|row| self.rows.push(row));
             }
         }
     }

@@ -85,6 +85,8 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     no_packet: Constant<TxOp>,
     #[init(Constant::new(PlaceOp::default()))]
     no_order: Constant<PlaceOp>,
+    #[init(Constant::new(RqGrant::default()))]
+    no_grant: Constant<RqGrant>,
     rx_stat: Signal<Local, Bits<8>>,
     resp_stat: Signal<Local, Bits<16>>,
     tx_stat: Signal<Local, Bits<2>>,
@@ -145,6 +147,11 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         MsgSrc::<RqAlloc>::join(&mut self.resp.m_alloc, &mut self.slots.s_alloc);
         MsgSrc::<RqGrant>::join(&mut self.slots.m_grant, &mut self.resp.s_grant);
         MsgSrc::<PlaceOp>::join(&mut self.resp.m_op, &mut self.place.s_op);
+        // Every receive is asked for before its order is made.
+        self.resp.posted.next = bits::<4>(0);
+        self.resp.told.next = false;
+        self.place.s_late.valid.next = false;
+        self.place.s_late.data.next = self.no_grant.val();
         // Raw frames do not come here; receives are those of the ring, which nobody flushes.
         self.resp.raw_qpn.next = bits::<32>(0);
         self.resp.m_rq.ready.next = true;

@@ -167,7 +167,7 @@ pub fn wire_to_dma(trace: &[Event], card: u16) -> Option<f64> {
 
 /// Counters that move while a card does what it was asked to. Every other one tells of a frame, request or completion that was dropped,
 /// refused, repeated or failed; a counter that is not known here is taken for one of those.
-pub const WORK: [&str; 31] = [
+pub const WORK: [&str; 32] = [
     "dma_rd.reads",
     "dma_wr.writes",
     "doorbell.db_rung",
@@ -176,6 +176,7 @@ pub const WORK: [&str; 31] = [
     "sq.sq_wqe_direct",
     "sq.sq_offered",
     "rq.rq_fetches",
+    "rq.rq_fetched_ahead",
     "rq.srq_limits",
     "cq.cqe_written",
     "cq.cq_events",

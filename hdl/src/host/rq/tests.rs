@@ -17,7 +17,7 @@ struct Bench {
     alloc: Source,
     grant: Sink,
     cmd: Source,
-    flush: Sink,
+    flush: Option<Sink>,
     event: Sink,
     reads: SmallReads,
     read: Source,
@@ -36,6 +36,10 @@ struct Bench {
     losers: BTreeMap<u32, (u32, u16, u32)>,
     /// The copies that requests under way for the second time are to be read from.
     copies: VecDeque<u32>,
+    /// Per ring: how often it has been made, and bytes by which its base is not that of its region.
+    lives: HashMap<u32, (u64, u64)>,
+    /// Slots, by ring and offset, that may be read: how often they have been posted and not been used.
+    posted: HashMap<(u32, u64), u32>,
 }
 
 /// A buffer, the contents it should have, whether the fetch failed, and what it was fetched for.
@@ -45,19 +49,35 @@ struct Held {
     failed: bool,
     ring: u32,
     slot: u16,
+    life: u64,
 }
 
 impl Bench {
+    /// 14 blocks: few, so that rings lose theirs.
     fn new(stall: u32) -> Bench {
-        let mut tb = Tb::new("rq", RecvQueue::<LQ>::default());
-        let reads = SmallReads::new(tb.sink("m_rd", stall), tb.source("s_rd", stall / 2));
+        Self::of_card(Tb::new("rq", RecvQueue::<LQ, 4, 7>::default()), stall)
+    }
+
+    /// 112 blocks.
+    fn large(stall: u32) -> Bench {
+        Self::of_card(Tb::new("rq_large", RecvQueue::<LQ, 7, 10>::default()), stall)
+    }
+
+    fn of_card(tb: Tb, stall: u32) -> Bench {
+        Self::with_flushes(tb, stall, true)
+    }
+
+    /// `flushes`: they are taken.
+    fn with_flushes(mut tb: Tb, stall: u32, flushes: bool) -> Bench {
+        let mut reads = SmallReads::new(tb.sink("m_rd", stall), tb.source("s_rd", stall / 2));
+        reads.in_order = true;
         let ctl = Control::new(&mut tb, stall);
         Bench {
             db: tb.source("s_db", stall),
             alloc: tb.source("s_alloc", stall),
             grant: tb.sink("m_grant", stall),
             cmd: tb.source("s_cmd", stall),
-            flush: tb.sink("m_flush", stall),
+            flush: flushes.then(|| tb.sink("m_flush", stall)),
             event: tb.sink("m_event", stall),
             read: tb.source("s_read", stall),
             data: tb.sink("m_read", stall),
@@ -72,13 +92,83 @@ impl Bench {
             held: Vec::new(),
             losers: BTreeMap::new(),
             copies: VecDeque::new(),
+            lives: HashMap::new(),
+            posted: HashMap::new(),
         }
+    }
+
+    fn life(&self, ring: u32) -> u64 {
+        self.lives.get(&ring).map_or(0, |(life, _)| *life)
+    }
+
+    fn base(&self, ring: u32) -> u64 {
+        let (life, shift) = self.lives.get(&ring).copied().unwrap_or_default();
+        region(ring, life) + shift
+    }
+
+    /// What is read has been posted and not been used, or is a copy.
+    fn see_reads(&mut self) {
+        for (iova, rows) in std::mem::take(&mut self.reads.log) {
+            let qpn = (iova - region(0, 0)) as u32 >> 24;
+            let ring = &self.rings[&qpn];
+            let slot_bytes = 64 << ring.stride;
+            let offset = iova.checked_sub(self.base(qpn)).expect("of this life of the ring");
+            for at in (offset..offset + 64 * rows).step_by(slot_bytes) {
+                let copy = ring.shared && at >= (slot_bytes as u64) << ring.log_size;
+                assert!(copy || self.posted.get(&(qpn, at)).is_some_and(|n| *n > 0), "slot {at:#x} of ring {qpn} is not posted: {ring:?}");
+            }
+        }
+    }
+
+    fn used(&mut self, ring: u32, slot: u16) {
+        let offset = self.rings[&ring].offset(slot);
+        *self.posted.get_mut(&(ring, offset)).expect("posted") -= 1;
+    }
+
+    /// Until every read that has been decided on is on its way.
+    fn fence(&mut self) {
+        self.tb.set("fence", 1);
+        self.cycle();
+        self.tb.set("fence", 0);
+        while self.tb.get("passed") == 0 {
+            self.cycle();
+        }
+        self.cycle();
+    }
+
+    /// The ring ends, and another one gets its number.
+    fn remake(&mut self, qpn: u32, ring: RingModel, shift: u64) {
+        while !self.asked.is_empty() {
+            self.cycle();
+        }
+        self.access(qpn, 2, Some(0));
+        self.fence();
+        self.run(60);
+        self.flushed();
+        self.losers.retain(|_, (ring, ..)| *ring != qpn);
+        self.posted.retain(|(ring, _), _| *ring != qpn);
+        let failing = self.reads.fails(self.base(qpn), 1);
+        let life = self.life(qpn) + 1;
+        self.lives.insert(qpn, (life, shift));
+        if failing {
+            self.reads.bad_pages.insert(self.base(qpn) >> 12);
+        }
+        self.create(qpn, ring);
+    }
+
+    fn random_ring(&mut self, qpn: u32) -> (RingModel, u64) {
+        let rng = self.tb.rng();
+        let start = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
+        let (function, log_size, stride) = (rng.below(4) as u16, rng.range(0, 5) as u8, rng.below(4) as u8);
+        let shift = if rng.percent(20) { 64 << stride } else { 0 };
+        (RingModel { function, log_size, stride, producer: start, next: start, shared: qpn >= QUEUES / 2, ..Default::default() }, shift)
     }
 
     fn cycle(&mut self) {
         self.tb.cycle();
         self.stats.iter_mut().for_each(|stats| stats.see(&self.tb));
         self.reads.step(&mut self.tb);
+        self.see_reads();
         self.grants();
         let layout = Fields::of::<EqeReq>();
         while let Some(event) = self.event.pop() {
@@ -119,17 +209,18 @@ impl Bench {
             let handle = layout.get(&grant, "handle");
             assert!(self.held.iter().all(|held| held.handle != handle), "buffer {handle} granted twice");
             let ring = &self.rings[&qpn];
-            let (mut iova, rows) = (base(qpn) + ring.offset(index), 1 << ring.stride);
+            let (mut iova, rows) = (self.base(qpn) + ring.offset(index), 1 << ring.stride);
             let copy = again.then(|| self.copies.pop_front()).flatten();
             if !again {
                 assert_eq!(layout.get(&grant, "index") as u16, index, "queue {qpn}");
             } else if let (Some(copy), true) = (copy, ring.shared) {
                 // The slot may be another request's by now: its copy, whose number it said itself.
                 let copy = copy % (1 << ring.log_size);
-                iova = base(qpn) + (u64::from(copy + (1 << ring.log_size)) << (6 + ring.stride));
+                iova = self.base(qpn) + (u64::from(copy + (1 << ring.log_size)) << (6 + ring.stride));
             }
             let contents = (0..rows).flat_map(|r| memory(iova + 64 * r)).collect();
-            self.held.push(Held { handle, contents, failed: self.reads.fails(iova, rows), ring: qpn, slot: index });
+            let life = self.life(qpn);
+            self.held.push(Held { handle, contents, failed: self.reads.fails(iova, rows), ring: qpn, slot: index, life });
         }
     }
 
@@ -146,7 +237,7 @@ impl Bench {
 
     fn create(&mut self, qpn: u32, ring: RingModel) {
         let row = RingCtx::default()
-            .with_base(base(qpn))
+            .with_base(self.base(qpn))
             .with_function(ring.function)
             .with_log_size(ring.log_size)
             .with_stride(ring.stride)
@@ -155,11 +246,22 @@ impl Bench {
             .with_eqn(0x50 + (qpn % (QUEUES / 2)) as u8)
             .with_producer(ring.producer)
             .with_fetch(ring.next);
-        for word in [0, 1, 3, 4, 6, 2] {
+        for word in [0, 1, 3, 4, 5, 6, 2] {
             let bytes: [u8; 4] = row.0[4 * word..4 * word + 4].try_into().expect("four bytes");
             self.access(qpn, word as u32, Some(u32::from_le_bytes(bytes)));
         }
         self.rings.insert(qpn, ring);
+    }
+
+    /// Up to `index`; the model takes it.
+    fn post(&mut self, qpn: u32, index: u16) {
+        let ring = self.rings.get_mut(&qpn).expect("it exists");
+        let (function, first) = (ring.function, ring.producer);
+        assert!(ring.doorbell(function, index));
+        for slot in (0..index.wrapping_sub(first)).map(|n| first.wrapping_add(n)) {
+            *self.posted.entry((qpn, ring.offset(slot))).or_default() += 1;
+        }
+        self.doorbell(qpn, index, function);
     }
 
     fn doorbell(&mut self, qpn: u32, index: u16, function: u16) {
@@ -187,8 +289,10 @@ impl Bench {
         while !self.asked.is_empty() {
             self.cycle();
         }
-        if !self.held.is_empty() && !self.losers.contains_key(&qpn) {
-            let held = if fresh { self.held.pop().expect("not empty") } else { self.held.swap_remove(at % self.held.len()) };
+        let at = if fresh { self.held.len().wrapping_sub(1) } else { at % self.held.len().max(1) };
+        // What is of an earlier life of its ring is not wanted again.
+        if self.held.get(at).is_some_and(|held| held.life == self.life(held.ring)) && !self.losers.contains_key(&qpn) {
+            let held = self.held.swap_remove(at);
             self.losers.insert(qpn, (held.ring, held.slot, held.contents[1] & 0xffff));
             // The buffer comes back sooner or later.
             let free = Fields::of::<WqeFree>().pack(&[("handle", held.handle)]);
@@ -240,7 +344,7 @@ impl Bench {
             return;
         }
         let at = self.tb.rng().below(self.held.len() as u64) as usize;
-        let Held { handle, contents, failed, ring, slot } = self.held.swap_remove(at);
+        let Held { handle, contents, failed, ring, slot, life } = self.held.swap_remove(at);
         let (read, data) = (Fields::of::<WqeRead>(), Fields::of::<WqeData>());
         let granules: Vec<usize> = (0..3).map(|_| self.tb.rng().below(contents.len() as u64 / 4) as usize).collect();
         for granule in &granules {
@@ -258,43 +362,45 @@ impl Bench {
             }
         }
         self.free.push(Fields::of::<WqeFree>().pack(&[("handle", handle)]));
+        if self.life(ring) == life {
+            self.used(ring, slot);
+        }
     }
 
     /// Every slot left comes back, in ring order per queue.
     fn flushed(&mut self) {
         let layout = Fields::of::<RqFlush>();
-        while let Some(flush) = self.flush.pop() {
+        while let Some(flush) = self.flush.as_ref().and_then(Sink::pop) {
             let qpn = layout.get(&flush, "qpn") as u32;
             let ring = self.rings.get_mut(&qpn).expect("it exists");
             assert!(ring.flush && ring.pending() > 0, "queue {qpn} {ring:?}");
-            assert_eq!(layout.get(&flush, "index") as u16, ring.pop(), "queue {qpn}");
+            let slot = ring.pop();
+            assert_eq!(layout.get(&flush, "index") as u16, slot, "queue {qpn}");
+            self.used(qpn, slot);
         }
     }
 }
 
-fn base(qpn: u32) -> u64 {
-    0x20_0000_0000 + (u64::from(qpn) << 24)
+fn region(qpn: u32, life: u64) -> u64 {
+    0x20_0000_0000 + (u64::from(qpn) << 24) + (life << 16)
 }
 
-fn scenario(stall: u32, rounds: u32) {
-    let mut bench = Bench::new(stall);
-    bench.run(40);
+fn scenario(bench: &mut Bench, rounds: u32) {
+    bench.run(140);
     for qpn in 0..QUEUES {
-        let rng = bench.tb.rng();
-        let start = if rng.percent(50) { 0 } else { 0xfff0 + rng.below(16) as u16 };
-        let (function, log_size, stride) = (rng.below(4) as u16, rng.range(0, 5) as u8, rng.below(4) as u8);
-        bench.create(qpn, RingModel { function, log_size, stride, producer: start, next: start, shared: qpn >= QUEUES / 2, ..Default::default() });
+        let (ring, shift) = bench.random_ring(qpn);
+        bench.lives.insert(qpn, (0, shift));
+        bench.create(qpn, ring);
     }
-    bench.reads.bad_pages.extend([base(3) >> 12, base(7) >> 12]);
+    bench.reads.bad_pages.extend([region(3, 0) >> 12, region(7, 0) >> 12]);
     for _ in 0..rounds {
         for _ in 0..6 {
             let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
-            let ring = bench.rings.get_mut(&qpn).expect("it exists");
-            let room = (1u64 << ring.log_size) - u64::from(ring.pending());
+            let ring = &bench.rings[&qpn];
+            let (room, producer) = ((1u64 << ring.log_size) - u64::from(ring.pending()), ring.producer);
             if room > 0 {
-                let (index, function) = (ring.producer.wrapping_add(bench.tb.rng().range(1, room) as u16), ring.function);
-                assert!(ring.doorbell(function, index));
-                bench.doorbell(qpn, index, function);
+                let index = producer.wrapping_add(bench.tb.rng().range(1, room) as u16);
+                bench.post(qpn, index);
             }
         }
         bench.settle();
@@ -317,6 +423,11 @@ fn scenario(stall: u32, rounds: u32) {
             let (ring, limit) = (QUEUES / 2 + rng.below(u64::from(QUEUES / 2)) as u32, rng.below(12) as u16);
             bench.arm(ring, limit);
         }
+        if bench.tb.rng().percent(15) {
+            let qpn = bench.tb.rng().below(QUEUES.into()) as u32;
+            let (ring, shift) = bench.random_ring(qpn);
+            bench.remake(qpn, ring, shift);
+        }
         if bench.tb.rng().percent(8) {
             let qpn = bench.tb.rng().below(u64::from(QUEUES / 2)) as u32;
             bench.cmd.push(Fields::of::<RqCmd>().pack(&[("qpn", qpn.into())]));
@@ -333,18 +444,15 @@ fn scenario(stall: u32, rounds: u32) {
     }
     assert!(bench.events.is_empty(), "{:?}", bench.events);
     assert_eq!(["rq_db_bad", "rq_db_overrun", "srq_errors"].map(|name| bench.all(name)), [0; 3]);
-    let others = ["rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits"];
+    let others = ["rq_fetches", "rq_fetch_errors", "rq_empty", "rq_fetched_again", "rq_flushed", "srq_limits", "rq_fetched_ahead"];
     assert!(others.iter().all(|name| bench.all(name) > 0), "{:?}", others.map(|name| bench.all(name)));
-    buffers_run_out(&mut bench);
+    buffers_run_out(bench);
 }
 
 /// 64 grants; the next allocation waits until a buffer comes back.
 fn buffers_run_out(bench: &mut Bench) {
-    bench.access(0, 2, Some(0));
-    bench.run(20);
-    bench.create(0, RingModel { log_size: 7, producer: 0, ..Default::default() });
-    bench.rings.get_mut(&0).expect("it exists").producer = 128;
-    bench.doorbell(0, 128, 0);
+    bench.remake(0, RingModel { log_size: 7, ..Default::default() }, 0);
+    bench.post(0, 128);
     bench.settle();
     (0..64).for_each(|_| bench.ask(0));
     bench.run(1500);
@@ -362,8 +470,9 @@ fn buffers_run_out(bench: &mut Bench) {
 
 #[test]
 fn slots_are_granted_in_ring_order_and_flushed() {
-    scenario(0, 80);
-    scenario(40, 80);
+    scenario(&mut Bench::new(0), 120);
+    scenario(&mut Bench::new(40), 120);
+    scenario(&mut Bench::large(20), 80);
 }
 
 #[test]
@@ -392,14 +501,15 @@ fn bad_doorbells_are_counted() {
 fn a_failed_fetch_ends_a_shared_queue() {
     let mut bench = Bench::new(20);
     bench.run(40);
+    bench.reads.bad_pages.extend([region(4, 0) >> 12, region(12, 0) >> 12]);
     for qpn in [4, 11, 12] {
         let function = (qpn % 5) as u16;
         bench.create(qpn, RingModel { function, log_size: 4, shared: qpn >= QUEUES / 2, ..Default::default() });
-        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(function, 8));
-        bench.doorbell(qpn, 8, function);
+        bench.post(qpn, 8);
     }
-    bench.reads.bad_pages.extend([base(4) >> 12, base(12) >> 12]);
     bench.settle();
+    bench.run(300);
+    assert_eq!(bench.all("rq_fetch_errors"), 0, "what fails ahead of its packet is nobody's failure yet");
     bench.events.push_back((7, 12 - QUEUES / 2));
     for round in 0..3 {
         [4, 11, 12].into_iter().for_each(|ring| bench.ask(ring));
@@ -425,8 +535,7 @@ fn allocations_pipeline() {
     bench.run(40);
     for qpn in 0..QUEUES {
         bench.create(qpn, RingModel { log_size: 3, ..Default::default() });
-        assert!(bench.rings.get_mut(&qpn).expect("it exists").doorbell(0, 4));
-        bench.doorbell(qpn, 4, 0);
+        bench.post(qpn, 4);
     }
     bench.settle();
     let start = bench.tb.cycles();
@@ -436,4 +545,141 @@ fn allocations_pipeline() {
         assert!(bench.tb.cycles() - start < 140, "48 allocations of different queues in 140 cycles");
     }
     println!("48 grants in {} cycles", bench.tb.cycles() - start);
+}
+
+/// Posted slots are in the card before anybody asks: no read, and their contents a few cycles behind the grant.
+#[test]
+fn slots_are_fetched_ahead_of_their_packets() {
+    let mut bench = Bench::large(0);
+    bench.run(140);
+    bench.create(5, RingModel { log_size: 6, ..Default::default() });
+    bench.post(5, 64);
+    bench.run(900);
+    assert_eq!(bench.all("rq_fetches"), 0);
+    bench.reads.step(&mut bench.tb);
+    (0..48).for_each(|_| bench.ask(5));
+    let start = bench.tb.cycles();
+    while !bench.asked.is_empty() {
+        bench.cycle();
+    }
+    println!("48 grants of one ring in {} cycles", bench.tb.cycles() - start);
+    let start = bench.tb.cycles();
+    bench.use_one();
+    assert!(bench.tb.cycles() - start < 30, "no read is waited for");
+    assert_eq!((bench.all("rq_fetches"), bench.all("rq_fetched_ahead")), (48, 48));
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+}
+
+/// All rings have slots posted, more than there are blocks for; the one that is used has its own ahead after a while, and then another one.
+#[test]
+fn a_ring_that_is_idle_loses_its_blocks() {
+    let mut bench = Bench::new(0);
+    bench.run(140);
+    for qpn in 0..QUEUES {
+        bench.create(qpn, RingModel { log_size: 6, ..Default::default() });
+        bench.post(qpn, 64);
+    }
+    bench.run(2000);
+    for qpn in 0..QUEUES {
+        let before = bench.all("rq_fetched_ahead");
+        for _ in 0..48 {
+            bench.ask(qpn);
+            bench.run(130);
+            bench.use_one();
+        }
+        let ahead = bench.all("rq_fetched_ahead") - before;
+        assert!(ahead > 24, "ring {qpn}: {ahead} of 48 slots fetched ahead");
+    }
+}
+
+/// A read is on its way when its ring ends; what comes is nobody's, and the next life of the number sees only its own.
+#[test]
+fn what_comes_late_is_dropped() {
+    let mut bench = Bench::new(0);
+    bench.run(140);
+    // Others have the blocks but for a few, so that what is given back is wanted at once.
+    for qpn in 6..QUEUES {
+        bench.create(qpn, RingModel { log_size: 6, ..Default::default() });
+        bench.post(qpn, 64);
+        bench.run(60);
+        bench.ask(qpn);
+        bench.run(300);
+        bench.ask(qpn);
+        bench.run(300);
+    }
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+    bench.create(5, RingModel { log_size: 5, ..Default::default() });
+    for round in 0..40u32 {
+        bench.post(5, 32);
+        bench.ask(5);
+        bench.run(round);
+        bench.remake(5, RingModel { log_size: 5, ..Default::default() }, 0);
+        bench.post(5, 8);
+        bench.run(round % 7);
+        (0..8).for_each(|_| bench.ask(5));
+        bench.settle();
+        while !bench.held.is_empty() {
+            bench.use_one();
+        }
+        bench.remake(5, RingModel { log_size: 5, ..Default::default() }, 0);
+    }
+    // Every block has come back.
+    bench.run(500);
+    let before = bench.all("rq_fetched_ahead");
+    bench.post(5, 32);
+    bench.run(500);
+    (0..8).for_each(|_| bench.ask(5));
+    bench.settle();
+    assert!(bench.all("rq_fetched_ahead") - before >= 7);
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+}
+
+/// Slots that are copied for long hold up what comes behind them, of which no more is asked for than there is room for.
+#[test]
+fn what_passes_waits_for_room() {
+    let mut bench = Bench::large(0);
+    bench.run(140);
+    for qpn in 0..5 {
+        bench.create(qpn, RingModel { log_size: 5, stride: 3, ..Default::default() });
+        bench.post(qpn, 32);
+    }
+    bench.run(3000);
+    // More than each has ahead.
+    for _ in 0..12 {
+        (0..5).for_each(|qpn| bench.ask(qpn));
+    }
+    bench.run(3000);
+    assert!(bench.asked.is_empty());
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
+}
+
+/// Flushes that nobody takes keep blocks from being given back; until they are, they are not used either.
+#[test]
+fn blocks_that_are_not_given_back_are_not_used() {
+    let mut bench = Bench::with_flushes(Tb::new("rq", RecvQueue::<LQ, 4, 7>::default()), 0, false);
+    bench.run(140);
+    for qpn in [1, 5] {
+        bench.create(qpn, RingModel { log_size: 5, ..Default::default() });
+        bench.post(qpn, 32);
+    }
+    bench.run(500);
+    bench.cmd.push(Fields::of::<RqCmd>().pack(&[("qpn", 1)]));
+    bench.rings.get_mut(&1).expect("it exists").flush = true;
+    bench.run(300);
+    bench.remake(5, RingModel { log_size: 5, ..Default::default() }, 0);
+    bench.post(5, 32);
+    (0..8).for_each(|_| bench.ask(5));
+    bench.run(900);
+    assert_eq!((bench.held.len(), bench.all("rq_fetched_ahead")), (8, 0));
+    while !bench.held.is_empty() {
+        bench.use_one();
+    }
 }

@@ -33,8 +33,10 @@ pub struct PostedLook {
     /// Of the operation: who asks, and the producer index of a doorbell.
     pub asker: Signal<In, Bits<12>>,
     pub index: Signal<In, Bits<16>>,
-    /// Slot `index` is wanted once more; of a shared receive queue it is a copy behind the ring.
+    /// Slot `index` is wanted, not the next one.
     pub again: Signal<In, Bit>,
+    /// Of a shared receive queue it is a copy behind the ring.
+    pub copy: Signal<In, Bit>,
     /// The queue's number has no bits beyond the table.
     pub inside: Signal<In, Bit>,
     /// Of the operation in Look.
@@ -61,7 +63,7 @@ impl Logic for PostedLook {
         self.behind.next = bits::<25>(0);
         if self.again.val() {
             self.wanted.next = self.index.val();
-            if self.row.val().shared {
+            if self.row.val().shared & self.copy.val() {
                 self.behind.next = bits::<25>(SLOT) << self.row.val().log_size;
             }
         }

@@ -126,7 +126,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack_busy.d.next = false;
         }
         // The acknowledge of a message goes after its completion.
-        if self.ack_due.q.val() & !self.cqe_busy.q.val() {
+        if self.ack_due.q.val() & (!self.cqe_busy.q.val() | self.m_cqe.ready.val()) {
             self.ack_due.d.next = false;
             self.ack_busy.d.next = true;
         }
@@ -201,7 +201,8 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.wanted.next = self.dones.m.data.val().done & self.dones.m.data.val().cqe & !self.told.val();
         self.last.next = (self.dones.m.data.val().kind == place_kind::FLUSH) & self.dones.m.data.val().done & !self.dones.m.data.val().cqe;
         self.mute.next = self.poisoned.val() | (!self.dones.m.data.val().ack & !self.failing.val()) | (self.failing.val() & !self.dones.m.data.val().replies);
-        self.go.next = !self.cqe_busy.q.val() & !self.ack_due.q.val() & !self.ack_busy.q.val() & !self.error_busy.q.val() & !self.read_busy.q.val();
+        self.go.next =
+            (!self.cqe_busy.q.val() | self.m_cqe.ready.val()) & !self.ack_due.q.val() & (!self.ack_busy.q.val() | self.m_ack.ready.val()) & !self.error_busy.q.val() & !self.read_busy.q.val();
 
         if self.go.val() {
             self.cqe.d.next.cqn = self.dones.m.data.val().rcqn;
@@ -290,6 +291,14 @@ impl<const LQ: usize> Logic for Complete<LQ> {
                 self.broken.d.next = false;
                 if self.dones.m.valid.val() {
                     self.state.d.next = State::Wait;
+                    // Most orders have one write, and it is over.
+                    if !self.dones.m.data.val().writes.any() {
+                        self.state.d.next = State::Judge;
+                    } else if (self.dones.m.data.val().writes == 1) & self.replies.m.valid.val() {
+                        self.replies.m.ready.next = true;
+                        self.broken.d.next = self.replies.m.data.val();
+                        self.state.d.next = State::Judge;
+                    }
                 }
             }
             State::Wait => {

@@ -9,6 +9,10 @@ use rust_hdl::prelude::*;
 #[derive(LogicBlock, Default)]
 pub struct First {
     pub op: Signal<In, PlaceOp>,
+    /// It is a SEND whose payload is one segment, at `at` with key `at_key`.
+    pub placed: Signal<In, Bit>,
+    pub at: Signal<In, Bits<64>>,
+    pub at_key: Signal<In, Bits<32>>,
     /// Of the key unit.
     pub phase: Signal<In, Bit>,
     /// There is something to ask for: this segment and its key.
@@ -34,17 +38,17 @@ impl Logic for First {
         self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
         self.whole.next = self.op.val().pay_len <= self.left.val();
         self.room.next = self.left.val();
-        self.fits.next = self.whole.val();
+        self.fits.next = self.whole.val() | self.placed.val();
         self.check.next = ((self.op.val().kind == place_kind::READ) | (self.op.val().kind == place_kind::ATOMIC)) & self.op.val().chk_len.any();
         self.atomic.next = (self.op.val().kind == place_kind::ATOMIC) & self.check.val();
-        self.straight.next = ((self.op.val().kind == place_kind::WRITE) & self.op.val().pay_len.any()) | self.check.val();
+        self.straight.next = ((self.op.val().kind == place_kind::WRITE) & self.op.val().pay_len.any()) | self.check.val() | self.placed.val();
         self.seg.next.off = bit_cast::<14, 8>(self.op.val().pay_off);
         self.seg.next.len = self.left.val();
-        if self.whole.val() {
+        if self.fits.val() {
             self.seg.next.len = self.op.val().pay_len;
         }
         self.seg.next.lookup = true;
-        self.seg.next.last = self.whole.val();
+        self.seg.next.last = self.fits.val();
         self.seg.next.status = bits::<8>(0);
         self.seg.next.inv = false;
         self.seg.next.phase = self.phase.val();
@@ -56,6 +60,12 @@ impl Logic for First {
         // The whole rest of the message must lie inside the region before its first byte is written.
         self.mr.next.chk_len = self.op.val().chk_len;
         self.mr.next.access = bits::<5>(access::REMOTE_WRITE);
+        if self.placed.val() {
+            self.mr.next.va = self.at.val();
+            self.mr.next.key = self.at_key.val();
+            self.mr.next.chk_len = bit_cast::<32, 13>(self.op.val().pay_len);
+            self.mr.next.access = bits::<5>(access::LOCAL_WRITE);
+        }
         if self.op.val().kind == place_kind::READ {
             self.mr.next.access = bits::<5>(access::REMOTE_READ);
         }

@@ -1,5 +1,6 @@
 //! Placement: where each received packet's payload goes. See README.md.
 mod first;
+mod lead;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -7,11 +8,12 @@ mod walk;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{place_kind, place_status};
-use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, WqeData, WqeFree, WqeRead};
+use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, RqGrant, WqeData, WqeFree, WqeRead};
 use crate::prim::ram::Ram;
 use crate::stats::flags;
 use crate::stream::MsgFifo;
 use ferric_hdl_derive::kernel;
+use lead::Lead;
 use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
 
@@ -20,17 +22,19 @@ pub const STATS: &[&str] = &["poisoned", "place_failed", "msg_dropped"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    ("s_op", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    ("s_op", &["s_late", "m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
     ("s_answer", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    // For orders in front, whose own grants are here: grants come in the order of the orders, and none before its order has been made.
+    ("s_late", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
     // Not for an invalidation: while one is waited for no key is unanswered, since `hold` begins no order behind it.
     ("s_mr", &["m_move", "m_done"]),
     ("s_changed", &[]), // awaited since it was asked for
     ("s_wqe", &[]),     // one at a time, awaited
     ("s_again", &[]),   // the same
-    ("m_done", &["s_op", "m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
+    ("m_done", &["s_op", "s_late", "m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
     ("m_move", &[]), // offered since before the order's `m_done`
     // Buffers: not for further orders of the responder or of `req_rx`. Who waits for a buffer has made the orders that give one back: of receives messages in progress keep at most 40 of 64 (`roce/resp/kept.rs`), and
-    // `scatter` gives the one it keeps back before it asks for another.
+    // `scatter` gives the one it keeps back before it asks for another. Nor for `s_late`: a grant that waits for a buffer is of an order behind.
     ("m_free", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
     ("m_again_free", &["m_mr", "s_mr", "m_wqe", "s_wqe", "m_free", "m_again", "s_again", "m_again_free", "m_change", "s_changed", "m_move", "m_done"]),
     // Until the atomics that it has told of have left: what is in front of them has been walked, and no invalidation is, for behind one that waits none is told of.
@@ -72,6 +76,8 @@ pub struct Place<const LQ: usize> {
     pub m_wqe: MsgSrc<WqeRead>,
     pub s_wqe: MsgSink<WqeData>,
     pub m_free: MsgSrc<WqeFree>,
+    /// Receives of orders that are `late`.
+    pub s_late: MsgSink<RqGrant>,
     /// Answers to our READs and atomics (kind 8 or 9, or 0), and the send work requests they are placed by.
     pub s_answer: MsgSink<PlaceOp>,
     pub m_again: MsgSrc<WqeRead>,
@@ -86,6 +92,7 @@ pub struct Place<const LQ: usize> {
     /// Whose events they are.
     pub stat_function: Signal<Out, Bits<12>>,
     ahead: MsgFifo<PlaceOp, 4>,
+    lead: Lead,
     walk: Walk,
     orders: MsgFifo<PlaceOp, 5>,
     segments: MsgFifo<Segment, 5>,
@@ -148,28 +155,38 @@ impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events, events_of, change, answered, refused);
-        clock!(self, clock, walk, ahead, orders, segments, marks);
+        clock!(self, clock, lead, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
+        self.lead.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
         // Orders wait here, not at the responder: it decides ahead, and the work requests of its SENDs are fetched meanwhile.
         self.straight.next = self.ahead.level.val() == 0;
         self.ahead.s.data.next = self.s_op.data.val();
-        self.ahead.s.valid.next = self.s_op.valid.val() & !(self.straight.val() & self.walk.s_op.ready.val());
+        self.ahead.s.valid.next = self.s_op.valid.val() & !(self.straight.val() & self.lead.s_op.ready.val());
         self.s_op.ready.next = self.ahead.s.ready.val();
-        self.ahead.m.ready.next = !self.straight.val() & self.walk.s_op.ready.val();
-        self.walk.s_op.data.next = self.ahead.m.data.val();
-        self.walk.s_op.valid.next = self.ahead.m.valid.val() & !self.straight.val();
+        self.ahead.m.ready.next = !self.straight.val() & self.lead.s_op.ready.val();
+        self.lead.s_op.data.next = self.ahead.m.data.val();
+        self.lead.s_op.valid.next = self.ahead.m.valid.val() & !self.straight.val();
         if self.straight.val() {
-            self.walk.s_op.data.next = self.s_op.data.val();
-            self.walk.s_op.valid.next = self.s_op.valid.val() & self.ahead.s.ready.val();
+            self.lead.s_op.data.next = self.s_op.data.val();
+            self.lead.s_op.valid.next = self.s_op.valid.val() & self.ahead.s.ready.val();
         }
         self.walk.phase.next = self.phase.val();
         self.begun.next = self.walk.begun.val();
         MsgSrc::<MrReq>::link(&mut self.m_mr, &mut self.walk.m_mr);
-        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.walk.m_wqe);
-        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.walk.s_wqe);
+        MsgSrc::<PlaceOp>::join(&mut self.lead.m_op, &mut self.walk.s_op);
+        self.lead.head.next = self.ahead.m.data.val();
+        self.lead.queued.next = !self.straight.val();
+        self.walk.straight.next = self.lead.straight.val();
+        self.walk.at.next = self.lead.at.val();
+        self.walk.at_key.next = self.lead.key.val();
+        MsgSink::<RqGrant>::link(&mut self.s_late, &mut self.lead.s_late);
+        MsgSrc::<WqeRead>::join(&mut self.walk.m_wqe, &mut self.lead.s_read);
+        MsgSrc::<WqeData>::join(&mut self.lead.m_data, &mut self.walk.s_wqe);
+        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.lead.m_wqe);
+        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.lead.s_wqe);
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
         MsgSink::<PlaceOp>::link(&mut self.s_answer, &mut self.walk.s_answer);
         MsgSrc::<WqeRead>::link(&mut self.m_again, &mut self.walk.m_again);

@@ -63,6 +63,10 @@ pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<PlaceOp>,
+    /// With `s_op`: a SEND whose payload is one segment, which goes to `at` with key `at_key`.
+    pub straight: Signal<In, Bit>,
+    pub at: Signal<In, Bits<64>>,
+    pub at_key: Signal<In, Bits<32>>,
     /// Answers to our READs and atomics.
     pub s_answer: MsgSink<PlaceOp>,
     /// The same order for the back half, before its segments.
@@ -235,6 +239,9 @@ impl Logic for Walk {
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
+        self.first.placed.next = self.straight.val();
+        self.first.at.next = self.at.val();
+        self.first.at_key.next = self.at_key.val();
         self.first.phase.next = self.phase.val();
         self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & self.first.atomic.val();
         if self.take.val() {

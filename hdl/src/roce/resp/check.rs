@@ -84,9 +84,14 @@ pub struct RequestCheck {
     pub gone: Signal<In, Bit>,
     /// One cycle behind `ctx`: no further READ or atomic is granted.
     pub full: Signal<In, Bit>,
+    /// One cycle behind `ctx`: its receive ring has requests enough, whoever asks at the moment.
+    pub plenty: Signal<In, Bit>,
     pub verdict: Signal<Out, Verdict>,
+    /// Accepted, and the receive request comes while the order is on its way: the message ends here.
+    pub late: Signal<Out, Bit>,
     pub sums: Signal<Out, Sums>,
     decision: DFF<Verdict>,
+    comes: DFF<Bit>,
     sum: DFF<Sums>,
     // first cycle
     alive: DFF<Bit>,
@@ -145,7 +150,7 @@ pub struct RequestCheck {
 impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, qkey_bad, decision, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
+        dff_setup!(self, clock, qkey_bad, decision, comes, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
         dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, denied, wants, uses);
         dff_setup!(self, clock, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
@@ -273,6 +278,8 @@ impl Logic for RequestCheck {
         self.total.next = self.sum.q.val().bytes;
         self.endless.next = self.kind.val().send & self.total.val().get_bit(31);
         self.lost.next = !self.expected.q.val() & !self.kind.val().start;
+        self.late.next = self.comes.q.val();
+        self.comes.d.next = false;
         self.decision.d.next = Verdict::Accept;
         if self.rx.val().raw {
             self.decision.d.next = Verdict::Receive;
@@ -308,6 +315,10 @@ impl Logic for RequestCheck {
             }
         } else if self.wants.q.val() | (self.uses.q.val() & self.gone.val()) {
             self.decision.d.next = Verdict::Receive;
+            if self.wants.q.val() & self.kind.val().end & self.plenty.val() {
+                self.decision.d.next = Verdict::Accept;
+                self.comes.d.next = true;
+            }
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct Compose {
     pub gone: Signal<In, Bit>,
     pub victim: Signal<In, Bits<6>>,
     pub ctx: Signal<In, RspCtx>,
+    /// The packet's receive request comes with a grant to placement.
+    pub late: Signal<In, Bit>,
     pub op: Signal<Out, PlaceOp>,
     pub after: Signal<Out, RspCtx>,
     /// The queue pair goes to error, because of `cause` (`CqeStatus`).
@@ -131,6 +133,7 @@ impl Logic for Compose {
         self.op.next.rq_index = self.ctx.val().rq_index;
         self.op.next.free_rq = false;
         self.op.next.msg_off = self.sums.val().offset;
+        self.op.next.late = self.late.val();
         self.op.next.done = false;
         self.op.next.cqe = false;
         self.op.next.rcqn = self.ctx.val().rcqn;

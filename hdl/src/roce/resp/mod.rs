@@ -26,6 +26,8 @@ use rust_hdl::prelude::*;
 
 /// Of `RspCtx::rq_handle`: there is one.
 const HELD: u64 = 0x80;
+/// Late allocations under way at most.
+const LATE: u64 = 7;
 
 /// Event names of [`Responder::stat`], bit 0 first.
 pub const STATS: &[&str] = &[
@@ -100,6 +102,10 @@ pub struct Responder<const LQ: usize> {
     pub ctx: [CtxClient<RspCtx>; 2],
     pub m_alloc: MsgSrc<RqAlloc>,
     pub s_grant: MsgSink<RqGrant>,
+    /// How many requests receive ring `peek` had, in the next cycle, at most 15. Pulse: an allocation that was `late` has been decided.
+    pub peek: Signal<Out, Bits<24>>,
+    pub posted: Signal<In, Bits<4>>,
+    pub told: Signal<In, Bit>,
     pub m_rq: MsgSrc<RqCmd>,
     pub m_op: MsgSrc<PlaceOp>,
     /// To req_rx.
@@ -135,6 +141,12 @@ pub struct Responder<const LQ: usize> {
     allocating: DFF<Bit>,
     /// The victim's queue pair is told with the next allocation.
     taken: DFF<Bit>,
+    alloc: DFF<RqAlloc>,
+    late: DFF<Bit>,
+    /// Late allocations that are not decided, at most [`LATE`].
+    under_way: DFF<Bits<3>>,
+    /// The packet in hand has its late allocation on the way.
+    asked: DFF<Bit>,
     rq_busy: DFF<Bit>,
     error_busy: DFF<Bit>,
     error: DFF<QpError>,
@@ -146,6 +158,10 @@ pub struct Responder<const LQ: usize> {
     swift: Signal<Local, Bit>,
     ends: Signal<Local, Bit>,
     wants: Signal<Local, Bit>,
+    comes: Signal<Local, Bit>,
+    may_ask: Signal<Local, Bit>,
+    twice: Signal<Local, Bit>,
+    enters: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
     handle: Signal<Local, Bits<8>>,
     held: Signal<Local, Bit>,
@@ -159,7 +175,7 @@ pub struct Responder<const LQ: usize> {
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken);
+        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken, alloc, late, under_way, asked);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
@@ -205,23 +221,31 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         if self.m_error.ready.val() {
             self.error_busy.d.next = false;
         }
-        self.m_alloc.data.next.ring = self.line.q.val().rq;
-        self.m_alloc.data.next.qpn = self.front.id.val();
-        self.m_alloc.data.next.again = self.held.val();
-        self.m_alloc.data.next.index = self.line.q.val().rq_index;
+        self.peek.next = self.line.q.val().rq;
+        // What is asked for stays as it is until it is taken, when the line may be another one's.
+        if !self.allocating.q.val() {
+            self.alloc.d.next.ring = self.line.q.val().rq;
+            self.alloc.d.next.qpn = self.front.id.val();
+            self.alloc.d.next.again = self.held.val();
+            self.alloc.d.next.index = self.line.q.val().rq_index;
+            self.alloc.d.next.victim = self.kept.victim.val();
+            self.alloc.d.next.loser = self.kept.loser.val();
+        }
+        self.m_alloc.data.next = self.alloc.q.val();
         self.m_alloc.data.next.taken = self.taken.q.val();
-        self.m_alloc.data.next.victim = self.kept.victim.val();
-        self.m_alloc.data.next.loser = self.kept.loser.val();
+        self.m_alloc.data.next.late = self.late.q.val();
         self.m_alloc.valid.next = self.allocating.q.val();
         if self.allocating.q.val() & self.m_alloc.ready.val() {
             self.allocating.d.next = false;
             self.taken.d.next = false;
+            self.late.d.next = false;
         }
         self.s_grant.ready.next = self.state.q.val() == State::Grant;
         self.stat.next = self.events.q.val();
         self.stat_function.next = self.events_of.q.val();
         self.events_of.d.next = self.compose.whose.val();
         self.events.d.next = bits::<16>(0);
+        self.enters.next = false;
 
         // The packet under judgement.
         self.check.kind.next = self.front.kind.val();
@@ -244,6 +268,13 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         if self.fixed.q.val() {
             self.judged.next = self.verdict.q.val();
         }
+        // All that are under way may be from this ring, and not be counted.
+        self.check.plenty.next = self.posted.val() > bit_cast::<4, 3>(self.under_way.q.val());
+        // A late allocation of the packet in hand: to be made, or (a datagram's, with its first order) made.
+        self.comes.next = self.check.late.val() & !self.fixed.q.val() & (self.front.job.val() == Job::Packet);
+        self.compose.late.next = self.comes.val() | self.asked.q.val();
+        self.may_ask.next = !self.allocating.q.val() & (self.under_way.q.val() != LATE);
+        self.twice.next = self.comes.val() & (self.line.q.val().qp_type == QpType::Ud as u64) & self.front.rx.val().pay_len.any();
         self.asks.next = (self.judged.val() == Verdict::Receive) & (self.front.job.val() == Job::Packet);
         self.passing.next = self.front.kind.val().end | self.front.rx.val().raw;
         self.compose.verdict.next = self.judged.val();
@@ -270,7 +301,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         } else if self.front.job.val() == Job::Barrier {
             self.compose.order.next = Order::Barrier;
         }
-        self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.op_busy.q.val() & !self.front.giving.val();
+        self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.val());
         self.swift.next = self.ends.val() & (self.front.job.val() == Job::Packet) & !self.compose.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
         self.front.want.next = self.wants.val();
@@ -349,16 +380,28 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Commit => {
-                if self.asks.val() {
+                if self.asks.val() & self.allocating.q.val() {
+                    // A late one before it has not been taken.
+                    self.state.d.next = State::Commit;
+                } else if self.asks.val() {
                     if self.kept.crowded.val() & !self.passing.val() {
                         self.state.d.next = State::Take;
                     } else {
                         self.allocating.d.next = true;
                         self.state.d.next = State::Grant;
                     }
+                } else if self.twice.val() {
+                    if self.may_ask.val() {
+                        self.enters.next = true;
+                        self.asked.d.next = true;
+                        self.verdict.d.next = Verdict::Accept;
+                        self.fixed.d.next = true;
+                        self.state.d.next = State::Area;
+                    }
                 } else if self.ends.val() {
                     self.op_busy.d.next = true;
-                    self.kept.put_back.next = self.compose.op.val().free_rq;
+                    self.enters.next = self.comes.val();
+                    self.kept.put_back.next = self.compose.op.val().free_rq & !self.compose.late.val();
                     self.kept.touch.next =
                         !self.compose.op.val().free_rq & !self.fixed.q.val() & (self.judged.val() == Verdict::Accept) & self.front.kind.val().send & (self.front.job.val() == Job::Packet);
                     self.events.d.next = self.compose.events.val();
@@ -378,7 +421,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Fall => {
-                if !self.rq_busy.q.val() & !self.error_busy.q.val() {
+                // A flush of the ring does not overtake allocations from it.
+                if !self.rq_busy.q.val() & !self.error_busy.q.val() & !self.under_way.q.val().any() {
                     // The requests of a shared receive queue are not this queue pair's to flush (IBTA 10.2.9.4).
                     self.rq_busy.d.next = !self.line.q.val().srq;
                     self.error_busy.d.next = self.front.job.val() != Job::PeerError;
@@ -443,6 +487,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.dirty.d.next = self.front.chain.val();
             self.cause.d.next = self.front.place_error.val().cause;
             self.fixed.d.next = false;
+            self.asked.d.next = false;
             self.verdict.d.next = Verdict::NoQp;
             self.state.d.next = State::Check;
             if self.front.next_job.val() == Job::Barrier {
@@ -458,9 +503,22 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
         }
+        if self.enters.val() {
+            self.allocating.d.next = true;
+            self.late.d.next = true;
+        }
+        if self.enters.val() & !self.told.val() {
+            self.under_way.d.next = self.under_way.q.val() + 1;
+        }
+        if self.told.val() & !self.enters.val() {
+            self.under_way.d.next = self.under_way.q.val() - 1;
+        }
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.allocating.d.next = false;
+            self.late.d.next = false;
+            self.asked.d.next = false;
+            self.under_way.d.next = bits::<3>(0);
             self.taken.d.next = false;
             self.rq_busy.d.next = false;
             self.error_busy.d.next = false;

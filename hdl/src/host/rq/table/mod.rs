@@ -2,13 +2,14 @@
 
 mod act;
 
+use super::ahead::{blocks, RqLink};
 use super::{RqFault, RqJob, BUFFERS, STATS};
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::{TablePipe, ROOM_OF_16};
 use crate::msg::{CtlReq, CtlResp, DoorbellMsg, EqeReq, RqAlloc, RqCmd, RqFlush};
 use crate::prim::pack::Gather;
-use crate::prim::ram::Ram;
+use crate::prim::ram::{Ram, RamAsync};
 use crate::records::RingCtx;
 use crate::stream::{MsgFifo, MsgSlice};
 use act::RqAct;
@@ -17,6 +18,8 @@ use rust_hdl::prelude::*;
 
 /// With so few buffers left, one allocation at a time: there may be three in the pipeline.
 const FEW: u64 = 3;
+/// log2 of the rows of a block.
+const LOG_ROWS: u64 = 3;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
@@ -25,21 +28,26 @@ enum Kind {
     /// The request is fetched once more.
     Again,
     Cmd,
-    /// The head of the active list: a slot to be flushed, or a shared receive queue whose words have been changed.
+    /// The head of the active list: slots to be fetched ahead or to be flushed, blocks to be given back, or a shared receive queue whose words have been changed.
     Turn,
     Fault,
+    /// The ring loses its blocks, unless it has used one of them since the last time.
+    Evict,
 }
 
-/// One operation in the pipeline. `index`: new producer of a doorbell; slot that is fetched once more.
+/// One operation in the pipeline. `index`: new producer of a doorbell; slot that is fetched once more. `late`: an allocation that
+/// the asker relies on, whatever has become of the queue since.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Op {
     kind: Kind,
     function: Bits<12>,
     index: Bits<16>,
+    late: Bit,
 }
 
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct RqTable<const LQ: usize> {
+#[demand(LB <= 7, "a block's number has 7 bits")]
+pub(super) struct RqTable<const LQ: usize, const LB: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_db: MsgSink<DoorbellMsg>,
@@ -51,14 +59,30 @@ pub(super) struct RqTable<const LQ: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     pub m_job: MsgSrc<RqJob>,
+    /// A job that reads is decided.
+    pub reading: Signal<Out, Bit>,
+    /// See [`RqAhead`](super::ahead::RqAhead).
+    pub block: Signal<In, Bits<7>>,
+    pub block_ok: Signal<In, Bit>,
+    pub take: Signal<Out, Bit>,
+    pub limit: Signal<In, Bits<4>>,
+    pub roomy: Signal<In, Bit>,
+    pub link_en: Signal<Out, Bit>,
+    pub link_at: Signal<Out, Bits<7>>,
+    pub link: Signal<Out, RqLink>,
+    pub look_at: Signal<Out, Bits<7>>,
+    pub chained: Signal<In, RqLink>,
+    /// See [`RecvQueue`](super::RecvQueue).
+    pub peek: Signal<In, Bits<24>>,
+    pub posted: Signal<Out, Bits<4>>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
     /// Buffers that are filled; the number of the copy in request `victim`.
     pub filled: Signal<In, Bits<64>>,
     pub victim: Signal<Out, Bits<6>>,
     pub copy: Signal<In, Bits<16>>,
-    /// Bad doorbell, doorbell beyond the ring, nothing posted, fetched once more, slot flushed, limit reached, shared queue in error.
-    pub stat: Signal<Out, Bits<7>>,
+    /// Bad doorbell, doorbell beyond the ring, nothing posted, fetched once more, slot flushed, limit reached, shared queue in error, slot fetched ahead.
+    pub stat: Signal<Out, Bits<8>>,
     /// Who rang, or else whose ring it is.
     pub stat_function: Signal<Out, Bits<12>>,
     db: MsgSlice<DoorbellMsg>,
@@ -73,7 +97,27 @@ pub(super) struct RqTable<const LQ: usize> {
     pipe: TablePipe<Op, RingCtx, LQ, 5, 6>,
     look: PostedLook,
     act: RqAct,
-    keep_active: DFF<Bit>,
+    /// The row that the control bus is going to change a word of.
+    kept: DFF<RingCtx>,
+    /// The ring can be fetched ahead: its blocks of eight rows do not cross a page; the slots that are posted behind the fetched ones, whether there is one, and fewer than eight.
+    apt: DFF<Bit>,
+    open: DFF<Bit>,
+    joins: DFF<Bit>,
+    below: DFF<Bit>,
+    some: DFF<Bit>,
+    few: DFF<Bit>,
+    reads: DFF<Bit>,
+    waiting: DFF<Bits<16>>,
+    /// Whose each block is, the block that is looked at when one is wanted, and whether one is.
+    owners: RamAsync<Bits<LQ>, LB>,
+    hand: DFF<Bits<LB>>,
+    owner: DFF<Bits<LQ>>,
+    /// Per ring how many requests it had when its row was last written, at most 15; what is written there.
+    rich: Ram<Bits<4>, LQ>,
+    tells: DFF<Bit>,
+    told: DFF<Bits<LQ>>,
+    told_row: DFF<RingCtx>,
+    wanted: DFF<Bit>,
     buffers: DFF<Bits<7>>,
     /// Per queue pair: where the request that was taken away from it stands once more, of a shared receive queue.
     copies: Ram<Bits<16>, LQ>,
@@ -84,6 +128,8 @@ pub(super) struct RqTable<const LQ: usize> {
     /// Number of the first shared receive queue's ring.
     #[init(Constant::new((1u64 << (LQ - 1)).to_bits()))]
     first_shared: Constant<Bits<24>>,
+    #[init(Constant::new((blocks(LB) - 1).to_bits()))]
+    last_block: Constant<Bits<LB>>,
     source: Signal<Local, Op>,
     act_id: Signal<Local, Bits<24>>,
     room: Signal<Local, Bit>,
@@ -99,14 +145,26 @@ pub(super) struct RqTable<const LQ: usize> {
     gone: Signal<Local, Bits<6>>,
     back: Signal<Local, Bits<7>>,
     ctl_row: Signal<Local, RingCtx>,
+    looked: Signal<Local, RingCtx>,
+    unfetched: Signal<Local, Bits<16>>,
+    behind: Signal<Local, Bits<16>>,
+    base: Signal<Local, Bits<64>>,
+    log_rows: Signal<Local, Bits<5>>,
+    fit: Signal<Local, Bit>,
+    less: Signal<Local, Bit>,
+    able: Signal<Local, Bit>,
+    mine: Signal<Local, Bits<7>>,
+    left: Signal<Local, Bits<16>>,
+    asked: Signal<Local, Bits<24>>,
+    turn: Signal<Local, Bit>,
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for RqTable<LQ> {
+impl<const LQ: usize, const LB: usize> Logic for RqTable<LQ, LB> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, keep_active, buffers, settled);
-        clock!(self, clock, db, alloc, cmd, fault, active, flushes, jobs, events, pipe, look, copies);
+        dff_setup!(self, clock, open, joins, below, some, few, reads, tells, told, told_row, kept, apt, waiting, hand, owner, wanted, buffers, settled);
+        clock!(self, clock, db, alloc, cmd, fault, active, flushes, jobs, events, pipe, look, copies, owners, rich);
         self.db.reset.next = self.reset.val();
         self.alloc.reset.next = self.reset.val();
         self.cmd.reset.next = self.reset.val();
@@ -126,7 +184,8 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.pipe.m_ctl);
         MsgSrc::<RqJob>::link(&mut self.m_job, &mut self.jobs.m);
 
-        // ---- The sources: doorbells (0), allocations (1), flush commands (2), the head of the active list (3), failed fetches (4) ----
+        // ---- The sources: doorbells (0), allocations (1), flush commands (2), the head of the active list (3), failed fetches or else the owner of a block (4) ----
+        self.source.next.late = false;
         self.source.next.kind = Kind::Doorbell;
         self.source.next.function = self.db.m.data.val().function;
         self.source.next.index = self.db.m.data.val().index;
@@ -144,7 +203,9 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
                 self.source.next.index = self.copies.read_data.val();
             }
         }
+        self.source.next.late = self.alloc.m.data.val().late;
         self.pipe.op[1].next = self.source.val();
+        self.source.next.late = false;
         self.source.next.index = bits::<16>(0);
         self.pipe.id[1].next = self.alloc.m.data.val().ring;
         self.source.next.kind = Kind::Cmd;
@@ -154,8 +215,14 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.pipe.op[3].next = self.source.val();
         self.pipe.id[3].next = bit_cast::<24, LQ>(self.active.m.data.val());
         self.source.next.kind = Kind::Fault;
-        self.pipe.op[4].next = self.source.val();
         self.pipe.id[4].next = self.fault.m.data.val().ring;
+        if !self.fault.m.valid.val() {
+            self.source.next.kind = Kind::Evict;
+            self.pipe.id[4].next = bit_cast::<24, LQ>(self.owner.q.val());
+        }
+        self.pipe.op[4].next = self.source.val();
+        self.owners.read_addr.next = self.hand.q.val();
+        self.owner.d.next = self.owners.read_data.val();
         // Up to four operations may be on their way to a FIFO of 16.
         self.room.next = self.jobs.level.val() < ROOM_OF_16;
         self.flush_room.next = self.flushes.level.val() < ROOM_OF_16;
@@ -180,8 +247,11 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.ready.x[0].next = self.db.m.valid.val();
         self.ready.x[1].next = self.alloc.m.valid.val() & self.room.val() & self.event_room.val() & self.buffer_ok.val() & self.ripe.val();
         self.ready.x[2].next = self.cmd.m.valid.val();
-        self.ready.x[3].next = self.active.m.valid.val() & self.flush_room.val() & self.event_room.val();
-        self.ready.x[4].next = self.fault.m.valid.val() & self.event_room.val();
+        self.ready.x[3].next = self.active.m.valid.val() & self.room.val() & self.flush_room.val() & self.event_room.val();
+        self.ready.x[4].next = self.wanted.q.val();
+        if self.fault.m.valid.val() {
+            self.ready.x[4].next = self.event_room.val();
+        }
         self.pipe.req.next = self.ready.y.val();
         self.db.m.ready.next = self.pipe.grant.val().get_bit(0);
         self.alloc.m.ready.next = self.pipe.grant.val().get_bit(1);
@@ -190,11 +260,31 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.fault.m.ready.next = self.pipe.grant.val().get_bit(4);
 
         // ---- Look ----
+        self.looked.next = self.pipe.look_row.val();
+        self.turn.next = self.pipe.look_op.val().kind == Kind::Turn;
+        self.behind.next = self.looked.val().fetch + bit_cast::<16, 8>(self.looked.val().ahead);
         self.look.asker.next = self.pipe.look_op.val().function;
         self.look.index.next = self.pipe.look_op.val().index;
-        self.look.again.next = self.pipe.look_op.val().kind == Kind::Again;
-        self.look.row.next = self.pipe.look_row.val();
+        self.look.again.next = (self.pipe.look_op.val().kind == Kind::Again) | self.turn.val();
+        self.look.copy.next = self.pipe.look_op.val().kind == Kind::Again;
+        if self.turn.val() {
+            self.look.index.next = self.behind.val();
+        }
+        self.look.row.next = self.looked.val();
         self.look.inside.next = self.pipe.look_inside.val();
+        self.unfetched.next = self.looked.val().producer - self.behind.val();
+        self.waiting.d.next = self.unfetched.val();
+        self.some.d.next = self.looked.val().producer != self.behind.val();
+        self.few.d.next = !self.unfetched.val().get_bits::<13>(3).any();
+        self.base.next = self.looked.val().base;
+        self.log_rows.next = bit_cast::<5, 4>(self.looked.val().log_size) + bit_cast::<5, 2>(self.looked.val().stride);
+        self.fit.next = !self.base.val().get_bits::<3>(6).any() & (self.log_rows.val() >= LOG_ROWS);
+        self.apt.d.next = self.fit.val();
+        self.less.next = self.looked.val().blocks < self.limit.val();
+        self.below.d.next = self.less.val();
+        self.able.next = self.fit.val() & !self.looked.val().flush & !self.looked.val().error & !self.looked.val().active;
+        self.open.d.next = self.able.val();
+        self.joins.d.next = (self.looked.val().flush & !self.looked.val().active) | (self.able.val() & self.less.val() & self.roomy.val());
 
         // ---- Act ----
         self.act_id.next = self.pipe.act_id.val();
@@ -203,6 +293,59 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         self.act.id.next = self.act_id.val();
         self.act.row.next = self.pipe.act_row.val();
         self.act.facts.next = self.look.facts.val();
+        self.act.apt.next = self.apt.q.val();
+        self.act.waiting.next = self.waiting.q.val();
+        self.act.some.next = self.some.q.val();
+        self.act.few_left.next = self.few.q.val();
+        self.act.block.next = self.block.val();
+        self.act.block_ok.next = self.block_ok.val();
+        self.act.open.next = self.open.q.val();
+        self.act.joins.next = self.joins.q.val();
+        self.act.below_limit.next = self.below.q.val();
+        self.act.chained.next = self.chained.val();
+        self.look_at.next = self.pipe.act_row.val().first;
+        self.take.next = self.act.take.val();
+        self.link_en.next = self.act.link_en.val();
+        self.link_at.next = self.pipe.act_row.val().last;
+        self.link.next = self.act.link.val();
+        // A cycle late: no read leaves the card so soon.
+        self.reads.d.next = self.act.reading.val();
+        self.reading.next = self.reads.q.val();
+        // How many there are is counted a cycle after Act; who looks reckons with allocations under way.
+        self.tells.d.next = self.act.write.val() | self.pipe.ctl_write.val();
+        self.told.d.next = self.act_id.val().get_bits::<LQ>(0);
+        self.told_row.d.next = self.act.new_row.val();
+        if self.pipe.ctl_write.val() {
+            self.told.d.next = self.pipe.ctl_line.val();
+            self.told_row.d.next.valid = false;
+        }
+        self.left.next = self.told_row.q.val().producer - self.told_row.q.val().fetch;
+        self.rich.write_data.next = self.left.val().get_bits::<4>(0);
+        if self.left.val().get_bits::<12>(4).any() {
+            self.rich.write_data.next = bits::<4>(0xf);
+        }
+        if !self.told_row.q.val().valid | self.told_row.q.val().flush | self.told_row.q.val().error {
+            self.rich.write_data.next = bits::<4>(0);
+        }
+        self.rich.write_addr.next = self.told.q.val();
+        self.rich.write_en.next = self.tells.q.val();
+        self.asked.next = self.peek.val();
+        self.rich.read_addr.next = self.asked.val().get_bits::<LQ>(0);
+        self.posted.next = self.rich.read_data.val();
+        self.mine.next = self.block.val();
+        self.owners.write_addr.next = self.mine.val().get_bits::<LB>(0);
+        self.owners.write_data.next = self.act_id.val().get_bits::<LQ>(0);
+        self.owners.write_en.next = self.act.take.val();
+        if self.pipe.grant.val().get_bit(4) & !self.fault.m.valid.val() {
+            self.wanted.d.next = false;
+            self.hand.d.next = self.hand.q.val() + 1;
+            if self.hand.q.val() == self.last_block.val() {
+                self.hand.d.next = bits::<LB>(0);
+            }
+        }
+        if self.act.starved.val() {
+            self.wanted.d.next = true;
+        }
         self.pipe.write.next = self.act.write.val();
         self.pipe.new_row.next = self.act.new_row.val();
         self.events.s.data.next.eqn = self.act.eqn.val();
@@ -222,14 +365,20 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
         }
         self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.act.used.val();
 
-        // A control write keeps `active`, which belongs to the list. A shared receive queue gets a turn when one of its words has been
-        // written: its limit may be above what is left. The pipeline is empty then, so the list is not written by Act.
+        // A control write keeps `active`, which belongs to the list, and the blocks, which may be of another life from now on. A shared receive queue gets a turn
+        // when one of its words has been written: its limit may be above what is left. The pipeline is empty then, so the list is not written by Act.
         if self.pipe.ctl_look.val() {
-            self.keep_active.d.next = self.pipe.look_row.val().active;
+            self.kept.d.next = self.pipe.look_row.val();
         }
         self.ctl_row.next = self.pipe.ctl_row.val();
-        self.changed.next = self.pipe.ctl_write.val() & self.ctl_row.val().shared & self.ctl_row.val().valid & !self.keep_active.q.val();
-        self.ctl_row.next.active = self.keep_active.q.val() | self.changed.val();
+        self.changed.next = self.pipe.ctl_write.val() & ((self.ctl_row.val().shared & self.ctl_row.val().valid) | self.kept.q.val().blocks.any()) & !self.kept.q.val().active;
+        self.ctl_row.next.active = self.kept.q.val().active | self.changed.val();
+        self.ctl_row.next.ahead = self.kept.q.val().ahead;
+        self.ctl_row.next.first = self.kept.q.val().first;
+        self.ctl_row.next.last = self.kept.q.val().last;
+        self.ctl_row.next.left = self.kept.q.val().left;
+        self.ctl_row.next.blocks = self.kept.q.val().blocks;
+        self.ctl_row.next.stale = self.kept.q.val().blocks.any();
         self.pipe.ctl_new_row.next = self.ctl_row.val();
         self.active.s.data.next = self.act_id.val().get_bits::<LQ>(0);
         if self.changed.val() {
@@ -239,6 +388,9 @@ impl<const LQ: usize> Logic for RqTable<LQ> {
 
         if self.reset.val() {
             self.buffers.d.next = self.all_buffers.val();
+            self.wanted.d.next = false;
+            self.tells.d.next = false;
+            self.reads.d.next = false;
         }
     }
 }

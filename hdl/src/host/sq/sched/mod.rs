@@ -189,6 +189,7 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.posted.asker.next = self.pipe.look_op.val().function;
         self.posted.index.next = self.pipe.look_op.val().index;
         self.posted.again.next = false;
+        self.posted.copy.next = false;
         self.posted.inside.next = self.pipe.look_inside.val();
         self.look.op.next = self.pipe.look_op.val();
         self.look.row.next = self.pipe.look_row.val();

@@ -1,5 +1,6 @@
 //! Replies in their world: the responder, the gatherer, the host memory and what they are told.
 use super::super::{Reply, STATS};
+use crate::host::dma_wr::HOLDS;
 use crate::msg::{AckOp, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrSmall};
 use crate::roce::word::opened;
 use crate::tb::{Counted, Fields, Sink, Source, Tb};
