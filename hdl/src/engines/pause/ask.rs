@@ -1,5 +1,6 @@
 //! When the peer is to pause, by the receive buffer's fill.
 
+use super::{TICKS, UNIT};
 use crate::records::PauseCtx;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -15,7 +16,8 @@ pub(super) struct Ask {
     pub rules: Signal<In, PauseCtx>,
     pub free_cells: Signal<In, Bits<10>>,
     pub quantum: Signal<In, Bit>,
-    pub unit: Signal<In, Bit>,
+    /// Ticks, as far as limits reach.
+    pub now: Signal<In, Bits<TICKS>>,
     /// A frame is to go out.
     pub want: Signal<Out, Bit>,
     /// It begins, and says what is to be said in this cycle.
@@ -30,7 +32,10 @@ pub(super) struct Ask {
     low: DFF<Bit>,
     high: DFF<Bit>,
     full: DFF<Bit>,
-    units: DFF<Bits<16>>,
+    began: DFF<Bits<TICKS>>,
+    lasted: DFF<Bits<TICKS>>,
+    late: Signal<Local, Bit>,
+    over: Signal<Local, Bit>,
     given_up: DFF<Bit>,
     stopped: DFF<Bit>,
     by_priority: DFF<Bit>,
@@ -47,7 +52,7 @@ pub(super) struct Ask {
 impl Logic for Ask {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, free, low, high, full, units, given_up, stopped, by_priority, which, timer, due);
+        dff_setup!(self, clock, free, low, high, full, began, lasted, given_up, stopped, by_priority, which, timer, due);
         self.free.d.next = self.free_cells.val();
         self.cells.next = bit_cast::<16, 10>(self.free.q.val());
         self.low.d.next = self.cells.val() <= self.rules.val().xoff;
@@ -60,16 +65,16 @@ impl Logic for Ask {
             self.full.d.next = true;
         }
         // A host that takes nothing must not stop the fabric: then frames are dropped as if there was no pause.
-        self.gives_up.next = false;
-        if self.unit.val() & !self.given_up.q.val() {
-            self.units.d.next = self.units.q.val() + 1;
-            if self.full.q.val() & (self.units.q.val() >= self.rules.val().send_limit) {
-                self.given_up.d.next = true;
-                self.gives_up.next = true;
-            }
+        self.lasted.d.next = self.now.val() - self.began.q.val();
+        self.late.next = self.lasted.q.val().get_bits::<16>(UNIT) >= self.rules.val().send_limit;
+        self.over.next = self.full.q.val() & self.late.val() & !self.given_up.q.val();
+        self.gives_up.next = self.over.val();
+        if self.over.val() {
+            self.given_up.d.next = true;
         }
         if !self.full.q.val() {
-            self.units.d.next = bits::<16>(0);
+            self.began.d.next = self.now.val();
+            self.lasted.d.next = bits::<TICKS>(0);
             self.given_up.d.next = false;
         }
         self.stop.next = self.full.q.val() & !self.given_up.q.val();
@@ -95,7 +100,7 @@ impl Logic for Ask {
             self.low.d.next = false;
             self.high.d.next = false;
             self.full.d.next = false;
-            self.units.d.next = bits::<16>(0);
+            self.lasted.d.next = bits::<TICKS>(0);
             self.given_up.d.next = false;
             self.stopped.d.next = false;
             self.due.d.next = false;

@@ -14,6 +14,7 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::prim::pack::Gather;
 use crate::records::PauseCtx;
 use ferric_hdl_derive::{kernel, BlockDefault};
+pub use ferric_model::net::pause as model;
 pub use manifest::PAUSE;
 use rust_hdl::prelude::*;
 
@@ -29,7 +30,8 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_ctl", &[]),
 ];
 
-/// The bit of `now` that changes with each unit of the limits, 16 ticks.
+/// Bits of a time in ticks: the limits' 16, which count 16 ticks each.
+const TICKS: usize = 20;
 const UNIT: usize = 4;
 
 /// What comes off the wire is looked at in passing; what goes to it has pause frames in between. Both ways are wires and one multiplexer: a register would cost every frame a cycle.
@@ -66,8 +68,7 @@ pub struct Pause<const W: usize, const K: usize> {
     merge: merge::Merge<W, K>,
     events: Gather<7>,
     counted: DFF<Bits<7>>,
-    ticks: DFF<Bits<32>>,
-    unit: DFF<Bit>,
+    ticks: DFF<Bits<TICKS>>,
     tick: DFF<Bit>,
     /// Until the next quantum, in 1/256 of a cycle, and what a quantum adds to that beyond the cycle that it ends in.
     until: DFF<Bits<16>>,
@@ -75,6 +76,8 @@ pub struct Pause<const W: usize, const K: usize> {
     quantum: DFF<Bit>,
     whole: Signal<Local, Bits<8>>,
     over: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<2>>,
+    obeys: Signal<Local, Bit>,
     #[init(Constant::new((1u64 << 8).to_bits()))]
     cycle: Constant<Bits<16>>,
     #[init(Constant::new(PauseCtx::default()))]
@@ -85,7 +88,7 @@ pub struct Pause<const W: usize, const K: usize> {
 impl<const W: usize, const K: usize> Logic for Pause<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, rules, counted, ticks, unit, tick, until, more, quantum);
+        dff_setup!(self, clock, rules, counted, ticks, tick, until, more, quantum);
         clock!(self, clock, ctl, decode, obey, ask, merge);
         self.ctl.reset.next = self.reset.val();
         self.decode.reset.next = self.reset.val();
@@ -103,8 +106,7 @@ impl<const W: usize, const K: usize> Logic for Pause<W, K> {
             self.rules.d.next = self.ctl.new_row.val();
         }
         // Time
-        self.ticks.d.next = self.now.val();
-        self.unit.d.next = self.ticks.q.val().get_bit(UNIT) ^ self.now.val().get_bit(UNIT);
+        self.ticks.d.next = self.now.val().get_bits::<TICKS>(0);
         self.tick.d.next = self.ticks.q.val().get_bit(0) ^ self.now.val().get_bit(0);
         self.more.d.next = self.rules.q.val().quantum - self.cycle.val();
         self.whole.next = self.until.q.val().get_bits::<8>(8);
@@ -113,6 +115,12 @@ impl<const W: usize, const K: usize> Logic for Pause<W, K> {
         self.until.d.next = self.until.q.val() - self.cycle.val();
         if self.over.val() {
             self.until.d.next = self.until.q.val() + self.more.q.val();
+        }
+        // What is left of a quantum of another length is none of the next one's.
+        self.kind.next = self.rules.q.val().send;
+        self.obeys.next = self.rules.q.val().obey_link | self.rules.q.val().obey_priority;
+        if !self.obeys.val() & !self.kind.val().any() {
+            self.until.d.next = bits::<16>(0);
         }
         // Off the wire
         self.s.ready.next = true;
@@ -131,14 +139,14 @@ impl<const W: usize, const K: usize> Logic for Pause<W, K> {
         self.obey.priorities.next = self.decode.priorities.val();
         self.obey.frame.next = self.decode.frame.val();
         self.obey.quantum.next = self.quantum.q.val();
-        self.obey.unit.next = self.unit.q.val();
+        self.obey.now.next = self.ticks.q.val();
         self.hold.next = self.obey.hold.val();
-        self.shallow.next = self.rules.q.val().obey_link | self.rules.q.val().obey_priority;
+        self.shallow.next = self.obeys.val();
         // To the wire
         self.ask.rules.next = self.rules.q.val();
         self.ask.free_cells.next = self.free_cells.val();
         self.ask.quantum.next = self.quantum.q.val();
-        self.ask.unit.next = self.unit.q.val();
+        self.ask.now.next = self.ticks.q.val();
         self.ask.launch.next = self.merge.launch.val();
         self.merge.want.next = self.ask.want.val();
         self.merge.stop.next = self.ask.told.val();

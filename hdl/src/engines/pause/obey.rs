@@ -1,5 +1,6 @@
 //! How long the peer wants to be left alone, and for how long it may want that.
 
+use super::{TICKS, UNIT};
 use crate::prim::pack::Gather;
 use crate::records::{PauseCtx, PauseFrame};
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -20,8 +21,8 @@ pub(super) struct Obey {
     pub frame: Signal<In, PauseFrame>,
     /// A quantum of 512 bit times has passed.
     pub quantum: Signal<In, Bit>,
-    /// A unit of the limits has passed.
-    pub unit: Signal<In, Bit>,
+    /// Ticks, as far as limits reach.
+    pub now: Signal<In, Bits<TICKS>>,
     /// No data frame begins.
     pub hold: Signal<Out, Bit>,
     /// For one cycle: a hold begins; it has lasted too long, and ends.
@@ -36,7 +37,10 @@ pub(super) struct Obey {
     running: Gather<PRIORITIES>,
     paused: DFF<Bit>,
     held: DFF<Bit>,
-    units: DFF<Bits<16>>,
+    began: DFF<Bits<TICKS>>,
+    lasted: DFF<Bits<TICKS>>,
+    late: Signal<Local, Bit>,
+    over: Signal<Local, Bit>,
     ignored: DFF<Bit>,
 }
 
@@ -44,7 +48,7 @@ pub(super) struct Obey {
 impl Logic for Obey {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, paused, held, units, ignored);
+        dff_setup!(self, clock, paused, held, began, lasted, ignored);
         self.whole.next = self.seen.val() & !self.priorities.val() & self.rules.val().obey_link;
         self.some.next = self.seen.val() & self.priorities.val() & self.rules.val().obey_priority;
         self.times[0].next = self.frame.val().time0;
@@ -80,22 +84,22 @@ impl Logic for Obey {
         self.hold.next = self.held.q.val();
         self.begins.next = self.paused.q.val() & !self.ignored.q.val() & !self.held.q.val();
         // Nobody stops this card for good: until the pause ends it counts no more.
-        self.expires.next = false;
-        if self.unit.val() & !self.ignored.q.val() {
-            self.units.d.next = self.units.q.val() + 1;
-            if self.paused.q.val() & (self.units.q.val() >= self.rules.val().obey_limit) {
-                self.ignored.d.next = true;
-                self.expires.next = true;
-            }
+        self.lasted.d.next = self.now.val() - self.began.q.val();
+        self.late.next = self.lasted.q.val().get_bits::<16>(UNIT) >= self.rules.val().obey_limit;
+        self.over.next = self.paused.q.val() & self.late.val() & !self.ignored.q.val();
+        self.expires.next = self.over.val();
+        if self.over.val() {
+            self.ignored.d.next = true;
         }
         if !self.paused.q.val() {
-            self.units.d.next = bits::<16>(0);
+            self.began.d.next = self.now.val();
+            self.lasted.d.next = bits::<TICKS>(0);
             self.ignored.d.next = false;
         }
         if self.reset.val() {
             self.paused.d.next = false;
             self.held.d.next = false;
-            self.units.d.next = bits::<16>(0);
+            self.lasted.d.next = bits::<TICKS>(0);
             self.ignored.d.next = false;
         }
     }

@@ -7,6 +7,7 @@ mod functions;
 mod many;
 mod own_table;
 mod queue_pairs;
+mod pause;
 mod stations;
 
 use super::isa::Inst;
