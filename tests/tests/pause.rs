@@ -94,6 +94,17 @@ fn nobody_waits_for_good() {
     assert_eq!([0, 1].map(|card| again[card]["pause.pause_ignored"] + again[card]["pause.pause_held"]), [0, 0]);
 }
 
+/// A host that is too slow for longer than its card may stop others: frames are dropped and sent again as if there was no pause.
+#[test]
+fn a_card_gives_up_stopping_its_peer() {
+    let pair = pair(false);
+    for host in &pair.hosts {
+        host.ctx.set_pause(&PauseConfig { send_limit: Duration::from_micros(20), ..PauseConfig::between_cards(host.mac()) }).unwrap();
+    }
+    let counted = overload(&pair, Op::Send, 16, 100);
+    assert!(counted[1]["pause.pause_given_up"] > 0 && counted[1][LOST] > 0 && counted[0]["pause.pause_ignored"] == 0, "{}", counted[1][LOST]);
+}
+
 #[test]
 fn only_the_physical_function_sets_it() {
     let mut pair = pair(false);

@@ -1,9 +1,9 @@
 //! The block against its model (`ferric_model::net::pause`).
+use super::model::{build, read, Pause, Seen, Timers};
 use super::{Pause as Block, STATS};
 use crate::host::testing::Control;
 use crate::tb::{AxisSink, AxisSource, Rng, Tb};
 use ferric_abi::context::PauseCtx;
-use super::model::{build, read, Pause, Seen, Timers};
 use std::collections::{BTreeMap, VecDeque};
 
 const MAC: u64 = 0x0203_0405_0607;
@@ -156,10 +156,12 @@ fn any_frame(rng: &mut Rng) -> (Vec<u8>, bool) {
         2 => frame.truncate(rng.range(34, 60) as usize),
         3 => return (frame, true),
         4 => frame[12 + rng.below(2) as usize] ^= 1 << rng.below(8),
-        5 => frame = {
-            let len = rng.range(1, 300) as usize;
-            rng.bytes(len)
-        },
+        5 => {
+            frame = {
+                let len = rng.range(1, 300) as usize;
+                rng.bytes(len)
+            }
+        }
         6 => {
             let len = rng.range(1, 1400) as usize;
             frame.extend(rng.bytes(len));

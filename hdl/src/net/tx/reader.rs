@@ -110,7 +110,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         dff_setup!(self, clock, valid1, tag1, pay_lanes, crowded);
         self.last.next = self.len_left.q.val() <= self.k14.val();
         self.finish.next = self.active.q.val() & self.last.val();
-        self.start.next = self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & !self.crowded.q.val() & (self.finish.val() | !self.active.q.val());
+        self.start.next =
+            self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & !self.crowded.q.val() & (self.finish.val() | !self.active.q.val());
         // Only between frames, because both give back through the same registers.
         self.discard.next = self.valid.val() & self.job.val().drop & self.done_room.val() & !self.active.q.val();
         self.take.next = self.start.val() | self.discard.val();

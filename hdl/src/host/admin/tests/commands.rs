@@ -2,7 +2,7 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{addresses, functions, queue_pairs, pause, stations, Bench, SIZES};
+use super::{addresses, functions, pause, queue_pairs, stations, Bench, SIZES};
 use crate::stats;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;

@@ -6,8 +6,8 @@ mod commands;
 mod functions;
 mod many;
 mod own_table;
-mod queue_pairs;
 mod pause;
+mod queue_pairs;
 mod stations;
 
 use super::isa::Inst;
