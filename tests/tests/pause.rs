@@ -18,6 +18,11 @@ const WINDOW: usize = 64;
 
 /// `lines` queue pairs of host 0 send `count` messages of 64 bytes each to a host that is far too slow for them. What either card has counted meanwhile.
 fn overload(pair: &Pair, op: Op, lines: usize, count: u64) -> [BTreeMap<String, u64>; 2] {
+    overload_from(pair, op, lines, count, || ())
+}
+
+/// The same; `begin` is done just before the first message is posted.
+fn overload_from(pair: &Pair, op: Op, lines: usize, count: u64, begin: impl Fn()) -> [BTreeMap<String, u64>; 2] {
     // A host that takes two reads at a time and answers each late: receives and page tables come late, and its card's receive buffer fills.
     pair.world().cards[1].set_timing(HostTiming { read_latency: 800, max_reads: 2, ..Default::default() });
     let mut lines: Vec<Line> = (0..lines).map(|_| Line::connected(pair, Mtu::M4096, 1, 0, WINDOW * 64 + 64).unwrap()).collect();
@@ -25,6 +30,7 @@ fn overload(pair: &Pair, op: Op, lines: usize, count: u64) -> [BTreeMap<String, 
     let mut streams: Vec<Stream> = lines.iter_mut().map(|line| Stream::new(pair, line, shape).unwrap()).collect();
     let read = || [0, 1].map(|card| counters(pair, card).unwrap());
     let before = read();
+    begin();
     run(pair, &mut streams, count, PATIENCE).unwrap();
     let mut after = read();
     after.iter_mut().zip(&before).for_each(|(now, then)| now.iter_mut().for_each(|(name, n)| *n -= then[name]));
@@ -44,9 +50,9 @@ const LOST: &str = "rx.rx_no_buffer";
 
 #[test]
 fn an_overload_loses_frames_without_pause_and_none_with_it() {
-    let without = overload(&pair(false), Op::Send, 16, 150);
+    let without = overload(&pair(false), Op::Send, 16, 70);
     assert!(without[1][LOST] > 50 && without[0]["pause.pause_held"] == 0 && without[1]["pause.pause_sent"] == 0, "{}", without[1][LOST]);
-    let with = overload(&pair(true), Op::Send, 16, 150);
+    let with = overload(&pair(true), Op::Send, 16, 70);
     let of = |card: usize, name: &str| with[card][name];
     println!("lost without {}, sent again {}; with pause: {} pause frames, held {} times", without[1][LOST], without[0]["req_rx.retransmits"], of(1, "pause.pause_sent"), of(0, "pause.pause_held"));
     assert_eq!((of(1, LOST), of(0, LOST)), (0, 0));
@@ -67,7 +73,7 @@ fn priorities_that_are_not_ours_stop_nobody() {
             let rules = PauseConfig { send: Pausing::Priorities(named), obey_link: false, data: 0b1000, ..PauseConfig::between_cards(host.mac()) };
             host.ctx.set_pause(&rules).unwrap();
         }
-        let counted = overload(&pair, Op::Send, 16, 100);
+        let counted = overload(&pair, Op::Send, 16, 70);
         assert!(counted[1]["pause.pause_sent"] > 0);
         assert_eq!((counted[1][LOST] == 0, counted[0]["pause.pause_held"] > 0), (stops, stops), "{named:#b}");
     }
@@ -81,17 +87,19 @@ fn nobody_waits_for_good() {
     for host in &pair.hosts {
         host.ctx.set_pause(&PauseConfig { obey_limit: limit, send_limit: limit, ..PauseConfig::between_cards(host.mac()) }).unwrap();
     }
-    // A stranger on the link says it to both, again and again.
+    // A stranger on the link says it to both.
     let stop = build([2; 6], Pause::Link(0xffff));
-    for _ in 0..3 {
-        pair.world().cards.iter_mut().for_each(|card| card.receive(stop.clone()));
-        pair.world().run(50);
-    }
-    let counted = overload(&pair, Op::Write, 2, 60);
-    assert_eq!([0, 1].map(|card| counted[card]["pause.pause_ignored"]), [1, 1]);
-    // Data goes although the pause is not over.
-    let again = overload(&pair, Op::Write, 2, 60);
-    assert_eq!([0, 1].map(|card| again[card]["pause.pause_ignored"] + again[card]["pause.pause_held"]), [0, 0]);
+    let begun = std::cell::Cell::new(0);
+    let counted = overload_from(&pair, Op::Write, 2, 60, || {
+        let mut world = pair.world();
+        world.cards.iter_mut().for_each(|card| card.receive(stop.clone()));
+        world.run(50);
+        begun.set(world.cycle());
+    });
+    let cycles = pair.world().cycle() - begun.get();
+    assert_eq!(["pause_held", "pause_ignored"].map(|name| [0, 1].map(|card| counted[card][&format!("pause.{name}")])), [[1; 2]; 2]);
+    // 100 us are 98 ticks of 256 cycles, and the pause that they asked for 65,535 quanta of 8.
+    assert!((98 * 256..0xffff * 8).contains(&cycles), "{cycles} cycles");
 }
 
 /// A host that is too slow for longer than its card may stop others: frames are dropped and sent again as if there was no pause.
@@ -101,7 +109,7 @@ fn a_card_gives_up_stopping_its_peer() {
     for host in &pair.hosts {
         host.ctx.set_pause(&PauseConfig { send_limit: Duration::from_micros(20), ..PauseConfig::between_cards(host.mac()) }).unwrap();
     }
-    let counted = overload(&pair, Op::Send, 16, 100);
+    let counted = overload(&pair, Op::Send, 16, 70);
     assert!(counted[1]["pause.pause_given_up"] > 0 && counted[1][LOST] > 0 && counted[0]["pause.pause_ignored"] == 0, "{}", counted[1][LOST]);
 }
 
