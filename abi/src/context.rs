@@ -209,6 +209,24 @@ macro_rules! context_records {
             valid: bool[1] "In use.";
             rsvd0: u16[15] "Zero.";
         }
+        #[doc = "What the card does with pause frames (IEEE 802.3 annex 31B, 802.1Q clause 36). The only line of `space::PAUSE`; the first word is the first that is cleared and the last that is written."]
+        PauseCtx [24] {
+            send: u8[2] "What is sent when the receive buffer fills: 0 nothing, 1 PAUSE of the whole link, 2 priority-based pause.";
+            obey_link: bool[1] "A PAUSE of the whole link stops data frames.";
+            obey_priority: bool[1] "A priority-based pause of one of `data` stops data frames.";
+            rsvd0: u8[4] "Zero.";
+            data: u8[8] "Priorities of the card's data frames: paused is who has one that is.";
+            sent: u8[8] "Priorities that a priority-based pause of ours names.";
+            rsvd1: u8[8] "Zero.";
+            xoff: u16[16] "Free cells of the receive buffer (256 bytes each) at which senders are paused, and below.";
+            xon: u16[16] "Free cells at which they may go on, and above.";
+            quantum: u16[16] "Clock cycles in which the port carries 512 bits, in 1/256.";
+            rsvd2: u16[16] "Zero.";
+            obey_limit: u16[16] "Data that has been held this long without a break goes out all the same until the pause ends, in 16 ticks of 1.024 us.";
+            send_limit: u16[16] "Senders that have been paused this long without a break go on, and frames are dropped as before until there is room, in 16 ticks.";
+            mac: u64[48] "Source of the card's pause frames, first byte on the wire in the most significant byte.";
+            rsvd3: u16[16] "Zero.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

@@ -26,6 +26,10 @@ macro_rules! wire_records {
         #[doc = "Neighbour solicitation or advertisement with one link-layer address (RFC 4861, 4.3, 4.4 and 4.6.1)."]
         NeighbourMessage [32] { kind: u8[8] "135: solicitation, 136: advertisement."; code: u8[8] "0."; checksum: u16[16] "Of the message and its pseudo-header."; flags: u8[8] "Advertisement: router, solicited, override from the highest bit down.";
             rsvd0: u32[24] "Zero."; target: u128[128] "Address that is sought or told of."; option: u8[8] "1: link-layer address of the sender, 2: of the target."; option_len: u8[8] "Of the option, in 8 bytes: 1."; mac: u64[48] "Its MAC address."; }
+        #[doc = "PAUSE (IEEE 802.3 annex 31B) and priority-based pause (annex 31D, 802.1Q clause 36), both; the rest of a frame of 60 bytes is zero."]
+        PauseFrame [34] { dst: u64[48] "`PAUSE_ADDRESS`."; src: u64[48] "Source MAC."; ethertype: u16[16] "0x8808."; opcode: u16[16] "0x0001: PAUSE, 0x0101: of priorities.";
+            first: u16[16] "PAUSE: its time. Of priorities: bit n says that the time of priority n counts."; time0: u16[16] "Of priority 0, in quanta of 512 bit times; 0: go on."; time1: u16[16] "Of 1."; time2: u16[16] "Of 2."; time3: u16[16] "Of 3.";
+            time4: u16[16] "Of 4."; time5: u16[16] "Of 5."; time6: u16[16] "Of 6."; time7: u16[16] "Of 7."; }
         #[doc = "Base transport header (IBTA 9.2)."]
         Bth [12] { opcode: u8[8] "Transport (3 bits) and operation (5 bits)."; solicited: bool[1] "Solicited event."; migreq: bool[1] "Migration state."; pad: u8[2] "Pad bytes after the payload.";
             tver: u8[4] "Transport version, 0."; pkey: u16[16] "Partition key."; fecn: bool[1] "FECN."; becn: bool[1] "BECN."; rsvd0: u8[6] "Zero."; dest_qpn: u32[24] "Destination queue pair.";
@@ -57,12 +61,21 @@ pub const ICRC_BYTES: usize = 4;
 /// Bytes in front of a received datagram's payload: the GRH, or an IPv4 header in its last 20 bytes (annex A17).
 pub const GRH_BYTES: usize = 40;
 
+/// Destination of MAC control frames (IEEE 802.3 annex 31B.1): no bridge hands them on.
+pub const PAUSE_ADDRESS: u64 = 0x0180_c200_0001;
+/// Opcode of PAUSE (IEEE 802.3 annex 31A).
+pub const PAUSE_LINK: u16 = 0x0001;
+/// Opcode of priority-based flow control.
+pub const PAUSE_PRIORITY: u16 = 0x0101;
+
 /// EtherTypes.
 pub mod ethertype {
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
     /// ARP.
     pub const ARP: u16 = 0x0806;
+    /// MAC control (IEEE 802.3 clause 31).
+    pub const MAC_CONTROL: u16 = 0x8808;
     /// 802.1Q tag.
     pub const VLAN: u16 = 0x8100;
     /// IPv6.

@@ -2,7 +2,7 @@
 use ferric_driver::device::Device;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::types::{Mac, Mtu, Path, RtrAttr, RtsAttr};
-use ferric_driver::{Access, Batch, Completion, CompletionQueue, Config, Context, MemoryRegion, Pd, Posted, QpConfig, QueuePair, Start};
+use ferric_driver::{Access, Batch, Completion, CompletionQueue, Config, Context, MemoryRegion, PauseConfig, Pd, Posted, QpConfig, QueuePair, Start};
 use ferric_sim::{Error as SimError, SimDevice, World, WorldConfig};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -130,6 +130,12 @@ impl Pair {
         let mut pair = Self::new(config)?;
         (1..functions).try_for_each(|_| pair.open_next())?;
         Ok(pair)
+    }
+
+    /// Either card tells the other when its receive buffer fills, and obeys it (`Context::set_pause`), as two cards with a cable between them do.
+    pub fn with_pause(self) -> Result<Self, Error> {
+        self.hosts.iter().try_for_each(|host| host.ctx.set_pause(&PauseConfig::between_cards(host.mac())))?;
+        Ok(self)
     }
 
     /// Opens the first function of both cards that has no driver yet.

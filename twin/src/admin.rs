@@ -18,12 +18,12 @@ const SEARCH_STATE: u8 = 5;
 const QPN: u32 = 0xff_ffff;
 
 /// The tables, by their numbers on the control bus.
-const TABLES: [u8; 12] = [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION];
+const TABLES: [u8; 13] = [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE];
 
 /// The engine with all commands that there are.
 pub(crate) fn engine(sizes: Sizes) -> Model {
-    let commands = engines::VERBS.iter().chain(engines::ROCE).chain(engines::ECHO);
-    let plan = Plan::new(sizes, commands, [engines::reset_roce as fn(&mut _), engines::RESET_ECHO]);
+    let commands = engines::VERBS.iter().chain(engines::ROCE).chain(engines::ECHO).chain(engines::PAUSE);
+    let plan = Plan::new(sizes, commands, [engines::reset_roce as fn(&mut _), engines::RESET_ECHO, engines::RESET_PAUSE]);
     Model::new(assemble(&plan.with_tables(TABLES.map(TableName::Known))))
 }
 

@@ -127,6 +127,13 @@ pub const NAMES: &[&str] = &[
     "echo.echo_passed_on",
     "echo.echo_found",
     "echo.echo_asked",
+    "pause.pause_sent",
+    "pause.pause_received",
+    "pause.pause_malformed",
+    "pause.pause_held",
+    "pause.pause_held_ticks",
+    "pause.pause_ignored",
+    "pause.pause_given_up",
 ];
 
 const fn same(a: &[u8], b: &[u8]) -> bool {

@@ -1,5 +1,5 @@
 //! The card's tables, as the control bus knows them.
-use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx, StationCtx};
+use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, PauseCtx, ReqCtx, RingCtx, RspCtx, StationCtx};
 use ferric_abi::csr::{space, MULTICAST_ATTACHMENTS, STATIONS};
 use ferric_model::admin::program::Sizes;
 
@@ -16,6 +16,8 @@ pub struct Tables {
     pub mr: Vec<MrCtx>,
     pub mcast: Vec<McastCtx>,
     pub station: Vec<StationCtx>,
+    /// Nobody asks: a program's receive buffer never fills, and it has no port that could be paused.
+    pub pause: PauseCtx,
 }
 
 fn word_of(bytes: &[u8], word: u8) -> u32 {
@@ -44,6 +46,7 @@ impl Tables {
             mr: vec![MrCtx::default(); 1 << sizes.mr],
             mcast: vec![McastCtx::default(); MULTICAST_ATTACHMENTS as usize],
             station: vec![StationCtx::default(); functions * STATIONS as usize],
+            pause: PauseCtx::default(),
         }
     }
 
@@ -61,6 +64,7 @@ impl Tables {
             space::MR => &mut self.mr.get_mut(n)?.0,
             space::MCAST => &mut self.mcast.get_mut(n)?.0,
             space::STATION => &mut self.station.get_mut(n)?.0,
+            space::PAUSE if n == 0 => &mut self.pause.0,
             _ => return None,
         })
     }

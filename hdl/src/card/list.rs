@@ -195,8 +195,9 @@ fn wires(a: &mut Assembly) {
     // Each engine takes its frames out and hands on the others; the last one takes all that is left. RoCE packets go straight to their engine.
     a.chain_from(FRAMES, "front.m_raw");
     ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
-    // Pause frames will go by it.
-    a.open("cells.free_count");
+    // For pause frames.
+    a.optional("cells.free_count");
+    ["hold", "shallow"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Events
     a.pool("events", &["eq.s_req[*]"]);
     a.pool_fits("events", up_to_most);

@@ -4,6 +4,7 @@ pub mod counters;
 #[cfg(test)]
 mod header_tests;
 mod list;
+pub use list::{OFF_THE_WIRE, TO_THE_WIRE};
 pub mod pages;
 #[cfg(test)]
 mod policy_tests;
@@ -22,7 +23,7 @@ use crate::host::dma_rd::shares;
 use ferric_abi::csr;
 
 /// Cards that have a name: the name, their engines, and what they are for.
-pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce", "echo"], "RDMA over Converged Ethernet: the reference for speed and area")];
+pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area")];
 
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;

@@ -1,5 +1,4 @@
 //! An engine between the card's ports and the card, where the switch will stand: a hairpin, which sends what comes off the wire back to the wire as well.
-use super::list::{OFF_THE_WIRE, TO_THE_WIRE};
 use super::*;
 use crate::assembly::WaitGraph;
 use crate::bus::{AxisSink, AxisSrc};

@@ -1,6 +1,7 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
 pub mod echo;
+pub mod pause;
 mod roce;
 pub mod sizes;
 mod verbs;
@@ -10,7 +11,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,9 @@ pub mod frame {
 
 /// Places between the card's ports and the card (the chains `frames off the wire` and `frames to the wire`): who is nearest to the port off the wire, and nearest to the card on the way out.
 pub mod wire {
+    /// What is between the two ends of a link only: nearest to the port, on the way in and on the way out.
+    pub const LINK_IN: u32 = 5;
+    pub const LINK_OUT: u32 = 95;
     /// What decides whether a frame may pass, and where to.
     pub const SWITCH: u32 = 10;
 }

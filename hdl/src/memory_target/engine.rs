@@ -198,6 +198,9 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         MsgSrc::<WrSmall>::join(&mut self.slots.m_wr, &mut self.memory.s_small[1]);
         MsgSrc::<WrDone>::join(&mut self.memory.m_small_done[1], &mut self.slots.s_done);
         MsgSrc::<PayCmd>::join(&mut self.gather.m_pay, &mut self.memory.s_pay);
+        // It sends answers only, and obeys no pause.
+        self.egress.hold.next = false;
+        self.egress.shallow.next = false;
         MsgSrc::<PayDone>::join(&mut self.memory.m_pay_done, &mut self.egress.s_pay_done);
         self.egress.asm_we.next = self.memory.asm_we.val();
         self.egress.asm_row1.next = self.memory.asm_row1.val();

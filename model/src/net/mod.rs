@@ -5,4 +5,5 @@ pub mod icrc;
 pub mod layers;
 pub mod opcode;
 pub mod parse;
+pub mod pause;
 pub mod stations;

@@ -1,6 +1,9 @@
 //! Whose frame it is. Written from IEEE 802.3, 3.2.3 (the first bit of a destination says whether it is a group's) and 4.2.9 (a station recognises its own address, groups, and in
 //! promiscuous mode everything).
 
+/// Where MAC control frames go (annex 31B.1).
+const PAUSE: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+
 /// What a card listens to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listening {
@@ -13,6 +16,7 @@ impl Listening {
     /// The frame is for another station.
     pub fn other(&self, destination: [u8; 6]) -> bool {
         let group = destination[0] & 1 == 1;
-        !(group || self.promiscuous || self.own.contains(&Some(destination)))
+        // MAC control frames end in the MAC (clause 31): they are nobody's, not even a promiscuous queue pair's.
+        destination == PAUSE || !(group || self.promiscuous || self.own.contains(&Some(destination)))
     }
 }

@@ -46,7 +46,12 @@ pub struct Set {
 /// Cards as every figure begins with: the same in every run.
 fn cards() -> Result<Pair, Error> {
     let card = CardConfig { width: WIDTH, ..Default::default() };
-    Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() })
+    let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() })?;
+    // As it was before there were pause frames, to compare with.
+    if std::env::var_os("FERRIC_BENCH_NO_PAUSE").is_some() {
+        return Ok(pair);
+    }
+    pair.with_pause()
 }
 
 impl Rig {

@@ -13,6 +13,7 @@ use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
 use crate::records::StationCtx;
 use ferric_abi::csr;
+use ferric_abi::wire::PAUSE_ADDRESS;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -58,16 +59,19 @@ pub struct Stations<const N: usize, const LN: usize> {
     hits: DFF<Bits<N>>,
     group: DFF<Bit>,
     promiscuous: DFF<Bit>,
+    control: DFF<Bit>,
     other1: DFF<Bit>,
     #[init(Constant::new(StationCtx::default()))]
     nobody: Constant<StationCtx>,
+    #[init(Constant::new(PAUSE_ADDRESS.to_bits()))]
+    control_address: Constant<Bits<48>>,
 }
 
 #[kernel]
 impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, other1);
+        dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, control, other1);
         clock!(self, clock, ctl, lines);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -110,7 +114,9 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
         self.group.d.next = self.dmac.val().get_bit(GROUP);
         // Nobody but the raw queue pair wants what is for no function.
         self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS);
-        self.other1.d.next = !self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val();
+        // MAC control frames end here, whoever listens: pause frames are between the two ends of a link (IEEE 802.3 clause 31).
+        self.control.d.next = self.dmac.val() == self.control_address.val();
+        self.other1.d.next = self.control.q.val() | (!self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val());
         self.other.next = self.other1.q.val();
         if self.reset.val() {
             self.clearing.d.next = true;

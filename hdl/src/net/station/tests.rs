@@ -47,8 +47,17 @@ impl Bench {
         let known: Vec<[u8; 6]> = self.now.own.iter().chain(&self.then.own).flatten().copied().collect();
         let own = if known.is_empty() { one_machine(rng) } else { known[rng.below(known.len() as u64) as usize] };
         let mut near = own;
-        match rng.below(6) {
+        match rng.below(7) {
             0 => ([0xff; 6], "broadcast"),
+            6 => {
+                let mut mac = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
+                if rng.percent(50) {
+                    return (mac, "control");
+                }
+                // Its neighbours are groups like any other.
+                mac[rng.range(1, 5) as usize] ^= 1 << rng.below(8);
+                (mac, "multicast")
+            }
             1 => {
                 near = one_machine(rng);
                 near[0] |= 1;
@@ -163,7 +172,7 @@ fn random<const N: usize, const LN: usize>(name: &str, rounds: usize) {
         for line in 0..N as u32 {
             assert_eq!([b.access(line, 0, None), b.access(line, LAST, None)], [(0, false); 2], "line {line} after a reset");
         }
-        for expected in [("own", false), ("one bit beside", true), ("stranger", true), ("stranger", false), ("broadcast", false), ("multicast", false)] {
+        for expected in [("own", false), ("one bit beside", true), ("stranger", true), ("stranger", false), ("broadcast", false), ("multicast", false), ("control", true)] {
             assert!(b.counts.get(&expected).is_some_and(|n| *n > 20), "{expected:?}: {:?}", b.counts);
         }
     }

@@ -43,6 +43,9 @@ pub const LEAST_HEADER: usize = 128;
 /// Bytes of the output FIFO: more than any frame a `SlotReq` can ask for, and three of the largest RoCE frames.
 pub const OUT_BYTES: usize = 16384;
 
+/// Beats that may wait in front of the MAC when a frame begins and `shallow` is set: more than a frame takes from its beginning to the output FIFO, so that the MAC always has one.
+pub const SHALLOW: usize = 32;
+
 /// Events on `stat`.
 pub const STATS: &[&str] = &["tx_frames", "tx_aborted"];
 
@@ -98,6 +101,10 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub s_inline: MsgSink<InlineWrite>,
+    /// No further data frame is chosen; bypass frames go on.
+    pub hold: Signal<In, Bit>,
+    /// At most [`SHALLOW`] beats wait in the output FIFO when a frame begins, so that little goes out behind a `hold`.
+    pub shallow: Signal<In, Bit>,
     pub m: AxisSrc<W, K>,
     pub m_done: MsgSrc<TxDone>,
     /// The same of frames with `reply`.
@@ -177,6 +184,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         self.slots.granted_slot.next = self.alloc.granted_slot.val();
         self.slots.under_way.next = self.assembly.under_way.val();
         self.slots.written.next = self.assembly.written.val();
+        self.picker.hold.next = self.hold.val();
+        self.reader.shallow.next = self.shallow.val();
         self.picker.seal_we.next = self.slots.seal_we.val();
         self.picker.seal.next = self.slots.seal.val();
         for i in 0..2 {

@@ -25,6 +25,8 @@ pub(super) struct Picker<const N: usize> {
     pub seal: Signal<In, SlotSeal>,
     pub hdr_we: [Signal<In, Bit>; N],
     pub hdr: [Signal<In, HdrDone>; N],
+    /// No data frame is chosen.
+    pub hold: Signal<In, Bit>,
     pub valid: Signal<Out, Bit>,
     pub job: Signal<Out, TxJob>,
     pub done: Signal<Out, TxDone>,
@@ -69,7 +71,7 @@ impl<const N: usize> Logic for Picker<N> {
         self.go.next = (self.ready0.q.val() | self.ready1.q.val()) & !self.p_valid.q.val();
         self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
         self.s_rec[0].ready.next = self.go.val() & !self.ready1.q.val();
-        self.ready0.d.next = self.s_rec[0].valid.val() & self.sealed[0].val() & (self.headed[0].val() | self.s_rec[0].data.val().raw) & !(self.go.val() & !self.ready1.q.val());
+        self.ready0.d.next = !self.hold.val() & self.s_rec[0].valid.val() & self.sealed[0].val() & (self.headed[0].val() | self.s_rec[0].data.val().raw) & !(self.go.val() & !self.ready1.q.val());
         self.ready1.d.next = self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
         self.slot.next = self.s_rec[0].data.val().slot;
         self.client.next = self.s_rec[0].data.val().client;

@@ -20,6 +20,8 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     pub take: Signal<Out, Bit>,
     /// The `TxDone` FIFO can take one more.
     pub done_room: Signal<In, Bit>,
+    /// Only while little waits in the output FIFO.
+    pub shallow: Signal<In, Bit>,
     /// A beat left the output FIFO.
     pub popped: Signal<In, Bit>,
     /// Read ports of the memories; data comes a cycle later.
@@ -56,6 +58,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     discard: Signal<Local, Bit>,
     reserved: Signal<Local, Bits<12>>,
     released: Signal<Local, Bits<12>>,
+    left: Signal<Local, Bits<12>>,
     // Given back, a cycle later.
     f_valid: DFF<Bit>,
     f_slot: DFF<Bits<7>>,
@@ -92,6 +95,10 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     length_bits: Constant<Bits<9>>,
     #[init(Constant::new(((super::OUT_BYTES / K) as u64).to_bits()))]
     depth: Constant<Bits<12>>,
+    /// Room with which a frame begins if little is to wait.
+    #[init(Constant::new(((super::OUT_BYTES / K - super::SHALLOW) as u64).to_bits()))]
+    little: Constant<Bits<12>>,
+    crowded: DFF<Bit>,
 }
 
 #[kernel]
@@ -100,10 +107,11 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
     fn update(&mut self) {
         dff_setup!(self, clock, active, row, hrow, hdr_left, pay_left, body_left, len_left, first, cur, cur_done, room);
         dff_setup!(self, clock, f_valid, f_slot, f_rows, f_report, f_done, f_sent, f_aborted);
-        dff_setup!(self, clock, valid1, tag1, pay_lanes);
+        dff_setup!(self, clock, valid1, tag1, pay_lanes, crowded);
         self.last.next = self.len_left.q.val() <= self.k14.val();
         self.finish.next = self.active.q.val() & self.last.val();
-        self.start.next = self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & (self.finish.val() | !self.active.q.val());
+        self.start.next =
+            self.valid.val() & !self.job.val().drop & self.done_room.val() & (self.room.q.val() >= self.job.val().beats) & !self.crowded.q.val() & (self.finish.val() | !self.active.q.val());
         // Only between frames, because both give back through the same registers.
         self.discard.next = self.valid.val() & self.job.val().drop & self.done_room.val() & !self.active.q.val();
         self.take.next = self.start.val() | self.discard.val();
@@ -153,7 +161,9 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         if self.popped.val() {
             self.released.next = bits::<12>(1);
         }
-        self.room.d.next = self.room.q.val() - self.reserved.val() + self.released.val();
+        self.left.next = self.room.q.val() - self.reserved.val() + self.released.val();
+        self.room.d.next = self.left.val();
+        self.crowded.d.next = self.shallow.val() & (self.left.val() < self.little.val());
         // Giving back
         self.f_valid.d.next = self.finish.val() | self.discard.val();
         self.f_sent.d.next = self.finish.val();
@@ -217,6 +227,7 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
             self.f_aborted.d.next = false;
             self.valid1.d.next = false;
             self.room.d.next = self.depth.val();
+            self.crowded.d.next = false;
         }
     }
 }

@@ -4,6 +4,7 @@ mod addresses;
 mod functions;
 mod multicast;
 mod objects;
+mod pause;
 mod query;
 mod queue_pair;
 mod ranges;
@@ -221,6 +222,9 @@ pub mod engines {
     /// The functions' own addresses.
     pub const ECHO: &[Command] = &[Command(SetAddress, Program::set_address), Command(Resolve, Program::resolve)];
 
+    /// Pause frames.
+    pub const PAUSE: &[Command] = &[Command(SetPause, Program::set_pause)];
+
     /// Of RoCEv2: the function's groups and its raw queue pair.
     pub fn reset_roce(program: &mut Program) {
         program.no_groups();
@@ -228,6 +232,8 @@ pub mod engines {
     }
     /// Of the addresses: there are none.
     pub const RESET_ECHO: fn(&mut Program) = Program::no_addresses;
+    /// Of pause frames: none, if it is the physical function.
+    pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
 }
 
 /// The program while it is written.

@@ -6,6 +6,7 @@ mod commands;
 mod functions;
 mod many;
 mod own_table;
+mod pause;
 mod queue_pairs;
 mod stations;
 

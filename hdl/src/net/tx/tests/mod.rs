@@ -2,6 +2,7 @@
 
 mod bench;
 pub(crate) mod makers;
+mod pauses;
 mod shared;
 
 use super::{Egress, ASM_BYTES, LEAST_HEADER};
