@@ -167,14 +167,13 @@ pub fn wire_to_dma(trace: &[Event], card: u16) -> Option<f64> {
 
 /// Counters that move while a card does what it was asked to. Every other one tells of a frame, request or completion that was dropped,
 /// refused, repeated or failed; a counter that is not known here is taken for one of those.
-pub const WORK: [&str; 32] = [
+pub const WORK: [&str; 35] = [
     "dma_rd.reads",
     "dma_wr.writes",
     "doorbell.db_rung",
     "doorbell.db_wqe",
     "sq.sq_fetches",
     "sq.sq_wqe_direct",
-    "sq.sq_offered",
     "rq.rq_fetches",
     "rq.rq_fetched_ahead",
     "rq.srq_limits",
@@ -201,7 +200,15 @@ pub const WORK: [&str; 32] = [
     "rq.rq_empty",
     // Requests fetched once more by a queue pair that had no room for them: that costs time, which counts, and no frame.
     "req_tx.stale_wqe",
+    // A full receive buffer that costs time, which counts, and no frame.
+    "pause.pause_sent",
+    "pause.pause_received",
+    "pause.pause_held",
+    "pause.pause_held_ticks",
 ];
+
+/// Counter of frames that are not for the card, and of those that are for no card: pause frames end there, too.
+const STRANGE: [&str; 2] = ["rx.rx_other_station", "pause.pause_received"];
 
 /// What the peer of a card that dropped or repeated something counts, and the card itself. Not said again when the cause has been.
 const FOLLOW: [&str; 6] = ["ackgen.nak_sent", "resp.nak_seq_sent", "resp.out_of_order", "resp.dup_requests", "req_rx.nak_seq_received", "req_rx.retransmits"];
@@ -213,8 +220,9 @@ pub type Counters = BTreeMap<String, u64>;
 /// fault, too: caches were cold then, which is no excuse for a drop.
 pub fn faults(trace: &[Event], before: &[Counters], after: &[Counters]) -> Vec<String> {
     let mut found = Vec::new();
+    let but_pauses = |c: &Counters, name: &str, n: u64| n - if name == STRANGE[0] { c.get(STRANGE[1]).copied().unwrap_or(0).min(n) } else { 0 };
     let moved: Vec<(usize, &String, u64)> =
-        after.iter().enumerate().flat_map(|(card, c)| c.iter().map(move |(name, n)| (card, name, *n))).filter(|(_, name, n)| *n > 0 && !WORK.contains(&name.as_str())).collect();
+        after.iter().enumerate().flat_map(|(card, c)| c.iter().map(move |(name, n)| (card, name, but_pauses(c, name, *n)))).filter(|(_, name, n)| *n > 0 && !WORK.contains(&name.as_str())).collect();
     let cause = moved.iter().any(|(_, name, _)| !FOLLOW.contains(&name.as_str()));
     for card in 0..after.len() {
         let w = waste(trace, card as u16);
@@ -226,7 +234,7 @@ pub fn faults(trace: &[Event], before: &[Counters], after: &[Counters]) -> Vec<S
         }
     }
     for (card, name, n) in moved.into_iter().filter(|(_, name, _)| !cause || !FOLLOW.contains(&name.as_str())) {
-        let early = before.get(card).and_then(|c| c.get(name)).copied().unwrap_or(0);
+        let early = before.get(card).and_then(|c| Some(but_pauses(c, name, *c.get(name)?))).unwrap_or(0);
         found.push(format!("card {card}: {name} {n}{}", if early == n { " while warming up" } else { "" }));
     }
     found
@@ -294,6 +302,13 @@ mod tests {
         counters[0].insert("req_rx.retransmits".into(), 2);
         assert_eq!(faults(&clean, &quiet(), &counters), ["card 1: rx.rx_no_buffer 3"]);
         counters[1].insert("rx.rx_no_buffer".into(), 0);
+        // A pause frame is one for no station, and no fault; another such frame is.
+        counters[0].insert("rx.rx_other_station".into(), 2);
+        counters[0].insert("pause.pause_received".into(), 2);
+        assert_eq!(faults(&clean, &quiet(), &counters), ["card 0: req_rx.retransmits 2"]);
+        counters[0].insert("pause.pause_received".into(), 1);
+        assert_eq!(faults(&clean, &quiet(), &counters), ["card 0: rx.rx_other_station 1"]);
+        counters[0].insert("rx.rx_other_station".into(), 1);
         counters[0].insert("rx.some_new_drop".into(), 1);
         assert_eq!(faults(&clean, &quiet(), &counters), ["card 0: rx.some_new_drop 1"]);
         counters[0].insert("rx.some_new_drop".into(), 0);

@@ -149,6 +149,8 @@ fn any_frame(rng: &mut Rng) -> (Vec<u8>, bool) {
     frame[34..].copy_from_slice(&noise);
     if frame[14] == 1 {
         frame[16] = rng.next_u32() as u8;
+        // Times of priorities that the vector does not name are noise, too.
+        (0..8).filter(|n| frame[17] >> n & 1 == 0).collect::<Vec<_>>().into_iter().for_each(|n| frame[19 + 2 * n] = rng.range(1, 40) as u8);
     }
     match rng.below(10) {
         0 => frame[rng.below(6) as usize] ^= 1 << rng.below(8),
