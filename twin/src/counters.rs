@@ -38,6 +38,7 @@ pub const NAMES: &[&str] = &[
     "sq.sq_flushed",
     "sq.sq_fetch_errors",
     "sq.sq_wqe_direct",
+    "sq.sq_offered",
     "rq.rq_db_bad",
     "rq.rq_db_overrun",
     "rq.rq_empty",

@@ -50,6 +50,7 @@ impl Twin {
                 Some(slot) => slot,
                 None => self.fetch_send(host, qpn, index),
             };
+            count!(self, 0, "sq.sq_offered");
             self.requesters[n].work.push_back(Request::new(slot, &req));
         }
         if fresh {

@@ -174,6 +174,7 @@ pub const WORK: [&str; 35] = [
     "doorbell.db_wqe",
     "sq.sq_fetches",
     "sq.sq_wqe_direct",
+    "sq.sq_offered",
     "rq.rq_fetches",
     "rq.rq_fetched_ahead",
     "rq.srq_limits",

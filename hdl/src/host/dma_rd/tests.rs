@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 const BUFFER: usize = 1 << 16;
 
 /// The quotas of a RoCE card: admin, send queue, receive queue, memory keys, answers.
-const ROCE: &[usize] = &[8, 64, 32, 32, 32];
+const ROCE: &[usize] = &[8, 64, 32, 32, 16];
 
 #[derive(Clone, Copy)]
 struct Pay {

@@ -48,7 +48,7 @@ pub const STATS: &[&str] = &["writes", "write_errors"];
 
 /// Pages that may be held for atomics at a time, and their log2.
 pub const HOLDS: usize = 1 << LOG_HOLDS;
-pub const LOG_HOLDS: usize = 5;
+pub const LOG_HOLDS: usize = 4;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[

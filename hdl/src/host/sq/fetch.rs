@@ -61,6 +61,7 @@ pub(super) struct SqFetch {
     /// Pulses for statistics.
     pub issued: Signal<Out, Bit>,
     pub flushed: Signal<Out, Bit>,
+    pub offered: Signal<Out, Bit>,
     /// Whose job it is, and whose the fetch of the last cycle's `tag` was: its number gets a new owner in this cycle at the earliest, which shows in the next.
     pub job_function: Signal<Out, Bits<12>>,
     pub tag_function: Signal<Out, Bits<12>>,
@@ -220,6 +221,7 @@ impl Logic for SqFetch {
         self.offer.next = self.order.m.valid.val() & self.done.val().get_bit(self.offer_handle.val().index()) & self.offers.s.ready.val();
         self.order.m.ready.next = self.offer.val();
         self.head_addr.next = self.offer_handle.val();
+        self.offered.next = self.offer.val();
         self.offers.s.valid.next = self.offer.val();
         self.offers.s.data.next.qpn = self.order.m.data.val().qpn;
         self.offers.s.data.next.index = self.order.m.data.val().index;

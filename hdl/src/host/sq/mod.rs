@@ -28,7 +28,7 @@ pub const FETCHED: &[&str] = &["sq_fetches", "sq_flushed"];
 pub const FETCH_ERRORS: &[&str] = &["sq_fetch_errors"];
 
 /// What bit i of `work` counts, of all functions together.
-pub const WORK: &[&str] = &["sq_wqe_direct"];
+pub const WORK: &[&str] = &["sq_wqe_direct", "sq_offered"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -101,7 +101,7 @@ pub struct SendQueue<const LQ: usize> {
     pub fetch_errors: Signal<Out, Bit>,
     pub fetch_errors_function: Signal<Out, Bits<12>>,
     /// See [`WORK`].
-    pub work: Signal<Out, Bit>,
+    pub work: Signal<Out, Bits<2>>,
     sched: SqSched<LQ>,
     fetch: SqFetch,
     store: WqeStore<128, 7, 10>,
@@ -113,7 +113,7 @@ pub struct SendQueue<const LQ: usize> {
     begins: DFF<Bits<2>>,
     begins_of: DFF<Bits<12>>,
     fails: DFF<Bit>,
-    works: DFF<Bit>,
+    works: DFF<Bits<2>>,
     second: Signal<Local, Bit>,
 }
 
@@ -191,7 +191,7 @@ impl<const LQ: usize> Logic for SendQueue<LQ> {
         self.fails.d.next = self.store.tag_err.val();
         self.fetch_errors.next = self.fails.q.val();
         self.fetch_errors_function.next = self.fetch.tag_function.val();
-        self.works.d.next = self.sched.wqe_taken.val();
+        self.works.d.next = bit_cast::<2, 1>(self.sched.wqe_taken.val().into()) | (bit_cast::<2, 1>(self.fetch.offered.val().into()) << 1);
         self.work.next = self.works.q.val();
         if self.reset.val() {
             self.turn.d.next = false;

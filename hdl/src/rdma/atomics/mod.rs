@@ -1,4 +1,4 @@
-//! Executes atomic operations on host memory (IBTA 9.4.5): up to 32 under way, of those on the same 8 bytes one. See README.md.
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
 
 mod cells;
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn operations_are_executed_one_after_the_other() {
     random(3, 60, 500, 500);
 }
 
-/// Operations on different bytes are under way together: 32 reads before the first answer.
+/// Operations on different bytes are under way together: as many reads before the first answer.
 #[test]
 fn as_many_are_under_way_as_pages_are_held() {
     let mut bench = Bench::new(4, 0, 1);
