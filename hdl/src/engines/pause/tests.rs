@@ -48,7 +48,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
     }
 
     fn cycle(&mut self) {
-        let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps.into());
+        let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps);
         let beat = if gap { None } else { self.beats.pop_front() };
         self.tb.set("s$valid", beat.is_some().into());
         if let Some((bytes, last, bad)) = &beat {
