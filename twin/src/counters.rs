@@ -131,7 +131,6 @@ pub const NAMES: &[&str] = &[
     "pause.pause_received",
     "pause.pause_malformed",
     "pause.pause_held",
-    "pause.pause_held_ticks",
     "pause.pause_ignored",
     "pause.pause_given_up",
 ];

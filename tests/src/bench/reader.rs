@@ -205,7 +205,6 @@ pub const WORK: [&str; 35] = [
     "pause.pause_sent",
     "pause.pause_received",
     "pause.pause_held",
-    "pause.pause_held_ticks",
 ];
 
 /// Counter of frames that are not for the card, and of those that are for no card: pause frames end there, too.

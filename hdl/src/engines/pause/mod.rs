@@ -18,9 +18,9 @@ pub use ferric_model::net::pause as model;
 pub use manifest::PAUSE;
 use rust_hdl::prelude::*;
 
-/// Events on `stat`: pause frames that went out, and came; MAC control frames that are none; pauses that began here, and ticks of 1.024 us that they lasted; pauses that lasted too long, of the
+/// Events on `stat`: pause frames that went out, and came; MAC control frames that are none; pauses that began here; pauses that lasted too long, of the
 /// peer's and of our own.
-pub const STATS: &[&str] = &["pause_sent", "pause_received", "pause_malformed", "pause_held", "pause_held_ticks", "pause_ignored", "pause_given_up"];
+pub const STATS: &[&str] = &["pause_sent", "pause_received", "pause_malformed", "pause_held", "pause_ignored", "pause_given_up"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -59,17 +59,16 @@ pub struct Pause<const W: usize, const K: usize> {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     /// See [`STATS`].
-    pub stat: Signal<Out, Bits<7>>,
+    pub stat: Signal<Out, Bits<6>>,
     ctl: CtlLine<PauseCtx, 1>,
     rules: DFF<PauseCtx>,
     decode: decode::Decoder<W, K>,
     obey: obey::Obey,
     ask: ask::Ask,
     merge: merge::Merge<W, K>,
-    events: Gather<7>,
-    counted: DFF<Bits<7>>,
+    events: Gather<6>,
+    counted: DFF<Bits<6>>,
     ticks: DFF<Bits<TICKS>>,
-    tick: DFF<Bit>,
     /// Until the next quantum, in 1/256 of a cycle, and what a quantum adds to that beyond the cycle that it ends in.
     until: DFF<Bits<16>>,
     more: DFF<Bits<16>>,
@@ -88,7 +87,7 @@ pub struct Pause<const W: usize, const K: usize> {
 impl<const W: usize, const K: usize> Logic for Pause<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, rules, counted, ticks, tick, until, more, quantum);
+        dff_setup!(self, clock, rules, counted, ticks, until, more, quantum);
         clock!(self, clock, ctl, decode, obey, ask, merge);
         self.ctl.reset.next = self.reset.val();
         self.decode.reset.next = self.reset.val();
@@ -107,7 +106,6 @@ impl<const W: usize, const K: usize> Logic for Pause<W, K> {
         }
         // Time
         self.ticks.d.next = self.now.val().get_bits::<TICKS>(0);
-        self.tick.d.next = self.ticks.q.val().get_bit(0) ^ self.now.val().get_bit(0);
         self.more.d.next = self.rules.q.val().quantum - self.cycle.val();
         self.whole.next = self.until.q.val().get_bits::<8>(8);
         self.over.next = !self.whole.val().any();
@@ -158,14 +156,13 @@ impl<const W: usize, const K: usize> Logic for Pause<W, K> {
         self.events.x[1].next = self.decode.seen.val();
         self.events.x[2].next = self.decode.malformed.val();
         self.events.x[3].next = self.obey.begins.val();
-        self.events.x[4].next = self.obey.hold.val() & self.tick.q.val();
-        self.events.x[5].next = self.obey.expires.val();
-        self.events.x[6].next = self.ask.gives_up.val();
+        self.events.x[4].next = self.obey.expires.val();
+        self.events.x[5].next = self.ask.gives_up.val();
         self.counted.d.next = self.events.y.val();
         self.stat.next = self.counted.q.val();
         if self.reset.val() {
             self.rules.d.next = self.off.val();
-            self.counted.d.next = bits::<7>(0);
+            self.counted.d.next = bits::<6>(0);
             self.quantum.d.next = false;
             self.until.d.next = bits::<16>(0);
         }
