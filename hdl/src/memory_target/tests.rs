@@ -202,7 +202,7 @@ fn sends_land_in_the_ring() {
 #[test]
 fn everything_under_loss() {
     // A seed under which both peers lose frames.
-    let mut lab = Lab::new(30, 5, 4);
+    let mut lab = Lab::new(30, 5, 2);
     let key = lab.key(0, RAM as u32, 7);
     let mut peers = [lab.connect(0x11, 100), lab.connect(0x12, 0xff_ff00)];
     // Each has its half of the region.
