@@ -145,6 +145,8 @@ pub struct Responder<const LQ: usize> {
     late: DFF<Bit>,
     /// Late allocations that are not decided, at most [`LATE`].
     under_way: DFF<Bits<3>>,
+    /// The job in hand is a packet: `front.job`, decoded.
+    packet: DFF<Bit>,
     /// The packet in hand has its late allocation on the way.
     asked: DFF<Bit>,
     rq_busy: DFF<Bit>,
@@ -175,7 +177,7 @@ pub struct Responder<const LQ: usize> {
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken, alloc, late, under_way, asked);
+        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken, alloc, late, under_way, packet, asked);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
@@ -271,11 +273,11 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         // All that are under way may be from this ring, and not be counted.
         self.check.plenty.next = self.posted.val() > bit_cast::<4, 3>(self.under_way.q.val());
         // A late allocation of the packet in hand: to be made, or (a datagram's, with its first order) made.
-        self.comes.next = self.check.late.val() & !self.fixed.q.val() & (self.front.job.val() == Job::Packet);
+        self.comes.next = self.check.late.val() & !self.fixed.q.val() & self.packet.q.val();
         self.compose.late.next = self.comes.val() | self.asked.q.val();
         self.may_ask.next = !self.allocating.q.val() & (self.under_way.q.val() != LATE);
         self.twice.next = self.comes.val() & (self.line.q.val().qp_type == QpType::Ud as u64) & self.front.rx.val().pay_len.any();
-        self.asks.next = (self.judged.val() == Verdict::Receive) & (self.front.job.val() == Job::Packet);
+        self.asks.next = (self.judged.val() == Verdict::Receive) & self.packet.q.val();
         self.passing.next = self.front.kind.val().end | self.front.rx.val().raw;
         self.compose.verdict.next = self.judged.val();
         self.compose.id.next = self.front.id.val();
@@ -302,7 +304,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.compose.order.next = Order::Barrier;
         }
         self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.val());
-        self.swift.next = self.ends.val() & (self.front.job.val() == Job::Packet) & !self.compose.fatal.val();
+        self.swift.next = self.ends.val() & self.packet.q.val() & !self.compose.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
         self.front.want.next = self.wants.val();
         self.front.finish.next = false;
@@ -483,6 +485,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             if !self.front.chain.val() {
                 self.line.d.next = self.front.line.val();
             }
+            self.packet.d.next = self.front.next_job.val() == Job::Packet;
             self.locked.d.next = self.front.has_line.val();
             self.dirty.d.next = self.front.chain.val();
             self.cause.d.next = self.front.place_error.val().cause;
