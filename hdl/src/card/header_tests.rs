@@ -1,8 +1,8 @@
 //! A card of two engines that make headers, played by the bench of `net/tx`, with an engine between the card and the wire.
-use super::list::TO_THE_WIRE;
 use super::*;
 use crate::assembly::WaitGraph;
 use crate::bus::{HdrSink, HdrSrc, MsgSink, MsgSrc};
+use crate::engines::wire::TO_THE_WIRE;
 use crate::engines::{wire, Check};
 use crate::msg::{HdrDone, InlineWrite, SlotGrant, SlotReq, SlotSeal};
 use crate::net::tx::tests::makers::{play, PORTS};

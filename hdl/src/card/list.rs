@@ -2,6 +2,7 @@
 
 use super::Card;
 use crate::assembly::{up_to_most, AnyBlock, Assembly, Share};
+use crate::engines::wire::{OFF_THE_WIRE, TO_THE_WIRE};
 use crate::host::{
     self,
     admin::Admin,
@@ -18,10 +19,6 @@ use crate::stats::{self, COUNTERS, LANES};
 use crate::with_sizes;
 use ferric_abi::csr::space;
 use rust_hdl::prelude::*;
-
-/// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
-pub const OFF_THE_WIRE: &str = "frames off the wire";
-pub const TO_THE_WIRE: &str = "frames to the wire";
 
 /// The chain of descriptors of received frames that are not RoCE packets.
 pub const FRAMES: &str = "frames";

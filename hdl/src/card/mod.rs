@@ -4,7 +4,6 @@ pub mod counters;
 #[cfg(test)]
 mod header_tests;
 mod list;
-pub use list::{OFF_THE_WIRE, TO_THE_WIRE};
 pub mod pages;
 #[cfg(test)]
 mod policy_tests;

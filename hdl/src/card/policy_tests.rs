@@ -2,7 +2,8 @@
 use super::*;
 use crate::assembly::WaitGraph;
 use crate::bus::{AxisSink, AxisSrc};
-use crate::engines::{wire, Check};
+use crate::engines::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
+use crate::engines::Check;
 use crate::net::rx;
 use crate::stats::flags;
 use crate::stream::{AxisArb, AxisFifo};

@@ -56,6 +56,9 @@ pub mod frame {
 
 /// Places between the card's ports and the card (the chains `frames off the wire` and `frames to the wire`): who is nearest to the port off the wire, and nearest to the card on the way out.
 pub mod wire {
+    /// The chains of frames between the ports and the card: beats and the MAC's verdict, and beats. Nothing on them but what engines link in; what stands on the first is always ready.
+    pub const OFF_THE_WIRE: &str = "frames off the wire";
+    pub const TO_THE_WIRE: &str = "frames to the wire";
     /// What is between the two ends of a link only: nearest to the port, on the way in and on the way out.
     pub const LINK_IN: u32 = 5;
     pub const LINK_OUT: u32 = 95;

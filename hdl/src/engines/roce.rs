@@ -4,7 +4,7 @@ use super::{fence, Check, Engine};
 use crate::assembly::Assembly;
 use crate::cc::{self, hook::CcHook};
 use crate::context::{self, read_store::ReadStore, store::CtxStore};
-use crate::host::{admin::program::engines as program, dma_wr::HOLDS};
+use crate::host::admin::program::engines as program;
 use crate::msg::QpError;
 use crate::net::{self, dispatch::Dispatch};
 use crate::rdma::{self, gather::Gather};
@@ -69,7 +69,7 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
 
 fn host_wires(a: &mut Assembly) {
     // DMA. As many reads of atomics as may be under way.
-    a.client_with("small reads", HOLDS, &["reply.m_rd", "reply.s_rd"]);
+    a.client_with("small reads", rdma::atomics::UNDER_WAY, &["reply.m_rd", "reply.s_rd"]);
     a.client("small writes", &["reply.m_wr", "reply.s_wr"]);
     a.join("reply.atomic_hold", "dma_wr.atomic_hold");
     a.join("reply.atomic_page", "dma_wr.atomic_page");

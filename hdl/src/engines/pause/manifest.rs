@@ -2,8 +2,8 @@
 
 use super::{Pause, STATS, WAITS};
 use crate::assembly::Assembly;
-use crate::card::{OFF_THE_WIRE, TO_THE_WIRE};
-use crate::engines::{wire, Check, Engine};
+use crate::engines::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
+use crate::engines::{Check, Engine};
 use crate::host::admin::program::engines as program;
 use crate::with_sizes;
 use ferric_abi::csr::{self, space};

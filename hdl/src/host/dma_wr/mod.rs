@@ -16,6 +16,7 @@ use crate::msg::{WrCmd, WrDone, WrSmall};
 use crate::prim::arb::RrPick;
 use crate::prim::mux::OneHotMux;
 use crate::prim::rotate::ByteRotate;
+use crate::rdma::atomics::{LOG_UNDER_WAY, UNDER_WAY};
 use crate::stats::flags;
 use crate::stream::{AxisSlice, MsgFifo};
 use beats::Beats;
@@ -45,10 +46,6 @@ pub struct WrJob {
 
 /// Events on `stat`, bit 0 first: commands issued, commands that failed.
 pub const STATS: &[&str] = &["writes", "write_errors"];
-
-/// Pages that may be held for atomics at a time, and their log2.
-pub const HOLDS: usize = 1 << LOG_HOLDS;
-pub const LOG_HOLDS: usize = 4;
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
@@ -121,7 +118,7 @@ pub struct DmaWrite<const W: usize, const K: usize, const LK: usize, const N: us
     beats: Beats<W, K, LK>,
     split: BurstSend<LK>,
     gate: WGate<W, K>,
-    guard: Guard<HOLDS, LOG_HOLDS>,
+    guard: Guard<UNDER_WAY, LOG_UNDER_WAY>,
     resp: Responses<N, P, R>,
     drain: Quiesce,
     bad: DFF<Bit>,

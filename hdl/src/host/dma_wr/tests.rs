@@ -333,7 +333,7 @@ fn payload_keeps_off_held_pages() {
             }
             // Now and then as many as there may be.
             let often = if round % 2000 < 300 { 40 } else { 3 };
-            let holds = waiting.len() + held.len() < HOLDS && bench.tb.rng().percent(often);
+            let holds = waiting.len() + held.len() < UNDER_WAY && bench.tb.rng().percent(often);
             let begins = bench.tb.get("atomic_clear") == 1 && bench.tb.rng().percent(30);
             let ends = !held.is_empty() && bench.tb.rng().percent(8);
             let n = bench.tb.rng().below(16);

@@ -5,7 +5,6 @@ mod cells;
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::host::dma_wr::{HOLDS, LOG_HOLDS};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
 use crate::stream::{Backlog, MsgFifo, MsgSlice};
@@ -15,9 +14,9 @@ use rust_hdl::prelude::*;
 /// Bits of what a transport wants to know again with the outcome; nobody here looks into it. RoCE needs most: a packet's number and the place of the result (`roce/reply`).
 pub const MARK: usize = 29;
 
-/// Operations under way, and their log2: each holds a page. Of these as many reads are in flight as the client's quota allows.
-const UNDER_WAY: usize = HOLDS;
-const LOG_UNDER_WAY: usize = LOG_HOLDS;
+/// Operations under way, and their log2. Each holds a page (`host/dma_wr`); as many of their reads are in flight as the client's quota allows.
+pub const UNDER_WAY: usize = 1 << LOG_UNDER_WAY;
+pub const LOG_UNDER_WAY: usize = 4;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result, and the transport's `mark`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]

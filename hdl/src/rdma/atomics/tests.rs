@@ -1,7 +1,6 @@
 //! Operations against a memory in which they are executed one after the other; the test plays the transport, the guard of pages and the host.
 
-use super::{AtomicDone, AtomicOp, Atomics, MARK};
-use crate::host::dma_wr::HOLDS;
+use super::{AtomicDone, AtomicOp, Atomics, MARK, UNDER_WAY};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, VecDeque};
@@ -131,7 +130,7 @@ impl Bench {
             self.pages.push_back(at);
         }
         self.over += usize::from(pulses[2]);
-        assert!(self.over <= self.begun && self.begun <= self.pages.len() && self.pages.len() - self.over <= HOLDS, "holds");
+        assert!(self.over <= self.begun && self.begun <= self.pages.len() && self.pages.len() - self.over <= UNDER_WAY, "holds");
     }
 
     fn step(&mut self) {
@@ -221,7 +220,7 @@ fn operations_are_executed_one_after_the_other() {
 fn as_many_are_under_way_as_pages_are_held() {
     let mut bench = Bench::new(4, 0, 1);
     let op = Fields::of::<AtomicOp>();
-    for n in 0..HOLDS as u64 + 4 {
+    for n in 0..UNDER_WAY as u64 + 4 {
         bench.op.push(op.pack(&[("iova", (0x1_0000 + 8 * n).into()), ("add", 1)]));
     }
     let mut asked = 0;
@@ -230,5 +229,5 @@ fn as_many_are_under_way_as_pages_are_held() {
         bench.tb.cycle();
         asked += std::iter::from_fn(|| bench.rd.0.pop()).count();
     }
-    assert_eq!(asked, HOLDS);
+    assert_eq!(asked, UNDER_WAY);
 }

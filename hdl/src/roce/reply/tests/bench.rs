@@ -1,7 +1,7 @@
 //! Replies in their world: the responder, the gatherer, the host memory and what they are told.
 use super::super::{Reply, STATS};
-use crate::host::dma_wr::HOLDS;
 use crate::msg::{AckOp, RdCmd, RdRow, ReplyOp, TxDone, TxOp, WrSmall};
+use crate::rdma::atomics::UNDER_WAY;
 use crate::roce::word::opened;
 use crate::tb::{Counted, Fields, Sink, Source, Tb};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -298,7 +298,7 @@ impl Bench {
         }
         if hold == 1 {
             self.held.push_back(page);
-            assert!(self.held.len() <= HOLDS);
+            assert!(self.held.len() <= UNDER_WAY);
         }
     }
 
