@@ -14,6 +14,9 @@ use rust_hdl::prelude::*;
 /// Bits of what a transport wants to know again with the outcome; nobody here looks into it. RoCE needs most: a packet's number and the place of the result (`roce/reply`).
 pub const MARK: usize = 29;
 
+/// Bytes of an operand.
+const BYTES: u64 = 8;
+
 /// Operations under way, and their log2. Each holds a page (`host/dma_wr`); as many of their reads are in flight as the client's quota allows.
 pub const UNDER_WAY: usize = 1 << LOG_UNDER_WAY;
 pub const LOG_UNDER_WAY: usize = 4;
@@ -182,7 +185,7 @@ impl Logic for Atomics {
         self.same.d.next = self.value.q.val() == self.op.val().compare;
         self.m_wr.data.next.iova = self.iova.val();
         self.m_wr.data.next.function = self.op.val().function;
-        self.m_wr.data.next.len = bits::<7>(8);
+        self.m_wr.data.next.len = bits::<7>(BYTES);
         self.m_wr.data.next.tag = bits::<8>(0);
         self.m_wr.data.next.data = bit_cast::<512, 64>(self.new.q.val());
         self.wrote.next = !self.err.q.val() & (self.op.val().add | self.same.q.val());

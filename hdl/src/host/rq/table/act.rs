@@ -1,6 +1,6 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
-use super::{Kind, Op, STATS};
+use super::{Kind, Op, ROWS, STATS};
 use crate::host::rq::ahead::RqLink;
 use crate::host::rq::RqJob;
 use crate::host::table::posted::PostedFacts;
@@ -134,7 +134,7 @@ impl Logic for RqAct {
         }
         // A read goes to the end of the ring's eight rows at most, which are in one page.
         self.offset.next = self.facts.val().offset;
-        self.to_end.next = bits::<4>(8) - bit_cast::<4, 3>(self.offset.val().get_bits::<3>(6));
+        self.to_end.next = bits::<4>(ROWS) - bit_cast::<4, 3>(self.offset.val().get_bits::<3>(6));
         self.few.next = bit_cast::<6, 3>(self.waiting.val().get_bits::<3>(0)) << self.row.val().stride;
         self.rows.next = self.to_end.val();
         if self.few_left.val() & (self.few.val() < bit_cast::<6, 4>(self.to_end.val())) {

@@ -20,6 +20,9 @@ use rust_hdl::prelude::*;
 const FEW: u64 = 3;
 /// log2 of the rows of a block.
 const LOG_ROWS: u64 = 3;
+const ROWS: u64 = 1 << LOG_ROWS;
+/// More posted requests than are told apart.
+const PLENTY: u64 = 15;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Kind {
@@ -322,7 +325,7 @@ impl<const LQ: usize, const LB: usize> Logic for RqTable<LQ, LB> {
         self.left.next = self.told_row.q.val().producer - self.told_row.q.val().fetch;
         self.rich.write_data.next = self.left.val().get_bits::<4>(0);
         if self.left.val().get_bits::<12>(4).any() {
-            self.rich.write_data.next = bits::<4>(0xf);
+            self.rich.write_data.next = bits::<4>(PLENTY);
         }
         if !self.told_row.q.val().valid | self.told_row.q.val().flush | self.told_row.q.val().error {
             self.rich.write_data.next = bits::<4>(0);
