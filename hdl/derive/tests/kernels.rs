@@ -14,7 +14,7 @@ use syn::{BinOp, Expr, ExprBinary, ExprCall, ExprForLoop, ExprIndex, ExprMethodC
 /// Fewer bare literals than this.
 const BARE: usize = 141;
 /// No kernel has more lines than the longest has now (`rdma/gather`'s walk); 350 was the aim.
-const LINES: usize = 344;
+const LINES: usize = 350;
 
 #[derive(Default)]
 struct Kernel {

@@ -382,10 +382,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Commit => {
-                if self.asks.val() & self.allocating.q.val() {
-                    // A late one before it has not been taken.
-                    self.state.d.next = State::Commit;
-                } else if self.asks.val() {
+                // Not before a late one has been taken.
+                if self.asks.val() & !self.allocating.q.val() {
                     if self.kept.crowded.val() & !self.passing.val() {
                         self.state.d.next = State::Take;
                     } else {
