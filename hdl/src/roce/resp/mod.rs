@@ -270,7 +270,6 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         if self.fixed.q.val() {
             self.judged.next = self.verdict.q.val();
         }
-        // All that are under way may be from this ring, and not be counted.
         self.check.plenty.next = self.posted.val() > bit_cast::<4, 3>(self.under_way.q.val());
         // A late allocation of the packet in hand: to be made, or (a datagram's, with its first order) made.
         self.comes.next = self.check.late.val() & !self.fixed.q.val() & self.packet.q.val();
@@ -382,7 +381,6 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                 }
             }
             State::Commit => {
-                // Not before a late one has been taken.
                 if self.asks.val() & !self.allocating.q.val() {
                     if self.kept.crowded.val() & !self.passing.val() {
                         self.state.d.next = State::Take;
