@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod fence;
 pub mod fifo;
 pub mod fork;
+pub mod names;
 pub mod slice;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -17,5 +18,6 @@ pub use backlog::Backlog;
 pub use fence::Fence;
 pub use fifo::{AxisFifo, MsgFifo};
 pub use fork::MsgFork;
+pub use names::Names;
 pub use slice::{AxisSlice, MsgSkid, MsgSlice};
 pub use wide::{BeatsToWide, WideToBeats};

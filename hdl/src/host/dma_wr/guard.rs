@@ -1,6 +1,6 @@
 //! Pages on which atomics are under way: payload stays away from them, and they begin when what is in front has landed. See README.md.
 
-use crate::stream::MsgFifo;
+use crate::stream::{MsgFifo, Names};
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -25,10 +25,8 @@ pub struct Guard<const N: usize, const LN: usize> {
     /// Pulses: a payload command is issued, is answered.
     pub issued: Signal<In, Bit>,
     pub answered: Signal<In, Bit>,
-    pages: [DFF<Bits<12>>; N],
-    valid: DFF<Bits<N>>,
-    head: DFF<Bits<LN>>,
-    tail: DFF<Bits<LN>>,
+    /// 0: of the command that is coming, 1: of the one that waits.
+    pages: Names<N, LN, 2>,
     /// A hold that came one, two, three cycles ago: so long a command that has not seen it may still be issued.
     came: [DFF<Bit>; 3],
     /// Payload commands issued and answered so far. Whoever waits at the head of `marks` waits for far less than half of what they count.
@@ -40,42 +38,22 @@ pub struct Guard<const N: usize, const LN: usize> {
     /// A hold has begun in the last cycle: that comes late in a cycle.
     begun: DFF<Bit>,
     left: Signal<Local, Bits<24>>,
-    mark: Signal<Local, Bits<N>>,
-    wipe: Signal<Local, Bits<N>>,
 }
 
 impl<const N: usize, const LN: usize> Logic for Guard<N, LN> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valid, head, tail, out, back, ok, begun);
-        clock!(self, clock, marks);
+        dff_setup!(self, clock, out, back, ok, begun);
+        clock!(self, clock, marks, pages);
         self.marks.reset.next = self.reset.val();
-        self.mark.next = bits::<N>(0);
-        self.wipe.next = bits::<N>(0);
-        if self.hold.val() {
-            self.mark.next = bits::<N>(1) << self.tail.q.val();
-            self.tail.d.next = self.tail.q.val() + 1;
-        }
-        if self.ends.val() {
-            self.wipe.next = bits::<N>(1) << self.head.q.val();
-            self.head.d.next = self.head.q.val() + 1;
-        }
-        self.valid.d.next = (self.valid.q.val() | self.mark.val()) & !self.wipe.val();
-        self.next_held.next = false;
-        self.job_held.next = false;
-        for i in 0..N {
-            self.pages[i].clock.next = self.clock.val();
-            self.pages[i].d.next = self.pages[i].q.val();
-            if self.mark.val().get_bit(i) {
-                self.pages[i].d.next = self.page.val();
-            }
-            if self.valid.q.val().get_bit(i) & (self.pages[i].q.val() == self.next_page.val()) {
-                self.next_held.next = true;
-            }
-            if self.valid.q.val().get_bit(i) & (self.pages[i].q.val() == self.job_page.val()) {
-                self.job_held.next = true;
-            }
-        }
+        self.pages.reset.next = self.reset.val();
+        self.pages.begins.next = self.hold.val();
+        self.pages.entry.next = self.page.val();
+        self.pages.ends.next = self.ends.val();
+        self.pages.look[0].next = self.next_page.val();
+        self.pages.look[1].next = self.job_page.val();
+        self.next_held.next = self.pages.found[0].val();
+        self.job_held.next = self.pages.found[1].val();
         for i in 0..3 {
             self.came[i].clock.next = self.clock.val();
         }
@@ -97,9 +75,6 @@ impl<const N: usize, const LN: usize> Logic for Guard<N, LN> {
         self.ok.d.next = self.marks.m.valid.val() & !self.left.val().get_bit(23) & !self.begun.q.val() & !self.starts.val();
         self.clear.next = self.ok.q.val();
         if self.reset.val() {
-            self.valid.d.next = bits::<N>(0);
-            self.head.d.next = bits::<LN>(0);
-            self.tail.d.next = bits::<LN>(0);
             self.out.d.next = bits::<24>(0);
             self.back.d.next = bits::<24>(0);
             self.ok.d.next = false;

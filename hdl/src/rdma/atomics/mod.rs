@@ -1,14 +1,13 @@
 //! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
 
-mod cells;
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
-use crate::stream::{Backlog, MsgFifo, MsgSlice};
-use cells::Cells;
+use crate::stream::{Backlog, MsgFifo, MsgSlice, Names};
+use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Bits of what a transport wants to know again with the outcome; nobody here looks into it. RoCE needs most: a packet's number and the place of the result (`roce/reply`).
@@ -91,7 +90,8 @@ pub struct Atomics {
     pub idle: Signal<Out, Bit>,
     queue: MsgFifo<AtomicOp, 7>,
     backlog: Backlog<8>,
-    cells: Cells<UNDER_WAY, LOG_UNDER_WAY>,
+    /// The 8 bytes that operations are under way on, each by 12 bits folded from the address: now and then others are taken for the same.
+    cells: Names<UNDER_WAY, LOG_UNDER_WAY, 1>,
     holding: MsgFifo<Reading, LOG_UNDER_WAY>,
     reading: MsgFifo<Reading, LOG_UNDER_WAY>,
     writing: MsgFifo<Writing, LOG_UNDER_WAY>,
@@ -107,6 +107,8 @@ pub struct Atomics {
     sum: Sum<64>,
     next_iova: Signal<Local, Bits<64>>,
     odd: Signal<Local, Bit>,
+    folded: Signal<Local, Bits<12>>,
+    busy: Signal<Local, Bit>,
     may: Signal<Local, Bit>,
     starts: Signal<Local, Bit>,
     head: Signal<Local, Reading>,
@@ -125,6 +127,7 @@ pub struct Atomics {
     answered: Signal<Local, Bit>,
 }
 
+#[kernel]
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
@@ -144,8 +147,11 @@ impl Logic for Atomics {
         // Hold.
         self.next_iova.next = self.queue.m.data.val().iova;
         self.odd.next = self.next_iova.val().get_bits::<3>(0).any();
-        self.cells.iova.next = self.next_iova.val();
-        self.starts.next = self.queue.m.valid.val() & !self.cells.busy.val();
+        self.folded.next = self.next_iova.val().get_bits::<12>(3) ^ self.next_iova.val().get_bits::<12>(15) ^ self.next_iova.val().get_bits::<12>(27);
+        self.cells.entry.next = self.folded.val();
+        self.cells.look[0].next = self.folded.val();
+        self.busy.next = self.cells.found[0].val() | self.cells.full.val();
+        self.starts.next = self.queue.m.valid.val() & !self.busy.val();
         self.cells.begins.next = self.starts.val();
         self.atomic_hold.next = self.starts.val();
         self.atomic_page.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
