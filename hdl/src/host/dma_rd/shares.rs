@@ -84,11 +84,8 @@ mod tests {
             assert_eq!(fit(&quotas), Ok(()));
             let bits = id_bits(&quotas);
             // Of ids of 8 bits the highest says that it is a small read's; of those of 9 bits the low 8 are the tag as far as they suffice.
-            let tag_bits = match quotas.iter().sum() {
-                0..=FEW => 7,
-                0..=SOME => 8,
-                _ => 9,
-            };
+            let wanted: usize = quotas.iter().sum();
+            let tag_bits = 7 + usize::from(wanted > FEW) + usize::from(wanted > SOME);
             let shares = allot(&quotas);
             let mut owners = [None; 512];
             for (port, share) in shares.iter().enumerate() {
