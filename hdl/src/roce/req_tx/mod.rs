@@ -45,8 +45,9 @@ pub const OP_FREE: u8 = 0xff;
 /// `TxDone.status` that acknowledges nothing: look whether work requests can be retired (a NOP was entered).
 pub const STATUS_LOOK: u8 = 0xff;
 
-/// Packets that one queue pair may have in flight.
-pub const WINDOW: u32 = 512;
+/// Packets that one queue pair may have in flight, and its logarithm.
+pub const WINDOW: u32 = 1 << WINDOW_BITS;
+const WINDOW_BITS: usize = 9;
 
 /// Packets per turn.
 pub const TURN: u32 = 16;
@@ -116,6 +117,9 @@ pub struct RequesterTx {
     unsent: DFF<Bit>,
     first: DFF<Bit>,
     out: DFF<Bits<24>>,
+    /// When the request was looked at, as much was in flight as may be, or more (a READ takes the PSNs of its answer).
+    window_full: DFF<Bit>,
+    in_flight: Signal<Local, Bits<24>>,
     left: DFF<Bits<32>>,
     /// The release was offered together with the last packet and not taken then.
     offered: DFF<Bit>,
@@ -139,7 +143,6 @@ pub struct RequesterTx {
     acquire: Signal<Local, Bit>,
     give: Signal<Local, Bit>,
     is_last: Signal<Local, Bit>,
-    window_full: Signal<Local, Bit>,
     filling: Signal<Local, Bit>,
     held_back: Signal<Local, Bit>,
     room: Signal<Local, Bit>,
@@ -162,7 +165,7 @@ pub struct RequesterTx {
 impl Logic for RequesterTx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, left, offered, again, thrown, count, stats, stats_of);
+        dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, window_full, left, offered, again, thrown, count, stats, stats_of);
         clock!(self, clock, waiting, ops, ordered, plan, intake, tell);
         self.waiting.reset.next = self.reset.val();
         self.ops.reset.next = self.reset.val();
@@ -221,7 +224,6 @@ impl Logic for RequesterTx {
 
         // The request and the place of the next packet in it.
         self.head.x.next = self.wqe.q.val().head;
-        self.window_full.next = self.out.q.val().get_bits::<15>(9).any();
         self.filling.next = self.out.q.val() == LAST_PACKET;
         self.is_last.next = self.plan.single.val() | self.plan.asks.val() | (self.left.q.val() <= bit_cast::<32, 13>(self.plan.mtu.val()));
         // What has been sent once may be sent again.
@@ -238,6 +240,7 @@ impl Logic for RequesterTx {
         if self.again.q.val() {
             self.seen.next = self.line.q.val();
         }
+        self.in_flight.next = self.seen.val().next_psn - self.seen.val().una_psn;
         self.again.d.next = false;
         self.units.next = self.plan.mtu.val().get_bits::<4>(9);
         self.below.next = self.units.val() | (self.units.val() >> 1) | (self.units.val() >> 2) | (self.units.val() >> 3);
@@ -333,7 +336,7 @@ impl Logic for RequesterTx {
                         self.new.next.sent_index = self.line.q.val().sent_index + 1;
                     }
                     self.state.d.next = State::Discard;
-                } else if self.window_full.val() | self.held_back.val() {
+                } else if self.window_full.q.val() | self.held_back.val() {
                     self.state.d.next = State::Park;
                 } else if self.plan.asks.val() {
                     // The PSN behind its answer is there a cycle later.
@@ -464,7 +467,8 @@ impl Logic for RequesterTx {
         if self.plan.en.val() {
             self.unsent.d.next = self.wqe.q.val().index == self.seen.val().sent_index;
             self.first.d.next = self.seen.val().msg_offset == 0;
-            self.out.d.next = self.seen.val().next_psn - self.seen.val().una_psn;
+            self.out.d.next = self.in_flight.val();
+            self.window_full.d.next = self.in_flight.val().get_bits::<15>(WINDOW_BITS).any();
             self.left.d.next = self.remains.y.val();
         }
         self.ordered.came.next = self.ops.s.valid.val() & self.ops.s.ready.val();

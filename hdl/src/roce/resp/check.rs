@@ -89,9 +89,14 @@ pub struct RequestCheck {
     pub verdict: Signal<Out, Verdict>,
     /// Accepted, and the receive request comes while the order is on its way: the message ends here.
     pub late: Signal<Out, Bit>,
+    /// The verdict is `Receive`; it ends the queue pair. Bits of their own, because much of a cycle follows them.
+    pub asks: Signal<Out, Bit>,
+    pub fatal: Signal<Out, Bit>,
     pub sums: Signal<Out, Sums>,
     decision: DFF<Verdict>,
     comes: DFF<Bit>,
+    receive: DFF<Bit>,
+    ending: DFF<Bit>,
     sum: DFF<Sums>,
     // first cycle
     alive: DFF<Bit>,
@@ -152,7 +157,7 @@ impl Logic for RequestCheck {
     fn update(&mut self) {
         dff_setup!(self, clock, qkey_bad, decision, comes, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
         dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, denied, wants, uses);
-        dff_setup!(self, clock, barred, stuffed, too_long, some, rounded, room);
+        dff_setup!(self, clock, receive, ending, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
 
@@ -279,11 +284,17 @@ impl Logic for RequestCheck {
         self.endless.next = self.kind.val().send & self.total.val().get_bit(31);
         self.lost.next = !self.expected.q.val() & !self.kind.val().start;
         self.late.next = self.comes.q.val();
+        self.asks.next = self.receive.q.val();
+        self.fatal.next = self.ending.q.val();
         self.comes.d.next = false;
+        self.receive.d.next = false;
+        self.ending.d.next = false;
         self.decision.d.next = Verdict::Accept;
         if self.rx.val().raw {
             self.decision.d.next = Verdict::Receive;
+            self.receive.d.next = true;
             if !self.alive.q.val() | (self.ctx.val().qp_type != QpType::Raw as u64) {
+                self.receive.d.next = false;
                 self.decision.d.next = Verdict::NoRaw;
             }
         } else if !self.alive.q.val() {
@@ -305,17 +316,21 @@ impl Logic for RequestCheck {
             }
         } else if self.bad.val() | self.endless.val() {
             self.decision.d.next = Verdict::Invalid;
+            self.ending.d.next = self.rc.q.val();
             if !self.rc.q.val() {
                 self.decision.d.next = Verdict::Broken;
             }
         } else if self.denied.q.val() | self.lost.val() {
             self.decision.d.next = Verdict::Access;
+            self.ending.d.next = self.rc.q.val();
             if !self.rc.q.val() {
                 self.decision.d.next = Verdict::Broken;
             }
         } else if self.wants.q.val() | (self.uses.q.val() & self.gone.val()) {
             self.decision.d.next = Verdict::Receive;
+            self.receive.d.next = true;
             if self.wants.q.val() & self.kind.val().end & self.plenty.val() {
+                self.receive.d.next = false;
                 self.decision.d.next = Verdict::Accept;
                 self.comes.d.next = true;
             }

@@ -53,8 +53,7 @@ pub struct Compose {
     pub late: Signal<In, Bit>,
     pub op: Signal<Out, PlaceOp>,
     pub after: Signal<Out, RspCtx>,
-    /// The queue pair goes to error, because of `cause` (`CqeStatus`).
-    pub fatal: Signal<Out, Bit>,
+    /// Why the queue pair goes to error, if it does (`CqeStatus`).
     pub cause: Signal<Out, Bits<8>>,
     pub events: Signal<Out, Bits<16>>,
     /// Whose they are.
@@ -107,7 +106,6 @@ impl Logic for Compose {
             self.area_at.next = bits::<32>(0);
         }
 
-        self.fatal.next = false;
         self.cause.next = bits::<8>(CqeStatus::RemoteInvalidRequest as u64);
         self.events.next = bits::<16>(0);
         self.whose.next = self.ctx.val().function;
@@ -213,20 +211,17 @@ impl Logic for Compose {
                 Verdict::Invalid => {
                     self.op.next.ack = true;
                     self.word.x.next.syndrome = bits::<8>(syndrome::NAK_INVALID);
-                    self.fatal.next = true;
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_inv_sent"]) as u64);
                 }
                 Verdict::Access => {
                     self.op.next.ack = true;
                     self.word.x.next.syndrome = bits::<8>(syndrome::NAK_ACCESS);
-                    self.fatal.next = true;
                     self.cause.next = bits::<8>(CqeStatus::RemoteAccess as u64);
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "nak_access_sent"]) as u64);
                 }
                 Verdict::Dead => {
                     self.op.next.ack = self.rc.val();
                     self.word.x.next.syndrome = bits::<8>(syndrome::NAK_OPERATION);
-                    self.fatal.next = true;
                     self.cause.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "srq_dead"]) as u64);
                 }

@@ -135,6 +135,8 @@ pub struct Responder<const LQ: usize> {
     /// The verdict, if it does not come from the check.
     verdict: DFF<Verdict>,
     fixed: DFF<Bit>,
+    /// It is `Dead`.
+    dead: DFF<Bit>,
     locked: DFF<Bit>,
     dirty: DFF<Bit>,
     cause: DFF<Bits<8>>,
@@ -169,6 +171,8 @@ pub struct Responder<const LQ: usize> {
     held: Signal<Local, Bit>,
     judged: Signal<Local, Verdict>,
     asks: Signal<Local, Bit>,
+    /// The verdict ends the queue pair.
+    fatal: Signal<Local, Bit>,
     /// The packet in hand ends its message: the receive buffer that it asks for goes with its order.
     passing: Signal<Local, Bit>,
 }
@@ -177,7 +181,7 @@ pub struct Responder<const LQ: usize> {
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, line, verdict, fixed, locked, dirty, cause, allocating, taken, alloc, late, under_way, packet, asked);
+        dff_setup!(self, clock, state, line, verdict, fixed, dead, locked, dirty, cause, allocating, taken, alloc, late, under_way, packet, asked);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
@@ -276,7 +280,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         self.compose.late.next = self.comes.val() | self.asked.q.val();
         self.may_ask.next = !self.allocating.q.val() & (self.under_way.q.val() != LATE);
         self.twice.next = self.comes.val() & (self.line.q.val().qp_type == QpType::Ud as u64) & self.front.rx.val().pay_len.any();
-        self.asks.next = (self.judged.val() == Verdict::Receive) & self.packet.q.val();
+        self.asks.next = self.check.asks.val() & !self.fixed.q.val() & self.packet.q.val();
+        self.fatal.next = (self.check.fatal.val() & !self.fixed.q.val()) | self.dead.q.val();
         self.passing.next = self.front.kind.val().end | self.front.rx.val().raw;
         self.compose.verdict.next = self.judged.val();
         self.compose.id.next = self.front.id.val();
@@ -303,7 +308,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.compose.order.next = Order::Barrier;
         }
         self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.val());
-        self.swift.next = self.ends.val() & self.packet.q.val() & !self.compose.fatal.val();
+        self.swift.next = self.ends.val() & self.packet.q.val() & !self.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
         self.front.want.next = self.wants.val();
         self.front.finish.next = false;
@@ -366,6 +371,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                         self.verdict.d.next = Verdict::NoReceive;
                         if self.s_grant.data.val().dead {
                             self.verdict.d.next = Verdict::Dead;
+                            self.dead.d.next = true;
                         }
                     }
                     self.state.d.next = State::Commit;
@@ -406,7 +412,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     self.line.d.next = self.compose.after.val();
                     self.dirty.d.next = self.front.job.val() == Job::Packet;
                     self.state.d.next = State::Release;
-                    if (self.front.job.val() == Job::Packet) & self.compose.fatal.val() {
+                    if (self.front.job.val() == Job::Packet) & self.fatal.val() {
                         self.cause.d.next = self.compose.cause.val();
                         self.state.d.next = State::Fall;
                     }
@@ -486,6 +492,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
             self.dirty.d.next = self.front.chain.val();
             self.cause.d.next = self.front.place_error.val().cause;
             self.fixed.d.next = false;
+            self.dead.d.next = false;
             self.asked.d.next = false;
             self.verdict.d.next = Verdict::NoQp;
             self.state.d.next = State::Check;
