@@ -89,12 +89,15 @@ pub struct RequestCheck {
     pub verdict: Signal<Out, Verdict>,
     /// Accepted, and the receive request comes while the order is on its way: the message ends here.
     pub late: Signal<Out, Bit>,
+    /// `late`, and of a datagram with payload: its header has an order of its own, before.
+    pub twice: Signal<Out, Bit>,
     /// The verdict is `Receive`; it ends the queue pair. Bits of their own, because much of a cycle follows them.
     pub asks: Signal<Out, Bit>,
     pub fatal: Signal<Out, Bit>,
     pub sums: Signal<Out, Sums>,
     decision: DFF<Verdict>,
     comes: DFF<Bit>,
+    double: DFF<Bit>,
     receive: DFF<Bit>,
     ending: DFF<Bit>,
     sum: DFF<Sums>,
@@ -157,7 +160,7 @@ impl Logic for RequestCheck {
     fn update(&mut self) {
         dff_setup!(self, clock, qkey_bad, decision, comes, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
         dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, denied, wants, uses);
-        dff_setup!(self, clock, receive, ending, barred, stuffed, too_long, some, rounded, room);
+        dff_setup!(self, clock, double, receive, ending, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
 
@@ -284,9 +287,11 @@ impl Logic for RequestCheck {
         self.endless.next = self.kind.val().send & self.total.val().get_bit(31);
         self.lost.next = !self.expected.q.val() & !self.kind.val().start;
         self.late.next = self.comes.q.val();
+        self.twice.next = self.double.q.val();
         self.asks.next = self.receive.q.val();
         self.fatal.next = self.ending.q.val();
         self.comes.d.next = false;
+        self.double.d.next = false;
         self.receive.d.next = false;
         self.ending.d.next = false;
         self.decision.d.next = Verdict::Accept;
@@ -333,6 +338,7 @@ impl Logic for RequestCheck {
                 self.receive.d.next = false;
                 self.decision.d.next = Verdict::Accept;
                 self.comes.d.next = true;
+                self.double.d.next = (self.ctx.val().qp_type == QpType::Ud as u64) & self.rx.val().pay_len.any();
             }
         }
     }

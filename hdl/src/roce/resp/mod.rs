@@ -149,6 +149,8 @@ pub struct Responder<const LQ: usize> {
     under_way: DFF<Bits<3>>,
     /// The job in hand is a packet: `front.job`, decoded.
     packet: DFF<Bit>,
+    /// A further one may be made: as it was in the last cycle, in which no packet that makes one was in `Commit`.
+    may_ask: DFF<Bit>,
     /// The packet in hand has its late allocation on the way.
     asked: DFF<Bit>,
     rq_busy: DFF<Bit>,
@@ -163,7 +165,6 @@ pub struct Responder<const LQ: usize> {
     ends: Signal<Local, Bit>,
     wants: Signal<Local, Bit>,
     comes: Signal<Local, Bit>,
-    may_ask: Signal<Local, Bit>,
     twice: Signal<Local, Bit>,
     enters: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
@@ -181,7 +182,7 @@ pub struct Responder<const LQ: usize> {
 impl<const LQ: usize> Logic for Responder<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, line, verdict, fixed, dead, locked, dirty, cause, allocating, taken, alloc, late, under_way, packet, asked);
+        dff_setup!(self, clock, state, line, verdict, fixed, dead, locked, dirty, cause, allocating, taken, alloc, late, under_way, may_ask, packet, asked);
         dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
@@ -278,8 +279,8 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         // A late allocation of the packet in hand: to be made, or (a datagram's, with its first order) made.
         self.comes.next = self.check.late.val() & !self.fixed.q.val() & self.packet.q.val();
         self.compose.late.next = self.comes.val() | self.asked.q.val();
-        self.may_ask.next = !self.allocating.q.val() & (self.under_way.q.val() != LATE);
-        self.twice.next = self.comes.val() & (self.line.q.val().qp_type == QpType::Ud as u64) & self.front.rx.val().pay_len.any();
+        self.may_ask.d.next = !self.allocating.q.val() & (self.under_way.q.val() != LATE);
+        self.twice.next = self.check.twice.val() & !self.fixed.q.val() & self.packet.q.val();
         self.asks.next = self.check.asks.val() & !self.fixed.q.val() & self.packet.q.val();
         self.fatal.next = (self.check.fatal.val() & !self.fixed.q.val()) | self.dead.q.val();
         self.passing.next = self.front.kind.val().end | self.front.rx.val().raw;
@@ -307,7 +308,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
         } else if self.front.job.val() == Job::Barrier {
             self.compose.order.next = Order::Barrier;
         }
-        self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.val());
+        self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.q.val());
         self.swift.next = self.ends.val() & self.packet.q.val() & !self.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
         self.front.want.next = self.wants.val();
@@ -395,7 +396,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                         self.state.d.next = State::Grant;
                     }
                 } else if self.twice.val() {
-                    if self.may_ask.val() {
+                    if self.may_ask.q.val() {
                         self.enters.next = true;
                         self.asked.d.next = true;
                         self.verdict.d.next = Verdict::Accept;
