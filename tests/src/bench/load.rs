@@ -10,8 +10,15 @@ use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeStatus, DatagramRequest, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source};
 
 const QKEY: u32 = 0x0bad_cafe;
-/// Room for requests and receives of one queue pair: the largest window.
+/// Room for requests of one queue pair: the largest window.
 const DEPTH: usize = 512;
+/// Receives posted, in windows of the sender: a message meets one that was posted a window before it was sent, as with any program that keeps its receive
+/// queue filled (perftest posts 512 for 128 sends). Posted in the same instant as the message, a receive is still being fetched when that arrives, and who is
+/// told of receives by a wire is never that fast.
+const AHEAD: usize = 2;
+/// Cycles for each of the first receives, in which its doorbell is taken (a write of the host each, about two cycles), and those for fetching the last.
+const TAKEN: u64 = 4;
+const FETCHED: u64 = 4096;
 
 /// A queue pair of host 0 and one of host 1 that talk to each other, with memory for both.
 pub struct Line {
@@ -24,8 +31,8 @@ pub struct Line {
 impl Line {
     /// A connection whose requests have slots for `entries` scatter/gather entries and `inline` bytes, with `room` bytes at each end.
     pub fn connected(pair: &Pair, mtu: Mtu, entries: usize, inline: usize, room: usize) -> Result<Self, Error> {
-        let cqs = [pair.hosts[0].cq(2 * DEPTH)?, pair.hosts[1].cq(2 * DEPTH)?];
-        let config = QpConfig { max_send: DEPTH, max_recv: DEPTH, max_send_sge: entries, max_recv_sge: 1, max_inline: inline, ..Default::default() };
+        let cqs = [pair.hosts[0].cq(2 * DEPTH)?, pair.hosts[1].cq((1 + AHEAD) * DEPTH)?];
+        let config = QpConfig { max_send: DEPTH, max_recv: AHEAD * DEPTH, max_send_sge: entries, max_recv_sge: 1, max_inline: inline, ..Default::default() };
         let wire = Wire { mtu, timeout: 14, ..Default::default() };
         let qps = pair.connected(&config, &wire, [&cqs[0], &cqs[1]])?;
         Ok(Self { qps, cqs, memory: [Placed::new(pair, 0, room)?, Placed::new(pair, 1, room)?] })
@@ -33,8 +40,8 @@ impl Line {
 
     /// Datagrams of host 0's queue pair to host 1's.
     pub fn datagrams(pair: &Pair, room: usize) -> Result<Self, Error> {
-        let cqs = [pair.hosts[0].cq(2 * DEPTH)?, pair.hosts[1].cq(2 * DEPTH)?];
-        let config = QpConfig { qp_type: QpType::Ud, max_send: DEPTH, max_recv: DEPTH, max_send_sge: 1, max_recv_sge: 1, max_inline: 0, ..Default::default() };
+        let cqs = [pair.hosts[0].cq(2 * DEPTH)?, pair.hosts[1].cq((1 + AHEAD) * DEPTH)?];
+        let config = QpConfig { qp_type: QpType::Ud, max_send: DEPTH, max_recv: AHEAD * DEPTH, max_send_sge: 1, max_recv_sge: 1, max_inline: 0, ..Default::default() };
         let make = |h: usize| -> Result<QueuePair, Error> {
             let host = &pair.hosts[h];
             let mut qp = host.pd.create_qp(&config, &cqs[h], &cqs[h])?;
@@ -59,7 +66,7 @@ pub struct Shape {
     pub window: usize,
     /// Offset of buffers from a multiple of 64.
     pub offset: usize,
-    /// Places for messages, a power of two, in which they are strewn; 0: one per message outstanding, in order.
+    /// Places for messages, a power of two, in which they are strewn; 0: one per message outstanding or receive posted, in order.
     pub strewn: usize,
     /// The host that asks.
     pub from: usize,
@@ -71,9 +78,16 @@ impl Shape {
         (self.size + if self.op == Op::Datagram { GRH_BYTES } else { 0 }).next_multiple_of(64)
     }
 
+    /// The other end has to post receives.
+    fn receives(&self) -> bool {
+        matches!(self.op, Op::Send | Op::Datagram)
+    }
+
     fn places(&self) -> usize {
         if self.strewn > 0 {
             self.strewn
+        } else if self.receives() {
+            AHEAD * self.window
         } else {
             self.window
         }
@@ -82,7 +96,7 @@ impl Shape {
     /// Where message `n` lies in the memory of either end.
     fn place(&self, n: u64) -> usize {
         let slot = if self.strewn == 0 {
-            n % self.window as u64
+            n % self.places() as u64
         } else {
             // Odd factors and shifts by half the width turn around the bits and keep every place once.
             let (mask, half) = (self.strewn as u64 - 1, self.strewn.trailing_zeros() / 2 + 1);
@@ -127,8 +141,12 @@ impl<'a> Stream<'a> {
         self.done + self.received
     }
 
-    fn receives(&self) -> bool {
-        matches!(self.shape.op, Op::Send | Op::Datagram)
+    /// Posts receives, more than `count` messages take: what is measured next finds them posted.
+    fn prepare(&mut self) -> Result<(), Error> {
+        while self.shape.receives() && self.receives - self.received < (AHEAD * self.shape.window) as u64 {
+            self.receive()?;
+        }
+        Ok(())
     }
 
     /// The bytes of message `n`; of an atomic, what its answer must be.
@@ -142,10 +160,8 @@ impl<'a> Stream<'a> {
     /// One round: what the window allows is posted, and both ends are polled. True when `count` messages are done and verified.
     pub fn advance(&mut self, count: u64) -> Result<bool, Error> {
         let window = self.shape.window as u64;
-        while self.receives() && self.receives < count && self.receives - self.received < window {
-            self.receive()?;
-        }
-        let ready = |s: &Self| !s.receives() || s.posted < s.receives;
+        self.prepare()?;
+        let ready = |s: &Self| !s.shape.receives() || s.posted + window <= s.receives;
         while self.posted < count && self.posted - self.done < window && ready(self) {
             self.post()?;
         }
@@ -163,7 +179,7 @@ impl<'a> Stream<'a> {
             self.verify(1 - self.shape.from, c.wr_id, if self.shape.op == Op::Datagram { GRH_BYTES } else { 0 })?;
             self.received += 1;
         }
-        Ok(self.done == count && (!self.receives() || self.received == count))
+        Ok(self.done == count && (!self.shape.receives() || self.received == count))
     }
 
     fn receive(&mut self) -> Result<(), Error> {
@@ -223,6 +239,10 @@ fn expect(c: &Completion, n: u64, what: &str) -> Result<(), Error> {
 
 /// Runs all until each has done `count` messages; fails when nothing completes for `patience` simulated cycles.
 pub fn run(pair: &Pair, streams: &mut [Stream], count: u64, patience: u64) -> Result<(), Error> {
+    if streams.iter().any(|s| s.shape.receives() && s.receives == 0) {
+        streams.iter_mut().try_for_each(Stream::prepare)?;
+        pair.world().run(FETCHED + TAKEN * streams.iter().map(|s| s.receives).sum::<u64>());
+    }
     let (mut seen, mut since) = (u64::MAX, pair.world().cycle());
     loop {
         let mut all = true;
