@@ -341,9 +341,7 @@ impl<const LQ: usize> Logic for Responder<LQ> {
                     }
                 }
             }
-            State::Decide => {
-                self.state.d.next = State::Commit;
-            }
+            State::Decide => self.state.d.next = State::Commit,
             State::Take => {
                 if self.kept.found.val() & !self.op_busy.q.val() {
                     self.kept.take.next = true;
