@@ -141,7 +141,7 @@ impl<'a> Stream<'a> {
         self.done + self.received
     }
 
-    /// Posts receives, more than `count` messages take: what is measured next finds them posted.
+    /// Posts receives until [`AHEAD`] windows of them wait, also behind the last message of a run: the next run finds them posted.
     fn prepare(&mut self) -> Result<(), Error> {
         while self.shape.receives() && self.receives - self.received < (AHEAD * self.shape.window) as u64 {
             self.receive()?;

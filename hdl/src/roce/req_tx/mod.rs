@@ -45,8 +45,9 @@ pub const OP_FREE: u8 = 0xff;
 /// `TxDone.status` that acknowledges nothing: look whether work requests can be retired (a NOP was entered).
 pub const STATUS_LOOK: u8 = 0xff;
 
-/// Packets that one queue pair may have in flight, and its logarithm.
+/// Packets that one queue pair may have in flight.
 pub const WINDOW: u32 = 1 << WINDOW_BITS;
+/// log2 of [`WINDOW`].
 const WINDOW_BITS: usize = 9;
 
 /// Packets per turn.

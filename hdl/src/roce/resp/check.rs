@@ -91,8 +91,9 @@ pub struct RequestCheck {
     pub late: Signal<Out, Bit>,
     /// `late`, and of a datagram with payload: its header has an order of its own, before.
     pub twice: Signal<Out, Bit>,
-    /// The verdict is `Receive`; it ends the queue pair. Bits of their own, because much of a cycle follows them.
+    /// The verdict is `Receive`. A bit of its own, as the next one, because much of a cycle follows it.
     pub asks: Signal<Out, Bit>,
+    /// The verdict ends the queue pair: it is `Invalid` or `Access`.
     pub fatal: Signal<Out, Bit>,
     pub sums: Signal<Out, Sums>,
     decision: DFF<Verdict>,

@@ -135,7 +135,7 @@ pub struct Responder<const LQ: usize> {
     /// The verdict, if it does not come from the check.
     verdict: DFF<Verdict>,
     fixed: DFF<Bit>,
-    /// It is `Dead`.
+    /// The fixed verdict is `Dead`.
     dead: DFF<Bit>,
     locked: DFF<Bit>,
     dirty: DFF<Bit>,
@@ -149,7 +149,7 @@ pub struct Responder<const LQ: usize> {
     under_way: DFF<Bits<3>>,
     /// The job in hand is a packet: `front.job`, decoded.
     packet: DFF<Bit>,
-    /// A further one may be made: as it was in the last cycle, in which no packet that makes one was in `Commit`.
+    /// In the last cycle a further late allocation could be made. No packet that makes one was in `Commit` then, so that it still can.
     may_ask: DFF<Bit>,
     /// The packet in hand has its late allocation on the way.
     asked: DFF<Bit>,
