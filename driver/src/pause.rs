@@ -53,9 +53,19 @@ pub struct PauseConfig {
 }
 
 impl PauseConfig {
-    /// Both ways, for a link between two cards of this kind: everything stops, at half of the 512 cells, which leaves room for frames of any size on 100 metres of cable.
-    pub fn between_cards(mac: Mac) -> Self {
-        Self { send: Pausing::Link, obey_link: true, obey_priorities: true, data: u8::MAX, stop_at: 256, go_on_at: 320, quantum: None, obey_limit: Self::LIMIT, send_limit: Self::LIMIT, mac }
+    /// Both ways, for a link of `metres` between two cards of this kind with frames of any size: everything stops when no more fits than what comes until the peer has stopped,
+    /// and goes on as soon as there is some more room, for a longer pause costs throughput.
+    pub fn between_cards(mac: Mac, metres: usize) -> Self {
+        /// Bytes that a metre of cable holds both ways: light takes 5 ns, and 512 bits go out every 4 ns.
+        const METRE: usize = 2 * 5 * 64 / 4;
+        /// Of the largest RoCE frame: 4 KiB and all headers, with a VLAN tag and IPv6.
+        const LARGEST: usize = 4096 + 90;
+        /// 4 KiB: a frame.
+        const MORE: u16 = 16;
+        let stop_at = (64..=LARGEST).map(|frame| Self::headroom(metres * METRE, frame, LARGEST)).max().unwrap_or_default();
+        let all = u8::MAX;
+        let (obey_limit, send_limit) = (Self::LIMIT, Self::LIMIT);
+        Self { send: Pausing::Link, obey_link: true, obey_priorities: true, data: all, stop_at, go_on_at: stop_at + MORE, quantum: None, obey_limit, send_limit, mac }
     }
 
     /// As long as a pause lasts without doubt: 200 ms.

@@ -134,7 +134,7 @@ impl Pair {
 
     /// Either card tells the other when its receive buffer fills, and obeys it (`Context::set_pause`), as two cards with a cable between them do.
     pub fn with_pause(self) -> Result<Self, Error> {
-        self.hosts.iter().try_for_each(|host| host.ctx.set_pause(&PauseConfig::between_cards(host.mac())))?;
+        self.hosts.iter().try_for_each(|host| host.ctx.set_pause(&PauseConfig::between_cards(host.mac(), 1)))?;
         Ok(self)
     }
 

@@ -70,7 +70,7 @@ fn priorities_that_are_not_ours_stop_nobody() {
     for (named, stops) in [(0b1000, true), (0b0100, false)] {
         let pair = pair(false);
         for host in &pair.hosts {
-            let rules = PauseConfig { send: Pausing::Priorities(named), obey_link: false, data: 0b1000, ..PauseConfig::between_cards(host.mac()) };
+            let rules = PauseConfig { send: Pausing::Priorities(named), obey_link: false, data: 0b1000, ..PauseConfig::between_cards(host.mac(), 1) };
             host.ctx.set_pause(&rules).unwrap();
         }
         let counted = overload(&pair, Op::Send, 16, 70);
@@ -85,7 +85,7 @@ fn nobody_waits_for_good() {
     let pair = pair(false);
     let limit = Duration::from_micros(100);
     for host in &pair.hosts {
-        host.ctx.set_pause(&PauseConfig { obey_limit: limit, send_limit: limit, ..PauseConfig::between_cards(host.mac()) }).unwrap();
+        host.ctx.set_pause(&PauseConfig { obey_limit: limit, send_limit: limit, ..PauseConfig::between_cards(host.mac(), 1) }).unwrap();
     }
     // A stranger on the link says it to both.
     let stop = build([2; 6], Pause::Link(0xffff));
@@ -107,7 +107,7 @@ fn nobody_waits_for_good() {
 fn a_card_gives_up_stopping_its_peer() {
     let pair = pair(false);
     for host in &pair.hosts {
-        host.ctx.set_pause(&PauseConfig { send_limit: Duration::from_micros(20), ..PauseConfig::between_cards(host.mac()) }).unwrap();
+        host.ctx.set_pause(&PauseConfig { send_limit: Duration::from_micros(20), ..PauseConfig::between_cards(host.mac(), 1) }).unwrap();
     }
     let counted = overload(&pair, Op::Send, 16, 70);
     assert!(counted[1]["pause.pause_given_up"] > 0 && counted[1][LOST] > 0 && counted[0]["pause.pause_ignored"] == 0, "{}", counted[1][LOST]);
@@ -118,7 +118,7 @@ fn only_the_physical_function_sets_it() {
     let mut pair = pair(false);
     pair.open_next().unwrap();
     let tenant = &pair.tenants[0][0];
-    let rules = PauseConfig::between_cards(tenant.mac());
+    let rules = PauseConfig::between_cards(tenant.mac(), 1);
     assert!(tenant.ctx.has_pause());
     for result in [tenant.ctx.set_pause(&rules), tenant.ctx.clear_pause()] {
         assert!(matches!(result, Err(Error::Admin { status: AdminStatus::Denied, .. })), "{result:?}");

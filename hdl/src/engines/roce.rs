@@ -16,6 +16,8 @@ use ferric_abi::csr::{self, space};
 
 /// log2 of the attachments to multicast groups.
 const LOG_ATTACHMENTS: usize = csr::MULTICAST_ATTACHMENTS.ilog2() as usize;
+/// log2 of the requests that may wait for atomics in front of them: twice as many atomics as are under way at a time.
+const LOG_WAITING: usize = 5;
 
 /// The manifest.
 pub const ROCE: Engine = Engine {
@@ -45,7 +47,7 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
     a.instance("mcast", Multicast::<LOG_ATTACHMENTS, LQ>::default).waits(roce::mcast::WAITS);
     a.instance("peer", PeerCheck::<LQ>::default).waits(roce::peer::WAITS);
     a.instance("dispatch", Dispatch::default).waits(net::dispatch::WAITS);
-    a.instance("resp", Responder::<LQ>::default).waits(roce::resp::WAITS);
+    a.instance("resp", Responder::<LQ, LOG_WAITING>::default).waits(roce::resp::WAITS);
     // Error reports cross between requester and responder: room for one per queue pair, so that neither waits for the other.
     a.instance("error_to_req", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");
     a.instance("error_to_resp", MsgFifo::<QpError, LQ>::default).top("errors").waits(stream::fifo::WAITS).never_waits("s");

@@ -29,6 +29,8 @@ use rust_hdl::prelude::*;
 /// and 16 KiB, against 128 and 64 of the card, whose block RAMs the ECPIX-5 has not to spare.
 const LOG_CELLS: usize = 7;
 const LOG_ASSEMBLY: usize = 14;
+/// log2 of the requests that may wait for atomics: many, because from here on they lie in block RAM, which costs no LUTs.
+const LOG_WAITING: usize = 7;
 
 /// `LQ`: log2 of the queue pairs, `LR` = `LQ` + 5, `LM`: log2 of the keys, `A`: log2 of the RAM's rows of 8 bytes.
 #[derive(LogicBlock, BlockDefault)]
@@ -62,7 +64,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     #[init(CellBuffer::new(LOG_CELLS))]
     cells: CellBuffer<64, 8>,
     sort: Sort,
-    resp: Responder<LQ>,
+    resp: Responder<LQ, LOG_WAITING>,
     rsp_ctx: CtxStore<RspCtx, LQ, 2>,
     slots: Ring,
     place: Place<LQ>,

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::model::Library;
 use crate::shim;
-use crate::tool::{cxx, run, verilator, Verilator};
+use crate::tool::{cxx, run, verilator, Cxx, Verilator};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,7 +47,7 @@ impl OptLevel {
     }
 }
 
-/// Size of generated files and functions: g++ needs more than linear time for a function, and one huge function keeps the other core idle.
+/// Size of generated files and functions: compilers need more than linear time for a function, and one huge function keeps the other core idle.
 const SPLIT: [&str; 4] = ["--output-split", "20000", "--output-split-cfuncs", "3000"];
 /// Translation units compiled at the same time.
 const PARALLEL: usize = 2;
@@ -82,7 +82,7 @@ impl Builder {
     /// Loads the library, building it first when the cache does not hold it.
     pub fn build(&self) -> Result<Library, Error> {
         let verilator = verilator()?;
-        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx(), cpu());
+        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx()?.version, cpu());
         let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
@@ -117,7 +117,7 @@ impl Builder {
         let shim_path = obj.join("ferric_shim.cpp");
         fs::write(&shim_path, shim::generate(&shim::parse_ports(&text, &self.top)?, shim::previous_clock(&root))).map_err(Error::io(&shim_path))?;
 
-        let runtime = Runtime::get(verilator, self.trace)?;
+        let runtime = Runtime::get(verilator, cxx()?, self.trace)?;
         let header = runtime.header(self.opt.flag())?;
         let units = units(&obj, self.opt.unit_bytes())?;
         let cold = if units.iter().any(|unit| unit.cold) { runtime.header(COLD_OPT)? } else { header.clone() };
@@ -127,17 +127,19 @@ impl Builder {
             let mut command = runtime.compiler(flags);
             command.arg("-include").arg(header).arg("-I").arg(&obj);
             command.arg("-c").arg(&unit.path).arg("-o").arg(&object);
-            run(&mut command, &cxx(), &self.top)?;
+            run(&mut command, &runtime.cxx.program, &self.top)?;
             Ok(object)
         })?;
         let unfinished = dir.join("lib.so.tmp");
-        let mut link = Command::new(cxx());
+        let mut link = Command::new(&runtime.cxx.program);
         link.args(["-shared", "-Wl,-Bsymbolic", "-o"]).arg(&unfinished).args(&objects).args(&runtime.objects);
         link.args(["-lpthread"]).args(self.trace.then_some("-lz"));
+        // g++ knows without asking the library which atomics need no lock.
+        link.args(runtime.cxx.clang.then_some("-latomic"));
         // Verilator comes with LZ4 for FST, or wants the system's.
         let own_lz4 = verilator.include.join("gtkwave/lz4.c").is_file();
         link.args((self.trace && !own_lz4).then_some("-llz4"));
-        run(&mut link, &cxx(), &self.top)?;
+        run(&mut link, &runtime.cxx.program, &self.top)?;
         fs::rename(&unfinished, lib).map_err(Error::io(lib))?;
         fs::remove_dir_all(&obj).map_err(Error::io(&obj))
     }
@@ -209,6 +211,7 @@ struct Runtime {
     flags: Vec<String>,
     objects: Vec<PathBuf>,
     verilator: &'static Verilator,
+    cxx: &'static Cxx,
 }
 
 /// How code is compiled that runs once (initial values, symbol tables) or only while a trace is written. It is half of a card's text.
@@ -218,15 +221,17 @@ const RUNTIME_OPT: &str = "-O2";
 
 impl Runtime {
     /// The runtime for models with or without tracing.
-    fn get(verilator: &'static Verilator, trace: bool) -> Result<Runtime, Error> {
+    fn get(verilator: &'static Verilator, cxx: &'static Cxx, trace: bool) -> Result<Runtime, Error> {
         let include = verilator.include.display().to_string();
         let traced = u8::from(trace);
-        let fixed = ["-std=c++17", "-fPIC", "-w", "-fno-gnu-unique", "-fvisibility=hidden"];
+        let fixed = ["-std=c++17", "-fPIC", "-w", "-fvisibility=hidden"];
         let mut flags: Vec<String> = fixed.map(String::from).to_vec();
+        // A library with unique symbols is never unloaded; clang makes none.
+        flags.extend((!cxx.clang).then(|| "-fno-gnu-unique".into()));
         flags.extend(["-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE_VCD=0", "-DVL_TIME_CONTEXT"].map(String::from));
         flags.extend([format!("-DVM_TRACE={traced}"), format!("-DVM_TRACE_FST={traced}")]);
         flags.extend([format!("-I{include}"), format!("-I{include}/vltstd")]);
-        let mut runtime = Runtime { flags, objects: Vec::new(), verilator };
+        let mut runtime = Runtime { flags, objects: Vec::new(), verilator, cxx };
         let mut sources = vec!["verilated.cpp", "verilated_threads.cpp"];
         sources.extend(trace.then_some("verilated_fst_c.cpp"));
         let dir = runtime.once(RUNTIME_OPT, |dir| {
@@ -251,7 +256,7 @@ impl Runtime {
 
     /// The cache directory for `what` with these flags, filled by `make` if it is not there yet.
     fn once(&self, what: &str, make: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
-        let parts = [what, &self.flags.join(" "), &cxx(), cpu(), &self.verilator.version, shim::SHIM_VERSION];
+        let parts = [what, &self.flags.join(" "), &self.cxx.version, cpu(), &self.verilator.version, shim::SHIM_VERSION];
         let dir = cache_dir().join(format!("runtime-{}", content_hash(&parts)));
         let done = dir.join("done");
         if !done.is_file() {
@@ -267,11 +272,11 @@ impl Runtime {
     fn compile(&self, opt: &str, language: &str, source: &Path, target: &Path) -> Result<(), Error> {
         let mut command = self.compiler(opt);
         command.args(["-x", language, "-c"]).arg(source).arg("-o").arg(target);
-        run(&mut command, &cxx(), "the Verilator runtime").map(drop)
+        run(&mut command, &self.cxx.program, "the Verilator runtime").map(drop)
     }
 
     fn compiler(&self, opt: &str) -> Command {
-        let mut command = Command::new(cxx());
+        let mut command = Command::new(&self.cxx.program);
         command.args(&self.flags).args(opt.split(' '));
         command
     }

@@ -20,7 +20,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Environment: `FERRIC_VERILATED_DIR` moves the cache, `VERILATOR` and `CXX` name other tools.
+//! Environment: `FERRIC_VERILATED_DIR` moves the cache, `VERILATOR` and `CXX` name other tools; without `CXX`, `clang++` is taken if it is there, else `g++`.
 
 mod builder;
 mod error;

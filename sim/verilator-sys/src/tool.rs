@@ -33,9 +33,32 @@ pub fn verilator() -> Result<&'static Verilator, Error> {
     Ok(FOUND.get_or_init(|| Verilator { program, version, include }))
 }
 
-/// The C++ compiler: `CXX` if set, else `g++`.
-pub(crate) fn cxx() -> String {
-    std::env::var("CXX").unwrap_or_else(|_| "g++".into())
+/// The C++ compiler in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Cxx {
+    /// Program to run.
+    pub program: String,
+    /// First line of `--version`.
+    pub version: String,
+    pub clang: bool,
+}
+
+/// Finds the C++ compiler once per process: `CXX` if set, else `clang++` if it is on the path (its models of cards simulate a third faster, and are built in two thirds of the time), else `g++`.
+pub(crate) fn cxx() -> Result<&'static Cxx, Error> {
+    static FOUND: OnceLock<Cxx> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
+    let ask = |program: &str| -> Result<Cxx, Error> {
+        let out = run(Command::new(program).arg("--version"), program, "(query)")?;
+        let version = String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().to_string();
+        Ok(Cxx { program: program.into(), clang: version.contains("clang"), version })
+    };
+    let cxx = match std::env::var("CXX") {
+        Ok(program) => ask(&program)?,
+        Err(_) => ask("clang++").or_else(|_| ask("g++"))?,
+    };
+    Ok(FOUND.get_or_init(|| cxx))
 }
 
 /// Runs a tool to its end; a non-zero exit becomes [`Error::ToolFailed`] with its error output.

@@ -189,7 +189,7 @@ pub const SCENARIOS: &[Scenario] = &[
         aims: &[at(16, 98.0)],
         ..LARGE
     },
-    Scenario { name: "write_64_32qp", what: "WRITE of 64 B, 32 queue pairs, one direction", bar: Some(4.0), aims: &[everywhere(4.0), after(500, 4.0), after(1000, 6.0)], ..BASE },
+    Scenario { name: "write_64_32qp", what: "WRITE of 64 B, 32 queue pairs, one direction", count: 384, bar: Some(4.0), aims: &[everywhere(4.0), after(500, 4.0), after(1000, 6.0)], ..BASE },
     Scenario { name: "write_64_both_ways", what: "WRITE of 64 B, 16 queue pairs in each direction at once", qps: 16, both: true, bar: Some(5.0), ..BASE },
     Scenario {
         name: "write_64_1qp",

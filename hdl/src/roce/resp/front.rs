@@ -26,9 +26,9 @@ pub enum Job {
 }
 
 /// The next job, its line fetched through one of two clients of the context store in turn, so that the line of the job before
-/// may still be in hand. `LQ`: log2 of the number of queue pairs (depth of the error queues).
+/// may still be in hand. `LQ`: log2 of the number of queue pairs (depth of the error queues), `LP`: log2 of the requests that may wait for atomics.
 #[derive(LogicBlock, Default)]
-pub struct Front<const LQ: usize> {
+pub struct Front<const LQ: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_rx: MsgSink<RxRequest>,
@@ -71,7 +71,7 @@ pub struct Front<const LQ: usize> {
     flushes: MsgSlice<RqFlush>,
     errors: [MsgFifo<QpError, LQ>; 2],
     decode: OpDecode,
-    park: Park<LQ>,
+    park: Park<LQ, LP>,
     lines: LinePair<RspCtx>,
     /// The next job.
     some: DFF<Bit>,
@@ -129,7 +129,7 @@ pub struct Front<const LQ: usize> {
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for Front<LQ> {
+impl<const LQ: usize, const LP: usize> Logic for Front<LQ, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, some, job_next, id_next, rx_next, needs, same, asking, check, again, counts, counted_now);

@@ -85,9 +85,9 @@ pub enum State {
     Release,
 }
 
-/// The responder. `LQ`: log2 of the number of queue pairs (depth of the error queues).
+/// The responder. `LQ`: log2 of the number of queue pairs (depth of the error queues), `LP`: log2 of the requests that may wait for atomics.
 #[derive(LogicBlock, Default)]
-pub struct Responder<const LQ: usize> {
+pub struct Responder<const LQ: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Requests and raw frames.
@@ -125,7 +125,7 @@ pub struct Responder<const LQ: usize> {
     pub stat: Signal<Out, Bits<16>>,
     /// Whose events they are.
     pub stat_function: Signal<Out, Bits<12>>,
-    front: Front<LQ>,
+    front: Front<LQ, LP>,
     check: RequestCheck,
     open: OpenRequests<LQ>,
     kept: KeptBuffers,
@@ -179,7 +179,7 @@ pub struct Responder<const LQ: usize> {
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for Responder<LQ> {
+impl<const LQ: usize, const LP: usize> Logic for Responder<LQ, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, line, verdict, fixed, dead, locked, dirty, cause, allocating, taken, alloc, late, under_way, may_ask, packet, asked);

@@ -2,7 +2,6 @@
 use crate::bus::MsgSrc;
 use crate::msg::RxRequest;
 use crate::prim::ram::Ram;
-use crate::stream::MsgFifo;
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
@@ -12,13 +11,14 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 struct Seen {
     passed: Bits<9>,
-    waiting: Bits<7>,
+    waiting: Bits<8>,
 }
 
-/// Up to 32 requests, of all `2^LQ` queue pairs. One whose time has not come waits at the head for it, and those behind it, too; requests of
+/// Up to `2^LP` requests, of all `2^LQ` queue pairs; `LP` is 7 at most. One whose time has not come waits at the head for it, and those behind it, too; requests of
 /// queue pairs that have none here are not held up unless all places are taken.
 #[derive(LogicBlock, BlockDefault)]
-pub struct Park<const LQ: usize> {
+#[demand((1..=7).contains(&LP), "2^{LP} places: a queue pair counts to 255")]
+pub struct Park<const LQ: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     /// Forgets everything, within 2^LQ cycles.
     pub reset: Signal<In, Bit>,
@@ -41,7 +41,17 @@ pub struct Park<const LQ: usize> {
     pub over: Signal<In, Bit>,
     pub over_qpn: Signal<In, Bits<24>>,
     pub over_count: Signal<In, Bits<9>>,
-    queue: MsgFifo<RxRequest, 5>,
+    /// The requests that wait, in a ring. Whoever is at its head has been read: a plain memory without the output stages of a FIFO, since nobody is in a hurry here.
+    queue: Ram<RxRequest, LP>,
+    tail: DFF<Bits<LP>>,
+    first: DFF<Bits<LP>>,
+    count: DFF<Bits<8>>,
+    full: DFF<Bit>,
+    /// `head` is one.
+    there: DFF<Bit>,
+    /// So many wait when the last place is taken.
+    #[init(Constant::new(((1u64 << LP) - 1).to_bits()))]
+    last: Constant<Bits<8>>,
     seen: Ram<Seen, LQ>,
     ended: Ram<Bits<9>, LQ>,
     /// The counts at the outputs are those of the request under `check`, of the head of the queue.
@@ -72,16 +82,15 @@ pub struct Park<const LQ: usize> {
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for Park<LQ> {
+impl<const LQ: usize, const LP: usize> Logic for Park<LQ, LP> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, for_next, for_head, due, sweeping, sweep);
+        dff_setup!(self, clock, for_next, for_head, due, sweeping, sweep, tail, first, count, full, there);
         clock!(self, clock, queue, seen, ended);
-        self.queue.reset.next = self.reset.val();
-        self.room.next = self.queue.s.ready.val() & !self.sweeping.q.val();
+        self.room.next = !self.full.q.val() & !self.sweeping.q.val();
 
         // Whose counts are read: those of whoever is looked at in the next cycle.
-        self.head.next = self.queue.m.data.val();
+        self.head.next = self.queue.read_data.val();
         self.head_opcode.next = self.head.val().opcode;
         self.head_low.next = self.head_opcode.val().get_bits::<5>(0);
         self.head_qpn.next = self.head.val().dest_qpn;
@@ -90,9 +99,8 @@ impl<const LQ: usize> Logic for Park<LQ> {
         // It stays at the head from the cycle in which it was seen there.
         self.m.valid.next = self.due.q.val();
         self.pop.next = self.m.valid.val() & self.m.ready.val();
-        self.queue.m.ready.next = self.pop.val();
         self.seen.read_addr.next = self.head_qpn.val().get_bits::<LQ>(0);
-        self.for_head.d.next = self.queue.m.valid.val() & !self.pop.val();
+        self.for_head.d.next = self.there.q.val() & !self.pop.val();
         self.for_next.d.next = false;
         if self.check.val() {
             self.seen.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
@@ -127,8 +135,27 @@ impl<const LQ: usize> Logic for Park<LQ> {
         self.passes.next = self.known.val() & !self.blocked.val();
         self.takes.next = self.known.val() & self.blocked.val();
         self.counts.next = self.passes.val() & self.atomic.val() & !self.excess.val().any();
-        self.queue.s.data.next = self.rx.val();
-        self.queue.s.valid.next = self.takes.val();
+
+        // The ring. None is taken and leaves at once: one is picked or looked at.
+        self.queue.write_data.next = self.rx.val();
+        self.queue.write_addr.next = self.tail.q.val();
+        self.queue.write_en.next = self.takes.val();
+        self.queue.read_addr.next = self.first.q.val();
+        self.there.d.next = self.count.q.val().any();
+        if self.takes.val() {
+            self.tail.d.next = self.tail.q.val() + 1;
+            self.count.d.next = self.count.q.val() + 1;
+            self.full.d.next = self.count.q.val() == self.last.val();
+        }
+        if self.pop.val() {
+            self.queue.read_addr.next = self.first.q.val() + 1;
+            self.first.d.next = self.first.q.val() + 1;
+            self.count.d.next = self.count.q.val() - 1;
+            self.there.d.next = self.count.q.val() != 1;
+            self.full.d.next = false;
+        }
+
+        // The counts.
         self.seen.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
         self.seen.write_data.next = self.seen.read_data.val();
         if self.counts.val() {
@@ -147,7 +174,7 @@ impl<const LQ: usize> Logic for Park<LQ> {
         if self.sweeping.q.val() {
             self.seen.write_addr.next = self.sweep.q.val();
             self.seen.write_data.next.passed = bits::<9>(0);
-            self.seen.write_data.next.waiting = bits::<7>(0);
+            self.seen.write_data.next.waiting = bits::<8>(0);
             self.seen.write_en.next = true;
             self.ended.write_addr.next = self.sweep.q.val();
             self.ended.write_data.next = bits::<9>(0);
@@ -159,6 +186,11 @@ impl<const LQ: usize> Logic for Park<LQ> {
             self.due.d.next = false;
             self.sweeping.d.next = true;
             self.sweep.d.next = bits::<LQ>(0);
+            self.tail.d.next = bits::<LP>(0);
+            self.first.d.next = bits::<LP>(0);
+            self.count.d.next = bits::<8>(0);
+            self.full.d.next = false;
+            self.there.d.next = false;
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
 
 impl Bench {
     pub fn new(name: &str, stall: u32, latency: (u64, u64)) -> Bench {
-        let mut tb = Tb::new(name, Responder::<4>::default());
+        let mut tb = Tb::new(name, Responder::<4, 5>::default());
         let store = Store { layout: Fields::of::<RspCtx>(), lines: BTreeMap::new(), due: [None; 2], held: [None; 2], latency, stall };
         tb.set("raw_qpn", u64::from(1 << 31 | RAW_QPN));
         tb.set("barrier", 0);
