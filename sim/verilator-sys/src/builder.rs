@@ -102,6 +102,8 @@ impl Builder {
         let source = dir.join(format!("{}.v", file_name(&self.top)));
         fs::write(&source, &self.verilog).map_err(Error::io(&source))?;
         let mut command = Command::new(&verilator.program);
+        // What memories leave open is wrong in a simulation, so that nobody gets used to it.
+        command.arg("+define+FERRIC_CHECKS");
         command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]);
         command.args(["-Wno-fatal", "-Wno-lint", "--default-language", "1364-2005"]);
         command.args(["--timescale", "1ns/1ns", "--prefix", "Vdut"]).args(SPLIT).args(self.opt.verilator());

@@ -266,13 +266,26 @@ impl Flows {
     }
 }
 
-/// The text that the mapper reads, without what it does not: comments, indentation, empty lines.
+/// The text that the mapper reads, without what it does not: comments, indentation, empty lines, what is defined for other parts or for simulations.
 fn text_hash(verilog: &str, family: Family) -> String {
-    let lines = verilog.lines().map(|l| l.split("//").next().unwrap_or_default().trim()).filter(|l| !l.is_empty());
     let mut text = String::with_capacity(verilog.len());
-    for line in lines {
-        text += line;
-        text.push('\n');
+    // Of each `ifdef around the line whether it is one of ours, and whether what stands there is read.
+    let mut around: Vec<(bool, bool)> = Vec::new();
+    for line in verilog.lines().map(|l| l.split("//").next().unwrap_or_default().trim()).filter(|l| !l.is_empty()) {
+        let ours = line.strip_prefix("`ifdef ").filter(|name| name.starts_with("FERRIC_"));
+        match line.split(' ').next() {
+            Some("`ifdef" | "`ifndef") => around.push((ours.is_some(), ours.is_none_or(|name| family.define() == Some(name)))),
+            Some("`else") => around.iter_mut().rev().take(1).filter(|(ours, _)| *ours).for_each(|(_, read)| *read = !*read),
+            _ => {}
+        }
+        let directive = line.starts_with('`') && around.last().is_some_and(|(ours, _)| *ours);
+        if !directive && around.iter().all(|(_, read)| *read) {
+            text += line;
+            text.push('\n');
+        }
+        if line == "`endif" {
+            around.pop();
+        }
     }
     content_hash(&[&text, &family.synth("top")])
 }

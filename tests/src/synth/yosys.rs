@@ -31,6 +31,17 @@ impl Family {
         }
     }
 
+    /// The macro that says to the leaves' text which part it is for.
+    pub fn define(self) -> Option<&'static str> {
+        (self == Family::Ecp5).then_some(ferric_boards::ecp5::DEFINE)
+    }
+
+    /// What reads the text.
+    fn read(self) -> String {
+        let define = self.define().map_or(String::new(), |name| format!("-D {name} "));
+        format!("read_verilog -D SYNTHESIS {define}top.v")
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Family::Xcup => "xcup",
@@ -93,8 +104,9 @@ impl Yosys {
         let keep: String = boxes.iter().map(|b| format!("blackbox {b}\n")).collect();
         let script = |more: &str| {
             format!(
-                "read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}proc\ntee -q -o check.txt check\n\
+                "{}\nhierarchy -check -top {top}\n{keep}proc\ntee -q -o check.txt check\n\
                  tee -q -o latch.txt select -list t:$dlatch t:$adlatch t:$dlatchsr\n{}{more}\nselect {top}\nwrite_json -selected netlist.json\n",
+                family.read(),
                 family.synth(top)
             )
         };
@@ -116,7 +128,7 @@ impl Yosys {
     pub fn count(&self, job: &Job, kept: &[String]) -> Result<String, String> {
         let Job { top, family, .. } = job;
         let keep: String = kept.iter().map(|m| format!("setattr -mod -set keep_hierarchy 1 {m}\n")).collect();
-        let script = format!("read_verilog -D SYNTHESIS top.v\nhierarchy -check -top {top}\n{keep}{}\ntee -q -o stat.json stat -json\n", family.synth(top));
+        let script = format!("{}\nhierarchy -check -top {top}\n{keep}{}\ntee -q -o stat.json stat -json\n", family.read(), family.synth(top));
         let dir = self.done(job, &script, &format!("{top} to {} with its leaves apart", family.name()))?;
         text(&dir, "stat.json")
     }

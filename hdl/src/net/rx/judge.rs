@@ -4,7 +4,7 @@ use super::feed::Ending;
 use super::{STATS, STRANGERS};
 use crate::msg::RxDesc;
 use crate::net::icrc::CHECK;
-use crate::prim::ram::{Ram, RamAsync, LUT_RAM_MAX_A};
+use crate::prim::ram::{RamApart, RamAsync, LUT_RAM_MAX_A};
 use crate::stats::flags;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -59,7 +59,7 @@ pub struct Judge {
     pub stat: Signal<Out, Bits<8>>,
     /// See [`super::STRANGERS`].
     pub strange: Signal<Out, Bits<2>>,
-    descs: Ram<RxDesc, LG_BLOCK>,
+    descs: RamApart<RxDesc, LG_BLOCK>,
     raws: RamAsync<Bit, LG>,
     bads: RamAsync<Bit, LG>,
     refusals: RamAsync<Bit, LG>,

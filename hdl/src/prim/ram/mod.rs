@@ -3,13 +3,16 @@
 //! | leaf | read | ports |
 //! |---|---|---|
 //! | [`Ram`] | synchronous, 1 cycle | 1 write, 1 read |
+//! | [`RamApart`] | as `Ram`, never used of a word that is being written | 1 write, 1 read |
 //! | [`RamHold`] | synchronous, 1 cycle, holds while `read_en` is low | 1 write, 1 read |
 //! | [`RamPass`] | as `RamHold`, or the word being written | 1 write, 1 read |
 //! | [`AxisRam`] | as `RamHold`, word = data, keep and last of one beat | 1 write, 1 read |
 //! | [`RamAsync`] | combinational | 1 write, 1 read |
 //! | [`RamAsync2`] | combinational | 1 write, 2 reads |
 //!
-//! A read in the cycle of a write to the same address returns the OLD word on every leaf (`pass` of [`RamPass`] apart).
+//! A read in the cycle of a write to the same address returns the OLD word on every leaf (`pass` of [`RamPass`] apart), but for [`RamApart`] and a [`RamPass`] in block RAM: there the word is
+//! undefined, a wrong one in every simulation of ours. Block RAM of UltraScale+ has the old word for nothing; that of the ECP5 leaves it open, and what yosys builds around it to have
+//! it costs two flip-flops and a LUT a bit.
 
 use rust_hdl::prelude::*;
 
@@ -65,6 +68,17 @@ pub(super) fn zeros_of(array: &str, i: &str, words: usize, bits: usize) -> Strin
     format!("`ifndef SYNTHESIS\ninteger {i};\ninitial for ({i} = 0; {i} <= {last}; {i} = {i} + 1) {array}[{i}] = {bits}'d0;\n`endif\n")
 }
 
+/// Tells yosys, where the part is an ECP5, that nobody uses a word which is read while it is written.
+const APART: &str = "`ifdef FERRIC_ECP5\n(* no_rw_check *)\n`endif\n";
+
+/// The read port of such a memory. Whoever defines `FERRIC_CHECKS` (our simulations) gets a wrong word for one that is being written.
+fn read_apart(enable: &str) -> String {
+    format!(
+        "`ifdef FERRIC_CHECKS\nalways @(posedge clock) {enable}read_data <= write_en && write_addr == read_addr ? ~cells[read_addr] : cells[read_addr];\n\
+         `else\nalways @(posedge clock) {enable}read_data <= cells[read_addr];\n`endif\n"
+    )
+}
+
 /// Simple dual-port RAM, synchronous read: address in cycle n, data in cycle n+1.
 #[derive(LogicBlock, Default)]
 pub struct Ram<T: Synth, const A: usize> {
@@ -82,6 +96,26 @@ impl<T: Synth, const A: usize> Logic for Ram<T, A> {
     }
     fn hdl(&self) -> Verilog {
         Verilog::Custom(format!("{}always @(posedge clock) read_data <= cells[read_addr];\n", array(A, T::BITS, style(A, T::BITS), "write_data")))
+    }
+}
+
+/// [`Ram`] whose reader never uses a word that is written in the cycle in which it is read: undefined.
+#[derive(LogicBlock, Default)]
+pub struct RamApart<T: Synth, const A: usize> {
+    pub clock: Signal<In, Clock>,
+    pub read_addr: Signal<In, Bits<A>>,
+    pub read_data: Signal<Out, T>,
+    pub write_addr: Signal<In, Bits<A>>,
+    pub write_data: Signal<In, T>,
+    pub write_en: Signal<In, Bit>,
+}
+impl<T: Synth, const A: usize> Logic for RamApart<T, A> {
+    fn update(&mut self) {}
+    fn connect(&mut self) {
+        self.read_data.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom(format!("{APART}{}{}", array(A, T::BITS, style(A, T::BITS), "write_data"), read_apart("")))
     }
 }
 
@@ -106,7 +140,8 @@ impl<T: Synth, const A: usize> Logic for RamHold<T, A> {
     }
 }
 
-/// [`RamHold`] whose read register takes `write_data` instead of the addressed word while `pass` is high.
+/// [`RamHold`] whose read register takes `write_data` instead of the addressed word while `pass` is high. Deeper than [`LUT_RAM_MAX_A`] it has no `pass`, and a word that is being written is
+/// not to be read.
 #[derive(LogicBlock, Default)]
 pub struct RamPass<T: Synth, const A: usize> {
     pub clock: Signal<In, Clock>,
@@ -129,7 +164,7 @@ impl<T: Synth, const A: usize> Logic for RamPass<T, A> {
         Verilog::Custom(if A <= LUT_RAM_MAX_A {
             format!("{array}always @(posedge clock) if (read_en) read_data <= pass ? write_data : cells[read_addr];\n")
         } else {
-            format!("{array}always @(posedge clock) if (read_en | (pass & 1'b0)) read_data <= cells[read_addr];\n")
+            format!("{APART}{array}{}", read_apart("if (read_en | (pass & 1'b0)) "))
         })
     }
 }

@@ -102,15 +102,19 @@ impl Bench {
             let read = Fields::of::<WqeRead>();
             let (handle, granule) = (read.get(&words, "handle") as u32, read.get(&words, "granule") as usize);
             let send = &self.sends[&handle];
-            let data = send.as_ref().map(|(length, operands, list)| match granule {
-                0 => (list.len() as u128) << 16 | 0xff00_00aa,
-                1 => u128::from(*length) << 96 | 0x1234,
-                n => {
-                    let sge = &list[n - 2 - usize::from(*operands)];
-                    u128::from(sge.lkey) << 96 | u128::from(sge.length) << 64 | u128::from(sge.addr)
-                }
-            });
-            let answer = [("data", data.unwrap_or(7)), ("err", data.is_none().into())];
+            let word = |granule: usize| {
+                send.as_ref().map(|(length, operands, list)| match granule {
+                    0 => (list.len() as u128) << 16 | 0xff00_00aa,
+                    1 => u128::from(*length) << 96 | 0x1234,
+                    n => {
+                        let sge = &list[n - 2 - usize::from(*operands)];
+                        u128::from(sge.lkey) << 96 | u128::from(sge.length) << 64 | u128::from(sge.addr)
+                    }
+                })
+            };
+            // Two granules come together; only of the head is the second one looked at.
+            let more = if granule == 0 { word(1) } else { None };
+            let answer = [("data", word(granule).unwrap_or(7)), ("more", more.unwrap_or(9)), ("err", send.is_none().into())];
             self.again_answer.push(Fields::of::<WqeData>().pack(&answer));
         }
         if let Some(words) = self.wqe.pop() {

@@ -11,8 +11,6 @@ use rust_hdl::prelude::*;
 
 /// Bytes that a work request buffer is read in.
 const GRANULE: usize = 16;
-/// Granule of a send's head that has its length.
-const LENGTH: u64 = 1;
 /// So many granules more than a receive's head are in front of a send's entries, and of an atomic's.
 const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
 const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
@@ -44,8 +42,7 @@ pub enum State {
     Page,
     Start,
     Head,
-    /// Answers only: the length of the message, and whether the packet fits it.
-    Length,
+    /// Answers only: whether the packet fits the message's length.
     Judge,
     Entry,
     Check,
@@ -131,6 +128,7 @@ pub struct Walk {
     answer: Signal<Local, Bit>,
     granted: Signal<Local, WqeData>,
     granted_valid: Signal<Local, Bit>,
+    more: Signal<Local, Bits<128>>,
     length: Signal<Local, Bits<32>>,
     deep: Signal<Local, Bits<8>>,
     wrong: Signal<Local, Bit>,
@@ -203,7 +201,7 @@ impl Logic for Walk {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
         self.s_wqe.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
-        self.s_again.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Length) | (self.state.q.val() == State::Entry)) & self.answer.val();
+        self.s_again.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & self.answer.val();
         self.granted.next = self.s_wqe.data.val();
         self.granted_valid.next = self.s_wqe.valid.val();
         if self.answer.val() {
@@ -220,7 +218,9 @@ impl Logic for Walk {
             self.va.d.next = self.page.next_page.val();
         }
         self.data.next = self.granted.val().data;
-        self.length.next = self.data.val().get_bits::<32>(96);
+        // In the second granule of a send's head, which comes with the first.
+        self.more.next = self.granted.val().more;
+        self.length.next = self.more.val().get_bits::<32>(96);
         self.deep.next = self.entry.q.val() + bit_cast::<8, 2>(self.skipped.q.val());
         // The last packet ends the message, the others do not reach its end.
         self.missing.next = self.reach.q.val() < self.total.q.val();
@@ -354,27 +354,20 @@ impl Logic for Walk {
                 self.known.d.next = false;
                 self.entry.d.next = bits::<8>(0);
                 self.entries.d.next = self.data.val().get_bits::<8>(0);
+                self.total.d.next = self.length.val();
                 if self.answer.val() {
                     self.entries.d.next = self.data.val().get_bits::<8>(16);
                 }
                 if self.granted_valid.val() {
                     self.state.d.next = State::Fetch;
                     if self.answer.val() {
-                        self.granule.d.next = bits::<5>(LENGTH);
-                        self.wqe_busy.d.next = true;
-                        self.state.d.next = State::Length;
+                        self.state.d.next = State::Judge;
                     }
                     if self.granted.val().err {
                         self.wqe_busy.d.next = false;
                         self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
-                }
-            }
-            State::Length => {
-                self.total.d.next = self.length.val();
-                if self.granted_valid.val() {
-                    self.state.d.next = State::Judge;
                 }
             }
             State::Judge => {

@@ -177,6 +177,10 @@ pub struct RequesterRx {
     seen: Signal<Local, ReqCtx>,
     nothing: Signal<Local, Bit>,
     undone: Signal<Local, Bits<16>>,
+    /// Something of a request has come to host memory.
+    tells_of: Signal<Local, Bit>,
+    /// In `Decide`: the tracker's first entry is wanted.
+    first: Signal<Local, Bit>,
     wish: Signal<Local, TrackRead>,
 }
 
@@ -241,15 +245,20 @@ impl Logic for RequesterRx {
         self.oldest.data.next = self.s_track.data.val();
         self.oldest.line.next = self.line.q.val();
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
-        self.m_track.valid.next = ((self.state.q.val() == State::Oldest) | ((self.state.q.val() == State::Decide) & self.decide.counts.val() & !self.decide.answer.val() & !self.window.asked.val()))
-            & !self.pending.q.val()
-            & !self.nothing.val();
+        // The first entry is asked for beside the decision, of whatever the event can change.
+        self.tells_of.next = (self.ev.q.val().kind == kind::PLACED) & self.window.live.val() & self.window.asked.val();
+        self.first.next = (self.decide.counts.val() & !self.pending.q.val() & !self.nothing.val()) | self.tells_of.val();
+        self.m_track.valid.next = ((self.state.q.val() == State::Decide) & self.first.val()) | ((self.state.q.val() == State::Oldest) & !self.pending.q.val() & !self.nothing.val());
         self.wish.next.qpn = self.ev.q.val().qpn;
         self.wish.next.index = self.line.q.val().una_index;
+        if self.tells_of.val() {
+            self.wish.next.index = self.line.q.val().done_index;
+        }
         self.m_track.data.next = self.wish.val();
         self.s_track.ready.next = self.state.q.val() == State::Entry;
         // While the line is theirs.
         self.reads.start.next = false;
+        self.reads.asked.next = self.m_track.valid.val() & self.m_track.ready.val();
         self.reads.ev.next = self.ev.q.val();
         self.reads.line.next = self.line.q.val();
         self.reads.cqe_busy.next = self.reports.cqe_busy.val();
@@ -337,7 +346,7 @@ impl Logic for RequesterRx {
         match self.state.q.val() {
             State::Decide => {
                 self.state.d.next = self.decide.then.val();
-                if self.m_track.valid.val() & self.m_track.ready.val() {
+                if self.m_track.valid.val() & self.m_track.ready.val() & !self.decide.start.val() {
                     self.state.d.next = State::Entry;
                 }
                 self.line.d.next = self.decide.new.val();

@@ -27,7 +27,7 @@ enum State {
     TellEntry,
     TellWeigh,
     End,
-    /// The line has settled for whoever looks at it through registers.
+    /// The event has a verdict, which is in its register now.
     Done,
 }
 
@@ -37,6 +37,8 @@ pub struct Reads {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub start: Signal<In, Bit>,
+    /// With `start`: the owner has asked the tracker for the first entry already.
+    pub asked: Signal<In, Bit>,
     pub ev: Signal<In, Event>,
     pub line: Signal<In, ReqCtx>,
     pub new: Signal<Out, ReqCtx>,
@@ -68,6 +70,8 @@ pub struct Reads {
     atomic: DFF<Bit>,
     /// The request that is being told of is the last before `una_index`.
     nearest: DFF<Bit>,
+    /// The request behind takes no PSN, if there is one.
+    idle_next: DFF<Bit>,
     accepted: DFF<Bit>,
     /// Something older than the event is not answered.
     hole: DFF<Bit>,
@@ -83,6 +87,11 @@ pub struct Reads {
     lag: Signal<Local, Bit>,
     nothing: Signal<Local, Bit>,
     stopped: Signal<Local, Bit>,
+    /// A request that failed locally, and its turn has come.
+    due: Signal<Local, Bit>,
+    refusal: Signal<Local, Bit>,
+    /// The event is over without a verdict.
+    over_now: Signal<Local, Bit>,
     op: Signal<Local, Bits<4>>,
     seen: Signal<Local, TrackEntry>,
     after: PlusOne<24>,
@@ -101,9 +110,8 @@ pub struct Reads {
 impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, accepted, hole, offset, moved, first, verdict, cause);
+        dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, idle_next, accepted, hole, offset, moved, first, verdict, cause);
         self.progress.next = self.moved.q.val();
-        self.done.next = self.state.q.val() == State::Done;
         self.outcome.next = self.verdict.q.val();
         self.status.next = self.cause.q.val();
         self.entry.next = self.kept.q.val();
@@ -117,6 +125,10 @@ impl Logic for Reads {
         self.lag.next = !(self.line.val().done_index == self.line.val().una_index);
         self.nothing.next = self.line.val().una_index == self.line.val().sent_index;
         self.stopped.next = self.line.val().error_pending & (self.line.val().error_index == self.line.val().una_index);
+        self.due.next = self.stopped.val() & !self.lag.val();
+        self.refusal.next = (self.ev.val().kind == kind::RNR) | (self.ev.val().kind == kind::NAK_SEQUENCE) | (self.ev.val().kind == kind::NAK_FATAL);
+        self.over_now.next = (self.state.q.val() == State::End) & !self.verdict.q.val().any() & !self.refusal.val() & !self.due.val();
+        self.done.next = (self.state.q.val() == State::Done) | self.over_now.val();
         self.onward.a.next = self.line.val().una_index;
         self.done_onward.a.next = self.line.val().done_index;
         self.follower.next = self.onward.y.val();
@@ -167,6 +179,7 @@ impl Logic for Reads {
             // Codes 4 to 6.
             self.asks.d.next = self.op.val().get_bits::<2>(2) == 1;
             self.atomic.d.next = !(self.op.val() == WrOpcode::Read as u64);
+            self.idle_next.d.next = self.seen.val().next_psn == self.seen.val().last_psn;
             self.nearest.d.next = self.done_follower.val() == self.line.val().una_index;
             self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
         }
@@ -234,8 +247,14 @@ impl Logic for Reads {
                 }
                 if self.start.val() {
                     self.state.d.next = State::Seek;
+                    if self.asked.val() {
+                        self.state.d.next = State::Entry;
+                    }
                     if self.placed.val() {
                         self.state.d.next = State::Tell;
+                        if self.asked.val() {
+                            self.state.d.next = State::TellEntry;
+                        }
                     }
                 }
             }
@@ -295,7 +314,8 @@ impl Logic for Reads {
                 }
                 self.goal.d.next = self.ev.val().psn + 1;
                 self.state.d.next = State::End;
-                if self.at_last.q.val() {
+                // What stands behind and takes no PSN is acknowledged with it; whatever takes one is not.
+                if self.at_last.q.val() & self.idle_next.q.val() {
                     self.state.d.next = State::Seek;
                 }
             }
@@ -323,7 +343,7 @@ impl Logic for Reads {
                     self.state.d.next = State::TellWeigh;
                     if self.told.val() {
                         self.state.d.next = State::Tell;
-                        if self.nearest.q.val() {
+                        if self.nearest.q.val() | self.kept.q.val().next_asks {
                             self.state.d.next = State::End;
                         }
                     }
@@ -331,12 +351,14 @@ impl Logic for Reads {
             }
             State::End => {
                 self.state.d.next = State::Done;
+                if self.over_now.val() {
+                    self.state.d.next = State::Idle;
+                }
                 if !self.verdict.q.val().any() {
-                    if (self.ev.val().kind == kind::RNR) | (self.ev.val().kind == kind::NAK_SEQUENCE) | ((self.ev.val().kind == kind::NAK_FATAL) & !self.hole.q.val()) {
+                    if self.refusal.val() & (!(self.ev.val().kind == kind::NAK_FATAL) | !self.hole.q.val()) {
                         self.verdict.d.next = bits::<2>(outcome::FINISH);
                     }
-                    // A request that failed locally, its turn having come.
-                    if self.stopped.val() & !self.lag.val() {
+                    if self.due.val() {
                         self.verdict.d.next = bits::<2>(outcome::FAIL);
                         self.cause.d.next = self.line.val().error_status;
                     }

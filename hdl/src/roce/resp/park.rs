@@ -1,7 +1,7 @@
 //! Requests that wait for atomics in front of them: SENDs, WRITEs and atomics of a queue pair are executed in the order in which they came (IBTA 9.5).
 use crate::bus::MsgSrc;
 use crate::msg::RxRequest;
-use crate::prim::ram::Ram;
+use crate::prim::ram::{Ram, RamApart};
 use ferric_abi::wire::opcode;
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
@@ -42,7 +42,7 @@ pub struct Park<const LQ: usize, const LP: usize> {
     pub over_qpn: Signal<In, Bits<24>>,
     pub over_count: Signal<In, Bits<9>>,
     /// The requests that wait, in a ring. Whoever is at its head has been read: a plain memory without the output stages of a FIFO, since nobody is in a hurry here.
-    queue: Ram<RxRequest, LP>,
+    queue: RamApart<RxRequest, LP>,
     tail: DFF<Bits<LP>>,
     first: DFF<Bits<LP>>,
     count: DFF<Bits<8>>,

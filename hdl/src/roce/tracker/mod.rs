@@ -62,6 +62,7 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     kept: Signal<Local, Kept>,
     entry: Signal<Local, Kept>,
     behind: Signal<Local, Kept>,
+    next_opcode: Signal<Local, Bits<4>>,
     even_at: Signal<Local, Bits<LA>>,
     odd_at: Signal<Local, Bits<LA>>,
 }
@@ -134,6 +135,8 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         self.m_entry.data.next.signaled = self.entry.val().signaled;
         self.m_entry.data.next.opcode = self.entry.val().opcode;
         self.m_entry.data.next.next_psn = self.behind.val().last_psn;
+        self.next_opcode.next = self.behind.val().opcode;
+        self.m_entry.data.next.next_asks = self.next_opcode.val().get_bits::<2>(2) == 1;
         self.m_entry.valid.next = self.full.q.val();
         if self.full.q.val() {
             self.full.d.next = !self.m_entry.ready.val();
