@@ -40,7 +40,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const
     a.instance("rq", RecvQueue::<LN, LW, LV>::default).waits(host::rq::WAITS);
     a.instance_by("cq", "CompletionWriter", |list| cq::for_number::<LC>(list.clients("completions"))).sized().waits(host::cq::WAITS);
     a.instance("keys", MemoryKeys::<LM, LX, LO>::default).waits(rdma::mr::WAITS);
-    a.instance("place", Place::<LQ>::default).waits(rdma::place::WAITS);
+    a.instance("place", || Place::<LQ>::new(true)).waits(rdma::place::WAITS);
     a.instance("mover", Mover::<W, K, LK>::default).waits(rdma::mover::WAITS);
     a.instance("complete", Complete::<LQ>::default).waits(rdma::complete::WAITS);
     wires(a, 1 << LO);

@@ -10,11 +10,12 @@ mod latch;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use verilator_sys::{cache_dir, content_hash, verilator};
 
 /// Counts as part of the cached verdict's key: raise it with any change of the rules.
-const RULES: &str = "4";
+pub const RULES: &str = "5";
 
 /// Warnings refused wherever they appear.
 const REFUSED: [&str; 10] = ["ALWNEVER", "LATCH", "UNDRIVEN", "MULTIDRIVEN", "IMPLICIT", "PINMISSING", "SELRANGE", "CASEINCOMPLETE", "COMBDLY", "BLKANDNBLK"];
@@ -24,10 +25,8 @@ const REFUSED: [&str; 10] = ["ALWNEVER", "LATCH", "UNDRIVEN", "MULTIDRIVEN", "IM
 /// Faults come back one per string, each with the line it is about.
 pub fn check(name: &str, verilog: &str) -> Result<(), Vec<String>> {
     let tool = verilator().map_err(|e| vec![e.to_string()])?;
-    let dir = cache_dir().join("lint");
-    let key = content_hash(&[verilog, name, &tool.version, RULES]);
-    let passed = dir.join(format!("{key}.ok"));
-    if passed.is_file() {
+    let (dir, key) = place(name, verilog, &tool.version);
+    if dir.join(format!("{key}.ok")).is_file() {
         return Ok(());
     }
     let io = |e: std::io::Error| vec![format!("{}: {e}", dir.display())];
@@ -40,16 +39,41 @@ pub fn check(name: &str, verilog: &str) -> Result<(), Vec<String>> {
     let output = command.arg(&source).output().map_err(io)?;
     fs::remove_file(&source).map_err(io)?;
 
-    let mut faults = judge(verilog, &String::from_utf8_lossy(&output.stderr));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        return verdict(name, verilog, &messages);
+    }
+    let faults = faults(verilog, &messages);
+    Err(if faults.is_empty() { vec![messages.into_owned()] } else { faults })
+}
+
+/// All that is wrong with a text of which Verilator, with `-Wall`, has said `messages`.
+fn faults(verilog: &str, messages: &str) -> Vec<String> {
+    let mut faults = judge(verilog, messages);
     faults.extend(selects(verilog));
     faults.extend(latch::check(verilog));
+    faults
+}
+
+/// The same, and remembers a pass.
+fn verdict(name: &str, verilog: &str, messages: &str) -> Result<(), Vec<String>> {
+    let faults = faults(verilog, messages);
     if !faults.is_empty() {
         return Err(faults);
     }
-    if !output.status.success() {
-        return Err(vec![String::from_utf8_lossy(&output.stderr).into_owned()]);
-    }
-    fs::write(&passed, "").map_err(io)
+    let (dir, key) = place(name, verilog, &verilator().map_err(|e| vec![e.to_string()])?.version);
+    let passed = dir.join(format!("{key}.ok"));
+    fs::create_dir_all(&dir).and_then(|()| fs::write(&passed, "")).map_err(|e| vec![format!("{}: {e}", passed.display())])
+}
+
+/// The gate for whoever has a model built anyway (`verilator_sys::Builder::judge`): Verilator reads the text once for both.
+pub fn gate(name: &str, verilog: &str, messages: &str) -> Result<(), String> {
+    verdict(name, verilog, messages).map_err(|faults| faults.join("\n"))
+}
+
+/// Folder and name of what is remembered of a text.
+fn place(name: &str, verilog: &str, version: &str) -> (PathBuf, String) {
+    (cache_dir().join("lint"), content_hash(&[verilog, name, version, RULES]))
 }
 
 /// Selects of part selects: Verilator takes them as meant, yosys takes other bits (`emit::select`).

@@ -67,6 +67,8 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     resp: Responder<LQ, LOG_WAITING>,
     rsp_ctx: CtxStore<RspCtx, LQ, 2>,
     slots: Ring,
+    // Receives are of a ring here, and there when their order is made.
+    #[init(Place::new(false))]
     place: Place<LQ>,
     keys: RamKeys<LM>,
     mover: Mover<64, 8, 3>,

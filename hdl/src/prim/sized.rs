@@ -2,7 +2,7 @@
 //! count is not expressible as a const generic). Contents start as zeros. One write port, one synchronous read port; a
 //! read in the cycle of a write to the same row returns the OLD row.
 
-use super::ram::{style, zeros};
+use super::ram::{style, zeros, APART};
 use ferric_hdl_derive::BlockNew;
 use rust_hdl::prelude::*;
 
@@ -42,7 +42,8 @@ impl<T: Synth, const L: usize> Logic for SizedRam<T, L> {
     }
 }
 
-/// RAM of `2^rows_log2` stream beats (data, byte count, last) in one word; the read port holds while `read_en` is low.
+/// RAM of `2^rows_log2` stream beats (data, byte count, last) in one word; the read port holds while `read_en` is low. A row that is being written is not to be read: undefined, as of
+/// [`super::ram::RamApart`].
 #[derive(LogicBlock, BlockNew)]
 #[given(rows_log2: usize)]
 #[demand((1..=L).contains(&rows_log2), "2^{rows_log2} rows with {L} address bits")]
@@ -72,11 +73,15 @@ impl<const W: usize, const L: usize> Logic for SizedBeatRam<W, L> {
     fn hdl(&self) -> Verilog {
         let bits = W + 9;
         Verilog::Custom(format!(
-            "{style}reg [{d}:0] cells [0:{n}];\nreg [{d}:0] word;\n\
+            "{APART}{style}reg [{d}:0] cells [0:{n}];\nreg [{d}:0] word;\n\
              {zero}\
              always @(posedge clock) begin\n\
              \x20 if (write_en) cells[write_addr[{a}:0]] <= {{write_last, write_len, write_data}};\n\
-             \x20 if (read_en) word <= cells[read_addr[{a}:0]];\nend\n\
+             `ifdef FERRIC_CHECKS\n\
+             \x20 if (read_en) word <= write_en && write_addr[{a}:0] == read_addr[{a}:0] ? ~cells[read_addr[{a}:0]] : cells[read_addr[{a}:0]];\n\
+             `else\n\
+             \x20 if (read_en) word <= cells[read_addr[{a}:0]];\n\
+             `endif\nend\n\
              always @(*) begin\n  read_data = word[{w}:0];\n  read_len = word[{k}:{W}];\n  read_last = word[{d}];\nend\n",
             style = style(self._a, bits),
             zero = zeros(self._a, bits),

@@ -246,14 +246,13 @@ impl Tb {
 /// Lints, mutates when asked to, Verilates and starts `verilog`. Panics with the reason if anything fails.
 fn build(name: &str, verilog: &str, trace: Option<&Path>) -> Model {
     let mutated = crate::mutants::requested(verilog);
-    // A mutant is for the test to catch, not for the gate.
-    let fit = if mutated.is_none() { crate::lint::check(name, verilog) } else { Ok(()) };
-    if let Err(faults) = fit {
-        panic!("the lint gate refuses `{name}`:\n{}", faults.join("\n"));
-    }
     let broken = if mutated.is_some() { crate::mutants::BROKEN } else { "the model" };
-    let verilog = mutated.as_deref().unwrap_or(verilog);
-    let library = Builder::new(verilog, name).opt(OptLevel::O1).trace(trace.is_some()).build();
+    let mut builder = Builder::new(mutated.as_deref().unwrap_or(verilog), name).opt(OptLevel::O1).trace(trace.is_some());
+    // A mutant is for the test to catch, not for the gate.
+    if mutated.is_none() {
+        builder = builder.judge(crate::lint::RULES, crate::lint::gate);
+    }
+    let library = builder.build();
     library.and_then(|library| library.instance(trace)).unwrap_or_else(|e| panic!("{broken}: {e}"))
 }
 

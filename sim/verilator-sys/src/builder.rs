@@ -59,12 +59,16 @@ pub struct Builder {
     top: String,
     opt: OptLevel,
     trace: bool,
+    judge: Option<(String, Judge)>,
 }
+
+/// Reads what Verilator said of a top (its name, its text, the warnings of `-Wall`). Errors: why there is to be no model of it.
+pub type Judge = fn(&str, &str, &str) -> Result<(), String>;
 
 impl Builder {
     /// A model of module `top` of the given Verilog-2005 text, at `-O1` and without tracing.
     pub fn new(verilog: impl Into<String>, top: &str) -> Self {
-        Builder { verilog: verilog.into(), top: top.into(), opt: OptLevel::O1, trace: false }
+        Builder { verilog: verilog.into(), top: top.into(), opt: OptLevel::O1, trace: false, judge: None }
     }
 
     /// Chooses the C++ optimisation level.
@@ -79,10 +83,17 @@ impl Builder {
         self
     }
 
+    /// Has Verilator say all that it has to say, and no model built unless `judge` has read it. `rules`: another text when `judge` judges otherwise, for models are kept.
+    pub fn judge(mut self, rules: &str, judge: Judge) -> Self {
+        self.judge = Some((rules.into(), judge));
+        self
+    }
+
     /// Loads the library, building it first when the cache does not hold it.
     pub fn build(&self) -> Result<Library, Error> {
         let verilator = verilator()?;
-        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {}", self.opt, self.trace, cxx()?.version, cpu());
+        let rules = self.judge.as_ref().map_or("", |(rules, _)| rules);
+        let flags = format!("{:?} {COLD_OPT} trace={} {} {SPLIT:?} {} {rules}", self.opt, self.trace, cxx()?.version, cpu());
         let key = content_hash(&[&self.verilog, &self.top, &flags, &verilator.version, shim::SHIM_VERSION]);
         let dir = cache_dir().join(format!("{}-{key}", file_name(&self.top)));
         let lib = dir.join("lib.so");
@@ -105,13 +116,17 @@ impl Builder {
         // What memories leave open is wrong in a simulation, so that nobody gets used to it.
         command.arg("+define+FERRIC_CHECKS");
         command.args(["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]);
-        command.args(["-Wno-fatal", "-Wno-lint", "--default-language", "1364-2005"]);
+        command.args(["-Wno-fatal", "--default-language", "1364-2005"]);
+        command.arg(if self.judge.is_some() { "-Wall" } else { "-Wno-lint" });
         command.args(["--timescale", "1ns/1ns", "--prefix", "Vdut"]).args(SPLIT).args(self.opt.verilator());
         if self.trace {
             command.arg("--trace-fst");
         }
         command.args(["--top-module", &self.top]).arg("--Mdir").arg(&obj).arg(&source);
-        run(&mut command, "verilator", &self.top)?;
+        let said = run(&mut command, "verilator", &self.top)?;
+        if let Some((_, judge)) = &self.judge {
+            judge(&self.top, &self.verilog, &String::from_utf8_lossy(&said.stderr)).map_err(|reason| Error::Refused { top: self.top.clone(), reason })?;
+        }
 
         let header = obj.join("Vdut.h");
         let text = fs::read_to_string(&header).map_err(Error::io(&header))?;

@@ -23,6 +23,14 @@ pub enum Error {
         /// The tool's error output (its tail when long).
         stderr: String,
     },
+    /// What Verilator said of the text does not please the judge.
+    #[error("the lint gate refuses `{top}`:\n{reason}")]
+    Refused {
+        /// Top module being built.
+        top: String,
+        /// Fault by fault.
+        reason: String,
+    },
     /// Files of the cache could not be read or written.
     #[error("{path}: {source}", path = path.display())]
     Io {

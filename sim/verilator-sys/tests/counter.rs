@@ -93,3 +93,29 @@ fn a_value_too_wide_is_refused() {
     let enable = model.port("enable").unwrap();
     model.set(enable, 2);
 }
+
+/// What the judge does not like is not built, and is not found in the cache the next time.
+#[test]
+fn a_judge_reads_what_verilator_said() {
+    let text = "module narrow(input wire [7:0] a, output wire [3:0] y);\nassign y = a;\nendmodule\n";
+    let builder = Builder::new(text, "narrow").judge("width", |top, verilog, said| {
+        assert_eq!(top, "narrow");
+        assert!(verilog.starts_with("module narrow"));
+        if said.contains("WIDTH") { Err("too narrow".into()) } else { Ok(()) }
+    });
+    for _ in 0..2 {
+        assert!(matches!(builder.build(), Err(Error::Refused { top, reason }) if top == "narrow" && reason == "too narrow"));
+    }
+    assert!(Builder::new(text, "narrow").build().is_ok(), "without a judge everything goes");
+}
+
+/// Without `clang++`, and with what `CXX` names, models are the same: once more with `g++`.
+#[test]
+fn g_plus_plus_builds_them_too() {
+    let folder = std::env::temp_dir().join(format!("ferric-models-{}", std::process::id()));
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = again.env("CXX", "g++").env("FERRIC_VERILATED_DIR", &folder).args(["counts_and_rotates", "--exact"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -69,7 +69,7 @@ pub(super) fn zeros_of(array: &str, i: &str, words: usize, bits: usize) -> Strin
 }
 
 /// Tells yosys, where the part is an ECP5, that nobody uses a word which is read while it is written.
-const APART: &str = "`ifdef FERRIC_ECP5\n(* no_rw_check *)\n`endif\n";
+pub(super) const APART: &str = "`ifdef FERRIC_ECP5\n(* no_rw_check *)\n`endif\n";
 
 /// The read port of such a memory. Whoever defines `FERRIC_CHECKS` (our simulations) gets a wrong word for one that is being written.
 fn read_apart(enable: &str) -> String {

@@ -12,7 +12,7 @@ use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, Rq
 use crate::prim::ram::Ram;
 use crate::stats::flags;
 use crate::stream::MsgFifo;
-use ferric_hdl_derive::kernel;
+use ferric_hdl_derive::{kernel, BlockNew};
 use lead::Lead;
 use rust_hdl::prelude::*;
 use walk::{Segment, Walk};
@@ -61,8 +61,9 @@ pub enum State {
     Wait,
 }
 
-/// Placement. `LQ`: log2 of the number of queue pairs.
-#[derive(LogicBlock, Default)]
+/// Placement. `LQ`: log2 of the number of queue pairs. `late`: there are orders that are late, and others wait in front of them; without, both leave no gate.
+#[derive(LogicBlock, BlockNew)]
+#[given(late: bool)]
 pub struct Place<const LQ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -113,6 +114,8 @@ pub struct Place<const LQ: usize> {
     done_busy: DFF<Bit>,
     events: DFF<Bits<3>>,
     events_of: DFF<Bits<12>>,
+    #[init(Constant::new(late))]
+    late: Constant<Bit>,
     straight: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
     same: Signal<Local, Bit>,
@@ -162,16 +165,22 @@ impl<const LQ: usize> Logic for Place<LQ> {
         self.orders.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
         // Orders wait here, not at the responder: it decides ahead, and the work requests of its SENDs are fetched meanwhile.
-        self.straight.next = self.ahead.level.val() == 0;
+        self.straight.next = (self.ahead.level.val() == 0) | !self.late.val();
         self.ahead.s.data.next = self.s_op.data.val();
-        self.ahead.s.valid.next = self.s_op.valid.val() & !(self.straight.val() & self.lead.s_op.ready.val());
+        self.ahead.s.valid.next = self.late.val() & self.s_op.valid.val() & !(self.straight.val() & self.lead.s_op.ready.val());
         self.s_op.ready.next = self.ahead.s.ready.val();
+        if !self.late.val() {
+            self.s_op.ready.next = self.lead.s_op.ready.val();
+        }
         self.ahead.m.ready.next = !self.straight.val() & self.lead.s_op.ready.val();
         self.lead.s_op.data.next = self.ahead.m.data.val();
         self.lead.s_op.valid.next = self.ahead.m.valid.val() & !self.straight.val();
         if self.straight.val() {
             self.lead.s_op.data.next = self.s_op.data.val();
-            self.lead.s_op.valid.next = self.s_op.valid.val() & self.ahead.s.ready.val();
+            self.lead.s_op.valid.next = self.s_op.valid.val() & (self.ahead.s.ready.val() | !self.late.val());
+        }
+        if !self.late.val() {
+            self.lead.s_op.data.next.late = false;
         }
         self.walk.phase.next = self.phase.val();
         self.begun.next = self.walk.begun.val();

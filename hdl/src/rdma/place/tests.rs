@@ -52,7 +52,7 @@ fn translate(key: u32, va: u64) -> (u64, u8) {
 
 impl Bench {
     fn new(stall: u32, latency: u64) -> Bench {
-        let mut tb = Tb::new("place", Place::<4>::default());
+        let mut tb = Tb::new("place", Place::<4>::new(true));
         Bench {
             op: tb.source("s_op", stall),
             done: tb.sink("m_done", stall),
