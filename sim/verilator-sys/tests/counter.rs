@@ -101,7 +101,11 @@ fn a_judge_reads_what_verilator_said() {
     let builder = Builder::new(text, "narrow").judge("width", |top, verilog, said| {
         assert_eq!(top, "narrow");
         assert!(verilog.starts_with("module narrow"));
-        if said.contains("WIDTH") { Err("too narrow".into()) } else { Ok(()) }
+        if said.contains("WIDTH") {
+            Err("too narrow".into())
+        } else {
+            Ok(())
+        }
     });
     for _ in 0..2 {
         assert!(matches!(builder.build(), Err(Error::Refused { top, reason }) if top == "narrow" && reason == "too narrow"));
