@@ -117,6 +117,8 @@ pub struct Walk {
     carry: DFF<Bit>,
     left: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
+    /// The state is `Skip`, or has been left for it in vain: in one bit, since the difference behind it takes most of a cycle.
+    skips: DFF<Bit>,
     // The packet
     off: DFF<Bits<14>>,
     rem: DFF<Bits<13>>,
@@ -155,7 +157,7 @@ impl Logic for Walk {
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold, off, rem, room, len);
-        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip);
+        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip, skips);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -233,9 +235,10 @@ impl Logic for Walk {
         self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
         self.remains.a.next = self.left.q.val();
         self.remains.b.next = self.len32.val();
-        if self.state.q.val() == State::Skip {
+        if self.skips.q.val() {
             self.remains.b.next = self.skip.q.val();
         }
+        self.skips.d.next = false;
         self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
@@ -398,6 +401,7 @@ impl Logic for Walk {
             State::Check => {
                 // Is there a byte for this packet in the present entry?
                 self.state.d.next = State::Skip;
+                self.skips.d.next = true;
                 if self.left.q.val() <= self.skip.q.val() {
                     self.skip.d.next = self.skip.q.val() - self.left.q.val();
                     self.entry.d.next = self.next_entry.val();
