@@ -7,7 +7,7 @@ use rust_hdl::prelude::*;
 pub const CELL_BYTES: usize = 256;
 
 /// `2^cells_log2` cells (bits of a cell's number above that are not looked at) of 256 / K rows, 1 write port, 1 read port of two cycles (memory, then its output register): address in cycle
-/// n, data in cycle n+2. A read in the cycle of a write to the same row returns the OLD row. Row numbers count from 0 in each
+/// n, data in cycle n+2. A row that is being written is not to be read: undefined, as of [`super::ram::RamApart`]. Row numbers count from 0 in each
 /// cell; the bits above log2(256 / K) are not looked at.
 #[derive(LogicBlock, BlockNew)]
 #[given(cells_log2: usize)]
@@ -35,14 +35,19 @@ impl<const W: usize, const K: usize> Logic for CellRam<W, K> {
         let row = (CELL_BYTES / K).trailing_zeros() - 1;
         let rows = (CELL_BYTES / K) << self._cells;
         Verilog::Custom(format!(
-            "{style}reg [{w}:0] cells [0:{n}];\n\
+            "{apart}{style}reg [{w}:0] cells [0:{n}];\n\
              {zero}\
              reg [{w}:0] word;\n\
              always @(posedge clock) begin\n\
              \x20 if (write_en) cells[{{write_cell[{cell}:0], write_row[{row}:0]}}] <= write_data;\n\
+             `ifdef FERRIC_CHECKS\n\
+             \x20 word <= write_en && {{write_cell[{cell}:0], write_row[{row}:0]}} == {{read_cell[{cell}:0], read_row[{row}:0]}} ? ~write_data : cells[{{read_cell[{cell}:0], read_row[{row}:0]}}];\n\
+             `else\n\
              \x20 word <= cells[{{read_cell[{cell}:0], read_row[{row}:0]}}];\n\
+             `endif\n\
              \x20 read_data <= word;\n\
              end\n",
+            apart = super::ram::APART,
             style = super::ram::style(rows.trailing_zeros() as usize, W),
             w = W - 1,
             cell = self._cells - 1,

@@ -94,7 +94,7 @@ impl<const W: usize, const L: usize> Logic for SizedBeatRam<W, L> {
     }
 }
 
-/// [`super::lane_ram::LaneRam`] of `2^rows_log2` rows; address bits above that are ignored.
+/// [`super::lane_ram::LaneRam`] of `2^rows_log2` rows; address bits above that are ignored. Of a byte that is being written the read is undefined, as of [`super::ram::RamApart`].
 #[derive(LogicBlock, BlockNew)]
 #[given(rows_log2: usize)]
 #[demand(W == 8 * K && K > 1, "K must be W / 8")]
@@ -123,12 +123,16 @@ impl<const W: usize, const K: usize, const L: usize> Logic for SizedLaneRam<W, K
             "wire [{a}:0] wthis = waddr[{a}:0];\nwire [{a}:0] wnext = wthis + {bits}'d1;\n\
              genvar lane;\n\
              generate for (lane = 0; lane < {K}; lane = lane + 1) begin : lanes\n\
-             \x20 {style}reg [7:0] cells [0:{n}];\n\
+             {APART}\x20 {style}reg [7:0] cells [0:{n}];\n\
              {zero}\
              \x20 wire [{a}:0] row = row1[lane] ? wnext : wthis;\n\
              \x20 always @(posedge clock) begin\n\
              \x20   if (we[lane]) cells[row] <= wdata[8*lane +: 8];\n\
+             `ifdef FERRIC_CHECKS\n\
+             \x20   rdata[8*lane +: 8] <= we[lane] && row == raddr[{a}:0] ? ~cells[row] : cells[raddr[{a}:0]];\n\
+             `else\n\
              \x20   rdata[8*lane +: 8] <= cells[raddr[{a}:0]];\n\
+             `endif\n\
              \x20 end\n\
              end endgenerate\n",
             style = style(self._a, 8 * K),

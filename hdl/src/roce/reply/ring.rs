@@ -3,7 +3,7 @@ use super::seat::{Item, Mark, Outcome, Seat};
 use super::told::Told;
 use crate::codes::ack_kind;
 use crate::prim::pack::Cast;
-use crate::prim::ram::Ram;
+use crate::prim::ram::{Ram, RamApart};
 use crate::rdma::atomics::{AtomicDone, MARK};
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
@@ -32,7 +32,8 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     pub started: Signal<In, Bit>,
     pub ended: Signal<In, Bit>,
     pub done: Signal<In, AtomicDone>,
-    items: Ram<Item, LR>,
+    /// The place behind the last one is read when nothing waits, and what is read then is not looked at.
+    items: RamApart<Item, LR>,
     outcomes: Ram<Outcome, LR>,
     kept: DFF<Outcome>,
     equal: DFF<Bit>,
