@@ -131,6 +131,8 @@ pub struct Responder<const LQ: usize, const LP: usize> {
     kept: KeptBuffers,
     compose: Compose,
     state: DFF<State>,
+    /// The state is `Commit`: in one bit, since the next job's line is taken behind it, which is the longest way of all.
+    committing: DFF<Bit>,
     line: DFF<RspCtx>,
     /// The verdict, if it does not come from the check.
     verdict: DFF<Verdict>,
@@ -183,7 +185,7 @@ impl<const LQ: usize, const LP: usize> Logic for Responder<LQ, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, line, verdict, fixed, dead, locked, dirty, cause, allocating, taken, alloc, late, under_way, may_ask, packet, asked);
-        dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of);
+        dff_setup!(self, clock, rq_busy, error_busy, error, op, op_busy, events, events_of, committing);
         clock!(self, clock, front, check, open, kept);
         self.front.reset.next = self.reset.val();
         self.open.reset.next = self.reset.val();
@@ -254,8 +256,7 @@ impl<const LQ: usize, const LP: usize> Logic for Responder<LQ, LP> {
         self.events.d.next = bits::<16>(0);
         self.enters.next = false;
 
-        // The packet under judgement.
-        self.check.kind.next = self.front.kind.val();
+        self.check.kind.next = self.front.kind.val(); // The packet under judgement.
         self.check.rx.next = self.front.rx.val();
         self.check.ctx.next = self.line.q.val();
         self.check.full.next = self.open.full.val();
@@ -308,7 +309,7 @@ impl<const LQ: usize, const LP: usize> Logic for Responder<LQ, LP> {
         } else if self.front.job.val() == Job::Barrier {
             self.compose.order.next = Order::Barrier;
         }
-        self.ends.next = (self.state.q.val() == State::Commit) & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.q.val());
+        self.ends.next = self.committing.q.val() & !self.asks.val() & !self.twice.val() & !self.op_busy.q.val() & !self.front.giving.val() & (!self.comes.val() | self.may_ask.q.val());
         self.swift.next = self.ends.val() & self.packet.q.val() & !self.fatal.val();
         self.wants.next = (self.state.q.val() == State::Idle) | self.swift.val();
         self.front.want.next = self.wants.val();
@@ -530,5 +531,6 @@ impl<const LQ: usize, const LP: usize> Logic for Responder<LQ, LP> {
             self.op_busy.d.next = false;
             self.locked.d.next = false;
         }
+        self.committing.d.next = self.state.d.val() == State::Commit;
     }
 }
