@@ -54,15 +54,18 @@ pub struct PauseConfig {
 
 impl PauseConfig {
     /// Both ways, for a link of `metres` between two cards of this kind with frames of any size: everything stops when no more fits than what comes until the peer has stopped,
-    /// and goes on as soon as there is some more room, for a longer pause costs throughput.
+    /// and goes on as soon as there is some more room, for a longer pause costs throughput. A link of more than some 250 metres holds more small frames than the buffer has cells for: then it
+    /// stops at the most that leaves room to work, and frames can be lost.
     pub fn between_cards(mac: Mac, metres: usize) -> Self {
         /// Bytes that a metre of cable holds both ways: light takes 5 ns, and 512 bits go out every 4 ns.
         const METRE: usize = 2 * 5 * 64 / 4;
-        /// Of the largest RoCE frame: 4 KiB and all headers, with a VLAN tag and IPv6.
-        const LARGEST: usize = 4096 + 90;
+        /// Of the largest RoCE frame: 4 KiB and all headers, a WRITE's with immediate data over IPv6 with a VLAN tag.
+        const LARGEST: usize = 4096 + 102;
+        /// Cells of the receive buffer are 512.
+        const MOST: u16 = 448;
         /// 4 KiB: a frame.
         const MORE: u16 = 16;
-        let stop_at = (64..=LARGEST).map(|frame| Self::headroom(metres * METRE, frame, LARGEST)).max().unwrap_or_default();
+        let stop_at = (64..=LARGEST).map(|frame| Self::headroom(metres.min(1 << 20) * METRE, frame, LARGEST)).fold(0, u16::max).min(MOST);
         let all = u8::MAX;
         let (obey_limit, send_limit) = (Self::LIMIT, Self::LIMIT);
         Self { send: Pausing::Link, obey_link: true, obey_priorities: true, data: all, stop_at, go_on_at: stop_at + MORE, quantum: None, obey_limit, send_limit, mac }
@@ -117,5 +120,20 @@ impl Context {
             return Err(Error::Unsupported("send or obey pause frames"));
         }
         self.inner.admin("set pause", AdminOpcode::SetPause, 0, &crate::admin::words::<6>(&line.0)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_cables_stop_earlier_and_never_for_good() {
+        let at = |metres| PauseConfig::between_cards(Mac([2, 0, 0, 0, 0, 1]), metres);
+        assert_eq!((at(1).stop_at, at(1).go_on_at), (119, 135));
+        assert!((1..300).all(|metres| at(metres).stop_at <= at(metres + 1).stop_at));
+        // What fits is stopped for; the whole buffer free is more than what lets the peer go on.
+        assert!(at(100).stop_at >= PauseConfig::headroom(16_000, 88, 4198) && at(100).stop_at < 448);
+        assert_eq!([300, usize::MAX].map(|metres| at(metres).go_on_at), [464; 2]);
     }
 }

@@ -2,6 +2,7 @@ use super::cells::{area, Area};
 use super::netlist::{read, Module};
 use super::table::Table;
 use super::walk::{walk, Count};
+use super::yosys::Family;
 use super::{docs, report, share, subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -203,4 +204,16 @@ fn borders_and_multipliers() {
     let found = walk(&m, Count::Cells);
     assert_eq!((found.faults.len(), found.levels()), (0, 1));
     assert_eq!(area(m.cells.values().map(|c| c.kind.as_str())), Ok(Area { lut: 1, ff: 2, dsp: 1, ..Area::default() }));
+}
+
+/// What is defined for one part is read there only; what a simulation checks is nobody's; other macros stay text.
+#[test]
+fn a_hash_is_of_what_the_part_reads() {
+    let bare = "module m;\nreg a;\n`ifndef SYNTHESIS\ninitial a = 0;\n`endif\nalways b <= a;\nendmodule\n";
+    let full = "module m; // a comment\n`ifdef FERRIC_ECP5\n(* no_rw_check *)\n`endif\nreg a;\n`ifndef SYNTHESIS\n  initial a = 0;\n`endif\n`ifdef FERRIC_CHECKS\nalways b <= ~a;\n`else\nalways b <= a;\n`endif\nendmodule\n";
+    let told = bare.replace("reg a;", "(* no_rw_check *)\nreg a;");
+    assert_eq!(super::text_hash(full, Family::Xcup), super::text_hash(bare, Family::Xcup));
+    assert_eq!(super::text_hash(full, Family::Ecp5), super::text_hash(&told, Family::Ecp5));
+    assert_ne!(super::text_hash(full, Family::Ecp5), super::text_hash(bare, Family::Ecp5));
+    assert_ne!(super::text_hash(&bare.replace("ifndef", "ifdef"), Family::Xcup), super::text_hash(bare, Family::Xcup));
 }
