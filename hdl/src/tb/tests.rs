@@ -228,3 +228,14 @@ fn an_input_left_open_inside_is_reported() {
     let error = crate::emit::emit("forgetful", Forgetful::default()).unwrap_err();
     assert_eq!(error.faults, ["input forgetful.slot.reset has no driver"]);
 }
+
+/// What the lint gate refuses is not simulated, the second time neither.
+#[test]
+fn the_gate_stands_before_every_bench() {
+    let text = "module latched(input wire clock, input wire f, input wire [7:0] a, output reg [7:0] y);\nalways @(*) if (f) y = a;\nendmodule\n";
+    for _ in 0..2 {
+        let panic = catch_unwind(AssertUnwindSafe(|| Tb::from_verilog("latched", text, 1))).err().expect("refused");
+        let said = panic.downcast_ref::<String>().expect("a sentence");
+        assert!(said.contains("the lint gate refuses `latched`") && said.contains("LATCH"), "{said}");
+    }
+}
