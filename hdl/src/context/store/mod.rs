@@ -8,7 +8,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::context::bus::CtxServer;
 use crate::context::word::CtlWord;
 use crate::msg::{CtlReq, CtlResp};
-use crate::prim::arb::{FirstSet, RrPick};
+use crate::prim::arb::RrPick;
 use crate::prim::clash::Clash;
 use crate::prim::mux::OneHotMux;
 use crate::prim::pack::Gather;
@@ -45,18 +45,17 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     // The clients from 0 on; the control bus is number 3.
     want: Gather<4>,
     held: Gather<4>,
-    put: Gather<4>,
     clash: Clash<LQ, 4>,
     pick: RrPick<4>,
     last: DFF<Bits<4>>,
     read_mux: OneHotMux<Bits<LQ>, 4>,
-    put_pick: FirstSet<4>,
     put_addr: OneHotMux<Bits<LQ>, 4>,
-    /// A row is put as it comes back or, after a wait, from where it waited (the clients once more).
-    put_row: OneHotMux<T, 6>,
-    put_from: Gather<6>,
-    puts: Signal<Local, Bits<4>>,
-    writer: Signal<Local, Bits<4>>,
+    put_row: OneHotMux<T, 3>,
+    /// Who writes.
+    writer: Gather<4>,
+    puts: Gather<3>,
+    /// The control bus or a client before this one writes.
+    blocked: [Signal<Local, Bit>; 4],
     ctl_writes: Signal<Local, Bit>,
 }
 
@@ -72,15 +71,13 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         for i in 0..3 {
             self.want.x[i].next = false;
             self.held.x[i].next = false;
-            self.put.x[i].next = false;
+            self.writer.x[i].next = false;
+            self.puts.x[i].next = false;
             self.clash.id[i].next = bits::<LQ>(0);
             self.clash.kept[i].next = bits::<LQ>(0);
             self.read_mux.x[i].next = bits::<LQ>(0);
             self.put_addr.x[i].next = bits::<LQ>(0);
             self.put_row.x[i].next = self.ram.read_data.val();
-            self.put_row.x[i + 3].next = self.ram.read_data.val();
-            self.put_from.x[i].next = false;
-            self.put_from.x[i + 3].next = false;
         }
         for i in 0..NC {
             self.port[i].clock.next = self.clock.val();
@@ -88,19 +85,16 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             CtxServer::<T>::link(&mut self.client[i], &mut self.port[i].client);
             self.want.x[i].next = self.port[i].want.val();
             self.held.x[i].next = self.port[i].held.val();
-            self.put.x[i].next = self.port[i].put.val();
             self.clash.id[i].next = self.port[i].id.val();
             self.clash.kept[i].next = self.port[i].kept.val();
             self.read_mux.x[i].next = self.port[i].id.val();
             self.put_addr.x[i].next = self.port[i].kept.val();
             self.put_row.x[i].next = self.client[i].rel_data.val();
-            self.put_row.x[i + 3].next = self.port[i].put_row.val();
             self.port[i].row.next = self.ram.read_data.val();
         }
         // The control bus: wanted from `req` until the row is there, held until `done`.
         self.want.x[3].next = self.line.req.val() & !self.ctl_held.q.val();
         self.held.x[3].next = self.ctl_held.q.val();
-        self.put.x[3].next = false;
         self.clash.id[3].next = self.line.addr.val();
         self.clash.kept[3].next = self.line.addr.val();
         self.read_mux.x[3].next = self.line.addr.val();
@@ -123,27 +117,27 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         }
         self.read_mux.sel.next = self.pick.grant.val();
         self.ram.read_addr.next = self.read_mux.y.val();
-        // Write port: the control bus cannot wait, the others can.
-        self.put_pick.x.next = self.put.y.val();
-        self.puts.next = self.put_pick.y.val();
-        self.writer.next = self.puts.val();
+        // Write port: the control bus cannot wait, the clients keep their rows until they are written, the lowest first.
         self.ctl_writes.next = self.line.done.val() & self.line.we.val();
-        if self.ctl_writes.val() {
-            self.writer.next = bits::<4>(8);
+        self.writer.x[3].next = self.ctl_writes.val();
+        self.blocked[0].next = self.ctl_writes.val();
+        for i in 0..NC {
+            self.port[i].grant.next = self.pick.grant.val().get_bit(i);
+            self.port[i].open.next = !self.blocked[i].val();
+            self.blocked[i + 1].next = self.blocked[i].val() | self.port[i].put.val();
+            self.writer.x[i].next = self.port[i].put.val() & !self.blocked[i].val();
+            self.puts.x[i].next = self.port[i].put.val() & !self.blocked[i].val();
         }
-        self.put_addr.sel.next = self.writer.val();
-        self.ram.write_en.next = self.puts.val().any() & !self.ctl_writes.val();
+        for i in NC..3 {
+            self.blocked[i + 1].next = false;
+        }
+        self.put_addr.sel.next = self.writer.y.val();
+        self.put_row.sel.next = self.puts.y.val();
+        self.ram.write_en.next = self.puts.y.val().any();
         self.ram.word_en.next = self.ctl_writes.val();
         self.ram.word.next = self.line.word.val();
         self.ram.word_data.next = self.line.data.val();
         self.ram.write_addr.next = self.put_addr.y.val();
-        for i in 0..NC {
-            self.port[i].grant.next = self.pick.grant.val().get_bit(i);
-            self.port[i].put_grant.next = self.writer.val().get_bit(i);
-            self.put_from.x[i].next = self.writer.val().get_bit(i) & !self.port[i].waited.val();
-            self.put_from.x[i + 3].next = self.writer.val().get_bit(i) & self.port[i].waited.val();
-        }
-        self.put_row.sel.next = self.put_from.y.val();
         self.ram.write_data.next = self.put_row.y.val();
         if self.reset.val() {
             self.ctl_read.d.next = false;

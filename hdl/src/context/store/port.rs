@@ -17,10 +17,8 @@ enum State {
     /// The line, or the fault, is offered.
     Line,
     Fault,
-    /// The client works on it.
+    /// The client works on it, or waits for the write port.
     Held,
-    /// Waits for the write port.
-    Put,
 }
 
 /// Speaks the acquire/release protocol; the store grants the memory's ports.
@@ -37,17 +35,14 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     pub grant: Signal<In, Bit>,
     /// The lock of line `kept` is this port's.
     pub held: Signal<Out, Bit>,
-    /// Line number held or put.
+    /// Line number held.
     pub kept: Signal<Out, Bits<LQ>>,
     /// The memory's read data, one cycle after `grant`.
     pub row: Signal<In, T>,
-    /// Waits for `put_grant`: write port.
+    /// The client's `rel_data` is to be written: so it is in a cycle with `open`.
     pub put: Signal<Out, Bit>,
-    pub put_grant: Signal<In, Bit>,
-    /// The row that waits to be put; one that need not wait is the client's `rel_data`.
-    pub put_row: Signal<Out, T>,
-    /// What is put has waited.
-    pub waited: Signal<Out, Bit>,
+    /// Nobody that goes before this port writes.
+    pub open: Signal<In, Bit>,
     state: DFF<State>,
     /// The state is `Read`: in one bit, since the client's first look at the line is the longest way of all.
     reading: DFF<Bit>,
@@ -76,7 +71,6 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         if !self.busy.q.val() {
             self.number.next = self.client.acq_id.val();
         }
-        self.put_row.next = self.hold.q.val();
         self.client.acq_ready.next = false;
         self.client.line_valid.next = false;
         self.client.line_fault.next = false;
@@ -90,7 +84,6 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         self.want.next = false;
         self.held.next = false;
         self.put.next = false;
-        self.waited.next = false;
         self.delay.start.next = false;
         self.excess.next = self.client.acq_id.val() & self.outside.val();
         match self.state.q.val() {
@@ -146,25 +139,9 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
             }
             State::Held => {
                 self.held.next = true;
-                self.client.rel_ready.next = true;
-                self.hold.d.next = self.client.rel_data.val();
-                if self.client.rel_valid.val() {
-                    self.busy.d.next = false;
-                    self.state.d.next = State::Idle;
-                    if self.client.rel_dirty.val() {
-                        self.put.next = true;
-                        if !self.put_grant.val() {
-                            self.busy.d.next = true;
-                            self.state.d.next = State::Put;
-                        }
-                    }
-                }
-            }
-            State::Put => {
-                self.held.next = true;
-                self.put.next = true;
-                self.waited.next = true;
-                if self.put_grant.val() {
+                self.put.next = self.client.rel_valid.val() & self.client.rel_dirty.val();
+                self.client.rel_ready.next = self.open.val() | !self.client.rel_dirty.val();
+                if self.client.rel_valid.val() & (self.open.val() | !self.client.rel_dirty.val()) {
                     self.busy.d.next = false;
                     self.state.d.next = State::Idle;
                 }
