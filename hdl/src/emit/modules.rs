@@ -287,7 +287,7 @@ mod tests {
             let differs = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b);
             assert!(theirs == ours, "{name}: {differs:?}");
         }
-        compare("requester", crate::roce::requester::alone::<3, 10>());
+        compare("requester", crate::roce::requester::alone::<3, 11>());
         compare("sq", crate::host::sq::SendQueue::<4>::default());
         compare("mr", crate::rdma::mr::MemoryKeys::<4, 9, 4>::default());
         compare("chaos", crate::stream::chaos::scoped(7, || crate::host::dma_wr::for_number::<512, 64, 6>(4)));

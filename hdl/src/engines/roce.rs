@@ -33,7 +33,7 @@ pub const ROCE: Engine = Engine {
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 7, `LR` = `LQ` + 5.
+/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 8, `LR` = `LQ` + 5.
 fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const LR: usize>(a: &mut Assembly) {
     a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default).waits(context::store::WAITS);
     a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);

@@ -38,8 +38,8 @@ macro_rules! sizes {
                 /// log2 of the functions' MAC addresses, 4 of each, and how many they are.
                 pub const LD: usize = LF + ferric_abi::csr::STATIONS.ilog2() as usize;
                 pub const ND: usize = 1 << LD;
-                /// log2 of the tracker's entries: 128 packets under way of each queue pair.
-                pub const LA: usize = LQ + 7;
+                /// log2 of the tracker's entries: 256 work requests under way of each queue pair.
+                pub const LA: usize = LQ + 8;
                 /// log2 of the answers kept: 32 of each queue pair.
                 pub const LR: usize = LQ + 5;
                 /// log2 of the receive rings: queue pairs and shared receive queues.

@@ -68,7 +68,7 @@ fn every_mutant_finds_its_place() {
             "seal_queue" => seals::tests::verilog(),
             "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6>()).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
-            "requester3" => crate::emit::emit("requester3", requester::alone::<3, 10>()).unwrap(),
+            "requester3" => crate::emit::emit("requester3", requester::alone::<3, 11>()).unwrap(),
             // A block of either card will do.
             name => tops::in_core(name, 64).unwrap_or_else(|| panic!("{}: no top is called {name}", mutant.name)).emit().unwrap(),
         });

@@ -132,7 +132,7 @@ pub const TIMEOUT_TICKS: u64 = 4;
 /// Packets on their way, and work requests of which some packet is: the window of a queue pair.
 pub const WINDOW: u32 = 512;
 /// See [`WINDOW`].
-pub const TRACKED: u16 = 128;
+pub const TRACKED: u16 = 256;
 /// Packets behind which an acknowledge is asked for in the midst of a message: those whose PSN ends with so many ones.
 pub const ASK_EVERY: u32 = 16;
 

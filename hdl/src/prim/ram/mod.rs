@@ -22,20 +22,14 @@ pub const LUT_RAM_MAX_A: usize = 6;
 /// Below this many bits a deep memory is cheaper in LUTs than as a mostly empty block RAM: the tool decides.
 const BLOCK_MIN_BITS: usize = 4096;
 
-/// A memory of more bits would take more than 58 block RAMs: UltraRAM (4096 rows of 72 bits each) has room for it. Only cards for parts that
+/// A memory of more bits would take more than 29 block RAMs: UltraRAM (4096 rows of 72 bits each) has room for it. Only cards for parts that
 /// have some are so large.
-const ULTRA_MIN_BITS: usize = 1 << 21;
-
-/// log2 of the rows of one UltraRAM. A memory of no more rows needs no choice among several behind its output.
-const ULTRA_A: usize = 12;
-
-/// From this many bits on (29 block RAMs, and 256 bits a row or more) such a memory lies in UltraRAM.
-const ULTRA_SHALLOW_MIN_BITS: usize = 1 << 20;
+const ULTRA_MIN_BITS: usize = 1 << 20;
 
 pub(super) fn style(a: usize, bits: usize) -> &'static str {
     if a <= LUT_RAM_MAX_A {
         "(* ram_style = \"distributed\" *) "
-    } else if bits << a >= ULTRA_MIN_BITS || (a <= ULTRA_A && bits << a >= ULTRA_SHALLOW_MIN_BITS) {
+    } else if bits << a >= ULTRA_MIN_BITS {
         "(* ram_style = \"ultra\" *) "
     } else if bits << a >= BLOCK_MIN_BITS {
         "(* ram_style = \"block\" *) "

@@ -39,7 +39,7 @@ pub struct Window {
     pub flying: Signal<Out, Bit>,
     /// Acknowledged beyond what was sent again.
     pub behind: Signal<Out, Bit>,
-    /// Half of the window and half of the tracker are free.
+    /// Half of the window and a quarter of the tracker are free: what is still under way outlasts the fetch of what comes behind it.
     pub room: Signal<Out, Bit>,
     /// A READ or atomic may go, and whoever is fenced.
     pub may_ask: Signal<Out, Bit>,
@@ -71,7 +71,7 @@ pub struct Window {
     r_flying: DFF<Bit>,
     r_behind: DFF<Bit>,
     r_near: DFF<Bit>,
-    /// Half of the tracker was free before the last cycle's retirement: of several, the last one sees it.
+    /// A quarter of the tracker was free before the last cycle's retirement: of several, the last one sees it.
     r_free: DFF<Bit>,
     r_may_ask: DFF<Bit>,
     r_complete: DFF<Bit>,
@@ -129,7 +129,7 @@ impl Logic for Window {
         self.r_flying.d.next = self.flight.val().any();
         self.r_behind.d.next = self.flight.val().get_bit(23);
         self.r_near.d.next = !self.flight.val().get_bits::<16>(8).any();
-        self.r_free.d.next = !self.tracked.val().get_bits::<10>(6).any();
+        self.r_free.d.next = !self.tracked.val().get_bits::<8>(8).any() & !self.tracked.val().get_bits::<2>(6).all();
         self.room.next = self.r_near.q.val() & self.r_free.q.val();
         // Only a retirement changes what is complete, and the queue pair may settle in the next cycle.
         self.r_complete.d.next = self.line.val().sent_index == self.line.val().done_index;

@@ -16,7 +16,7 @@ const LONGEST_RAW: u64 = 9216;
 /// Bytes of an atomic's answer.
 const ATOMIC_BYTES: u64 = 8;
 /// Work requests that the tracker holds of a queue pair, less one.
-const TRACKED: u64 = 127;
+const TRACKED: u64 = 255;
 
 /// Latches its outputs from `line` and `wqe` in cycles with `en`.
 #[derive(LogicBlock, Default)]

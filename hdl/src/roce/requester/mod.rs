@@ -43,7 +43,7 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 
-/// Adds the requester of `2^LQ` queue pairs to a list, and what joins its parts; `LA` is `LQ` + 7. Everything else about them is for the list to join.
+/// Adds the requester of `2^LQ` queue pairs to a list, and what joins its parts; `LA` is `LQ` + 8. Everything else about them is for the list to join.
 pub fn lines<const LQ: usize, const LA: usize>(a: &mut Assembly) {
     a.instance("req_tx", req_tx::RequesterTx::default).waits(req_tx::WAITS);
     a.instance("tracker", tracker::Tracker::<LQ, LA>::default).waits(tracker::WAITS);

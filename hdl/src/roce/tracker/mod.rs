@@ -16,8 +16,8 @@ pub const WAITS: &[(&str, &[&str])] = &[
 #[cfg(test)]
 mod tests;
 
-/// Work requests that one queue pair may have outstanding; the low 7 bits of the index address them.
-pub const OUTSTANDING: u32 = 128;
+/// Work requests that one queue pair may have outstanding; the low 8 bits of the index address them.
+pub const OUTSTANDING: u32 = 256;
 
 /// What is kept of a work request.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -27,9 +27,9 @@ struct Kept {
     opcode: Bits<4>,
 }
 
-/// Ring of 128 entries for each of `2^LQ` queue pairs. `LA` is `LQ` + 7.
+/// Ring of 256 entries for each of `2^LQ` queue pairs. `LA` is `LQ` + 8.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(LA == LQ + 7, "LA must be LQ + 7")]
+#[demand(LA == LQ + 8, "LA must be LQ + 8")]
 pub struct Tracker<const LQ: usize, const LA: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -50,14 +50,14 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     from_odd: DFF<Bit>,
     odd_queue: DFF<Bit>,
     full: DFF<Bit>,
-    write_slot: Signal<Local, Bits<7>>,
-    read_slot: Signal<Local, Bits<7>>,
+    write_slot: Signal<Local, Bits<8>>,
+    read_slot: Signal<Local, Bits<8>>,
     read_queue: Signal<Local, Bits<LA>>,
     write_qpn: Signal<Local, Bits<24>>,
     read_qpn: Signal<Local, Bits<24>>,
     write_row: Signal<Local, Bits<LA>>,
-    pair: Signal<Local, Bits<6>>,
-    pair_on: Signal<Local, Bits<6>>,
+    pair: Signal<Local, Bits<7>>,
+    pair_on: Signal<Local, Bits<7>>,
     accept: Signal<Local, Bit>,
     kept: Signal<Local, Kept>,
     entry: Signal<Local, Kept>,
@@ -71,14 +71,14 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, full, even_addr, odd_addr, from_odd, odd_queue);
-        self.write_slot.next = self.s_write.data.val().index.get_bits::<7>(0);
-        self.read_slot.next = self.s_read.data.val().index.get_bits::<7>(0);
+        self.write_slot.next = self.s_write.data.val().index.get_bits::<8>(0);
+        self.read_slot.next = self.s_read.data.val().index.get_bits::<8>(0);
         self.s_write.ready.next = true;
         self.kept.next.last_psn = self.s_write.data.val().last_psn;
         self.kept.next.signaled = self.s_write.data.val().signaled;
         self.kept.next.opcode = self.s_write.data.val().opcode;
         self.write_qpn.next = self.s_write.data.val().qpn >> 1;
-        self.write_row.next = (bit_cast::<LA, 24>(self.write_qpn.val()) << 6) | bit_cast::<LA, 6>(self.write_slot.val().get_bits::<6>(1));
+        self.write_row.next = (bit_cast::<LA, 24>(self.write_qpn.val()) << 7) | bit_cast::<LA, 7>(self.write_slot.val().get_bits::<7>(1));
         for i in 0..2 {
             self.even[i].clock.next = self.clock.val();
             self.odd[i].clock.next = self.clock.val();
@@ -95,8 +95,8 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         self.accept.next = self.s_read.valid.val() & !self.full.q.val();
         // Behind an odd index comes the even one of the next pair.
         self.read_qpn.next = self.s_read.data.val().qpn >> 1;
-        self.read_queue.next = bit_cast::<LA, 24>(self.read_qpn.val()) << 6;
-        self.pair.next = self.read_slot.val().get_bits::<6>(1);
+        self.read_queue.next = bit_cast::<LA, 24>(self.read_qpn.val()) << 7;
+        self.pair.next = self.read_slot.val().get_bits::<7>(1);
         self.pair_on.next = self.pair.val();
         if self.read_slot.val().get_bit(0) {
             self.pair_on.next = self.pair.val() + 1;
@@ -105,8 +105,8 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         self.even_at.next = self.even_addr.q.val();
         self.odd_at.next = self.odd_addr.q.val();
         if self.accept.val() {
-            self.even_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair_on.val());
-            self.odd_at.next = self.read_queue.val() | bit_cast::<LA, 6>(self.pair.val());
+            self.even_at.next = self.read_queue.val() | bit_cast::<LA, 7>(self.pair_on.val());
+            self.odd_at.next = self.read_queue.val() | bit_cast::<LA, 7>(self.pair.val());
             self.from_odd.d.next = self.read_slot.val().get_bit(0);
             self.odd_queue.d.next = self.s_read.data.val().qpn.get_bit(0);
         }

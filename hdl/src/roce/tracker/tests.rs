@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// Reads return what was last written to the queue's slot.
 #[test]
 fn entries_come_back() {
-    let mut tb = Tb::new("tracker3", Tracker::<3, 10>::default());
+    let mut tb = Tb::new("tracker3", Tracker::<3, 11>::default());
     let (write, read, entry) = (tb.source("s_write", 30), tb.source("s_read", 30), tb.sink("m_entry", 40));
     let (fw, fr, fe) = (Fields::of::<TrackWrite>(), Fields::of::<TrackRead>(), Fields::of::<TrackEntry>());
     let mut model = HashMap::new();
@@ -15,17 +15,17 @@ fn entries_come_back() {
             let (qpn, index) = (tb.rng().below(8), tb.rng().below(65536));
             let (psn, signaled, opcode) = (tb.rng().below(1 << 24), tb.rng().below(2), tb.rng().below(16));
             write.push(fw.pack(&[("qpn", qpn.into()), ("index", index.into()), ("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
-            model.insert((qpn, index % 128), fe.pack(&[("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
+            model.insert((qpn, index % 256), fe.pack(&[("last_psn", psn.into()), ("signaled", signaled.into()), ("opcode", opcode.into())]));
         }
         tb.run_until(1000, |_| write.pending() == 0);
         let expected: Vec<_> = model.clone().into_iter().collect();
         for ((qpn, index), _) in &expected {
-            read.push(fr.pack(&[("qpn", (*qpn).into()), ("index", (*index + 128 * 7).into())]));
+            read.push(fr.pack(&[("qpn", (*qpn).into()), ("index", ((*index + 256 * 7) % 65536).into())]));
         }
         tb.run_until(100_000, |_| entry.len() == expected.len());
         for ((qpn, index), want) in &expected {
             let mut got = entry.pop().expect("an answer");
-            if let Some(behind) = model.get(&(*qpn, (*index + 1) % 128)) {
+            if let Some(behind) = model.get(&(*qpn, (*index + 1) % 256)) {
                 assert_eq!(fe.get(&got, "next_psn"), fe.get(behind, "last_psn"), "the entry behind");
                 // READs and atomics: codes 4 to 6, and 7 is none.
                 assert_eq!(fe.get(&got, "next_asks"), u128::from((4..8).contains(&fe.get(behind, "opcode"))), "the entry behind");

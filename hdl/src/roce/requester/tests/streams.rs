@@ -231,7 +231,7 @@ fn the_window_ends_between_two_messages() {
 
 #[test]
 fn no_more_requests_go_out_than_the_tracker_holds() {
-    assert_eq!(sent_without_answer(1, 200), 128);
+    assert_eq!(sent_without_answer(1, 400), 256);
 }
 
 #[test]

@@ -161,7 +161,7 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64, stall: u32) -> World {
-        let mut tb = Tb::with_seed("requester3", alone::<3, 10>(), seed);
+        let mut tb = Tb::with_seed("requester3", alone::<3, 11>(), seed);
         let port = |tb: &mut Tb, name: &str| {
             let acq = tb.sink_of(&format!("{name}$acq_"), &["id", "tag"], stall);
             let line = tb.source_of(&format!("{name}$line_"), &["tag", "fault", "data"], stall);
