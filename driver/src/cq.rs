@@ -149,7 +149,8 @@ impl CqInner {
     /// The entry with this index, if the card has written it.
     #[inline(always)]
     fn entry(&self, index: u16) -> Option<Cqe> {
-        self.ring.record(self.offset(index), self.phase(index)).map(Cqe)
+        // SAFETY: the ring has `mask + 1` entries.
+        unsafe { self.ring.record(self.offset(index), self.phase(index)) }.map(Cqe)
     }
 
     #[inline(always)]

@@ -2,6 +2,8 @@
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Access rights of a DMA mapping.
@@ -11,6 +13,33 @@ pub enum DmaAccess {
     Read,
     /// The card may read and write.
     ReadWrite,
+}
+
+/// A device at hand: reached without looking up where in its `Arc` it lies, which whoever posts would do with every request.
+pub(crate) struct AtHand {
+    at: NonNull<dyn Device>,
+    _kept: Arc<dyn Device>,
+}
+
+impl AtHand {
+    pub(crate) fn new(device: &Arc<dyn Device>) -> Self {
+        Self { at: NonNull::from(&**device), _kept: device.clone() }
+    }
+}
+
+// SAFETY: a shared reference to a `Device`, which is `Send` and `Sync`.
+unsafe impl Send for AtHand {}
+// SAFETY: as above.
+unsafe impl Sync for AtHand {}
+
+impl std::ops::Deref for AtHand {
+    type Target = dyn Device;
+
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: `_kept` keeps it where it is.
+        unsafe { self.at.as_ref() }
+    }
 }
 
 /// A function of a card. Offsets are inside the function's BAR window.

@@ -60,19 +60,25 @@ impl DmaBuffer {
     }
 
     /// Room for `len` bytes at `offset`, to be filled in place before the card is told of it.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes there. Whoever posts asks with every request, so it is not asked again.
     #[inline(always)]
-    pub(crate) fn room(&mut self, offset: usize, len: usize) -> &mut [u8] {
-        assert!(offset + len <= self.len);
-        // SAFETY: in bounds; the card does not look at this range before the doorbell (rings have one writer per slot).
+    pub(crate) unsafe fn room(&mut self, offset: usize, len: usize) -> &mut [u8] {
+        debug_assert!(offset + len <= self.len);
+        // SAFETY: in bounds by the caller's promise; the card does not look at this range before the doorbell (rings have one writer per slot).
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr().add(offset), len) }
     }
 
     /// The record of `N` bytes at `offset`, if the card has written it: the last bit of its last word is `phase`. Whole words at a whole word.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes there, and `offset` is a multiple of 8. Whoever polls asks all the time, so it is not asked again.
     #[inline(always)]
-    pub(crate) fn record<const N: usize>(&self, offset: usize, phase: bool) -> Option<[u8; N]> {
+    pub(crate) unsafe fn record<const N: usize>(&self, offset: usize, phase: bool) -> Option<[u8; N]> {
         const { assert!(N % 8 == 0 && N > 0) };
-        assert!(offset + N <= self.len && offset % 8 == 0);
-        // SAFETY: in bounds, and aligned: the buffer begins with a page.
+        debug_assert!(offset + N <= self.len && offset % 8 == 0);
+        // SAFETY: in bounds by the caller's promise, and aligned: the buffer begins with a page.
         let words = unsafe { self.ptr.as_ptr().add(offset).cast::<u64>() };
         let mut out = [0; N];
         // SAFETY: as above.

@@ -51,7 +51,8 @@ impl EventQueue {
     pub fn poll(&mut self) -> Option<Event> {
         let slot = self.consumer as usize & ((1 << self.log_size) - 1);
         let phase = self.consumer >> self.log_size & 1 == 0;
-        let e = Eqe(self.ring.record(slot * Eqe::BYTES, phase)?);
+        // SAFETY: the ring has `2^log_size` entries.
+        let e = Eqe(unsafe { self.ring.record(slot * Eqe::BYTES, phase) }?);
         self.consumer = self.consumer.wrapping_add(1);
         let bell = Doorbell::default().with_id(self.id).with_index(self.consumer);
         self.ctx.device.write64(csr::DB_EQ, u64::from_le_bytes(bell.0));

@@ -8,22 +8,24 @@ use std::sync::Arc;
 
 /// What completion queues need to know of a queue: the program's numbers and how far it is done.
 pub(crate) struct Half {
-    /// A power of two of them.
+    /// A power of two of them, 65536 at most.
     wr_ids: Box<[AtomicU64]>,
+    /// So many less one.
+    mask: u16,
     pub(crate) posted: AtomicU16,
     pub(crate) done: AtomicU16,
 }
 
 impl Half {
     fn new(log_size: u8) -> Result<Self> {
-        Ok(Self { wr_ids: boxed(1 << log_size, |_| AtomicU64::new(0))?, posted: AtomicU16::new(0), done: AtomicU16::new(0) })
+        Ok(Self { wr_ids: boxed(1 << log_size, |_| AtomicU64::new(0))?, mask: ((1u32 << log_size) - 1) as u16, posted: AtomicU16::new(0), done: AtomicU16::new(0) })
     }
 
     /// Where the number of request `index` stands.
     #[inline(always)]
     pub(crate) fn wr_id(&self, index: u16) -> &AtomicU64 {
-        // SAFETY: `new` makes a power of two of them, so the mask keeps the index inside.
-        unsafe { self.wr_ids.get_unchecked(index as usize & (self.wr_ids.len() - 1)) }
+        // SAFETY: `new` makes one more than `mask`.
+        unsafe { self.wr_ids.get_unchecked(usize::from(index & self.mask)) }
     }
 }
 

@@ -76,7 +76,7 @@ impl QueuePair {
     #[inline(always)]
     pub(crate) fn post(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
         self.stage(wr, operands, fence, dest)?;
-        self.ring();
+        self.tell();
         Ok(())
     }
 
@@ -127,7 +127,8 @@ impl QueuePair {
     /// Writes a request into the next slot. `operands`: those of an atomic, in front of the entries; there the address of a datagram, which goes to queue pair `dest`.
     #[inline(always)]
     pub(crate) fn stage(&mut self, wr: &SendRequest, operands: Option<[u64; 2]>, fence: bool, dest: Option<u32>) -> Result<()> {
-        if matches!(self.state, QpState::Reset | QpState::Init | QpState::Rtr) {
+        // RESET, INIT and RTR (IBTA 10.3.1).
+        if (self.state as u8) < QpState::Rts as u8 {
             return Err(Error::State);
         }
         if dest.is_some() != (self.config.qp_type == QpType::Ud) {
@@ -188,10 +189,15 @@ impl QueuePair {
     /// Tells the card of all requests that are staged, by one doorbell. A single one of 64 bytes travels with it.
     #[inline(always)]
     pub fn ring(&mut self) {
-        let (rung, producer) = (self.rung, self.send.producer);
-        if rung == producer {
-            return;
+        if self.rung != self.send.producer {
+            self.tell();
         }
+    }
+
+    /// The same, when something is staged.
+    #[inline(always)]
+    fn tell(&mut self) {
+        let (rung, producer) = (self.rung, self.send.producer);
         self.rung = producer;
         self.shared().send.posted.store(producer, Ordering::Release);
         barrier::to_device();

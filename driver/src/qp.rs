@@ -1,7 +1,7 @@
 //! Queue pairs: made, brought into their states, asked about. Work requests are those of `post.rs`.
 use crate::admin::{words, Command};
 use crate::cq::{CompletionQueue, CqInner};
-use crate::device::Device;
+use crate::device::AtHand;
 use crate::error::{Error, Result};
 use crate::function::{Inner, PdInner};
 use crate::lives::Shared;
@@ -46,7 +46,7 @@ impl Default for QpConfig {
 pub struct QueuePair {
     pub(crate) pd: Arc<PdInner>,
     /// The context's, here for posting.
-    pub(crate) device: Arc<dyn Device>,
+    pub(crate) device: AtHand,
     pub(crate) qpn: u32,
     pub(crate) config: QpConfig,
     shared: *const Shared,
@@ -112,7 +112,7 @@ impl QueuePair {
         let by_line = send.slot_bytes == 64 && ctx.device.has_lines();
         Ok(Self {
             pd: pd.clone(),
-            device: ctx.device.clone(),
+            device: AtHand::new(&ctx.device),
             qpn,
             config: *config,
             shared,

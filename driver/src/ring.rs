@@ -70,7 +70,8 @@ impl Ring {
     /// The slot of request `index`, which the card does not look at: it has not been told of it, or has completed what was there.
     #[inline(always)]
     pub(crate) fn slot(&mut self, index: u16) -> &mut [u8] {
-        self.memory.room((index & self.mask) as usize * self.slot_bytes, self.slot_bytes)
+        // SAFETY: there are `mask + 1` slots (`make`).
+        unsafe { self.memory.room((index & self.mask) as usize * self.slot_bytes, self.slot_bytes) }
     }
     #[inline(always)]
     pub(crate) fn check_room(&self, half: &Half) -> Result<()> {
@@ -93,9 +94,11 @@ impl Ring {
     /// Writes a receive request into the next slot and into the place of copy `copy`, which it names.
     pub(crate) fn write_shared_receive(&mut self, sges: &[LocalSge], copy: u16) -> Result<()> {
         let head = RecvHead::default().with_num_sge(sges.len() as u8).with_index(self.producer).with_copy(copy);
-        let behind = 1 << self.log_size | usize::from(copy);
+        let behind = self.slots() + usize::from(copy);
+        assert!((behind + 1) * self.slot_bytes <= self.memory.len(), "a ring made `with_copies`");
         for place in [behind, usize::from(self.producer & self.mask)] {
-            let (front, list) = self.memory.room(place * self.slot_bytes, self.slot_bytes).split_at_mut(RecvHead::BYTES);
+            // SAFETY: as the line above says.
+            let (front, list) = unsafe { self.memory.room(place * self.slot_bytes, self.slot_bytes) }.split_at_mut(RecvHead::BYTES);
             put_entries(list, sges)?;
             front.copy_from_slice(&head.0);
         }

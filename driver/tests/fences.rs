@@ -29,7 +29,7 @@ fn rings_and_doorbells_are_ordered_for_the_card() {
     }
     // In front of each doorbell, and behind each look for a phase bit.
     for (name, function, call) in [
-        ("post.rs", "pub fn ring(", "barrier::to_device()"),
+        ("post.rs", "fn tell(", "barrier::to_device()"),
         ("ring.rs", "fn ring_receive_bell(", "barrier::to_device()"),
         ("window.rs", "pub fn write64(", "barrier::to_device()"),
         ("window.rs", "pub fn write32(", "barrier::to_device()"),
