@@ -17,6 +17,9 @@ pub struct Fetch {
     pub valid: Signal<Out, Bit>,
     pub take: Signal<In, Bit>,
     pub ev: Signal<Out, Event>,
+    /// Of `ev`.
+    pub qpn: Signal<Out, Bits<24>>,
+    pub kind: Signal<Out, Bits<4>>,
     pub line: Signal<Out, ReqCtx>,
     pub missing: Signal<Out, Bit>,
     /// Whose the line is, for `give_client`.
@@ -55,6 +58,8 @@ impl Logic for Fetch {
         }
         self.valid.next = self.got.q.val();
         self.ev.next = self.came.q.val();
+        self.qpn.next = self.came.q.val().qpn;
+        self.kind.next = self.came.q.val().kind;
         self.line.next = self.row.q.val();
         self.missing.next = self.fault.q.val();
         self.client.next = self.side.q.val();

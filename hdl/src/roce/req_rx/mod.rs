@@ -181,6 +181,17 @@ pub struct RequesterRx {
     tells_of: Signal<Local, Bit>,
     /// In `Decide`: the tracker's first entry is wanted.
     first: Signal<Local, Bit>,
+    /// The tracker was asked for it before the event was in hand, and for the next event's; nobody wants what it says, and it has not said it yet.
+    asked: DFF<Bit>,
+    asked_next: DFF<Bit>,
+    /// The event is `PLACED`: the entry is that of the oldest request which is not complete.
+    placed: DFF<Bit>,
+    stray: DFF<Bit>,
+    /// In `Decide`: it has been asked for now or before.
+    comes: Signal<Local, Bit>,
+    /// The next event's first entry is asked for; which one that is; what is asked for.
+    early: Signal<Local, Bit>,
+    early_index: Signal<Local, Bits<16>>,
     wish: Signal<Local, TrackRead>,
 }
 
@@ -188,7 +199,7 @@ pub struct RequesterRx {
 impl Logic for RequesterRx {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats, stats_of);
+        dff_setup!(self, clock, state, ev, line, client, missing, dirty, progress, pending, park, offered, status, blame, stats, stats_of, asked, asked_next, placed, stray);
         clock!(self, clock, intake, window, oldest, fetch, reads, scatter, reports, errors);
         self.intake.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
@@ -245,20 +256,42 @@ impl Logic for RequesterRx {
         self.oldest.data.next = self.s_track.data.val();
         self.oldest.line.next = self.line.q.val();
         self.nothing.next = self.line.q.val().una_index == self.line.q.val().sent_index;
-        // The first entry is asked for beside the decision, of whatever the event can change.
+        // The first entry is asked for together with the event, whose line is known by then, or beside the decision if the tracker was not ready: of whatever the event can change.
         self.tells_of.next = (self.ev.q.val().kind == kind::PLACED) & self.window.live.val() & self.window.asked.val();
         self.first.next = (self.decide.counts.val() & !self.pending.q.val() & !self.nothing.val()) | self.tells_of.val();
-        self.m_track.valid.next = ((self.state.q.val() == State::Decide) & self.first.val()) | ((self.state.q.val() == State::Oldest) & !self.pending.q.val() & !self.nothing.val());
-        self.wish.next.qpn = self.ev.q.val().qpn;
-        self.wish.next.index = self.line.q.val().una_index;
-        if self.tells_of.val() {
-            self.wish.next.index = self.line.q.val().done_index;
+        self.early_index.next = self.seen.val().una_index;
+        if self.fetch.kind.val() == kind::PLACED {
+            self.early_index.next = self.seen.val().done_index;
+        }
+        // The event in hand does not ask any more in these states.
+        self.early.next = self.fetch.valid.val()
+            & !self.fetch.missing.val()
+            & !self.asked_next.q.val()
+            & ((self.state.q.val() == State::Idle) | (self.state.q.val() == State::Settle) | (self.state.q.val() == State::Release));
+        if self.early.val() & self.m_track.ready.val() {
+            self.asked_next.d.next = true;
+        }
+        self.m_track.valid.next =
+            self.early.val() | ((self.state.q.val() == State::Decide) & self.first.val() & !self.asked.q.val()) | ((self.state.q.val() == State::Oldest) & !self.pending.q.val() & !self.nothing.val());
+        self.wish.next.qpn = self.fetch.qpn.val();
+        self.wish.next.index = self.early_index.val();
+        if (self.state.q.val() == State::Decide) | (self.state.q.val() == State::Oldest) {
+            self.wish.next.qpn = self.ev.q.val().qpn;
+            self.wish.next.index = self.line.q.val().una_index;
+            if self.placed.q.val() & (self.state.q.val() == State::Decide) {
+                self.wish.next.index = self.line.q.val().done_index;
+            }
         }
         self.m_track.data.next = self.wish.val();
-        self.s_track.ready.next = self.state.q.val() == State::Entry;
+        self.comes.next = self.first.val() & (self.asked.q.val() | self.m_track.ready.val());
+        // It comes in the cycle behind `Decide` at the latest, and what is asked for after that later: in `Entry` and in `Reads` no entry is a stray one.
+        self.s_track.ready.next = (self.state.q.val() == State::Entry) | self.stray.q.val();
+        if self.s_track.valid.val() {
+            self.stray.d.next = false;
+        }
         // While the line is theirs.
         self.reads.start.next = false;
-        self.reads.asked.next = self.m_track.valid.val() & self.m_track.ready.val();
+        self.reads.asked.next = self.comes.val();
         self.reads.ev.next = self.ev.q.val();
         self.reads.line.next = self.line.q.val();
         self.reads.cqe_busy.next = self.reports.cqe_busy.val();
@@ -268,7 +301,7 @@ impl Logic for RequesterRx {
         if self.state.q.val() == State::Reads {
             self.m_track.valid.next = self.reads.m_track.valid.val();
             self.m_track.data.next = self.reads.m_track.data.val();
-            self.s_track.ready.next = self.reads.s_track.ready.val();
+            self.s_track.ready.next = self.reads.s_track.ready.val() | self.stray.q.val();
         }
         // An answer that gets no further gives its frame back.
         self.reads.m_answer.ready.next = true;
@@ -346,7 +379,11 @@ impl Logic for RequesterRx {
         match self.state.q.val() {
             State::Decide => {
                 self.state.d.next = self.decide.then.val();
-                if self.m_track.valid.val() & self.m_track.ready.val() & !self.decide.start.val() {
+                // An entry that was asked for early and is not wanted is thrown away as it comes.
+                if self.asked.q.val() & !self.first.val() {
+                    self.stray.d.next = true;
+                }
+                if self.comes.val() & !self.decide.start.val() {
                     self.state.d.next = State::Entry;
                 }
                 self.line.d.next = self.decide.new.val();
@@ -423,6 +460,9 @@ impl Logic for RequesterRx {
         self.fetch.take.next = self.leave.val();
         self.window.load.next = self.leave.val();
         if self.leave.val() {
+            self.asked.d.next = self.asked_next.q.val() | (self.early.val() & self.m_track.ready.val());
+            self.asked_next.d.next = false;
+            self.placed.d.next = self.fetch.kind.val() == kind::PLACED;
             self.state.d.next = State::Idle;
             if self.fetch.valid.val() {
                 self.state.d.next = State::Decide;
@@ -457,6 +497,8 @@ impl Logic for RequesterRx {
 
         if self.reset.val() {
             self.state.d.next = State::Idle;
+            self.stray.d.next = false;
+            self.asked_next.d.next = false;
         }
     }
 }

@@ -474,7 +474,8 @@ impl Logic for RequesterTx {
         }
         self.ordered.came.next = self.ops.s.valid.val() & self.ops.s.ready.val();
         self.ordered.went.next = self.m_op.valid.val() & self.m_op.ready.val();
-        self.ctx.rel_dirty.next = self.dirty.q.val() | self.emit.val();
+        // Before its turn to be given back a line goes together with the packet that changes it.
+        self.ctx.rel_dirty.next = self.dirty.q.val() | !(self.state.q.val() == State::Release);
         self.tell.status.next = self.status.val();
         self.tell.after.next = self.after.val();
         self.ctx.rel_data.next = self.new.val();

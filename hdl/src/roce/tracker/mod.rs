@@ -10,7 +10,7 @@ use rust_hdl::prelude::*;
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s_write", &[]),
     ("s_read", &["m_entry"]),
-    ("m_entry", &[]), // one cycle later
+    ("m_entry", &[]), // two cycles later
 ];
 
 #[cfg(test)]
@@ -35,9 +35,9 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     pub reset: Signal<In, Bit>,
     /// Always ready; visible to reads accepted in later cycles.
     pub s_write: MsgSink<TrackWrite>,
-    /// One read every second cycle.
+    /// One read every second cycle; the memories look at `data` before `valid` is known.
     pub s_read: MsgSink<TrackRead>,
-    /// The entry, one cycle after its read was accepted.
+    /// The entry, two cycles after its read was accepted.
     pub m_entry: MsgSrc<TrackEntry>,
     /// Even and odd indices, so that an entry and the one behind are read together; each of even and of odd queue pairs: one choice of four in
     /// one LUT, where a memory twice as deep brings a choice of its own.
@@ -49,7 +49,10 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     odd_addr: DFF<Bits<LA>>,
     from_odd: DFF<Bit>,
     odd_queue: DFF<Bit>,
+    /// The memories have been asked; what they said is in `found`.
+    asked: DFF<Bit>,
     full: DFF<Bit>,
+    found: DFF<TrackEntry>,
     write_slot: Signal<Local, Bits<8>>,
     read_slot: Signal<Local, Bits<8>>,
     read_queue: Signal<Local, Bits<LA>>,
@@ -58,7 +61,7 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
     write_row: Signal<Local, Bits<LA>>,
     pair: Signal<Local, Bits<7>>,
     pair_on: Signal<Local, Bits<7>>,
-    accept: Signal<Local, Bit>,
+    moves: Signal<Local, Bit>,
     kept: Signal<Local, Kept>,
     entry: Signal<Local, Kept>,
     behind: Signal<Local, Kept>,
@@ -70,7 +73,7 @@ pub struct Tracker<const LQ: usize, const LA: usize> {
 impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, full, even_addr, odd_addr, from_odd, odd_queue);
+        dff_setup!(self, clock, asked, full, found, even_addr, odd_addr, from_odd, odd_queue);
         self.write_slot.next = self.s_write.data.val().index.get_bits::<8>(0);
         self.read_slot.next = self.s_read.data.val().index.get_bits::<8>(0);
         self.s_write.ready.next = true;
@@ -91,8 +94,8 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         self.even[1].write_en.next = self.s_write.valid.val() & !self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
         self.odd[0].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & !self.s_write.data.val().qpn.get_bit(0);
         self.odd[1].write_en.next = self.s_write.valid.val() & self.write_slot.val().get_bit(0) & self.s_write.data.val().qpn.get_bit(0);
-        self.s_read.ready.next = !self.full.q.val();
-        self.accept.next = self.s_read.valid.val() & !self.full.q.val();
+        self.s_read.ready.next = !self.asked.q.val();
+        self.moves.next = self.asked.q.val() & (!self.full.q.val() | self.m_entry.ready.val());
         // Behind an odd index comes the even one of the next pair.
         self.read_qpn.next = self.s_read.data.val().qpn >> 1;
         self.read_queue.next = bit_cast::<LA, 24>(self.read_qpn.val()) << 7;
@@ -101,10 +104,10 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
         if self.read_slot.val().get_bit(0) {
             self.pair_on.next = self.pair.val() + 1;
         }
-        // The memories read in every cycle: what was asked for last, until it has been taken.
+        // The memories read in every cycle: what was asked for last, until its register has a place for it, or else what may be asked for. `valid` comes late.
         self.even_at.next = self.even_addr.q.val();
         self.odd_at.next = self.odd_addr.q.val();
-        if self.accept.val() {
+        if !self.asked.q.val() {
             self.even_at.next = self.read_queue.val() | bit_cast::<LA, 7>(self.pair_on.val());
             self.odd_at.next = self.read_queue.val() | bit_cast::<LA, 7>(self.pair.val());
             self.from_odd.d.next = self.read_slot.val().get_bit(0);
@@ -131,19 +134,23 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
             self.entry.next = self.even[0].read_data.val();
             self.behind.next = self.odd[0].read_data.val();
         }
-        self.m_entry.data.next.last_psn = self.entry.val().last_psn;
-        self.m_entry.data.next.signaled = self.entry.val().signaled;
-        self.m_entry.data.next.opcode = self.entry.val().opcode;
-        self.m_entry.data.next.next_psn = self.behind.val().last_psn;
         self.next_opcode.next = self.behind.val().opcode;
-        self.m_entry.data.next.next_asks = self.next_opcode.val().get_bits::<2>(2) == 1;
-        self.m_entry.valid.next = self.full.q.val();
-        if self.full.q.val() {
-            self.full.d.next = !self.m_entry.ready.val();
-        } else {
-            self.full.d.next = self.s_read.valid.val();
+        if self.moves.val() {
+            self.found.d.next.last_psn = self.entry.val().last_psn;
+            self.found.d.next.signaled = self.entry.val().signaled;
+            self.found.d.next.opcode = self.entry.val().opcode;
+            self.found.d.next.next_psn = self.behind.val().last_psn;
+            self.found.d.next.next_asks = self.next_opcode.val().get_bits::<2>(2) == 1;
         }
+        self.m_entry.data.next = self.found.q.val();
+        self.m_entry.valid.next = self.full.q.val();
+        self.asked.d.next = self.s_read.valid.val();
+        if self.asked.q.val() {
+            self.asked.d.next = !self.moves.val();
+        }
+        self.full.d.next = self.moves.val() | (self.full.q.val() & !self.m_entry.ready.val());
         if self.reset.val() {
+            self.asked.d.next = false;
             self.full.d.next = false;
         }
     }
