@@ -84,9 +84,9 @@ fn a_question_that_was_forgotten_comes_again() {
         w.ends[1].forget_service(id);
         assert_eq!(w.ends[1].asker(id), None);
     }
+    let Event::ServiceRequest { id, .. } = w.event(1) else { panic!() };
     // Nobody waits for the answer any more.
     w.ends[0].forget_service(a);
-    let Event::ServiceRequest { id, .. } = w.event(1) else { panic!() };
     let now = w.now;
     w.ends[1].answer_service(now, id, &SERVES, b"").unwrap();
     w.ends[1].forget_service(id);
