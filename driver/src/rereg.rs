@@ -56,13 +56,12 @@ impl Region {
         let ctx = &pd.ctx;
         ctx.admin("destroy MR to register it anew", AdminOpcode::DestroyMr, self.index, &[])?;
         let create = |laid: &Laid| ctx.admin("register MR anew", AdminOpcode::CreateMr, self.index, &words::<8>(&laid.line.0)).map(drop);
-        create(laid).or_else(|e| {
+        create(laid).inspect_err(|e| {
             if create(&self.laid).is_err() {
                 log::error!("MR {} is lost: {e}", self.index);
                 self.closed = true;
                 ctx.device.unmap(&self.mapping);
             }
-            Err(e)
         })
     }
 }

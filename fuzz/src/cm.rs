@@ -157,8 +157,7 @@ pub fn run(data: &[u8]) {
             Step::Disconnect { which } => drop(cm.disconnect(now, id(*which), &[5; 250])),
             Step::Serve { port } => cm.serve(ip_datagram_service_id((*port).into())),
             Step::Ask { to, port, private } => {
-                let question =
-                    ServiceQuestion { to: handle(*to), from: handle(1).dip, service_id: ip_datagram_service_id((*port).into()), ip_port: Some(9), private: vec![6; (*private).into()] };
+                let question = ServiceQuestion { to: handle(*to), from: handle(1).dip, service_id: ip_datagram_service_id((*port).into()), ip_port: Some(9), private: vec![6; (*private).into()] };
                 ids.extend(cm.ask_service(now, &question));
             }
             Step::Answer { which, private } => {

@@ -233,7 +233,14 @@ unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
         // SAFETY: as below.
         let shrinks = wanted < unsafe { (*object.seen()).cqe } as u32;
         // What has been posted may complete at this moment.
-        if shrinks && (0..MOMENTS).any(|_| holds_more() || { inner.driver.relax(); false }) {
+        if shrinks
+            && (0..MOMENTS).any(|_| {
+                holds_more() || {
+                    inner.driver.relax();
+                    false
+                }
+            })
+        {
             return Err(libc::EINVAL);
         }
         // SAFETY: as above; the program reads it when it likes, and no reference to it exists.

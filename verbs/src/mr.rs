@@ -101,13 +101,7 @@ unsafe extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
 
 /// The rights of a region that is made or changed.
 fn checked(length: usize, access: c_uint) -> Result<Access, c_int> {
-    let known = IBV_ACCESS_LOCAL_WRITE
-        | IBV_ACCESS_REMOTE_WRITE
-        | IBV_ACCESS_REMOTE_READ
-        | IBV_ACCESS_REMOTE_ATOMIC
-        | IBV_ACCESS_MW_BIND
-        | IBV_ACCESS_HUGETLB
-        | IBV_ACCESS_OPTIONAL_RANGE;
+    let known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
     let remote_change = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) != 0;
     if access & !known != 0 {
         return Err(libc::EOPNOTSUPP);
@@ -244,7 +238,11 @@ unsafe extern "C" fn ibv_reg_dmabuf_mr(pd: *mut Pd, offset: u64, length: usize, 
         Err(libc::EBADF)
     } else {
         // SAFETY: the program's descriptor, open during the call; a handle of ours, by the caller's promise.
-        unsafe { handle(pd, std::ptr::null_mut(), (length, iova), access as c_uint, |driver, rights| driver.register_dmabuf(BorrowedFd::borrow_raw(fd), offset, length, iova, rights).map(Registered::Elsewhere)) }
+        unsafe {
+            handle(pd, std::ptr::null_mut(), (length, iova), access as c_uint, |driver, rights| {
+                driver.register_dmabuf(BorrowedFd::borrow_raw(fd), offset, length, iova, rights).map(Registered::Elsewhere)
+            })
+        }
     };
     pointer("ibv_reg_dmabuf_mr", made)
 }

@@ -66,16 +66,7 @@ pub unsafe fn stage_bind(inner: &mut QpInner, wr_id: u64, flags: c_uint, mw: *mu
         _ => return Err(libc::EINVAL),
     };
     let has = |flag: u32| flags & flag != 0;
-    let request = BindRequest {
-        wr_id,
-        rkey,
-        lkey,
-        addr: info.addr,
-        len: info.length,
-        access: access_of(info.mw_access_flags & rights),
-        signaled: has(IBV_SEND_SIGNALED),
-        fence: has(IBV_SEND_FENCE),
-    };
+    let request = BindRequest { wr_id, rkey, lkey, addr: info.addr, len: info.length, access: access_of(info.mw_access_flags & rights), signaled: has(IBV_SEND_SIGNALED), fence: has(IBV_SEND_FENCE) };
     inner.driver.stage_bind(&request).map_err(|e| errno_of(&e))?;
     window.rkey = rkey;
     Ok(())
