@@ -10,7 +10,7 @@ const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
 /// `server SAYS PROGRAM...` starts a program on the first card and goes on when it has said so; `client PROGRAM...` runs one on the second; `ended` waits for the server.
 const FUNCTIONS: &str = r#"
     A=${FERRIC_DEVICES%%,*} B=${FERRIC_DEVICES#*,}
-    export FERRIC_LOG=info
+    export FERRIC_LOG=info FERRIC_NEIGHBOUR_WAIT=300
     server() {
         says=$1; shift
         FERRIC_DEVICES=$A "$@" > "$DIR/server" 2>&1 & server=$!

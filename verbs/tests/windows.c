@@ -1,5 +1,7 @@
 /* Windows, regions that are registered anew, thread and parent domains, queues that change their size: what is refused, and with which number.
- * One twin, whose queue pair is connected with itself. Exits with 1 at the first difference. */
+ * Symbols that newer libraries ask for. One twin, whose queue pair is connected with itself. Exits with 1 at the first difference. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -65,6 +67,20 @@ static void connect_with_itself(struct ibv_context *ctx)
 	IS(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
 	IS(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+static void symbols(void)
+{
+	static const char version[] = "IBVERBS_PRIVATE_34";
+	const char *(*name)(int) = dlvsym(RTLD_DEFAULT, "ibv_wr_opcode_str", version);
+	MADE(name);
+	IS(strcmp(name(IBV_WR_BIND_MW), "bind-mw"), 0);
+	IS(strcmp(name(IBV_WR_RDMA_WRITE), "rdma-write"), 0);
+	/* Between those that there are, behind them, and no number of one. */
+	IS(strcmp(name(12), "unknown"), 0);
+	IS(strcmp(name(16), "unknown"), 0);
+	IS(strcmp(name(-1), "unknown"), 0);
+	MADE(dlvsym(RTLD_DEFAULT, "ibv_cmd_create_cq_ex2", version));
 }
 
 static void domains(struct ibv_context *ctx, struct ibv_pd *pd)
@@ -226,6 +242,7 @@ int main(void)
 	IS(ibv_resize_cq(cq, 1024), EOPNOTSUPP);
 	IS(ibv_resize_cq(cq, 64), 0);
 	IS(cq->cqe, 64);
+	symbols();
 	domains(ctx, pd);
 	anew(ctx, pd);
 	windows(ctx, pd);
