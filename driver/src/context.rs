@@ -137,7 +137,16 @@ impl Pd {
     /// `ptr..ptr + len` stays allocated until the region is dropped; the card reads and writes it behind the compiler's back.
     pub unsafe fn register_raw(&self, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<MemoryRegion> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { MemoryRegion::register_raw(&self.inner, ptr, len, start, access) }
+        unsafe { MemoryRegion::register_raw(&self.inner, ptr, len, start, access, Start::Ordinary) }
+    }
+
+    /// The same, and windows may be bound to it ([`QueuePair::stage_bind`]).
+    ///
+    /// # Safety
+    /// As [`Pd::register_raw`].
+    pub unsafe fn register_raw_bindable(&self, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<MemoryRegion> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { MemoryRegion::register_raw(&self.inner, ptr, len, start, access, Start::Bindable) }
     }
 
     /// Registers memory that another device exported as a dma-buf (a GPU's, another card's): `len` bytes of it from `offset` on, which work

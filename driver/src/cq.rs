@@ -132,6 +132,13 @@ impl CompletionQueue {
         });
     }
 
+    /// Completions that wait to be polled.
+    pub fn waiting(&self) -> usize {
+        let cq = &*self.inner;
+        // SAFETY: as in `visit`: this thread has the queue, and nobody purges meanwhile.
+        cq.visit.during(|| cq.waiting(unsafe { (*cq.place.get()).consumer }).into())
+    }
+
     /// Calls the device's wait hook once: for busy-wait loops around [`Self::poll`].
     pub fn relax(&self) {
         self.inner.ctx.device.relax();

@@ -75,7 +75,14 @@ impl QueuePair {
 
     /// Posts the invalidation of a key of our own: when it is complete the key works for nobody, and the region is free.
     pub fn post_local_invalidate(&mut self, wr_id: u64, key: u32, signaled: bool) -> Result<()> {
-        self.post(&SendRequest { opcode: WrOpcode::LocalInv, imm: key, ..local(wr_id, signaled) }, None, false, None)
+        self.stage_local_invalidate(wr_id, key, signaled, false)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// The same (`fence`: after READs and atomics), but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_local_invalidate(&mut self, wr_id: u64, key: u32, signaled: bool, fence: bool) -> Result<()> {
+        self.stage(&SendRequest { opcode: WrOpcode::LocalInv, imm: key, ..local(wr_id, signaled) }, None, fence, None)
     }
 }
 

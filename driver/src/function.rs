@@ -165,7 +165,19 @@ impl Inner {
         self.destroy_then(what, opcode, id, ids, || ());
     }
 
-    /// The same; `gone` is called when the card has let go of the object, before another can have its number.
+    /// Destroys an object that may be in use: then it stays as it was.
+    pub(crate) fn try_destroy(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids) -> Result<()> {
+        match self.admin(what, opcode, id, &[]) {
+            Ok(_) => {
+                ids.give(id);
+                Ok(())
+            }
+            Err(Error::Gone) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// As [`Inner::destroy`]; `gone` is called when the card has let go of the object, before another can have its number.
     pub(crate) fn destroy_then(&self, what: &'static str, opcode: AdminOpcode, id: u32, ids: &Ids, gone: impl FnOnce()) {
         match self.admin(what, opcode, id, &[]) {
             Ok(_) => {

@@ -65,6 +65,7 @@ mod post;
 pub mod qp;
 pub mod registration;
 mod request;
+mod rereg;
 mod ring;
 pub mod srq;
 pub mod stations;

@@ -38,12 +38,21 @@ impl Access {
 
 /// What the card knows of registered memory: a key, and where the pages lie. Dropping it takes the key back and unmaps the pages.
 pub struct Region {
-    pd: Arc<PdInner>,
-    index: u32,
+    pub(crate) pd: Arc<PdInner>,
+    pub(crate) index: u32,
     key: u32,
-    start: u64,
-    len: usize,
-    mapping: Mapping,
+    pub(crate) start: u64,
+    pub(crate) len: usize,
+    pub(crate) mapping: Mapping,
+    pub(crate) laid: Laid,
+    /// The card has let go of it already.
+    pub(crate) closed: bool,
+}
+
+/// How memory lies for the card.
+pub(crate) struct Laid {
+    /// The card's line.
+    pub(crate) line: MrCtx,
     page_size: PageSize,
     /// Where the pages lie; none if they lie one behind the other.
     _table: Option<DmaBuffer>,
@@ -52,9 +61,9 @@ pub struct Region {
 /// A registered region of this process's memory. The card may read and, with permission, write it at any time, so its bytes are reached
 /// through copies ([`MemoryRegion::read`], [`MemoryRegion::write`]), never through references.
 pub struct MemoryRegion {
-    region: Region,
+    pub(crate) region: Region,
     /// Freed after the region has been unmapped.
-    memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl Deref for MemoryRegion {
@@ -66,10 +75,10 @@ impl Deref for MemoryRegion {
 }
 
 /// Bytes of a region: freed with it if they are its own.
-struct Memory {
-    ptr: *mut u8,
-    len: usize,
-    owned: bool,
+pub(crate) struct Memory {
+    pub(crate) ptr: *mut u8,
+    pub(crate) len: usize,
+    pub(crate) owned: bool,
 }
 
 impl Drop for Memory {
@@ -127,7 +136,7 @@ pub(crate) fn next_variant() -> u8 {
 
 impl Access {
     /// What the card's own mapping of the memory must allow.
-    fn dma(self) -> DmaAccess {
+    pub(crate) fn dma(self) -> DmaAccess {
         if self.local_write || self.remote_write || self.remote_atomic {
             DmaAccess::ReadWrite
         } else {
@@ -136,36 +145,41 @@ impl Access {
     }
 }
 
+impl Laid {
+    /// Memory of `len` bytes from `start` on, as a region whose key ends with `variant`.
+    pub(crate) fn new(pd: &PdInner, mapping: &Mapping, start: u64, len: usize, access: Access, mode: Start, variant: u8) -> Result<Self> {
+        let page_size = mapping.page_size(mapped_from(start));
+        // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
+        let direct = matches!(mode, Start::Ordinary | Start::Bindable) && mapping.is_contiguous();
+        let table = if direct { None } else { Some(page_table(&pd.ctx.device, mapping.pages(mapped_from(start), start..start + len as u64, page_size))?) };
+        let line = MrCtx::default()
+            .with_valid(mode != Start::Free)
+            .with_local_write(access.local_write)
+            .with_remote_write(access.remote_write)
+            .with_remote_read(access.remote_read)
+            .with_remote_atomic(access.remote_atomic)
+            .with_fast(matches!(mode, Start::Fast | Start::Free))
+            .with_bind(mode == Start::Bindable)
+            .with_variant(variant)
+            .with_pd(pd.id)
+            .with_start(start)
+            .with_length(len as u64)
+            .with_direct(direct)
+            .with_page_size(if direct { 0 } else { page_size as u8 })
+            .with_table(table.as_ref().map_or(mapping.iova() + start % PAGE as u64, DmaBuffer::iova));
+        Ok(Self { line, page_size, _table: table })
+    }
+}
+
 impl Region {
     /// The region of `len` bytes from `start` on that lies as `mapping` says. It unmaps it in the end; so it does if it fails.
     fn create(pd: &Arc<PdInner>, mapping: Mapping, start: u64, len: usize, access: Access, mode: Start) -> Result<Self> {
         let ctx = &pd.ctx;
-        let page_size = mapping.page_size(mapped_from(start));
-        let made = (|| {
-            // One behind the other in the card's address space, as an IOMMU lays them: no table, whatever the size, and nothing to miss.
-            let direct = matches!(mode, Start::Ordinary | Start::Bindable) && mapping.is_contiguous();
-            let table = if direct { None } else { Some(page_table(&ctx.device, mapping.pages(mapped_from(start), start..start + len as u64, page_size))?) };
-            let variant = next_variant();
-            let line = MrCtx::default()
-                .with_valid(mode != Start::Free)
-                .with_local_write(access.local_write)
-                .with_remote_write(access.remote_write)
-                .with_remote_read(access.remote_read)
-                .with_remote_atomic(access.remote_atomic)
-                .with_fast(matches!(mode, Start::Fast | Start::Free))
-                .with_bind(mode == Start::Bindable)
-                .with_variant(variant)
-                .with_pd(pd.id)
-                .with_start(start)
-                .with_length(len as u64)
-                .with_direct(direct)
-                .with_page_size(if direct { 0 } else { page_size as u8 })
-                .with_table(table.as_ref().map_or(mapping.iova() + start % PAGE as u64, DmaBuffer::iova));
-            let index = ctx.create("create MR", AdminOpcode::CreateMr, &ctx.mr_ids, &words::<8>(&line.0))?;
-            Ok((table, index, index << 8 | variant as u32))
-        })();
+        let variant = next_variant();
+        let made = Laid::new(pd, &mapping, start, len, access, mode, variant)
+            .and_then(|laid| ctx.create("create MR", AdminOpcode::CreateMr, &ctx.mr_ids, &words::<8>(&laid.line.0)).map(|index| (laid, index)));
         match made {
-            Ok((table, index, key)) => Ok(Self { pd: pd.clone(), index, key, start, len, mapping, page_size, _table: table }),
+            Ok((laid, index)) => Ok(Self { pd: pd.clone(), index, key: index << 8 | u32::from(variant), start, len, mapping, laid, closed: false }),
             Err(e) => {
                 ctx.device.unmap(&mapping);
                 Err(e)
@@ -196,11 +210,11 @@ impl Region {
     }
     /// Size of the pages by which the card translates its addresses, unless it lies in one piece.
     pub fn page_size(&self) -> PageSize {
-        self.page_size
+        self.laid.page_size
     }
     /// The pages of a part of it, by the addresses of peers.
     pub(crate) fn pages(&self, part: Range<u64>) -> impl Iterator<Item = u64> + Clone + '_ {
-        self.mapping.pages(mapped_from(self.start), part, self.page_size)
+        self.mapping.pages(mapped_from(self.start), part, self.laid.page_size)
     }
     /// Virtual address of the first byte, as work requests name it.
     pub fn addr(&self) -> u64 {
@@ -216,8 +230,26 @@ impl Region {
     }
 }
 
+impl Region {
+    /// Takes the key back and unmaps the pages, as a drop does, and says whether the card has done it: it does not while windows are bound to the region, which
+    /// stays as it was then.
+    pub fn close(&mut self) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        let ctx = &self.pd.ctx;
+        ctx.try_destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids)?;
+        self.closed = true;
+        ctx.device.unmap(&self.mapping);
+        Ok(())
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
         let ctx = &self.pd.ctx;
         ctx.destroy("destroy MR", AdminOpcode::DestroyMr, self.index, &ctx.mr_ids);
         ctx.device.unmap(&self.mapping);
@@ -225,7 +257,7 @@ impl Drop for Region {
 }
 
 /// A region of `len` bytes from `start` on can be made of memory at address or offset `at`.
-fn check(at: u64, len: usize, start: u64) -> Result<()> {
+pub(crate) fn check(at: u64, len: usize, start: u64) -> Result<()> {
     if len == 0 {
         return Err(Error::Invalid("a memory region has at least one byte"));
     }
@@ -238,7 +270,23 @@ fn check(at: u64, len: usize, start: u64) -> Result<()> {
     Ok(())
 }
 
+/// Maps the pages of memory for the card.
+///
+/// # Safety
+/// The memory stays allocated until it is unmapped.
+pub(crate) unsafe fn map(pd: &PdInner, ptr: *mut u8, len: usize, access: Access) -> Result<Mapping> {
+    let first_page = ptr as usize & !(PAGE - 1);
+    let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
+    // SAFETY: by the caller's promise.
+    unsafe { pd.ctx.device.map(first_page as *mut u8, pages_len, access.dma(), false) }
+}
+
 impl MemoryRegion {
+    /// As [`Region::close`]; memory that the region owns is freed by the drop.
+    pub fn close(&mut self) -> Result<()> {
+        self.region.close()
+    }
+
     pub(crate) fn register(pd: &Arc<PdInner>, memory: Box<[u8]>, access: Access, mode: Start) -> Result<Self> {
         let len = memory.len();
         let ptr = Box::into_raw(memory) as *mut u8;
@@ -248,11 +296,11 @@ impl MemoryRegion {
 
     /// # Safety
     /// As [`crate::Pd::register_raw`].
-    pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access) -> Result<Self> {
+    pub(crate) unsafe fn register_raw(pd: &Arc<PdInner>, ptr: *mut u8, len: usize, start: u64, access: Access, mode: Start) -> Result<Self> {
         check(ptr as u64, len, start)?;
         own::check(ptr as usize, len, access.dma())?;
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, Start::Ordinary) }
+        unsafe { Self::of(pd, Memory { ptr, len, owned: false }, start, access, mode) }
     }
 
     /// # Safety
@@ -260,10 +308,8 @@ impl MemoryRegion {
     unsafe fn of(pd: &Arc<PdInner>, memory: Memory, start: u64, access: Access, mode: Start) -> Result<Self> {
         let (ptr, len) = (memory.ptr, memory.len);
         check(ptr as u64, len, start)?;
-        let first_page = ptr as usize & !(PAGE - 1);
-        let pages_len = (ptr as usize + len).next_multiple_of(PAGE) - first_page;
         // SAFETY: the caller keeps the memory, the region unmaps it on drop.
-        let mapping = unsafe { pd.ctx.device.map(first_page as *mut u8, pages_len, access.dma(), false) }?;
+        let mapping = unsafe { map(pd, ptr, len, access) }?;
         Ok(Self { region: Region::create(pd, mapping, start, len, access, mode)?, memory })
     }
 

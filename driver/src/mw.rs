@@ -63,7 +63,35 @@ impl Drop for MemoryWindow {
     }
 }
 
+/// The bind of a window, by keys: for programs that keep their windows' keys themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct BindRequest {
+    /// The program's number.
+    pub wr_id: u64,
+    /// Key that the window gets: its number, and a new variant.
+    pub rkey: u32,
+    /// Key of the region.
+    pub lkey: u32,
+    /// First byte of the part that the window opens.
+    pub addr: u64,
+    /// Its bytes; none binds a window of type 1 to nothing.
+    pub len: u64,
+    /// Rights of a peer.
+    pub access: Access,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
 impl QueuePair {
+    /// Stages a bind: the card hears of it with [`QueuePair::ring`], and checks it.
+    pub fn stage_bind(&mut self, wr: &BindRequest) -> Result<()> {
+        let (rights, addr, part) = if wr.len == 0 { (0, 0, [0, 0]) } else { (rights(wr.access), wr.addr, [wr.lkey.into(), wr.len]) };
+        let request = SendRequest { opcode: WrOpcode::BindMw, imm: rights, remote_addr: addr, rkey: wr.rkey, ..local(wr.wr_id, wr.signaled) };
+        self.stage(&request, Some(part), wr.fence, None)
+    }
+
     /// Posts the bind of a window to `range` of a region made with [`Pd::register_bindable`]; requests posted later, and the peer when it is told,
     /// may use the key that comes back, with the rights of a peer in `access`. The region cannot be dropped while windows are bound to it: the
     /// card refuses.

@@ -1,7 +1,7 @@
 //! The communication manager: datagrams of any content from any peer, mixed with what a program asks for, in any order.
 use arbitrary::{Arbitrary, Unstructured};
-use ferric_driver::cm::wire::{Body, CmDrep, CmDreq, CmMra, CmRej, CmRep, CmReq, CmRtu, Message, MAD_BYTES};
-use ferric_driver::cm::{ip_service_id, Cm, Event, Local, RejectReason, Request};
+use ferric_driver::cm::wire::{Body, CmDrep, CmDreq, CmMra, CmRej, CmRep, CmReq, CmRtu, CmSidrRep, CmSidrReq, Message, MAD_BYTES};
+use ferric_driver::cm::{ip_datagram_service_id, ip_service_id, Cm, Event, Local, RejectReason, Request, ServiceAnswer, ServiceQuestion, ServiceStatus};
 use ferric_driver::types::{Mac, Mtu};
 use ferric_driver::ud::{Grh, GRH_BYTES};
 use ferric_driver::AddressHandle;
@@ -56,6 +56,21 @@ enum Step {
     Disconnect {
         which: u8,
     },
+    Serve {
+        port: u8,
+    },
+    Ask {
+        to: u8,
+        port: u8,
+        private: u8,
+    },
+    Answer {
+        which: u8,
+        private: u8,
+    },
+    Forget {
+        which: u8,
+    },
     Headers {
         bytes: [u8; GRH_BYTES],
     },
@@ -77,14 +92,16 @@ fn filled<const N: usize>(fields: &[u8], rest: u8) -> [u8; N] {
 }
 
 fn body(kind: u8, fields: &[u8], rest: u8) -> Body {
-    match kind % 7 {
+    match kind % 9 {
         0 => Body::Req(CmReq(filled(fields, rest))),
         1 => Body::Mra(CmMra(filled(fields, rest))),
         2 => Body::Rej(CmRej(filled(fields, rest))),
         3 => Body::Rep(CmRep(filled(fields, rest))),
         4 => Body::Rtu(CmRtu(filled(fields, rest))),
         5 => Body::Dreq(CmDreq(filled(fields, rest))),
-        _ => Body::Drep(CmDrep(filled(fields, rest))),
+        6 => Body::Drep(CmDrep(filled(fields, rest))),
+        7 => Body::SidrReq(CmSidrReq(filled(fields, rest))),
+        _ => Body::SidrRep(CmSidrRep(filled(fields, rest))),
     }
 }
 
@@ -138,10 +155,20 @@ pub fn run(data: &[u8]) {
             Step::Confirm { which } => drop(cm.confirm(id(*which), &[3; 9])),
             Step::Reject { which, reason } => drop(cm.reject(id(*which), RejectReason::of(*reason), &[4; 200])),
             Step::Disconnect { which } => drop(cm.disconnect(now, id(*which), &[5; 250])),
+            Step::Serve { port } => cm.serve(ip_datagram_service_id((*port).into())),
+            Step::Ask { to, port, private } => {
+                let question = ServiceQuestion { to: handle(*to), from: handle(1).dip, service_id: ip_datagram_service_id((*port).into()), ip_port: Some(9), private: vec![6; (*private).into()] };
+                ids.extend(cm.ask_service(now, &question));
+            }
+            Step::Answer { which, private } => {
+                let answer = ServiceAnswer { status: ServiceStatus::of(*private), qpn: 2, qkey: 3 };
+                drop(cm.answer_service(now, id(*which), &answer, &vec![7; (*private).into()]));
+            }
+            Step::Forget { which } => cm.forget_service(id(*which)),
             Step::Headers { bytes } => drop(Grh::parse(bytes)),
         }
         while let Some(event) = cm.poll() {
-            if let Event::Request { id, .. } = event {
+            if let Event::Request { id, .. } | Event::ServiceRequest { id, .. } = event {
                 ids.push(id);
             }
         }

@@ -150,7 +150,7 @@ impl Program {
                     imm_data: r.remote.1,
                     wr: self.kind(r, datagrams),
                     qp_type: 0,
-                    opaque_bind: [0; 6],
+                    bind_mw: WrBind::NONE,
                 })
                 .collect();
             let base = wrs.as_mut_ptr();

@@ -149,7 +149,7 @@ impl Place {
                     imm_data: 0,
                     wr: kind,
                     qp_type: 0,
-                    opaque_bind: [0; 6],
+                    bind_mw: WrBind::NONE,
                 })
                 .collect();
             let base = wrs.as_mut_ptr();
@@ -392,7 +392,7 @@ fn posting_and_polling_allocate_nothing() {
         imm_data: 0,
         wr: WrKind { rdma: WrRdma { remote_addr: 0, rkey: 0 } },
         qp_type: 0,
-        opaque_bind: [0; 6],
+        bind_mw: WrBind::NONE,
     }; 2];
     wr[0].next = &raw mut wr[1];
     (wr[1].send_flags, wr[1].num_sge) = (IBV_SEND_INLINE, 1);

@@ -188,7 +188,7 @@ unsafe fn measured(context: *mut Context, qp: *mut Qp, cq: *mut Cq, mr: *mut Mr,
             imm_data: 0,
             wr: WrKind { rdma: WrRdma { remote_addr: addr + 64, rkey: key } },
             qp_type: 0,
-            opaque_bind: [0; 6],
+            bind_mw: WrBind::NONE,
         };
         let mut wrs = [one; LIST];
         let group = if way == Way::List { LIST } else { 1 };

@@ -37,20 +37,8 @@ pub fn route(context: &ContextObject, attr: &AhAttr) -> Result<AddressHandle, c_
 
 /// MAC address of a machine or multicast group.
 fn mac(shared: &Shared, ip: IpAddr) -> Mac {
-    match ip {
-        IpAddr::V4(a) if a.is_multicast() => {
-            let o = a.octets();
-            Mac([1, 0, 0x5e, o[1] & 0x7f, o[2], o[3]])
-        }
-        IpAddr::V6(a) if a.is_multicast() => {
-            let o = a.octets();
-            Mac([0x33, 0x33, o[12], o[13], o[14], o[15]])
-        }
-        _ => {
-            let config = Config::of_process();
-            neighbour::mac(&shared.driver, &config.neighbours, ip, &config.search)
-        }
-    }
+    let config = Config::of_process();
+    neighbour::mac(&shared.driver, &config.neighbours, ip, &config.search)
 }
 
 #[no_mangle]

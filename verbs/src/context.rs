@@ -104,10 +104,16 @@ impl ContextObject {
         verbs.create_cq_ex = Some(crate::cq_ex::create_cq_ex);
         verbs.create_qp_ex = Some(crate::qp_ex::create_qp_ex);
         verbs.get_srq_num = Some(crate::srq::get_srq_num);
+        verbs.alloc_td = Some(crate::domain::alloc_td);
+        verbs.dealloc_td = Some(crate::domain::dealloc_td);
+        verbs.alloc_parent_domain = Some(crate::domain::alloc_parent_domain);
         verbs.sz = size_of::<VerbsContext>();
         verbs.context = Context {
             device: (&raw const device.device).cast_mut(),
             ops: ContextOps {
+                alloc_mw: Some(crate::mw::alloc_mw),
+                bind_mw: Some(crate::mw::bind_mw),
+                dealloc_mw: Some(crate::mw::dealloc_mw),
                 poll_cq: Some(crate::cq::poll_cq),
                 req_notify_cq: Some(crate::cq::req_notify_cq),
                 post_send: Some(crate::post::post_send),
@@ -115,7 +121,8 @@ impl ContextObject {
                 post_srq_recv: Some(crate::srq::post_srq_recv),
                 ..verbs.context.ops
             },
-            cmd_fd: -1,
+            // Nobody reads it here; a program may duplicate it for a device that is imported, which there is none of.
+            cmd_fd: events.fd(),
             async_fd: events.fd(),
             num_comp_vectors: 1,
             mutex: libc::PTHREAD_MUTEX_INITIALIZER,

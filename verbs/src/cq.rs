@@ -1,23 +1,36 @@
 //! Completion queues.
 use crate::abi::consts::*;
-use crate::abi::objects::{CompChannel, Context, Cq, CqEx};
+use crate::abi::objects::{CompChannel, Context, Cq, CqEx, Pd};
 use crate::abi::wr::Wc;
 use crate::channel::ChannelObject;
 use crate::context::ContextObject;
 use crate::errors::{number, pointer, Errno};
 use crate::events::Outstanding;
 use crate::latch::Latch;
+use crate::mr::PdObject;
 use crate::query::MAX_DEPTH;
 use crate::shared::{lock, serial, Entry, Shared};
 use ferric_driver::{Completion, CompletionQueue, CqeOpcode};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::net::IpAddr;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
 /// Polls in a row that find nothing before the card is given time: a program that spins must not starve the simulation it waits for.
 const PATIENCE: u32 = 8;
+
+/// Times that the card is given before a queue shrinks: some milliseconds with a served card.
+const MOMENTS: u32 = 64;
+
+/// Entries that the smallest ring has: those of a page.
+const LEAST_RING: u32 = 64;
+
+/// Entries of a queue for which a program has asked for so many.
+fn size_of_queue(cqe: u32) -> u32 {
+    cqe.next_power_of_two().max(2)
+}
 
 /// A completion queue.
 #[repr(C)]
@@ -34,6 +47,10 @@ pub struct CqObject {
     pub async_events: Outstanding,
     /// Queue pairs that report here.
     pub users: AtomicU32,
+    /// Entries of its ring.
+    pub ring: u32,
+    /// The parent domain that it was made in, or null.
+    pub domain: *mut Pd,
     /// The card.
     pub shared: Arc<Shared>,
 }
@@ -76,12 +93,13 @@ impl CqObject {
         // SAFETY: by the caller's promise.
         let (open, pipe) = unsafe { (ContextObject::of(context), channel.cast::<ChannelObject>().as_ref()) };
         let shared = open.shared.clone();
-        let driver = shared.driver.create_cq(cqe as usize, &lock(&shared.eq)).errno("completion queue")?;
+        let ring = cqe.next_power_of_two().max(LEAST_RING);
+        let driver = shared.driver.create_cq(ring as usize, &lock(&shared.eq)).errno("completion queue")?;
         let id = driver.id();
         // SAFETY: all zeros are null pointers, absent functions and numbers.
         let mut ex: CqEx = unsafe { std::mem::zeroed() };
         (ex.context, ex.channel, ex.cq_context, ex.handle) = (context, channel, cq_context, id);
-        ex.cqe = cqe.next_power_of_two().max(2) as c_int;
+        ex.cqe = size_of_queue(cqe) as c_int;
         (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
         let inner = Latch::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
         let object = Box::into_raw(Box::new(Self {
@@ -91,6 +109,8 @@ impl CqObject {
             completion_events: Outstanding::default(),
             async_events: Outstanding::default(),
             users: AtomicU32::new(0),
+            ring,
+            domain: null_mut(),
             shared: shared.clone(),
         }));
         let channel = pipe.map(|c| {
@@ -142,6 +162,8 @@ pub fn wc_of(c: &Completion, headers: u8) -> Wc {
         (CqeOpcode::Read, _) => IBV_WC_RDMA_READ,
         (CqeOpcode::CompareSwap, _) => IBV_WC_COMP_SWAP,
         (CqeOpcode::FetchAdd, _) => IBV_WC_FETCH_ADD,
+        (CqeOpcode::LocalInv, _) => IBV_WC_LOCAL_INV,
+        (CqeOpcode::BindMw, _) => IBV_WC_BIND_MW,
         _ => IBV_WC_SEND,
     };
     Wc {
@@ -196,20 +218,36 @@ pub unsafe extern "C" fn ibv_create_cq(context: *mut Context, cqe: c_int, cq_con
     pointer("ibv_create_cq", sized.and_then(|n| unsafe { CqObject::create(context, n, cq_context, channel, vector as u32) })).cast()
 }
 
+/// The card cannot give a queue another ring: it grows to the size of the ring it was made with, and may shrink to what it holds.
 #[no_mangle]
 unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
-    let fits = cqe <= unsafe { (*cq).cqe };
-    number(
-        "ibv_resize_cq",
-        if cqe <= 0 {
-            Err(libc::EINVAL)
-        } else if fits {
-            Ok(())
-        } else {
-            Err(libc::EOPNOTSUPP)
-        },
-    )
+    let object = unsafe { CqObject::of(cq) };
+    let resize = || -> Result<(), c_int> {
+        let wanted = u32::try_from(cqe).ok().filter(|n| (1..=MAX_DEPTH).contains(n)).map(size_of_queue).ok_or(libc::EINVAL)?;
+        if wanted > object.ring {
+            return Err(libc::EOPNOTSUPP);
+        }
+        let inner = object.inner.lock();
+        let holds_more = || inner.driver.waiting() > wanted as usize;
+        // SAFETY: as below.
+        let shrinks = wanted < unsafe { (*object.seen()).cqe } as u32;
+        // What has been posted may complete at this moment.
+        if shrinks
+            && (0..MOMENTS).any(|_| {
+                holds_more() || {
+                    inner.driver.relax();
+                    false
+                }
+            })
+        {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: as above; the program reads it when it likes, and no reference to it exists.
+        unsafe { (*object.seen()).cqe = wanted as c_int };
+        Ok(())
+    };
+    number("ibv_resize_cq", resize())
 }
 
 /// Destroys a completion queue that nothing reports to.
@@ -222,6 +260,10 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     }
     // SAFETY: as above.
     let (number, channel) = unsafe { ((*object.seen()).handle, (*object.seen()).channel) };
+    // SAFETY: a domain outlives what was made in it.
+    if let Some(domain) = unsafe { object.domain.cast::<PdObject>().as_ref() } {
+        domain.users.fetch_sub(1, Ordering::AcqRel);
+    }
     lock(&object.shared.cqs).remove(&number);
     object.completion_events.wait();
     object.async_events.wait();

@@ -4,6 +4,7 @@ use crate::abi::consts::*;
 use crate::abi::objects::{Context, CqEx};
 use crate::cq::{wc_of, CqObject};
 use crate::errors::pointer;
+use crate::mr::PdObject;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
@@ -12,9 +13,15 @@ pub unsafe extern "C" fn create_cq_ex(context: *mut Context, attr: *mut CqInitAt
     // SAFETY: the caller's attributes.
     let attr = unsafe { &*attr };
     let known = u64::from(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
-    // Flags: single-threaded (bit 0) asks for nothing, ignoring overruns (bit 1) for what the card does not do. Parent domains (mask 2) are not there.
-    if attr.wc_flags & !known != 0 || attr.comp_mask & !1 != 0 || attr.comp_mask & 1 != 0 && attr.flags & !1 != 0 {
+    let has = |bit: u32| attr.comp_mask & bit != 0;
+    // Flags: single-threaded (bit 0) asks for nothing, ignoring overruns (bit 1) for what the card does not do.
+    if attr.wc_flags & !known != 0 || attr.comp_mask & !(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) != 0 || has(IBV_CQ_INIT_ATTR_MASK_FLAGS) && attr.flags & !1 != 0 {
         return pointer("ibv_create_cq_ex", Err(libc::EOPNOTSUPP));
+    }
+    // SAFETY: null, or a handle in use.
+    let domain = if has(IBV_CQ_INIT_ATTR_MASK_PD) { unsafe { attr.parent_domain.cast::<PdObject>().as_ref() } } else { None };
+    if has(IBV_CQ_INIT_ATTR_MASK_PD) && domain.is_none_or(|d| d.parent.is_none()) {
+        return pointer("ibv_create_cq_ex", Err(libc::EINVAL));
     }
     // SAFETY: by the caller's promise.
     let made = unsafe { CqObject::create(context, attr.cqe, attr.cq_context, attr.channel, attr.comp_vector) };
@@ -22,7 +29,13 @@ pub unsafe extern "C" fn create_cq_ex(context: *mut Context, attr: *mut CqInitAt
         "ibv_create_cq_ex",
         made.map(|object| {
             // SAFETY: just made, nobody else has it.
-            let ex = unsafe { &mut *(*object).seen() };
+            let ex = unsafe {
+                if let Some(domain) = domain {
+                    domain.users.fetch_add(1, Ordering::AcqRel);
+                    (*object).domain = attr.parent_domain;
+                }
+                &mut *(*object).seen()
+            };
             ex.start_poll = Some(start_poll);
             ex.next_poll = Some(next_poll);
             ex.end_poll = Some(end_poll);

@@ -7,7 +7,7 @@
 //!
 //! * `abi`: the C structures of `verbs.h` and `rdma_cma.h`, byte by byte; a test compares them with the installed headers.
 //! * `shared`: a card in use, one per card and process however often the program opens it.
-//! * One module per kind of object (`context`, `mr`, `cq`, `qp`, `srq`, `ah`, `channel`): checks the arguments, calls `ferric_driver`, and turns its
+//! * One module per kind of object (`context`, `domain`, `mr`, `mw`, `cq`, `qp`, `srq`, `ah`, `channel`): checks the arguments, calls `ferric_driver`, and turns its
 //!   errors into error numbers (`errors`).
 //! * `post`, `qp_ex`, `cq_ex`: the data path, once in the form of `ibv_post_send` and once in that of `ibv_wr_*` and extended completion queues.
 //! * `private`: names that other providers of rdma-core want to find here.
@@ -30,11 +30,13 @@ pub mod config;
 mod context;
 mod cq;
 mod cq_ex;
+mod domain;
 mod errors;
 mod events;
 mod fork;
 mod latch;
 mod mr;
+mod mw;
 pub mod neighbour;
 mod post;
 mod private;

@@ -5,7 +5,7 @@
 //! after the retries of the queue pair or of the connection manager. So nothing waits for ever, and a link between Ferric cards needs nobody to answer.
 use crate::config::mac_of;
 use ferric_driver::types::Mac;
-use ferric_driver::{Address, Context, Error, Search};
+use ferric_driver::{Address, AddressHandle, Context, Error, Search};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -20,8 +20,11 @@ pub fn introduce(driver: &Context, ip: IpAddr) -> Result<(), Error> {
     driver.set_address(OWN, Address { ip, mac: mac_of(ip), vlan: None }).inspect_err(|e| log::error!("{ip} cannot be the card's address: {e}; FERRIC_DEVICES gives each function one of its own"))
 }
 
-/// MAC address of a neighbour; `named`: those that the environment says.
+/// MAC address of a neighbour or of a multicast group; `named`: those that the environment says.
 pub fn mac(driver: &Context, named: &HashMap<IpAddr, Mac>, ip: IpAddr, search: &Search) -> Mac {
+    if let Ok(group) = AddressHandle::multicast(ip) {
+        return group.dmac;
+    }
     if let Some(mac) = named.get(&ip) {
         return *mac;
     }

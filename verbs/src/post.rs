@@ -4,6 +4,7 @@ use crate::abi::objects::Qp;
 use crate::abi::wr::{RecvWr, SendWr, Sge as CSge, WrKind};
 use crate::ah::AhObject;
 use crate::errors::errno_of;
+use crate::mw::stage_bind;
 use crate::qp::{QpInner, QpObject};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{LocalSge, Payload, Placed};
@@ -57,6 +58,15 @@ pub unsafe fn place_inline(inner: &mut QpInner, buffers: impl Iterator<Item = (*
 /// # Safety
 /// `wr` is as `ibv_post_send` wants it.
 unsafe fn send(inner: &mut QpInner, wr: &SendWr) -> Result<(), c_int> {
+    if wr.opcode == IBV_WR_BIND_MW {
+        // SAFETY: by the caller's promise. The key of a window of type 1 changes by `ibv_bind_mw` alone.
+        return unsafe {
+            match wr.bind_mw.mw.as_ref() {
+                Some(mw) if mw.r#type == IBV_MW_TYPE_2 => stage_bind(inner, wr.wr_id, wr.send_flags, wr.bind_mw.mw, wr.bind_mw.rkey, &wr.bind_mw.bind_info),
+                _ => Err(libc::EINVAL),
+            }
+        };
+    }
     // SAFETY: by the caller's promise.
     let sges = unsafe { entries(wr.sg_list, wr.num_sge, inner.cap.max_send_sge) }?;
     let request = Request { wr_id: wr.wr_id, flags: wr.send_flags, opcode: wr.opcode, imm_data: wr.imm_data, kind: wr.wr };
@@ -112,6 +122,8 @@ pub unsafe fn stage(inner: &mut QpInner, wr: &Request, payload: Payload) -> Resu
                     let request = AtomicRequest { wr_id, op, sges: &[], remote_addr: a.remote_addr, rkey: a.rkey, signaled, fence };
                     return qp.stage_atomic_into(&request, payload).map_err(|e| errno_of(&e));
                 }
+                // A key of our own, in the same place; nothing is sent.
+                IBV_WR_LOCAL_INV if !has(IBV_SEND_INLINE) => return qp.stage_local_invalidate(wr_id, wr.imm_data, signaled, fence).map_err(|e| errno_of(&e)),
                 _ => return Err(libc::EINVAL),
             };
             let imm = if opcode == WrOpcode::SendInv { wr.imm_data } else { imm };

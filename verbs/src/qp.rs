@@ -259,14 +259,16 @@ unsafe fn group(what: &str, qp: *mut Qp, gid: *const GidWords, change: fn(&Queue
     number(what, change(&inner.driver, group).errno("multicast group"))
 }
 
+/// Datagrams to a group reach the queue pair from now on.
 #[no_mangle]
-unsafe extern "C" fn ibv_attach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
+pub unsafe extern "C" fn ibv_attach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { group("ibv_attach_mcast", qp, gid, QueuePair::attach_multicast) }
 }
 
+/// No longer.
 #[no_mangle]
-unsafe extern "C" fn ibv_detach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
+pub unsafe extern "C" fn ibv_detach_mcast(qp: *mut Qp, gid: *const GidWords, _lid: u16) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { group("ibv_detach_mcast", qp, gid, QueuePair::detach_multicast) }
 }

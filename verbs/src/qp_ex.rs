@@ -1,9 +1,10 @@
 //! Work requests built call by call (`ibv_wr_start` to `ibv_wr_complete`): each is built in its slot of the send queue, and they are posted together.
 use crate::abi::attr::{QpInitAttr, QpInitAttrEx};
 use crate::abi::consts::*;
-use crate::abi::objects::{Ah, Context, Qp, QpEx};
-use crate::abi::wr::{DataBuf, Sge, WrAtomic, WrKind, WrRdma, WrUd};
+use crate::abi::objects::{Ah, Context, Mw, Qp, QpEx};
+use crate::abi::wr::{DataBuf, MwBindInfo, Sge, WrAtomic, WrKind, WrRdma, WrUd};
 use crate::errors::{errno_of, number, pointer};
+use crate::mw::stage_bind;
 use crate::post::{entries, place_inline, stage, Request};
 use crate::qp::{QpInner, QpObject};
 use ferric_driver::qp::{Payload, Placed};
@@ -37,6 +38,8 @@ const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_SEND
     | IBV_QP_EX_WITH_SEND_WITH_IMM
     | IBV_QP_EX_WITH_SEND_WITH_INV
+    | IBV_QP_EX_WITH_LOCAL_INV
+    | IBV_QP_EX_WITH_BIND_MW
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
     | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
@@ -46,7 +49,9 @@ pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitA
     // SAFETY: the caller's attributes.
     let attr = unsafe { &mut *attr };
     let extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
-    if attr.comp_mask & !(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 || extended && attr.send_ops_flags & !u64::from(OPERATIONS) != 0 {
+    let known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    let flags = if attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 { attr.create_flags } else { 0 };
+    if attr.comp_mask & !known != 0 || flags != 0 || extended && attr.send_ops_flags & !u64::from(OPERATIONS) != 0 {
         return pointer("ibv_create_qp_ex", Err(libc::EOPNOTSUPP));
     }
     if attr.comp_mask & IBV_QP_INIT_ATTR_PD == 0 || attr.pd.is_null() {
@@ -71,6 +76,8 @@ pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitA
 fn fill(ex: &mut QpEx) {
     ex.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
     ex.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
+    ex.wr_bind_mw = Some(wr_bind_mw);
+    ex.wr_local_inv = Some(wr_local_inv);
     ex.wr_rdma_read = Some(wr_rdma_read);
     ex.wr_rdma_write = Some(wr_rdma_write);
     ex.wr_rdma_write_imm = Some(wr_rdma_write_imm);
@@ -167,6 +174,22 @@ unsafe extern "C" fn wr_complete(qp: *mut QpEx) -> c_int {
     inner.batch = Batch::default();
     drop(inner);
     number("ibv_wr_complete", done)
+}
+
+/// A bind is whole with its call.
+unsafe extern "C" fn wr_bind_mw(qp: *mut QpEx, mw: *mut Mw, rkey: u32, info: *const MwBindInfo) {
+    // SAFETY: by the caller's promise; the program has set both fields before.
+    let (mut inner, wr_id, flags, info) = unsafe { (of(qp).inner.lock(), (*qp).wr_id, (*qp).wr_flags, &*info) };
+    end_last(&mut inner);
+    if inner.batch.refused.is_none() {
+        // SAFETY: as above.
+        inner.batch.refused = unsafe { stage_bind(&mut inner, wr_id, flags, mw, rkey, info) }.err();
+    }
+}
+
+unsafe extern "C" fn wr_local_inv(qp: *mut QpEx, invalidate_rkey: u32) {
+    // SAFETY: by the caller's promise.
+    unsafe { begin(qp, IBV_WR_LOCAL_INV, invalidate_rkey, rdma(0, 0)) }
 }
 
 unsafe extern "C" fn wr_atomic_cmp_swp(qp: *mut QpEx, rkey: u32, remote_addr: u64, compare_add: u64, swap: u64) {

@@ -50,7 +50,7 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     (a.vendor_id, a.vendor_part_id, a.hw_ver) = (pci::VENDOR_ID.into(), pci::DEVICE_ID.into(), caps.version);
     a.max_qp = caps.qps.saturating_sub(2) as c_int;
     a.max_qp_wr = MAX_DEPTH as c_int;
-    a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
+    a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     let sge = limits(context).0 as c_int;
     (a.max_sge, a.max_sge_rd) = (sge, sge);
     let (srqs, srq_depth) = srq_limits(context);
@@ -62,6 +62,8 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     a.max_cq = caps.cqs as c_int;
     a.max_cqe = MAX_DEPTH as c_int;
     a.max_mr = caps.mrs.saturating_sub(1) as c_int;
+    // Windows have numbers of regions.
+    a.max_mw = a.max_mr;
     a.max_pd = caps.pds.saturating_sub(1) as c_int;
     (a.max_qp_rd_atom, a.max_qp_init_rd_atom) = (MAX_RD_ATOMIC.into(), MAX_RD_ATOMIC.into());
     a.max_res_rd_atom = a.max_qp * a.max_qp_rd_atom;

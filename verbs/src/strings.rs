@@ -116,6 +116,31 @@ extern "C" fn mbps_to_ibv_rate(mbps: c_int) -> c_uint {
     RATES.iter().find(|r| r.1 == mbps).map_or(0, |r| r.0)
 }
 
+/// Since rdma-core 57.
+#[no_mangle]
+extern "C" fn ibv_wr_opcode_str(opcode: c_uint) -> *const c_char {
+    const NAMES: [&CStr; 16] = [
+        c"rdma-write",
+        c"rdma-write-with-imm",
+        c"send",
+        c"send-with-imm",
+        c"rdma-read",
+        c"atomic-cmp-and-swp",
+        c"atomic-fetch-and-add",
+        c"local-inv",
+        c"bind-mw",
+        c"send-with-inv",
+        c"tso",
+        c"driver1",
+        UNKNOWN,
+        UNKNOWN,
+        c"flush",
+        c"atomic-write",
+    ];
+    const UNKNOWN: &CStr = c"unknown";
+    NAMES.get(opcode as usize).copied().unwrap_or(UNKNOWN).as_ptr()
+}
+
 #[no_mangle]
 extern "C" fn ibv_rate_to_mult(rate: c_uint) -> c_int {
     RATES.iter().find(|r| r.0 == rate).map_or(-1, |r| r.1 / 2_500)

@@ -13,6 +13,8 @@ fn structures_and_numbers_are_those_of_the_headers() {
         writeln!(program, "printf(\"{0} %zu\\n\", sizeof({0}));", l.name).unwrap();
         writeln!(wanted, "{} {}", l.name, l.size).unwrap();
         for (field, offset) in l.fields.iter().filter(|(f, _)| !f.starts_with("opaque")) {
+            // A word of Rust's.
+            let field = field.trim_start_matches("r#");
             // Address unions: every member starts where the first does.
             writeln!(program, "printf(\"{0}.{1} %zu\\n\", offsetof({0}, {1}));", l.name, field).unwrap();
             writeln!(wanted, "{}.{field} {offset}", l.name).unwrap();

@@ -124,7 +124,7 @@ int main(void)
 
 	send.opcode = 77;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
-	send.opcode = IBV_WR_LOCAL_INV;
+	send.opcode = IBV_WR_TSO;
 	IS(ibv_post_send(qp, &send, &bad_send), EINVAL);
 	send.opcode = IBV_WR_RDMA_WRITE;
 	send.num_sge = fits.max_send_sge + 1;

@@ -1,5 +1,6 @@
 //! The state machine of the communication manager (IBTA 12.9): both sides of a connection, retries by time-out, duplicates answered again.
 use super::connection::{bounded, Asked, Connection, State, CONFIRM, RESPONSE, RETRIES};
+use super::question::Questions;
 use super::types::{timeout, Event, Local, Remote, Request};
 use super::wire::{gid, mtu_of, Body, CmDrep, CmDreq, CmMra, CmRej, CmRep, CmReq, CmRtu, IpHeader, Message, RejectReason, MAD_BYTES};
 use crate::error::{Error, Result};
@@ -17,15 +18,17 @@ pub struct Cm {
     next_tid: u64,
     listening: BTreeSet<u64>,
     connections: BTreeMap<u32, Connection>,
-    out: Vec<(AddressHandle, [u8; MAD_BYTES])>,
-    events: VecDeque<Event>,
+    /// Service IDs that are being resolved.
+    pub(super) sidr: Questions,
+    pub(super) out: Vec<(AddressHandle, [u8; MAD_BYTES])>,
+    pub(super) events: VecDeque<Event>,
 }
 
 impl Cm {
     /// `guid`: of this channel adapter, unique in the fabric. `seed`: communication and transaction IDs start from it, so that those of an
     /// earlier life of the program do not come again.
     pub fn new(guid: u64, seed: u64) -> Self {
-        Self { guid, next_id: seed as u32, next_tid: seed << 20, listening: BTreeSet::new(), connections: BTreeMap::new(), out: Vec::new(), events: VecDeque::new() }
+        Self { guid, next_id: seed as u32, next_tid: seed << 20, listening: BTreeSet::new(), connections: BTreeMap::new(), sidr: Questions::default(), out: Vec::new(), events: VecDeque::new() }
     }
 
     /// Requests for this service become events from now on.
@@ -172,16 +175,16 @@ impl Cm {
         self.connections.len()
     }
 
-    fn fresh_id(&mut self) -> u32 {
+    pub(super) fn fresh_id(&mut self) -> u32 {
         loop {
             self.next_id = self.next_id.wrapping_add(1);
-            if self.next_id != 0 && !self.connections.contains_key(&self.next_id) {
+            if self.next_id != 0 && !self.connections.contains_key(&self.next_id) && !self.sidr.has(self.next_id) {
                 return self.next_id;
             }
         }
     }
 
-    fn fresh_tid(&mut self) -> u64 {
+    pub(super) fn fresh_tid(&mut self) -> u64 {
         self.next_tid = self.next_tid.wrapping_add(1);
         self.next_tid
     }
@@ -200,6 +203,7 @@ impl Cm {
 
     /// Time has passed: sends again what has not been answered, gives up what was sent often enough.
     pub fn tick(&mut self, now: Duration) {
+        self.sidr_tick(now);
         let due: Vec<u32> = self.connections.iter().filter(|(_, c)| c.due().is_some_and(|at| at <= now)).map(|(id, _)| *id).collect();
         for id in due {
             let Some(c) = self.connections.get_mut(&id) else { continue };
@@ -232,7 +236,7 @@ impl Cm {
         }
     }
 
-    fn answer(&mut self, to: AddressHandle, tid: u64, body: Body) {
+    pub(super) fn answer(&mut self, to: AddressHandle, tid: u64, body: Body) {
         self.out.push((to, Message { tid, body, private: Vec::new() }.encode()));
     }
 
@@ -254,6 +258,8 @@ impl Cm {
                 }
             }
             Body::Dreq(dreq) => self.release(now, from, m.tid, &dreq),
+            Body::SidrReq(req) => self.service_asked(from, m.tid, &req, &m.private),
+            Body::SidrRep(rep) => self.service_answered(&from, &rep, m.private),
             Body::Drep(drep) => {
                 let id = drep.remote_id();
                 if self.of_peer(id, &from).is_some_and(|c| c.state == State::DreqSent && c.remote_id == drep.local_id()) {
@@ -335,9 +341,7 @@ impl Cm {
         let asked = Some(Asked::now(now, req.remote_timeout(), req.max_cm_retries()));
         let connection = Connection { remote_id: peer.0, remote_guid: peer.1, remote: Some(remote), asked, ..Connection::new(State::ReqReceived, from, tid) };
         self.connections.insert(id, connection);
-        // RDMA over IP: service IDs of annex A11 promise the addresses.
-        let ip = (req.service_id() >> 24 == 1).then(|| IpHeader(private[..IpHeader::BYTES].try_into().unwrap_or([0; IpHeader::BYTES])));
-        let private = private[if ip.is_some() { IpHeader::BYTES } else { 0 }..].to_vec();
+        let (ip, private) = addresses(req.service_id(), &private);
         self.events.push_back(Event::Request { id, service_id: req.service_id(), remote, ip, private });
     }
 
@@ -414,7 +418,15 @@ fn rej(id: u32, remote_id: u32, message: u8, reason: RejectReason) -> CmRej {
     CmRej::default().with_local_id(id).with_remote_id(remote_id).with_message(message).with_reason(reason.code())
 }
 
-fn message(tid: u64, body: Body, private: Vec<u8>) -> Result<[u8; MAD_BYTES]> {
+/// RDMA over IP: service IDs of annex A11 promise the addresses in front of the private data.
+pub(super) fn addresses(service_id: u64, private: &[u8]) -> (Option<IpHeader>, Vec<u8>) {
+    match private.split_first_chunk::<{ IpHeader::BYTES }>() {
+        Some((ip, rest)) if service_id >> 24 == 1 => (Some(IpHeader(*ip)), rest.to_vec()),
+        _ => (None, private.to_vec()),
+    }
+}
+
+pub(super) fn message(tid: u64, body: Body, private: Vec<u8>) -> Result<[u8; MAD_BYTES]> {
     if private.len() > body.room() {
         return Err(Error::Invalid("more private data than the message has room for"));
     }

@@ -5,6 +5,10 @@
 mod connection;
 mod gsi;
 mod machine;
+mod question;
+mod sidr;
+#[cfg(test)]
+mod sidr_tests;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -12,5 +16,5 @@ pub mod wire;
 
 pub use gsi::{CmPort, Gsi};
 pub use machine::Cm;
-pub use types::{timeout, Event, Local, Remote, Request};
-pub use wire::{ip_service_id, IpHeader, RejectReason};
+pub use types::{timeout, Event, Local, Remote, Request, ServiceAnswer, ServiceQuestion};
+pub use wire::{ip_datagram_service_id, ip_service_id, IpHeader, RejectReason, ServiceStatus};

@@ -8,11 +8,11 @@ use crate::ud::AddressHandle;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-fn ip(n: u8) -> IpAddr {
+pub(super) fn ip(n: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 9, 0, n))
 }
 
-fn handle(n: u8) -> AddressHandle {
+pub(super) fn handle(n: u8) -> AddressHandle {
     AddressHandle::new(Mac([2, 0, 0, 0, 0, n]), ip(n))
 }
 
@@ -25,19 +25,19 @@ fn request(qpn: u32) -> Request {
 }
 
 /// Two managers and the wire between them.
-struct World {
-    ends: [Cm; 2],
+pub(super) struct World {
+    pub(super) ends: [Cm; 2],
     wire: Vec<(Duration, usize, [u8; MAD_BYTES])>,
-    now: Duration,
+    pub(super) now: Duration,
     seed: u64,
     /// Percent of messages lost, and doubled.
     loss: u64,
-    sent: u64,
-    events: [Vec<Event>; 2],
+    pub(super) sent: u64,
+    pub(super) events: [Vec<Event>; 2],
 }
 
 impl World {
-    fn new(seed: u64, loss: u64) -> Self {
+    pub(super) fn new(seed: u64, loss: u64) -> Self {
         let ends = [Cm::new(0xa, 7), Cm::new(0xb, 9000)];
         Self { ends, wire: Vec::new(), now: Duration::from_secs(1), seed, loss, sent: 0, events: Default::default() }
     }
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// A step of 10 ms.
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         for end in 0..2 {
             self.ends[end].tick(self.now);
             for (to, mad) in self.ends[end].take_outgoing() {
@@ -75,7 +75,7 @@ impl World {
         self.now += Duration::from_millis(10);
     }
 
-    fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+    pub(super) fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         for _ in 0..3000 {
             if done(self) {
                 return;
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Removes and returns the only event of an end.
-    fn event(&mut self, end: usize) -> Event {
+    pub(super) fn event(&mut self, end: usize) -> Event {
         self.until(|w| !w.events[end].is_empty());
         self.events[end].remove(0)
     }
@@ -394,7 +394,7 @@ fn nonsense_is_passed_over() {
         let mut mad: [u8; MAD_BYTES] = std::array::from_fn(|_| w.random(256) as u8);
         if n % 2 == 0 {
             mad[..4].copy_from_slice(&[1, 7, 2, 3]);
-            mad[16..18].copy_from_slice(&(0x10 + w.random(8) as u16).to_be_bytes());
+            mad[16..18].copy_from_slice(&(0x10 + w.random(10) as u16).to_be_bytes());
         }
         let now = w.now;
         w.ends[1].receive(now, handle(1), &mad);
@@ -455,6 +455,8 @@ fn fields_stand_where_the_standard_puts_them() {
         (Body::Rtu(CmRtu::default()), 224),
         (Body::Dreq(CmDreq::default()), 220),
         (Body::Drep(CmDrep::default()), 224),
+        (Body::SidrReq(CmSidrReq::default()), 216),
+        (Body::SidrRep(CmSidrRep::default()), 136),
     ];
     for (n, (body, room)) in rooms.into_iter().enumerate() {
         assert_eq!(body.room(), room);

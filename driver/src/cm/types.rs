@@ -1,5 +1,5 @@
 //! What programs and the communication manager say to each other.
-use super::wire::{IpHeader, RejectReason};
+use super::wire::{IpHeader, RejectReason, ServiceStatus};
 use crate::types::{Mtu, RtrAttr, RtsAttr};
 use crate::ud::AddressHandle;
 use crate::Path;
@@ -76,6 +76,32 @@ pub struct Request {
     pub private: Vec<u8>,
 }
 
+/// A service to be resolved: which datagram queue pair serves it.
+#[derive(Clone, Debug)]
+pub struct ServiceQuestion {
+    /// The other machine.
+    pub to: AddressHandle,
+    /// Own address.
+    pub from: IpAddr,
+    /// Service, see [`super::ip_datagram_service_id`].
+    pub service_id: u64,
+    /// Source port: puts the addresses of annex A11 in front of the private data.
+    pub ip_port: Option<u16>,
+    /// Private data: 216 bytes, 180 with addresses.
+    pub private: Vec<u8>,
+}
+
+/// Who serves a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceAnswer {
+    /// Anybody?
+    pub status: ServiceStatus,
+    /// The queue pair.
+    pub qpn: u32,
+    /// Its Q_Key.
+    pub qkey: u32,
+}
+
 /// What a program must know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -112,6 +138,26 @@ pub enum Event {
         id: u32,
         /// Why; `Timeout` also when nobody answered.
         reason: RejectReason,
+        /// Private data.
+        private: Vec<u8>,
+    },
+    /// A peer asks which queue pair serves a service: `answer_service`.
+    ServiceRequest {
+        /// The question.
+        id: u32,
+        /// Service asked for.
+        service_id: u64,
+        /// Addresses of annex A11, if the service ID is one of RDMA over IP.
+        ip: Option<IpHeader>,
+        /// Private data behind them.
+        private: Vec<u8>,
+    },
+    /// The peer has said who serves a service. When it says nothing the event is `Rejected` with `Timeout`.
+    ServiceReply {
+        /// The question.
+        id: u32,
+        /// What it has said.
+        answer: ServiceAnswer,
         /// Private data.
         private: Vec<u8>,
     },

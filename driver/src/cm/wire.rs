@@ -58,7 +58,16 @@ ferric_abi::define_codecs! { Big;
     CmDreq [12] { local_id: u32[32] "Local communication ID."; remote_id: u32[32] "Remote communication ID."; remote_qpn: u32[24] "Queue pair of the receiver."; rsvd0: u8[8] "Zero."; }
     #[doc = "DREP, reply to it (IBTA 12.6.11); 224 bytes of private data follow."]
     CmDrep [8] { local_id: u32[32] "Local communication ID."; remote_id: u32[32] "Remote communication ID."; }
-    #[doc = "Addresses of an RDMA-IP connection, at the front of a REQ's private data (annex A11)."]
+    #[doc = "SIDR_REQ, service ID resolution request (IBTA 12.11.1); 216 bytes of private data follow."]
+    CmSidrReq [16] { request_id: u32[32] "The sender's number for it."; pkey: u16[16] "Partition."; rsvd0: u16[16] "Zero."; service_id: u64[64] "Service asked for."; }
+    #[doc = "SIDR_REP, service ID resolution response (IBTA 12.11.2); 136 bytes of private data follow."]
+    CmSidrRep [96] {
+        request_id: u32[32] "Number of the request."; status: u8[8] "See `ServiceStatus`."; info_length: u8[8] "Bytes of additional information."; rsvd0: u16[16] "Zero.";
+        qpn: u32[24] "Queue pair that serves."; rsvd1: u8[8] "Zero."; service_id: u64[64] "Service asked for."; qkey: u32[32] "Q_Key of the queue pair.";
+        info0: u128[128] "Additional information."; info1: u128[128] "Additional information."; info2: u128[128] "Additional information.";
+        info3: u128[128] "Additional information."; info4: u64[64] "Additional information.";
+    }
+    #[doc = "Addresses of an RDMA-IP connection, at the front of a REQ's or SIDR_REQ's private data (annex A11)."]
     IpHeader [36] {
         version: u8[8] "Zero."; ip_version: u8[4] "4 or 6."; rsvd0: u8[4] "Zero."; src_port: u16[16] "Source port.";
         src: u128[128] "Source address, IPv4 in the last four bytes."; dst: u128[128] "Destination address.";
@@ -104,6 +113,35 @@ impl RejectReason {
     }
 }
 
+/// What a SIDR_REP says (IBTA 12.11.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceStatus {
+    /// The queue pair and its Q_Key are valid.
+    Valid,
+    /// Nobody serves this service.
+    Unsupported,
+    /// The program refused.
+    Rejected,
+    /// Another one.
+    Other(u8),
+}
+
+impl ServiceStatus {
+    /// Number on the wire.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Valid => 0,
+            Self::Unsupported => 1,
+            Self::Rejected => 2,
+            Self::Other(n) => n,
+        }
+    }
+    /// Of a number.
+    pub fn of(n: u8) -> Self {
+        [Self::Valid, Self::Unsupported, Self::Rejected].into_iter().find(|s| s.code() == n).unwrap_or(Self::Other(n))
+    }
+}
+
 /// The fields of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -115,6 +153,8 @@ pub enum Body {
     Rtu(CmRtu),
     Dreq(CmDreq),
     Drep(CmDrep),
+    SidrReq(CmSidrReq),
+    SidrRep(CmSidrRep),
 }
 
 impl Body {
@@ -128,6 +168,8 @@ impl Body {
             Self::Rtu(m) => (0x14, &m.0),
             Self::Dreq(m) => (0x15, &m.0),
             Self::Drep(m) => (0x16, &m.0),
+            Self::SidrReq(m) => (0x17, &m.0),
+            Self::SidrRep(m) => (0x18, &m.0),
         }
     }
     fn of(id: u16, b: &[u8]) -> Option<Self> {
@@ -144,6 +186,8 @@ impl Body {
             0x14 => Self::Rtu(cut!(CmRtu)),
             0x15 => Self::Dreq(cut!(CmDreq)),
             0x16 => Self::Drep(cut!(CmDrep)),
+            0x17 => Self::SidrReq(cut!(CmSidrReq)),
+            0x18 => Self::SidrRep(cut!(CmSidrRep)),
             _ => return None,
         })
     }
@@ -203,6 +247,11 @@ pub fn mtu_of(code: u8) -> Option<Mtu> {
 /// Service ID of a TCP-like port of RDMA-IP (annex A11).
 pub fn ip_service_id(port: u16) -> u64 {
     0x0000_0000_0106_0000 | u64::from(port)
+}
+
+/// Service ID of a UDP-like port of RDMA-IP: datagrams, found by SIDR.
+pub fn ip_datagram_service_id(port: u16) -> u64 {
+    0x0000_0000_0111_0000 | u64::from(port)
 }
 
 impl IpHeader {

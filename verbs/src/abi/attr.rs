@@ -1,6 +1,6 @@
 //! What objects are made with, and what is asked about them.
 use super::c_structs;
-use super::objects::{CompChannel, Cq, Pd, Srq};
+use super::objects::{CompChannel, Cq, Pd, Srq, Td};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 c_structs! {
@@ -48,6 +48,10 @@ c_structs! {
     }
     CqInitAttrEx = "struct ibv_cq_init_attr_ex" {
         cqe: u32, cq_context: *mut c_void, channel: *mut CompChannel, comp_vector: u32, wc_flags: u64, comp_mask: u32, flags: u32, parent_domain: *mut Pd,
+    }
+    TdInitAttr = "struct ibv_td_init_attr" { comp_mask: u32 }
+    ParentDomainInitAttr = "struct ibv_parent_domain_init_attr" {
+        pd: *mut Pd, td: *mut Td, comp_mask: u32, alloc: *const c_void, free: *const c_void, pd_context: *mut c_void,
     }
     SrqAttr = "struct ibv_srq_attr" { max_wr: u32, max_sge: u32, srq_limit: u32 }
     SrqInitAttr = "struct ibv_srq_init_attr" { srq_context: *mut c_void, attr: SrqAttr }

@@ -30,6 +30,7 @@ c_structs! {
         srq: u8, qp_num: u32,
     }
     UdParam = "struct rdma_ud_param" { private_data: *const c_void, private_data_len: u8, ah_attr: AhAttr, qp_num: u32, qkey: u32 }
+    JoinAttr = "struct rdma_cm_join_mc_attr_ex" { comp_mask: u32, join_flags: u32, addr: *mut c_void }
     CmEvent = "struct rdma_cm_event" { id: *mut CmId, listen_id: *mut CmId, event: c_uint, status: c_int, param: EventParam }
     AddrInfo = "struct rdma_addrinfo" {
         ai_flags: c_int, ai_family: c_int, ai_qp_type: c_int, ai_port_space: c_int, ai_src_len: u32, ai_dst_len: u32, ai_src_addr: *mut c_void,

@@ -1,7 +1,7 @@
 //! Objects that programs hold pointers to, and the tables of functions that inline verbs call through them.
-use super::attr::{CqInitAttrEx, DeviceAttrEx, PortAttr, QpInitAttrEx};
+use super::attr::{CqInitAttrEx, DeviceAttrEx, ParentDomainInitAttr, PortAttr, QpInitAttrEx, TdInitAttr};
 use super::c_structs;
-use super::wr::{DataBuf, RecvWr, SendWr, Sge, Wc};
+use super::wr::{DataBuf, MwBind, MwBindInfo, RecvWr, SendWr, Sge, Wc};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// A function that is not there: programs see that the card cannot do it.
@@ -14,6 +14,7 @@ type QueryPort = unsafe extern "C" fn(*mut Context, u8, *mut PortAttr, usize) ->
 type QueryDeviceEx = unsafe extern "C" fn(*mut Context, *const c_void, *mut DeviceAttrEx, usize) -> c_int;
 type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
 type GetSrqNum = unsafe extern "C" fn(*mut Srq, *mut u32) -> c_int;
+type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
 type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
 c_structs! {
@@ -22,7 +23,9 @@ c_structs! {
         ibdev_path: [c_char; 256],
     }
     ContextOps = "struct ibv_context_ops" {
-        opaque_compat: [Absent; 7], alloc_mw: Absent, bind_mw: Absent, dealloc_mw: Absent, _compat_create_cq: Absent,
+        opaque_compat: [Absent; 7], alloc_mw: Option<unsafe extern "C" fn(*mut Pd, c_uint) -> *mut Mw>,
+        bind_mw: Option<unsafe extern "C" fn(*mut Qp, *mut Mw, *mut MwBind) -> c_int>, dealloc_mw: Option<unsafe extern "C" fn(*mut Mw) -> c_int>,
+        _compat_create_cq: Absent,
         poll_cq: Option<unsafe extern "C" fn(*mut Cq, c_int, *mut Wc) -> c_int>, req_notify_cq: Option<unsafe extern "C" fn(*mut Cq, c_int) -> c_int>,
         opaque_compat2: [Absent; 7], post_srq_recv: Option<PostSrqRecv>, opaque_compat3: [Absent; 4], post_send: Option<PostSend>, post_recv: Option<PostRecv>,
         opaque_compat4: [Absent; 5],
@@ -33,14 +36,16 @@ c_structs! {
     VerbsContext = "struct verbs_context" {
         query_port: Option<QueryPort>, advise_mr: Absent, alloc_null_mr: Absent, read_counters: Absent, attach_counters_point_flow: Absent,
         create_counters: Absent, destroy_counters: Absent, reg_dm_mr: Absent, alloc_dm: Absent, free_dm: Absent, modify_flow_action_esp: Absent,
-        destroy_flow_action: Absent, create_flow_action_esp: Absent, modify_qp_rate_limit: Absent, alloc_parent_domain: Absent, dealloc_td: Absent,
-        alloc_td: Absent, modify_cq: Absent, post_srq_ops: Absent, destroy_rwq_ind_table: Absent, create_rwq_ind_table: Absent, destroy_wq: Absent,
+        destroy_flow_action: Absent, create_flow_action_esp: Absent, modify_qp_rate_limit: Absent, alloc_parent_domain: Option<AllocParentDomain>,
+        dealloc_td: Option<unsafe extern "C" fn(*mut Td) -> c_int>, alloc_td: Option<unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td>, modify_cq: Absent, post_srq_ops: Absent, destroy_rwq_ind_table: Absent, create_rwq_ind_table: Absent, destroy_wq: Absent,
         modify_wq: Absent, create_wq: Absent, query_rt_values: Absent, create_cq_ex: Option<CreateCqEx>, opaque_priv: Absent, query_device_ex: Option<QueryDeviceEx>,
         ibv_destroy_flow: Absent, ABI_placeholder2: Absent, ibv_create_flow: Absent, ABI_placeholder1: Absent, open_qp: Absent,
         create_qp_ex: Option<CreateQpEx>, get_srq_num: Option<GetSrqNum>, create_srq_ex: Absent, open_xrcd: Absent, close_xrcd: Absent,
         _ABI_placeholder3: u64, sz: usize, context: Context,
     }
     Pd = "struct ibv_pd" { context: *mut Context, handle: u32 }
+    Td = "struct ibv_td" { context: *mut Context }
+    Mw = "struct ibv_mw" { context: *mut Context, pd: *mut Pd, rkey: u32, handle: u32, r#type: c_uint }
     Mr = "struct ibv_mr" { context: *mut Context, pd: *mut Pd, addr: *mut c_void, length: usize, handle: u32, lkey: u32, rkey: u32 }
     CompChannel = "struct ibv_comp_channel" { context: *mut Context, fd: c_int, refcnt: c_int }
     Cq = "struct ibv_cq" {
@@ -67,7 +72,7 @@ c_structs! {
     QpEx = "struct ibv_qp_ex" {
         qp_base: Qp, comp_mask: u64, wr_id: u64, wr_flags: c_uint,
         wr_atomic_cmp_swp: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u64, u64)>, wr_atomic_fetch_add: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u64)>,
-        wr_bind_mw: Absent, wr_local_inv: Absent, wr_rdma_read: Option<unsafe extern "C" fn(*mut QpEx, u32, u64)>,
+        wr_bind_mw: Option<unsafe extern "C" fn(*mut QpEx, *mut Mw, u32, *const MwBindInfo)>, wr_local_inv: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_rdma_read: Option<unsafe extern "C" fn(*mut QpEx, u32, u64)>,
         wr_rdma_write: Option<unsafe extern "C" fn(*mut QpEx, u32, u64)>, wr_rdma_write_imm: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u32)>,
         wr_send: Option<unsafe extern "C" fn(*mut QpEx)>, wr_send_imm: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_send_inv: Option<unsafe extern "C" fn(*mut QpEx, u32)>, wr_send_tso: Absent,
         wr_set_ud_addr: Option<unsafe extern "C" fn(*mut QpEx, *mut Ah, u32, u32)>, wr_set_xrc_srqn: Absent,

@@ -55,19 +55,20 @@ unsafe extern "C" fn ferric_rdma_getaddrinfo(node: *const c_char, service: *cons
     // SAFETY: by the caller's promise.
     let found = unsafe {
         if !node.is_null() || !service.is_null() {
-            lookup(node, service, flags, family)
+            lookup(node, service, flags, family).map(Some)
         } else {
-            // The address is in the hints already.
-            hint.ok_or(libc::EINVAL).and_then(|h| address(if passive { h.ai_src_addr } else { h.ai_dst_addr }))
+            // The addresses are in the hints already, as far as there are any.
+            let of = |at: *mut c_void, len: u32| if len > 0 { address(at).map(Some) } else { Ok(None) };
+            hint.ok_or(libc::EINVAL).and_then(|h| if passive { of(h.ai_src_addr, h.ai_src_len) } else { of(h.ai_dst_addr, h.ai_dst_len) })
         }
     };
     minus_one(
         "rdma_getaddrinfo",
         found.map(|a| {
-            let (at, len) = boxed(a);
+            let (at, len) = a.map_or((null_mut(), 0), boxed);
             let mut info = AddrInfo {
                 ai_flags: flags,
-                ai_family: if a.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 },
+                ai_family: a.map_or(family, |a| if a.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }),
                 ai_qp_type: qp_type,
                 ai_port_space: space,
                 ai_src_len: 0,
@@ -88,7 +89,7 @@ unsafe extern "C" fn ferric_rdma_getaddrinfo(node: *const c_char, service: *cons
                 (info.ai_dst_addr, info.ai_dst_len) = (at, len);
                 // The card it would leave from.
                 let own = hint.filter(|h| h.ai_src_len > 0).and_then(|h| address(h.ai_src_addr).ok());
-                let card = || devices().iter().map(|d| SocketAddr::new(d.named.ip, 0)).find(|o| o.is_ipv4() == a.is_ipv4());
+                let card = || devices().iter().map(|d| SocketAddr::new(d.named.ip, 0)).find(|o| a.is_some_and(|a| o.is_ipv4() == a.is_ipv4()));
                 if let Some(own) = own.or_else(card) {
                     (info.ai_src_addr, info.ai_src_len) = boxed(own);
                 }
@@ -166,9 +167,14 @@ unsafe extern "C" fn ferric_rdma_set_option(id: *mut CmId, level: c_int, name: c
     if !known || value.is_null() {
         return minus_one("rdma_set_option", Err(if level == RDMA_OPTION_IB as c_int { libc::EOPNOTSUPP } else { libc::EINVAL }));
     }
-    if name as u32 == RDMA_OPTION_ID_TOS {
-        // SAFETY: a byte of the caller's, by its promise.
-        unsafe { lock(&IdObject::of(id).inner).tos = *value.cast::<u8>() };
+    // SAFETY: a value of the caller's, which has at least a byte, and an identifier in use, by its promise.
+    let (byte, object) = unsafe { (*value.cast::<u8>(), IdObject::of(id)) };
+    match name as u32 {
+        RDMA_OPTION_ID_TOS => lock(&object.inner).tos = byte,
+        // Datagrams are not acknowledged.
+        RDMA_OPTION_ID_ACK_TIMEOUT if object.qp_type == IBV_QPT_UD || byte > 31 => return minus_one("rdma_set_option", Err(libc::EINVAL)),
+        RDMA_OPTION_ID_ACK_TIMEOUT => lock(&object.inner).ack_timeout = Some(byte),
+        _ => {}
     }
     0
 }

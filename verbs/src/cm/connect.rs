@@ -1,4 +1,5 @@
 //! Connections: queue pairs are made and brought into their states, requests sent and answered.
+use super::datagram;
 use super::id::{wait, IdObject};
 use super::with_port;
 use crate::abi::attr::{AhAttr, GlobalRoute, QpAttr};
@@ -18,7 +19,7 @@ const RETRIES: u8 = 7;
 /// 0.64 ms.
 const MIN_RNR_TIMER: u8 = 12;
 /// Q_Key of datagrams over IP.
-const UDP_QKEY: u32 = 0x0123_4567;
+pub const UDP_QKEY: u32 = 0x0123_4567;
 
 const INIT: u32 = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 const RTR: u32 = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -51,7 +52,7 @@ fn attributes(object: &IdObject, state: u32) -> Result<(QpAttr, u32), c_int> {
         }
         IBV_QPS_RTS => {
             let remote = inner.remote.ok_or(libc::EINVAL)?;
-            (a.timeout, a.retry_cnt, a.rnr_retry) = (remote.ack_timeout.max(1), remote.retry_count, remote.rnr_retry);
+            (a.timeout, a.retry_cnt, a.rnr_retry) = (inner.ack_timeout.unwrap_or(remote.ack_timeout).max(1), remote.retry_count, remote.rnr_retry);
             a.sq_psn = remote.psn;
             a.max_rd_atomic = inner.local.map_or(MAX_RD_ATOMIC, |l| l.initiator_depth).min(remote.responder_resources).min(MAX_RD_ATOMIC);
             Ok((a, RTS))
@@ -100,16 +101,22 @@ unsafe extern "C" fn ferric_rdma_establish(id: *mut CmId) -> c_int {
 }
 
 /// What a program says of its end; `None` for what it leaves open.
-struct Said {
+pub struct Said {
     responder_resources: u8,
     initiator_depth: u8,
     retry_count: u8,
     rnr_retry: u8,
-    qp_num: u32,
-    private: Vec<u8>,
+    /// Queue pair.
+    pub qp_num: u32,
+    /// Private data.
+    pub private: Vec<u8>,
 }
 
-unsafe fn said(object: &IdObject, param: *const ConnParam, resources: (u8, u8)) -> Said {
+/// What a program says of its end, within what it may have outstanding (`resources`).
+///
+/// # Safety
+/// `param` is null or the caller's.
+pub unsafe fn said(object: &IdObject, param: *const ConnParam, resources: (u8, u8)) -> Said {
     let mut s = Said { responder_resources: resources.0, initiator_depth: resources.1, retry_count: RETRIES, rnr_retry: RETRIES, qp_num: 0, private: Vec::new() };
     // SAFETY: the caller's, by its promise.
     if let Some(p) = unsafe { param.as_ref() } {
@@ -134,8 +141,9 @@ pub unsafe extern "C" fn ferric_rdma_connect(id: *mut CmId, param: *const ConnPa
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
     let connect = || -> Result<(), c_int> {
-        if object.ps != RDMA_PS_TCP {
-            return Err(libc::EOPNOTSUPP);
+        if object.ps == RDMA_PS_UDP {
+            // SAFETY: as above.
+            return unsafe { datagram::ask(id, param) };
         }
         let (own, peer) = (object.own().ok_or(libc::EINVAL)?, object.peer().ok_or(libc::EINVAL)?);
         // SAFETY: as above.
@@ -182,6 +190,10 @@ pub unsafe extern "C" fn ferric_rdma_accept(id: *mut CmId, param: *const ConnPar
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
     let accept = || -> Result<(), c_int> {
+        if object.ps == RDMA_PS_UDP {
+            // SAFETY: as above.
+            return unsafe { datagram::answer(object, param) };
+        }
         let (remote, connection, psn) = {
             let inner = lock(&object.inner);
             (inner.remote.ok_or(libc::EINVAL)?, inner.connection.ok_or(libc::EINVAL)?, inner.psn)
@@ -219,6 +231,9 @@ pub unsafe extern "C" fn ferric_rdma_reject(id: *mut CmId, private: *const c_voi
         connection.and_then(|c| {
             with_port(object.shared()?, |port| {
                 port.ids.remove(&c);
+                if object.ps == RDMA_PS_UDP {
+                    return datagram::refuse(port, c, &private);
+                }
                 port.driver.cm.reject(c, RejectReason::Consumer, &private).map_err(|e| errno_of(&e))
             })
         }),
@@ -236,6 +251,9 @@ unsafe extern "C" fn ferric_rdma_reject_ece(id: *mut CmId, private: *const c_voi
 pub unsafe extern "C" fn ferric_rdma_disconnect(id: *mut CmId) -> c_int {
     // SAFETY: by the caller's promise.
     let object = unsafe { IdObject::of(id) };
+    if object.ps == RDMA_PS_UDP {
+        return minus_one("rdma_disconnect", Err(libc::EINVAL));
+    }
     object.to_error();
     let connection = lock(&object.inner).connection.ok_or(libc::EINVAL);
     minus_one(

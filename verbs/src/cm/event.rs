@@ -1,15 +1,20 @@
 //! Event channels and the events in them.
-use super::connect::answered;
+use super::connect::{answered, UDP_QKEY};
 use super::id::IdObject;
-use crate::abi::cma::{CmEvent, CmId, ConnParam, EventChannel, EventParam};
+use crate::abi::attr::{AhAttr, GlobalRoute};
+use crate::abi::cma::{CmEvent, CmId, ConnParam, EventChannel, EventParam, UdParam};
 use crate::abi::consts::*;
 use crate::channel::{Pipe, Record};
+use crate::config::gid_of;
 use crate::errors::{minus_one, pointer};
 use crate::shared::lock;
-use ferric_driver::cm::Remote;
+use ferric_driver::cm::{Remote, ServiceAnswer, ServiceStatus};
+use ferric_driver::ud::MULTICAST_QPN;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_uint};
-use std::ptr::null_mut;
+use std::mem::offset_of;
+use std::net::IpAddr;
+use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 
 /// What has happened, before the program asks.
@@ -38,6 +43,12 @@ pub enum Cause {
     Rejected { reason: u16, private: Vec<u8> },
     /// Nobody answers.
     Unreachable,
+    /// A peer asks which datagram queue pair serves.
+    Question { private: Vec<u8> },
+    /// The peer has said which does, or that none does.
+    Answer { answer: ServiceAnswer, private: Vec<u8> },
+    /// A multicast group has been joined, or not.
+    Joined { group: IpAddr, context: usize, done: Result<(), c_int> },
     /// The connection has ended.
     Disconnected,
     /// The card is gone.
@@ -125,6 +136,17 @@ struct EventObject {
     of: *mut IdObject,
 }
 
+/// What is said of datagrams of which nothing is known yet.
+fn nobody() -> UdParam {
+    UdParam { private_data: null(), private_data_len: 0, ah_attr: AhAttr::default(), qp_num: 0, qkey: 0 }
+}
+
+/// Where datagrams go, as `ibv_create_ah` and a request want it.
+fn of_datagrams(to: IpAddr, traffic_class: u8, qp_num: u32, qkey: u32) -> UdParam {
+    let grh = GlobalRoute { dgid: gid_of(to), hop_limit: 64, traffic_class, ..Default::default() };
+    UdParam { ah_attr: AhAttr { grh, is_global: 1, port_num: 1, ..Default::default() }, qp_num, qkey, ..nobody() }
+}
+
 /// Waits for the next event of a channel.
 pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     // SAFETY: a handle of ours, by the caller's promise.
@@ -144,6 +166,7 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
         srq: 0,
         qp_num: remote.map_or(0, |r| r.qpn),
     };
+    let mut ud = None;
     let (kind, status, remote, private) = match happened.cause {
         Cause::AddressResolved => (RDMA_CM_EVENT_ADDR_RESOLVED, 0, None, Vec::new()),
         Cause::RouteResolved => (RDMA_CM_EVENT_ROUTE_RESOLVED, 0, None, Vec::new()),
@@ -151,6 +174,30 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
             // SAFETY: identifiers take their events out before they go; the program has not seen this one yet.
             unsafe { (*id.cast::<CmId>()).context = (*happened.listener.cast::<CmId>()).context };
             (RDMA_CM_EVENT_CONNECT_REQUEST, 0, Some(remote), private)
+        }
+        Cause::Question { private } => {
+            // SAFETY: as above.
+            unsafe { (*id.cast::<CmId>()).context = (*happened.listener.cast::<CmId>()).context };
+            ud = Some(nobody());
+            (RDMA_CM_EVENT_CONNECT_REQUEST, 0, None, private)
+        }
+        Cause::Answer { answer: ServiceAnswer { status: ServiceStatus::Valid, qpn, qkey }, private } => {
+            // SAFETY: identifiers take their events out before they go.
+            let (peer, tos) = unsafe { ((*id).peer(), lock(&(*id).inner).tos) };
+            ud = peer.map(|peer| of_datagrams(peer.ip(), tos, qpn, qkey));
+            (RDMA_CM_EVENT_ESTABLISHED, 0, None, private)
+        }
+        Cause::Answer { answer, private } => {
+            ud = Some(nobody());
+            (RDMA_CM_EVENT_UNREACHABLE, answer.status.code().into(), None, private)
+        }
+        Cause::Joined { group, context, done } => {
+            // SAFETY: as above.
+            let tos = unsafe { lock(&(*id).inner).tos };
+            // The program's context of the group stands where private data would.
+            ud = Some(UdParam { private_data: context as *const _, ..of_datagrams(group, tos, MULTICAST_QPN, UDP_QKEY) });
+            let kind = if done.is_ok() { RDMA_CM_EVENT_MULTICAST_JOIN } else { RDMA_CM_EVENT_MULTICAST_ERROR };
+            (kind, done.err().map_or(0, |n| -n), None, Vec::new())
         }
         Cause::Reply { remote, private } => {
             // SAFETY: identifiers take their events out before they go.
@@ -182,9 +229,14 @@ pub unsafe fn next(channel: *mut EventChannel) -> Result<*mut CmEvent, c_int> {
     }
     // SAFETY: as above.
     unsafe { (*of).outstanding.got() };
-    let mut object =
-        Box::new(EventObject { event: CmEvent { id: id.cast(), listen_id: happened.listener.cast(), event: kind, status, param: EventParam { conn: conn(remote, private.len()) } }, private, of });
+    let param = match ud {
+        Some(ud) => EventParam { ud: UdParam { private_data_len: private.len().min(255) as u8, ..ud } },
+        None => EventParam { conn: conn(remote, private.len()) },
+    };
+    let mut object = Box::new(EventObject { event: CmEvent { id: id.cast(), listen_id: happened.listener.cast(), event: kind, status, param }, private, of });
     if !object.private.is_empty() {
+        // In both kinds it stands in front.
+        const _: () = assert!(offset_of!(ConnParam, private_data) == 0 && offset_of!(UdParam, private_data) == 0);
         object.event.param.conn.private_data = object.private.as_ptr().cast();
     }
     Ok(Box::into_raw(object).cast())

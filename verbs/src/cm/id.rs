@@ -78,8 +78,12 @@ pub struct IdInner {
     pub for_requests: Option<(*mut Pd, QpInitAttr)>,
     /// Traffic class that was asked for.
     pub tos: u8,
+    /// Local ACK timeout that was asked for, as exponent.
+    pub ack_timeout: Option<u8>,
     /// First PSN our queue pair expects.
     pub psn: u32,
+    /// Multicast groups that it has joined, and whether its queue pair gets what is sent to them.
+    pub groups: Vec<(SocketAddr, bool)>,
 }
 
 /// Contexts of connection management, by the number of their cards: never closed.
@@ -173,7 +177,7 @@ impl IdObject {
     }
 
     /// The identifier of a request that has come for `listener`. The program's context comes later, from a thread of the program's.
-    pub fn of_request(listener: &Self, connection: u32, remote: Remote, ip: Option<IpHeader>, from: Option<IpAddr>) -> Option<*mut Self> {
+    pub fn of_request(listener: &Self, connection: u32, remote: Option<Remote>, ip: Option<IpHeader>, from: Option<IpAddr>) -> Option<*mut Self> {
         let device = devices().iter().find(|d| Some(d.named.ip) == ip.and_then(|h| h.addresses()).map(|a| a.1)).or_else(|| devices().first())?;
         let made = Self::make(lock(&listener.target).channel, null_mut(), listener.ps).ok()?;
         // SAFETY: just made.
@@ -184,7 +188,7 @@ impl IdObject {
         object.set_own(SocketAddr::new(device.named.ip, port));
         object.set_peer(theirs);
         let mut inner = lock(&object.inner);
-        (inner.connection, inner.remote) = (Some(connection), Some(remote));
+        (inner.connection, inner.remote) = (Some(connection), remote);
         Some(made)
     }
 
@@ -265,7 +269,10 @@ impl IdObject {
     /// There will be no connection.
     pub fn fail(&self) {
         lock(&self.inner).connection = None;
-        self.to_error();
+        // A datagram queue pair is its program's: others may be served by it.
+        if self.ps == RDMA_PS_TCP {
+            self.to_error();
+        }
     }
 
     /// The queue pair flushes what was posted.
@@ -292,12 +299,17 @@ impl IdObject {
             if let Some(service) = listening.filter(|s| port.listeners.get(s) == Some(&me)) {
                 port.listeners.remove(&service);
                 port.driver.cm.unlisten(service);
+                port.driver.cm.serve_no_more(service);
             }
             let mine: Vec<u32> = port.ids.iter().filter(|(_, p)| **p == me).map(|(c, _)| *c).collect();
             for c in mine {
                 port.ids.remove(&c);
                 if connection == Some(c) {
                     let now = port.driver.now();
+                    if self.ps == RDMA_PS_UDP {
+                        super::datagram::forget(port, c);
+                        continue;
+                    }
                     // One of the two fits its state, or it has ended already.
                     if port.driver.cm.disconnect(now, c, &[]).is_err() {
                         let _ = port.driver.cm.reject(c, RejectReason::Consumer, &[]);

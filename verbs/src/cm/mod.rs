@@ -5,8 +5,10 @@
 mod address;
 mod addrinfo;
 mod connect;
+mod datagram;
 mod event;
 mod id;
+mod multicast;
 mod queues;
 mod resolve;
 mod sockets;
@@ -16,7 +18,7 @@ use crate::errors::Errno;
 use crate::neighbour;
 use crate::shared::{lock, Shared, VECTOR};
 use event::{Cause, Happened};
-use ferric_driver::cm::{Cm, CmPort, Event, Gsi, RejectReason};
+use ferric_driver::cm::{Cm, CmPort, Event, Gsi, IpHeader, RejectReason, Remote};
 use ferric_driver::ud::Source;
 use ferric_driver::Search;
 use id::IdObject;
@@ -104,31 +106,48 @@ pub fn removed(shared: &Shared) {
     }
 }
 
+/// A request has come for a service: an identifier for it, which its listener's program gets. `None`: nobody is to hear of it.
+fn requested(port: &mut Port, id: u32, service_id: u64, ip: Option<IpHeader>, remote: Option<Remote>) -> Option<[*mut IdObject; 2]> {
+    let listener = port.listeners.get(&service_id).map(|p| *p as *mut IdObject)?;
+    // SAFETY: identifiers take themselves out of the table before they go.
+    let (waiting, backlog) = unsafe { ((*listener).queue().requests_of(listener), lock(&(*listener).inner).backlog) };
+    if waiting >= backlog {
+        log::info!("{waiting} requests wait for the program: another one has to come again");
+        let _ = port.driver.cm.ignore(id);
+        port.driver.cm.forget_service(id);
+        return None;
+    }
+    let from = port.driver.cm.peer(id).or_else(|| port.driver.cm.asker(id)).map(|to| to.dip);
+    if remote.is_some() {
+        let _ = port.driver.cm.delay(id, ANSWER).and_then(|()| port.driver.progress());
+    }
+    // SAFETY: identifiers take themselves out of the table before they go.
+    let Some(made) = (unsafe { IdObject::of_request(&*listener, id, remote, ip, from) }) else {
+        log::error!("a request for a connection cannot be shown");
+        let _ = port.driver.cm.reject(id, RejectReason::Other(3), &[]);
+        port.driver.cm.forget_service(id);
+        return None;
+    };
+    port.ids.insert(id, made as usize);
+    Some([made, listener])
+}
+
 fn hand_out(port: &mut Port, event: Event) {
     log::debug!("connection: {event:?}");
     let (id, cause) = match event {
         Event::Request { id, service_id, remote, ip, private } => {
-            let Some(listener) = port.listeners.get(&service_id).map(|p| *p as *mut IdObject) else { return };
+            let Some([made, listener]) = requested(port, id, service_id, ip, Some(remote)) else { return };
             // SAFETY: identifiers take themselves out of the table before they go.
-            let (waiting, backlog) = unsafe { ((*listener).queue().requests_of(listener), lock(&(*listener).inner).backlog) };
-            if waiting >= backlog {
-                log::info!("{waiting} requests wait for the program: another one has to come again");
-                let _ = port.driver.cm.ignore(id);
-                return;
-            }
-            let from = port.driver.cm.peer(id).map(|to| to.dip);
-            let _ = port.driver.cm.delay(id, ANSWER).and_then(|()| port.driver.progress());
-            // SAFETY: identifiers take themselves out of the table before they go.
-            let Some(made) = (unsafe { IdObject::of_request(&*listener, id, remote, ip, from) }) else {
-                log::error!("a request for a connection cannot be shown");
-                let _ = port.driver.cm.reject(id, RejectReason::Other(3), &[]);
-                return;
-            };
-            port.ids.insert(id, made as usize);
-            // SAFETY: as above.
             unsafe { (*listener).queue().push(Happened { id: made, listener, cause: Cause::Request { remote, private } }) };
             return;
         }
+        Event::ServiceRequest { id, service_id, ip, private } => {
+            let Some([made, listener]) = requested(port, id, service_id, ip, None) else { return };
+            // SAFETY: as above.
+            unsafe { (*listener).queue().push(Happened { id: made, listener, cause: Cause::Question { private } }) };
+            return;
+        }
+        Event::ServiceReply { id, answer, private } => (id, Cause::Answer { answer, private }),
         Event::Reply { id, remote, private } => (id, Cause::Reply { remote, private }),
         Event::Established { id } => (id, Cause::Established),
         Event::Rejected { id, reason: RejectReason::Timeout, .. } => (id, Cause::Unreachable),

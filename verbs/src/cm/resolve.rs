@@ -11,6 +11,7 @@ use crate::context::{devices, ContextObject};
 use crate::errors::minus_one;
 use crate::neighbour;
 use crate::shared::lock;
+use ferric_driver::cm::{ip_datagram_service_id, ip_service_id};
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
@@ -77,9 +78,6 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_
     let object = unsafe { IdObject::of(id) };
     let me = id as usize;
     let listen = || -> Result<(), c_int> {
-        if object.ps != RDMA_PS_TCP {
-            return Err(libc::EOPNOTSUPP);
-        }
         let own = match object.own() {
             Some(own) => own,
             None => {
@@ -87,7 +85,8 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_
                 object.own().ok_or(libc::EINVAL)?
             }
         };
-        let service = ferric_driver::cm::ip_service_id(own.port());
+        let datagrams = object.ps == RDMA_PS_UDP;
+        let service = if datagrams { ip_datagram_service_id(own.port()) } else { ip_service_id(own.port()) };
         lock(&object.inner).backlog = usize::try_from(backlog).ok().filter(|n| (1..=MOST_REQUESTS).contains(n)).unwrap_or(MOST_REQUESTS);
         let mut heard = Err(libc::ENODEV);
         for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.named.ip == own.ip()) {
@@ -98,7 +97,11 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_
                         return Err(libc::EADDRINUSE);
                     }
                     port.listeners.insert(service, me);
-                    port.driver.cm.listen(service);
+                    if datagrams {
+                        port.driver.cm.serve(service);
+                    } else {
+                        port.driver.cm.listen(service);
+                    }
                     Ok(())
                 })
             });

@@ -1,0 +1,67 @@
+"""Runs rdma-core's own pyverbs tests on two cards. FOLDER is what ./tests/pyverbs/fetch has unpacked; the other arguments are those of unittest.
+
+The tests ask sysfs for the IP address of a card, and connect two processes by one address of one card. Here the addresses are those that
+`ferric run` gives, and the process that connects has the second card."""
+import os
+import sys
+import time
+import unittest
+from importlib.machinery import SourceFileLoader
+
+ADDRESSES = {'ferric0': '10.0.0.1', 'ferric1': '10.0.0.2'}
+SERVER, CLIENT = ADDRESSES.values()
+
+folder = os.path.join(sys.argv.pop(1), 'usr')
+sys.path.insert(0, os.path.join(folder, 'lib/python3/dist-packages'))
+sys.path.insert(0, os.path.join(folder, 'share/doc/rdma-core/tests'))
+
+from args_parser import parser
+
+tests = SourceFileLoader('tests', os.path.join(sys.path[0], '__init__.py')).load_module()
+import tests.base
+import tests.base_rdmacm
+import tests.rdmacm_utils
+from pyverbs.cmid import AddrInfo
+
+
+def with_address(case, dev, port, index):
+    case.args.append([dev, port, index, ADDRESSES[dev], None])
+
+
+def of_client(src=None, **others):
+    return AddrInfo(src=CLIENT if src == SERVER else src, **others)
+
+
+class Unhurried:
+    """A barrier. A datagram is lost when the card has not heard of the receive, and the tests send one as soon as it is posted; a card that is a
+    program hears of it when it has its turn."""
+
+    def __init__(self, barrier):
+        self.barrier = barrier
+
+    def wait(self):
+        time.sleep(0.005)
+        self.barrier.wait()
+
+
+two_nodes = tests.base.RDMACMBaseTest.two_nodes_rdmacm_traffic
+
+
+def on_two_cards(case, connection_resources, test_flow, **others):
+    def flow(passive, **arguments):
+        # The first process lets go of a card that it has closed within 50 ms; this one wants it.
+        time.sleep(0.2)
+        if not passive:
+            tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = of_client
+        case.syncer = Unhurried(case.syncer)
+        test_flow(passive=passive, **arguments)
+
+    two_nodes(case, connection_resources, flow, **others)
+
+
+tests.base.RDMATestCase._get_ip_mac = with_address
+tests.base.RDMACMBaseTest.two_nodes_rdmacm_traffic = on_two_cards
+# The first, in a process in which no test has left a card open: theirs are the cards themselves, which have the connection manager.
+tests.__test_modules__.sort(key=lambda module: not module.__name__.endswith('test_rdmacm'))
+parser.parse_args()
+unittest.main(module=tests)

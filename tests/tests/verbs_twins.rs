@@ -1,0 +1,151 @@
+//! Programs of Debian 12 and of Debian 13, unmodified, on our libibverbs and librdmacm: two processes on two twins that `ferric run` starts.
+use ferric_tests::programs::{built, free_port, libraries};
+use ferric_tests::served::{alone, scratch};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
+
+/// `server SAYS PROGRAM...` starts a program on the first card and goes on when it has said so; `client PROGRAM...` runs one on the second; `ended` waits for the server.
+const FUNCTIONS: &str = r#"
+    A=${FERRIC_DEVICES%%,*} B=${FERRIC_DEVICES#*,}
+    export FERRIC_LOG=info FERRIC_NEIGHBOUR_WAIT=300
+    server() {
+        says=$1; shift
+        FERRIC_DEVICES=$A "$@" > "$DIR/server" 2>&1 & server=$!
+        until grep -q "$says" "$DIR/server"; do kill -0 $server || { cat "$DIR/server"; exit 1; }; sleep 0.02; done
+    }
+    client() { FERRIC_DEVICES=$B "$@"; }
+    ended() { wait $server || { cat "$DIR/server"; exit 1; }; cat "$DIR/server"; }
+"#;
+
+/// Runs a script with these functions, and with the programs of `newer` if there are such; what was printed. Panics when it fails.
+fn run(newer: Option<&Path>, script: &str) -> String {
+    let _alone = alone();
+    let mut command = Command::new(FERRIC);
+    command.args(["run", "--libraries"]).arg(libraries()).args(["--", "timeout", "100", "sh", "-euc", &[FUNCTIONS, script].concat()]);
+    command.env("DIR", scratch()).env("PORT", free_port().to_string());
+    if let Some(bin) = newer {
+        command.env("PATH", std::env::join_paths([bin.to_path_buf()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap());
+    }
+    let ran = command.output().expect("ferric run");
+    let printed = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert!(ran.status.success(), "{}:\n{script}\n{printed}", ran.status);
+    printed
+}
+
+/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched.
+fn newer() -> Option<PathBuf> {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
+    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| eprintln!("no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
+    let (bin, lib) = (scratch(), tree.join("usr/lib/x86_64-linux-gnu"));
+    for program in programs.map(|p| p.unwrap().path()) {
+        let (from, to) = (libraries().display(), bin.join(program.file_name().unwrap()));
+        let text = format!("#!/bin/sh\nexec {0}/ld-linux-x86-64.so.2 --library-path {from}:{0} {1} \"$@\"\n", lib.display(), program.display());
+        std::fs::write(&to, text).unwrap();
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    Some(bin)
+}
+
+/// Datagram queue pairs that are found by SIDR, groups, and the time of connections.
+const OVER_DATAGRAMS: &str = r#"
+    server "listens at" udaddy -b 10.0.0.1 -c 3 -C 4
+    client udaddy -s 10.0.0.1 -c 3 -C 4
+    ended
+    for program in ib_send_lat ib_send_bw; do
+        server "listens at" $program -c UD -R -F -n 5 -s 64 -p $PORT
+        client $program -c UD -R -F -n 5 -s 64 -p $PORT 10.0.0.1
+        ended
+    done
+    server "joined" mckey -m 239.1.2.3 -C 3
+    client mckey -m 239.1.2.3 -C 3 -s
+    ended
+"#;
+
+fn datagrams(newer: Option<&Path>) {
+    let printed = run(newer, OVER_DATAGRAMS);
+    // Both ends of `udaddy` and of `mckey`, and lines of results of both ends of two programs.
+    assert_eq!(printed.matches("return status 0").count(), 4, "{printed}");
+    assert_eq!(printed.lines().filter(|l| l.split_whitespace().take(2).eq(["64", "5"])).count(), 4, "{printed}");
+}
+
+#[test]
+fn programs_over_datagrams() {
+    datagrams(None);
+}
+
+/// Those that were there before, too: perftest, whose libraries of other cards ask for other symbols, and rdma-core's own.
+#[test]
+fn programs_of_debian_13() {
+    let Some(bin) = newer() else { return };
+    datagrams(Some(&bin));
+    let script = r#"
+        ibv_devinfo -v | grep -q PORT_ACTIVE
+        tcp() { "$@" -p $PORT & s=$!; until client "$@" -p $PORT 127.0.0.1; do kill -0 $s; sleep 0.1; done; wait $s; }
+        FERRIC_DEVICES=$A
+        for options in "-c" "-e -c" "-N -t"; do tcp ibv_rc_pingpong -g 0 -n 50 $options; done
+        tcp ibv_ud_pingpong -g 0 -n 5
+        tcp ibv_srq_pingpong -g 0 -n 50 -c
+        for program in ib_send_lat ib_write_bw ib_read_lat ib_atomic_bw; do
+            server "listens at" $program -R -F -n 5 -p $PORT
+            client $program -R -F -n 5 -p $PORT 10.0.0.1
+            ended
+        done
+        server "listens at" rping -s -C 3 -V -a 10.0.0.1
+        client rping -c -C 3 -V -a 10.0.0.1
+        ended
+        server "listens at" ucmatose -b 10.0.0.1 -c 3 -C 4
+        client ucmatose -s 10.0.0.1 -c 3 -C 4
+        ended
+        server "listens at" rdma_server
+        client rdma_client -s 10.0.0.1
+        ended
+        server "listens at" rdma_xserver
+        client rdma_xclient -s 10.0.0.1
+        ended
+    "#;
+    let printed = run(Some(&bin), script);
+    assert_eq!(printed.matches("iters in").count(), 10, "{printed}");
+}
+
+/// The server lives on, and serves the next client. (A client that is killed while it connects ends it: it looks at its own data of the failed connection, which it has not.)
+#[test]
+fn cmtime_measures_connections() {
+    let script = r#"
+        server "listens at" cmtime -b 10.0.0.1
+        for connections in 10 30; do client cmtime -s 10.0.0.1 -c $connections; done
+        kill -0 $server
+        kill $server
+    "#;
+    let printed = run(None, script);
+    for step in ["resolve addr", "connect", "disconnect", "destroy"] {
+        assert_eq!(printed.lines().filter(|l| l.split(':').next().is_some_and(|name| name.trim() == step)).count(), 2, "{step}: {printed}");
+    }
+}
+
+/// A server that was killed answers no question.
+#[test]
+fn a_dead_server_of_datagrams_is_unreachable() {
+    let script = r#"
+        server "listens at" udaddy -b 10.0.0.1
+        kill -9 $server
+        ! client udaddy -s 10.0.0.1
+    "#;
+    let printed = run(None, script);
+    assert!(printed.contains("RDMA_CM_EVENT_UNREACHABLE, error: -110"), "{printed}");
+}
+
+/// What programs do wrong.
+#[test]
+fn wrong_calls_of_datagrams_get_error_numbers() {
+    let printed = run(None, &built("datagrams"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
+#[test]
+fn windows_and_regions_that_change() {
+    let printed = run(None, &built("windows"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
