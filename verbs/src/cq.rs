@@ -76,12 +76,14 @@ impl CqObject {
         // SAFETY: by the caller's promise.
         let (open, pipe) = unsafe { (ContextObject::of(context), channel.cast::<ChannelObject>().as_ref()) };
         let shared = open.shared.clone();
-        let driver = shared.driver.create_cq(cqe as usize, &lock(&shared.eq)).errno("completion queue")?;
+        // As many as the program is told of.
+        let entries = cqe.next_power_of_two().max(2);
+        let driver = shared.driver.create_cq(entries as usize, &lock(&shared.eq)).errno("completion queue")?;
         let id = driver.id();
         // SAFETY: all zeros are null pointers, absent functions and numbers.
         let mut ex: CqEx = unsafe { std::mem::zeroed() };
         (ex.context, ex.channel, ex.cq_context, ex.handle) = (context, channel, cq_context, id);
-        ex.cqe = cqe.next_power_of_two().max(2) as c_int;
+        ex.cqe = entries as c_int;
         (ex.mutex, ex.cond) = (libc::PTHREAD_MUTEX_INITIALIZER, libc::PTHREAD_COND_INITIALIZER);
         let inner = Latch::new(Polled { driver, empty: 0, current: Wc::default(), timestamp: 0, headers: headers_of(shared.named.ip) });
         let object = Box::into_raw(Box::new(Self {
