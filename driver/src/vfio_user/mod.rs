@@ -104,7 +104,9 @@ impl VfioUserDevice {
         client.write(index::CONFIG_REGION, COMMAND, &COMMAND_ENABLE.to_le_bytes(), false)?;
         let mut features = [0; 4];
         client.read(pci::BAR_WINDOW, csr::CAPS3.into(), &mut features)?;
-        let twin = u32::from_le_bytes(features) >> csr::FEATURE_TWIN & 1 == 1;
+        let features = u32::from_le_bytes(features);
+        // All ones: nobody has answered.
+        let twin = features != u32::MAX && features >> csr::FEATURE_TWIN & 1 == 1;
         let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
         // High addresses, so that truncation shows.
         let dma = Dma { iovas: IovaAllocator::new(std::iter::once(0x10_0000_0000..0x70_0000_0000)), mapped: HashMap::new() };

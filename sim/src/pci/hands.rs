@@ -93,3 +93,53 @@ impl Hands {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::{Command, Handle};
+    use super::super::engine::{Engine, Runner};
+    use super::super::function::Function;
+    use crate::{Body, CardConfig, World, WorldConfig};
+    use ferric_abi::csr;
+    use std::sync::mpsc::sync_channel;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn twin() -> (Runner, Handle) {
+        let cards = vec![CardConfig { body: Body::Twin, width: 64, ..Default::default() }];
+        let world = World::new(&WorldConfig { cards, tick_cycles: u64::MAX, skip_idle: false, ..Default::default() }).unwrap();
+        Engine::new(world, &[Arc::new(Function::new(0, 0))], None, None)
+    }
+
+    fn read(handle: &Handle) -> Option<u32> {
+        let (reply, value) = sync_channel(1);
+        handle.send(Command::Read32 { function: 0, offset: csr::MAGIC, reply }, PATIENCE).then(|| value.recv_timeout(PATIENCE).ok()).flatten()
+    }
+
+    #[test]
+    fn who_asks_is_answered_without_a_keeper() {
+        let (_runner, handle) = twin();
+        let (reply, value) = sync_channel(1);
+        assert!(handle.send(Command::Read32 { function: 0, offset: csr::MAGIC, reply }, Duration::ZERO));
+        assert_eq!(value.try_recv(), Ok(csr::MAGIC_VALUE));
+    }
+
+    /// Whoever does not get the engine is answered by the one who has it.
+    #[test]
+    fn many_who_ask_at_once_are_all_answered() {
+        let (runner, handle) = twin();
+        let keeper = std::thread::spawn(move || runner.run());
+        let askers: Vec<_> = (0..4)
+            .map(|_| {
+                let handle = handle.clone();
+                std::thread::spawn(move || (0..500).all(|_| read(&handle) == Some(csr::MAGIC_VALUE)))
+            })
+            .collect();
+        assert!(askers.into_iter().all(|asker| asker.join().unwrap()));
+        assert!(handle.send(Command::Stop, PATIENCE));
+        keeper.join().unwrap();
+        assert_eq!(read(&handle), None, "it has ended");
+    }
+}

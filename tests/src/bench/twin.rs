@@ -2,6 +2,7 @@
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 /// What is measured with.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct Tools {
     pub libraries: PathBuf,
     /// Opens queue pairs: `verbs/tests/many.c`.
     pub many: PathBuf,
+    /// The page whose shell is run: `docs/ci.md`.
+    pub page: PathBuf,
 }
 
 /// What a figure has to reach.
@@ -85,6 +88,11 @@ fn seconds(text: &str) -> Option<f64> {
     text.lines().find_map(|l| l.strip_suffix(" s")?.split_once(" queue pairs in ")?.1.parse().ok())
 }
 
+/// The first block of shell of a page.
+fn shell(page: &str) -> Option<&str> {
+    page.split("```sh\n").nth(1)?.split("```").next()
+}
+
 fn middle(runs: &[f64]) -> Option<f64> {
     let mut sorted = runs.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -110,6 +118,20 @@ impl Tools {
         let tool = format!("{program} -F -s {size} -n {iterations} -x 0 -p {port}");
         let script = format!("{tool} -d ferric0 > /dev/null & s=$!; until {tool} -d ferric1 127.0.0.1; do kill -0 $s; sleep 0.2; done; wait $s");
         self.run(gateware, &["timeout", "300", "sh", "-euc", &script])
+    }
+
+    /// Seconds that the shell of the page takes.
+    fn example(&self) -> Result<f64, String> {
+        let page = std::fs::read_to_string(&self.page).map_err(|e| format!("{}: {e}", self.page.display()))?;
+        let shell = shell(&page).ok_or("the page has no block of shell")?;
+        let folders = self.twins.parent().map(PathBuf::from).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
+        let start = Instant::now();
+        let output = Command::new("timeout").args(["100", "sh", "-c", shell]).env("PATH", path).env("PORT", crate::programs::free_port().to_string()).output().map_err(|e| e.to_string())?;
+        match output.status.success() && output.stdout.ends_with(b"RDMA works\n") {
+            true => Ok(start.elapsed().as_secs_f64()),
+            false => Err(format!("it ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr))),
+        }
     }
 
     fn figure(&self, name: &'static str, unit: &'static str, bar: Option<Bar>, what: &str, runs: usize, once: impl Fn() -> Result<f64, String>) -> Figure {
@@ -140,7 +162,8 @@ impl Tools {
         let latency = self.figure("twin_send_lat_64", "us", Some(Bar::AtMost(30.0)), "ib_send_lat, 64 bytes, two twins, typical, 5000 messages", RUNS, latency);
         let many = || read(self.run(false, &[&self.many.to_string_lossy(), "1000"]), seconds);
         let many = self.figure("twin_open_1000_qps", "s", Some(Bar::AtMost(1.0)), "1000 RC queue pairs made and brought to RTS", RUNS, many);
-        vec![twins, gateware, ratio, latency, many]
+        let example = self.figure("ci_example", "s", Some(Bar::AtMost(5.0)), "the shell of docs/ci.md, everything built", RUNS, || self.example());
+        vec![twins, gateware, ratio, latency, many, example]
     }
 }
 
@@ -157,6 +180,8 @@ mod tests {
         assert_eq!(result(latency, 64, TYPICAL_OF_LATENCY), Some(142.01));
         assert_eq!(seconds("1000 queue pairs in 0.194330 s\n"), Some(0.19433));
         assert_eq!(seconds("line 3: it failed\n"), None);
+        assert_eq!(shell("text\n```sh\nset -e\nrun\n```\nmore"), Some("set -e\nrun\n"));
+        assert_eq!(shell("text"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The long tests: `soak random`, `soak property`, `soak twin`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
-use ferric_tests::soak::{Coverage, Plan, Soak};
 use ferric_tests::property::differ::{self, Differ};
+use ferric_tests::soak::{Coverage, Plan, Soak};
 use ferric_tests::{hostile, mutants, property, strangers};
 use std::process::ExitCode;
 
@@ -194,7 +194,9 @@ fn main() -> ExitCode {
     fix_addresses();
     env_logger::init();
     match Options::parse().what {
-        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1, bodies: Default::default() }),
+        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => {
+            random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1, bodies: Default::default() })
+        }
         What::Twin { seed, programs, seeds, messages, width } => twins(Differ { seed, programs, width }, seeds, messages),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default() }),
         What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),

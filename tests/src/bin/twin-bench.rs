@@ -22,6 +22,9 @@ struct Options {
     /// Opens queue pairs.
     #[arg(long, default_value = "target/bench/many")]
     many: PathBuf,
+    /// The page whose shell is run.
+    #[arg(long, default_value = "docs/ci.md")]
+    page: PathBuf,
     /// Where the figures go.
     #[arg(long, default_value = "target/bench/twin.json")]
     out: PathBuf,
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
 
 fn run(o: &Options) -> Result<Vec<String>, String> {
     let whole = |path: &Path| std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()));
-    let tools = Tools { twins: whole(&o.twins)?, gateware: whole(&o.gateware)?, libraries: whole(&o.libraries)?, many: whole(&o.many)? };
+    let tools = Tools { twins: whole(&o.twins)?, gateware: whole(&o.gateware)?, libraries: whole(&o.libraries)?, many: whole(&o.many)?, page: whole(&o.page)? };
     let commit = docs::commit(Path::new("."), &["abi/src", "model/src", "twin/src", "driver/src", "verbs/src", "sim/src", "cli/src"]);
     let figures = tools.measure();
     let processors = std::thread::available_parallelism().map_or(0, |n| n.get());

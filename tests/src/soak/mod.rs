@@ -174,7 +174,10 @@ impl Soak {
         let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
         let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
-        let pair = Pair::with_functions(&WorldConfig { cards: plan.bodies.map(|body| CardConfig { body, ..card.clone() }).to_vec(), link, seed: plan.seed, tick_cycles: TICK.into(), ..Default::default() }, plan.functions)?;
+        let pair = Pair::with_functions(
+            &WorldConfig { cards: plan.bodies.map(|body| CardConfig { body, ..card.clone() }).to_vec(), link, seed: plan.seed, tick_cycles: TICK.into(), ..Default::default() },
+            plan.functions,
+        )?;
         let n_cqs = cq_of(plan.qps - 1) + 1;
         let cqs = [0, 1].map(|h| (0..n_cqs).map(|c| pair.of(c % usize::from(plan.functions))[h].cq(entries(c))).collect::<Result<Vec<_>, _>>());
         let [c0, c1] = cqs;
