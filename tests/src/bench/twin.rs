@@ -124,7 +124,8 @@ impl Tools {
     fn example(&self) -> Result<f64, String> {
         let page = std::fs::read_to_string(&self.page).map_err(|e| format!("{}: {e}", self.page.display()))?;
         let shell = shell(&page).ok_or("the page has no block of shell")?;
-        let folders = self.twins.parent().map(PathBuf::from).into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let folders = self.twins.parent().map(PathBuf::from).into_iter().chain(std::env::split_paths(&others));
         let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
         let start = Instant::now();
         let output = Command::new("timeout").args(["100", "sh", "-c", shell]).env("PATH", path).env("PORT", crate::programs::free_port().to_string()).output().map_err(|e| e.to_string())?;

@@ -388,9 +388,10 @@ impl Soak {
     }
 
     fn bad(&self, text: String) -> Error {
-        let Plan { seed, qps, messages, max_bytes, width, doomed, functions } = self.plan;
+        let Plan { seed, qps, messages, max_bytes, width, doomed, functions, bodies } = self.plan;
+        let bodies = bodies.map(|body| if body == Body::Twin { "twin" } else { "gateware" }).join(",");
         Error::Stuck(format!(
-            "seed {seed}: {text}; replay with ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed} --functions {functions}"
+            "seed {seed}: {text}; replay with FERRIC_BODY={bodies} ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed} --functions {functions}"
         ))
     }
 
