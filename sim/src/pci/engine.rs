@@ -64,7 +64,7 @@ pub struct Engine {
 /// What runs an engine.
 pub enum Runner {
     /// A thread of its own.
-    Own(Engine),
+    Own(Box<Engine>),
     /// Whoever asks something of it, and a keeper.
     Hands(Arc<Hands>),
 }
@@ -81,7 +81,7 @@ impl Runner {
 
 impl Engine {
     /// An engine over `world`, whose ticks it drives by the wall clock, and the way to it.
-    pub fn new(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Runner, Handle) {
+    pub fn over(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Runner, Handle) {
         let (mut handle, Inbox { commands, frames }) = Handle::running();
         let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
         let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
@@ -92,7 +92,7 @@ impl Engine {
             engine.world.cards[s.function.card].iommu.client(s.function.number);
         }
         if !instant {
-            return (Runner::Own(engine), handle);
+            return (Runner::Own(Box::new(engine)), handle);
         }
         let hands = Arc::new(Hands::new(engine));
         if let Handle::Running { helps, .. } = &mut handle {

@@ -110,7 +110,7 @@ mod tests {
     fn twin() -> (Runner, Handle) {
         let cards = vec![CardConfig { body: Body::Twin, width: 64, ..Default::default() }];
         let world = World::new(&WorldConfig { cards, tick_cycles: u64::MAX, skip_idle: false, ..Default::default() }).unwrap();
-        Engine::new(world, &[Arc::new(Function::new(0, 0))], None, None)
+        Engine::over(world, &[Arc::new(Function::new(0, 0))], None, None)
     }
 
     fn read(handle: &Handle) -> Option<u32> {

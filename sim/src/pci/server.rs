@@ -110,7 +110,7 @@ impl Server {
             }
         }
         let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::new(e.card, e.function))).collect();
-        let (runner, handle) = Engine::new(world, &functions, wire.clone(), capture);
+        let (runner, handle) = Engine::over(world, &functions, wire.clone(), capture);
         let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
         server.service.push(std::thread::spawn(move || runner.run()));
         if let Some(wire) = wire {
