@@ -3,7 +3,7 @@ use crate::device;
 use ferric_abi::csr;
 use ferric_driver::vfio::sysfs::{Found, Sysfs};
 use ferric_driver::{Address, Capabilities, Config, Context};
-use ferric_hdl::card::counters;
+use ferric_twin::counters;
 use serde_json::{json, Value};
 use std::error::Error;
 
@@ -86,12 +86,12 @@ pub fn info(name: &str, as_json: bool) -> Done {
 /// Prints a card's counters: all, or those whose name has `filter` in it, of `function` alone if that is said; zero ones only with `all`.
 pub fn stat(name: &str, filter: Option<&str>, function: Option<u32>, all: bool, as_json: bool) -> Done {
     let ctx = Context::open(device::open(name)?, Config::default())?;
-    let names = counters::names();
+    let names = counters::NAMES;
     let count = names.len() as u32;
     let values = function.map_or_else(|| ctx.counters(0, count), |function| ctx.counters_of(function, 0, count))?;
     let shown = names.iter().zip(&values).filter(|(n, v)| filter.is_none_or(|f| n.contains(f)) && (all || **v != 0));
     if as_json {
-        let map: serde_json::Map<String, Value> = shown.map(|(n, v)| (n.clone(), Value::from(*v))).collect();
+        let map: serde_json::Map<String, Value> = shown.map(|(n, v)| (n.to_string(), Value::from(*v))).collect();
         println!("{}", Value::from(map));
     } else {
         shown.for_each(|(n, v)| println!("{n:32} {v}"));

@@ -135,14 +135,15 @@ impl Drop for Folder {
 
 impl Options {
     fn config(&self, folder: &Path) -> ServeConfig {
-        let body = if self.gateware { Body::Gateware } else { Body::Twin };
+        // A twin has the larger tables, which cost it nothing, and no cycles that a frame could take on the wire.
+        let (body, width, delay) = if self.gateware { (Body::Gateware, 64, LinkConfig::default().delay) } else { (Body::Twin, 512, 0) };
         let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
         ServeConfig {
-            cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(64) }).collect(),
+            cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(width) }).collect(),
             endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect()),
             shared: true,
             wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
-            link: LinkConfig { faults, ..LinkConfig::default() },
+            link: LinkConfig { faults, delay, ..LinkConfig::default() },
             capture: self.pcap.clone(),
             seed: self.seed,
         }

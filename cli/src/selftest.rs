@@ -6,7 +6,7 @@ use ferric_driver::device::{Device, DmaAccess};
 use ferric_driver::pages::{Pages, PAGE};
 use ferric_driver::types::{Mtu, QpType};
 use ferric_driver::{Access, Config, Context, Error};
-use ferric_hdl::card::counters;
+use ferric_twin::counters;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn dma(ctx: &Context) -> Check {
     unsafe { base.write_bytes(0xa5, 2 * PAGE) };
     // SAFETY: unmapped below, before `memory` goes.
     let mapping = unsafe { device.map(base, 2 * PAGE, DmaAccess::ReadWrite, true) }?;
-    let count = (counters::names().len() as u32).next_multiple_of(8).min(64);
+    let count = (counters::NAMES.len() as u32).next_multiple_of(8).min(64);
     let at = mapping.iova() + PAGE as u64 - 256;
     let result = ctx.admin(AdminOpcode::QueryCounters, 0, &[at as u32, (at >> 32) as u32, 0, count]);
     device.unmap(&mapping);
@@ -84,7 +84,7 @@ fn stray(ctx: &Context) -> Check {
     // SAFETY: taken back at once: an address that was good until now.
     let mapping = unsafe { device.map(base, PAGE, DmaAccess::ReadWrite, true) }?;
     device.unmap(&mapping);
-    let errors = || ctx.counters(counters::index("dma_wr.write_errors").unwrap_or_default() as u32, 1).map(|v| v.first().copied().unwrap_or_default());
+    let errors = || ctx.counters(counters::id("dma_wr.write_errors") as u32, 1).map(|v| v.first().copied().unwrap_or_default());
     let before = errors()?;
     // Whether the card says that it was done does not matter: what counts is where it wrote.
     let _ = ctx.admin(AdminOpcode::QueryCounters, 0, &[mapping.iova() as u32, (mapping.iova() >> 32) as u32, 0, 8]);

@@ -75,7 +75,7 @@ impl Options {
             cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, ..ServeConfig::card(self.width) }).collect(),
             endpoints: if self.shared { all_functions(physical) } else { physical.into_iter().chain(virtuals).collect() },
             wire,
-            link: LinkConfig::default(),
+            link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },
             capture: self.pcap.clone(),
             seed: self.seed,
         }

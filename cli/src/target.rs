@@ -1,9 +1,11 @@
 //! `ferric target`: sets a memory target up for this host's RDMA device, and serves a simulated one.
+#[cfg(feature = "cards")]
 use crate::serve;
 use clap::{Args, Subcommand, ValueEnum};
 use ferric_abi::codes::QpState;
 use ferric_abi::target::SetupReply;
 use ferric_driver::target::{PeerQp, Target};
+#[cfg(feature = "cards")]
 use ferric_sim::board::{BoardConfig, BoardServer};
 use ferric_sim::wire::WireConfig;
 use serde_json::json;
@@ -257,7 +259,13 @@ pub fn run(command: &Command) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+#[cfg(not(feature = "cards"))]
+fn simulate(_: &Serve) -> Result<(), Box<dyn Error>> {
+    Err("this program has been built without the gateware, which the board is made of".into())
+}
+
 /// Serves a simulated board until SIGINT or SIGTERM.
+#[cfg(feature = "cards")]
 fn simulate(options: &Serve) -> Result<(), Box<dyn Error>> {
     serve::catch_signals();
     let server = BoardServer::start(&BoardConfig { wire: options.wire.clone(), capture: options.pcap.clone() })?;

@@ -59,6 +59,9 @@ pub(crate) struct CqInner {
     place: UnsafeCell<Place>,
 }
 
+/// Most entries of a completion queue.
+const MOST: usize = 1 << 15;
+
 /// How far the queue has been consumed, and how far the card knows of it.
 struct Place {
     consumer: u16,
@@ -70,6 +73,16 @@ unsafe impl Send for CqInner {}
 // SAFETY: as above.
 unsafe impl Sync for CqInner {}
 
+/// log2 of the entries of a ring for `entries` that a program leaves unpolled, and how many it may take before the card hears of it: a quarter of the ring at most.
+/// What the card takes for unpolled, `entries` and those that it has not heard of, must fit: a card may be so fast that it completes at once what takes their place.
+fn ring_of(entries: usize) -> (u8, u16) {
+    let mut size = entries.next_power_of_two().max(2);
+    if size - entries < size / 4 && size < MOST {
+        size *= 2;
+    }
+    (size.trailing_zeros() as u8, (size / 4).min(size - entries + 1).max(1) as u16)
+}
+
 /// A completion queue.
 pub struct CompletionQueue {
     inner: Arc<CqInner>,
@@ -77,15 +90,14 @@ pub struct CompletionQueue {
 
 impl CompletionQueue {
     pub(crate) fn create(ctx: &Arc<Inner>, entries: usize, eq: &EventQueue) -> Result<Self> {
-        if entries == 0 || entries > 1 << 15 {
+        if entries == 0 || entries > MOST {
             return Err(Error::Invalid("completion queue size must be 1 to 32768 entries"));
         }
-        let log_size = entries.next_power_of_two().trailing_zeros().max(1) as u8;
+        let (log_size, slack) = ring_of(entries);
         let ring = DmaBuffer::new(&ctx.device, Cqe::BYTES << log_size)?;
         let line = CqCtx::default().with_base(ring.iova()).with_log_size(log_size).with_valid(true).with_eqn(eq.id() as u8);
         let id = ctx.create("create CQ", AdminOpcode::CreateCq, &ctx.cq_ids, &words::<4>(&line.0))?;
-        // The card needs the consumer index only to detect overflow: a quarter ring of slack is enough.
-        let (mask, slack) = ((1u16 << log_size) - 1, 1 << (log_size.max(2) - 2));
+        let mask = (1u16 << log_size) - 1;
         let place = UnsafeCell::new(Place { consumer: 0, reported: 0 });
         Ok(Self { inner: Arc::new(CqInner { ctx: ctx.clone(), id, ring, mask, slack, visit: ctx.qps.visits.one(), place }) })
     }
@@ -238,5 +250,21 @@ impl Drop for CqInner {
     fn drop(&mut self) {
         self.ctx.qps.visits.no_more(&self.visit);
         self.ctx.destroy("destroy CQ", AdminOpcode::DestroyCq, self.id, &self.ctx.cq_ids);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many a program leaves unpolled, with those that the card has not heard of they fit into the ring.
+    #[test]
+    fn what_the_card_has_not_heard_of_fits() {
+        for entries in 1..=MOST {
+            let (log_size, slack) = ring_of(entries);
+            let size = 1usize << log_size;
+            assert!(size <= MOST && slack >= 1 && entries + usize::from(slack) - 1 <= size, "{entries} entries: a ring of {size}, slack {slack}");
+        }
+        assert_eq!([ring_of(1), ring_of(128), ring_of(90), ring_of(MOST)], [(1, 1), (8, 64), (7, 32), (15, 1)]);
     }
 }

@@ -85,7 +85,8 @@ fn a_reused_number_has_no_past() {
 #[test]
 fn a_shared_queue_keeps_what_is_of_others_and_has_room_again() {
     for first in 0..5 {
-        let mut b = Bench::new(Card::new(false), 8);
+        // In a ring of eight.
+        let mut b = Bench::new(Card::new(false), 6);
         let (cq, mut one, mut other) = (b.cq.id(), b.qp(), b.qp());
         [&mut one, &mut other].into_iter().for_each(start);
         // So that the ring goes round at another place.

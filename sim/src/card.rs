@@ -112,6 +112,10 @@ pub trait CardBody: Send {
     fn receive_backlog(&self) -> usize;
     /// Nothing moves at the boundary and nothing waits there.
     fn idle(&self) -> bool;
+    /// What it is asked for it does at once: while it is idle nothing is under way inside.
+    fn instant(&self) -> bool {
+        false
+    }
     /// The tick at which something may happen by itself, if that is known: timers of gateware are not.
     fn next_deadline(&self) -> Option<u64> {
         None
@@ -195,6 +199,10 @@ impl Card {
     /// Nothing moves, and nothing has for so long before `cycle` that nothing is under way inside.
     pub fn quiet(&self, cycle: u64) -> bool {
         self.idle() && cycle.saturating_sub(self.last_activity) > SILENCE
+    }
+    /// It does at once what it is asked for: a twin.
+    pub fn instant(&self) -> bool {
+        self.body.instant()
     }
     /// The tick at which something may happen by itself, if that is known.
     pub fn next_deadline(&self) -> Option<u64> {

@@ -7,6 +7,7 @@ use ferric_driver::mapping::Mapping;
 use rand::seq::SliceRandom;
 use rand::{Rng as _, SeedableRng};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -219,10 +220,7 @@ impl Iommu {
     }
 
     /// Writes bytes within one page, the last of them behind the others.
-    pub fn store(&mut self, function: u16, iova: u64, data: &[u8]) -> Result<(), Fault> {
-        if let Some(client) = self.clients.get_mut(&function) {
-            return if client.store(iova, data) { Ok(()) } else { Err(self.fault(function, iova, true)) };
-        }
+    fn store(&mut self, function: u16, iova: u64, data: &[u8]) -> Result<(), Fault> {
         self.watch.look(function, iova..iova + data.len() as u64, true);
         self.reach(function, iova, true, |target| match target {
             Target::Memory(p) => {
@@ -232,6 +230,33 @@ impl Iommu {
             }
             Target::Peer(peer, offset) => peer.write_all(*offset, data),
         })
+    }
+
+    /// Reads bytes of any number of pages: at once where they are one mapping of a client's.
+    pub fn read_through(&mut self, function: u16, iova: u64, out: &mut [u8]) -> Result<(), Fault> {
+        if self.clients.get(&function).is_some_and(|client| client.spans(iova, out.len())) {
+            return self.read(function, iova, out);
+        }
+        pages(iova, out.len()).try_for_each(|(at, range)| self.read(function, at, &mut out[range]))
+    }
+
+    /// All of the bytes are mapped for the card to read.
+    pub fn can_read(&self, function: u16, iova: u64, len: usize) -> bool {
+        match self.clients.get(&function) {
+            Some(client) => client.is_mapped(iova, len),
+            None => pages(iova, len).all(|(at, _)| self.piece(function, at).is_some()),
+        }
+    }
+
+    /// Writes bytes of any number of pages, the last of them behind the others. `ordered`: somebody may look for them; a client's are written in one go otherwise.
+    pub fn write_through(&mut self, function: u16, iova: u64, data: &[u8], ordered: bool) -> Result<(), Fault> {
+        let Some(client) = self.clients.get_mut(&function) else {
+            return pages(iova, data.len()).try_for_each(|(at, range)| self.store(function, at, &data[range]));
+        };
+        let whole = client.spans(iova, data.len());
+        let mut store = |at, bytes: &[u8]| if client.store(at, bytes, ordered) { Ok(()) } else { Err(at) };
+        let done = if whole { store(iova, data) } else { pages(iova, data.len()).try_for_each(|(at, range)| store(at, &data[range])) };
+        done.map_err(|at| self.fault(function, at, true))
     }
 
     /// Faults so far.
@@ -273,6 +298,17 @@ unsafe fn write_beat(p: *mut u8, data: &[u8], strobe: u64) {
             }
         }
     }
+}
+
+/// `len` bytes from `iova` on, cut at the borders of pages: address and range of each piece.
+fn pages(iova: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let here = iova.wrapping_add(at as u64);
+        let n = ((PAGE - here % PAGE) as usize).min(len - at);
+        at += n;
+        (n > 0).then_some((here, at - n..at))
+    })
 }
 
 /// Bytes that are written one by one behind the others: the end of a record, or of a message that a program polls.

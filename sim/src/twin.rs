@@ -36,11 +36,19 @@ struct Memory<'a>(&'a mut Iommu);
 
 impl Host for Memory<'_> {
     fn read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> bool {
-        self.0.read(function, iova, out).is_ok()
+        self.0.read_through(function, iova, out).is_ok()
+    }
+
+    fn try_read(&mut self, function: u16, iova: u64, out: &mut [u8]) -> bool {
+        self.0.can_read(function, iova, out.len()) && self.0.read_through(function, iova, out).is_ok()
     }
 
     fn write(&mut self, function: u16, iova: u64, data: &[u8]) -> bool {
-        self.0.store(function, iova, data).is_ok()
+        self.0.write_through(function, iova, data, true).is_ok()
+    }
+
+    fn place(&mut self, function: u16, iova: u64, data: &[u8]) -> bool {
+        self.0.write_through(function, iova, data, false).is_ok()
     }
 }
 
@@ -107,6 +115,10 @@ impl CardBody for TwinBody {
 
     fn idle(&self) -> bool {
         self.mmio.is_empty() && self.receive.is_empty() && self.twin.idle()
+    }
+
+    fn instant(&self) -> bool {
+        true
     }
 
     fn next_deadline(&self) -> Option<u64> {

@@ -116,6 +116,14 @@ impl World {
     pub fn quiet(&self) -> bool {
         self.links.iter().all(Link::idle) && self.cards.iter().all(|c| c.quiet(self.cycle))
     }
+    /// All cards do at once what they are asked for.
+    pub fn instant(&self) -> bool {
+        self.cards.iter().all(Card::instant)
+    }
+    /// Nothing is under way and nothing is due: said of a world whose cards are instant.
+    pub fn settled(&self) -> bool {
+        self.links.iter().all(Link::idle) && self.cards.iter().all(|c| c.idle() && c.next_deadline().is_none_or(|at| at > self.ticks))
+    }
 
     /// One clock cycle of everything.
     pub fn step(&mut self) {

@@ -1,5 +1,5 @@
 //! `ferric run`: unmodified programs on cards of their own.
-use ferric_tests::programs::{free_port, libraries};
+use ferric_tests::programs::{built, free_port, libraries};
 use ferric_tests::served::{alone, scratch};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -130,6 +130,27 @@ fn a_killed_process_leaves_its_function_behind() {
     let folder = scratch();
     let ran = ferric(&["--cards", "1"], &arguments).env("TMPDIR", &folder).output().unwrap();
     assert!(ran.status.success() && text(&ran).matches("iters in").count() == 6, "{}", text(&ran));
+}
+
+/// Twins have the larger tables. `./scripts/bench twin` says how long it takes.
+#[test]
+fn a_thousand_queue_pairs_are_opened() {
+    let _alone = alone();
+    let ran = run(&[], &[&built("many"), "1000"]);
+    assert!(ran.status.success() && text(&ran).contains("1000 queue pairs in"), "{}", text(&ran));
+    // More than there are.
+    assert_eq!(run(&[], &[&built("many"), "1100"]).status.code(), Some(1));
+}
+
+/// A completion queue as deep as what is on its way: a twin completes at once what takes the place of completions that it has not been told of.
+#[test]
+fn a_completion_queue_of_the_send_queues_depth_does_not_overflow() {
+    let _alone = alone();
+    let port = free_port();
+    let tool = format!("ib_write_bw -F -s 4096 -n 3000 -t 128 -x 0 -p {port}");
+    let script = format!("{tool} -d ferric0 > /dev/null & s=$!; until {tool} -d ferric1 127.0.0.1; do kill -0 $s; sleep 0.2; done; wait $s");
+    let ran = run(&[], &["timeout", "60", "sh", "-euc", &script]);
+    assert!(ran.status.success() && text(&ran).contains("4096       3000"), "{}", text(&ran));
 }
 
 /// The shell of docs/ci.md, as it stands there, with `ferric` and the libraries installed under a prefix.

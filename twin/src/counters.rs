@@ -185,6 +185,11 @@ impl Counters {
         self.0[of][id] += 1;
     }
 
+    /// Counter `id` of the card's own is `n`.
+    pub(crate) fn set(&mut self, id: usize, n: u64) {
+        self.0[0][id] = n;
+    }
+
     /// What `function` has of counter `id`; `None`: no such function or counter.
     pub fn of(&self, function: usize, id: usize) -> Option<u64> {
         self.0.get(function)?.get(id).copied()

@@ -7,6 +7,7 @@
 
 mod acks;
 mod admin;
+mod ahead;
 mod completions;
 pub mod counters;
 mod csr;
@@ -22,6 +23,7 @@ mod send;
 mod tables;
 mod timers;
 
+use ahead::Ahead;
 use counters::Counters;
 use csr::Registers;
 use ferric_abi::csr as regs;
@@ -104,6 +106,8 @@ pub struct Twin {
     /// The host has refused a write of the message at hand.
     broken: bool,
     failure: Option<(u8, u8)>,
+    /// Payload of the turn at hand.
+    ahead: Ahead,
     /// Frames to the card itself, not yet received.
     looped: VecDeque<Vec<u8>>,
     /// Frames to the wire, not yet taken.
@@ -139,6 +143,7 @@ impl Twin {
             empty: false,
             broken: false,
             failure: None,
+            ahead: Ahead::default(),
             looped: VecDeque::new(),
             sent: VecDeque::new(),
             interrupts: VecDeque::new(),

@@ -5,6 +5,7 @@ use crate::Twin;
 use ferric_abi::codes::CqeStatus;
 use ferric_abi::host::{Pte, Sge};
 use ferric_model::keys::{translate, Access};
+use std::ops::Range;
 
 /// Rights that are asked for, as bits of `Access::access`.
 pub(crate) mod right {
@@ -92,7 +93,7 @@ impl List<'_> {
     }
 
     /// Calls `piece` with address, key and range of the bytes `from..from + len` of the message, cut at entry ends.
-    fn walk(&self, from: u64, len: usize, mut piece: impl FnMut(u64, u32, std::ops::Range<usize>) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn walk(&self, from: u64, len: usize, mut piece: impl FnMut(u64, u32, Range<usize>) -> Result<(), Fault>) -> Result<(), Fault> {
         let (mut skip, mut done, mut n) = (from, 0, 0);
         while done < len {
             let entry = self.entry(n).ok_or(Fault::Short)?;
@@ -112,20 +113,30 @@ impl List<'_> {
 }
 
 impl Twin {
-    /// A DMA read inside a page.
+    /// A DMA read.
     pub(crate) fn dma_read(&mut self, host: &mut dyn Host, function: u16, iova: u64, out: &mut [u8]) -> bool {
         count!(self, 0, "dma_rd.reads");
-        let fine = host.read(function, iova, out);
+        let fine = if self.ahead.tries() { host.try_read(function, iova, out) } else { host.read(function, iova, out) };
         if !fine {
             count!(self, 0, "dma_rd.read_errors");
         }
         fine
     }
 
-    /// A DMA write inside a page.
+    /// A DMA write of a record, or of what ends a message.
     pub(crate) fn dma_write(&mut self, host: &mut dyn Host, function: u16, iova: u64, data: &[u8]) -> bool {
         count!(self, 0, "dma_wr.writes");
         let fine = host.write(function, iova, data);
+        if !fine {
+            count!(self, 0, "dma_wr.write_errors");
+        }
+        fine
+    }
+
+    /// A DMA write of payload behind which more follows.
+    fn dma_place(&mut self, host: &mut dyn Host, function: u16, iova: u64, data: &[u8]) -> bool {
+        count!(self, 0, "dma_wr.writes");
+        let fine = host.place(function, iova, data);
         if !fine {
             count!(self, 0, "dma_wr.write_errors");
         }
@@ -136,9 +147,11 @@ impl Twin {
     pub(crate) fn reach(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, len: u32, rights: u8) -> Result<u64, Fault> {
         count!(self, 0, "mr.mr_checks");
         let access = Access { key, pd: owner.pd, function: owner.function, qpn: owner.qpn, va, chk_len: len, access: rights };
+        let tries = self.ahead.tries();
         let fetch = |iova| {
             let mut pte = Pte::default();
-            host.read(owner.function, iova, &mut pte.0).then_some(pte)
+            let fine = if tries { host.try_read(owner.function, iova, &mut pte.0) } else { host.read(owner.function, iova, &mut pte.0) };
+            fine.then_some(pte)
         };
         translate(&self.tables.mr, &access, fetch).map_err(|status| {
             count!(self, 0, "mr.mr_refused");
@@ -150,23 +163,51 @@ impl Twin {
         })
     }
 
-    /// Reads the bytes of the region of `key` from `va` on.
-    pub(crate) fn load(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, rights: u8, out: &mut [u8]) -> Result<(), Fault> {
-        let (mut at, mut done) = (va, 0);
-        while done < out.len() {
-            let n = ((PAGE - at % PAGE) as usize).min(out.len() - done);
-            let iova = self.reach(host, owner, key, at, n as u32, rights)?;
-            self.pieces(iova, n, |twin, iova, range| twin.dma_read(host, owner.function, iova, &mut out[done + range.start..done + range.end]))?;
-            done += n;
-            at = at.wrapping_add(n as u64);
+    /// Calls `access` with address and range of what lies one behind the other for the card of the `len` bytes from `va` on. Keys are checked page by page,
+    /// the first time of `bounds` bytes at least.
+    #[allow(clippy::too_many_arguments)] // whose access, to what
+    fn runs(
+        &mut self,
+        host: &mut dyn Host,
+        owner: Owner,
+        key: u32,
+        va: u64,
+        len: usize,
+        bounds: u32,
+        rights: u8,
+        mut access: impl FnMut(&mut Self, &mut dyn Host, u64, Range<usize>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let (mut first, mut from, mut at) = (0u64, 0, 0);
+        while at < len {
+            let here = va.wrapping_add(at as u64);
+            let n = ((PAGE - here % PAGE) as usize).min(len - at);
+            let reached = self.reach(host, owner, key, here, if at == 0 { bounds.max(n as u32) } else { n as u32 }, rights);
+            if from < at && reached != Ok(first.wrapping_add((at - from) as u64)) {
+                access(self, host, first, from..at)?;
+                from = at;
+            }
+            let iova = reached?;
+            if from == at {
+                first = iova;
+            }
+            at += n;
+        }
+        if from < at {
+            access(self, host, first, from..at)?;
         }
         Ok(())
     }
 
-    /// Writes bytes to the region of `key` from `va` on. The first access checks `bounds` bytes, so that nothing is written of what does not fit.
+    /// Reads the bytes of the region of `key` from `va` on.
+    pub(crate) fn load(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, rights: u8, out: &mut [u8]) -> Result<(), Fault> {
+        self.runs(host, owner, key, va, out.len(), 0, rights, |twin, host, iova, range| if twin.dma_read(host, owner.function, iova, &mut out[range]) { Ok(()) } else { Err(Fault::Dma) })
+    }
+
+    /// Writes bytes to the region of `key` from `va` on. The first access checks `bounds` bytes, so that nothing is written of what does not fit. `ends`: they end a message,
+    /// of which a program may look for the last byte.
     #[allow(clippy::too_many_arguments)] // whose access, to what, and the bytes
-    pub(crate) fn store(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
-        let walked = self.put(host, owner, key, va, bounds, rights, data);
+    pub(crate) fn store(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, ends: bool, data: &[u8]) -> Result<(), Fault> {
+        let walked = self.put(host, owner, key, va, bounds, (right::REMOTE_WRITE, ends), data);
         self.landed(walked)
     }
 
@@ -177,34 +218,12 @@ impl Twin {
     }
 
     #[allow(clippy::too_many_arguments)] // as above
-    fn put(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, rights: u8, data: &[u8]) -> Result<(), Fault> {
-        let (mut at, mut done) = (va, 0);
-        while done < data.len() {
-            let n = ((PAGE - at % PAGE) as usize).min(data.len() - done);
-            let check = if done == 0 { bounds.max(n as u32) } else { n as u32 };
-            let iova = self.reach(host, owner, key, at, check, rights)?;
-            self.pieces(iova, n, |twin, iova, range| {
-                twin.broken |= !twin.dma_write(host, owner.function, iova, &data[done + range.start..done + range.end]);
-                true
-            })?;
-            done += n;
-            at = at.wrapping_add(n as u64);
-        }
-        Ok(())
-    }
-
-    /// Cuts `len` bytes at the borders of I/O pages: of a region that is contiguous for the card they need not be those of virtual addresses.
-    fn pieces(&mut self, iova: u64, len: usize, mut access: impl FnMut(&mut Self, u64, std::ops::Range<usize>) -> bool) -> Result<(), Fault> {
-        let mut done = 0;
-        while done < len {
-            let at = iova.wrapping_add(done as u64);
-            let n = ((PAGE - at % PAGE) as usize).min(len - done);
-            if !access(self, at, done..done + n) {
-                return Err(Fault::Dma);
-            }
-            done += n;
-        }
-        Ok(())
+    fn put(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, bounds: u32, (rights, ends): (u8, bool), data: &[u8]) -> Result<(), Fault> {
+        self.runs(host, owner, key, va, data.len(), bounds, rights, |twin, host, iova, range| {
+            let last = ends && range.end == data.len();
+            twin.broken |= !if last { twin.dma_write(host, owner.function, iova, &data[range]) } else { twin.dma_place(host, owner.function, iova, &data[range]) };
+            Ok(())
+        })
     }
 
     /// Reads bytes `from..` of a message from where a send request's list has them.
@@ -215,7 +234,7 @@ impl Twin {
 
     /// Writes bytes `from..` of a message to where a list wants them.
     pub(crate) fn scatter(&mut self, host: &mut dyn Host, owner: Owner, list: List, from: u64, data: &[u8]) -> Result<(), Fault> {
-        let walked = list.walk(from, data.len(), |va, key, range| self.put(host, owner, key, va, 0, right::LOCAL_WRITE, &data[range]));
+        let walked = list.walk(from, data.len(), |va, key, range| self.put(host, owner, key, va, 0, (right::LOCAL_WRITE, false), &data[range]));
         self.landed(walked)
     }
 }

@@ -157,25 +157,20 @@ impl Twin {
     /// Sends up to `packets` packets of what the queue pair has to answer. True: there is more.
     pub(crate) fn reply_turn(&mut self, host: &mut dyn Host, qpn: u32, packets: usize) -> bool {
         let n = qpn as usize;
-        for _ in 0..packets {
+        self.ahead.forget();
+        for sent in 0..packets {
+            self.ahead.may_send(packets - sent);
             let Some(question) = self.responders[n].replies.ring.front().copied() else { break };
             if self.send_answer(host, qpn, question) {
                 continue;
             }
-            if question.again {
-                // Nobody need wait for it: its key may have gone with the first answer.
-                self.responders[n].replies.ring.pop_front();
-                let f = self.tables.rsp[n].function();
-                count!(self, f, "reply.replies_dropped");
-            } else {
-                self.responders[n].replies.ring.clear();
-                self.responders[n].replies.acknowledge(syndrome::NAK_OPERATION, question.psn, question.msn);
-                self.responders[n].replies.over = true;
-                let f = self.tables.rsp[n].function();
-                count!(self, f, "reply.reply_errors");
-                let epoch = self.tables.rsp[n].epoch();
-                self.responder_error(host, qpn, Some(epoch), CqeStatus::Fatal as u8);
-            }
+            self.responders[n].replies.ring.clear();
+            self.responders[n].replies.acknowledge(syndrome::NAK_OPERATION, question.psn, question.msn);
+            self.responders[n].replies.over = true;
+            let f = self.tables.rsp[n].function();
+            count!(self, f, "reply.reply_errors");
+            let epoch = self.tables.rsp[n].epoch();
+            self.responder_error(host, qpn, Some(epoch), CqeStatus::Fatal as u8);
         }
         if self.responders[n].replies.waits() {
             return true;
@@ -210,16 +205,22 @@ impl Twin {
                 let op = Op { opcode, psn: q.psn, pad: ((4 - length % 4) % 4) as u8, pay_len: length as u16, aeth: aeth.filter(|_| first || last), ..op };
                 let mut frame = Vec::with_capacity(128 + length as usize);
                 put_header(&mut frame, &op, &self.tables.path[n]);
-                let begin = frame.len();
-                frame.resize(begin + length as usize + usize::from(op.pad) + ICRC_BYTES, 0);
-                let owner = Owner { function: rsp.function(), pd: rsp.pd(), qpn };
-                if self.load(host, owner, key, va.wrapping_add(done.into()), right::REMOTE_READ, &mut frame[begin..begin + length as usize]).is_err() {
-                    return false;
+                let (owner, at) = (Owner { function: rsp.function(), pd: rsp.pd(), qpn }, va.wrapping_add(done.into()));
+                let read = self.append(&mut frame, done.into(), length as usize, (len - done) as usize, |twin, out| twin.load(host, owner, key, at, right::REMOTE_READ, out));
+                if read.is_ok() {
+                    frame.resize(frame.len() + usize::from(op.pad) + ICRC_BYTES, 0);
+                    seal(&mut frame);
+                    self.emit(frame);
+                } else {
+                    count!(self, 0, "egress.tx_aborted");
+                    // A packet of a duplicate is left out: its key may have gone with the first answer, and a peer that has not had that asks again.
+                    if !q.again {
+                        return false;
+                    }
                 }
-                seal(&mut frame);
-                self.emit(frame);
                 let ring = &mut self.responders[n].replies.ring;
                 if last {
+                    self.ahead.forget();
                     ring.pop_front();
                 } else if let Some(front) = ring.front_mut() {
                     front.psn = (q.psn + 1) & PSN;

@@ -1,7 +1,7 @@
 //! The receiving half of a queue pair: the golden judge decides (`ferric_model::roce::responder`), its orders are carried out here.
 use crate::counters::count;
 use crate::host::Host;
-use crate::memory::{right, Fault, List, Owner, Slot};
+use crate::memory::{Fault, List, Owner, Slot};
 use crate::reply::Replies;
 use crate::rings::Taken;
 use crate::Twin;
@@ -246,7 +246,7 @@ impl Twin {
 
     fn place_write(&mut self, host: &mut dyn Host, qpn: u32, o: &Order, data: &[u8]) -> Result<(), Fault> {
         let owner = Owner { function: o.function.unwrap_or(0), pd: o.pd.unwrap_or(0), qpn };
-        self.store(host, owner, o.key.unwrap_or(0), o.va.unwrap_or(0), o.chk_len.unwrap_or(0), right::REMOTE_WRITE, data)
+        self.store(host, owner, o.key.unwrap_or(0), o.va.unwrap_or(0), o.chk_len.unwrap_or(0), o.done == Some(true), data)
     }
 
     fn place_send(&mut self, host: &mut dyn Host, qpn: u32, o: &Order, data: &[u8]) -> Result<(), (Fault, Party)> {

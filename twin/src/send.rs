@@ -29,7 +29,11 @@ enum Went {
 impl Twin {
     /// Sends up to `packets` packets. True: there may be more to send.
     pub(crate) fn send_turn(&mut self, host: &mut dyn Host, qpn: u32, packets: usize) -> bool {
-        (0..packets).all(|_| matches!(self.send_next(host, qpn), Went::On))
+        self.ahead.forget();
+        (0..packets).all(|sent| {
+            self.ahead.may_send(packets - sent);
+            matches!(self.send_next(host, qpn), Went::On)
+        })
     }
 
     fn send_next(&mut self, host: &mut dyn Host, qpn: u32) -> Went {
@@ -177,6 +181,7 @@ impl Twin {
             }
         }
         if p.last {
+            self.ahead.forget();
             r.set_msg_offset(0).set_in_msg(false);
             self.go_to(qpn, index.wrapping_add(1));
         } else {
@@ -202,28 +207,29 @@ impl Twin {
         if kind != QpType::Raw {
             put_header(&mut frame, op, path);
         }
-        let begin = frame.len();
         let tail = if kind == QpType::Raw { 0 } else { usize::from(op.pad) + ICRC_BYTES };
-        frame.resize(begin + length + tail, 0);
         if length > 0 {
             // Taken out meanwhile, so that the list can be read while memory is.
             let work = std::mem::take(&mut self.requesters[qpn as usize].work);
-            let result = self.payload(host, qpn, &work[place], kind == QpType::Ud, offset, &mut frame[begin..begin + length]);
+            let result = self.payload(host, qpn, &work[place], kind == QpType::Ud, offset, length, &mut frame);
             self.requesters[qpn as usize].work = work;
             result?;
         }
+        frame.resize(frame.len() + tail, 0);
         if kind != QpType::Raw {
             seal(&mut frame);
         }
         Ok(frame)
     }
 
-    fn payload(&mut self, host: &mut dyn Host, qpn: u32, work: &Request, datagram: bool, offset: u32, out: &mut [u8]) -> Result<(), Fault> {
+    #[allow(clippy::too_many_arguments)] // of a packet
+    fn payload(&mut self, host: &mut dyn Host, qpn: u32, work: &Request, datagram: bool, offset: u32, length: usize, frame: &mut Vec<u8>) -> Result<(), Fault> {
         if work.head.inline_data() {
-            out.copy_from_slice(work.inline(datagram, offset as usize, out.len()).ok_or(Fault::List)?);
+            frame.extend_from_slice(work.inline(datagram, offset as usize, length).ok_or(Fault::List)?);
             return Ok(());
         }
-        let owner = self.owner(qpn);
-        self.gather(host, owner, work.list(datagram).ok_or(Fault::List)?, offset.into(), out)
+        let (owner, list) = (self.owner(qpn), work.list(datagram).ok_or(Fault::List)?);
+        let left = work.head.length().saturating_sub(offset) as usize;
+        self.append(frame, offset.into(), length, left, |twin, out| twin.gather(host, owner, list, offset.into(), out))
     }
 }

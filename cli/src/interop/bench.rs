@@ -10,7 +10,7 @@ use ferric_driver::{
     Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
     SendRequest, Source,
 };
-use ferric_hdl::card::counters;
+use ferric_twin::counters;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -235,9 +235,9 @@ impl Bench {
 
     /// Frames received and sent so far.
     pub(super) fn frames(&self) -> Result<[u64; 2], Trouble> {
-        let names = counters::names();
+        let names = counters::NAMES;
         let values = self.ctx.counters(0, names.len() as u32)?;
-        let of = |name: &str| counters::index(name).map_or(0, |i| values[i]);
+        let of = |name: &str| names.iter().position(|n| *n == name).map_or(0, |i| values[i]);
         Ok([of(RECEIVED), of(SENT)])
     }
 }

@@ -1,5 +1,6 @@
 //! What the engine is asked to do, and the way to it. Nobody who asks waits for more than the bounded time of its choice.
 use super::dma::ClientMap;
+use super::hands::Hands;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
 use std::sync::Arc;
@@ -34,12 +35,14 @@ pub type Executor = Arc<dyn Fn(Command) + Send + Sync>;
 /// The way to an engine.
 #[derive(Clone)]
 pub enum Handle {
-    /// One that runs in a thread of its own.
+    /// One that runs in a thread of its own, or in those of the senders.
     Running {
         /// Commands in order.
         commands: SyncSender<Command>,
         /// Frames from the wire.
         frames: SyncSender<Vec<u8>>,
+        /// Whoever sends runs it.
+        helps: Option<Arc<Hands>>,
     },
     /// What stands for one in a test.
     Direct(Executor),
@@ -58,7 +61,7 @@ impl Handle {
     pub fn running() -> (Self, Inbox) {
         let (commands, commands_rx) = sync_channel(1024);
         let (frames, frames_rx) = sync_channel(512);
-        (Self::Running { commands, frames }, Inbox { commands: commands_rx, frames: frames_rx })
+        (Self::Running { commands, frames, helps: None }, Inbox { commands: commands_rx, frames: frames_rx })
     }
 
     /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
@@ -68,8 +71,8 @@ impl Handle {
 
     /// The same; gives up when `cancelled` becomes true.
     pub fn send_unless(&self, mut command: Command, limit: Duration, cancelled: &AtomicBool) -> bool {
-        let commands = match self {
-            Self::Running { commands, .. } => commands,
+        let (commands, helps) = match self {
+            Self::Running { commands, helps, .. } => (commands, helps),
             Self::Direct(execute) => {
                 execute(command);
                 return true;
@@ -78,7 +81,12 @@ impl Handle {
         let end = Instant::now() + limit;
         loop {
             match commands.try_send(command) {
-                Ok(()) => return true,
+                Ok(()) => {
+                    if let Some(hands) = helps {
+                        hands.help();
+                    }
+                    return true;
+                }
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(c)) if Instant::now() < end && !cancelled.load(Ordering::Relaxed) => command = c,
                 Err(TrySendError::Full(_)) => return false,
@@ -89,8 +97,12 @@ impl Handle {
 
     /// Hands the engine a frame from the wire. False: dropped, its queue is full.
     pub fn frame(&self, frame: Vec<u8>) -> bool {
-        let Self::Running { commands, frames } = self else { return false };
+        let Self::Running { commands, frames, helps } = self else { return false };
         let taken = frames.try_send(frame).is_ok();
+        if let Some(hands) = helps {
+            hands.help();
+            return taken;
+        }
         // A full channel is awake anyway.
         let _ = commands.try_send(Command::Wake);
         taken

@@ -102,6 +102,12 @@ impl ClientMap {
         Some((file, offset + at))
     }
 
+    /// The whole range lies in one mapping.
+    pub fn spans(&self, iova: u64, len: usize) -> bool {
+        let inside = |(start, m): (&u64, &Mapping)| (iova - start).checked_add(len as u64).is_some_and(|end| end <= m.size);
+        self.maps.range(..=iova).next_back().is_some_and(inside)
+    }
+
     /// The whole range may be read.
     pub fn is_mapped(&self, iova: u64, len: usize) -> bool {
         self.find(iova, len, false).is_some()
@@ -125,11 +131,11 @@ impl ClientMap {
         done
     }
 
-    /// Writes bytes, the last eight of them behind the others.
-    pub fn store(&mut self, iova: u64, data: &[u8]) -> bool {
+    /// Writes bytes; `ordered`: the last eight of them behind the others.
+    pub fn store(&mut self, iova: u64, data: &[u8], ordered: bool) -> bool {
         self.off += !self.enabled as u64;
         let Some((file, at)) = self.find(iova, data.len(), true) else { return false };
-        let (body, tail) = data.split_at(data.len().saturating_sub(8));
+        let (body, tail) = data.split_at(if ordered { data.len().saturating_sub(8) } else { 0 });
         let done = (body.is_empty() || file.write_all_at(body, at).is_ok()) && file.write_all_at(tail, at + body.len() as u64).is_ok();
         self.passed[1] += done as u64;
         done

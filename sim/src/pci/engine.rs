@@ -2,6 +2,7 @@
 //! a client ever waits for more than the bounded time the caller chooses.
 use super::command::{Command, Handle, Inbox};
 use super::function::Function;
+use super::hands::Hands;
 use crate::capture::Capture;
 use crate::wire::Wire;
 use crate::world::World;
@@ -18,6 +19,8 @@ const BURST: u64 = 16;
 /// Sleep between looks while nothing does, and the cycles run then, in which timers come to fire.
 const IDLE: Duration = Duration::from_millis(8);
 const IDLE_CYCLES: u64 = 64;
+/// Commands that are taken before it is looked whether something moves.
+const COMMANDS: usize = 256;
 /// Accesses that may wait in front of a card before the channel is left to fill.
 const BACKLOG: usize = 64;
 /// Longest a function's reset may take before its accesses are let through again.
@@ -50,39 +53,64 @@ pub struct Engine {
     commands: Receiver<Command>,
     frames: Receiver<Vec<u8>>,
     started: Instant,
+    /// Its cards do at once what they are asked for.
+    instant: bool,
+    /// It has been told to stop, or every handle is gone.
+    ended: bool,
+    /// The tick until which its keeper sleeps ([`Hands`]).
+    sleeps_until: u64,
+}
+
+/// What runs an engine.
+pub enum Runner {
+    /// A thread of its own.
+    Own(Box<Engine>),
+    /// Whoever asks something of it, and a keeper.
+    Hands(Arc<Hands>),
+}
+
+impl Runner {
+    /// Runs it until it ends.
+    pub fn run(self) {
+        match self {
+            Self::Own(engine) => engine.run(),
+            Self::Hands(hands) => hands.keep(),
+        }
+    }
 }
 
 impl Engine {
-    /// An engine over `world`, whose ticks it drives by the wall clock.
-    pub fn new(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Self, Handle) {
-        let (handle, Inbox { commands, frames }) = Handle::running();
+    /// An engine over `world`, whose ticks it drives by the wall clock, and the way to it.
+    pub fn over(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Runner, Handle) {
+        let (mut handle, Inbox { commands, frames }) = Handle::running();
         let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
         let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
-        let engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now() };
-        (engine, handle)
+        let instant = world.instant();
+        let mut engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now(), instant, ended: false, sleeps_until: 0 };
+        for s in &engine.served {
+            // From now on the function reaches nothing that a client has not mapped.
+            engine.world.cards[s.function.card].iommu.client(s.function.number);
+        }
+        if !instant {
+            return (Runner::Own(Box::new(engine)), handle);
+        }
+        let hands = Arc::new(Hands::new(engine));
+        if let Handle::Running { helps, .. } = &mut handle {
+            *helps = Some(hands.clone());
+        }
+        (Runner::Hands(hands), handle)
     }
 
     /// Runs until told to stop, or until every handle is gone.
-    pub fn run(mut self) {
-        for s in &self.served {
-            // From now on the function reaches nothing that a client has not mapped.
-            self.world.cards[s.function.card].iommu.client(s.function.number);
-        }
+    fn run(mut self) {
         loop {
-            for _ in 0..256 {
-                if self.world.cards.iter().any(|c| c.mmio_backlog() >= BACKLOG) {
-                    break;
-                }
-                match self.commands.try_recv() {
-                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return,
-                    Ok(c) => self.handle(c),
-                    Err(TryRecvError::Empty) => break,
-                }
+            self.take_commands();
+            if self.ended {
+                return;
             }
             self.receive_frames();
             self.follow_the_clock();
-            let waiting = self.readers.iter().any(|r| !r.is_empty()) || self.served.iter().any(|s| s.resetting.is_some());
-            if waiting || !self.world.quiet() {
+            if self.is_waiting() || !self.world.quiet() {
                 self.burst(BURST);
                 continue;
             }
@@ -92,6 +120,61 @@ impl Engine {
                 Err(RecvTimeoutError::Timeout) => self.burst(IDLE_CYCLES),
             }
         }
+    }
+
+    /// Of an instant world: does what it has been asked for, in `bursts` bursts at most. `None`: there is more to do; else how long nothing happens by itself.
+    pub(crate) fn turn(&mut self, bursts: usize) -> Option<Duration> {
+        for _ in 0..bursts {
+            self.take_commands();
+            self.receive_frames();
+            self.follow_the_clock();
+            if self.ended || !self.is_busy() {
+                return Some(self.rest());
+            }
+            self.burst(BURST);
+        }
+        (!self.is_busy()).then(|| self.rest())
+    }
+
+    /// It has been told to stop.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Its keeper sleeps for `rest` from now on.
+    pub(crate) fn sleeps(&mut self, rest: Duration) {
+        self.sleeps_until = self.world.ticks() + (rest.as_nanos() / TICK_NS) as u64;
+    }
+
+    /// The keeper sleeps beyond `rest` from now on.
+    pub(crate) fn ends_sleep(&self, rest: Duration) -> bool {
+        self.ended || rest < IDLE && self.world.ticks() + ((rest.as_nanos() / TICK_NS) as u64) < self.sleeps_until
+    }
+
+    fn take_commands(&mut self) {
+        for _ in 0..COMMANDS {
+            if self.world.cards.iter().any(|c| c.mmio_backlog() >= BACKLOG) {
+                break;
+            }
+            match self.commands.try_recv() {
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => {
+                    self.ended = true;
+                    return;
+                }
+                Ok(c) => self.handle(c),
+                Err(TryRecvError::Empty) => break,
+            }
+        }
+    }
+
+    /// Somebody waits for the card's answer.
+    fn is_waiting(&self) -> bool {
+        self.readers.iter().any(|r| !r.is_empty()) || self.served.iter().any(|s| s.resetting.is_some())
+    }
+
+    /// The same, of an instant world, or something is under way.
+    fn is_busy(&self) -> bool {
+        self.is_waiting() || !self.world.settled()
     }
 
     fn follow_the_clock(&mut self) {
@@ -184,6 +267,9 @@ impl Engine {
                     Some(Reader::ResetPoll(function)) => self.reset_polled(function, value),
                     None => log::error!("card {card}: a register read nobody asked for"),
                 }
+            }
+            if self.instant && !self.is_busy() {
+                break;
             }
         }
         self.deliver();

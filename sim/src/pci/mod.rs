@@ -1,7 +1,7 @@
 //! The card as a PCI function for other processes: served over vfio-user, to a virtual machine or to a driver directly.
 //!
-//! One thread runs the simulation ([`engine`]); one per function accepts clients and one serves the client ([`session`]);
-//! one receives frames. A client that dies, lies or floods costs its own connection and nothing else. See README.md.
+//! One thread runs the simulation ([`engine`]), or, of twins, whoever asks something of it ([`hands`]); one per function accepts clients and one serves
+//! the client ([`session`]); one receives frames. A client that dies, lies or floods costs its own connection and nothing else. See README.md.
 pub mod bar;
 pub mod command;
 pub mod config;
@@ -9,6 +9,7 @@ pub mod dma;
 pub mod door;
 pub mod engine;
 pub mod function;
+pub mod hands;
 mod server;
 pub mod session;
 

@@ -110,9 +110,9 @@ impl Server {
             }
         }
         let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::new(e.card, e.function))).collect();
-        let (engine, handle) = Engine::new(world, &functions, wire.clone(), capture);
+        let (runner, handle) = Engine::over(world, &functions, wire.clone(), capture);
         let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
-        server.service.push(std::thread::spawn(move || engine.run()));
+        server.service.push(std::thread::spawn(move || runner.run()));
         if let Some(wire) = wire {
             let engine = server.engine.clone();
             server.service.push(wire::pump(wire, server.service.stopped(), server.frames_dropped.clone(), move |frame| engine.frame(frame)));

@@ -12,4 +12,5 @@ pub mod report;
 pub mod rig;
 pub mod scenarios;
 pub mod sweep;
+pub mod twin;
 pub mod workers;

@@ -1,5 +1,6 @@
-//! The long tests: `soak random`, `soak property`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
+//! The long tests: `soak random`, `soak property`, `soak twin`, `soak hostile`, `soak mutants`. See `./scripts/soak --help`.
 use clap::{Parser, Subcommand};
+use ferric_tests::property::differ::{self, Differ};
 use ferric_tests::soak::{Coverage, Plan, Soak};
 use ferric_tests::{hostile, mutants, property, strangers};
 use std::process::ExitCode;
@@ -47,6 +48,24 @@ enum What {
         /// Programs.
         #[arg(long, default_value_t = 3000)]
         cases: u32,
+        /// Data path width in bits.
+        #[arg(long, default_value_t = 64, value_parser = width)]
+        width: usize,
+    },
+    /// The same programs and seeds on twins, on gateware and on one of each: do they come to the same?
+    Twin {
+        /// Seed of all programs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Programs.
+        #[arg(long, default_value_t = 300)]
+        programs: u32,
+        /// Seeds of random messages, 1 to this.
+        #[arg(long, default_value_t = 3)]
+        seeds: u64,
+        /// Messages per seed.
+        #[arg(long, default_value_t = 500)]
+        messages: u64,
         /// Data path width in bits.
         #[arg(long, default_value_t = 64, value_parser = width)]
         width: usize,
@@ -175,7 +194,10 @@ fn main() -> ExitCode {
     fix_addresses();
     env_logger::init();
     match Options::parse().what {
-        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1 }),
+        What::Random { seed, seeds, qps, messages, max_bytes, width, doomed, functions } => {
+            random(seed, seeds, functions, Plan { seed: 0, qps, messages, max_bytes, width, doomed, functions: 1, bodies: Default::default() })
+        }
+        What::Twin { seed, programs, seeds, messages, width } => twins(Differ { seed, programs, width }, seeds, messages),
         What::Property { seed, cases, width } => properties(property::Plan { seed, cases, width, bodies: Default::default() }),
         What::Hostile { seed, frames, requests, strangers, width } => attack(hostile::Plan { seed, frames, requests }, strangers::Plan { seed, frames: strangers, width }),
         What::Mutants { only, list: true, .. } => match mutants::choose(&only) {
@@ -246,6 +268,41 @@ fn properties(plan: property::Plan) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => failure(&e),
+    }
+}
+
+/// Random programs, whose ends are compared, and random messages, each of which checks itself.
+fn twins(plan: Differ, seeds: u64, messages: u64) -> ExitCode {
+    let (mut passed, mut failed) = (0, 0);
+    match differ::run(plan) {
+        Ok(coverage) => {
+            show(&coverage);
+            passed += 1;
+        }
+        Err(e) => {
+            println!("FAILED: {e}");
+            failed += 1;
+        }
+    }
+    for (seed, bodies) in (1..=seeds).flat_map(|seed| differ::PAIRS.map(|bodies| (seed, bodies))) {
+        let functions = [4, 1, 2][seed as usize % 3];
+        let plan = Plan { seed, qps: 32, messages, max_bytes: 65_536, width: plan.width, doomed: 2, functions, bodies };
+        match Soak::new(plan).and_then(Soak::run) {
+            Ok(coverage) => {
+                passed += 1;
+                println!("seed {seed} on {bodies:?}: ok, {} completions", coverage.get("completions").unwrap_or(&0));
+            }
+            Err(e) => {
+                failed += 1;
+                println!("seed {seed} on {bodies:?}: FAILED: {e}");
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

@@ -1,5 +1,6 @@
 //! Property tests of whole cards: random programs of verbs under faults (proptest makes and shrinks them), judged by a golden model of what
 //! the verbs mean (`golden`), which knows neither packets nor the gateware's own models.
+pub mod differ;
 mod golden;
 mod machine;
 mod program;
@@ -9,7 +10,7 @@ use crate::pair::{Error, Pair};
 use ferric_hdl::card::counters;
 use ferric_sim::axi::HostTiming;
 use ferric_sim::{Body, CardConfig, Faults, LinkConfig, Rng, WorldConfig};
-use golden::judge;
+use golden::{judge, Observed};
 use machine::Lane;
 use program::{program, Program};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -109,13 +110,18 @@ impl Bench {
         *self.coverage.entry("cycles".into()).or_default() += cycles;
     }
 
-    fn run(&mut self, program: &Program) -> Result<(), String> {
-        let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
+    /// Runs a program: what it came to, connection by connection.
+    fn observe(&mut self, program: &Program, scripts: &[Script]) -> Result<Vec<Observed>, String> {
         let faults = Faults { loss: 25_000, duplicate: 10_000, reorder: 10_000, corrupt: 10_000, reorder_cycles: 300 };
         let link = LinkConfig { faults: if program.faults { faults } else { Faults::default() }, ..Default::default() };
         let Cards { pair, lanes, .. } = self.cards().map_err(|e| e.to_string())?;
         pair.world().links.iter_mut().for_each(|l| l.set_config(link));
-        let seen = machine::run(pair, lanes, &program.connections, &scripts).map_err(|e| e.to_string())?;
+        machine::run(pair, lanes, &program.connections, scripts).map_err(|e| e.to_string())
+    }
+
+    fn run(&mut self, program: &Program) -> Result<(), String> {
+        let scripts: Vec<_> = program.connections.iter().map(Script::new).collect();
+        let seen = self.observe(program, &scripts)?;
         for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
             judge(script, program.faults, seen).map_err(|e| format!("connection {n} ({:?}): {e}\nsent {:?}\nreceived {:?}", script.transport, seen.sent, seen.received))?;
             for act in &script.acts {
@@ -133,16 +139,19 @@ impl Bench {
     }
 }
 
+fn runner(seed: u64, cases: u32) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 60, ..Default::default() };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
 /// Runs `plan.cases` programs. The error is the smallest program found that still fails, and how.
 pub fn run(plan: Plan) -> Result<Coverage, String> {
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
-    let config = Config { cases: plan.cases, failure_persistence: None, max_shrink_iters: 60, ..Default::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let mut runner = runner(plan.seed, plan.cases);
     let bench = RefCell::new(Bench { plan, cards: None, lives: 0, coverage: Coverage::new() });
     let result = runner.run(&program(), |mut program| {
-        // An end that nobody is told of cannot be waited for.
-        program.connections.iter_mut().filter_map(|c| c.ops.last_mut()).for_each(|op| op.signaled = true);
+        program.tell_the_end();
         let mut bench = bench.borrow_mut();
         bench.run(&program).map_err(|e| {
             let counted = bench.cards.take().map_or_else(String::new, |cards| cards.counted());

@@ -138,6 +138,13 @@ pub struct Program {
     pub connections: Vec<Connection>,
 }
 
+impl Program {
+    /// An end that nobody is told of cannot be waited for.
+    pub fn tell_the_end(&mut self) {
+        self.connections.iter_mut().filter_map(|c| c.ops.last_mut()).for_each(|op| op.signaled = true);
+    }
+}
+
 /// Connections of a program at most.
 pub const MOST_CONNECTIONS: usize = 2;
 /// Largest message: six packets of 1024 bytes and a bit.

@@ -8,7 +8,7 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::Mtu;
 use ferric_driver::{Access, AtomicOp, AtomicRequest, Completion, CompletionQueue, CqeOpcode, CqeStatus, MemoryRegion, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 use ferric_sim::axi::HostTiming;
-use ferric_sim::{CardConfig, Faults, LinkConfig, Rng, WorldConfig};
+use ferric_sim::{Body, CardConfig, Faults, LinkConfig, Rng, WorldConfig};
 use rand::{Rng as _, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -31,6 +31,8 @@ pub struct Plan {
     pub doomed: usize,
     /// Functions of each card, a driver each, 1 to 4.
     pub functions: u8,
+    /// What the two cards are made of.
+    pub bodies: [Body; 2],
 }
 
 /// Queue pairs that share a completion queue.
@@ -172,7 +174,10 @@ impl Soak {
         let card = CardConfig { width: plan.width, chaos: true, host, mac_stall_percent: rng.gen_range(0..=30), seed: plan.seed, ..Default::default() };
         let faults = Faults { loss: 20_000, duplicate: 5_000, reorder: 5_000, corrupt: 5_000, reorder_cycles: 300 };
         let link = LinkConfig { delay: rng.gen_range(10..=200), rate: 0, faults };
-        let pair = Pair::with_functions(&WorldConfig { cards: vec![card.clone(), card], link, seed: plan.seed, tick_cycles: TICK.into(), ..Default::default() }, plan.functions)?;
+        let pair = Pair::with_functions(
+            &WorldConfig { cards: plan.bodies.map(|body| CardConfig { body, ..card.clone() }).to_vec(), link, seed: plan.seed, tick_cycles: TICK.into(), ..Default::default() },
+            plan.functions,
+        )?;
         let n_cqs = cq_of(plan.qps - 1) + 1;
         let cqs = [0, 1].map(|h| (0..n_cqs).map(|c| pair.of(c % usize::from(plan.functions))[h].cq(entries(c))).collect::<Result<Vec<_>, _>>());
         let [c0, c1] = cqs;
@@ -383,9 +388,10 @@ impl Soak {
     }
 
     fn bad(&self, text: String) -> Error {
-        let Plan { seed, qps, messages, max_bytes, width, doomed, functions } = self.plan;
+        let Plan { seed, qps, messages, max_bytes, width, doomed, functions, bodies } = self.plan;
+        let bodies = bodies.map(|body| if body == Body::Twin { "twin" } else { "gateware" }).join(",");
         Error::Stuck(format!(
-            "seed {seed}: {text}; replay with ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed} --functions {functions}"
+            "seed {seed}: {text}; replay with FERRIC_BODY={bodies} ./scripts/soak random --seed {seed} --qps {qps} --messages {messages} --max-bytes {max_bytes} --width {width} --doomed {doomed} --functions {functions}"
         ))
     }
 
