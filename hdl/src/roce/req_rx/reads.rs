@@ -101,6 +101,7 @@ pub struct Reads {
     mtu: Signal<Local, Bits<13>>,
     /// Not carry chains: mapping would share them with `Oldest`'s, whose path is long.
     onward: PlusOne<16>,
+    one_more: PlusOne<24>,
     done_onward: PlusOne<16>,
     follower: Signal<Local, Bits<16>>,
     done_follower: Signal<Local, Bits<16>>,
@@ -130,6 +131,7 @@ impl Logic for Reads {
         self.over_now.next = (self.state.q.val() == State::End) & !self.verdict.q.val().any() & !self.refusal.val() & !self.due.val();
         self.done.next = (self.state.q.val() == State::Done) | self.over_now.val();
         self.onward.a.next = self.line.val().una_index;
+        self.one_more.a.next = self.line.val().una_psn;
         self.done_onward.a.next = self.line.val().done_index;
         self.follower.next = self.onward.y.val();
         self.done_follower.next = self.done_onward.y.val();
@@ -306,7 +308,7 @@ impl Logic for Reads {
                 self.m_answer.valid.next = true;
                 self.accepted.d.next = true;
                 self.moved.d.next = true;
-                self.new.next.una_psn = self.line.val().una_psn + 1;
+                self.new.next.una_psn = self.one_more.y.val();
                 self.new.next.read_gap = false;
                 if self.at_last.q.val() {
                     self.new.next.una_index = self.follower.val();
