@@ -107,6 +107,27 @@ fn who_leaves_its_grants_blocks_itself_only() {
     (0..FRAMES).for_each(|frame| assert_eq!(Fields::of::<SlotGrant>().get(&late.pop().expect("counted"), "base"), tag(1, frame)));
 }
 
+/// The egress takes its time: what has been shown stays (the bench looks), and both clients' seals come in their order.
+#[test]
+fn seals_that_are_shown_stay() {
+    const SEALS: u128 = 300;
+    let mut tb = bench::<2>();
+    let fields = Fields::of::<SlotSeal>();
+    for i in 0..2u128 {
+        let port = tb.source(&format!("s_seal${i}"), 60);
+        (0..SEALS).for_each(|n| port.push(fields.pack(&[("slot", i), ("psn", n)])));
+    }
+    let out = tb.sink("m_seal", 70);
+    tb.run_until(20_000, |_| out.len() == 2 * SEALS as usize);
+    let mut next = [0; 2];
+    while let Some(seal) = out.pop() {
+        let client = fields.get(&seal, "slot") as usize;
+        assert_eq!(fields.get(&seal, "psn"), next[client], "client {client}");
+        next[client] += 1;
+    }
+    assert_eq!(next, [SEALS; 2]);
+}
+
 /// A client that asks alone loses no cycle: its request, its inline writes and its seals are at the egress in the cycle in which it shows them.
 #[test]
 fn alone_is_as_if_nothing_stood_between() {
