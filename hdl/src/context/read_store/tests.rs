@@ -150,7 +150,7 @@ fn exercise(name: &str, chaos: bool, seed: u64, stall: u32, cycles: u32) {
     let store = || if chaos { chaos::scoped(DELAYS, ReadStore::<Bits<BITS>, LQ>::default) } else { ReadStore::default() };
     let model = || if chaos { chaos::scoped(DELAYS, CtxStore::<Bits<BITS>, LQ, 2>::default) } else { CtxStore::default() };
     let mut both = [Bench::new(&name("read_store"), store(), seed, stall), Bench::new(&name("ctx_store"), model(), seed, stall)];
-    // In the model a release waits for those of lower clients in its cycle; the check would take other random numbers in one bench than in the other.
+    // In the model a release waits for those of higher clients in its cycle; the check would take other random numbers in one bench than in the other.
     both.iter_mut().for_each(|bench| bench.tb.allow_combinational());
     let seen = lockstep(both, cycles);
     println!("read_store: {seen:?}");

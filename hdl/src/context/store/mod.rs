@@ -54,8 +54,10 @@ pub struct CtxStore<T: Synth, const LQ: usize, const NC: usize> {
     /// Who writes.
     writer: Gather<4>,
     puts: Gather<3>,
-    /// The control bus or a client before this one writes.
-    blocked: [Signal<Local, Bit>; 4],
+    /// Who would write.
+    wishes: Gather<3>,
+    /// The control bus or a client behind this one writes.
+    blocked: [Signal<Local, Bit>; 3],
     ctl_writes: Signal<Local, Bit>,
 }
 
@@ -73,6 +75,7 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
             self.held.x[i].next = false;
             self.writer.x[i].next = false;
             self.puts.x[i].next = false;
+            self.wishes.x[i].next = false;
             self.clash.id[i].next = bits::<LQ>(0);
             self.clash.kept[i].next = bits::<LQ>(0);
             self.read_mux.x[i].next = bits::<LQ>(0);
@@ -117,23 +120,24 @@ impl<T: Synth, const LQ: usize, const NC: usize> Logic for CtxStore<T, LQ, NC> {
         }
         self.read_mux.sel.next = self.pick.grant.val();
         self.ram.read_addr.next = self.read_mux.y.val();
-        // Write port: the control bus cannot wait, the clients keep their rows until they are written, the lowest first.
+        // Write port: the control bus cannot wait, the clients keep their rows until they are written, the highest first: the last ones know late that they give a line back.
         self.ctl_writes.next = self.line.done.val() & self.line.we.val();
         self.writer.x[3].next = self.ctl_writes.val();
-        self.blocked[0].next = self.ctl_writes.val();
+        for i in 0..NC {
+            self.wishes.x[i].next = self.port[i].put.val();
+        }
+        self.blocked[2].next = self.ctl_writes.val();
+        self.blocked[1].next = self.ctl_writes.val() | self.wishes.y.val().get_bit(2);
+        self.blocked[0].next = self.ctl_writes.val() | self.wishes.y.val().get_bits::<2>(1).any();
         for i in 0..NC {
             self.port[i].grant.next = self.pick.grant.val().get_bit(i);
             self.port[i].open.next = !self.blocked[i].val();
-            self.blocked[i + 1].next = self.blocked[i].val() | self.port[i].put.val();
             self.writer.x[i].next = self.port[i].put.val() & !self.blocked[i].val();
             self.puts.x[i].next = self.port[i].put.val() & !self.blocked[i].val();
         }
-        for i in NC..3 {
-            self.blocked[i + 1].next = false;
-        }
         self.put_addr.sel.next = self.writer.y.val();
         self.put_row.sel.next = self.puts.y.val();
-        self.ram.write_en.next = self.puts.y.val().any();
+        self.ram.write_en.next = self.wishes.y.val().any() & !self.ctl_writes.val();
         self.ram.word_en.next = self.ctl_writes.val();
         self.ram.word.next = self.line.word.val();
         self.ram.word_data.next = self.line.data.val();

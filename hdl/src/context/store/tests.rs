@@ -58,7 +58,7 @@ fn line_of(words: &[u32]) -> Line {
 
 fn exercise<const NC: usize>(name: &str, block: CtxStore<Bits<BITS>, LQ, NC>, rounds: u32, limit: u64) {
     let mut tb = Tb::new(name, block);
-    // A release waits for those of lower clients in its cycle (README.md).
+    // A release waits for those of higher clients in its cycle (README.md).
     tb.allow_combinational();
     let (req, resp) = (Fields::of::<CtlReq>(), Fields::of::<CtlResp>());
     let (ctl, answers) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
