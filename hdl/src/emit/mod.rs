@@ -1,11 +1,11 @@
 //! From a RustHDL block to the text of one Verilog file.
 
 mod constants;
-mod modules;
 pub mod same;
 mod select;
 pub mod split;
 
+use crate::prim::modules::Modules;
 use rust_hdl::prelude::*;
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub fn emit<B: Block>(name: &str, mut block: B) -> Result<String, EmitError> {
     if !faults.is_empty() {
         return Err(EmitError { name: name.into(), faults });
     }
-    let mut modules = modules::Modules::default();
+    let mut modules = Modules::default();
     block.accept(name, &mut modules);
     let text = modules.text().map_err(|faults| EmitError { name: name.into(), faults })?;
     Ok(constants::assign(&select::fold(&text)))

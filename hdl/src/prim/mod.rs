@@ -1,5 +1,5 @@
 //! Leaf primitives: the only place with Verilog text. A leaf has no protocol state, only storage, pure functions and
-//! (for [`chaos`]) a test-only pattern generator. Latencies and resources: README.md.
+//! (for [`chaos`]) a test-only pattern generator. The words that open and close a module stand here, too (`modules`): they are no leaf, they are text. Latencies and resources: README.md.
 
 pub mod arb;
 pub mod byte_ram;
@@ -14,6 +14,7 @@ pub mod lane_ram;
 pub mod leaves;
 pub mod lookup;
 pub mod model;
+pub(crate) mod modules;
 pub mod mux;
 pub mod pack;
 pub mod patch_ram;

@@ -170,7 +170,7 @@ fn every_cycle_is_the_same_under_chaos() {
     exercise("2c", true, 4, 20, 60_000);
 }
 
-/// Which the bench checks where it is not told to let it be.
+/// The bench checks that by itself, unless it is told not to.
 #[test]
 fn no_output_follows_an_input_in_its_cycle() {
     let store = || Bench::new("read_store_2", ReadStore::<Bits<BITS>, LQ>::default(), 6, 20);

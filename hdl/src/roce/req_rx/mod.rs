@@ -184,7 +184,7 @@ pub struct RequesterRx {
     /// The tracker was asked for it before the event was in hand, and for the next event's; nobody wants what it says, and it has not said it yet.
     asked: DFF<Bit>,
     asked_next: DFF<Bit>,
-    /// The event is `PLACED`: the entry is that of the oldest request which is not complete.
+    /// The event is `PLACED`: the entry is that of the oldest request which is not complete. In one bit, since it chooses the tracker's address.
     placed: DFF<Bit>,
     stray: DFF<Bit>,
     /// In `Decide`: it has been asked for now or before.

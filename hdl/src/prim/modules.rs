@@ -56,7 +56,7 @@ struct Module {
 
 /// Collects modules while a block shows its parts.
 #[derive(Default)]
-pub(super) struct Modules {
+pub(crate) struct Modules {
     path: NamedPath,
     /// Interfaces around the signal that is visited.
     buses: NamedPath,
@@ -133,7 +133,7 @@ impl Modules {
     }
 
     /// The text of all modules. An error names modules that are foreign Verilog, which Ferric has none of.
-    pub(super) fn text(&self) -> Result<String, Vec<String>> {
+    pub(crate) fn text(&self) -> Result<String, Vec<String>> {
         let mut page = Page::default();
         let mut faults = Vec::new();
         for (name, module) in self.modules.iter().filter(|(name, _)| !name.is_empty()) {
