@@ -145,7 +145,7 @@ pub struct WideSink<const N: usize> {
 #[join = "HdrSink"]
 pub struct HdrSrc<const W: usize> {
     /// Slot of the frame.
-    pub slot: Signal<Out, Bits<7>>,
+    pub slot: Signal<Out, Bits<8>>,
     /// Number of the row: its first byte is byte `row` * `W` / 8 of the header.
     pub row: Signal<Out, Bits<5>>,
     /// Header bytes, lowest byte first on the wire.
@@ -159,7 +159,7 @@ pub struct HdrSrc<const W: usize> {
 #[join = "HdrSrc"]
 pub struct HdrSink<const W: usize> {
     /// Slot of the frame.
-    pub slot: Signal<In, Bits<7>>,
+    pub slot: Signal<In, Bits<8>>,
     /// Number of the row: its first byte is byte `row` * `W` / 8 of the header.
     pub row: Signal<In, Bits<5>>,
     /// Header bytes, lowest byte first on the wire.

@@ -47,9 +47,9 @@ messages! {
     /// Answer to `RdCmd`: its rows in order, rows of one command contiguous; `err` set on every row of a failed read.
     RdRow { tag: 8, row: 3, last: 1, err: 1, data: 512, }
     /// Payload read: up to 4096 bytes, not crossing 4 KiB, scattered into the assembly buffer from byte `dst` on.
-    PayCmd { iova: 64, function: 12, len: 13, dst: 18, slot: 7, }
+    PayCmd { iova: 64, function: 12, len: 13, dst: 18, slot: 8, }
     /// One `PayCmd` finished.
-    PayDone { slot: 7, err: 1, }
+    PayDone { slot: 8, err: 1, }
     /// Small write: `len` (8, 16, 32, 64) bytes to an IOVA aligned to `len`. Ordered with all other writes of the card.
     WrSmall { iova: 64, function: 12, len: 7, tag: 8, data: 512, }
     /// Payload write command: up to 4096 bytes not crossing 4 KiB; its data follow on the AXI-Stream port, lane `l` of the
@@ -69,20 +69,20 @@ messages! {
     // ---- send queue ------------------------------------------------------------------------------------------------
     /// A send work request offered to the requester. `head`: its first 32 bytes (`WqeHead`). `flush`: queue is in error,
     /// nothing was fetched. `err`: the fetch failed. `handle`: buffer holding the whole request, free it with `SqFree`. `sge`: the 16 bytes behind the head, `more`: the 16 behind those.
-    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 7, flush: 1, err: 1, head: 256, sge: 128, more: 128, }
+    SqWqe { qpn: 24, index: 16, epoch: 8, function: 12, handle: 8, flush: 1, err: 1, head: 256, sge: 128, more: 128, }
     /// From the requester to the send-queue unit. op: 0 rewind to `index` and run, 1 rewind and park, 2 resume, 3 flush from `index` on.
     /// `epoch`: the queue's new epoch (ops 0, 1, 3).
     SqCmd { qpn: 24, op: 2, index: 16, epoch: 8, }
     /// A 16-byte granule (`Sge`, or 16 bytes of inline data) of a work request buffer: read request and answer. `more`: of a send queue's buffer, the granule behind
     /// an even one, so that 32 bytes of inline data come at a time.
-    WqeRead { handle: 7, granule: 5, }
+    WqeRead { handle: 8, granule: 5, }
     WqeData { data: 128, more: 128, err: 1, }
     /// A send work request wanted once more: entries for the answer to a READ or an atomic. The answer names its buffer, which is
     /// being filled (`WqeRead` waits); free it with `WqeFree`.
     WqeAgain { qpn: 24, index: 16, }
-    WqeHandle { handle: 7, }
+    WqeHandle { handle: 8, }
     /// Gives a work request buffer back.
-    WqeFree { handle: 7, }
+    WqeFree { handle: 8, }
 
     // ---- requester -------------------------------------------------------------------------------------------------
     /// One packet to send. `ext`: 0 none, 1 RETH. `pay_off`: first payload byte inside the message.
@@ -93,21 +93,21 @@ messages! {
     /// (`WqeHead`) and the IP address in `compare` and `operand` (high and low half).
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
-        handle: 7, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
+        handle: 8, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
         has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, }
     /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`). `reply`: one of the responder's. `notify`: as in its order.
     TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, notify: 1, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
-    HdrOp { kind: 1, slot: 7, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
+    HdrOp { kind: 1, slot: 8, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
         has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32,
         has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, has_deth: 1, }
     /// Egress slot request: `frame_len` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK); `raw`: no header (`hdr_len` 0), no ICRC.
     /// `client`: whose header it has, by its number at the egress; of a request at port 0 the list of the card says it (`net/share`).
     SlotReq { frame_len: 14, hdr_len: 9, pay_len: 13, bypass: 1, raw: 1, client: 3, }
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
-    SlotGrant { slot: 7, base: 18, }
+    SlotGrant { slot: 8, base: 18, }
     /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`.
-    SlotSeal { slot: 7, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, }
+    SlotSeal { slot: 8, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, }
 
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
@@ -196,7 +196,7 @@ messages! {
     /// Inline data into the assembly buffer: `len` bytes (1..32) to byte `dst`.
     InlineWrite { dst: 18, len: 6, data: 256, }
     /// The header of `slot` is in the header RAM, `len` bytes. `ipv6`, `vlan`: where the ICRC starts. `abort`: no path. `plain`: the frame gets no ICRC, its last bytes are payload like those before.
-    HdrDone { slot: 7, len: 9, ipv6: 1, vlan: 1, abort: 1, plain: 1, }
+    HdrDone { slot: 8, len: 9, ipv6: 1, vlan: 1, abort: 1, plain: 1, }
     /// Outstanding work request `index` of queue `qpn`: its last PSN, whether it wants a CQE, and its opcode.
     TrackWrite { qpn: 24, index: 16, last_psn: 24, signaled: 1, opcode: 4, }
     TrackRead { qpn: 24, index: 16, }

@@ -114,6 +114,11 @@ impl Link {
         self.config = config;
     }
 
+    /// Propagation delay in cycles.
+    pub fn delay(&self) -> u32 {
+        self.config.delay
+    }
+
     /// Decides the fate of frames by hand.
     pub fn set_hook(&mut self, hook: Option<Hook>) {
         self.hook = hook;

@@ -40,7 +40,7 @@ class Unhurried:
         self.barrier = barrier
 
     def wait(self):
-        time.sleep(0.005)
+        time.sleep(0.05)
         self.barrier.wait()
 
 

@@ -97,6 +97,12 @@ impl Default for Wire {
     }
 }
 
+/// Metres of cable that hold as much, there and back, as a simulated link of this delay, in cycles of 4 ns: light goes 0.8 m in one. A link takes a frame whole before it hands it on, so
+/// that one more comes behind a pause: of large ones so many cells are left, since more small ones need more.
+fn metres(delay: u32) -> usize {
+    (delay as usize * 4).div_ceil(5)
+}
+
 /// The world and its two hosts.
 pub struct Pair {
     world: Arc<Mutex<World>>,
@@ -134,7 +140,8 @@ impl Pair {
 
     /// Either card tells the other when its receive buffer fills, and obeys it (`Context::set_pause`), as two cards with a cable between them do.
     pub fn with_pause(self) -> Result<Self, Error> {
-        self.hosts.iter().try_for_each(|host| host.ctx.set_pause(&PauseConfig::between_cards(host.mac(), 1)))?;
+        let metres = self.world().links.iter().map(|link| metres(link.delay())).max().unwrap_or(0);
+        self.hosts.iter().try_for_each(|host| host.ctx.set_pause(&PauseConfig::between_cards(host.mac(), metres)))?;
         Ok(self)
     }
 

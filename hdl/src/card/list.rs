@@ -39,7 +39,7 @@ pub(super) fn list(card: &Card) -> Assembly {
     a.part("chassis");
     ports(&mut a);
     let sizes = card.sizes;
-    with_sizes!(sizes, instances::<W, K, LK, LE, NF, LF, LG, ND, LD>(&mut a, card));
+    with_sizes!(sizes, instances::<W, K, LK, LE, LH, NF, LF, LG, ND, LD>(&mut a, card));
     with_sizes!(sizes, statistics::<LF, LS, CB, CH>(&mut a));
     wires(&mut a);
     counters(&mut a);
@@ -85,18 +85,21 @@ fn ports(a: &mut Assembly) {
     a.counted_by("stats.inc", COUNTERS, "stats.whose[*]", LANES);
 }
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `ND`, `LD`: their MAC addresses, log2 of them.
-fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const NF: usize, const LF: usize, const LG: usize, const ND: usize, const LD: usize>(a: &mut Assembly, card: &Card) {
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LE`: log2 event queues. `LH`: log2 egress slots, and payload reads. `NF`, `LF`, `LG`: functions, log2 of them and of their registers' words. `ND`, `LD`: their MAC addresses, log2 of them.
+fn instances<const W: usize, const K: usize, const LK: usize, const LE: usize, const LH: usize, const NF: usize, const LF: usize, const LG: usize, const ND: usize, const LD: usize>(
+    a: &mut Assembly,
+    card: &Card,
+) {
     let (capabilities, plan) = (card.capabilities(), card.admin_plan());
     a.instance("csr", move || Csr::<NF, LF, LG>::new(capabilities)).sized().waits(host::csr::WAITS);
     a.instance("doorbell", Doorbell::<W, K, LF>::default).waits(host::doorbell::WAITS);
     a.instance_by("admin", std::any::type_name::<Admin<LF>>(), move |list| AnyBlock::new(Admin::<LF>::new(&plan.with_tables(list.tables.iter().map(|t| t.name))))).sized().waits(host::admin::WAITS);
     a.instance_by("switch", "CtlSwitch", |list| switch::for_number(list.tables.len())).waits(switch::WAITS);
-    a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
+    a.instance_by("dma_rd", "DmaRead", |list| dma_rd::for_quotas::<W, K, LK, LH>(list.quotas(SMALL_READS))).sized().waits(host::dma_rd::WAITS);
     a.instance_by("dma_wr", "DmaWrite", |list| dma_wr::for_number::<W, K, LK>(list.clients(SMALL_WRITES))).sized().waits(host::dma_wr::WAITS);
     a.instance_by("eq", std::any::type_name::<eq::EventWriter<LE, 1, 2, 3>>(), |list| eq::for_number::<LE>(list.clients("events"))).waits(host::eq::WAITS);
-    a.instance_by("egress", std::any::type_name::<Egress<W, K, LK, 1>>(), |list| {
-        net::tx::for_headers::<W, K, LK>(list.quotas(HEADERS), [0, 1].map(|port| header_client(list, &format!("egress.s_slot[{port}]"))))
+    a.instance_by("egress", std::any::type_name::<Egress<W, K, LK, 1, LH>>(), |list| {
+        net::tx::for_headers::<W, K, LK, LH>(list.quotas(HEADERS), [0, 1].map(|port| header_client(list, &format!("egress.s_slot[{port}]"))))
     })
     .sized()
     .waits(net::tx::WAITS);
@@ -153,7 +156,7 @@ fn wires(a: &mut Assembly) {
     ["m_sq", "m_rq", "m_cq", "m_wqe"].iter().for_each(|kind| a.optional(&format!("doorbell.{kind}")));
     // DMA
     a.pool(SMALL_READS, &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
-    a.pool_fits(SMALL_READS, shares::fit);
+    a.pool_fits(SMALL_READS, |quotas| shares::fit(quotas));
     a.pool(SMALL_WRITES, &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
     a.pool_fits(SMALL_WRITES, up_to_most);
     a.client_with(SMALL_READS, 8, &["admin.m_rd", "admin.s_rd"]);

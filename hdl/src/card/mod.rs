@@ -92,16 +92,18 @@ impl Card {
         Plan::new(sizes, self.engines.iter().flat_map(|e| e.commands), self.engines.iter().filter_map(|e| e.reset))
     }
 
-    /// Bits of the AXI ids under which it reads host memory: 8, or 9 if its engines want more than 128 small reads in flight.
+    /// Bits of the AXI ids under which it reads host memory: 8, or 9 if it wants more than 128 small reads in flight, or more than 128 of payload.
     pub fn read_id_bits(&self) -> usize {
-        shares::id_bits(self.list().quotas(list::SMALL_READS))
+        shares::id_bits(self.list().quotas(list::SMALL_READS), self.sizes.requests as usize)
     }
 
     /// Whether a board whose bridge takes read ids of `bits` bits can have it. Error: it cannot, and why.
     pub fn fits_read_ids(&self, bits: usize) -> Result<(), String> {
-        let wanted: usize = self.list().quotas(list::SMALL_READS).iter().sum();
+        let list = self.list();
+        let quotas = list.quotas(list::SMALL_READS);
+        let (wanted, payload) = (quotas.iter().sum::<usize>(), 1 << shares::payload(quotas, self.sizes.requests as usize));
         match self.read_id_bits() {
-            own if own > bits => Err(format!("the engines of this card want {wanted} small reads in flight, for which its reads have ids of {own} bits; the board's bridge takes {bits}")),
+            own if own > bits => Err(format!("this card wants {wanted} small reads and {payload} of payload in flight, for which its reads have ids of {own} bits; the board's bridge takes {bits}")),
             _ => Ok(()),
         }
     }

@@ -30,15 +30,15 @@ pub const ROCE: Engine = Engine {
     doorbells: &[],
     commands: program::ROCE,
     reset: Some(program::reset_roce),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR, LH>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 8, `LR` = `LQ` + 5.
-fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const LR: usize>(a: &mut Assembly) {
+/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 8, `LR` = `LQ` + 5. `LH`: log2 buffers of send work requests.
+fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const LR: usize, const LH: usize>(a: &mut Assembly) {
     a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default).waits(context::store::WAITS);
     a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);
     a.instance("path_ctx", ReadStore::<PathCtx, LQ>::default).waits(context::read_store::WAITS);
-    requester::lines::<LQ, LA>(a);
+    requester::lines::<LQ, LA, LH>(a);
     a.instance("gather", Gather::default).waits(rdma::gather::WAITS);
     a.instance("header", HeaderBuilder::<W, K>::default).waits(roce::header::WAITS);
     a.instance("ackgen", AckGen::<LQ>::default).waits(roce::ackgen::WAITS);

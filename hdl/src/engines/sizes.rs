@@ -13,6 +13,8 @@ pub struct Sizes {
     pub translations: u32,
     /// Page-table lines that are fetched at once.
     pub translation_reads: u32,
+    /// Requests on their way to the wire: buffers of send work requests, egress slots and reads of payload, as many of each.
+    pub requests: u32,
     /// Blocks of eight rows for receive work requests that are fetched ahead of their packets.
     pub receive_blocks: u32,
     pub event_queues: u32,
@@ -38,6 +40,9 @@ macro_rules! sizes {
                 /// log2 of the functions' MAC addresses, 4 of each, and how many they are.
                 pub const LD: usize = LF + ferric_abi::csr::STATIONS.ilog2() as usize;
                 pub const ND: usize = 1 << LD;
+                /// Buffers of send work requests, and log2 of their rows.
+                pub const NH: usize = 1 << LH;
+                pub const LI: usize = LH + 3;
                 /// log2 of the tracker's entries: 256 work requests under way of each queue pair.
                 pub const LA: usize = LQ + 8;
                 /// log2 of the answers kept: 32 of each queue pair.
@@ -62,6 +67,7 @@ macro_rules! sizes {
                     memory_regions: LM as u32,
                     translations: LX as u32,
                     translation_reads: LO as u32,
+                    requests: LH as u32,
                     receive_blocks: LW as u32,
                     event_queues: LE as u32,
                     protection_domains: LP as u32,
@@ -75,16 +81,16 @@ macro_rules! sizes {
 }
 
 sizes! {
-    /// 256 queue pairs and completion queues, 1024 memory regions, translations of 32 MiB in 4 KiB pages, 32 event queues, 4 functions.
-    w64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LW = 6, LE = 5, LF = 2;
-    /// 1024 queue pairs and completion queues, 4096 memory regions, translations of 256 MiB in 4 KiB pages, 32 event queues, 4 functions.
-    w512: W = 512, LQ = 10, LC = 10, LM = 12, LX = 12, LO = 5, LW = 7, LE = 5, LF = 2;
+    /// 256 queue pairs and completion queues, 1024 memory regions, translations of 32 MiB in 4 KiB pages, 128 requests on their way to the wire, 32 event queues, 4 functions.
+    w64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LH = 7, LW = 6, LE = 5, LF = 2;
+    /// 1024 queue pairs and completion queues, 4096 memory regions, translations of 256 MiB in 4 KiB pages, 256 requests on their way to the wire, 32 event queues, 4 functions.
+    w512: W = 512, LQ = 10, LC = 10, LM = 12, LX = 12, LO = 5, LH = 8, LW = 7, LE = 5, LF = 2;
     /// For tests: 64 functions, two event queues for each.
-    w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LW = 6, LE = 7, LF = 6;
+    w64_functions64: W = 64, LQ = 8, LC = 8, LM = 10, LX = 9, LO = 4, LH = 7, LW = 6, LE = 7, LF = 6;
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LS`, `LV`, `CB`, `CH`).
+/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LH` of the requests on their way to the wire, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LI`, `LS`, `LV`, `NH`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

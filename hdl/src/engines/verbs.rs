@@ -24,16 +24,31 @@ pub const VERBS: Engine = Engine {
     doorbells: &[(csr::DB_SQ, "send queue"), (csr::DB_RQ, "receive queue"), (csr::DB_CQ, "completion queue"), (csr::DB_WQE, "send queue, with the work request")],
     commands: program::VERBS,
     reset: None,
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM, LX, LO, LW, LV>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, LQ, LN, LC, LM, LX, LO, LW, LV, NH, LH, LI>(a)),
 };
 
 /// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `LQ`: log2 queue pairs, `LN` = `LQ` + 1 receive rings, `LC` completion queues, `LM` memory regions.
 /// `LX`: log2 of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once.
-/// `LW`: log2 of the blocks of eight rows that hold receive work requests fetched ahead, `LV` = `LW` + 3.
-fn lines<const W: usize, const K: usize, const LK: usize, const LQ: usize, const LN: usize, const LC: usize, const LM: usize, const LX: usize, const LO: usize, const LW: usize, const LV: usize>(
+/// `LW`: log2 of the blocks of eight rows that hold receive work requests fetched ahead, `LV` = `LW` + 3. `NH` = 2^`LH` buffers of send work requests, `LI` = `LH` + 3.
+fn lines<
+    const W: usize,
+    const K: usize,
+    const LK: usize,
+    const LQ: usize,
+    const LN: usize,
+    const LC: usize,
+    const LM: usize,
+    const LX: usize,
+    const LO: usize,
+    const LW: usize,
+    const LV: usize,
+    const NH: usize,
+    const LH: usize,
+    const LI: usize,
+>(
     a: &mut Assembly,
 ) {
-    a.instance("sq", SendQueue::<LQ>::default).waits(host::sq::WAITS);
+    a.instance("sq", SendQueue::<LQ, NH, LH, LI>::default).waits(host::sq::WAITS);
     a.instance("again", WqeAgainUnit::<LQ>::default).waits(host::sq::again::WAITS);
     // The receive queues' port of small reads, with those of `again`.
     a.instance("rows", RowShare::default).top("row_share").waits(host::row_share::WAITS);

@@ -79,7 +79,7 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     paths: Paths<LQ>,
     header: HeaderBuilder<64, 8>,
     #[init(Egress::new(LOG_ASSEMBLY, header::BYTES.ilog2() as usize, [0, 0]))]
-    egress: Egress<64, 8, 3, 1>,
+    egress: Egress<64, 8, 3, 1, 7>,
     memory: Memory<A>,
     error_from_complete: MsgFifo<QpError, LQ>,
     error_from_reply: MsgFifo<QpError, LQ>,

@@ -4,6 +4,7 @@ use crate::board::{self, async_fifo::PulseCross, lite};
 use crate::net::share::{cells::CellShare, slots::SlotShare};
 use crate::net::tx::{seals, tests::makers};
 use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
+use crate::prim::two_writers;
 use crate::roce::requester;
 use crate::stream::tests::yard::Yard;
 use crate::tops;
@@ -65,8 +66,9 @@ fn every_mutant_finds_its_place() {
             board if board::tops::find(board).is_some() => board::tops::find(board).unwrap().emit().unwrap(),
             // No card has several clients by itself.
             "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::new(&[])).unwrap(),
+            "two_writers" => two_writers::tests::verilog(),
             "seal_queue" => seals::tests::verilog(),
-            "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6>()).unwrap(),
+            "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6, 8>()).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),
             "requester3" => crate::emit::emit("requester3", requester::alone::<3, 11>()).unwrap(),
             // A block of either card will do.

@@ -30,6 +30,7 @@ pub mod sum;
 pub mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod two_writers;
 pub mod word;
 pub mod xor_matrix;
 

@@ -288,7 +288,7 @@ mod tests {
             assert!(theirs == ours, "{name}: {differs:?}");
         }
         compare("requester", crate::roce::requester::alone::<3, 11>());
-        compare("sq", crate::host::sq::SendQueue::<4>::default());
+        compare("sq", crate::host::sq::SendQueue::<4, 128, 7, 10>::default());
         compare("mr", crate::rdma::mr::MemoryKeys::<4, 9, 4>::default());
         compare("chaos", crate::stream::chaos::scoped(7, || crate::host::dma_wr::for_number::<512, 64, 6>(4)));
         compare("target", crate::memory_target::Target::new(0x02_00_00_00_00_01, 0x0a00_0001));

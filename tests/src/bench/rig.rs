@@ -11,6 +11,7 @@ use ferric_sim::trace::Event;
 use ferric_sim::{CardConfig, WorldConfig};
 use serde::{Deserialize, Serialize};
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Simulated cycles within which something must complete.
@@ -45,8 +46,9 @@ pub struct Set {
 
 /// Cards as every figure begins with: the same in every run.
 fn cards() -> Result<Pair, Error> {
-    let card = CardConfig { width: WIDTH, ..Default::default() };
-    let pair = Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() })?;
+    // A trace of the first card, for whoever asks why a figure is what it is.
+    let traced = CardConfig { width: WIDTH, fst: std::env::var_os("FERRIC_BENCH_FST").map(PathBuf::from), ..Default::default() };
+    let pair = Pair::new(&WorldConfig { cards: vec![traced, CardConfig { width: WIDTH, ..Default::default() }], ..Default::default() })?;
     // As it was before there were pause frames, to compare with.
     if std::env::var_os("FERRIC_BENCH_NO_PAUSE").is_some() {
         return Ok(pair);

@@ -16,8 +16,8 @@ use std::ffi::{c_int, c_void};
 const ACK_TIMEOUT: u8 = 18;
 /// Retries of programs that do not say how many.
 const RETRIES: u8 = 7;
-/// 0.64 ms.
-const MIN_RNR_TIMER: u8 = 12;
+/// 20 ms: a program that is a moment late with its receives, on a machine with much to do, is waited for. (Linux takes 655 ms.)
+const MIN_RNR_TIMER: u8 = 22;
 /// Q_Key of datagrams over IP.
 pub const UDP_QKEY: u32 = 0x0123_4567;
 

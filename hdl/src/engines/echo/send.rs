@@ -63,7 +63,7 @@ pub(super) struct Send {
     size: DFF<Bits<14>>,
     number: DFF<Bits<7>>,
     base: DFF<Bits<18>>,
-    slot: DFF<Bits<7>>,
+    slot: DFF<Bits<8>>,
     /// Bytes written so far.
     at: DFF<Bits<14>>,
     quarter: DFF<Bits<2>>,

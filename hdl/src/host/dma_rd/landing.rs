@@ -9,7 +9,7 @@
 //! | 4 | assembly write port |
 
 use super::pay::PayFin;
-use super::shares::{row_mask, Share, LOG_SMALLEST, PAYLOAD};
+use super::shares::{row_mask, Share, LOG_SMALLEST};
 use super::RdState;
 use crate::prim::lookup::Lookup;
 use crate::prim::ram::{Ram, RamAsync};
@@ -26,16 +26,13 @@ pub struct Progress {
     pub err: Bit,
 }
 
-/// log2 of the payload reads' ids: an id with a bit above is a small read's.
-const LOG_PAYLOAD: u64 = PAYLOAD.ilog2() as u64;
-
 /// The R channel's pipeline. It never stalls; after reset it clears its tables for 2^`LI` cycles first.
 ///
-/// `LI`: bits of an id. `LT`: its low bits, by which small reads are told apart (their tag), `LG`: those above a group of the smallest share. `LR`: log2 of the rows in the row buffer.
+/// `LI`: bits of an id. `LT`: its low bits, by which small reads are told apart (their tag), `LG`: those above a group of the smallest share. `LR`: log2 of the rows in the row buffer. `LP`: log2 of the payload reads' ids: one with a bit above is a small read's.
 /// `shares`: the ids of each port of small reads.
 #[derive(LogicBlock, BlockNew)]
 #[given(shares: &[Share])]
-pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> {
+pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub r_valid: Signal<In, Bit>,
@@ -108,6 +105,8 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: us
     zero: Constant<Bits<LK>>,
     #[init(Constant::new(0u64.into()))]
     zeros: Constant<Bits<K>>,
+    #[init(Constant::new((LP as u64).into()))]
+    log_payload: Constant<Bits<4>>,
     /// log2 of the beats per row, and the beats per row less one.
     #[init(Constant::new((6 - LK as u64).into()))]
     beats: Constant<Bits<3>>,
@@ -140,7 +139,7 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: us
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> Logic for Landing<W, K, LK, LI, LT, LG, LR> {
+impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize, const LP: usize> Logic for Landing<W, K, LK, LI, LT, LG, LR, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, cleared, ready, v0, id0, data0, err0, v1, id1, data1, err1);
@@ -195,7 +194,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT:
         self.last2.d.next = self.last.val();
         self.err2.d.next = self.known.val().err | self.err1.q.val();
         self.first2.next = !self.count2.q.val().any();
-        self.upper2.next = self.id2.q.val() >> LOG_PAYLOAD;
+        self.upper2.next = self.id2.q.val() >> self.log_payload.val();
         self.small2.next = self.upper2.val().any();
         self.lo2.next = self.state2.q.val().lo;
         self.nhi2.next = self.state2.q.val().nhi;
@@ -231,7 +230,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT:
         self.pay_fin.next = self.v2.q.val() & self.last2.q.val() & !self.small2.val();
         self.pay.next.slot = self.state2.q.val().slot;
         self.pay.next.err = self.err2.q.val();
-        self.pay.next.id = self.id2.q.val().get_bits::<7>(0);
+        self.pay.next.id = self.id2.q.val().get_bits::<8>(0);
 
         // Stage 3.
         self.v3.d.next = self.v2.q.val();
@@ -242,7 +241,7 @@ impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT:
         self.color3.d.next = self.state2.q.val().color;
         self.last3.d.next = self.last2.q.val();
         self.err3.d.next = self.err2.q.val();
-        self.upper3.next = self.id3.q.val() >> LOG_PAYLOAD;
+        self.upper3.next = self.id3.q.val() >> self.log_payload.val();
         self.small3.next = self.upper3.val().any();
         self.finish.next = self.v3.q.val() & self.last3.q.val();
         self.finish_color.next = self.color3.q.val();

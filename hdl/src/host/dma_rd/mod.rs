@@ -36,7 +36,7 @@ pub struct RdState {
     /// Beats - 1.
     pub last: Bits<9>,
     /// Egress slot (payload).
-    pub slot: Bits<7>,
+    pub slot: Bits<8>,
     /// See `Quiesce`.
     pub color: Bit,
 }
@@ -57,33 +57,33 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("quiesced", &["quiesce", "ar_valid", "r_valid", "m_small[..]", "m_pay_done"]),
 ];
 
-/// The block for clients of small reads with these quotas, which [`shares::fit`]: with ids as wide as they need.
-pub fn for_quotas<const W: usize, const K: usize, const LK: usize>(quotas: &[usize]) -> AnyBlock {
+/// The block for clients of small reads with these quotas, which [`shares::fit`], and 2^`LH` payload reads, as far as they have ids of 9 bits: with ids as wide as they need.
+pub fn for_quotas<const W: usize, const K: usize, const LK: usize, const LH: usize>(quotas: &[usize]) -> AnyBlock {
     let quota = |port: usize| quotas.get(port).copied().unwrap_or(shares::SMALLEST);
-    let wanted: usize = quotas.iter().sum();
-    if wanted > shares::SOME {
-        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 9, 7, 11>::new(std::array::from_fn(quota))));
+    if quotas.iter().sum::<usize>() > shares::SOME {
+        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 9, 7, 11, { shares::FEWEST }>::new(std::array::from_fn(quota))));
     }
-    if wanted > shares::FEW {
-        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 8, 6, 10>::new(std::array::from_fn(quota))));
+    if shares::id_bits(quotas, LH) > 8 {
+        return for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 9, 8, 6, 10, LH>::new(std::array::from_fn(quota))));
     }
-    for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 8, 7, 5, 9>::new(std::array::from_fn(quota))))
+    for_clients!(quotas.len(), <N, P> AnyBlock::new(DmaRead::<W, K, LK, N, P, 8, 7, 5, 9, LH>::new(std::array::from_fn(quota))))
 }
 
 /// `W` bits and `K` = 2^`LK` bytes per beat. `N` ports of small reads, of which port i may have `quotas[i]` in flight;
-/// `P` = `N` + 1 counts the payload reads, too. `LI`, `LT`, `LG`, `LR`: bits of an id and its parts, and log2 of the row buffer, as in `Landing`.
+/// `P` = `N` + 1 counts the payload reads, too. `LI`, `LT`, `LG`, `LR`, `LP`: bits of an id and its parts, log2 of the row buffer, and of the payload reads, as in `Landing`.
 #[derive(LogicBlock, BlockNew)]
 #[given(quotas: [usize; N])]
 #[demand(W == 8 * K && K == 1 << LK, "K must be W / 8, LK its logarithm")]
 #[demand(P == N + 1, "P counts the small ports and payload")]
 #[demand((LI == 8 && LT == 7 || LI == 9 && LT >= 8) && LG + 2 == LT, "the tag of a small read is what is left of its id, which no payload read has")]
-pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> {
+#[demand((shares::FEWEST..=shares::MOST).contains(&LP) && (LP == shares::FEWEST || LI == 9 && LT == 8), "2^{LP} ids of payload reads, and those of small reads behind them")]
+pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     /// Not while reads are in flight: their beats would land in the next life (quiesce first).
     pub reset: Signal<In, Bit>,
     pub ar_valid: Signal<Out, Bit>,
     pub ar_ready: Signal<In, Bit>,
-    /// Small reads 128 and up, payload below. Beats of different ids may interleave.
+    /// Small reads 2^`LP` and up, payload below. Beats of different ids may interleave.
     pub ar_id: Signal<Out, Bits<LI>>,
     pub ar_addr: Signal<Out, Bits<64>>,
     pub ar_len: Signal<Out, Bits<8>>,
@@ -112,11 +112,11 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usi
     /// All reads accepted before `quiesce` rose have been answered by the host. Stays until `quiesce` falls.
     pub quiesced: Signal<Out, Bit>,
     pub stat: Signal<Out, Bits<2>>,
-    #[init(shares::allot(&quotas).map(|share| SmallPort::new(share, LK)))]
+    #[init(shares::allot(&quotas, LP, LR).map(|share| SmallPort::new(share, LK, LP)))]
     small: [SmallPort<LT, LR>; N],
-    pay: PayPort<LK>,
-    #[init(Landing::new(&shares::allot(&quotas)))]
-    landing: Landing<W, K, LK, LI, LT, LG, LR>,
+    pay: PayPort<LK, LP>,
+    #[init(Landing::new(&shares::allot(&quotas, LP, LR)))]
+    landing: Landing<W, K, LK, LI, LT, LG, LR, LP>,
     drain: Quiesce,
     /// Per port, beside the arbitration.
     cut: [BurstCut<LK>; P],
@@ -145,8 +145,8 @@ pub struct DmaRead<const W: usize, const K: usize, const LK: usize, const N: usi
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize> Logic
-    for DmaRead<W, K, LK, N, P, LI, LT, LG, LR>
+impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: usize, const LI: usize, const LT: usize, const LG: usize, const LR: usize, const LP: usize> Logic
+    for DmaRead<W, K, LK, N, P, LI, LT, LG, LR, LP>
 {
     #[hdl_gen]
     fn update(&mut self) {

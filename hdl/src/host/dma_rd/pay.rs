@@ -12,17 +12,17 @@ use rust_hdl::prelude::*;
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct PayFin {
     /// The command's egress slot.
-    pub slot: Bits<7>,
+    pub slot: Bits<8>,
     /// A beat came with an error.
     pub err: Bit,
     /// AXI id, free again once the `PayDone` is taken.
-    pub id: Bits<7>,
+    pub id: Bits<8>,
 }
 
-/// AXI ids 0 to 127 belong to payload reads. An id stays taken until its `PayDone` has left, so the FIFO of those
+/// AXI ids 0 to 2^`LP` - 1 belong to payload reads. An id stays taken until its `PayDone` has left, so the FIFO of those
 /// always has room.
 #[derive(LogicBlock, BlockDefault)]
-pub struct PayPort<const LK: usize> {
+pub struct PayPort<const LK: usize, const LP: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s: MsgSink<PayCmd>,
@@ -37,14 +37,16 @@ pub struct PayPort<const LK: usize> {
     pub fin: Signal<In, PayFin>,
     pub mark: Signal<In, Bit>,
     pub clear: Signal<Out, Bit>,
-    free: MsgFifo<Bits<7>, 7>,
-    done: MsgFifo<PayFin, 7>,
+    free: MsgFifo<Bits<8>, LP>,
+    done: MsgFifo<PayFin, LP>,
     front: FrontMark,
-    /// Ids put into the free list after reset; bit 7: all of them.
-    filled: DFF<Bits<8>>,
+    /// Ids put into the free list after reset; bit `LP`: all of them.
+    filled: DFF<Bits<9>>,
     rq_valid: DFF<Bit>,
     rq: DFF<BurstCmd>,
     rq_state: DFF<RdState>,
+    #[init(Constant::new((LP as u64).into()))]
+    log_ids: Constant<Bits<4>>,
     #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
     #[init(Constant::new((!0u64 << LK).into()))]
@@ -66,7 +68,7 @@ pub struct PayPort<const LK: usize> {
     back: Signal<Local, Bit>,
 }
 
-impl<const LK: usize> Logic for PayPort<LK> {
+impl<const LK: usize, const LP: usize> Logic for PayPort<LK, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, filled, rq_valid, rq, rq_state);
@@ -101,7 +103,7 @@ impl<const LK: usize> Logic for PayPort<LK> {
             self.rq.d.next.addr = self.iova.val() & self.aligned.val();
             self.rq.d.next.last = self.last.val().get_bits::<9>(0);
             self.rq.d.next.function = self.s.data.val().function;
-            self.rq.d.next.id = bit_cast::<9, 7>(self.free.m.data.val());
+            self.rq.d.next.id = bit_cast::<9, 8>(self.free.m.data.val());
             self.rq_state.d.next.row = self.row.val().get_bits::<13>(0);
             self.rq_state.d.next.shift = bit_cast::<6, LK>(self.base.val().get_bits::<LK>(0));
             self.rq_state.d.next.lo = bit_cast::<6, LK>(self.off.val());
@@ -121,11 +123,11 @@ impl<const LK: usize> Logic for PayPort<LK> {
         self.m.data.next.slot = self.done.m.data.val().slot;
         self.m.data.next.err = self.done.m.data.val().err;
         self.back.next = self.done.m.valid.val() & self.m.ready.val();
-        self.full.next = self.filled.q.val().get_bit(7);
+        self.full.next = self.filled.q.val().get_bit(self.log_ids.val().index());
         self.free.s.valid.next = self.back.val() | !self.full.val();
         self.free.s.data.next = self.done.m.data.val().id;
         if !self.full.val() {
-            self.free.s.data.next = self.filled.q.val().get_bits::<7>(0);
+            self.free.s.data.next = self.filled.q.val().get_bits::<8>(0);
             self.filled.d.next = self.filled.q.val() + 1;
         }
 
@@ -134,7 +136,7 @@ impl<const LK: usize> Logic for PayPort<LK> {
         self.front.mark.next = self.mark.val();
         self.clear.next = self.front.clear.val();
         if self.reset.val() {
-            self.filled.d.next = bits::<8>(0);
+            self.filled.d.next = bits::<9>(0);
             self.rq_valid.d.next = false;
         }
     }

@@ -2,32 +2,30 @@
 
 use crate::assembly::up_to_most;
 
-/// AXI ids of payload reads: 0 and up. Those of small reads follow.
-pub const PAYLOAD: usize = 128;
-/// Small reads that ids of 8 bits suffice for; those of which the low 8 bits of an id of 9 tell one from another; and all for which ids of 9 bits do.
+/// log2 of the AXI ids of payload reads, at least and at most: 0 and up. Those of small reads follow.
+pub const FEWEST: usize = 7;
+pub const MOST: usize = 8;
+/// Small reads that ids of 8 bits suffice for, beside 128 of payload; those of which the low 8 bits of an id of 9 tell one from another; and all for which ids of 9 bits do, beside 128 of payload.
 pub const FEW: usize = 128;
 pub const SOME: usize = 256;
 pub const MANY: usize = 384;
 /// Fewest and most ids of a port. A port takes a read while it has room for the largest one, of eight rows: two ids would never be in use at once.
 pub const SMALLEST: usize = 4;
 pub const LARGEST: usize = 64;
-/// Rows of the row buffer behind an id.
+/// Rows of the row buffer behind an id; twice as many behind those of the largest share, where the buffer has room: its client's reads may be long ones.
 pub(super) const ROWS_PER_ID: u64 = 4;
+/// log2 of the rows of a share, at most.
+pub(super) const LOG_MOST_ROWS: usize = 9;
 /// log2 of the smallest share: all ids of a group of so many belong to one port.
 pub(super) const LOG_SMALLEST: usize = SMALLEST.ilog2() as usize;
 
-/// The ids of a port: `base` to `base + ids - 1`.
+/// The ids of a port: `base` to `base + ids - 1`, and its rows of the row buffer: `row` to `row + rows - 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub base: u64,
     pub ids: u64,
-}
-
-impl Share {
-    /// Its first row in the row buffer.
-    pub(super) fn first_row(&self) -> u64 {
-        ROWS_PER_ID * (self.base - PAYLOAD as u64)
-    }
+    pub row: u64,
+    pub rows: u64,
 }
 
 /// Whether clients can have these quotas. Errors: what cannot be had.
@@ -42,24 +40,40 @@ pub fn fit(quotas: &[usize]) -> Result<(), String> {
     }
 }
 
-/// Bits of the AXI ids that clients with these quotas need.
-pub fn id_bits(quotas: &[usize]) -> usize {
-    if quotas.iter().sum::<usize>() > FEW {
+/// log2 of the payload reads' ids beside clients with these quotas, of 2^`wanted`: fewer if ids of 9 bits would not suffice otherwise.
+pub fn payload(quotas: &[usize], wanted: usize) -> usize {
+    if quotas.iter().sum::<usize>() > SOME {
+        FEWEST
+    } else {
+        wanted
+    }
+}
+
+/// Bits of the AXI ids that clients with these quotas need, and 2^`wanted` payload reads.
+pub fn id_bits(quotas: &[usize], wanted: usize) -> usize {
+    if wanted > FEWEST || quotas.iter().sum::<usize>() > FEW {
         9
     } else {
         8
     }
 }
 
-/// Ids for each port, the largest share first: then each begins at a multiple of its size. Equal ones in the order of the ports.
-pub(super) fn allot<const N: usize>(quotas: &[usize; N]) -> [Share; N] {
+/// Ids for each port, behind 2^`payload` of payload reads, and rows of a buffer of 2^`log_rows`, the largest share first: then each begins at a multiple of its size. Equal ones in the order of the ports.
+pub(super) fn allot<const N: usize>(quotas: &[usize; N], payload: usize, log_rows: usize) -> [Share; N] {
     let mut order: [usize; N] = std::array::from_fn(|port| port);
     order.sort_by_key(|port| std::cmp::Reverse(quotas[*port]));
-    let (mut shares, mut base) = ([Share::default(); N], PAYLOAD as u64);
+    let (mut shares, mut base, mut row) = ([Share::default(); N], 1 << payload, 0);
+    let mut spare = (1u64 << log_rows).saturating_sub(ROWS_PER_ID * quotas.iter().sum::<usize>() as u64);
     for port in order {
         let ids = quotas[port] as u64;
-        shares[port] = Share { base, ids };
+        let mut rows = ROWS_PER_ID * ids;
+        if row == 0 && rows <= spare {
+            spare = 0;
+            rows *= 2;
+        }
+        shares[port] = Share { base, ids, row, rows };
         base += ids;
+        row += rows;
     }
     shares
 }
@@ -68,7 +82,7 @@ pub(super) fn allot<const N: usize>(quotas: &[usize; N]) -> [Share; N] {
 pub(super) fn row_mask(shares: &[Share], tag_bits: usize, group: usize) -> u128 {
     let tag = (group * SMALLEST) as u64;
     let owner = shares.iter().find(|share| (share.base..share.base + share.ids).any(|id| id % (1 << tag_bits) == tag));
-    owner.map_or(0, |share| (ROWS_PER_ID * share.ids - 1).into())
+    owner.map_or(0, |share| (share.rows - 1).into())
 }
 
 #[cfg(test)]
@@ -78,23 +92,29 @@ mod tests {
     /// Every share begins at a multiple of its size, none overlaps another, and each tag finds the ring of its port.
     #[test]
     fn shares_are_aligned_and_apart() {
-        let bases = allot(&[8, 64, 32, 16, 8]).map(|share| share.base - 128);
-        assert_eq!(bases, [112, 0, 64, 96, 120]);
-        for quotas in [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [8, 64, 32, 32, 32, 4], [64; 6], [64, 4, 64, 32, 64, 64]] {
+        let shares = allot(&[8, 64, 32, 16, 8], 7, 9);
+        assert_eq!(shares.map(|share| share.base - 128), [112, 0, 64, 96, 120]);
+        assert_eq!(shares.map(|share| (share.row, share.rows)), [(448, 32), (0, 256), (256, 128), (384, 64), (480, 32)]);
+        assert_eq!(allot(&[8, 64, 32, 32, 16], 8, 10).map(|share| (share.row, share.rows)), [(832, 32), (0, 512), (512, 128), (640, 128), (768, 64)]);
+        let all = [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [8, 64, 32, 32, 32, 4], [64; 6], [64, 4, 64, 32, 64, 64]];
+        for (quotas, most) in all.into_iter().flat_map(|quotas| [(quotas, FEWEST), (quotas, MOST)]) {
             assert_eq!(fit(&quotas), Ok(()));
-            let bits = id_bits(&quotas);
+            let (bits, payload) = (id_bits(&quotas, most), payload(&quotas, most));
             // Of ids of 8 bits the highest says that it is a small read's; of those of 9 bits the low 8 are the tag as far as they suffice.
             let wanted: usize = quotas.iter().sum();
-            let tag_bits = 7 + usize::from(wanted > FEW) + usize::from(wanted > SOME);
-            let shares = allot(&quotas);
-            let mut owners = [None; 512];
+            let tag_bits = if wanted > SOME { 9 } else { bits - 1 };
+            let log_rows = 2 + tag_bits;
+            let shares = allot(&quotas, payload, log_rows);
+            let (mut owners, mut rows) = ([None; 512], [false; 2048]);
             for (port, share) in shares.iter().enumerate() {
-                assert!(share.ids == quotas[port] as u64 && share.base % share.ids == 0 && share.base >= 128);
+                assert!(share.ids == quotas[port] as u64 && share.base % share.ids == 0 && share.base >= 1 << payload);
+                assert!(share.row % share.rows == 0 && share.row + share.rows <= 1 << log_rows && share.rows <= 1 << LOG_MOST_ROWS && share.rows >= 4 * share.ids);
+                (share.row..share.row + share.rows).for_each(|row| assert!(!std::mem::replace(&mut rows[row as usize], true)));
                 for id in share.base..share.base + share.ids {
                     assert!(id < 1 << bits);
                     let tag = id as usize % (1 << tag_bits);
                     assert_eq!(owners[tag].replace(port), None);
-                    assert_eq!(row_mask(&shares, tag_bits, tag / SMALLEST), u128::from(4 * share.ids - 1));
+                    assert_eq!(row_mask(&shares, tag_bits, tag / SMALLEST), u128::from(share.rows - 1));
                 }
             }
             (0..1 << tag_bits).filter(|tag| owners[*tag].is_none()).for_each(|tag| assert_eq!(row_mask(&shares, tag_bits, tag / SMALLEST), 0));
@@ -109,6 +129,7 @@ mod tests {
         }
         assert_eq!(fit(&[4; 9]), Err("9 clients, and at most 8 are possible".into()));
         assert_eq!((fit(&[]), fit(&[64, 64]), fit(&[16; 8]), fit(&[64; 6])), (Ok(()), Ok(()), Ok(()), Ok(())));
-        assert_eq!([&[8, 64, 32, 16, 8][..], &[64, 64], &[64, 64, 4], &[64; 6]].map(id_bits), [8, 8, 9, 9]);
+        assert_eq!([&[8, 64, 32, 16, 8][..], &[64, 64], &[64, 64, 4], &[64; 6]].map(|quotas| id_bits(quotas, FEWEST)), [8, 8, 9, 9]);
+        assert_eq!([&[64, 64][..], &[64; 4], &[64, 64, 64, 64, 4]].map(|quotas| (id_bits(quotas, MOST), payload(quotas, MOST))), [(9, 8), (9, 8), (9, 7)]);
     }
 }

@@ -1,7 +1,7 @@
 //! One port of small reads: a ring of tags (reads in flight) and a ring of 64-byte rows (their space), both taken in
 //! command order and given back in command order, filled by the host in any order.
 
-use super::shares::{Share, LARGEST, PAYLOAD, ROWS_PER_ID, SMALLEST};
+use super::shares::{Share, LARGEST, LOG_MOST_ROWS, SMALLEST};
 use super::RdState;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
@@ -22,7 +22,7 @@ pub struct TagMeta {
     /// Rows, 1 to 8.
     pub rows: Bits<4>,
     /// First row in the port's ring.
-    pub start: Bits<8>,
+    pub start: Bits<9>,
 }
 
 /// The part of a row that does not come from the row buffer.
@@ -38,13 +38,13 @@ pub struct RowMeta {
     pub err: Bit,
 }
 
-/// The ids of a share (a power of two, aligned), each a tag of this port; four rows of the shared row buffer per tag.
+/// The ids of a share (a power of two, aligned), each a tag of this port, and its rows of the shared row buffer.
 ///
-/// `LT`: low bits of an id that tell small reads apart. `LR`: log2 of the rows in the row buffer. `lk`: log2 of the bytes per beat.
+/// `LT`: low bits of an id that tell small reads apart. `LR`: log2 of the rows in the row buffer. `lk`: log2 of the bytes per beat. `payload`: log2 of the ids below those of small reads.
 #[derive(LogicBlock, BlockNew)]
-#[given(share: Share, lk: usize)]
-#[demand(share.ids.is_power_of_two() && (SMALLEST as u64..=LARGEST as u64).contains(&share.ids) && share.base.is_multiple_of(share.ids) && share.base >= PAYLOAD as u64)]
-#[demand(share.first_row() + ROWS_PER_ID * share.ids <= 1 << LR, "the row buffer has rows for every share")]
+#[given(share: Share, lk: usize, payload: usize)]
+#[demand(share.ids.is_power_of_two() && (SMALLEST as u64..=LARGEST as u64).contains(&share.ids) && share.base.is_multiple_of(share.ids) && share.base >= 1 << payload)]
+#[demand(share.row + share.rows <= 1 << LR && share.rows <= 1 << LOG_MOST_ROWS && share.row.is_multiple_of(share.rows), "the row buffer has rows for every share, and rings of up to 512")]
 pub struct SmallPort<const LT: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -76,7 +76,7 @@ pub struct SmallPort<const LT: usize, const LR: usize> {
     rq: DFF<BurstCmd>,
     rq_state: DFF<RdState>,
     tail: DFF<Bits<6>>,
-    row_tail: DFF<Bits<8>>,
+    row_tail: DFF<Bits<9>>,
     tags_free: DFF<Bits<7>>,
     rows_free: DFF<Bits<10>>,
     /// A command was taken in the last cycle, with so many rows: counted in this one, because `s.valid` may come late.
@@ -88,7 +88,7 @@ pub struct SmallPort<const LT: usize, const LR: usize> {
     head: DFF<Bits<6>>,
     cur_valid: DFF<Bit>,
     cur: DFF<RowMeta>,
-    cur_row: DFF<Bits<8>>,
+    cur_row: DFF<Bits<9>>,
     cur_left: DFF<Bits<4>>,
     sent_valid: DFF<Bit>,
     sent: DFF<RowMeta>,
@@ -102,13 +102,13 @@ pub struct SmallPort<const LT: usize, const LR: usize> {
     tag_mask: Constant<Bits<6>>,
     #[init(Constant::new((((1 << LT) - 1) & !(share.ids - 1)).into()))]
     tag_upper: Constant<Bits<LT>>,
-    #[init(Constant::new(share.first_row().into()))]
+    #[init(Constant::new(share.row.into()))]
     row_base: Constant<Bits<LR>>,
-    #[init(Constant::new((ROWS_PER_ID * share.ids - 1).into()))]
-    row_mask: Constant<Bits<8>>,
+    #[init(Constant::new((share.rows - 1).into()))]
+    row_mask: Constant<Bits<9>>,
     #[init(Constant::new(share.ids.into()))]
     tags: Constant<Bits<7>>,
-    #[init(Constant::new((ROWS_PER_ID * share.ids).into()))]
+    #[init(Constant::new(share.rows.into()))]
     rows: Constant<Bits<10>>,
     #[init(Constant::new((6 - lk as u64).into()))]
     beats: Constant<Bits<4>>,
@@ -118,7 +118,7 @@ pub struct SmallPort<const LT: usize, const LR: usize> {
     load: Signal<Local, Bit>,
     tail_on: Signal<Local, Bits<6>>,
     head_on: Signal<Local, Bits<6>>,
-    row_on: Signal<Local, Bits<8>>,
+    row_on: Signal<Local, Bits<9>>,
     want: Signal<Local, Bits<4>>,
     took10: Signal<Local, Bits<10>>,
     room: Signal<Local, Bit>,
@@ -177,10 +177,10 @@ impl<const LT: usize, const LR: usize> Logic for SmallPort<LT, LR> {
             self.rq.d.next.last = self.last.val();
             self.rq.d.next.function = self.inlet.m.data.val().function;
             self.rq.d.next.id = self.id_base.val() | bit_cast::<9, 6>(self.tail.q.val());
-            self.rq_state.d.next.row = bit_cast::<13, LR>(self.row_base.val()) | bit_cast::<13, 8>(self.row_tail.q.val());
+            self.rq_state.d.next.row = bit_cast::<13, LR>(self.row_base.val()) | bit_cast::<13, 9>(self.row_tail.q.val());
             self.rq_state.d.next.last = self.last.val();
             self.tail.d.next = self.tail_on.val() & self.tag_mask.val();
-            self.row_tail.d.next = (self.row_tail.q.val() + bit_cast::<8, 4>(self.want.val())) & self.row_mask.val();
+            self.row_tail.d.next = (self.row_tail.q.val() + bit_cast::<9, 4>(self.want.val())) & self.row_mask.val();
         }
         self.req_valid.next = self.rq_valid.q.val();
         self.req.next = self.rq.q.val();
@@ -207,7 +207,7 @@ impl<const LT: usize, const LR: usize> Logic for SmallPort<LT, LR> {
         self.unset.next = bits::<64>(0);
         self.is_last.next = self.cur_left.q.val() == 1;
         self.get_valid.next = self.cur_valid.q.val() & self.credit.q.val().any();
-        self.get_row.next = self.row_base.val() | bit_cast::<LR, 8>(self.cur_row.q.val());
+        self.get_row.next = self.row_base.val() | bit_cast::<LR, 9>(self.cur_row.q.val());
         self.sent_valid.d.next = self.get_take.val();
         self.sent.d.next = self.cur.q.val();
         self.sent.d.next.last = self.is_last.val();
@@ -271,7 +271,7 @@ impl<const LT: usize, const LR: usize> Logic for SmallPort<LT, LR> {
             self.rq_valid.d.next = false;
             self.took.d.next = false;
             self.tail.d.next = bits::<6>(0);
-            self.row_tail.d.next = bits::<8>(0);
+            self.row_tail.d.next = bits::<9>(0);
             self.tags_free.d.next = self.tags.val();
             self.rows_free.d.next = self.rows.val();
             self.done.d.next = bits::<64>(0);

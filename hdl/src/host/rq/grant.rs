@@ -122,18 +122,18 @@ impl Logic for RqGranter {
         self.s_job.ready.next = self.go.val();
         self.s_buffer.ready.next = self.go.val() & self.opens.val();
         self.open_en.next = self.go.val() & self.opens.val();
-        self.handle.next = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
+        self.handle.next = bit_cast::<6, 8>(self.s_buffer.data.val().handle);
         self.fetch.next = self.fetch_no.q.val();
         self.grants.s.valid.next = self.go.val() & self.grants_one.val() & !self.s_job.data.val().late;
         self.told.next = self.go.val() & self.s_job.data.val().late;
         self.lates.s.valid.next = self.told.val();
         self.grants.s.data.next.ok = self.ok.val();
         self.grants.s.data.next.dead = self.s_job.data.val().dead;
-        self.grants.s.data.next.handle = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
+        self.grants.s.data.next.handle = bit_cast::<6, 8>(self.s_buffer.data.val().handle);
         self.grants.s.data.next.index = self.s_job.data.val().index;
         self.lates.s.data.next.ok = self.ok.val();
         self.lates.s.data.next.dead = false;
-        self.lates.s.data.next.handle = bit_cast::<6, 7>(self.s_buffer.data.val().handle);
+        self.lates.s.data.next.handle = bit_cast::<6, 8>(self.s_buffer.data.val().handle);
         self.lates.s.data.next.index = self.s_job.data.val().index;
 
         self.command_valid.d.next = self.go.val() & self.reads_one.val();

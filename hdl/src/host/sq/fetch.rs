@@ -27,13 +27,13 @@ struct Pending {
     index: Bits<16>,
     epoch: Bits<8>,
     function: Bits<12>,
-    handle: Bits<7>,
+    handle: Bits<8>,
     flush: Bit,
 }
 
-/// Turns jobs into reads and offers.
+/// Turns jobs into reads and offers. `2^LB` buffers.
 #[derive(LogicBlock, Default)]
-pub(super) struct SqFetch {
+pub(super) struct SqFetch<const LB: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_job: MsgSink<SqJob>,
@@ -42,19 +42,20 @@ pub(super) struct SqFetch {
     pub m_wqe: MsgSrc<SqWqe>,
     pub map_we: Signal<Out, Bit>,
     pub map_addr: Signal<Out, Bits<9>>,
-    pub map_handle: Signal<Out, Bits<7>>,
+    pub map_handle: Signal<Out, Bits<LB>>,
     pub open_en: Signal<Out, Bit>,
     pub open_done: Signal<Out, Bit>,
     pub put_en: Signal<Out, Bit>,
-    pub put_handle: Signal<Out, Bits<7>>,
+    pub put_handle: Signal<Out, Bits<LB>>,
     /// Where the request is that goes into it.
     pub put_place: Signal<Out, Bits<4>>,
     pub put_ready: Signal<In, Bit>,
-    pub done: Signal<In, Bits<128>>,
-    pub err: Signal<In, Bits<128>>,
     pub tag_done: Signal<In, Bit>,
     pub tag: Signal<In, Bits<6>>,
-    pub head_addr: Signal<Out, Bits<7>>,
+    pub head_addr: Signal<Out, Bits<LB>>,
+    /// Of buffer `head_addr`.
+    pub done: Signal<In, Bit>,
+    pub err: Signal<In, Bit>,
     pub head: Signal<In, Bits<256>>,
     pub sge: Signal<In, Bits<128>>,
     pub more: Signal<In, Bits<128>>,
@@ -79,7 +80,7 @@ pub(super) struct SqFetch {
     index: DFF<Bits<16>>,
     iova: DFF<Bits<64>>,
     place: Sum<64>,
-    buffer: DFF<Bits<7>>,
+    buffer: DFF<Bits<8>>,
     fetch_no: DFF<Bits<6>>,
     busy: DFF<Bits<64>>,
     busy_set: BinToOneHot<64, 6>,
@@ -89,7 +90,7 @@ pub(super) struct SqFetch {
     backlog: Backlog<3>,
     jobs: Fence<5>,
     asked: Fence<3>,
-    order: MsgFifo<Pending, 7>,
+    order: MsgFifo<Pending, LB>,
     offers: MsgFifo<SqWqe, 3>,
     stride: Signal<Local, Bits<2>>,
     is_fetch: Signal<Local, Bit>,
@@ -97,12 +98,12 @@ pub(super) struct SqFetch {
     take: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     offset: Signal<Local, Bits<24>>,
-    offer_handle: Signal<Local, Bits<7>>,
+    offer_handle: Signal<Local, Bits<8>>,
     offer: Signal<Local, Bit>,
 }
 
 #[kernel]
-impl Logic for SqFetch {
+impl<const LB: usize> Logic for SqFetch<LB> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, job, left, nth, index, iova, buffer, fetch_no, busy, tag_now);
@@ -130,7 +131,7 @@ impl Logic for SqFetch {
         self.s_job.ready.next = false;
         self.s_buffer.ready.next = self.state.q.val() == State::Run;
         self.put_en.next = false;
-        self.put_handle.next = self.buffer.q.val();
+        self.put_handle.next = bit_cast::<LB, 8>(self.buffer.q.val());
         self.put_place.next = self.job.q.val().place;
         match self.state.q.val() {
             State::Idle => {
@@ -175,7 +176,7 @@ impl Logic for SqFetch {
         // One buffer per cycle.
         self.map_we.next = self.take.val();
         self.map_addr.next = (bit_cast::<9, 6>(self.fetch_no.q.val()) << 3) | bit_cast::<9, 3>(self.nth.q.val());
-        self.map_handle.next = self.s_buffer.data.val().handle;
+        self.map_handle.next = bit_cast::<LB, 8>(self.s_buffer.data.val().handle);
         self.open_en.next = self.take.val();
         self.open_done.next = self.job.q.val().kind == job_kind::FLUSH;
         self.order.s.valid.next = self.take.val();
@@ -218,9 +219,9 @@ impl Logic for SqFetch {
 
         // Offers.
         self.offer_handle.next = self.order.m.data.val().handle;
-        self.offer.next = self.order.m.valid.val() & self.done.val().get_bit(self.offer_handle.val().index()) & self.offers.s.ready.val();
+        self.offer.next = self.order.m.valid.val() & self.done.val() & self.offers.s.ready.val();
         self.order.m.ready.next = self.offer.val();
-        self.head_addr.next = self.offer_handle.val();
+        self.head_addr.next = bit_cast::<LB, 8>(self.offer_handle.val());
         self.offered.next = self.offer.val();
         self.offers.s.valid.next = self.offer.val();
         self.offers.s.data.next.qpn = self.order.m.data.val().qpn;
@@ -229,7 +230,7 @@ impl Logic for SqFetch {
         self.offers.s.data.next.function = self.order.m.data.val().function;
         self.offers.s.data.next.handle = self.order.m.data.val().handle;
         self.offers.s.data.next.flush = self.order.m.data.val().flush;
-        self.offers.s.data.next.err = self.err.val().get_bit(self.offer_handle.val().index());
+        self.offers.s.data.next.err = self.err.val();
         self.offers.s.data.next.head = self.head.val();
         self.offers.s.data.next.sge = self.sge.val();
         self.offers.s.data.next.more = self.more.val();

@@ -44,9 +44,6 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_ctl", &[]),                         // operations in the table's pipeline pass in four cycles
 ];
 
-/// Work request buffers.
-pub const BUFFERS: usize = 128;
-
 /// `SqJob`: what is done with its work requests.
 pub(crate) mod job_kind {
     /// They are fetched.
@@ -72,9 +69,9 @@ pub(crate) struct SqJob {
     place: Bits<4>,
 }
 
-/// Send-queue unit for `2^LQ` queues.
+/// Send-queue unit for `2^LQ` queues, with `NB` = 2^`LB` buffers of work requests, `LR` = LB + 3.
 #[derive(LogicBlock, Default)]
-pub struct SendQueue<const LQ: usize> {
+pub struct SendQueue<const LQ: usize, const NB: usize, const LB: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; clears the ring table (`2^LQ` cycles) and frees all buffers.
     pub reset: Signal<In, Bit>,
@@ -102,9 +99,9 @@ pub struct SendQueue<const LQ: usize> {
     pub fetch_errors_function: Signal<Out, Bits<12>>,
     /// See [`WORK`].
     pub work: Signal<Out, Bits<2>>,
-    sched: SqSched<LQ>,
-    fetch: SqFetch,
-    store: WqeStore<128, 7, 10>,
+    sched: SqSched<LQ, NB>,
+    fetch: SqFetch<LB>,
+    store: WqeStore<NB, LB, LR>,
     free0: MsgSlice<WqeFree>,
     free1: MsgSlice<WqeFree>,
     turn: DFF<Bit>,
@@ -117,7 +114,7 @@ pub struct SendQueue<const LQ: usize> {
     second: Signal<Local, Bit>,
 }
 
-impl<const LQ: usize> Logic for SendQueue<LQ> {
+impl<const LQ: usize, const NB: usize, const LB: usize, const LR: usize> Logic for SendQueue<LQ, NB, LB, LR> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, turn, counts, counts_of, begins, begins_of, fails, works);

@@ -36,7 +36,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, stall: u32) -> Bench {
-        Bench::of(Tb::new(name, SendQueue::<LQ>::default()), stall)
+        Bench::of(Tb::new(name, SendQueue::<LQ, 256, 8, 11>::default()), stall)
     }
 
     fn of(mut tb: Tb, stall: u32) -> Bench {
@@ -315,16 +315,16 @@ fn scenario(stall: u32, rounds: u32) {
     no_buffer_was_lost(&mut bench, &mut rings);
 }
 
-/// All 128 buffers can be out at once.
+/// All 256 buffers can be out at once.
 fn no_buffer_was_lost(bench: &mut Bench, rings: &mut HashMap<u32, RingModel>) {
-    let ring = RingModel { log_size: 7, ..Default::default() };
+    let ring = RingModel { log_size: 8, ..Default::default() };
     bench.ctl(0, 2, Some(0));
     rings.insert(0, ring.clone());
     bench.create(0, &ring, true);
-    bench.doorbell(0, 128, 0);
-    bench.run(3000);
-    assert_eq!(bench.offers.len(), 128, "offers until the buffers are used up");
-    rings.get_mut(&0).expect("it exists").producer = 128;
+    bench.doorbell(0, 256, 0);
+    bench.run(4000);
+    assert_eq!(bench.offers.len(), 256, "offers until the buffers are used up");
+    rings.get_mut(&0).expect("it exists").producer = 256;
     bench.drain(rings);
 }
 
@@ -469,7 +469,7 @@ fn commands_are_accepted_while_offers_are_stuck() {
 fn a_resume_does_not_pass_the_park_in_front_of_it() {
     park_and_resume(Bench::new("sq", 0));
     // Wherever a stream may stall.
-    park_and_resume(Bench::of(Tb::new("sq_chaos", crate::stream::chaos::scoped(5, SendQueue::<LQ>::default)), 0));
+    park_and_resume(Bench::of(Tb::new("sq_chaos", crate::stream::chaos::scoped(5, SendQueue::<LQ, 256, 8, 11>::default)), 0));
 }
 
 fn park_and_resume(mut bench: Bench) {

@@ -2,9 +2,9 @@
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdRow, WqeData, WqeFree, WqeRead};
-use crate::prim::arb::BinToOneHot;
 use crate::prim::mux::IndexMux;
 use crate::prim::ram::{Ram, RamAsync};
+use crate::prim::two_writers::RamTwoWriters;
 use crate::stream::{MsgFifo, MsgSlice};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -14,15 +14,18 @@ const STRIDE_64: u64 = 0;
 const STRIDE_128: u64 = 1;
 const STRIDE_256: u64 = 2;
 const STRIDE_512: u64 = 3;
+// Marks of a buffer.
+const FILLED: u64 = 1;
+const FAILED: u64 = 2;
 /// Below this level `answers` has room for all that are in flight.
 const ANSWERS: u64 = 12;
 
-/// `NB` = 2^`LB` buffers of a send or receive queue unit (LB up to 7), `LR` = LB + 3.
+/// `NB` = 2^`LB` buffers of a send or receive queue unit (LB up to 8), `LR` = LB + 3.
 ///
 /// `RdRow.tag` = fetch number (6 bits) | stride code << 6: row `r` of fetch `f` belongs to its request `r >> stride`,
 /// whose buffer the owner has written to the map.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(NB == 1 << LB && LR == LB + 3 && LB <= 7, "NB = 2^LB buffers, 2^LR rows")]
+#[demand(NB == 1 << LB && LR == LB + 3 && LB <= 8, "NB = 2^LB buffers, 2^LR rows")]
 pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; all buffers become free.
@@ -48,28 +51,25 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     pub put_handle: Signal<In, Bits<LB>>,
     pub put_data: Signal<In, Bits<512>>,
     pub put_ready: Signal<Out, Bit>,
-    /// Buffers that are filled, and those whose fetch failed.
-    pub done: Signal<Out, Bits<NB>>,
-    pub err: Signal<Out, Bits<NB>>,
     /// One cycle per finished fetch.
     pub tag_done: Signal<Out, Bit>,
     pub tag_err: Signal<Out, Bit>,
     pub tag: Signal<Out, Bits<6>>,
-    /// First 64 bytes of buffer `head_addr`, in the same cycle: the head and what follows it.
+    /// Of buffer `head_addr`, in the same cycle: whether it is filled, whether its fetch failed, and its first 64 bytes, the head and what follows it.
     pub head_addr: Signal<In, Bits<LB>>,
+    pub done: Signal<Out, Bit>,
+    pub err: Signal<Out, Bit>,
     pub head: Signal<Out, Bits<256>>,
     pub sge: Signal<Out, Bits<128>>,
     pub more: Signal<Out, Bits<128>>,
     rows: Ram<Bits<512>, LR>,
     heads: RamAsync<Bits<512>, LB>,
     map: RamAsync<Bits<LB>, 9>,
-    filled: DFF<Bits<NB>>,
-    failed: DFF<Bits<NB>>,
-    set_mask: BinToOneHot<NB, LB>,
-    open_mask: BinToOneHot<NB, LB>,
+    /// Bit 0: filled, bit 1: its fetch failed. Written when a request's last row comes, and when its buffer is opened. Read for `head_addr` and for granules.
+    marks: RamTwoWriters<2, LB>,
     frees: MsgSlice<WqeFree>,
     list: MsgFifo<WqeFree, LB>,
-    boot: DFF<Bits<8>>,
+    boot: DFF<Bits<9>>,
     reads: MsgSlice<WqeRead>,
     answers: MsgFifo<WqeData, 4>,
     look_valid: DFF<Bit>,
@@ -79,7 +79,7 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     booting: Signal<Local, Bit>,
     first: Signal<Local, Bits<512>>,
     #[init(Constant::new((NB as u64).into()))]
-    all: Constant<Bits<8>>,
+    all: Constant<Bits<9>>,
     rd_tag: Signal<Local, Bits<8>>,
     stride: Signal<Local, Bits<2>>,
     rd_row: Signal<Local, Bits<3>>,
@@ -88,6 +88,9 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
     wqe: Signal<Local, Bits<3>>,
     rd_data: Signal<Local, Bits<512>>,
     fill: Signal<Local, Bit>,
+    fill_err: Signal<Local, Bit>,
+    head_marks: Signal<Local, Bits<2>>,
+    read_marks: Signal<Local, Bits<2>>,
     put_go: Signal<Local, Bit>,
     read_handle: Signal<Local, Bits<LB>>,
     read_granule: Signal<Local, Bits<5>>,
@@ -99,8 +102,8 @@ pub struct WqeStore<const NB: usize, const LB: usize, const LR: usize> {
 impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, LB, LR> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, filled, failed, boot, look_valid, look_err, granule);
-        clock!(self, clock, rows, heads, map, frees, list, reads, answers);
+        dff_setup!(self, clock, boot, look_valid, look_err, granule);
+        clock!(self, clock, rows, heads, map, marks, frees, list, reads, answers);
         self.frees.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
         self.reads.reset.next = self.reset.val();
@@ -115,7 +118,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.list.s.valid.next = self.booting.val() | self.frees.m.valid.val();
         self.list.s.data.next.handle = self.frees.m.data.val().handle;
         if self.booting.val() {
-            self.list.s.data.next.handle = self.boot.q.val().get_bits::<7>(0);
+            self.list.s.data.next.handle = self.boot.q.val().get_bits::<8>(0);
             self.boot.d.next = self.boot.q.val() + 1;
         }
         self.frees.m.ready.next = !self.booting.val() & self.list.s.ready.val();
@@ -159,16 +162,18 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.heads.write_data.next = self.put_data.val();
         self.heads.write_en.next = self.put_go.val();
         self.rows.write_en.next = self.put_go.val() | self.s_rd.valid.val();
-        self.set_mask.x.next = self.put_handle.val();
+        self.marks.write_addr0.next = self.put_handle.val();
         self.fill.next = self.put_go.val();
+        self.fill_err.next = false;
         if self.s_rd.valid.val() {
             self.rows.write_addr.next = (bit_cast::<LR, LB>(self.map.read_data.val()) << 3) | bit_cast::<LR, 3>(self.sub.val());
             self.rows.write_data.next = self.rd_data.val();
             self.heads.write_addr.next = self.map.read_data.val();
             self.heads.write_data.next = self.rd_data.val();
             self.heads.write_en.next = !self.sub.val().any();
-            self.set_mask.x.next = self.map.read_data.val();
+            self.marks.write_addr0.next = self.map.read_data.val();
             self.fill.next = self.sub.val() == self.sub_mask.val();
+            self.fill_err.next = self.s_rd.data.val().err;
         }
         self.heads.read_addr.next = self.head_addr.val();
         self.first.next = self.heads.read_data.val();
@@ -176,29 +181,33 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.sge.next = self.first.val().get_bits::<128>(256);
         self.more.next = self.first.val().get_bits::<128>(384);
 
-        // Filled and failed marks.
-        self.set_mask.en.next = self.fill.val();
-        self.open_mask.en.next = self.open_en.val();
-        self.open_mask.x.next = self.map_handle.val();
-        self.filled.d.next = (self.filled.q.val() | self.set_mask.y.val()) & !self.open_mask.y.val();
+        // Filled and failed marks. An error stands on each row of its fetch, so the last one's says it.
+        self.marks.write_en0.next = self.fill.val();
+        self.marks.write_data0.next = bits::<2>(FILLED);
+        if self.fill_err.val() {
+            self.marks.write_data0.next = bits::<2>(FILLED | FAILED);
+        }
+        self.marks.write_en1.next = self.open_en.val();
+        self.marks.write_addr1.next = self.map_handle.val();
+        self.marks.write_data1.next = bits::<2>(0);
         if self.open_done.val() {
-            self.filled.d.next = self.filled.q.val() | self.set_mask.y.val() | self.open_mask.y.val();
+            self.marks.write_data1.next = bits::<2>(FILLED);
         }
-        self.failed.d.next = self.failed.q.val() & !self.open_mask.y.val();
-        if self.s_rd.valid.val() & self.s_rd.data.val().err {
-            self.failed.d.next = (self.failed.q.val() | self.set_mask.y.val()) & !self.open_mask.y.val();
-        }
-        self.done.next = self.filled.q.val();
-        self.err.next = self.failed.q.val();
+        self.marks.read_addr0.next = self.head_addr.val();
+        self.head_marks.next = self.marks.read_data0.val();
+        self.done.next = (self.head_marks.val() & FILLED).any();
+        self.err.next = (self.head_marks.val() & FAILED).any();
 
         // Granule reads wait here until their buffer is filled; the answer FIFO has room for all that are in flight.
-        self.read_handle.next = bit_cast::<LB, 7>(self.reads.m.data.val().handle);
+        self.read_handle.next = bit_cast::<LB, 8>(self.reads.m.data.val().handle);
+        self.marks.read_addr1.next = self.read_handle.val();
+        self.read_marks.next = self.marks.read_data1.val();
         self.read_granule.next = self.reads.m.data.val().granule;
-        self.read_go.next = self.reads.m.valid.val() & self.filled.q.val().get_bit(self.read_handle.val().index()) & (self.answers.level.val() < ANSWERS);
+        self.read_go.next = self.reads.m.valid.val() & (self.read_marks.val() & FILLED).any() & (self.answers.level.val() < ANSWERS);
         self.reads.m.ready.next = self.read_go.val();
         self.rows.read_addr.next = (bit_cast::<LR, LB>(self.read_handle.val()) << 3) | bit_cast::<LR, 3>(self.read_granule.val().get_bits::<3>(2));
         self.look_valid.d.next = self.read_go.val();
-        self.look_err.d.next = self.failed.q.val().get_bit(self.read_handle.val().index());
+        self.look_err.d.next = (self.read_marks.val() & FAILED).any();
         self.granule.d.next = self.read_granule.val().get_bits::<2>(0);
         self.row_word.next = self.rows.read_data.val();
         for i in 0..4 {
@@ -215,7 +224,7 @@ impl<const NB: usize, const LB: usize, const LR: usize> Logic for WqeStore<NB, L
         self.answers.s.valid.next = self.look_valid.q.val();
 
         if self.reset.val() {
-            self.boot.d.next = bits::<8>(0);
+            self.boot.d.next = bits::<9>(0);
             self.look_valid.d.next = false;
         }
     }

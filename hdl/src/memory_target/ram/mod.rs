@@ -63,7 +63,7 @@ pub struct Memory<const A: usize> {
     /// Beats to come behind this one.
     left: DFF<Bits<10>>,
     first: DFF<Bit>,
-    slot: DFF<Bits<7>>,
+    slot: DFF<Bits<8>>,
     asm_row: DFF<Bits<13>>,
     shift: DFF<Bits<3>>,
     head: DFF<Bits<8>>,

@@ -119,7 +119,7 @@ impl Logic for Ring {
         self.head_bits.x.next.rsvd1 = bits::<16>(0);
         self.head_bits.x.next.rsvd2 = bits::<64>(0);
         self.size.next = bits::<32>(1) << self.setup.val().log_slot;
-        self.wanted.next = self.setup.val().base + (bit_cast::<32, 7>(self.s_read.data.val().handle) << self.setup.val().log_slot);
+        self.wanted.next = self.setup.val().base + (bit_cast::<32, 8>(self.s_read.data.val().handle) << self.setup.val().log_slot);
         self.sge_bits.x.next.addr = bit_cast::<64, 32>(self.wanted.val() | RECORD_BYTES);
         self.sge_bits.x.next.length = self.size.val() - RECORD_BYTES;
         self.sge_bits.x.next.lkey = self.setup.val().key;

@@ -17,33 +17,34 @@ enum Phase {
     Grant,
 }
 
-/// Slots from a free list, rows from a ring of `2^bytes_log2` bytes in which a frame never wraps. Data requests (port 0) take rows and keep
+/// `2^LS` slots from a free list, rows from a ring of `2^bytes_log2` bytes in which a frame never wraps. Data requests (port 0) take rows and keep
 /// `RESERVE` slots free for bypass requests (port 1), which go first. `clients` make headers; `owners` as for the egress.
 #[derive(LogicBlock, BlockNew)]
 #[given(bytes_log2: usize, clients: usize, owners: [usize; 2])]
-pub(super) struct Allocator<const K: usize, const LK: usize> {
+pub(super) struct Allocator<const K: usize, const LK: usize, const LS: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// Start-up: `init_slot` runs through all slots.
     pub init: Signal<In, Bit>,
-    pub init_slot: Signal<In, Bits<7>>,
+    pub init_slot: Signal<In, Bits<8>>,
     pub s_slot: [MsgSink<SlotReq>; 2],
     pub m_slot: [MsgSrc<SlotGrant>; 2],
     /// Frames in grant order, data and bypass.
     pub m_data: MsgSrc<FrameRec>,
     pub m_bypass: MsgSrc<FrameRec>,
     pub granted: Signal<Out, Bit>,
-    pub granted_slot: Signal<Out, Bits<7>>,
+    pub granted_slot: Signal<Out, Bits<8>>,
     pub free_valid: Signal<In, Bit>,
-    pub free_slot: Signal<In, Bits<7>>,
+    pub free_slot: Signal<In, Bits<8>>,
     pub free_rows: Signal<In, Bits<14>>,
     in1: MsgSlice<SlotReq>,
     out0: MsgSlice<SlotGrant>,
     out1: MsgSlice<SlotGrant>,
-    free: MsgFifo<Bits<7>, 7>,
-    data: MsgFifo<FrameRec, 7>,
+    /// Numbers of free slots. Of `LS` bits: what they are never is known to be zero.
+    free: MsgFifo<Bits<LS>, LS>,
+    data: MsgFifo<FrameRec, LS>,
     bypass: MsgFifo<FrameRec, 7>,
-    slots: DFF<Bits<8>>,
+    slots: DFF<Bits<9>>,
     phase: DFF<Phase>,
     rec: DFF<FrameRec>,
     need: DFF<Bits<14>>,
@@ -64,6 +65,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     total: Signal<Local, Bits<14>>,
     taken: Signal<Local, Bits<14>>,
     given: Signal<Local, Bits<14>>,
+    slot: Signal<Local, Bits<8>>,
     #[init(Constant::new((K as u64 - 1).to_bits()))]
     below_k: Constant<Bits<15>>,
     #[init(Constant::new((LK as u64).to_bits()))]
@@ -71,7 +73,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
     #[init(Constant::new((1u64 << (bytes_log2 - LK)).to_bits()))]
     all_rows: Constant<Bits<14>>,
     #[init(Constant::new(RESERVE.to_bits()))]
-    reserve: Constant<Bits<8>>,
+    reserve: Constant<Bits<9>>,
     /// One client needs no number.
     #[init(Constant::new((if clients > 1 { MOST_CLIENTS as u64 - 1 } else { 0 }).to_bits()))]
     client_bits: Constant<Bits<3>>,
@@ -82,7 +84,7 @@ pub(super) struct Allocator<const K: usize, const LK: usize> {
 /// Slots that data frames leave free.
 const RESERVE: u64 = 2;
 
-impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
+impl<const K: usize, const LK: usize, const LS: usize> Logic for Allocator<K, LK, LS> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, slots, phase, rec, need, limit, ptr, to_end, avail);
@@ -108,14 +110,15 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             (self.phase.q.val() == Phase::Grant) & !self.grant1.val() & self.free.m.valid.val() & (self.slots.q.val() > self.reserve.val()) & self.out0.s.ready.val() & self.data.s.ready.val();
         self.used.next = self.grant0.val() | self.grant1.val();
         self.granted.next = self.used.val();
-        self.granted_slot.next = self.free.m.data.val();
+        self.slot.next = bit_cast::<8, LS>(self.free.m.data.val());
+        self.granted_slot.next = self.slot.val();
         self.free.m.ready.next = self.used.val();
         self.in1.m.ready.next = self.grant1.val();
         self.out1.s.valid.next = self.grant1.val();
-        self.out1.s.data.next.slot = self.free.m.data.val();
+        self.out1.s.data.next.slot = self.slot.val();
         self.out1.s.data.next.base = bits::<18>(0);
         self.bypass.s.valid.next = self.grant1.val();
-        self.bypass.s.data.next.slot = self.free.m.data.val();
+        self.bypass.s.data.next.slot = self.slot.val();
         self.bypass.s.data.next.frame_len = self.in1.m.data.val().frame_len;
         self.bypass.s.data.next.hdr_len = self.in1.m.data.val().hdr_len;
         self.bypass.s.data.next.pay_end = bit_cast::<14, 9>(self.in1.m.data.val().hdr_len);
@@ -125,11 +128,11 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         self.bypass.s.data.next.beats = bit_cast::<12, 15>(self.need1.val());
         self.bypass.s.data.next.client = self.owners[1].val();
         self.out0.s.valid.next = self.grant0.val();
-        self.out0.s.data.next.slot = self.free.m.data.val();
+        self.out0.s.data.next.slot = self.slot.val();
         self.out0.s.data.next.base = bit_cast::<18, 13>(self.rec.q.val().row) << self.lk.val();
         self.data.s.valid.next = self.grant0.val();
         self.data.s.data.next = self.rec.q.val();
-        self.data.s.data.next.slot = self.free.m.data.val();
+        self.data.s.data.next.slot = self.slot.val();
         // Rows of the data request
         self.start.next = self.ptr.q.val();
         self.total.next = self.need.q.val();
@@ -191,9 +194,9 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
         // The free list
         self.freed.next = self.init.val() | self.free_valid.val();
         self.free.s.valid.next = self.freed.val();
-        self.free.s.data.next = self.free_slot.val();
+        self.free.s.data.next = self.free_slot.val().get_bits::<LS>(0);
         if self.init.val() {
-            self.free.s.data.next = self.init_slot.val();
+            self.free.s.data.next = self.init_slot.val().get_bits::<LS>(0);
         }
         if self.freed.val() & !self.used.val() {
             self.slots.d.next = self.slots.q.val() + 1;
@@ -202,7 +205,7 @@ impl<const K: usize, const LK: usize> Logic for Allocator<K, LK> {
             self.slots.d.next = self.slots.q.val() - 1;
         }
         if self.reset.val() {
-            self.slots.d.next = bits::<8>(0);
+            self.slots.d.next = bits::<9>(0);
             self.phase.d.next = Phase::Empty;
             self.ptr.d.next = bits::<14>(0);
             self.to_end.d.next = self.all_rows.val();

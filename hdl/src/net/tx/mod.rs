@@ -35,8 +35,6 @@ const DONE_ROOM: u64 = 120;
 
 /// Bytes of the card's assembly buffer.
 pub const ASM_BYTES: usize = 65536;
-/// Slots: frames granted and not yet gone.
-pub const SLOTS: usize = 128;
 /// Bytes of a slot's header, at most and at least.
 pub const MOST_HEADER: usize = 256;
 pub const LEAST_HEADER: usize = 128;
@@ -63,10 +61,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s_inline", &[]),   // the next cycle without a row
 ];
 
-/// The card's egress for engines whose headers have at most so many bytes, each; `owners` as for [`Egress`].
-pub fn for_headers<const W: usize, const K: usize, const LK: usize>(longest: &[usize], owners: [usize; 2]) -> AnyBlock {
+/// The card's egress with `2^LS` slots, for engines whose headers have at most so many bytes, each; `owners` as for [`Egress`].
+pub fn for_headers<const W: usize, const K: usize, const LK: usize, const LS: usize>(longest: &[usize], owners: [usize; 2]) -> AnyBlock {
     let bytes = longest.iter().fold(LEAST_HEADER, |most, bytes| most.max(*bytes)).next_power_of_two();
-    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, owners)))
+    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N, LS>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, owners)))
 }
 
 /// Whether there is an egress for engines with headers of at most so many bytes, each. Error: there is none, and why.
@@ -78,16 +76,17 @@ pub fn fits_headers(longest: &[usize]) -> Result<(), String> {
     }
 }
 
-/// Puts outgoing frames together and sends them. `2^asm_log2`: bytes of the assembly buffer; no frame may be longer than half of it, for its rows lie one behind the other.
+/// Puts outgoing frames together and sends them. `2^LS` slots: frames granted and not yet gone. `2^asm_log2`: bytes of the assembly buffer; no frame may be longer than half of it, for its rows lie one behind the other.
 /// `2^hdr_log2`: bytes of the longest header. `N` clients make headers. `owners`: whose headers the frames of port 0 and of port 1 have; several engines at port 0 say it in each request, and its number is 0.
 #[derive(LogicBlock, BlockNew)]
 #[given(asm_log2: usize, hdr_log2: usize, owners: [usize; 2])]
 #[demand((1..=MOST_CLIENTS).contains(&N) && owners.iter().all(|n| *n < N), "{N} clients that make headers, and {owners:?} are none of them")]
 #[demand((LEAST_HEADER.ilog2()..=MOST_HEADER.ilog2()).contains(&(hdr_log2 as u32)), "2^{hdr_log2} bytes of header: {LEAST_HEADER} to {MOST_HEADER}")]
 #[demand((14..=16).contains(&asm_log2), "2^{asm_log2} bytes: two of the largest RoCE frames at least, 16 bits of addresses")]
-pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usize> {
+#[demand((7..=8).contains(&LS) && LS + hdr_log2 - LK <= 12, "2^{LS} slots: 8 bits say which, and 12 a row of a header")]
+pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usize, const LS: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous; forgets all frames. Grants begin 128 cycles later.
+    /// Synchronous; forgets all frames. Grants begin `2^LS` cycles later.
     pub reset: Signal<In, Bit>,
     /// 0: data frames, 1: bypass frames.
     pub s_slot: [MsgSink<SlotReq>; 2],
@@ -112,9 +111,9 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     #[init(Allocator::new(asm_log2, N, owners))]
-    alloc: Allocator<K, LK>,
-    slots: SlotTable<N>,
-    picker: Picker<N>,
+    alloc: Allocator<K, LK, LS>,
+    slots: SlotTable<N, LS>,
+    picker: Picker<N, LS>,
     picked: MsgSlice<Picked>,
     #[init(FrameReader::new(hdr_log2))]
     reader: FrameReader<W, K, LK, N>,
@@ -122,7 +121,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     out: OutFifo<W, K>,
     #[init(Assembly::new(asm_log2))]
     assembly: Assembly<W, K, LK>,
-    #[init(std::array::from_fn(|_| SizedRam::new(SLOTS.ilog2() as usize + hdr_log2 - LK)))]
+    #[init(std::array::from_fn(|_| SizedRam::new(LS + hdr_log2 - LK)))]
     headers: [SizedRam<Bits<W>, 12>; N],
     done: MsgFifo<TxDone, 7>,
     reply_done: MsgFifo<TxDone, 7>,
@@ -130,9 +129,12 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     h_we: [DFF<Bit>; N],
     h_addr: [DFF<Bits<12>>; N],
     h_data: [DFF<Bits<W>>; N],
-    init: DFF<Bits<8>>,
+    /// Slots that are in the free list since the reset; bit `LS`: all of them.
+    init: DFF<Bits<9>>,
+    #[init(Constant::new((LS as u64).to_bits()))]
+    log_slots: Constant<Bits<4>>,
     starting: Signal<Local, Bit>,
-    slot: Signal<Local, Bits<7>>,
+    slot: Signal<Local, Bits<8>>,
     first_row: Signal<Local, Bits<12>>,
     within: Signal<Local, Bits<5>>,
     #[init(Constant::new(((hdr_log2 - LK) as u64).to_bits()))]
@@ -143,7 +145,7 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for Egress<W, K, LK, N> {
+impl<const W: usize, const K: usize, const LK: usize, const N: usize, const LS: usize> Logic for Egress<W, K, LK, N, LS> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, done_room, init);
@@ -172,14 +174,14 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         MsgSrc::<TxDone>::link(&mut self.m_done, &mut self.done.m);
         MsgSrc::<TxDone>::link(&mut self.m_reply_done, &mut self.reply_done.m);
         // Start-up: every slot into the free list, every counter to zero.
-        self.starting.next = !self.init.q.val().get_bit(7);
+        self.starting.next = !self.init.q.val().get_bit(self.log_slots.val().index());
         if self.starting.val() {
             self.init.d.next = self.init.q.val() + 1;
         }
         self.alloc.init.next = self.starting.val();
-        self.alloc.init_slot.next = self.init.q.val().get_bits::<7>(0);
+        self.alloc.init_slot.next = self.init.q.val().get_bits::<8>(0);
         self.slots.init.next = self.starting.val();
-        self.slots.init_slot.next = self.init.q.val().get_bits::<7>(0);
+        self.slots.init_slot.next = self.init.q.val().get_bits::<8>(0);
         self.slots.granted.next = self.alloc.granted.val();
         self.slots.granted_slot.next = self.alloc.granted_slot.val();
         self.slots.under_way.next = self.assembly.under_way.val();
@@ -217,7 +219,7 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
             self.h_data[n].clock.next = self.clock.val();
             self.h_we[n].d.next = self.s_row[n].valid.val() & !self.reset.val();
             self.slot.next = self.s_row[n].slot.val();
-            self.first_row.next = bit_cast::<12, 7>(self.slot.val()) << self.slot_shift.val();
+            self.first_row.next = bit_cast::<12, 8>(self.slot.val()) << self.slot_shift.val();
             self.within.next = self.s_row[n].row.val() & self.row_bits.val();
             self.h_addr[n].d.next = self.first_row.val() | bit_cast::<12, 5>(self.within.val());
             self.h_data[n].d.next = self.s_row[n].data.val();
@@ -258,7 +260,7 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
             self.stat.next = bits::<2>(flags(STATS, &["tx_aborted"]) as u64);
         }
         if self.reset.val() {
-            self.init.d.next = bits::<8>(0);
+            self.init.d.next = bits::<9>(0);
         }
     }
 }

@@ -8,15 +8,15 @@ use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
-/// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles. `N` clients make headers.
+/// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles. `N` clients make headers; `2^LS` slots.
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct Picker<const N: usize> {
+pub(super) struct Picker<const N: usize, const LS: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     /// 0: data, 1: bypass.
     pub s_rec: [MsgSink<FrameRec>; 2],
     /// Questions to and answers from the slot table about the heads.
-    pub ask: [Signal<Out, Bits<7>>; 2],
+    pub ask: [Signal<Out, Bits<8>>; 2],
     pub whose: [Signal<Out, Bits<3>>; 2],
     pub sealed: [Signal<In, Bit>; 2],
     pub headed: [Signal<In, Bit>; 2],
@@ -31,8 +31,8 @@ pub(super) struct Picker<const N: usize> {
     pub job: Signal<Out, TxJob>,
     pub done: Signal<Out, TxDone>,
     pub take: Signal<In, Bit>,
-    seals: RamAsync<SlotSeal, 7>,
-    headers: [RamAsync<HdrDone, 7>; N],
+    seals: RamAsync<SlotSeal, LS>,
+    headers: [RamAsync<HdrDone, LS>; N],
     ready0: DFF<Bit>,
     ready1: DFF<Bit>,
     // The chosen frame with all that is known about it.
@@ -43,7 +43,9 @@ pub(super) struct Picker<const N: usize> {
     p_failed: DFF<Bit>,
     p_bypass: DFF<Bit>,
     go: Signal<Local, Bit>,
-    slot: Signal<Local, Bits<7>>,
+    slot: Signal<Local, Bits<8>>,
+    sealed_slot: Signal<Local, Bits<8>>,
+    headed_slot: Signal<Local, Bits<8>>,
     client: Signal<Local, Bits<3>>,
     came: Signal<Local, HdrDone>,
     bad_header: Signal<Local, Bit>,
@@ -55,13 +57,14 @@ pub(super) struct Picker<const N: usize> {
 }
 
 #[kernel]
-impl<const N: usize> Logic for Picker<N> {
+impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass);
         clock!(self, clock, seals);
         self.seals.write_en.next = self.seal_we.val();
-        self.seals.write_addr.next = self.seal.val().slot;
+        self.sealed_slot.next = self.seal.val().slot;
+        self.seals.write_addr.next = self.sealed_slot.val().get_bits::<LS>(0);
         self.seals.write_data.next = self.seal.val();
         self.ask[0].next = self.s_rec[0].data.val().slot;
         self.ask[1].next = self.s_rec[1].data.val().slot;
@@ -79,7 +82,7 @@ impl<const N: usize> Logic for Picker<N> {
             self.slot.next = self.s_rec[1].data.val().slot;
             self.client.next = self.s_rec[1].data.val().client;
         }
-        self.seals.read_addr.next = self.slot.val();
+        self.seals.read_addr.next = self.slot.val().get_bits::<LS>(0);
         if self.take.val() {
             self.p_valid.d.next = false;
         }
@@ -98,9 +101,10 @@ impl<const N: usize> Logic for Picker<N> {
             self.headers[n].clock.next = self.clock.val();
             self.headers[n].write_en.next = self.hdr_we[n].val();
             self.came.next = self.hdr[n].val();
-            self.headers[n].write_addr.next = self.came.val().slot;
+            self.headed_slot.next = self.came.val().slot;
+            self.headers[n].write_addr.next = self.headed_slot.val().get_bits::<LS>(0);
             self.headers[n].write_data.next = self.came.val();
-            self.headers[n].read_addr.next = self.slot.val();
+            self.headers[n].read_addr.next = self.slot.val().get_bits::<LS>(0);
             if self.go.val() & (self.client.val() == self.numbers[n].val()) {
                 self.p_hdr.d.next = self.headers[n].read_data.val();
             }

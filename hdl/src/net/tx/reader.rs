@@ -31,7 +31,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     pub asm_data: Signal<In, Bits<W>>,
     /// The slot and its rows are free again.
     pub free_valid: Signal<Out, Bit>,
-    pub free_slot: Signal<Out, Bits<7>>,
+    pub free_slot: Signal<Out, Bits<8>>,
     pub free_rows: Signal<Out, Bits<14>>,
     pub report: Signal<Out, Bit>,
     pub report_data: Signal<Out, TxDone>,
@@ -61,7 +61,7 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     left: Signal<Local, Bits<12>>,
     // Given back, a cycle later.
     f_valid: DFF<Bit>,
-    f_slot: DFF<Bits<7>>,
+    f_slot: DFF<Bits<8>>,
     f_rows: DFF<Bits<14>>,
     f_report: DFF<Bit>,
     f_done: DFF<TxDone>,
@@ -143,7 +143,7 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
             self.cur.d.next = self.job.val();
             self.cur_done.d.next = self.done.val();
             self.row.d.next = self.job.val().row;
-            self.hrow.d.next = bit_cast::<12, 7>(self.job.val().slot) << self.slot_shift.val();
+            self.hrow.d.next = bit_cast::<12, 8>(self.job.val().slot) << self.slot_shift.val();
             self.hdr_left.d.next = self.job.val().hdr_len & self.length_bits.val();
             self.pay_left.d.next = self.job.val().pay_end;
             self.len_left.d.next = self.job.val().frame_len;

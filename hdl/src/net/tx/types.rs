@@ -7,7 +7,7 @@ use rust_hdl::prelude::*;
 /// `rows`: assembly rows to give back (skipped ones included). `beats`: its length at the MAC port. `client`: whose header it has.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct FrameRec {
-    pub slot: Bits<7>,
+    pub slot: Bits<8>,
     pub frame_len: Bits<14>,
     pub hdr_len: Bits<9>,
     pub pay_end: Bits<14>,
@@ -21,7 +21,7 @@ pub struct FrameRec {
 /// A frame that is complete: to be sent, or with `drop` only to be given back. `plain`: without ICRC. `report`: tell the requester.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct TxJob {
-    pub slot: Bits<7>,
+    pub slot: Bits<8>,
     pub frame_len: Bits<14>,
     pub hdr_len: Bits<9>,
     pub pay_end: Bits<14>,

@@ -10,7 +10,7 @@ use rust_hdl::prelude::*;
 /// Inline bytes that lie within 32 aligned bytes of a work request buffer, from granule `granule` on, of a packet whose place is known.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Piece {
-    pub handle: Bits<7>,
+    pub handle: Bits<8>,
     pub granule: Bits<5>,
     pub dst: Bits<18>,
     pub len: Bits<6>,

@@ -137,7 +137,7 @@ impl Logic for Front {
         self.slots.s.data.next.raw = self.raw.q.val();
         self.slots.s.data.next.client = bits::<3>(0);
         self.hdr.next.kind = false;
-        self.hdr.next.slot = bits::<7>(0);
+        self.hdr.next.slot = bits::<8>(0);
         self.hdr.next.qpn = self.first.q.val().qpn;
         self.hdr.next.opcode = self.first.q.val().opcode;
         self.hdr.next.dest_qpn = self.first.q.val().dest_qpn;

@@ -43,7 +43,7 @@ pub struct GatherJob {
     pub pd: Bits<24>,
     pub pay_off: Bits<32>,
     pub pay_len: Bits<14>,
-    pub handle: Bits<7>,
+    pub handle: Bits<8>,
     pub num_sge: Bits<8>,
     pub inline_data: Bit,
     /// A datagram: its address stands in front of the list.
@@ -62,7 +62,7 @@ pub struct GatherJob {
 /// A granted slot: `dst` is the first payload byte in the assembly buffer. Front to issuer, one per packet.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub struct Place {
-    pub slot: Bits<7>,
+    pub slot: Bits<8>,
     pub dst: Bits<18>,
 }
 
@@ -77,7 +77,7 @@ pub struct Owner {
     pub wqe_index: Bits<16>,
     pub reply: Bit,
     /// Where inline data are, and whether the buffer goes back behind them.
-    pub handle: Bits<7>,
+    pub handle: Bits<8>,
     pub free: Bit,
 }
 

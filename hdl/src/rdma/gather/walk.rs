@@ -62,7 +62,7 @@ pub struct Walk {
     pub s_job: MsgSink<GatherJob>,
     /// `s_job` is the requester's order, which alone can go on where the walk stands; the same order's fields, before anything is chosen.
     pub request: Signal<In, Bit>,
-    pub request_handle: Signal<In, Bits<7>>,
+    pub request_handle: Signal<In, Bits<8>>,
     pub request_off: Signal<In, Bits<32>>,
     pub request_len: Signal<In, Bits<14>>,
     pub m_wqe: MsgSrc<WqeRead>,
@@ -81,7 +81,7 @@ pub struct Walk {
     job: DFF<GatherJob>,
     /// Where the walk stands: byte `place` of the message in `handle` is at `va`, `rem` bytes before the entry's end.
     known: DFF<Bit>,
-    handle: DFF<Bits<7>>,
+    handle: DFF<Bits<8>>,
     place: DFF<Bits<32>>,
     index: DFF<Bits<8>>,
     va: DFF<Bits<64>>,

@@ -95,7 +95,7 @@ impl Logic for Lead {
         if self.open.val() {
             self.read.d.next = self.s_read.data.val();
             if self.takes.val() {
-                self.read.d.next.handle = bit_cast::<7, 6>(self.s_late.data.val().handle);
+                self.read.d.next.handle = bit_cast::<8, 6>(self.s_late.data.val().handle);
                 self.read.d.next.granule = bits::<5>(0);
             }
         }

@@ -173,20 +173,20 @@ impl Logic for Walk {
         if self.m_mr.ready.val() {
             self.mr_busy.d.next = false;
         }
-        self.m_wqe.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
+        self.m_wqe.data.next.handle = bit_cast::<8, 6>(self.op.q.val().rq_handle);
         self.m_wqe.data.next.granule = self.granule.q.val();
         self.kind.next = self.op.q.val().kind;
         self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
         self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
-        self.m_again.data.next.handle = bit_cast::<7, 6>(self.op.q.val().rq_handle);
+        self.m_again.data.next.handle = bit_cast::<8, 6>(self.op.q.val().rq_handle);
         self.m_again.data.next.granule = self.granule.q.val();
         self.m_again.valid.next = self.wqe_busy.q.val() & self.answer.val();
         if (self.m_wqe.ready.val() & !self.answer.val()) | (self.m_again.ready.val() & self.answer.val()) {
             self.wqe_busy.d.next = false;
         }
-        self.m_free.data.next.handle = bit_cast::<7, 6>(self.freed.q.val());
+        self.m_free.data.next.handle = bit_cast::<8, 6>(self.freed.q.val());
         self.m_free.valid.next = self.free_busy.q.val() & !self.answer.val();
-        self.m_again_free.data.next.handle = bit_cast::<7, 6>(self.freed.q.val());
+        self.m_again_free.data.next.handle = bit_cast::<8, 6>(self.freed.q.val());
         self.m_again_free.valid.next = self.free_busy.q.val() & self.answer.val();
         if (self.m_free.ready.val() & !self.answer.val()) | (self.m_again_free.ready.val() & self.answer.val()) {
             self.free_busy.d.next = false;

@@ -169,7 +169,7 @@ impl Logic for Turn {
         self.m_op.data.next.dma_len = bits::<32>(0);
         self.m_op.data.next.has_imm = false;
         self.m_op.data.next.imm = bits::<32>(0);
-        self.m_op.data.next.handle = bits::<7>(0);
+        self.m_op.data.next.handle = bits::<8>(0);
         self.m_op.data.next.num_sge = bits::<8>(1);
         self.m_op.data.next.inline_data = false;
         self.m_op.data.next.free = false;

@@ -203,7 +203,7 @@ impl Logic for Reads {
         self.m_answer.data.next.pay_off = self.ev.val().pay_off;
         self.m_answer.data.next.pay_len = self.ev.val().pay_len;
         self.m_answer.data.next.data = self.ev.val().data;
-        self.m_answer.data.next.buffer = bits::<7>(0);
+        self.m_answer.data.next.buffer = bits::<8>(0);
         self.m_answer.data.next.only_free = false;
         self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 12;
         match self.line.val().pmtu.index() {

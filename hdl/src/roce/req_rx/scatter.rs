@@ -28,7 +28,7 @@ pub struct Answer {
     pub msg_off: Bits<32>,
     pub data: Bits<64>,
     /// Buffer of the work request.
-    pub buffer: Bits<7>,
+    pub buffer: Bits<8>,
     /// Gives `buffer` back, and nothing else.
     pub only_free: Bit,
 }
@@ -80,7 +80,7 @@ pub struct Scatter {
     /// The buffer at hand and whose queue pair's it is.
     kept: DFF<Bit>,
     kept_qpn: DFF<Bits<24>>,
-    buffer: DFF<Bits<7>>,
+    buffer: DFF<Bits<8>>,
     same: DFF<Bit>,
     /// The queue pair's number may have changed hands since.
     stale: DFF<Bit>,

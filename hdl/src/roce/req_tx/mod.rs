@@ -32,7 +32,7 @@ pub const STATS: &[&str] = &["tx_packets", "stale_wqe", "flushed"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
-    // A line is asked for when the queue of packet orders has room for a turn, and what leaves without the line has left. The queue of requests that wait has a place for each of the 128 buffers.
+    // A line is asked for when the queue of packet orders has room for a turn, and what leaves without the line has left. The queue of requests that wait has a place for each buffer.
     ("s_wqe", &["ctx", "m_cmd", "m_timer", "m_track", "m_op", "m_done", "m_cqe", "m_free", "m_work"]),
     // The line held: commands, and buffers that go back, which nobody holds up. All packet orders of the turn have a place since before the line was asked for (`no_line_is_held_for_packet_orders`), and the registers of the others are empty.
     ("ctx", &["m_cmd", "m_timer", "m_track", "m_free"]),
@@ -72,9 +72,9 @@ enum State {
     Release,
 }
 
-/// Requester, sending half.
+/// Requester, sending half. `2^LH` buffers of work requests.
 #[derive(LogicBlock, Default)]
-pub struct RequesterTx {
+pub struct RequesterTx<const LH: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_wqe: MsgSink<SqWqe>,
@@ -95,7 +95,7 @@ pub struct RequesterTx {
     pub stat: Signal<Out, Bits<3>>,
     /// Whose events they are.
     pub stat_function: Signal<Out, Bits<12>>,
-    waiting: MsgFifo<SqWqe, 7>,
+    waiting: MsgFifo<SqWqe, LH>,
     /// Twice the packets of a turn: a turn begins only while all of its orders have a place.
     ops: MsgFifo<TxOp, 5>,
     ordered: Fence<6>,
@@ -163,7 +163,7 @@ pub struct RequesterTx {
 }
 
 #[kernel]
-impl Logic for RequesterTx {
+impl<const LH: usize> Logic for RequesterTx<LH> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, wqe, fresh, held, dirty, sent, line, unsent, first, out, window_full, left, offered, again, thrown, count, stats, stats_of);

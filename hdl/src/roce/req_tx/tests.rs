@@ -7,7 +7,7 @@ use crate::tb::{Fields, Tb};
 
 /// Cycles per packet for `requests` requests of `length` bytes on `qps` queue pairs, contexts answering in two cycles.
 fn cycles_per_packet(qps: u32, requests: u32, length: u32) -> f64 {
-    let mut tb = Tb::new("req_tx", RequesterTx::default());
+    let mut tb = Tb::new("req_tx", RequesterTx::<7>::default());
     let fc = Fields::of::<ReqCtx>();
     let mut lines = vec![fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)]); qps as usize];
     let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0), tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
@@ -52,7 +52,7 @@ fn it_keeps_the_cycle_budget() {
 #[test]
 fn stale_requests_are_thrown_away_in_a_row() {
     for (stall, every, most) in [(0, 200, 3.4), (0, 7, 4.5), (60, 7, 9.0)] {
-        let mut tb = Tb::new("req_tx", RequesterTx::default());
+        let mut tb = Tb::new("req_tx", RequesterTx::<7>::default());
         let fc = Fields::of::<ReqCtx>();
         let mut lines = [fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14), ("epoch", 1)]), fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)])];
         let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0), tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));
@@ -97,7 +97,7 @@ fn stale_requests_are_thrown_away_in_a_row() {
 #[test]
 fn no_line_is_held_for_packet_orders() {
     for (qps, length) in [(3u32, 64u32), (3, 40 * 1024), (1, 64), (1, 3000)] {
-        let mut tb = Tb::new("req_tx", RequesterTx::default());
+        let mut tb = Tb::new("req_tx", RequesterTx::<7>::default());
         let fc = Fields::of::<ReqCtx>();
         let mut lines = vec![fc.pack(&[("state", 3), ("pmtu", 3), ("timeout", 14)]); qps as usize];
         let (acq, line, rel) = (tb.sink_of("ctx$acq_", &["id", "tag"], 0), tb.source_of("ctx$line_", &["tag", "fault", "data"], 0), tb.sink_of("ctx$rel_", &["id", "dirty", "data"], 0));

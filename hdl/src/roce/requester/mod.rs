@@ -19,7 +19,7 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     a.input::<Bit>("reset");
     a.input::<Bits<32>>("now");
     a.reset_by("reset");
-    lines::<LQ, LA>(&mut a);
+    lines::<LQ, LA, 7>(&mut a);
     a.join("now", "timers.now");
     for (port, inner) in [
         ("tx_ctx", "req_tx.ctx"),
@@ -43,9 +43,9 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     a.assemble().unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 
-/// Adds the requester of `2^LQ` queue pairs to a list, and what joins its parts; `LA` is `LQ` + 8. Everything else about them is for the list to join.
-pub fn lines<const LQ: usize, const LA: usize>(a: &mut Assembly) {
-    a.instance("req_tx", req_tx::RequesterTx::default).waits(req_tx::WAITS);
+/// Adds the requester of `2^LQ` queue pairs to a list, and what joins its parts; `LA` is `LQ` + 8; their requests have `2^LH` buffers. Everything else about them is for the list to join.
+pub fn lines<const LQ: usize, const LA: usize, const LH: usize>(a: &mut Assembly) {
+    a.instance("req_tx", req_tx::RequesterTx::<LH>::default).waits(req_tx::WAITS);
     a.instance("tracker", tracker::Tracker::<LQ, LA>::default).waits(tracker::WAITS);
     a.instance("timers", timer::Timers::<LQ>::default).waits(timer::WAITS);
     a.instance("req_rx", req_rx::RequesterRx::default).waits(req_rx::WAITS);

@@ -80,8 +80,8 @@ pub(super) struct RqTable<const LQ: usize, const LB: usize> {
     pub posted: Signal<Out, Bits<4>>,
     /// A buffer came back.
     pub freed: Signal<In, Bit>,
-    /// Buffers that are filled; the number of the copy in request `victim`.
-    pub filled: Signal<In, Bits<64>>,
+    /// Whether buffer `victim` is filled; the number of the copy in its request.
+    pub filled: Signal<In, Bit>,
     pub victim: Signal<Out, Bits<6>>,
     pub copy: Signal<In, Bits<16>>,
     /// Bad doorbell, doorbell beyond the ring, nothing posted, fetched once more, slot flushed, limit reached, shared queue in error, slot fetched ahead.
@@ -242,7 +242,7 @@ impl<const LQ: usize, const LB: usize> Logic for RqTable<LQ, LB> {
         self.asker.next = self.alloc.m.data.val().qpn;
         self.gone.next = self.alloc.m.data.val().victim;
         self.victim.next = self.gone.val();
-        self.ripe.next = (!self.alloc.m.data.val().again | self.settled.q.val()) & (!self.alloc.m.data.val().taken | self.filled.val().get_bit(self.gone.val().index()));
+        self.ripe.next = (!self.alloc.m.data.val().again | self.settled.q.val()) & (!self.alloc.m.data.val().taken | self.filled.val());
         self.copies.read_addr.next = self.asker.val().get_bits::<LQ>(0);
         self.copies.write_addr.next = self.robbed.val().get_bits::<LQ>(0);
         self.copies.write_data.next = self.copy.val();

@@ -75,7 +75,7 @@ pub struct WqeAgainUnit<const LQ: usize> {
     mask: Signal<Local, Bits<16>>,
     slot: Signal<Local, Bits<16>>,
     send: Signal<Local, Bit>,
-    handle: Signal<Local, Bits<7>>,
+    handle: Signal<Local, Bits<8>>,
 }
 
 #[kernel]
@@ -148,7 +148,7 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
         // The buffer's number is that of the fetch: it comes back only when its rows have been read.
         self.store.m_buffer.ready.next = self.send.val();
         self.store.map_we.next = self.send.val();
-        self.store.map_addr.next = bit_cast::<9, 7>(self.handle.val()) << 3;
+        self.store.map_addr.next = bit_cast::<9, 8>(self.handle.val()) << 3;
         self.store.map_handle.next = self.handle.val().get_bits::<5>(0);
         self.store.open_en.next = self.send.val();
         self.store.open_done.next = false;
@@ -162,7 +162,7 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
         self.reads.s.data.next.iova = self.place.y.val();
         self.reads.s.data.next.function = self.owner.q.val();
         self.reads.s.data.next.rows = bits::<4>(1) << bit_cast::<4, 2>(self.stride.q.val());
-        self.reads.s.data.next.tag = bit_cast::<8, 7>(self.handle.val()) | (bit_cast::<8, 2>(self.stride.q.val()) << 6);
+        self.reads.s.data.next.tag = self.handle.val() | (bit_cast::<8, 2>(self.stride.q.val()) << 6);
 
         if self.reset.val() {
             self.state.d.next = State::Idle;

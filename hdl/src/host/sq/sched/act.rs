@@ -19,7 +19,7 @@ pub(super) struct SqAct {
     pub posted: Signal<In, PostedFacts>,
     pub facts: Signal<In, Facts>,
     /// Free buffers.
-    pub buffers: Signal<In, Bits<8>>,
+    pub buffers: Signal<In, Bits<9>>,
     /// The active list is empty and a job fits.
     pub may_issue: Signal<In, Bit>,
     pub write: Signal<Out, Bit>,
@@ -29,7 +29,7 @@ pub(super) struct SqAct {
     pub issue: Signal<Out, Bit>,
     pub job: Signal<Out, SqJob>,
     /// Buffers that the job takes.
-    pub used: Signal<Out, Bits<8>>,
+    pub used: Signal<Out, Bits<9>>,
     /// The request that was kept for the operation is not needed.
     pub drop_request: Signal<Out, Bit>,
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
@@ -55,7 +55,7 @@ impl Logic for SqAct {
         self.issue.next = false;
         self.drop_request.next = false;
         self.stat.next = bits::<2>(0);
-        self.used.next = bits::<8>(0);
+        self.used.next = bits::<9>(0);
         self.avail8.next = bits::<4>(BURST);
         if self.buffers.val() < BURST {
             self.avail8.next = self.buffers.val().get_bits::<4>(0);
@@ -106,7 +106,7 @@ impl Logic for SqAct {
                         self.new_row.next.active = self.leaves_rest.val();
                         self.enlist.next = self.leaves_rest.val();
                         self.issue.next = self.take.val().any();
-                        self.used.next = bit_cast::<8, 4>(self.take.val());
+                        self.used.next = bit_cast::<9, 4>(self.take.val());
                         self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                         if self.row.val().flush {
                             self.job.next.kind = bits::<2>(job_kind::FLUSH);
@@ -127,12 +127,12 @@ impl Logic for SqAct {
                             self.new_row.next.fetch = self.op.val().index;
                             self.drop_request.next = false;
                             self.issue.next = true;
-                            self.used.next = bits::<8>(1);
+                            self.used.next = bits::<9>(1);
                             self.job.next.kind = bits::<2>(job_kind::DIRECT);
                             self.job.next.count = bits::<4>(1);
                         } else if self.at_once.val() {
                             self.issue.next = true;
-                            self.used.next = bit_cast::<8, 4>(self.take.val());
+                            self.used.next = bit_cast::<9, 4>(self.take.val());
                             self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
                             self.enlist.next = self.leaves_rest.val();
                             if self.row.val().flush {

@@ -7,7 +7,7 @@ mod look;
 
 use super::carried::Carried;
 use super::merge::DoorbellMerge;
-use super::{SqJob, BUFFERS};
+use super::SqJob;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::table::posted::PostedLook;
 use crate::host::table::{TablePipe, ROOM_OF_16};
@@ -55,7 +55,7 @@ struct Facts {
 }
 
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct SqSched<const LQ: usize> {
+pub(super) struct SqSched<const LQ: usize, const NB: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_db: MsgSink<DoorbellMsg>,
@@ -89,19 +89,19 @@ pub(super) struct SqSched<const LQ: usize> {
     look: SqLook,
     act: SqAct,
     keep_active: DFF<Bit>,
-    buffers: DFF<Bits<8>>,
-    #[init(Constant::new(BUFFERS.to_bits()))]
-    all_buffers: Constant<Bits<8>>,
+    buffers: DFF<Bits<9>>,
+    #[init(Constant::new((NB as u64).to_bits()))]
+    all_buffers: Constant<Bits<9>>,
     cmd: Signal<Local, SqCmd>,
     cmd_op: Signal<Local, Op>,
     room: Signal<Local, Bit>,
     act_id: Signal<Local, Bits<24>>,
-    back: Signal<Local, Bits<8>>,
+    back: Signal<Local, Bits<9>>,
     ctl_row: Signal<Local, RingCtx>,
 }
 
 #[kernel]
-impl<const LQ: usize> Logic for SqSched<LQ> {
+impl<const LQ: usize, const NB: usize> Logic for SqSched<LQ, NB> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, second, keep_active, buffers);
@@ -215,9 +215,9 @@ impl<const LQ: usize> Logic for SqSched<LQ> {
         self.issued.next = self.act.issue.val();
         self.stat.next = self.act.stat.val();
         self.stat_function.next = self.pipe.act_op.val().function;
-        self.back.next = bits::<8>(0);
+        self.back.next = bits::<9>(0);
         if self.freed.val() {
-            self.back.next = bits::<8>(1);
+            self.back.next = bits::<9>(1);
         }
         self.buffers.d.next = self.buffers.q.val() + self.back.val() - self.act.used.val();
 

@@ -63,6 +63,7 @@ pub struct Bench {
     pub k: usize,
     /// Bytes of its assembly buffer.
     pub asm: usize,
+    slots: usize,
     stall: u32,
     /// No delays of the bench's own, payload not written and not compared.
     pub prompt: bool,
@@ -110,6 +111,7 @@ impl Bench {
             tb,
             k,
             asm: super::ASM_BYTES,
+            slots: 1 << super::log_slots(k),
             stall,
             prompt: false,
             hold_reads: false,
@@ -442,6 +444,11 @@ impl Bench {
         )
     }
 
+    /// All slots are in the free list.
+    pub fn start(&mut self) {
+        (0..self.slots).for_each(|_| self.step());
+    }
+
     /// Every frame left or was dropped, once.
     pub fn check_counts(&self) {
         assert_eq!(self.counts, self.wanted, "frames and aborts");
@@ -465,16 +472,16 @@ impl Bench {
             }
         };
         // So many frames of 4 KiB fit wherever the ring stands, and a row for every other slot; then small ones up to the slots kept for bypass frames.
-        let large = (self.asm - 4096 - 126 * self.k) / 4096;
+        let large = (self.asm - 4096 - (self.slots - 2) * self.k) / 4096;
         (0..large).for_each(|_| ask(self, 0, 4096));
         wait(self, &mut slots, 1000);
         assert_eq!(slots.len(), large, "rows lost");
-        (0..124).for_each(|_| ask(self, 0, 1));
-        wait(self, &mut slots, 2000);
-        assert_eq!(slots.len(), 126, "slots lost");
+        (0..self.slots - 4).for_each(|_| ask(self, 0, 1));
+        wait(self, &mut slots, 4000);
+        assert_eq!(slots.len(), self.slots - 2, "slots lost");
         (0..4).for_each(|_| ask(self, 1, 66));
         wait(self, &mut slots, 500);
-        assert_eq!(slots.len(), 128, "slots lost");
+        assert_eq!(slots.len(), self.slots, "slots lost");
     }
 }
 

@@ -307,12 +307,12 @@ pub(crate) fn play(mut tb: Tb, k: usize, stalls: [u32; 2], frames: usize) {
 }
 
 /// The egress for two engines that make headers, the first of which sends bypass frames, too, the share of its slots, and a place for policy behind it.
-pub(crate) fn engines<const W: usize, const K: usize, const LK: usize>() -> impl Block {
+pub(crate) fn engines<const W: usize, const K: usize, const LK: usize, const LS: usize>() -> impl Block {
     let mut a = Assembly::default();
     a.input::<Clock>("clock");
     a.input::<Bit>("reset");
     a.reset_by("reset");
-    a.instance("egress", || for_headers::<W, K, LK>(&[MOST_HEADER, 64], [0, 1]));
+    a.instance("egress", || for_headers::<W, K, LK, LS>(&[MOST_HEADER, 64], [0, 1]));
     a.instance("slot_share", || SlotShare::<2>::new(&[1, 0]));
     a.instance("policy", AxisSlice::<W, K>::default);
     a.join("egress.m", "policy.s");
@@ -337,7 +337,7 @@ pub(crate) fn engines<const W: usize, const K: usize, const LK: usize>() -> impl
 #[test]
 fn headers_of_two_engines_leave_as_they_were_made() {
     for (seed, stalls) in [(21, [0, 0]), (22, [0, 60]), (23, [40, 20])] {
-        play(Tb::with_seed("makers64", engines::<64, 8, 3>(), seed), 8, stalls, 300);
-        play(Tb::with_seed("makers512", engines::<512, 64, 6>(), seed), 64, stalls, 500);
+        play(Tb::with_seed("makers64", engines::<64, 8, 3, 7>(), seed), 8, stalls, 300);
+        play(Tb::with_seed("makers512", engines::<512, 64, 6, 8>(), seed), 64, stalls, 500);
     }
 }

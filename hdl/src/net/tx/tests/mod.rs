@@ -5,13 +5,26 @@ pub(crate) mod makers;
 mod pauses;
 mod shared;
 
-use super::{Egress, ASM_BYTES, LEAST_HEADER};
+use super::{for_headers, Egress, ASM_BYTES, LEAST_HEADER};
+use crate::assembly::AnyBlock;
 use crate::tb::Tb;
 use bench::{Bench, Kind, Plan};
 
+/// log2 of the slots of a card with `k` bytes a beat.
+fn log_slots(k: usize) -> usize {
+    if k == 64 {
+        8
+    } else {
+        7
+    }
+}
+
 /// The egress of a card of one engine that makes headers, no long ones.
-fn card<const W: usize, const K: usize, const LK: usize>() -> Egress<W, K, LK, 1> {
-    Egress::new(ASM_BYTES.ilog2() as usize, LEAST_HEADER.ilog2() as usize, [0, 0])
+fn card<const W: usize, const K: usize, const LK: usize>() -> AnyBlock {
+    match log_slots(K) {
+        8 => for_headers::<W, K, LK, 8>(&[LEAST_HEADER], [0, 0]),
+        _ => for_headers::<W, K, LK, 7>(&[LEAST_HEADER], [0, 0]),
+    }
 }
 
 fn soak<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, stall: u32, frames: usize) {
@@ -47,7 +60,7 @@ fn frames_leave_whole_and_in_order() {
 #[test]
 fn sixteen_kibibytes_are_enough() {
     for (seed, stall) in [(4, 0), (5, 30)] {
-        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3, 1>::new(14, 7, [0, 0]), seed), 8, stall);
+        let mut bench = Bench::new(Tb::with_seed("egress64_16k", Egress::<64, 8, 3, 1, 7>::new(14, 7, [0, 0]), seed), 8, stall);
         bench.asm = 1 << 14;
         soak_on(bench, 150);
     }
@@ -105,6 +118,7 @@ fn acknowledges_between_data_cost_their_beat() {
 #[test]
 fn an_idle_egress_loses_no_time() {
     let mut bench = Bench::new(Tb::new("egress512", card::<512, 64, 6>()), 64, 0);
+    bench.start();
     for _ in 0..3 {
         bench.prompt = true;
         bench.hold_reads = true;
@@ -124,6 +138,7 @@ fn an_idle_egress_loses_no_time() {
 #[test]
 fn acknowledges_overtake_waiting_data() {
     let mut bench = Bench::new(Tb::new("egress512", card::<512, 64, 6>()), 64, 0);
+    bench.start();
     bench.prompt = true;
     // A data frame whose read never comes back while the acknowledge passes.
     bench.hold_reads = true;
