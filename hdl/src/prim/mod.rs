@@ -30,6 +30,7 @@ pub mod sum;
 pub mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unrolled;
 pub mod word;
 pub mod xor_matrix;
 

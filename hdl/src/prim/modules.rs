@@ -1,6 +1,7 @@
 //! The modules of a block as Verilog text, byte for byte what RustHDL's `ModuleDefines` writes (a test compares them). Its own search goes through all
 //! links of a module for every port of every instance, which takes most of a minute for a card; here each name is looked up.
 
+use super::unrolled::unrolled;
 use rust_hdl::core::ast::{VerilogLink, VerilogLiteral};
 use rust_hdl::core::atom::is_atom_signed;
 use rust_hdl::core::verilog_gen::{verilog_combinatorial, verilog_link_extraction};
@@ -237,7 +238,10 @@ impl Probe for Modules {
         self.buses.reset();
         let path = self.path.to_string();
         self.module(parent).children.push((name.into(), path.clone()));
-        let code = node.hdl();
+        let code = match node.hdl() {
+            Verilog::Combinatorial(code) => Verilog::Combinatorial(unrolled(&code)),
+            other => other,
+        };
         let module = self.module(path);
         module.links = if let Verilog::Combinatorial(code) = &code { verilog_link_extraction(code) } else { Vec::new() };
         module.code = Some(code);
