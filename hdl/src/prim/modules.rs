@@ -14,13 +14,15 @@ struct Declared {
     name: String,
     kind: AtomKind,
     width: usize,
-    value: VerilogLiteral,
+    /// Of a constant. To bring a record into bits takes longer than all else that is done for a signal.
+    value: Option<VerilogLiteral>,
     signed: bool,
 }
 
 impl Declared {
     fn of(name: String, kind: AtomKind, atom: &dyn Atom) -> Self {
-        Declared { name, kind, width: atom.bits(), value: atom.verilog(), signed: is_atom_signed(atom) }
+        let value = (kind == AtomKind::Constant).then(|| atom.verilog());
+        Declared { name, kind, width: atom.bits(), value, signed: is_atom_signed(atom) }
     }
 
     fn text(&self) -> String {
@@ -34,8 +36,8 @@ impl Declared {
             AtomKind::Constant => "localparam",
         };
         let (signed, name) = (if self.signed { "signed" } else { "" }, &self.name);
-        match (self.kind, self.width) {
-            (AtomKind::Constant, _) => format!("{keyword} {signed} {name} = {};", self.value),
+        match (&self.value, self.width) {
+            (Some(value), _) => format!("{keyword} {signed} {name} = {value};"),
             (_, 1) => format!("{keyword} {signed} {name};"),
             (_, width) => format!("{keyword} {signed} [{}:0] {name};", width - 1),
         }
