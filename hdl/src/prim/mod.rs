@@ -31,6 +31,7 @@ pub mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod two_writers;
+mod unrolled;
 pub mod word;
 pub mod xor_matrix;
 

@@ -1,6 +1,7 @@
 //! The modules of a block as Verilog text, byte for byte what RustHDL's `ModuleDefines` writes (a test compares them). Its own search goes through all
 //! links of a module for every port of every instance, which takes most of a minute for a card; here each name is looked up.
 
+use super::unrolled::unrolled;
 use rust_hdl::core::ast::{VerilogLink, VerilogLiteral};
 use rust_hdl::core::atom::is_atom_signed;
 use rust_hdl::core::verilog_gen::{verilog_combinatorial, verilog_link_extraction};
@@ -13,13 +14,15 @@ struct Declared {
     name: String,
     kind: AtomKind,
     width: usize,
-    value: VerilogLiteral,
+    /// Of a constant. To bring a record into bits takes longer than all else that is done for a signal.
+    value: Option<VerilogLiteral>,
     signed: bool,
 }
 
 impl Declared {
     fn of(name: String, kind: AtomKind, atom: &dyn Atom) -> Self {
-        Declared { name, kind, width: atom.bits(), value: atom.verilog(), signed: is_atom_signed(atom) }
+        let value = (kind == AtomKind::Constant).then(|| atom.verilog());
+        Declared { name, kind, width: atom.bits(), value, signed: is_atom_signed(atom) }
     }
 
     fn text(&self) -> String {
@@ -33,8 +36,8 @@ impl Declared {
             AtomKind::Constant => "localparam",
         };
         let (signed, name) = (if self.signed { "signed" } else { "" }, &self.name);
-        match (self.kind, self.width) {
-            (AtomKind::Constant, _) => format!("{keyword} {signed} {name} = {};", self.value),
+        match (&self.value, self.width) {
+            (Some(value), _) => format!("{keyword} {signed} {name} = {value};"),
             (_, 1) => format!("{keyword} {signed} {name};"),
             (_, width) => format!("{keyword} {signed} [{}:0] {name};", width - 1),
         }
@@ -237,7 +240,10 @@ impl Probe for Modules {
         self.buses.reset();
         let path = self.path.to_string();
         self.module(parent).children.push((name.into(), path.clone()));
-        let code = node.hdl();
+        let code = match node.hdl() {
+            Verilog::Combinatorial(code) => Verilog::Combinatorial(unrolled(&code)),
+            other => other,
+        };
         let module = self.module(path);
         module.links = if let Verilog::Combinatorial(code) = &code { verilog_link_extraction(code) } else { Vec::new() };
         module.code = Some(code);

@@ -4,7 +4,7 @@ use crate::error::Error;
 use std::fmt::Write;
 
 /// Part of the content hash: change it whenever the generated shim or the compile flags change.
-pub(crate) const SHIM_VERSION: &str = "4";
+pub(crate) const SHIM_VERSION: &str = "5";
 
 /// One `VL_IN*`/`VL_OUT*` declaration.
 #[derive(Debug, PartialEq)]
