@@ -23,6 +23,8 @@ pub const LOCAL_MAC: u64 = 0xaa55_aa55_0001;
 /// Addresses of the endpoint and its peers.
 pub const LOCAL_IP: [u8; 4] = [10, 0, 0, 1];
 pub const PEERS: [([u8; 4], u64); 2] = [([10, 0, 0, 2], 0x0200_0000_00aa), ([10, 0, 0, 3], 0x0200_0000_00ab)];
+/// A port whose frames may be this long only, bytes behind the Ethernet header; the others take 1,500.
+pub const NARROW: (u8, u16) = (12, 600);
 /// How long a frame may take before it counts as not sent.
 const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -77,14 +79,15 @@ impl Oracle {
     pub fn start(folder: &Path) -> Result<Self, Error> {
         let mut server = Server::start(folder)?;
         let capture = |port: u8| folder.join(format!("p{port}.pcap"));
-        let mut words: Vec<String> = "add-br br0 -- set bridge br0 datapath_type=dummy fail-mode=secure -- add-br br-u -- set bridge br-u datapath_type=dummy fail-mode=secure"
+        let mut words: Vec<String> = "add-br br0 -- set bridge br0 datapath_type=dummy fail-mode=secure -- add-br br1 -- set bridge br1 datapath_type=dummy fail-mode=secure"
             .split(' ')
             .map(str::to_owned)
             .collect();
         words.push(format!("other_config:hwaddr={}", mac(LOCAL_MAC)));
         for port in ports() {
-            let bridge = if port == UNDERLAY { "br-u" } else { "br0" };
-            let line = format!("-- add-port {bridge} p{port} -- set interface p{port} type=dummy ofport_request={port} mtu_request=1500 options:tx_pcap={}", capture(port).display());
+            let bridge = if port == UNDERLAY { "br1" } else { "br0" };
+            let mtu = if port == NARROW.0 { NARROW.1 } else { 1500 };
+            let line = format!("-- add-port {bridge} p{port} -- set interface p{port} type=dummy ofport_request={port} mtu_request={mtu} options:tx_pcap={}", capture(port).display());
             words.extend(line.split(' ').map(str::to_owned));
         }
         for (name, kind, number) in [("vx", "vxlan", OF_VXLAN), ("gn", "geneve", OF_GENEVE)] {
@@ -92,10 +95,15 @@ impl Oracle {
             words.extend(line.split(' ').map(str::to_owned));
         }
         server.configure(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
-        server.control("netdev-dummy/ip4addr", &["br-u", "10.0.0.1/24"])?;
-        server.control("ovs/route/add", &["10.0.0.0/24", "br-u"])?;
+        server.control("netdev-dummy/ip4addr", &["br1", "10.0.0.1/24"])?;
+        server.control("ovs/route/add", &["10.0.0.0/24", "br1"])?;
         for (ip, peer) in PEERS {
-            server.control("tnl/neigh/set", &["br-u", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
+            server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
+        }
+        // What has changed makes revalidators look at flows, which would take away those that no OpenFlow rule asks for.
+        for _ in 0..2 {
+            server.control("version", &[])?;
+            server.control("revalidator/wait", &[])?;
         }
         let captures = ports().map(|port| Ok((port, Capture::open(&capture(port))?))).collect::<std::io::Result<_>>().map_err(|e| Error::Io("capture".into(), e))?;
         Ok(Self { server, captures })

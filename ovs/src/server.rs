@@ -69,7 +69,7 @@ impl Server {
         let started = (|| {
             await_socket(&folder.join("db.sock"))?;
             run(folder, "ovs-vsctl", &["--no-wait", "init"])?;
-            run(folder, "ovs-vsctl", &["--no-wait", "set", "Open_vSwitch", ".", &format!("other_config:max-revalidator={NEVER}"), &format!("other_config:max-idle={NEVER}"), "other_config:vlan-limit=2"])?;
+            run(folder, "ovs-vsctl", &["--no-wait", "set", "Open_vSwitch", ".", &format!("other_config:max-revalidator={NEVER}"), &format!("other_config:max-idle={NEVER}")])?;
             programs.push(spawn(folder, "ovs-vswitchd", &["--enable-dummy", "--disable-system", &format!("--unixctl={}", file("vs.ctl")), &format!("unix:{}", file("db.sock"))])?);
             await_socket(&folder.join("vs.ctl"))
         })();

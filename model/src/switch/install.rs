@@ -5,7 +5,7 @@ mod actions;
 use super::flow::{Field, Flow, Masked, Match};
 use super::key::masked;
 use super::layers::{IPV4, IPV6};
-use super::tables::{class_of_type, Direction, PortKind, Rule};
+use super::tables::{class_of_type, PortKind, Rule};
 use super::Switch;
 use ferric_abi::switch::FlowKey;
 

@@ -51,6 +51,10 @@ pub struct Outcome {
     pub dropped: Vec<SwitchCause>,
     /// What the lookup decided; zero if a frame did not get that far.
     pub verdict: Verdict,
+    /// The action that the verdict was made of.
+    pub action: Action,
+    /// It came through a tunnel that ends here.
+    pub stripped: bool,
 }
 
 /// The switch: its tables and what it has counted.
@@ -106,6 +110,7 @@ impl Switch {
             Stripped::Drop(cause) => return out.dropped.push(*cause),
             Stripped::Software(cause) => return out.software.push(Software { cause: *cause, frame: frame.to_vec(), tunnel: None }),
         };
+        out.stripped = inner.is_some();
         let frame = inner.map_or(frame, |inner| &inner.frame);
         let tunnel = inner.map(|inner| (inner.remote, inner.vni));
         let Ok(layers) = parse(frame) else {
@@ -179,6 +184,7 @@ impl Switch {
 
     fn act(&self, arrived: &Arrived, action: &Action, used: u64, out: &mut Outcome) {
         let layers = &arrived.layers;
+        out.action = *action;
         out.verdict = Verdict::default()
             .with_kind(action.kind())
             .with_number(action.number())

@@ -1,24 +1,68 @@
-use ferric_ovs::oracle::*;
-use ferric_model::switch::{flow, install::*, Switch, tables::*};
-fn main() {
-    let dir = std::env::temp_dir().join(format!("ferric-ovs-{}", std::process::id()));
-    let mut o = Oracle::start(&dir).unwrap();
-    let key = "in_port(8),eth(dst=52:54:00:00:00:02),eth_type(0x0800),ipv4(src=192.168.7.0/255.255.255.0,frag=no)";
-    let act = "push_vlan(vid=5,pcp=3),9";
-    let f = flow::parse::flow(key, act, &Default::default()).unwrap();
-    println!("{f}");
-    let mut s = Switch::default();
-    s.tables.ports.insert(8, Port::default());
-    s.tables.ports.insert(9, Port::default());
-    s.install(&f, Room::Any, &[]).unwrap();
-    let hex = "5254000000025254000000010800450000280001400040060000c0a80705c0a80806003000500000000100000002501020000000000000000000";
-    let frame: Vec<u8> = (0..hex.len()/2).map(|i| u8::from_str_radix(&hex[2*i..2*i+2], 16).unwrap()).collect();
-    o.flows(&[(f.matches.to_string(), act.into())]).unwrap();
-    let out = s.receive(8, &frame);
-    let mut exp = Sent::new();
-    for x in &out.sent { exp.entry(x.port).or_default().push(x.frame.clone()); }
-    let t = std::time::Instant::now();
-    let got = o.receive(8, &frame, &exp).unwrap();
-    println!("{:?} {:?} equal {}", t.elapsed(), out, got == exp);
-    println!("{got:?}");
+//! `./scripts/switch-diff`: random flow tables and frames in the golden model of the flow switch and in Open vSwitch. Verdicts and bytes of every output have to be the same.
+use clap::Parser;
+use ferric_ovs::diff::FlowTable;
+use ferric_ovs::oracle::Oracle;
+use ferric_ovs::tally::Tally;
+use indicatif::{ProgressBar, ProgressStyle};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compares the model of the flow switch with Open vSwitch.
+#[derive(Parser)]
+struct Options {
+    /// Flow tables.
+    #[arg(long, default_value_t = 200)]
+    tables: u64,
+    /// Frames in all.
+    #[arg(long, default_value_t = 10_000)]
+    frames: u64,
+    /// The first table's seed; the others' follow.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder of Open vSwitch's database, sockets and captures; it has to be new. Without, one that is deleted in the end.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let temporary = std::env::temp_dir().join(format!("ferric-ovs-{}", std::process::id()));
+    let folder = options.keep.clone().unwrap_or_else(|| temporary.clone());
+    let result = Oracle::start(&folder).and_then(|mut oracle| run(&options, &mut oracle));
+    if options.keep.is_none() {
+        // Of a folder that could not be made there is nothing to delete.
+        let _ = std::fs::remove_dir_all(&temporary);
+    }
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("switch-diff: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options, oracle: &mut Oracle) -> Result<bool, ferric_ovs::server::Error> {
+    let bar = ProgressBar::new(options.tables).with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} tables, {elapsed}, {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut tally = Tally::default();
+    for n in 0..options.tables {
+        let mut rng = ChaCha8Rng::seed_from_u64(options.seed + n);
+        let share = options.frames * (n + 1) / options.tables - options.frames * n / options.tables;
+        let table = FlowTable::random(&mut rng);
+        let frames = table.frames(share as usize, &mut rng);
+        if let Some(difference) = table.run(oracle, &frames, &mut tally)? {
+            bar.finish_and_clear();
+            println!("difference with --seed {} --tables 1 --frames {share}\n{difference}", options.seed + n);
+            return Ok(false);
+        }
+        bar.set_message(format!("{} frames", tally.compared));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    println!("{}", tally.table());
+    println!("{} tables, {} frames compared, {} that software gets unread, 0 differences", options.tables, tally.compared, tally.excused);
+    Ok(true)
 }

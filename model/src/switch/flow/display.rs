@@ -66,6 +66,7 @@ impl Match {
             ("arp", is(Field::EthType, 0x0806)),
             ("tcp", proto(6)),
             ("udp", proto(17)),
+            ("sctp", proto(132)),
             ("icmp", v4 && proto(1)),
             ("icmpv6", v6 && proto(58)),
         ] {
@@ -108,6 +109,11 @@ impl Display for Match {
         let mut text = inner.join(",");
         match self.tags.len() {
             0 => {}
+            // A second tag of which nothing is said is a type like any other: Open vSwitch reads one tag unless told otherwise.
+            2 if text.is_empty() && self.tags[1].vid.mask | self.tags[1].pcp.mask == 0 => {
+                parts.truncate(parts.len() - 2);
+                text = format!("encap(eth_type({:#06x}))", self.tags[1].tpid);
+            }
             // The second tag stands in the first one's `encap`.
             2 => {
                 let (second, vlan) = (parts.split_off(parts.len() - 2), ",");

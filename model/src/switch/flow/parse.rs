@@ -170,11 +170,11 @@ fn group(t: &mut Text, m: &mut Match, depth: usize) -> Result<(), Error> {
 /// Whether a foreign group has a mask of zero, or says what is so for every frame that was not treated before.
 fn says_nothing(name: &str, inside: &str) -> bool {
     let zero = |v: &str| v.trim_start_matches("0x").chars().all(|c| c == '0' || c == ':') && !v.is_empty();
-    let plain = inside.split_once('/').map_or(inside, |(_, mask)| mask);
+    let last = |part: &str| part.split(['=', '/']).next_back().is_some_and(zero);
     match name {
-        "recirc_id" => zero(plain),
-        "packet_type" => inside.split(',').all(|part| part.split(['=', '/']).next_back().is_some_and(zero)),
-        _ => inside.contains('/') && zero(plain),
+        "recirc_id" => last(inside),
+        "packet_type" => inside.split(',').all(last),
+        _ => inside.is_empty() || inside.split(',').all(|part| part.contains('/') && last(part)),
     }
 }
 
