@@ -100,11 +100,8 @@ impl Oracle {
         for (ip, peer) in PEERS {
             server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
         }
-        // What has changed makes revalidators look at flows, which would take away those that no OpenFlow rule asks for.
-        for _ in 0..2 {
-            server.control("version", &[])?;
-            server.control("revalidator/wait", &[])?;
-        }
+        // What has changed makes revalidators look at flows once more; those that no OpenFlow rule asks for would go. [`Oracle::flows`] finds out if some went.
+        thread::sleep(Duration::from_millis(100));
         let captures = ports().map(|port| Ok((port, Capture::open(&capture(port))?))).collect::<std::io::Result<_>>().map_err(|e| Error::Io("capture".into(), e))?;
         Ok(Self { server, captures })
     }
@@ -114,14 +111,21 @@ impl Oracle {
         &mut self.server
     }
 
-    /// Replaces the datapath's flows. Misses make none.
-    pub fn flows(&mut self, flows: &[(String, String)]) -> Result<(), Error> {
-        self.server.control("upcall/set-flow-limit", &["0"])?;
-        self.server.control("dpctl/del-flows", &[])?;
-        for (key, actions) in flows {
-            self.server.control("dpctl/add-flow", &[key, actions])?;
+    /// Replaces the datapath's flows; its text of them. Misses make none.
+    pub fn flows(&mut self, flows: &[(String, String)]) -> Result<String, Error> {
+        for _ in 0..5 {
+            self.server.control("upcall/set-flow-limit", &["0"])?;
+            self.server.control("dpctl/del-flows", &[])?;
+            for (key, actions) in flows {
+                self.server.control("dpctl/add-flow", &[key, actions])?;
+            }
+            let dump = self.server.control("dpctl/dump-flows", &["-m"])?;
+            if dump.matches("actions:").count() == flows.len() {
+                return Ok(dump);
+            }
+            thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
+        Err(Error::Said("dpctl/add-flow: flows do not stay".into()))
     }
 
     /// Hands a frame in; what left because of it. The files are read until there is as much as `expected` or time is up.

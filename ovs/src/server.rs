@@ -25,6 +25,8 @@ pub enum Error {
 const NEVER: &str = "2000000000";
 /// How long the programs may take until they listen.
 const START: Duration = Duration::from_secs(20);
+/// How long a command may take.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// The running programs; ended when this is dropped.
 pub struct Server {
@@ -158,7 +160,10 @@ fn await_socket(path: &Path) -> Result<UnixStream, Error> {
     let begin = Instant::now();
     loop {
         match UnixStream::connect(path) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                stream.set_read_timeout(Some(ANSWER)).map_err(io_error(path.display().to_string()))?;
+                return Ok(stream);
+            }
             Err(e) if begin.elapsed() > START => return Err(Error::Io(path.display().to_string(), e)),
             Err(_) => thread::sleep(Duration::from_millis(10)),
         }
