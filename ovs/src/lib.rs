@@ -1,8 +1,30 @@
 //! Open vSwitch as the judge of the flow switch's golden model (`ferric_model::switch`): the same tables and frames go to both, and the ports and the bytes of everything that
 //! leaves have to be the same. See the README of this folder.
+pub mod bridge;
 pub mod diff;
 pub mod frames;
+pub mod openflow;
 pub mod oracle;
 pub mod server;
 pub mod tables;
 pub mod tally;
+pub mod tunnels;
+
+use bridge::Bridge;
+use diff::{Difference, FlowTable};
+use oracle::Oracle;
+use rand::Rng;
+use tally::Tally;
+
+/// One random table with so many frames; the difference, if there is one. Every second table is one of datapath flows, the others are OpenFlow's.
+pub fn case(oracle: &mut Oracle, frames: usize, rng: &mut impl Rng, tally: &mut Tally) -> Result<Option<Difference>, server::Error> {
+    if rng.gen() {
+        let table = FlowTable::random(rng);
+        let frames = table.frames(frames, rng);
+        table.run(oracle, &frames, tally)
+    } else {
+        let table = Bridge::random(rng);
+        let frames = table.frames(frames, rng);
+        table.run(oracle, &frames, tally)
+    }
+}

@@ -35,6 +35,10 @@ pub type Sent = BTreeMap<u8, Vec<Vec<u8>>>;
 pub struct Oracle {
     server: Server,
     captures: Vec<(u8, Capture)>,
+    /// There are OpenFlow rules in `br0`.
+    ruled: bool,
+    /// MAC addresses in `br0`'s forwarding table that were put there.
+    stations: Vec<u64>,
 }
 
 /// A file that a dummy port writes.
@@ -91,19 +95,18 @@ impl Oracle {
             words.extend(line.split(' ').map(str::to_owned));
         }
         for (name, kind, number) in [("vx", "vxlan", OF_VXLAN), ("gn", "geneve", OF_GENEVE)] {
-            let line = format!("-- add-port br0 {name} -- set interface {name} type={kind} options:remote_ip=flow options:local_ip=10.0.0.1 options:key=flow ofport_request={number}");
+            let line = format!("-- add-port br0 {name} -- set interface {name} type={kind} options:remote_ip=flow options:key=flow ofport_request={number}");
             words.extend(line.split(' ').map(str::to_owned));
         }
         server.configure(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // The first fragment's ports count, as in the datapath.
+        server.openflow("br0", &["set-frags", "{}", "nx-match"])?;
         server.control("netdev-dummy/ip4addr", &["br1", "10.0.0.1/24"])?;
         server.control("ovs/route/add", &["10.0.0.0/24", "br1"])?;
-        for (ip, peer) in PEERS {
-            server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
-        }
         // What has changed makes revalidators look at flows once more; those that no OpenFlow rule asks for would go. [`Oracle::flows`] finds out if some went.
         thread::sleep(Duration::from_millis(100));
         let captures = ports().map(|port| Ok((port, Capture::open(&capture(port))?))).collect::<std::io::Result<_>>().map_err(|e| Error::Io("capture".into(), e))?;
-        Ok(Self { server, captures })
+        Ok(Self { server, captures, ruled: false, stations: Vec::new() })
     }
 
     /// The programs.
@@ -113,8 +116,14 @@ impl Oracle {
 
     /// Replaces the datapath's flows; its text of them. Misses make none.
     pub fn flows(&mut self, flows: &[(String, String)]) -> Result<String, Error> {
+        if std::mem::take(&mut self.ruled) {
+            self.server.openflow("br0", &["del-flows", "{}"])?;
+            // Revalidators change flows to what OpenFlow says now: they have to be through before there are some.
+            thread::sleep(Duration::from_millis(50));
+        }
         for _ in 0..5 {
-            self.server.control("upcall/set-flow-limit", &["0"])?;
+            // No room beside these flows, so that misses add none; far fewer would make revalidators delete them.
+            self.server.control("upcall/set-flow-limit", &[&flows.len().to_string()])?;
             self.server.control("dpctl/del-flows", &[])?;
             for (key, actions) in flows {
                 self.server.control("dpctl/add-flow", &[key, actions])?;
@@ -126,6 +135,36 @@ impl Oracle {
             thread::sleep(Duration::from_millis(20));
         }
         Err(Error::Said("dpctl/add-flow: flows do not stay".into()))
+    }
+
+    /// Replaces what the bridge `br0` does: OpenFlow groups and rules, and its forwarding table (port, MAC address). Each frame is translated anew: the datapath caches nothing.
+    pub fn rules(&mut self, groups: &[String], rules: &[String], stations: &[(u8, u64)]) -> Result<(), Error> {
+        self.server.control("upcall/set-flow-limit", &["0"])?;
+        let version = "-OOpenFlow13";
+        self.ruled = true;
+        self.server.openflow("br0", &[version, "del-flows", "{}"])?;
+        self.server.openflow("br0", &[version, "del-groups", "{}"])?;
+        for (file, command, lines) in [("groups", "add-groups", groups), ("rules", "add-flows", rules)] {
+            let path = self.server.folder().join(file);
+            std::fs::write(&path, lines.join("\n")).map_err(|e| Error::Io(file.into(), e))?;
+            self.server.openflow("br0", &[version, command, "{}", &path.display().to_string()])?;
+        }
+        self.server.openflow("br1", &[version, "add-flow", "{}", "actions=NORMAL"])?;
+        // Neighbours are forgotten when bridges change.
+        for (ip, peer) in PEERS {
+            self.server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
+        }
+        self.server.control("fdb/flush", &["br0"])?;
+        // What was added by hand stays when the rest is forgotten.
+        for address in std::mem::take(&mut self.stations) {
+            self.server.control("fdb/del", &["br0", "0", &mac(address)])?;
+        }
+        self.stations = stations.iter().map(|(_, address)| *address).collect();
+        for (port, address) in stations {
+            self.server.control("fdb/add", &["br0", &format!("p{port}"), "0", &mac(*address)])?;
+        }
+        self.server.control("dpctl/del-flows", &[])?;
+        Ok(())
     }
 
     /// Hands a frame in; what left because of it. The files are read until there is as much as `expected` or time is up.

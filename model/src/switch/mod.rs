@@ -258,8 +258,7 @@ impl Switch {
         let members = self.tables.groups.get(usize::from(group)).map_or(&[][..], Vec::as_slice);
         let mut empty = true;
         for member in members {
-            let remote = member.encap != 0 || self.tables.ports.get(&member.port).is_some_and(|port| port.kind == PortKind::Uplink);
-            if arrived.inner.is_some() && remote || member.encap == 0 && member.port == arrived.number {
+            if arrived.inner.is_some() && member.encap != 0 || member.encap == 0 && member.port == arrived.number {
                 continue;
             }
             empty = false;

@@ -213,6 +213,8 @@ pub struct Direction {
     pub tcam: Vec<Rule>,
     /// (domain, MAC address, generation).
     pub fdb: HashMap<(u16, u64, u8), Station>,
+    /// Bridge domain to the group that gets what is for an address that the FDB does not know, multicast and broadcast among them.
+    pub floods: HashMap<u16, u16>,
     pub lpm: Vec<Route>,
     pub actions: Vec<Action>,
 }
@@ -237,8 +239,11 @@ impl Direction {
         if let Some(rule) = self.tcam.iter().find(|r| r.generation == generation && masked(key, &r.mask) == masked(&r.key, &r.mask)) {
             return Found::Action(rule.action);
         }
-        if let Some(station) = self.fdb.get(&(key.domain(), layers.dmac, generation)).filter(|_| port.bridge) {
-            return Found::Station(*station);
+        if port.bridge {
+            let station = self.fdb.get(&(key.domain(), layers.dmac, generation)).copied();
+            if let Some(station) = station.or_else(|| self.floods.get(&key.domain()).map(|group| Station::Group(*group))) {
+                return Found::Station(station);
+            }
         }
         if let Some(ip) = layers.ip().filter(|_| port.route) {
             let width = if ip.v6 { 128 } else { 32 };

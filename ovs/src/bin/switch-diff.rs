@@ -1,6 +1,6 @@
 //! `./scripts/switch-diff`: random flow tables and frames in the golden model of the flow switch and in Open vSwitch. Verdicts and bytes of every output have to be the same.
 use clap::Parser;
-use ferric_ovs::diff::FlowTable;
+use ferric_ovs::case;
 use ferric_ovs::oracle::Oracle;
 use ferric_ovs::tally::Tally;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -51,9 +51,7 @@ fn run(options: &Options, oracle: &mut Oracle) -> Result<bool, ferric_ovs::serve
     for n in 0..options.tables {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed + n);
         let share = options.frames * (n + 1) / options.tables - options.frames * n / options.tables;
-        let table = FlowTable::random(&mut rng);
-        let frames = table.frames(share as usize, &mut rng);
-        if let Some(difference) = table.run(oracle, &frames, &mut tally)? {
+        if let Some(difference) = case(oracle, share as usize, &mut rng, &mut tally)? {
             bar.finish_and_clear();
             println!("difference with --seed {} --tables 1 --frames {share}\n{difference}", options.seed + n);
             return Ok(false);

@@ -1,0 +1,415 @@
+//! Tables that Open vSwitch gets as OpenFlow rules: it translates each frame itself, so that tunnels with their ECN, priorities, groups, time to live, its forwarding table and
+//! routes are its own.
+use crate::diff::{compare, empty_switch, Arrival, Difference, TUNNELS};
+use crate::frames::{ip6, pick, Net, Spec, IP4, MACS};
+use crate::openflow::{self, End};
+use crate::oracle::{Oracle, FUNCTIONS, GENEVE, LOCAL_IP, LOCAL_MAC, PEERS, UNDERLAY, UPLINK, VXLAN};
+use crate::server::Error;
+use crate::tables;
+use crate::tally::Tally;
+use crate::tunnels::{Tunnel, VNIS};
+use ferric_abi::switch::{destination, Action};
+use ferric_model::switch::flow::{Field, Flow, Header, Match, Outer, Step, TunnelKind};
+use ferric_model::switch::install::Room;
+use ferric_model::switch::layers::{parse, IPV4, IPV6};
+use ferric_model::switch::tables::{InnerTag, Member, MissAction, Route, Station};
+use ferric_model::switch::{wrap, Switch};
+use rand::seq::SliceRandom;
+use rand::Rng;
+
+/// A rule: what it matches, what it changes, where frames go.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub matches: Match,
+    pub changes: Vec<Step>,
+    pub dec_ttl: bool,
+    pub ends: Vec<End>,
+    /// Through an OpenFlow group, else one output after the other.
+    pub group: bool,
+    pub software: bool,
+}
+
+/// A route: IPv6, prefix, bits, port, new MAC addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop {
+    pub v6: bool,
+    pub prefix: u128,
+    pub bits: u8,
+    pub port: u8,
+    pub dst: u64,
+    pub src: u64,
+}
+
+/// A table of one of three kinds.
+#[derive(Clone, Debug)]
+pub enum Bridge {
+    /// Rules, the first that matches counts.
+    Rules(Vec<Rule>),
+    /// Stations of the forwarding table; others are flooded.
+    Stations(Vec<(u8, u64)>),
+    /// Routes, the longest prefix counts.
+    Routes(Vec<Hop>),
+}
+
+/// Numbers of the peers as remote endpoints.
+fn remote(peer: usize) -> u16 {
+    peer as u16 + 1
+}
+
+/// The switch with peers and VNIs in its tables.
+pub fn tunnel_switch() -> Switch {
+    let mut switch = empty_switch();
+    for endpoint in 0..2u8 {
+        for (n, vni) in VNIS.into_iter().enumerate() {
+            switch.tables.vnis.insert((endpoint, vni), (1 + 4 * u16::from(endpoint) + n as u16, InnerTag::Keep));
+        }
+    }
+    for (n, (ip, _)) in PEERS.into_iter().enumerate() {
+        switch.tables.remotes.insert((false, u32::from_be_bytes(ip).into()), remote(n));
+    }
+    if let Some(port) = switch.tables.ports.get_mut(&UNDERLAY) {
+        port.macs = vec![LOCAL_MAC];
+    }
+    for port in switch.tables.ports.values_mut() {
+        port.miss = MissAction::Drop;
+    }
+    switch
+}
+
+/// The outer header that Open vSwitch makes: DF, TTL 64, no checksum.
+fn header(geneve: bool, peer: usize, vni: u32) -> Header {
+    let (ip, dmac) = PEERS[peer];
+    let outer = Outer { v6: false, src: u32::from_be_bytes(LOCAL_IP).into(), dst: u32::from_be_bytes(ip).into(), tos: 0, ttl: 64, extra: 0x4000 };
+    let kind = if geneve { TunnelKind::Geneve { oam: false, critical: false, vni, options: Vec::new() } } else { TunnelKind::Vxlan { flags: 0x0800_0000, vni } };
+    Header { dmac, smac: LOCAL_MAC, outer, udp: (0, if geneve { 6081 } else { 4789 }, 0), kind }
+}
+
+fn member(switch: &mut Switch, end: &End) -> Member {
+    match end {
+        End::Port(port) => Member { port: *port, encap: 0 },
+        End::Tunnel { geneve, peer, vni } => {
+            let line = wrap::line(&header(*geneve, *peer, *vni).bytes(), UNDERLAY).unwrap_or_default();
+            let encaps = &mut switch.tables.encaps;
+            if encaps.is_empty() {
+                encaps.push(Default::default());
+            }
+            encaps.push(line);
+            Member { port: UNDERLAY, encap: encaps.len() as u16 - 1 }
+        }
+    }
+}
+
+impl Rule {
+    fn random(rng: &mut impl Rng) -> Self {
+        let mut m = loop {
+            let m = tables::matches(rng);
+            // Neither fields that OpenFlow says otherwise nor a second tag, nor the uplink of the other bridge.
+            let odd = m.fields.iter().any(|(f, v)| matches!(f, Field::Ip4Tos | Field::Ip6Tclass) && ![3, 0xfc, 0xff].contains(&v.mask)) || m.tags.len() > 1 || m.tags.iter().any(|t| t.tpid != 0x8100);
+            if !odd && m.exact(Field::InPort) != Some(UNDERLAY.into()) {
+                break m;
+            }
+        };
+        if rng.gen_bool(0.4) {
+            let geneve = rng.gen_ratio(1, 3);
+            let peer = rng.gen_range(0..PEERS.len());
+            m = m.with(Field::InPort, if geneve { GENEVE } else { VXLAN }.into());
+            m = m.with(Field::TunId, pick(rng, &VNIS).into()).with(Field::TunSrc, u32::from_be_bytes(PEERS[peer].0).into());
+            m.tunnel = true;
+            // Open vSwitch looks up the inner ECN as it came and changes it then; the model's key has what RFC 6040 makes of it.
+            for field in [Field::Ip4Tos, Field::Ip6Tclass] {
+                if let Some(v) = m.fields.get(&field).copied() {
+                    m = m.with_masked(field, v.value, v.mask & 0xfc);
+                }
+            }
+        }
+        let steps = tables::steps(rng, &m);
+        let software = steps == [tables::to_software()];
+        let changes: Vec<Step> = steps.iter().filter(|s| matches!(s, Step::PushVlan { .. } | Step::PopVlan | Step::Set(_))).cloned().collect();
+        let ip = matches!(m.exact(Field::EthType).map(|t| t as u16), Some(IPV4 | IPV6));
+        let mut ends = Vec::new();
+        if !software && !steps.is_empty() {
+            let mut ports: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK]).collect();
+            for _ in 0..pick(rng, &[1usize, 1, 1, 2, 3, 5]) {
+                ends.push(End::Port(ports.swap_remove(rng.gen_range(0..ports.len()))));
+            }
+            if !m.tunnel && rng.gen_ratio(1, 3) {
+                ends.push(End::Tunnel { geneve: rng.gen(), peer: rng.gen_range(0..PEERS.len()), vni: rng.gen_range(0..0x100_0000) });
+                if rng.gen() {
+                    ends.remove(0);
+                }
+            }
+        }
+        let mut group = ends.len() > 1 && rng.gen();
+        if rng.gen_ratio(1, 20) && !software {
+            (ends, group) = (Vec::new(), true);
+        }
+        let dec_ttl = ip && !ends.is_empty() && rng.gen_ratio(1, 4);
+        Self { matches: m, changes, dec_ttl, ends, group, software }
+    }
+
+    fn install(&self, switch: &mut Switch) -> bool {
+        // The destination here is any port but the one that frames come from; the right ones follow.
+        let other = if self.matches.exact(Field::InPort) == Some(8) { 9 } else { 8 };
+        let steps = if self.software { vec![tables::to_software()] } else { self.changes.iter().cloned().chain([Step::Output(other)]).collect() };
+        let inbound = !matches!(self.matches.exact(Field::InPort), Some(8..=12));
+        let Ok(line) = switch.install(&Flow { matches: self.matches.clone(), steps }, Room::Rule, &TUNNELS) else {
+            return false;
+        };
+        let members: Vec<Member> = self.ends.iter().map(|end| member(switch, end)).collect();
+        let group = switch.tables.groups.len() as u16;
+        let direction = if inbound { &mut switch.tables.inbound } else { &mut switch.tables.outbound };
+        let action = &mut direction.actions[usize::from(line)];
+        action.set_dec_ttl(self.dec_ttl);
+        match members[..] {
+            _ if self.software => {}
+            [] if !self.group => {
+                action.set_kind(destination::DROP);
+            }
+            [Member { port, encap }] => {
+                let kind = if port == UNDERLAY || port == UPLINK { destination::UPLINK } else { destination::PORT };
+                action.set_kind(kind).set_number(port.into()).set_encap(encap);
+            }
+            _ => {
+                action.set_kind(destination::GROUP).set_number(group);
+                switch.tables.groups.push(members);
+            }
+        }
+        true
+    }
+
+    fn text(&self, priority: usize, group: usize) -> String {
+        let mut actions: Vec<String> = Vec::new();
+        if self.dec_ttl {
+            actions.push("dec_ttl".into());
+        }
+        actions.extend(self.changes.iter().map(openflow::change));
+        if self.software {
+            actions.push("controller".into());
+        } else if self.group {
+            actions.push(format!("group:{group}"));
+        } else {
+            actions.extend(self.ends.iter().map(openflow::end));
+        }
+        let actions = if !self.group && !self.software && self.ends.is_empty() { "drop".into() } else { actions.join(",") };
+        format!("priority={priority},{},actions={actions}", openflow::matches(&self.matches))
+    }
+}
+
+impl Bridge {
+    /// A table.
+    pub fn random(rng: &mut impl Rng) -> Self {
+        match rng.gen_range(0..6) {
+            0 => {
+                let ports: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK]).collect();
+                Self::Stations(MACS[..rng.gen_range(1..5)].iter().map(|mac| (pick(rng, &ports), *mac)).collect())
+            }
+            1 => {
+                let mut hops: Vec<Hop> = Vec::new();
+                for _ in 0..rng.gen_range(1..16) {
+                    let v6 = rng.gen_ratio(1, 3);
+                    let bits = if v6 { pick(rng, &[0, 48, 56, 64, 128]) } else { pick(rng, &[0, 16, 20, 24, 28, 32]) };
+                    let (width, address) = if v6 { (128, ip6(rng.gen())) } else { (32, pick(rng, &IP4).into()) };
+                    let prefix = if bits == 0 { 0 } else { address >> (width - u32::from(bits)) << (width - u32::from(bits)) };
+                    if !hops.iter().any(|h| (h.v6, h.prefix, h.bits) == (v6, prefix, bits)) {
+                        hops.push(Hop { v6, prefix, bits, port: pick(rng, &FUNCTIONS), dst: pick(rng, &MACS[..4]), src: pick(rng, &MACS[..4]) });
+                    }
+                }
+                Self::Routes(hops)
+            }
+            _ => {
+                let mut switch = tunnel_switch();
+                let mut rules: Vec<Rule> = (0..rng.gen_range(1..30)).map(|_| Rule::random(rng)).collect();
+                rules.retain(|rule| rule.install(&mut switch));
+                Self::Rules(rules)
+            }
+        }
+    }
+
+    /// Frames for it.
+    pub fn frames(&self, count: usize, rng: &mut impl Rng) -> Vec<Arrival> {
+        (0..count).map(|_| self.frame(rng)).collect()
+    }
+
+    fn frame(&self, rng: &mut impl Rng) -> Arrival {
+        let mut spec = Spec::random(rng);
+        let mut port = pick(rng, &FUNCTIONS);
+        match self {
+            Self::Stations(stations) => {
+                // A source that is not in the table would be learnt.
+                let (_, smac) = stations.choose(rng).copied().unwrap_or_default();
+                (spec.smac, spec.padding) = (smac, 0);
+                if rng.gen_ratio(1, 6) {
+                    port = UPLINK;
+                }
+                (port, spec.bytes())
+            }
+            Self::Routes(_) => {
+                if let Net::V4 { options, .. } = &mut spec.net {
+                    *options = 0;
+                }
+                (port, spec.bytes())
+            }
+            Self::Rules(rules) => {
+                let rule = rules.choose(rng).filter(|_| rng.gen_ratio(9, 10));
+                let mut tunnel = None;
+                if let Some(rule) = rule {
+                    spec.fit(&rule.matches, rng);
+                    if rule.matches.tunnel {
+                        let mut t = Tunnel::random(rng);
+                        if rng.gen_ratio(7, 8) {
+                            t.geneve = rule.matches.exact(Field::InPort) == Some(GENEVE.into());
+                            if t.geneve == (t.flags[0] == 8) {
+                                t.flags = if t.geneve { [0; 4] } else { [8, 0, 0, 0] };
+                                t.last = 0;
+                                t.options.clear();
+                            }
+                            if VNIS.contains(&t.vni) {
+                                t.vni = rule.matches.exact(Field::TunId).map_or(t.vni, |v| v as u32);
+                            }
+                            if t.src != [10, 0, 0, 9] {
+                                t.src = rule.matches.exact(Field::TunSrc).map_or(t.src, |v| (v as u32).to_be_bytes());
+                            }
+                        }
+                        tunnel = Some(t);
+                    } else {
+                        port = rule.matches.exact(Field::InPort).map_or(port, |p| p as u8);
+                    }
+                }
+                if rng.gen_ratio(1, 5) {
+                    spec.spoil(rng);
+                }
+                spec.tags.truncate(1);
+                let mut frame = spec.bytes();
+                let Some(mut tunnel) = tunnel else {
+                    return (port, frame);
+                };
+                if rng.gen_ratio(1, 30) {
+                    frame.truncate(rng.gen_range(0..20));
+                }
+                // Open vSwitch leaves ECT(0) inside as it is under ECT(1); RFC 6040 says ECT(1), as Linux does.
+                let inner = parse(&frame).ok().and_then(|l| l.ip().map(|ip| ip.tos & 3));
+                if (tunnel.tos & 3, inner) == (1, Some(2)) {
+                    tunnel.tos &= !3;
+                }
+                (UNDERLAY, tunnel.around(&frame))
+            }
+        }
+    }
+
+    fn model(&self) -> Switch {
+        let mut switch = tunnel_switch();
+        match self {
+            Self::Rules(rules) => {
+                for rule in rules {
+                    rule.install(&mut switch);
+                }
+            }
+            Self::Stations(stations) => {
+                for port in switch.tables.ports.values_mut() {
+                    (port.bridge, port.domain) = (true, 1);
+                }
+                switch.tables.groups.push([UPLINK].into_iter().chain(FUNCTIONS).map(|port| Member { port, encap: 0 }).collect());
+                for direction in [&mut switch.tables.inbound, &mut switch.tables.outbound] {
+                    direction.floods.insert(1, 0);
+                    for (port, mac) in stations {
+                        direction.fdb.insert((1, *mac, 0), Station::Port(*port));
+                    }
+                }
+            }
+            Self::Routes(hops) => {
+                for port in switch.tables.ports.values_mut() {
+                    port.route = true;
+                }
+                switch.tables.rewrites.push((0, 0));
+                for hop in hops {
+                    switch.tables.rewrites.push((hop.dst, hop.src));
+                    let rewrite = switch.tables.rewrites.len() as u16 - 1;
+                    let direction = &mut switch.tables.outbound;
+                    let action = Action::default().with_kind(destination::PORT).with_number(hop.port.into()).with_rewrite(rewrite).with_dec_ttl(true).with_count(true);
+                    direction.lpm.push(Route { vrf: 0, v6: hop.v6, prefix: hop.prefix, bits: hop.bits, action: direction.actions.len() as u16, generation: 0 });
+                    direction.actions.push(action);
+                }
+            }
+        }
+        switch
+    }
+
+    /// Groups, rules and stations as Open vSwitch gets them.
+    fn texts(&self) -> (Vec<String>, Vec<String>, Vec<(u8, u64)>) {
+        let mut groups = Vec::new();
+        let mut rules = Vec::new();
+        let mut stations = Vec::new();
+        match self {
+            Self::Rules(list) => {
+                for (n, rule) in list.iter().enumerate() {
+                    let number = n + 1;
+                    if rule.group {
+                        let buckets: String = rule.ends.iter().map(|end| format!(",bucket={}", openflow::end(end))).collect();
+                        groups.push(format!("group_id={number},type=all{buckets}"));
+                    }
+                    rules.push(rule.text(30_000 - n, number));
+                }
+            }
+            Self::Stations(list) => {
+                rules.push("priority=1,actions=NORMAL".into());
+                stations = list.clone();
+            }
+            Self::Routes(hops) => {
+                for hop in hops {
+                    let (kind, field, address) = if hop.v6 { ("ipv6", "ipv6_dst", std::net::Ipv6Addr::from(hop.prefix).to_string()) } else { ("ip", "nw_dst", std::net::Ipv4Addr::from(hop.prefix as u32).to_string()) };
+                    let (dst, src) = (crate::oracle::mac(hop.dst), crate::oracle::mac(hop.src));
+                    rules.push(format!("priority={},{kind},{field}={address}/{},actions=dec_ttl,set_field:{dst}->eth_dst,set_field:{src}->eth_src,output:{}", hop.bits + 1, hop.bits, hop.port));
+                }
+            }
+        }
+        (groups, rules, stations)
+    }
+
+    fn ovs(&self, oracle: &mut Oracle) -> Result<(), Error> {
+        let (groups, rules, stations) = self.texts();
+        oracle.rules(&groups, &rules, &stations)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let (groups, rules, stations) = self.texts();
+        groups.into_iter().chain(rules).chain(stations.iter().map(|(port, mac)| format!("station {} at port {port}", crate::oracle::mac(*mac)))).collect()
+    }
+
+    fn without(&self, n: usize) -> Option<Self> {
+        let mut smaller = self.clone();
+        let there = match &mut smaller {
+            Self::Rules(list) => n < list.len() && (list.remove(n), true).1,
+            Self::Stations(list) => n < list.len() && (list.remove(n), true).1,
+            Self::Routes(list) => n < list.len() && (list.remove(n), true).1,
+        };
+        there.then_some(smaller)
+    }
+
+    /// Compares the frames; the first difference, with as few entries as show it.
+    pub fn run(&self, oracle: &mut Oracle, frames: &[Arrival], tally: &mut Tally) -> Result<Option<Difference>, Error> {
+        self.ovs(oracle)?;
+        let mut switch = self.model();
+        for arrival in frames {
+            if compare(&mut switch, oracle, arrival, tally)?.is_some() {
+                let mut table = self.clone();
+                let mut again = |table: &Self| {
+                    table.ovs(oracle)?;
+                    compare(&mut table.model(), oracle, arrival, &mut Tally::default())
+                };
+                let Some(mut found) = again(&table)? else {
+                    self.ovs(oracle)?;
+                    continue;
+                };
+                let mut at = 0;
+                while let Some(smaller) = table.without(at) {
+                    match again(&smaller)? {
+                        Some(difference) => (table, found) = (smaller, difference),
+                        None => at += 1,
+                    }
+                }
+                return Ok(Some(Difference { table: table.lines(), arrival: Some(arrival.clone()), model: found.0, ovs: found.1 }));
+            }
+        }
+        Ok(None)
+    }
+}
