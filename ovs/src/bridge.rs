@@ -7,7 +7,7 @@ use crate::oracle::{Oracle, FUNCTIONS, GENEVE, LOCAL_IP, LOCAL_MAC, PEERS, UNDER
 use crate::server::Error;
 use crate::tables;
 use crate::tally::Tally;
-use crate::tunnels::{Tunnel, VNIS};
+use crate::tunnels::{Tunnel, STRANGER, VNIS};
 use ferric_abi::switch::{destination, Action};
 use ferric_model::switch::flow::{Field, Flow, Header, Match, Outer, Step, TunnelKind};
 use ferric_model::switch::install::Room;
@@ -109,8 +109,8 @@ impl Rule {
                 break m;
             }
         };
-        if rng.gen_bool(0.4) {
-            let geneve = rng.gen_ratio(1, 3);
+        if rng.gen_bool(0.5) {
+            let geneve = rng.gen();
             let peer = rng.gen_range(0..PEERS.len());
             m = m.with(Field::InPort, if geneve { GENEVE } else { VXLAN }.into());
             m = m.with(Field::TunId, pick(rng, &VNIS).into()).with(Field::TunSrc, u32::from_be_bytes(PEERS[peer].0).into());
@@ -140,7 +140,7 @@ impl Rule {
             }
         }
         let mut group = ends.len() > 1 && rng.gen();
-        if rng.gen_ratio(1, 20) && !software {
+        if rng.gen_ratio(1, 9) && !software {
             (ends, group) = (Vec::new(), true);
         }
         let dec_ttl = ip && !ends.is_empty() && rng.gen_ratio(1, 4);
@@ -250,23 +250,18 @@ impl Bridge {
                 (port, spec.bytes())
             }
             Self::Rules(rules) => {
-                let rule = rules.choose(rng).filter(|_| rng.gen_ratio(9, 10));
+                let tunnels: Vec<&Rule> = rules.iter().filter(|rule| rule.matches.tunnel).collect();
+                let rule = tunnels.choose(rng).copied().filter(|_| rng.gen()).or_else(|| rules.choose(rng)).filter(|_| rng.gen_ratio(9, 10));
                 let mut tunnel = None;
                 if let Some(rule) = rule {
                     spec.fit(&rule.matches, rng);
                     if rule.matches.tunnel {
                         let mut t = Tunnel::random(rng);
-                        if rng.gen_ratio(7, 8) {
-                            t.geneve = rule.matches.exact(Field::InPort) == Some(GENEVE.into());
-                            if t.geneve == (t.flags[0] == 8) {
-                                t.flags = if t.geneve { [0; 4] } else { [8, 0, 0, 0] };
-                                t.last = 0;
-                                t.options.clear();
-                            }
+                        if t.geneve == (rule.matches.exact(Field::InPort) == Some(GENEVE.into())) {
                             if VNIS.contains(&t.vni) {
                                 t.vni = rule.matches.exact(Field::TunId).map_or(t.vni, |v| v as u32);
                             }
-                            if t.src != [10, 0, 0, 9] {
+                            if t.src != STRANGER {
                                 t.src = rule.matches.exact(Field::TunSrc).map_or(t.src, |v| (v as u32).to_be_bytes());
                             }
                         }
@@ -283,8 +278,8 @@ impl Bridge {
                 let Some(mut tunnel) = tunnel else {
                     return (port, frame);
                 };
-                if rng.gen_ratio(1, 30) {
-                    frame.truncate(rng.gen_range(0..20));
+                if rng.gen_ratio(1, 12) {
+                    frame.truncate(rng.gen_range(0..14));
                 }
                 // Open vSwitch leaves ECT(0) inside as it is under ECT(1); RFC 6040 says ECT(1), as Linux does.
                 let inner = parse(&frame).ok().and_then(|l| l.ip().map(|ip| ip.tos & 3));

@@ -16,9 +16,9 @@ use oracle::Oracle;
 use rand::Rng;
 use tally::Tally;
 
-/// One random table with so many frames; the difference, if there is one. Every second table is one of datapath flows, the others are OpenFlow's.
+/// One random table with so many frames; the difference, if there is one. Every third table is one of datapath flows, the others are OpenFlow's.
 pub fn case(oracle: &mut Oracle, frames: usize, rng: &mut impl Rng, tally: &mut Tally) -> Result<Option<Difference>, server::Error> {
-    if rng.gen() {
+    if rng.gen_ratio(1, 3) {
         let table = FlowTable::random(rng);
         let frames = table.frames(frames, rng);
         table.run(oracle, &frames, tally)

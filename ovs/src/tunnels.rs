@@ -6,6 +6,9 @@ use rand::Rng;
 /// VNIs that the tables know.
 pub const VNIS: [u32; 4] = [100, 101, 102, 0xab_cdef];
 
+/// An address that is no peer's.
+pub const STRANGER: [u8; 4] = [10, 0, 0, 9];
+
 /// An outer header and how it differs from a right one.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
@@ -50,24 +53,26 @@ impl Tunnel {
 
     /// One at random.
     pub fn random(rng: &mut impl Rng) -> Self {
-        let mut t = Self::right(rng.gen_ratio(1, 3), VNIS[rng.gen_range(0..VNIS.len())]);
+        let mut t = Self::right(rng.gen(), VNIS[rng.gen_range(0..VNIS.len())]);
         t.src = PEERS[rng.gen_range(0..PEERS.len())].0;
-        t.tos = if rng.gen() { 0 } else { rng.gen() };
+        t.tos = if rng.gen_bool(0.7) { 0 } else { rng.gen() };
         t.csum = if rng.gen() { Csum::None } else { Csum::Right };
-        match rng.gen_range(0..24) {
+        match rng.gen_range(0..26) {
             0 => t.csum = Csum::Wrong,
-            1 => t.flags[0] = if t.geneve { 0x40 } else { 0 },
-            2 => t.flags[if t.geneve { 0 } else { rng.gen_range(0..4) }] |= if t.geneve { 0x80 } else { 1 << rng.gen_range(0..8) },
-            3 => t.last = if t.geneve { 0 } else { rng.gen() },
+            1 if !t.geneve => t.flags[0] = 0,
+            1 | 2 if t.geneve => t.flags[0] = 0x40,
+            2 => t.flags[rng.gen_range(0..4)] |= 1 << rng.gen_range(0..8),
+            3 if !t.geneve => t.last = rng.gen(),
+            3..=5 if t.geneve => t.options = vec![1, 2, 0x80 | rng.gen::<u8>(), 1, 1, 2, 3, 4],
             4 => t.vni = rng.gen_range(0..0x100_0000),
-            5 => t.src = [10, 0, 0, 9],
-            6 => t.part = 0x2000,
-            7 => t.bad_header = true,
-            8 => t.ttl = 1,
-            9 => t.words = 1,
-            12 if t.geneve => t.options = vec![1, 2, 0x80 | rng.gen::<u8>(), 1, 1, 2, 3, 4],
-            13 if t.geneve => t.options = vec![1, 2, 3, 1, 1, 2, 3, 4],
-            14 | 15 => t.tos |= 3,
+            6 => t.src = STRANGER,
+            7 => t.part = 0x2000,
+            8 => t.bad_header = true,
+            9 => t.ttl = 1,
+            10 => t.words = 1,
+            11 if t.geneve => t.options = vec![1, 2, 3, 1, 1, 2, 3, 4],
+            12 | 13 => t.tos |= 3,
+            14 => t.vni = rng.gen_range(0..0x100_0000),
             _ => {}
         }
         t

@@ -191,7 +191,7 @@ fn put(m: &mut Match, field: Field, value: Masked, place: &text::Place) -> Resul
 /// `name=value` or `name(...)` with commas between them, and the closing bracket.
 fn members(t: &mut Text, mut each: impl FnMut(&mut Text, &str, text::Place) -> Result<(), Error>) -> Result<(), Error> {
     t.space();
-    while !t.sees(")") {
+    while !t.is_empty() && !t.sees(")") {
         let place = t.place();
         let name = t.word();
         if !t.eat("=") && !t.sees("(") {
