@@ -11,7 +11,7 @@ use crate::tunnels::{Tunnel, STRANGER, VNIS};
 use ferric_abi::switch::{destination, Action};
 use ferric_model::switch::flow::{Field, Flow, Header, Match, Outer, Step, TunnelKind};
 use ferric_model::switch::install::Room;
-use ferric_model::switch::layers::{parse, IPV4, IPV6};
+use ferric_model::switch::layers::{parse, IPV4, IPV6, TAG};
 use ferric_model::switch::tables::{InnerTag, Member, MissAction, Route, Station};
 use ferric_model::switch::{wrap, Switch};
 use rand::seq::SliceRandom;
@@ -273,7 +273,9 @@ impl Bridge {
                 if rng.gen_ratio(1, 5) {
                     spec.spoil(rng);
                 }
+                // OpenFlow does not tell the types of tags apart.
                 spec.tags.truncate(1);
+                spec.tags.iter_mut().for_each(|tag| tag.0 = TAG);
                 let mut frame = spec.bytes();
                 let Some(mut tunnel) = tunnel else {
                     return (port, frame);
@@ -351,7 +353,8 @@ impl Bridge {
             }
             Self::Routes(hops) => {
                 for hop in hops {
-                    let (kind, field, address) = if hop.v6 { ("ipv6", "ipv6_dst", std::net::Ipv6Addr::from(hop.prefix).to_string()) } else { ("ip", "nw_dst", std::net::Ipv4Addr::from(hop.prefix as u32).to_string()) };
+                    let (kind, field, address) =
+                        if hop.v6 { ("ipv6", "ipv6_dst", std::net::Ipv6Addr::from(hop.prefix).to_string()) } else { ("ip", "nw_dst", std::net::Ipv4Addr::from(hop.prefix as u32).to_string()) };
                     let (dst, src) = (crate::oracle::mac(hop.dst), crate::oracle::mac(hop.src));
                     rules.push(format!("priority={},{kind},{field}={address}/{},actions=dec_ttl,set_field:{dst}->eth_dst,set_field:{src}->eth_src,output:{}", hop.bits + 1, hop.bits, hop.port));
                 }

@@ -2,13 +2,13 @@
 use crate::frames::{damage, Spec};
 use crate::oracle::{ports, Oracle, Sent, FUNCTIONS, GENEVE, NARROW, UNDERLAY, UPLINK, VXLAN};
 use crate::server::Error;
-use crate::tally::{outer_udp, Tally};
 use crate::tables;
+use crate::tally::{outer_udp, Tally};
 use ferric_abi::codes::SwitchCause;
 use ferric_model::switch::edit::set_tos;
-use ferric_model::switch::layers::{parse as parse_frame, Upper};
 use ferric_model::switch::flow::{parse, Field, Flow, Step};
 use ferric_model::switch::install::{Room, TunnelPort};
+use ferric_model::switch::layers::{parse as parse_frame, Upper};
 use ferric_model::switch::tables::{Endpoint, EndpointKind, Port, PortKind};
 use ferric_model::switch::{Outcome, Switch};
 use rand::seq::SliceRandom;

@@ -83,10 +83,9 @@ impl Spec {
 
     /// 0: whole, 1: first, 2: later.
     fn fragment(&mut self, class: u128) {
-        let bits = [0u16, 1, 0x57];
         match &mut self.net {
             Net::V4 { part, .. } => *part = [0x4000, 0x2000, 0x2057][class.min(2) as usize],
-            Net::V6 { part, .. } => *part = if class == 0 { None } else { Some(bits[class.min(2) as usize] << 3 | 1) },
+            Net::V6 { part, .. } => *part = [None, Some(1), Some(0x57 << 3 | 1)][class.min(2) as usize],
             _ => {}
         }
     }

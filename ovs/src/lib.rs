@@ -28,3 +28,25 @@ pub fn case(oracle: &mut Oracle, frames: usize, rng: &mut impl Rng, tally: &mut 
         table.run(oracle, &frames, tally)
     }
 }
+
+/// A folder below the system's temporary one, deleted when this is dropped. It is not made here: who fills it wants it new.
+pub struct Folder(std::path::PathBuf);
+
+impl Folder {
+    /// The folder called `name`, of this process.
+    pub fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("ferric-ovs-{}-{name}", std::process::id())))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Of a folder that was not made there is nothing to delete.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

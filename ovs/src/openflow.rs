@@ -8,7 +8,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub enum End {
     Port(u8),
     /// Through a tunnel to one of the peers.
-    Tunnel { geneve: bool, peer: usize, vni: u32 },
+    Tunnel {
+        geneve: bool,
+        peer: usize,
+        vni: u32,
+    },
 }
 
 fn with_mask(value: String, m: &Masked, full: u128, mask: impl FnOnce(u128) -> String) -> String {

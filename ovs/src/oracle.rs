@@ -83,10 +83,8 @@ impl Oracle {
     pub fn start(folder: &Path) -> Result<Self, Error> {
         let mut server = Server::start(folder)?;
         let capture = |port: u8| folder.join(format!("p{port}.pcap"));
-        let mut words: Vec<String> = "add-br br0 -- set bridge br0 datapath_type=dummy fail-mode=secure -- add-br br1 -- set bridge br1 datapath_type=dummy fail-mode=secure"
-            .split(' ')
-            .map(str::to_owned)
-            .collect();
+        let mut words: Vec<String> =
+            "add-br br0 -- set bridge br0 datapath_type=dummy fail-mode=secure -- add-br br1 -- set bridge br1 datapath_type=dummy fail-mode=secure".split(' ').map(str::to_owned).collect();
         words.push(format!("other_config:hwaddr={}", mac(LOCAL_MAC)));
         for port in ports() {
             let bridge = if port == UNDERLAY { "br1" } else { "br0" };

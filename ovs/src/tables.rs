@@ -107,7 +107,8 @@ fn upper(rng: &mut impl Rng, mut m: Match, proto: Field, fragment: u128) -> Matc
 /// Whether no frame matches both, as far as one field shows it. It is written apart from the model's tables, which it tests.
 pub fn disjoint(a: &Match, b: &Match) -> bool {
     let fields = a.fields.iter().any(|(field, m)| b.fields.get(field).is_some_and(|n| (m.value ^ n.value) & m.mask & n.mask != 0));
-    let tags = a.tags.len() != b.tags.len() || a.tags.iter().zip(&b.tags).any(|(t, u)| t.tpid != u.tpid || (t.vid.value ^ u.vid.value) & t.vid.mask & u.vid.mask != 0 || (t.pcp.value ^ u.pcp.value) & t.pcp.mask & u.pcp.mask != 0);
+    let tags = a.tags.len() != b.tags.len()
+        || a.tags.iter().zip(&b.tags).any(|(t, u)| t.tpid != u.tpid || (t.vid.value ^ u.vid.value) & t.vid.mask & u.vid.mask != 0 || (t.pcp.value ^ u.pcp.value) & t.pcp.mask & u.pcp.mask != 0);
     fields || tags
 }
 

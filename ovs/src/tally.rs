@@ -17,7 +17,8 @@ pub struct Tally {
 }
 
 /// Every action that there is a name for.
-pub const ACTIONS: [&str; 14] = ["drop", "to a port", "to an uplink", "to a group", "to software", "outer header", "strip", "rewrite MAC", "push tag", "pop tag", "set tag", "TTL - 1", "set DSCP", "count"];
+pub const ACTIONS: [&str; 14] =
+    ["drop", "to a port", "to an uplink", "to a group", "to software", "outer header", "strip", "rewrite MAC", "push tag", "pop tag", "set tag", "TTL - 1", "set DSCP", "count"];
 
 impl Tally {
     /// Adds what became of one frame.

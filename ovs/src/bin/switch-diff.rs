@@ -1,8 +1,8 @@
 //! `./scripts/switch-diff`: random flow tables and frames in the golden model of the flow switch and in Open vSwitch. Verdicts and bytes of every output have to be the same.
 use clap::Parser;
-use ferric_ovs::case;
 use ferric_ovs::oracle::Oracle;
 use ferric_ovs::tally::Tally;
+use ferric_ovs::{case, Folder};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -28,13 +28,9 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let temporary = std::env::temp_dir().join(format!("ferric-ovs-{}", std::process::id()));
-    let folder = options.keep.clone().unwrap_or_else(|| temporary.clone());
-    let result = Oracle::start(&folder).and_then(|mut oracle| run(&options, &mut oracle));
-    if options.keep.is_none() {
-        // Of a folder that could not be made there is nothing to delete.
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
+    let temporary = Folder::new("diff");
+    let folder = options.keep.as_deref().unwrap_or(temporary.path());
+    let result = Oracle::start(folder).and_then(|mut oracle| run(&options, &mut oracle));
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

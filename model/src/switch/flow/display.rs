@@ -60,16 +60,9 @@ impl Match {
         let v6 = is(Field::EthType, 0x86dd);
         let later = is(Field::Ip4Frag, 2) || is(Field::Ip6Frag, 2);
         let proto = |n| !later && (v4 && is(Field::Ip4Proto, n) || v6 && is(Field::Ip6Proto, n));
-        for (name, due) in [
-            ("ipv4", v4),
-            ("ipv6", v6),
-            ("arp", is(Field::EthType, 0x0806)),
-            ("tcp", proto(6)),
-            ("udp", proto(17)),
-            ("sctp", proto(132)),
-            ("icmp", v4 && proto(1)),
-            ("icmpv6", v6 && proto(58)),
-        ] {
+        for (name, due) in
+            [("ipv4", v4), ("ipv6", v6), ("arp", is(Field::EthType, 0x0806)), ("tcp", proto(6)), ("udp", proto(17)), ("sctp", proto(132)), ("icmp", v4 && proto(1)), ("icmpv6", v6 && proto(58))]
+        {
             if due || used(name) {
                 names.push(name);
             }

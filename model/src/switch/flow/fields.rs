@@ -84,6 +84,5 @@ pub const TCP_FLAGS: [&str; 12] = ["fin", "syn", "rst", "psh", "ack", "urg", "ec
 pub const TUNNEL_FLAGS: [&str; 4] = ["oam", "df", "csum", "key"];
 
 /// Groups that the datapath knows and this switch has no field for. One with a mask of zero says nothing.
-pub const FOREIGN: [&str; 17] = [
-    "skb_priority", "skb_mark", "recirc_id", "dp_hash", "packet_type", "ct_state", "ct_zone", "ct_mark", "ct_label", "ct_tuple4", "ct_tuple6", "sctp", "nd", "nd_ext", "mpls", "nsh", "tunnel_geneve",
-];
+pub const FOREIGN: [&str; 17] =
+    ["skb_priority", "skb_mark", "recirc_id", "dp_hash", "packet_type", "ct_state", "ct_zone", "ct_mark", "ct_label", "ct_tuple4", "ct_tuple6", "sctp", "nd", "nd_ext", "mpls", "nsh", "tunnel_geneve"];

@@ -47,10 +47,7 @@ pub fn dump_line(line: &str, ports: &Ports) -> Result<Flow, Error> {
     let tail = steps.find(", dp-extra-info:").unwrap_or(steps.len());
     let moved = |by: usize| move |e: Error| Error { at: e.at + by, ..e };
     let chars = |bytes: usize| line[..bytes].chars().count();
-    Ok(Flow {
-        matches: self::matches(&key[begin..end], ports).map_err(moved(chars(begin)))?,
-        steps: self::steps(&steps[..tail], ports).map_err(moved(chars(line.len() - steps.len())))?,
-    })
+    Ok(Flow { matches: self::matches(&key[begin..end], ports).map_err(moved(chars(begin)))?, steps: self::steps(&steps[..tail], ports).map_err(moved(chars(line.len() - steps.len())))? })
 }
 
 /// Reads what a flow matches.

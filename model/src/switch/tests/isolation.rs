@@ -19,7 +19,17 @@ fn guarded() -> Switch {
     }
     t.bind.insert((8, false, u32::from_be_bytes(OWN).into()));
     t.bind.insert((8, true, 0xfd00 << 112 | 8));
-    t.endpoints.push(Endpoint { v6: false, ip: 0x0a00_0001, udp_port: 4789, kind: EndpointKind::Vxlan, lenient: false, zero_csum6: false, any_remote: false, unknown_to_software: false, option: None });
+    t.endpoints.push(Endpoint {
+        v6: false,
+        ip: 0x0a00_0001,
+        udp_port: 4789,
+        kind: EndpointKind::Vxlan,
+        lenient: false,
+        zero_csum6: false,
+        any_remote: false,
+        unknown_to_software: false,
+        option: None,
+    });
     t.groups.push(vec![Member { port: 9, encap: 0 }]);
     t.outbound.floods.insert(0, 0);
     t.outbound.fdb.insert((0, mac(9), 0), Station::Port(9));

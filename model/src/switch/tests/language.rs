@@ -1,5 +1,5 @@
 //! The flow language: what is written is read, what is wrong is named with its place.
-use crate::switch::flow::fields::{Form, Field};
+use crate::switch::flow::fields::{Field, Form};
 use crate::switch::flow::{parse, steps_text, Flow, Header, Masked, Match, Outer, Step, Tag, TunnelKind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

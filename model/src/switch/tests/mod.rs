@@ -1,8 +1,8 @@
 //! The model by itself. What it shares with Open vSwitch is compared in the crate `ferric-ovs`.
 mod isolation;
 mod language;
-mod pipeline;
 mod parser;
+mod pipeline;
 mod tunnel;
 
 use super::tables::{Port, PortKind};

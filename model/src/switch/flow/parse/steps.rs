@@ -188,7 +188,8 @@ fn header(t: &mut Text) -> Result<Header, Error> {
     let (place, v6) = (t.place(), ethertype == 0x86dd);
     let (outer, proto) = if v6 {
         t.expect("ipv6(")?;
-        let names = [("src", Form::Ip6, u128::MAX), ("dst", Form::Ip6, u128::MAX), ("label", Form::Hex, 0xf_ffff), ("proto", Form::Decimal, 255), ("tclass", Form::Hex, 255), ("hlimit", Form::Decimal, 255)];
+        let names =
+            [("src", Form::Ip6, u128::MAX), ("dst", Form::Ip6, u128::MAX), ("label", Form::Hex, 0xf_ffff), ("proto", Form::Decimal, 255), ("tclass", Form::Hex, 255), ("hlimit", Form::Decimal, 255)];
         let [src, dst, label, proto, tos, ttl] = values(t, names)?;
         (Outer { v6, src, dst, tos: tos as u8, ttl: ttl as u8, extra: label as u32 }, proto)
     } else {
