@@ -196,7 +196,17 @@ impl FlowTable {
             match parse::dump_line(line, &names) {
                 Ok(mut flow) => {
                     // The datapath adds user data.
-                    flow.steps.iter_mut().filter(|s| matches!(s, Step::Userspace(_))).for_each(|s| *s = tables::to_software());
+                    for step in &mut flow.steps {
+                        match step {
+                            Step::Userspace(_) => *step = tables::to_software(),
+                            Step::Sample { probability, steps } => {
+                                // It rounds up what its text says rounded.
+                                *probability = u32::MAX >> probability.saturating_sub(1).leading_zeros();
+                                *steps = vec![tables::to_software()];
+                            }
+                            _ => {}
+                        }
+                    }
                     dumped.push(flow);
                 }
                 Err(e) => return Some(Difference { table: vec![line.to_owned()], arrival: None, model: e.to_string(), ovs: "its own text".into() }),

@@ -143,6 +143,19 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
     }
     let mut steps = Vec::new();
     let tagged = !m.tags.is_empty();
+    let from = m.exact(Field::InPort);
+    let mut others: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK, UNDERLAY]).filter(|p| from != Some((*p).into())).collect();
+    if rng.gen_ratio(1, 10) {
+        let probability = u32::MAX >> rng.gen_range(1..4u32);
+        steps.push(Step::Sample { probability, steps: vec![to_software()] });
+    }
+    if rng.gen_ratio(1, 6) {
+        // A mirror's copy: the frame as it came, whole or its beginning.
+        if rng.gen() {
+            steps.push(Step::Trunc(rng.gen_range(14..100)));
+        }
+        steps.push(Step::Output(others.swap_remove(rng.gen_range(0..others.len())).into()));
+    }
     match rng.gen_range(0..6) {
         0 => steps.push(Step::PushVlan { tpid: TAG, tci: rng.gen_range(0..8) << 13 | rng.gen_range(0..0x1000) }),
         1 if tagged => steps.push(Step::PopVlan),
@@ -163,8 +176,6 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
     if let Some(field) = tos.filter(|_| rng.gen_ratio(1, 4)) {
         steps.push(Step::Set([(field, Masked::new(u128::from(rng.gen::<u8>()), 0xfc))].into()));
     }
-    let from = m.exact(Field::InPort);
-    let mut others: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK, UNDERLAY]).filter(|p| from != Some((*p).into())).collect();
     for _ in 0..if rng.gen_ratio(1, 3) { rng.gen_range(2..5) } else { 1 } {
         let port = others.swap_remove(rng.gen_range(0..others.len()));
         steps.push(Step::Output(port.into()));

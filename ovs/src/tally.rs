@@ -17,8 +17,8 @@ pub struct Tally {
 }
 
 /// Every action that there is a name for.
-pub const ACTIONS: [&str; 14] =
-    ["drop", "to a port", "to an uplink", "to a group", "to software", "outer header", "strip", "rewrite MAC", "push tag", "pop tag", "set tag", "TTL - 1", "set DSCP", "count"];
+pub const ACTIONS: [&str; 16] =
+    ["drop", "to a port", "to an uplink", "to a group", "to software", "outer header", "strip", "rewrite MAC", "push tag", "pop tag", "set tag", "TTL - 1", "set DSCP", "mirror", "sample", "count"];
 
 impl Tally {
     /// Adds what became of one frame.
@@ -44,6 +44,8 @@ impl Tally {
         hit("set tag", left && action.tag_op() == tag_op::SET);
         hit("TTL - 1", left && action.dec_ttl());
         hit("set DSCP", left && action.write_dscp());
+        hit("mirror", left && action.mirror() != 0);
+        hit("sample", action.sample() != 0 && !outcome.software.is_empty());
         hit("count", action.count());
         for cause in &outcome.dropped {
             *self.causes.entry(format!("{cause:?}")).or_default() += 1;

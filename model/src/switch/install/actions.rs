@@ -2,7 +2,7 @@
 use super::{NotOffloaded, TunnelPort};
 use crate::switch::flow::{Field, Flow, Header, Masked, Step};
 use crate::switch::layers::{ARP, IPV4, IPV6, TAG};
-use crate::switch::tables::{Member, PortKind};
+use crate::switch::tables::{Member, Mirror, PortKind};
 use crate::switch::{wrap, Switch};
 use ferric_abi::switch::{destination, source_port, tag_op, Action};
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ const ENCAPS: usize = 1024;
 const REWRITES: usize = 512;
 const GROUPS: usize = 256;
 const COPIES: usize = 64;
+/// Sessions that four bits can name, 0 among them.
+const MIRRORS: usize = 16;
 
 /// What is done to a frame before it leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ struct Copy {
     port: u32,
     changes: Changes,
     header: Option<(Header, u32)>,
+    /// Bytes of it at most; 0: all.
+    truncate: u16,
 }
 
 fn no(step: &Step) -> NotOffloaded {
@@ -61,11 +65,12 @@ impl Switch {
             return Ok(counted.with_kind(destination::EXCEPTION));
         }
         walk(flow, &flow.steps, ttl, Changes::default(), &mut copies, &mut sample)?;
-        let Some(first) = copies.first() else {
+        let mirrored = mirrored(&copies);
+        let Some(first) = copies.get(usize::from(mirrored)) else {
             return if sample == 0 { Ok(counted.with_kind(destination::DROP)) } else { Err(NotOffloaded::Action("sample without a destination".into())) };
         };
         let changes = first.changes.clone();
-        if copies.iter().any(|copy| copy.changes != changes) {
+        if copies[usize::from(mirrored)..].iter().any(|copy| copy.changes != changes || copy.truncate != 0) {
             return Err(NotOffloaded::Changes);
         }
         let tag = changes.pushed.unwrap_or(0);
@@ -80,7 +85,10 @@ impl Switch {
         if changes.dst.is_some() || changes.src.is_some() {
             action.set_rewrite(self.rewrite(flow, &changes)?);
         }
-        let members = copies.iter().map(|copy| self.member(flow, copy, tunnels)).collect::<Result<Vec<_>, _>>()?;
+        let mut members = copies.iter().map(|copy| self.member(flow, copy, tunnels)).collect::<Result<Vec<_>, _>>()?;
+        if mirrored {
+            action.set_mirror(self.mirror(Mirror { to: members.remove(0), truncate: copies[0].truncate })?);
+        }
         if let [Member { port, encap }] = members[..] {
             let uplink = self.tables.ports.get(&port).is_some_and(|p| p.kind == PortKind::Uplink);
             return Ok(action.with_kind(if uplink { destination::UPLINK } else { destination::PORT }).with_number(port.into()).with_encap(encap));
@@ -90,6 +98,22 @@ impl Switch {
         }
         self.tables.groups.push(members);
         Ok(action.with_kind(destination::GROUP).with_number((self.tables.groups.len() - 1) as u16))
+    }
+
+    /// The session that makes such copies.
+    fn mirror(&mut self, mirror: Mirror) -> Result<u8, NotOffloaded> {
+        let table = &mut self.tables.mirrors;
+        if table.is_empty() {
+            table.push(None);
+        }
+        let line = table.iter().position(|m| *m == Some(mirror)).unwrap_or(table.len());
+        if line == table.len() {
+            if line >= MIRRORS {
+                return Err(NotOffloaded::Room("mirror"));
+            }
+            table.push(Some(mirror));
+        }
+        Ok(line as u8)
     }
 
     /// Both MAC addresses: one that does not change has to be known from the key.
@@ -156,14 +180,25 @@ impl Switch {
     }
 }
 
+/// Whether the first copy is a mirror's: it is as the frame came, and truncated or unlike the others.
+fn mirrored(copies: &[Copy]) -> bool {
+    match copies {
+        [first, second, ..] => first.changes == Changes::default() && (first.truncate != 0 || second.changes != first.changes),
+        _ => false,
+    }
+}
+
 /// Follows the steps; each destination becomes a copy with the changes up to there.
 fn walk(flow: &Flow, steps: &[Step], ttl: bool, mut changes: Changes, copies: &mut Vec<Copy>, sample: &mut u8) -> Result<(), NotOffloaded> {
     let mut header: Option<(Header, u32)> = None;
+    let mut truncate = 0;
     for step in steps {
         match step {
-            Step::Output(port) => copies.push(Copy { port: *port, changes: changes.clone(), header: header.clone() }),
+            Step::Output(port) => copies.push(Copy { port: *port, changes: changes.clone(), header: header.clone(), truncate: std::mem::take(&mut truncate) }),
+            // The datapath truncates to at least an Ethernet header.
+            Step::Trunc(n) if header.is_none() && *n >= 14 => truncate = u16::try_from(*n).map_err(|_| no(step))?,
             Step::Clone(inner) if header.is_none() => walk(flow, inner, ttl, changes.clone(), copies, sample)?,
-            Step::TnlPush { port, header: h, .. } if header.is_none() => header = Some((h.clone(), *port)),
+            Step::TnlPush { port, header: h, .. } if header.is_none() && truncate == 0 => header = Some((h.clone(), *port)),
             Step::PushVlan { tpid: TAG, tci } if header.is_none() && changes.pushed.is_none() => changes.pushed = Some(*tci),
             // What was pushed goes again: nothing has happened.
             Step::PopVlan if header.is_none() && changes.pushed.is_some() => changes.pushed = None,
