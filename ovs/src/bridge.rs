@@ -7,7 +7,7 @@ use crate::oracle::{Oracle, FUNCTIONS, GENEVE, LOCAL_IP, LOCAL_MAC, PEERS, UNDER
 use crate::server::Error;
 use crate::tables;
 use crate::tally::Tally;
-use crate::tunnels::{Tunnel, STRANGER, VNIS};
+use crate::tunnels::{address6, Tunnel, STRANGER, VNIS};
 use ferric_abi::switch::{destination, Action};
 use ferric_model::switch::flow::{Field, Flow, Header, Match, Outer, Step, TunnelKind};
 use ferric_model::switch::install::Room;
@@ -59,13 +59,15 @@ fn remote(peer: usize) -> u16 {
 /// The switch with peers and VNIs in its tables.
 pub fn tunnel_switch() -> Switch {
     let mut switch = empty_switch();
-    for endpoint in 0..2u8 {
+    // VXLAN and Geneve, each over IPv4 and then over IPv6: a VNI of a kind is one bridge domain.
+    for endpoint in 0..4u8 {
         for (n, vni) in VNIS.into_iter().enumerate() {
-            switch.tables.vnis.insert((endpoint, vni), (1 + 4 * u16::from(endpoint) + n as u16, InnerTag::Keep));
+            switch.tables.vnis.insert((endpoint, vni), (1 + 4 * u16::from(endpoint % 2) + n as u16, InnerTag::Keep));
         }
     }
     for (n, (ip, _)) in PEERS.into_iter().enumerate() {
         switch.tables.remotes.insert((false, u32::from_be_bytes(ip).into()), remote(n));
+        switch.tables.remotes.insert((true, address6(ip)), remote(n + PEERS.len()));
     }
     if let Some(port) = switch.tables.ports.get_mut(&UNDERLAY) {
         port.macs = vec![LOCAL_MAC];
@@ -113,7 +115,8 @@ impl Rule {
             let geneve = rng.gen();
             let peer = rng.gen_range(0..PEERS.len());
             m = m.with(Field::InPort, if geneve { GENEVE } else { VXLAN }.into());
-            m = m.with(Field::TunId, pick(rng, &VNIS).into()).with(Field::TunSrc, u32::from_be_bytes(PEERS[peer].0).into());
+            m = m.with(Field::TunId, pick(rng, &VNIS).into());
+            m = if rng.gen_ratio(1, 4) { m.with(Field::TunSrc6, address6(PEERS[peer].0)) } else { m.with(Field::TunSrc, u32::from_be_bytes(PEERS[peer].0).into()) };
             m.tunnel = true;
             // Open vSwitch looks up the inner ECN as it came and changes it then; the model's key has what RFC 6040 makes of it.
             for field in [Field::Ip4Tos, Field::Ip6Tclass] {
@@ -261,8 +264,14 @@ impl Bridge {
                             if VNIS.contains(&t.vni) {
                                 t.vni = rule.matches.exact(Field::TunId).map_or(t.vni, |v| v as u32);
                             }
+                            let v6 = rule.matches.exact(Field::TunSrc6);
+                            // Faults of IPv4's header are none of IPv6's.
+                            if t.part == 0x4000 && !t.bad_header && t.words == 0 {
+                                t.v6 = v6.is_some();
+                            }
                             if t.src != STRANGER {
-                                t.src = rule.matches.exact(Field::TunSrc).map_or(t.src, |v| (v as u32).to_be_bytes());
+                                let v4 = rule.matches.exact(Field::TunSrc).map(|v| (v as u32).to_be_bytes());
+                                t.src = v4.or(v6.map(|v| [10, 0, 0, v as u8])).unwrap_or(t.src);
                             }
                         }
                         tunnel = Some(t);
@@ -276,11 +285,14 @@ impl Bridge {
                 // OpenFlow does not tell the types of tags apart.
                 spec.tags.truncate(1);
                 spec.tags.iter_mut().for_each(|tag| tag.0 = TAG);
+                if tunnel.is_some() {
+                    spec.least = 0;
+                }
                 let mut frame = spec.bytes();
                 let Some(mut tunnel) = tunnel else {
                     return (port, frame);
                 };
-                if rng.gen_ratio(1, 12) {
+                if rng.gen_ratio(1, 8) {
                     frame.truncate(rng.gen_range(0..14));
                 }
                 // Open vSwitch leaves ECT(0) inside as it is under ECT(1); RFC 6040 says ECT(1), as Linux does.

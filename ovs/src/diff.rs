@@ -4,11 +4,12 @@ use crate::oracle::{ports, Oracle, Sent, FUNCTIONS, GENEVE, NARROW, UNDERLAY, UP
 use crate::server::Error;
 use crate::tables;
 use crate::tally::{outer_udp, Tally};
+use crate::tunnels::address6;
 use ferric_abi::codes::SwitchCause;
 use ferric_model::switch::edit::set_tos;
 use ferric_model::switch::flow::{parse, Field, Flow, Step};
 use ferric_model::switch::install::{Room, TunnelPort};
-use ferric_model::switch::layers::{parse as parse_frame, Upper};
+use ferric_model::switch::layers::{parse as parse_frame, Upper, SERVICE_TAG};
 use ferric_model::switch::tables::{Endpoint, EndpointKind, Port, PortKind};
 use ferric_model::switch::{Outcome, Switch};
 use rand::seq::SliceRandom;
@@ -28,9 +29,11 @@ pub fn empty_switch() -> Switch {
         let mtu = if port == NARROW.0 { NARROW.1 } else { 1500 };
         switch.tables.ports.insert(port, Port { kind, mtu, class: u8::from(kind == PortKind::Function), ..Default::default() });
     }
-    for (kind, udp_port) in [(EndpointKind::Vxlan, 4789), (EndpointKind::Geneve, 6081)] {
-        let ip = u32::from_be_bytes(crate::oracle::LOCAL_IP).into();
-        let endpoint = Endpoint { v6: false, ip, udp_port, kind, lenient: false, zero_csum6: true, any_remote: false, unknown_to_software: false, option: None };
+    let local = crate::oracle::LOCAL_IP;
+    let kinds = [(EndpointKind::Vxlan, 4789), (EndpointKind::Geneve, 6081)];
+    for (v6, (kind, udp_port)) in kinds.map(|k| (false, k)).into_iter().chain(kinds.map(|k| (true, k))) {
+        let ip = if v6 { address6(local) } else { u32::from_be_bytes(local).into() };
+        let endpoint = Endpoint { v6, ip, udp_port, kind, lenient: false, zero_csum6: true, any_remote: false, unknown_to_software: false, option: None };
         switch.tables.endpoints.push(endpoint);
     }
     switch
@@ -164,6 +167,10 @@ impl FlowTable {
             }
             if rng.gen_ratio(1, 5) {
                 spec.spoil(rng);
+            }
+            // A dummy port allows four bytes more for a customer's tag only, the model for either.
+            if spec.tags.first().is_some_and(|tag| tag.0 == SERVICE_TAG) {
+                (spec.payload, spec.least) = (spec.payload % 400, 0);
             }
             let mut frame = spec.bytes();
             if rng.gen_ratio(1, 20) {

@@ -44,6 +44,8 @@ pub struct Spec {
     pub payload: usize,
     /// Bytes behind the datagram.
     pub padding: usize,
+    /// Bytes of the frame at least, which padding makes up for.
+    pub least: usize,
 }
 
 impl Spec {
@@ -74,6 +76,8 @@ impl Spec {
                 _ => rng.gen_range(0..40),
             },
             padding: if rng.gen_ratio(1, 8) { rng.gen_range(1..20) } else { 0 },
+            // Around what ports take at most, with a tag and without.
+            least: if rng.gen_ratio(1, 25) { pick(rng, &[600usize, 1500]) + rng.gen_range(10..24) } else { 0 },
         };
         if rng.gen_ratio(1, 12) {
             spec.fragment(rng.gen_range(1..3));
@@ -122,6 +126,8 @@ impl Spec {
             (Field::Ip4Dst, Net::V4 { dst, .. }) | (Field::ArpTip, Net::Arp { tip: dst, .. }) => put(dst, m),
             (Field::Ip6Src, Net::V6 { src, .. }) => put(src, m),
             (Field::Ip6Dst, Net::V6 { dst, .. }) => put(dst, m),
+            // 44 is the fragment header, which the fragment class brings.
+            (Field::Ip6Proto, _) if m.value == 44 => {}
             (Field::Ip4Proto | Field::Ip6Proto, _) => put(&mut self.proto, m),
             (Field::ArpOp, Net::Arp { op, .. }) => put(op, m),
             (Field::Ip4Tos | Field::Ip6Tclass, _) => put(&mut self.tos, m),
@@ -204,7 +210,7 @@ impl Spec {
                 b.extend(upper);
             }
         }
-        b.resize(b.len() + self.padding, 0);
+        b.resize((b.len() + self.padding).max(self.least), 0);
         b
     }
 

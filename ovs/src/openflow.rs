@@ -51,6 +51,7 @@ pub fn matches(m: &Match) -> String {
                 parts.push(format!("in_port={port}"));
             }
             Field::TunId => parts.push(plain("tun_id")),
+            Field::TunSrc6 => parts.push(address6("tun_ipv6_src")),
             Field::TunSrc => parts.push(address4("tun_src")),
             Field::EthSrc => parts.push(hardware("dl_src")),
             Field::EthDst => parts.push(hardware("dl_dst")),

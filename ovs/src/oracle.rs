@@ -100,6 +100,7 @@ impl Oracle {
         // The first fragment's ports count, as in the datapath.
         server.openflow("br0", &["set-frags", "{}", "nx-match"])?;
         server.control("netdev-dummy/ip4addr", &["br1", "10.0.0.1/24"])?;
+        server.control("netdev-dummy/ip6addr", &["br1", "fd10::1"])?;
         server.control("ovs/route/add", &["10.0.0.0/24", "br1"])?;
         // What has changed makes revalidators look at flows once more; those that no OpenFlow rule asks for would go. [`Oracle::flows`] finds out if some went.
         thread::sleep(Duration::from_millis(100));

@@ -69,8 +69,9 @@ fn ipv6(rng: &mut impl Rng, mut m: Match) -> Match {
     if rng.gen_ratio(1, 6) {
         m = m.with(Field::Ip6Hlimit, rng.gen_range(0..2));
     }
-    if rng.gen_bool(0.6) && fragment != 2 {
-        m = m.with(Field::Ip6Proto, pick(rng, &PROTOCOLS).into());
+    if rng.gen_bool(0.6) {
+        // A later fragment's protocol is that of the fragment header.
+        m = m.with(Field::Ip6Proto, if fragment == 2 { 44 } else { pick(rng, &PROTOCOLS).into() });
     }
     upper(rng, m, Field::Ip6Proto, fragment)
 }
@@ -145,8 +146,8 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
     let tagged = !m.tags.is_empty();
     let from = m.exact(Field::InPort);
     let mut others: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK, UNDERLAY]).filter(|p| from != Some((*p).into())).collect();
-    if rng.gen_ratio(1, 10) {
-        let probability = u32::MAX >> rng.gen_range(1..4u32);
+    if rng.gen_ratio(1, 4) {
+        let probability = u32::MAX >> rng.gen_range(1..3u32);
         steps.push(Step::Sample { probability, steps: vec![to_software()] });
     }
     if rng.gen_ratio(1, 6) {

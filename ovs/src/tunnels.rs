@@ -9,10 +9,17 @@ pub const VNIS: [u32; 4] = [100, 101, 102, 0xab_cdef];
 /// An address that is no peer's.
 pub const STRANGER: [u8; 4] = [10, 0, 0, 9];
 
+/// The IPv6 address beside one of IPv4.
+pub fn address6(ip: [u8; 4]) -> u128 {
+    0xfd10 << 112 | u128::from(ip[3])
+}
+
 /// An outer header and how it differs from a right one.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
     pub geneve: bool,
+    /// Over IPv6, between addresses with the last byte of those of IPv4.
+    pub v6: bool,
     pub src: [u8; 4],
     pub vni: u32,
     pub tos: u8,
@@ -48,7 +55,7 @@ impl Tunnel {
     /// A right one from the first peer.
     pub fn right(geneve: bool, vni: u32) -> Self {
         let flags = if geneve { [0, 0, 0, 0] } else { [8, 0, 0, 0] };
-        Self { geneve, src: PEERS[0].0, vni, tos: 0, ttl: 64, part: 0x4000, csum: Csum::None, bad_header: false, flags, last: 0, options: Vec::new(), words: 0, udp_off: 0, padding: 0 }
+        Self { geneve, v6: false, src: PEERS[0].0, vni, tos: 0, ttl: 64, part: 0x4000, csum: Csum::None, bad_header: false, flags, last: 0, options: Vec::new(), words: 0, udp_off: 0, padding: 0 }
     }
 
     /// One at random.
@@ -56,20 +63,21 @@ impl Tunnel {
         let mut t = Self::right(rng.gen(), VNIS[rng.gen_range(0..VNIS.len())]);
         t.src = PEERS[rng.gen_range(0..PEERS.len())].0;
         t.tos = if rng.gen_bool(0.7) { 0 } else { rng.gen() };
+        t.v6 = rng.gen_ratio(1, 4);
         t.csum = if rng.gen() { Csum::None } else { Csum::Right };
-        match rng.gen_range(0..26) {
-            0 => t.csum = Csum::Wrong,
+        match rng.gen_range(0..30) {
+            0 | 15 => t.csum = Csum::Wrong,
             1 if !t.geneve => t.flags[0] = 0,
             1 | 2 if t.geneve => t.flags[0] = 0x40,
             2 => t.flags[rng.gen_range(0..4)] |= 1 << rng.gen_range(0..8),
             3 if !t.geneve => t.last = rng.gen(),
             3..=5 if t.geneve => t.options = vec![1, 2, 0x80 | rng.gen::<u8>(), 1, 1, 2, 3, 4],
             4 => t.vni = rng.gen_range(0..0x100_0000),
-            6 => t.src = STRANGER,
-            7 => t.part = 0x2000,
-            8 => t.bad_header = true,
+            6 | 17 => t.src = STRANGER,
+            7 | 16 => (t.v6, t.part) = (false, 0x2000),
+            8 | 18 => (t.v6, t.bad_header) = (false, true),
             9 => t.ttl = 1,
-            10 => t.words = 1,
+            10 => (t.v6, t.words) = (false, 1),
             11 if t.geneve => t.options = vec![1, 2, 3, 1, 1, 2, 3, 4],
             12 | 13 => t.tos |= 3,
             14 => t.vni = rng.gen_range(0..0x100_0000),
@@ -94,7 +102,8 @@ impl Tunnel {
         let length = udp.len() as u16;
         udp[4..6].copy_from_slice(&(length + self.udp_off).to_be_bytes());
         if self.csum != Csum::None {
-            let check = finish(sum(pseudo(&self.src, &LOCAL_IP, 17, length.into()), &udp));
+            let addresses = if self.v6 { pseudo(&address6(self.src).to_be_bytes(), &address6(LOCAL_IP).to_be_bytes(), 17, length.into()) } else { pseudo(&self.src, &LOCAL_IP, 17, length.into()) };
+            let check = finish(sum(addresses, &udp));
             let check = if check == 0 { 0xffff } else { check };
             udp[6..8].copy_from_slice(&(if self.csum == Csum::Wrong { check ^ 0x0101 } else { check }).to_be_bytes());
         }
@@ -109,8 +118,18 @@ impl Tunnel {
         let check = finish(sum(0, &ip)) ^ u16::from(self.bad_header);
         ip[10..12].copy_from_slice(&check.to_be_bytes());
         let peer = PEERS.iter().find(|(ip, _)| *ip == self.src).map_or(0x0200_0000_00ff, |(_, mac)| *mac);
-        let mut frame = [&LOCAL_MAC.to_be_bytes()[2..], &peer.to_be_bytes()[2..], &[8, 0]].concat();
-        frame.extend(ip);
+        let mut frame = [&LOCAL_MAC.to_be_bytes()[2..], &peer.to_be_bytes()[2..]].concat();
+        if self.v6 {
+            frame.extend([0x86, 0xdd]);
+            frame.extend((6 << 28 | u32::from(self.tos) << 20 | 0x54321).to_be_bytes());
+            frame.extend(length.to_be_bytes());
+            frame.extend([17, self.ttl]);
+            frame.extend(address6(self.src).to_be_bytes());
+            frame.extend(address6(LOCAL_IP).to_be_bytes());
+        } else {
+            frame.extend([8, 0]);
+            frame.extend(ip);
+        }
         frame.extend(udp);
         frame.resize(frame.len() + self.padding, 0);
         frame

@@ -132,13 +132,16 @@ impl Switch {
         let vni = m.exact(Field::TunId).ok_or_else(|| NotOffloaded::Field("a tunnel without its tun_id".into()))?;
         let (domain, _) = u32::try_from(vni).ok().and_then(|vni| self.tables.vnis.get(&(endpoint, vni))).ok_or(NotOffloaded::Origin)?;
         lines.put(FlowKey::set_domain, *domain, u16::MAX);
-        let local = self.tables.endpoints.get(usize::from(endpoint)).ok_or(NotOffloaded::Origin)?;
-        let (src, dst) = if local.v6 { (Field::TunSrc6, Field::TunDst6) } else { (Field::TunSrc, Field::TunDst) };
-        if m.fields.contains_key(&dst) && m.exact(dst) != Some(local.ip) {
+        let endpoint = self.tables.endpoints.get(usize::from(endpoint)).ok_or(NotOffloaded::Origin)?;
+        let v6 = m.fields.contains_key(&Field::TunSrc6) || m.fields.contains_key(&Field::TunDst6);
+        let (src, dst) = if v6 { (Field::TunSrc6, Field::TunDst6) } else { (Field::TunSrc, Field::TunDst) };
+        // The text has one port for a kind of tunnel, whatever local addresses there are.
+        let local = |ip| self.tables.endpoints.iter().any(|e| e.v6 == v6 && e.kind == endpoint.kind && e.udp_port == endpoint.udp_port && ip == Some(e.ip));
+        if m.fields.contains_key(&dst) && !local(m.exact(dst)) {
             return Err(NotOffloaded::Origin);
         }
         if m.fields.contains_key(&src) {
-            let remote = m.exact(src).and_then(|ip| self.tables.remotes.get(&(local.v6, ip))).ok_or(NotOffloaded::Origin)?;
+            let remote = m.exact(src).and_then(|ip| self.tables.remotes.get(&(v6, ip))).ok_or(NotOffloaded::Origin)?;
             lines.put(FlowKey::set_remote, *remote, u16::MAX);
         }
         for field in [Field::TunTos, Field::TunTtl, Field::TunTpSrc, Field::TunTpDst] {

@@ -146,6 +146,16 @@ fn lengths() {
 }
 
 #[test]
+fn short_inner_frames() {
+    let frame = [&inner(0, b"")[..12], &[0x88, 0xb5]].concat();
+    let around = |bytes: &[u8]| wrap::wrap(&wrap::line(&header(false, vxlan(100)).bytes(), 1).expect("it is right"), bytes, &parse(&frame).expect("it has a type")).expect("it is short");
+    for length in 0..14 {
+        assert_eq!(endpoint().receive(1, &around(&frame[..length])).dropped, [SwitchCause::InnerShort], "{length} bytes");
+    }
+    assert_eq!(endpoint().receive(1, &around(&frame)).sent[0].frame, frame);
+}
+
+#[test]
 fn checksums_over_ipv6() {
     let frame = inner(0, b"abc");
     let mut out = wrapped(&header(true, vxlan(100)), &frame);
