@@ -5,6 +5,7 @@ pub mod diff;
 pub mod frames;
 pub mod openflow;
 pub mod oracle;
+pub mod rules;
 pub mod server;
 pub mod tables;
 pub mod tally;

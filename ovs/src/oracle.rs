@@ -39,6 +39,8 @@ pub struct Oracle {
     ruled: bool,
     /// MAC addresses in `br0`'s forwarding table that were put there.
     stations: Vec<u64>,
+    /// The port that is down.
+    down: Option<u8>,
 }
 
 /// A file that a dummy port writes.
@@ -105,7 +107,7 @@ impl Oracle {
         // What has changed makes revalidators look at flows once more; those that no OpenFlow rule asks for would go. [`Oracle::flows`] finds out if some went.
         thread::sleep(Duration::from_millis(100));
         let captures = ports().map(|port| Ok((port, Capture::open(&capture(port))?))).collect::<std::io::Result<_>>().map_err(|e| Error::Io("capture".into(), e))?;
-        Ok(Self { server, captures, ruled: false, stations: Vec::new() })
+        Ok(Self { server, captures, ruled: false, stations: Vec::new(), down: None })
     }
 
     /// The programs.
@@ -115,6 +117,7 @@ impl Oracle {
 
     /// Replaces the datapath's flows; its text of them. Misses make none.
     pub fn flows(&mut self, flows: &[(String, String)]) -> Result<String, Error> {
+        self.down(None)?;
         if std::mem::take(&mut self.ruled) {
             self.server.openflow("br0", &["del-flows", "{}"])?;
             // Revalidators change flows to what OpenFlow says now: they have to be through before there are some.
@@ -163,6 +166,21 @@ impl Oracle {
             self.server.control("fdb/add", &["br0", &format!("p{port}"), "0", &mac(*address)])?;
         }
         self.server.control("dpctl/del-flows", &[])?;
+        Ok(())
+    }
+
+    /// Takes a port of `br0` down, and the one that was down up. A dummy port that is down for OpenFlow goes on sending, so that receiving and forwarding are switched off.
+    pub fn down(&mut self, port: Option<u8>) -> Result<(), Error> {
+        if self.down != port {
+            for (port, states) in [(self.down, ["receive", "forward"]), (port, ["no-receive", "no-forward"])] {
+                for state in states {
+                    if let Some(port) = port {
+                        self.server.openflow("br0", &["mod-port", "{}", &format!("p{port}"), state])?;
+                    }
+                }
+            }
+            self.down = port;
+        }
         Ok(())
     }
 
