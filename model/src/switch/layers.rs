@@ -259,6 +259,10 @@ fn ipv6(w: Window, at: usize) -> Result<Ip, Deep> {
     if ip.proto == FRAGMENT {
         let [next, _, high, low] = w.bytes(ip.l4)?;
         let offset = u16::from_be_bytes([high, low]);
+        // RFC 8200 ignores these bits, Open vSwitch takes the packet for a fragment: software decides.
+        if offset & 6 != 0 {
+            return Err(Deep::Unknown);
+        }
         ip.fragment = match (offset & 0xfff8, offset & 1) {
             (0, 0) => Fragment::Whole,
             (0, _) => Fragment::First,

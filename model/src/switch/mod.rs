@@ -66,6 +66,8 @@ pub struct Switch {
     /// By direction (true: from an uplink) and line of the action table; only of actions that count.
     pub flows: HashMap<(bool, u16), FlowCounters>,
     frames: u64,
+    /// Frames of each action that samples.
+    samples: HashMap<(bool, Option<u16>), u64>,
 }
 
 /// A frame behind the tunnel's end.
@@ -130,7 +132,11 @@ impl Switch {
                 flow.bytes += frame.len() as u64;
                 flow.last_use = self.frames;
             }
-            let sampled = line.and_then(|line| self.flows.get(&(uplink, line))).map_or(0, |flow| flow.packets);
+            let sampled = action.sample() > 0 && {
+                let seen = self.samples.entry((uplink, line)).or_default();
+                *seen += 1;
+                *seen % (1 << action.sample()) == 0
+            };
             self.act(&arrived, &action, sampled, out);
         }
     }
@@ -182,7 +188,7 @@ impl Switch {
         out.software.push(Software { cause, frame: arrived.frame.to_vec(), tunnel });
     }
 
-    fn act(&self, arrived: &Arrived, action: &Action, used: u64, out: &mut Outcome) {
+    fn act(&self, arrived: &Arrived, action: &Action, sampled: bool, out: &mut Outcome) {
         let layers = &arrived.layers;
         out.action = *action;
         out.verdict = Verdict::default()
@@ -208,7 +214,7 @@ impl Switch {
         if action.dec_ttl() && layers.ip().is_some_and(|ip| ip.ttl <= 1) {
             return self.to_software(arrived, SwitchCause::Ttl, out);
         }
-        if action.sample() > 0 && used % (1 << action.sample()) == 0 {
+        if sampled {
             self.to_software(arrived, SwitchCause::None, out);
         }
         if let Some(mirror) = self.tables.mirrors.get(usize::from(action.mirror())).copied().flatten() {

@@ -73,9 +73,12 @@ fn what_stays_in_software() {
         (ip, "set(ipv4(ttl=63)),9", "set(ipv4(ttl=63))"),
         (ip, "pop_vlan,9", "pop_vlan"),
         (ip, "push_vlan(tpid=0x88a8,vid=1,pcp=0),9", "0x88a8"),
-        (ip, "9,push_vlan(vid=1,pcp=0),10", "different changes"),
+        (ip, "push_vlan(vid=1,pcp=0),9,pop_vlan,10", "different changes"),
+        (ip, "9,push_vlan(vid=1,pcp=0),10,pop_vlan,11", "different changes"),
+        (ip, "9,trunc(64),10", "different changes"),
         (ip, "meter(1),9", "meter(1)"),
-        (ip, "trunc(64),9", "trunc(64)"),
+        (ip, "trunc(64),9", "different changes"),
+        (ip, "trunc(13),10,9", "trunc(13)"),
         (ip, "8", "the frame came from"),
         (ip, "300", "port 300"),
         (ip, "userspace(pid=0),9", "userspace(pid=0)"),
@@ -123,10 +126,10 @@ fn direct_roce() {
 #[test]
 fn mirrors_and_traps() {
     let s = &mut switch();
-    let line = install(s, "in_port(8),eth_type(0x0800)", "push_vlan(vid=1,pcp=0),9").expect("fits");
-    s.tables.mirrors = vec![None, Some(Mirror { to: Member { port: 10, encap: 0 }, truncate: 30 })];
+    let line = install(s, "in_port(8),eth_type(0x0800)", "trunc(30),10,push_vlan(vid=1,pcp=0),9").expect("fits");
+    assert_eq!(s.tables.mirrors, [None, Some(Mirror { to: Member { port: 10, encap: 0 }, truncate: 30 })]);
     let action: &mut Action = &mut s.tables.outbound.actions[usize::from(line)];
-    action.set_mirror(1).set_trap_tcp(true);
+    action.set_trap_tcp(true);
     let f = frame(64, (1, 2));
     let out = s.receive(8, &f);
     assert_eq!(out.sent.iter().map(|s| (s.port, s.frame.len())).collect::<Vec<_>>(), [(10, 30), (9, f.len() + 4)]);
