@@ -4,17 +4,23 @@
 
 /// Bytes of a frame that the parser sees.
 pub const WINDOW: usize = 128;
-/// Ethernet types.
+/// Ethernet type of IPv4.
 pub const IPV4: u16 = 0x0800;
+/// Ethernet type of ARP.
 pub const ARP: u16 = 0x0806;
+/// Ethernet type of IPv6.
 pub const IPV6: u16 = 0x86dd;
-/// Types of a customer and of a service tag (IEEE 802.1Q).
+/// Type of a customer's tag (IEEE 802.1Q).
 pub const TAG: u16 = 0x8100;
+/// Type of a service tag (IEEE 802.1Q).
 pub const SERVICE_TAG: u16 = 0x88a8;
-/// IP protocols.
+/// IP protocol of ICMP.
 pub const ICMP: u8 = 1;
+/// IP protocol of TCP.
 pub const TCP: u8 = 6;
+/// IP protocol of UDP.
 pub const UDP: u8 = 17;
+/// IP protocol of ICMPv6.
 pub const ICMPV6: u8 = 58;
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -40,9 +46,12 @@ pub enum Deep {
 /// What part of a datagram a packet is; the numbers are those of `FlowKey::fragment`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
+    /// No fragment.
     #[default]
     Whole = 0,
+    /// The first fragment: its ports are there.
     First = 1,
+    /// A later fragment: no ports.
     Later = 2,
 }
 
@@ -59,8 +68,9 @@ pub struct Ip {
     pub ttl: u8,
     /// Part of a datagram.
     pub fragment: Fragment,
-    /// Addresses; IPv4 in the lower 32 bits.
+    /// Source address; IPv4 in the lower 32 bits.
     pub src: u128,
+    /// Destination address.
     pub dst: u128,
     /// Byte of the frame where the next layer begins.
     pub l4: usize,
@@ -73,8 +83,9 @@ pub struct Ip {
 pub struct Arp {
     /// Operation; those above 255 count as 0.
     pub op: u8,
-    /// Sender's and target's protocol addresses.
+    /// Sender's protocol address.
     pub sender: u32,
+    /// Target's protocol address.
     pub target: u32,
     /// Sender's hardware address.
     pub hardware: u64,
@@ -83,17 +94,21 @@ pub struct Arp {
 /// What is behind the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upper {
+    /// Anything else.
     #[default]
     Other,
+    /// ARP over Ethernet for IPv4.
     Arp(Arp),
+    /// IPv4 or IPv6.
     Ip(Ip),
 }
 
 /// The headers of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// MAC addresses; the first byte on the wire is the highest of 48 bits.
+    /// Destination MAC address; the first byte on the wire is the highest of 48 bits.
     pub dmac: u64,
+    /// Source MAC address.
     pub smac: u64,
     /// Tag control information of the first tag.
     pub tag: Option<u16>,

@@ -29,6 +29,7 @@ use tables::{Found, Member, MissAction, Port, PortKind, RocePolicy, Station, Tab
 pub struct Sent {
     /// Port that it leaves by.
     pub port: u8,
+    /// Its bytes, without check sequence.
     pub frame: Vec<u8>,
 }
 
@@ -46,8 +47,11 @@ pub struct Software {
 /// What became of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
+    /// Frames that leave, in the order of their making.
     pub sent: Vec<Sent>,
+    /// Frames that software gets.
     pub software: Vec<Software>,
+    /// Causes, one for each frame or copy that is dropped.
     pub dropped: Vec<SwitchCause>,
     /// What the lookup decided; zero if a frame did not get that far.
     pub verdict: Verdict,
@@ -60,6 +64,7 @@ pub struct Outcome {
 /// The switch: its tables and what it has counted.
 #[derive(Clone, Debug, Default)]
 pub struct Switch {
+    /// Whoever makes a switch fills them; [`Switch::install`] does so from flows.
     pub tables: Tables,
     /// By port.
     pub counters: HashMap<u8, PortCounters>,

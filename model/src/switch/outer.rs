@@ -31,7 +31,9 @@ pub struct Inner {
 pub enum Stripped {
     /// It is for no endpoint.
     Plain,
+    /// It came through a tunnel that ends here.
     Inner(Inner),
+    /// It is refused.
     Drop(SwitchCause),
     /// Software gets the frame as it came.
     Software(SwitchCause),

@@ -17,19 +17,22 @@ pub enum PortKind {
 /// What becomes of a frame that no table knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissAction {
+    /// Software gets it.
     #[default]
     Exception,
+    /// It is dropped, cause `Miss`.
     Drop,
 }
 
 /// How a port treats RoCE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RocePolicy {
-    /// It neither sends nor gets any.
+    /// It sends none. What comes for it is for the tables to decide.
     Off,
     /// Received packets to its MAC address are its without a flow.
     Direct,
     /// The tables decide.
+    /// The tables decide, as for any other frame.
     #[default]
     Flow,
 }
@@ -37,27 +40,33 @@ pub enum RocePolicy {
 /// A line of the port table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
+    /// What the port is (section 8).
     pub kind: PortKind,
     /// Function, 12 bits.
     pub function: u16,
     /// MAC addresses that are the port's, four at most; the first is its own.
     pub macs: Vec<u64>,
-    /// Bridge domain and routing domain of what it sends (of an uplink: what comes without a tunnel).
+    /// Bridge domain of what it sends (of an uplink: of what comes without a tunnel), 12 bits.
     pub domain: u16,
+    /// Routing domain, 16 bits.
     pub vrf: u16,
     /// It may send tagged frames.
     pub trunk: bool,
+    /// Frames come in and leave; else each is dropped, cause `PortDown`.
     pub up: bool,
     /// Bytes behind the Ethernet header and the first tag.
     pub mtu: u16,
+    /// What becomes of a frame that no table knows.
     pub miss: MissAction,
-    /// The FDB, the LPM table are asked when no flow is found.
+    /// The FDB is asked when no flow is found.
     pub bridge: bool,
+    /// The LPM table is asked behind the FDB.
     pub route: bool,
     /// Sources are verified.
     pub verify: bool,
     /// Any source IP address is allowed.
     pub any_ip: bool,
+    /// How RoCE to and from the port is treated.
     pub roce: RocePolicy,
     /// It may send tunnel packets and frames to the endpoints' addresses.
     pub underlay: bool,
@@ -94,17 +103,22 @@ impl Default for Port {
 /// Which tunnel an endpoint speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointKind {
+    /// RFC 7348.
     Vxlan,
+    /// RFC 8926.
     Geneve,
 }
 
 /// A local tunnel endpoint: packets to this address and UDP port are stripped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    /// Over IPv6, else over IPv4.
     pub v6: bool,
     /// Local address; IPv4 in the lower 32 bits.
     pub ip: u128,
+    /// UDP port of the tunnel's packets, 4789 or 6081 as a rule.
     pub udp_port: u16,
+    /// Which tunnel ends here.
     pub kind: EndpointKind,
     /// VXLAN: reserved bits are ignored, as RFC 7348 has it. Else such a frame is dropped, as Open vSwitch and Linux do.
     pub lenient: bool,
@@ -121,9 +135,12 @@ pub struct Endpoint {
 /// What a bridge domain does with a tag of a stripped frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerTag {
+    /// It stays.
     #[default]
     Keep,
+    /// It is taken away.
     Strip,
+    /// The frame is dropped, cause `InnerTag`.
     Drop,
 }
 
@@ -133,9 +150,11 @@ pub const ANY_REMOTE: u16 = 0xfff;
 /// Where the FDB leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Station {
+    /// A local port or an uplink.
     Port(u8),
     /// Line of the encapsulation table.
     Remote(u16),
+    /// A group; every member gets a copy.
     Group(u16),
 }
 
@@ -151,6 +170,7 @@ pub struct Member {
 /// A mirror session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mirror {
+    /// Where the copy goes.
     pub to: Member,
     /// Bytes of the frame that are copied at most, without the outer header; 0: all.
     pub truncate: u16,
@@ -159,17 +179,22 @@ pub struct Mirror {
 /// A rule with a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
+    /// Bits that a frame's key has to have, where the mask has ones.
     pub key: FlowKey,
+    /// Bits that count.
     pub mask: FlowKey,
     /// Line of the action table.
     pub action: u16,
+    /// Generation of the line, 2 bits.
     pub generation: u8,
 }
 
 /// A route: addresses whose first bits are those of `prefix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
+    /// Routing domain, 16 bits.
     pub vrf: u16,
+    /// IPv6, else IPv4.
     pub v6: bool,
     /// Address; IPv4 in the lower 32 bits.
     pub prefix: u128,
@@ -177,6 +202,7 @@ pub struct Route {
     pub bits: u8,
     /// Line of the action table.
     pub action: u16,
+    /// Generation of the line, 2 bits.
     pub generation: u8,
 }
 
@@ -215,7 +241,9 @@ pub struct Direction {
     pub fdb: HashMap<(u16, u64, u8), Station>,
     /// Bridge domain to the group that gets what is for an address that the FDB does not know, multicast and broadcast among them.
     pub floods: HashMap<u16, u16>,
+    /// Routes; the longest prefix counts.
     pub lpm: Vec<Route>,
+    /// Lines that the other tables lead to.
     pub actions: Vec<Action>,
 }
 
@@ -224,7 +252,9 @@ pub struct Direction {
 pub enum Found {
     /// A flow or a route: line of the action table.
     Action(u16),
+    /// The FDB knows the destination, or its domain is flooded.
     Station(Station),
+    /// No table knows the frame.
     Nothing,
 }
 
@@ -259,6 +289,7 @@ impl Direction {
 /// Every table.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
+    /// By number: 1 and 2 uplinks, 8 and up functions (section 8).
     pub ports: HashMap<u8, Port>,
     /// At most eight.
     pub endpoints: Vec<Endpoint>,
@@ -266,8 +297,9 @@ pub struct Tables {
     pub vnis: HashMap<(u8, u32), (u16, InnerTag)>,
     /// (IPv6, outer source address) to remote endpoint, 1 to 0xFFE.
     pub remotes: HashMap<(bool, u128), u16>,
-    /// What comes from uplinks, what functions send.
+    /// Asked about what comes from uplinks.
     pub inbound: Direction,
+    /// Asked about what functions send.
     pub outbound: Direction,
     /// (port, IPv6, address) that may be a source.
     pub bind: HashSet<(u8, bool, u128)>,
@@ -275,6 +307,7 @@ pub struct Tables {
     pub encaps: Vec<Encap>,
     /// Destination and source MAC address; line 0 is none.
     pub rewrites: Vec<(u64, u64)>,
+    /// By number.
     pub groups: Vec<Vec<Member>>,
     /// Session 0 is none.
     pub mirrors: Vec<Option<Mirror>>,

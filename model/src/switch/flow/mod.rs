@@ -1,6 +1,6 @@
 //! The flow language: the text of Open vSwitch's datapath flows (`dpctl`), read and written.
 //!
-//! [`parse::flow`] and [`parse::actions`] read, `Display` writes. What the text can say and the card cannot do is read all the same and refused when the flow is installed, with
+//! [`parse::flow`] and [`parse::steps`] read, `Display` writes. What the text can say and the card cannot do is read all the same and refused when the flow is installed, with
 //! the reason: [`super::install`].
 mod display;
 pub mod fields;
@@ -15,7 +15,9 @@ pub use tunnel::{Header, Outer, TunnelKind};
 /// A value and those of its bits that count; the others are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masked {
+    /// The bits that count; zero elsewhere.
     pub value: u128,
+    /// Ones where bits count.
     pub mask: u128,
 }
 
@@ -104,6 +106,8 @@ pub enum Step {
 /// A flow: what it matches and what is done. No step: drop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
+    /// What it matches.
     pub matches: Match,
+    /// What is done, in this order.
     pub steps: Vec<Step>,
 }

@@ -14,8 +14,9 @@ pub enum TunnelKind {
 pub struct Outer {
     /// IPv6, else IPv4.
     pub v6: bool,
-    /// Addresses; IPv4 in the lower 32 bits.
+    /// Source address; IPv4 in the lower 32 bits.
     pub src: u128,
+    /// Destination address.
     pub dst: u128,
     /// DSCP and ECN.
     pub tos: u8,
@@ -28,8 +29,9 @@ pub struct Outer {
 /// Everything that goes in front of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Outer MAC addresses.
+    /// Destination MAC address, 48 bits.
     pub dmac: u64,
+    /// Source MAC address.
     pub smac: u64,
     /// Outer IP header.
     pub outer: Outer,
