@@ -145,7 +145,8 @@ impl Bridge {
         }
     }
 
-    fn model(&self) -> Switch {
+    /// The model with the table.
+    pub fn model(&self) -> Switch {
         let mut switch = tunnel_switch();
         match self {
             Self::Rules(rules, down) => {
@@ -225,7 +226,8 @@ impl Bridge {
         }
     }
 
-    fn ovs(&self, oracle: &mut Oracle) -> Result<(), Error> {
+    /// Gives the table to Open vSwitch.
+    pub fn ovs(&self, oracle: &mut Oracle) -> Result<(), Error> {
         let (groups, rules, stations) = self.texts();
         oracle.rules(&groups, &rules, &stations)?;
         oracle.down(self.down())

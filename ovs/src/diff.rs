@@ -39,6 +39,12 @@ pub fn empty_switch() -> Switch {
     switch
 }
 
+/// The ports' names in Open vSwitch's text.
+pub fn names() -> parse::Ports {
+    let tunnels = [("vxlan_sys_4789".to_owned(), VXLAN), ("genev_sys_6081".to_owned(), GENEVE)];
+    ports().map(|p| (format!("p{p}"), p.into())).chain(tunnels).collect()
+}
+
 /// What was different.
 #[derive(Debug)]
 pub struct Difference {
@@ -197,7 +203,7 @@ impl FlowTable {
 
     /// What Open vSwitch says of its flows has to be these flows.
     fn dump(&self, text: &str) -> Option<Difference> {
-        let names = ports().map(|p| (format!("p{p}"), p.into())).chain([("vxlan_sys_4789".to_owned(), VXLAN), ("genev_sys_6081".to_owned(), GENEVE)]).collect();
+        let names = names();
         let mut dumped = Vec::new();
         for line in text.lines().filter(|l| l.contains("actions:")) {
             match parse::dump_line(line, &names) {

@@ -50,8 +50,3 @@ pub fn key(layers: &Layers, origin: Origin) -> FlowKey {
 pub fn masked(key: &FlowKey, mask: &FlowKey) -> FlowKey {
     FlowKey(std::array::from_fn(|i| key.0[i] & mask.0[i]))
 }
-
-/// Whether there is a frame that both (key, mask) pairs match.
-pub fn overlap(a: (&FlowKey, &FlowKey), b: (&FlowKey, &FlowKey)) -> bool {
-    (0..FlowKey::BYTES).all(|i| (a.0 .0[i] ^ b.0 .0[i]) & a.1 .0[i] & b.1 .0[i] == 0)
-}

@@ -40,13 +40,17 @@ fn masked(field: Field, m: &Masked) -> String {
 /// `group(member=value,...)` with those members that count.
 fn group(name: &str, fields: &BTreeMap<Field, Masked>) -> String {
     let members = Field::ALL.iter().filter(|e| e.1 == name).filter_map(|e| Some((e, fields.get(&e.0)?)));
-    let text: Vec<String> = members
+    let mut text: Vec<String> = members
         .map(|((field, _, member, _, form), m)| match (*member, form) {
             ("", _) => masked(*field, m),
             (_, Form::TunnelFlags) => format!("{member}{}", masked(*field, m)),
             _ => format!("{member}={}", masked(*field, m)),
         })
         .collect();
+    // The datapath takes no tunnel without a time to live.
+    if name == "tunnel" && !fields.contains_key(&Field::TunTtl) {
+        text.push("ttl=0/0".into());
+    }
     format!("{name}({})", text.join(","))
 }
 
