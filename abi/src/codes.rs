@@ -71,4 +71,21 @@ codes! {
     #[doc = "Outcome of a set-up request."]
     TargetStatus { Done = 0 "Done, or had been done before."; Malformed = 1 "Length, magic or version is wrong."; UnknownOp = 2 "No such operation."; Full = 3 "All queue pairs or keys are taken.";
         NotFound = 4 "The sender has no such object."; Refused = 5 "A parameter is out of range, or the moment is wrong."; }
+    #[doc = "Why the flow switch drops a frame or hands it to software; one counter each per port. No gateware counts them yet."]
+    SwitchCause { None = 0 "Not dropped."; OuterMalformed = 1 "The outer header is truncated or inconsistent, or its IPv4 checksum is wrong.";
+        OuterFragment = 2 "The outer datagram is a fragment."; OuterCsum = 3 "The outer UDP checksum is wrong."; VxlanFlags = 4 "VXLAN header without the I flag, or with other bits set.";
+        GeneveVersion = 5 "Geneve version other than 0."; GeneveCritical = 6 "Geneve with a critical option that is not the configured one.";
+        VniUnknown = 7 "No bridge domain has this VNI."; RemoteUnknown = 8 "The outer source address is no known tunnel endpoint.";
+        Ecn = 9 "Congestion was experienced outside, and the inner packet does not speak ECN (RFC 6040)."; InnerShort = 10 "The inner frame has less than an Ethernet header.";
+        InnerTag = 11 "The bridge domain takes no inner frame with a tag."; Deep = 12 "The parser does not understand the frame; it goes to software.";
+        Acl = 13 "The flow's action is to drop."; Miss = 14 "No entry, and the port's miss action is to drop."; Meter = 15 "A meter is out of tokens.";
+        Mtu = 16 "Longer than the port it should leave by allows."; Ttl = 17 "The time to live is used up; it goes to software."; PortDown = 18 "The port it should leave by is down.";
+        SamePort = 19 "It would leave by the port that it came from."; GroupEmpty = 20 "The group has no members.";
+        NoRuleRoom = 21 "The table has no room for a rule that the frame asks for."; SpoofMac = 22 "The source MAC address is not the port's.";
+        SpoofIp = 23 "The source IP address is not the port's."; SpoofArp = 24 "The sender of ARP or neighbour discovery is not the port's.";
+        TagDenied = 25 "The port may not send tagged frames."; RoceDenied = 26 "The port may not send RoCE, or the flow refuses it.";
+        UnderlayDenied = 27 "A frame to a tunnel endpoint, or a tunnel packet of a port that may send none."; InjectBad = 28 "An injected frame names a port that there is not.";
+        LoopNoCells = 29 "From port to port: no buffer."; LoopLate = 30 "From port to port: the wire left no gap."; CopyNoOwner = 31 "More copies than owners.";
+        ExceptionRate = 32 "More frames to software than the port may cause."; ExceptionNoQueue = 33 "Software has no queue for it.";
+        WrongFunction = 34 "A RoCE packet to another function's queue pair."; }
 }

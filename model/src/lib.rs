@@ -7,6 +7,7 @@
 //! | [`net`] | parsing, ICRC, headers below the transport, MAC addresses, ARP, neighbour discovery and pings | `net`, `engines/echo` |
 //! | [`roce`] | RoCEv2 headers, peers, groups, packets of a request, judgement of a request | `roce` |
 //! | [`keys`] | memory keys: checks, translation, windows | `rdma/mr` |
+//! | [`switch`] | the flow switch and the tunnel endpoint | none yet |
 //! | [`rings`] | send, receive and completion rings | `host/sq`, `host/rq`, `host/cq` |
 
 pub mod admin;
@@ -14,3 +15,4 @@ pub mod keys;
 pub mod net;
 pub mod rings;
 pub mod roce;
+pub mod switch;

@@ -18,6 +18,7 @@ macro_rules! layouts {
 macro_rules! host_layouts { ($($t:tt)*) => { layouts!(host, $($t)*) }; }
 macro_rules! context_layouts { ($($t:tt)*) => { layouts!(context, $($t)*) }; }
 macro_rules! wire_layouts { ($($t:tt)*) => { layouts!(wire, $($t)*) }; }
+macro_rules! switch_layouts { ($($t:tt)*) => { layouts!(switch, $($t)*) }; }
 macro_rules! target_layouts { ($($t:tt)*) => { layouts!(target, $($t)*) }; }
 
 /// Records in host memory and doorbells.
@@ -28,6 +29,9 @@ pub const CONTEXT: &[Layout] = ferric_abi::context_records!(context_layouts);
 pub const WIRE: &[Layout] = ferric_abi::wire_records!(wire_layouts);
 /// The memory target's set-up protocol.
 pub const TARGET: &[Layout] = ferric_abi::target_records!(target_layouts);
+
+/// Tables and commands of the flow switch.
+pub const SWITCH: &[Layout] = ferric_abi::switch_records!(switch_layouts);
 
 /// One code list: its name and its entries (name, number, meaning).
 pub struct Codes {
@@ -45,7 +49,7 @@ macro_rules! code_lists {
 
 /// Every code list; a test compares the names with the source of `codes`.
 pub fn code_lists() -> Vec<Codes> {
-    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus)
+    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus, SwitchCause)
 }
 
 /// A documented constant of `csr.rs`.
@@ -94,7 +98,7 @@ pub fn render() -> String {
 fn write_page(p: &mut String) -> std::fmt::Result {
     writeln!(p, "# Register, descriptor and header reference\n")?;
     writeln!(p, "Generated from the crate `ferric-abi` by `cargo run -p ferric-abi --example reference`; do not edit. The test `reference` of that crate fails when this page and the code differ.\n")?;
-    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Codes](#codes)\n")?;
+    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Flow switch](#flow-switch)\n- [Codes](#codes)\n")?;
 
     writeln!(p, "## Registers\n")?;
     writeln!(p, "32-bit registers in the BAR window of a function (64 KiB each: `address = function << 16 | offset`).\n")?;
@@ -123,6 +127,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Context lines", "Little-endian lines of the card's tables, written over the control bus in 32-bit words.", CONTEXT),
         ("Wire headers", "Network byte order. `bits` counts as the RFCs do: bit 0 is the most significant bit of byte 0.", WIRE),
         ("Memory target", &target, TARGET),
+        ("Flow switch", "Little-endian. Only the golden model uses these records: no gateware knows them yet.", SWITCH),
     ];
     for (title, intro, layouts) in sections {
         writeln!(p, "## {title}\n\n{intro}\n")?;

@@ -1,0 +1,80 @@
+//! Verification of what a function sends (SWITCH.md section 11): it may only speak for itself, and not to the underlay.
+use super::layers::{Fragment, Layers, Upper, ICMPV6, UDP};
+use super::tables::{Port, RocePolicy, Tables};
+use crate::net::parse::ROCE_PORT;
+use ferric_abi::codes::SwitchCause;
+
+const DHCP_SERVER: u16 = 67;
+const DHCPV6_SERVER: u16 = 547;
+const ROUTER_ADVERTISEMENT: u16 = 134;
+const NEIGHBOUR_SOLICITATION: u16 = 135;
+const NEIGHBOUR_ADVERTISEMENT: u16 = 136;
+
+/// What stands against a frame from the port `number`, in order of precedence.
+pub fn verify(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &Layers) -> Result<(), SwitchCause> {
+    let bound = |v6: bool, address: u128| port.any_ip || tables.bind.contains(&(number, v6, address));
+    if !port.macs.contains(&layers.smac) {
+        return Err(SwitchCause::SpoofMac);
+    }
+    if layers.tag.is_some() && !port.trunk {
+        return Err(SwitchCause::TagDenied);
+    }
+    match layers.upper {
+        Upper::Arp(arp) => {
+            // A probe for an address that is about to be used has no sender address yet (RFC 5227).
+            if !port.macs.contains(&arp.hardware) || arp.sender != 0 && !bound(false, arp.sender.into()) {
+                return Err(SwitchCause::SpoofArp);
+            }
+        }
+        Upper::Ip(ip) => {
+            // The unspecified address is that of a host which has none yet (DHCP, duplicate address detection).
+            if ip.src != 0 && !bound(ip.v6, ip.src) {
+                return Err(SwitchCause::SpoofIp);
+            }
+            if ip.v6 && ip.proto == ICMPV6 && ip.fragment != Fragment::Later {
+                let kind = layers.ports.0;
+                if kind == ROUTER_ADVERTISEMENT && !port.server {
+                    return Err(SwitchCause::SpoofArp);
+                }
+                if matches!(kind, NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT) && !neighbour(port, &frame[ip.l4..ip.end], kind, bound) {
+                    return Err(SwitchCause::SpoofArp);
+                }
+            }
+            if !port.underlay && tables.endpoints.iter().any(|e| e.v6 == ip.v6 && e.ip == ip.dst || layers.udp_to() == Some(e.udp_port)) {
+                return Err(SwitchCause::UnderlayDenied);
+            }
+            if layers.udp_to() == Some(ROCE_PORT) && port.roce == RocePolicy::Off {
+                return Err(SwitchCause::RoceDenied);
+            }
+            let serves = ip.proto == UDP && ip.fragment != Fragment::Later && layers.ports.0 == if ip.v6 { DHCPV6_SERVER } else { DHCP_SERVER };
+            if serves && !port.server {
+                return Err(SwitchCause::SpoofIp);
+            }
+        }
+        Upper::Other => {}
+    }
+    Ok(())
+}
+
+/// RFC 4861: an advertisement's target and the link-layer address of either message are the port's.
+fn neighbour(port: &Port, message: &[u8], kind: u16, bound: impl Fn(bool, u128) -> bool) -> bool {
+    let Some(target) = message.get(8..24).and_then(|b| b.try_into().ok()).map(u128::from_be_bytes) else {
+        return false;
+    };
+    if kind == NEIGHBOUR_ADVERTISEMENT && !bound(true, target) {
+        return false;
+    }
+    let mut options = &message[24..];
+    while let Some((&[option, length], _)) = options.split_first_chunk::<2>() {
+        let bytes = usize::from(length) * 8;
+        if bytes == 0 || bytes > options.len() {
+            return false;
+        }
+        let mac = options[2..8].iter().fold(0, |v, b| v << 8 | u64::from(*b));
+        if matches!(option, 1 | 2) && !port.macs.contains(&mac) {
+            return false;
+        }
+        options = &options[bytes..];
+    }
+    options.is_empty()
+}
