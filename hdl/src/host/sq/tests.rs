@@ -203,6 +203,8 @@ impl Bench {
                     assert_eq!(layout.get_words(&offer, "more"), expected[12..16], "queue {qpn} index {index}");
                 }
                 self.check_contents(handle, &expected, bad);
+            } else {
+                assert_eq!(get("err"), 0, "queue {qpn}: nothing was fetched");
             }
         }
         self.free(handle);
