@@ -6,7 +6,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::access;
 use crate::msg::{MrReq, WqeData, WqeFree, WqeRead};
 use crate::prim::pack::Cast;
-use crate::prim::sum::{Diff, PlusOne, Sum};
+use crate::prim::sum::{Diff, LessOne, PlusOne, Sum};
 use crate::records::Sge;
 use crate::stream::{Backlog, MsgSlice};
 use ferric_abi::codes::CqeStatus;
@@ -91,7 +91,10 @@ pub struct Walk {
     high_va: Signal<Local, Bits<64>>,
     kept_va: Signal<Local, Bits<14>>,
     upper: PlusOne<50>,
-    rest: Diff<32>,
+    /// What is left of the entry behind the segment, which is shorter than 2^13: the low bits with their borrow, and the others, of which one less needs no carry chain.
+    low_rest: Signal<Local, Bits<15>>,
+    fewer: LessOne<18>,
+    high_rest: Signal<Local, Bits<18>>,
     short: Diff<32>,
     /// The number of opposite sign of `remains`, without a carry chain: what is left to skip behind an entry that ends before.
     beyond: PlusOne<32>,
@@ -167,8 +170,12 @@ impl Logic for Walk {
         self.low_va.next = bit_cast::<15, 14>(self.kept_va.val()) + bit_cast::<15, 13>(self.seg.q.val());
         self.high_va.next = (self.va.q.val() >> 14) << 14;
         self.upper.a.next = self.va.q.val().get_bits::<50>(14);
-        self.rest.a.next = self.rem.q.val();
-        self.rest.b.next = bit_cast::<32, 13>(self.seg.q.val());
+        self.low_rest.next = bit_cast::<15, 14>(self.rem.q.val().get_bits::<14>(0)) - bit_cast::<15, 13>(self.seg.q.val());
+        self.fewer.a.next = self.rem.q.val().get_bits::<18>(14);
+        self.high_rest.next = self.rem.q.val().get_bits::<18>(14);
+        if self.low_rest.val().get_bit(14) {
+            self.high_rest.next = self.fewer.y.val();
+        }
         self.short.a.next = self.rem.q.val();
         self.short.b.next = self.skip.q.val();
         self.beyond.a.next = !self.remains.q.val();
@@ -459,7 +466,7 @@ impl Logic for Walk {
         }
         // Chosen last, since the difference comes last.
         if self.steps.val() {
-            self.rem.d.next = self.rest.y.val();
+            self.rem.d.next = (bit_cast::<32, 18>(self.high_rest.val()) << 14) | bit_cast::<32, 14>(self.low_rest.val().get_bits::<14>(0));
         }
         // With inline data the buffer goes back when these have been read.
         self.frees.s.valid.next = self.done.val() & self.job.q.val().free & !self.inlines.val();
