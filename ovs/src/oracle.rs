@@ -26,7 +26,7 @@ pub const PEERS: [([u8; 4], u64); 2] = [([10, 0, 0, 2], 0x0200_0000_00aa), ([10,
 /// A port whose frames may be this long only, bytes behind the Ethernet header; the others take 1,500.
 pub const NARROW: (u8, u16) = (12, 600);
 /// How long a frame may take before it counts as not sent.
-const PATIENCE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What leaves: the frames of each port, in order.
 pub type Sent = BTreeMap<u8, Vec<Vec<u8>>>;
@@ -123,7 +123,7 @@ impl Oracle {
             // Revalidators change flows to what OpenFlow says now: they have to be through before there are some.
             thread::sleep(Duration::from_millis(50));
         }
-        for _ in 0..5 {
+        for _ in 0..50 {
             // No room beside these flows, so that misses add none; far fewer would make revalidators delete them.
             self.server.control("upcall/set-flow-limit", &[&flows.len().to_string()])?;
             self.server.control("dpctl/del-flows", &[])?;
@@ -134,7 +134,7 @@ impl Oracle {
             if dump.matches("actions:").count() == flows.len() {
                 return Ok(dump);
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(50));
         }
         Err(Error::Said("dpctl/add-flow: flows do not stay".into()))
     }

@@ -156,7 +156,7 @@ fn wires(a: &mut Assembly) {
     ["m_sq", "m_rq", "m_cq", "m_wqe"].iter().for_each(|kind| a.optional(&format!("doorbell.{kind}")));
     // DMA
     a.pool(SMALL_READS, &["dma_rd.s_small[*]", "dma_rd.m_small[*]"]);
-    a.pool_fits(SMALL_READS, |quotas| shares::fit(quotas));
+    a.pool_fits(SMALL_READS, shares::fit);
     a.pool(SMALL_WRITES, &["dma_wr.s_small[*]", "dma_wr.m_small_done[*]"]);
     a.pool_fits(SMALL_WRITES, up_to_most);
     a.client_with(SMALL_READS, 8, &["admin.m_rd", "admin.s_rd"]);
