@@ -78,6 +78,8 @@ pub mod ethertype {
     pub const MAC_CONTROL: u16 = 0x8808;
     /// 802.1Q tag.
     pub const VLAN: u16 = 0x8100;
+    /// Service tag (IEEE 802.1Q, "802.1ad").
+    pub const SERVICE_VLAN: u16 = 0x88a8;
     /// IPv6.
     pub const IPV6: u16 = 0x86dd;
 }

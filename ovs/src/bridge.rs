@@ -9,8 +9,9 @@ use crate::server::Error;
 use crate::tally::Tally;
 use crate::tunnels::{Tunnel, STRANGER, VNIS};
 use ferric_abi::switch::{destination, Action};
-use ferric_model::switch::flow::Field;
-use ferric_model::switch::layers::{parse, TAG};
+use ferric_abi::wire::ethertype;
+use ferric_model::switch::flow::{mac_text, Field};
+use ferric_model::switch::layers::parse;
 use ferric_model::switch::tables::{Member, Route, Station};
 use ferric_model::switch::Switch;
 use rand::seq::SliceRandom;
@@ -124,7 +125,7 @@ impl Bridge {
                 }
                 // OpenFlow does not tell the types of tags apart.
                 spec.tags.truncate(1);
-                spec.tags.iter_mut().for_each(|tag| tag.0 = TAG);
+                spec.tags.iter_mut().for_each(|tag| tag.0 = ethertype::VLAN);
                 if tunnel.is_some() {
                     spec.least = 0;
                 }
@@ -211,7 +212,7 @@ impl Bridge {
                 for hop in hops {
                     let (kind, field, address) =
                         if hop.v6 { ("ipv6", "ipv6_dst", std::net::Ipv6Addr::from(hop.prefix).to_string()) } else { ("ip", "nw_dst", std::net::Ipv4Addr::from(hop.prefix as u32).to_string()) };
-                    let (dst, src) = (crate::oracle::mac(hop.dst), crate::oracle::mac(hop.src));
+                    let (dst, src) = (mac_text(hop.dst), mac_text(hop.src));
                     rules.push(format!("priority={},{kind},{field}={address}/{},actions=dec_ttl,set_field:{dst}->eth_dst,set_field:{src}->eth_src,output:{}", hop.bits + 1, hop.bits, hop.port));
                 }
             }
@@ -236,7 +237,7 @@ impl Bridge {
     fn lines(&self) -> Vec<String> {
         let (groups, rules, stations) = self.texts();
         let down = self.down().map(|port| format!("port {port} is down"));
-        groups.into_iter().chain(rules).chain(down).chain(stations.iter().map(|(port, mac)| format!("station {} at port {port}", crate::oracle::mac(*mac)))).collect()
+        groups.into_iter().chain(rules).chain(down).chain(stations.iter().map(|(port, mac)| format!("station {} at port {port}", mac_text(*mac)))).collect()
     }
 
     fn without(&self, n: usize) -> Option<Self> {

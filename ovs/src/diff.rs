@@ -6,10 +6,11 @@ use crate::tables;
 use crate::tally::{outer_udp, Tally};
 use crate::tunnels::address6;
 use ferric_abi::codes::SwitchCause;
+use ferric_abi::wire::ethertype;
 use ferric_model::switch::edit::set_tos;
 use ferric_model::switch::flow::{parse, Field, Flow, Step};
 use ferric_model::switch::install::{Room, TunnelPort};
-use ferric_model::switch::layers::{parse as parse_frame, Upper, SERVICE_TAG};
+use ferric_model::switch::layers::{parse as parse_frame, Upper};
 use ferric_model::switch::tables::{Endpoint, EndpointKind, Port, PortKind};
 use ferric_model::switch::{Outcome, Switch};
 use rand::seq::SliceRandom;
@@ -175,7 +176,7 @@ impl FlowTable {
                 spec.spoil(rng);
             }
             // A dummy port allows four bytes more for a customer's tag only, the model for either.
-            if spec.tags.first().is_some_and(|tag| tag.0 == SERVICE_TAG) {
+            if spec.tags.first().is_some_and(|tag| tag.0 == ethertype::SERVICE_VLAN) {
                 (spec.payload, spec.least) = (spec.payload % 400, 0);
             }
             let mut frame = spec.bytes();

@@ -1,7 +1,7 @@
 //! Frames made at random, most of them so that a flow of the table matches.
+use ferric_abi::wire::ethertype;
+use ferric_model::net::sums::{finish, sum};
 use ferric_model::switch::flow::{Field, Masked, Match};
-use ferric_model::switch::layers::{ARP, IPV4, IPV6, TAG};
-use ferric_model::switch::sums::{finish, sum};
 use rand::seq::SliceRandom;
 use rand::Rng;
 
@@ -55,9 +55,9 @@ impl Spec {
         let kind = rng.gen_range(0..10);
         let (ethertype, net) = match kind {
             0 => (0x88b5, Net::Other),
-            1 => (ARP, Net::Arp { op: rng.gen_range(1..3), sip: pick(rng, &IP4), tip: pick(rng, &IP4) }),
-            2..=6 => (IPV4, Net::V4 { src: pick(rng, &IP4), dst: pick(rng, &IP4), part: 0, options: if rng.gen_ratio(1, 20) { rng.gen_range(1..4) } else { 0 } }),
-            _ => (IPV6, Net::V6 { src: ip6(rng.gen()), dst: ip6(rng.gen()), hop: rng.gen_ratio(1, 20), part: None }),
+            1 => (ethertype::ARP, Net::Arp { op: rng.gen_range(1..3), sip: pick(rng, &IP4), tip: pick(rng, &IP4) }),
+            2..=6 => (ethertype::IPV4, Net::V4 { src: pick(rng, &IP4), dst: pick(rng, &IP4), part: 0, options: if rng.gen_ratio(1, 20) { rng.gen_range(1..4) } else { 0 } }),
+            _ => (ethertype::IPV6, Net::V6 { src: ip6(rng.gen()), dst: ip6(rng.gen()), hop: rng.gen_ratio(1, 20), part: None }),
         };
         let mut spec = Self {
             dmac: pick_mac(rng),
@@ -101,9 +101,9 @@ impl Spec {
             if u128::from(self.ethertype) != ethertype {
                 self.ethertype = ethertype as u16;
                 self.net = match self.ethertype {
-                    ARP => Net::Arp { op: 1, sip: pick(rng, &IP4), tip: pick(rng, &IP4) },
-                    IPV4 => Net::V4 { src: pick(rng, &IP4), dst: pick(rng, &IP4), part: 0, options: 0 },
-                    IPV6 => Net::V6 { src: ip6(rng.gen()), dst: ip6(rng.gen()), hop: false, part: None },
+                    ethertype::ARP => Net::Arp { op: 1, sip: pick(rng, &IP4), tip: pick(rng, &IP4) },
+                    ethertype::IPV4 => Net::V4 { src: pick(rng, &IP4), dst: pick(rng, &IP4), part: 0, options: 0 },
+                    ethertype::IPV6 => Net::V6 { src: ip6(rng.gen()), dst: ip6(rng.gen()), hop: false, part: None },
                     _ => Net::Other,
                 };
             }
@@ -145,7 +145,7 @@ impl Spec {
         match rng.gen_range(0..9) {
             0 => self.dmac = pick(rng, &MACS),
             1 => self.smac = pick(rng, &MACS) & !(1 << 40),
-            2 => self.tags = (0..rng.gen_range(0..4)).map(|n| (if n == 0 && rng.gen_ratio(1, 4) { 0x88a8 } else { TAG }, rng.gen())).collect(),
+            2 => self.tags = (0..rng.gen_range(0..4)).map(|n| (if n == 0 && rng.gen_ratio(1, 4) { 0x88a8 } else { ethertype::VLAN }, rng.gen())).collect(),
             3 => self.tos = rng.gen(),
             4 => self.ttl = rng.gen_range(0..4),
             5 => self.upper = (pick(rng, &PORTS), pick(rng, &PORTS)),

@@ -1,6 +1,6 @@
 //! The flow language's matches and actions as OpenFlow text.
-use crate::oracle::{mac, GENEVE, OF_GENEVE, OF_VXLAN, PEERS, VXLAN};
-use ferric_model::switch::flow::{Field, Masked, Match, Step};
+use crate::oracle::{GENEVE, OF_GENEVE, OF_VXLAN, PEERS, VXLAN};
+use ferric_model::switch::flow::{mac_text, Field, Masked, Match, Step};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Where a rule sends frames to.
@@ -40,7 +40,7 @@ pub fn matches(m: &Match) -> String {
         let plain = |name: &str| format!("{name}={}", v.value);
         let address4 = |name: &str| format!("{name}={}", with_mask(ip4(v.value), v, full, ip4));
         let address6 = |name: &str| format!("{name}={}", with_mask(ip6(v.value), v, full, ip6));
-        let hardware = |name: &str| format!("{name}={}", with_mask(mac(v.value as u64), v, full, |k| mac(k as u64)));
+        let hardware = |name: &str| format!("{name}={}", with_mask(mac_text(v.value as u64), v, full, |k| mac_text(k as u64)));
         match field {
             Field::InPort => {
                 let port = match v.value as u32 {
@@ -115,8 +115,8 @@ pub fn change(step: &Step) -> String {
         Step::PopVlan => "pop_vlan".into(),
         Step::Set(fields) => {
             let one = |(field, m): (&Field, &Masked)| match field {
-                Field::EthSrc => format!("set_field:{}->eth_src", mac(m.value as u64)),
-                Field::EthDst => format!("set_field:{}->eth_dst", mac(m.value as u64)),
+                Field::EthSrc => format!("set_field:{}->eth_src", mac_text(m.value as u64)),
+                Field::EthDst => format!("set_field:{}->eth_dst", mac_text(m.value as u64)),
                 _ => format!("set_field:{}->ip_dscp", m.value >> 2),
             };
             fields.iter().map(one).collect::<Vec<_>>().join(",")

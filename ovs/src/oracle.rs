@@ -1,5 +1,6 @@
 //! The bridge, its ports and what leaves by them.
 use crate::server::{Error, Server};
+use ferric_model::switch::flow::mac_text;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -87,7 +88,7 @@ impl Oracle {
         let capture = |port: u8| folder.join(format!("p{port}.pcap"));
         let mut words: Vec<String> =
             "add-br br0 -- set bridge br0 datapath_type=dummy fail-mode=secure -- add-br br1 -- set bridge br1 datapath_type=dummy fail-mode=secure".split(' ').map(str::to_owned).collect();
-        words.push(format!("other_config:hwaddr={}", mac(LOCAL_MAC)));
+        words.push(format!("other_config:hwaddr={}", mac_text(LOCAL_MAC)));
         for port in ports() {
             let bridge = if port == UNDERLAY { "br1" } else { "br0" };
             let mtu = if port == NARROW.0 { NARROW.1 } else { 1500 };
@@ -154,16 +155,16 @@ impl Oracle {
         self.server.openflow("br1", &[version, "add-flow", "{}", "actions=NORMAL"])?;
         // Neighbours are forgotten when bridges change.
         for (ip, peer) in PEERS {
-            self.server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac(peer)])?;
+            self.server.control("tnl/neigh/set", &["br1", &ip.map(|b| b.to_string()).join("."), &mac_text(peer)])?;
         }
         self.server.control("fdb/flush", &["br0"])?;
         // What was added by hand stays when the rest is forgotten.
         for address in std::mem::take(&mut self.stations) {
-            self.server.control("fdb/del", &["br0", "0", &mac(address)])?;
+            self.server.control("fdb/del", &["br0", "0", &mac_text(address)])?;
         }
         self.stations = stations.iter().map(|(_, address)| *address).collect();
         for (port, address) in stations {
-            self.server.control("fdb/add", &["br0", &format!("p{port}"), "0", &mac(*address)])?;
+            self.server.control("fdb/add", &["br0", &format!("p{port}"), "0", &mac_text(*address)])?;
         }
         self.server.control("dpctl/del-flows", &[])?;
         Ok(())
@@ -211,9 +212,4 @@ impl Oracle {
     pub fn folder(&self) -> PathBuf {
         self.server.folder().to_owned()
     }
-}
-
-/// A MAC address as text.
-pub fn mac(address: u64) -> String {
-    address.to_be_bytes()[2..].iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
 }

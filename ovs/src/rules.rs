@@ -6,9 +6,9 @@ use crate::oracle::{FUNCTIONS, GENEVE, LOCAL_IP, LOCAL_MAC, PEERS, UNDERLAY, UPL
 use crate::tables;
 use crate::tunnels::{address6, VNIS};
 use ferric_abi::switch::destination;
+use ferric_abi::wire::ethertype;
 use ferric_model::switch::flow::{Field, Flow, Header, Match, Outer, Step, TunnelKind};
 use ferric_model::switch::install::Room;
-use ferric_model::switch::layers::{IPV4, IPV6};
 use ferric_model::switch::tables::{InnerTag, Member, MissAction};
 use ferric_model::switch::{wrap, Switch};
 use rand::Rng;
@@ -103,7 +103,7 @@ impl Rule {
         let steps = tables::steps(rng, &m);
         let software = steps == [tables::to_software()];
         let changes: Vec<Step> = steps.iter().filter(|s| matches!(s, Step::PushVlan { .. } | Step::PopVlan | Step::Set(_))).cloned().collect();
-        let ip = matches!(m.exact(Field::EthType).map(|t| t as u16), Some(IPV4 | IPV6));
+        let ip = matches!(m.exact(Field::EthType).map(|t| t as u16), Some(ethertype::IPV4 | ethertype::IPV6));
         let mut ends = Vec::new();
         if !software && !steps.is_empty() {
             let mut ports: Vec<u8> = FUNCTIONS.into_iter().chain([UPLINK]).collect();

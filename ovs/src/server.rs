@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 /// Why there is no Open vSwitch, or what it said.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// The programs are not installed.
     #[error("Open vSwitch is missing: ./scripts/setup installs it (Debian: openvswitch-switch)")]
@@ -19,6 +19,13 @@ pub enum Error {
     /// A program or a command did not do what it should.
     #[error("{0}")]
     Said(String),
+}
+
+/// As a sentence, which is what a test that ends with it prints.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 /// Milliseconds: revalidators and idle timeouts have nothing to do while flows are compared.
@@ -53,7 +60,7 @@ fn program(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// Whether the programs are there.
-pub fn installed() -> bool {
+fn installed() -> bool {
     ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"].into_iter().all(|name| program(name).is_ok())
 }
 

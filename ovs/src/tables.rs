@@ -1,8 +1,8 @@
 //! Flow tables made at random, in the flow language: what the datapath of Open vSwitch takes as it is.
 use crate::frames::{ip6, pick, IP4, MACS, PORTS, PROTOCOLS};
 use crate::oracle::{FUNCTIONS, GENEVE, LOCAL_IP, LOCAL_MAC, PEERS, UNDERLAY, UPLINK, VXLAN};
+use ferric_abi::wire::ethertype;
 use ferric_model::switch::flow::{Field, Flow, Header, Masked, Match, Outer, Step, Tag, TunnelKind};
-use ferric_model::switch::layers::{ARP, IPV4, IPV6, SERVICE_TAG, TAG};
 use rand::Rng;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn mask(rng: &mut impl Rng, masks: &[u128]) -> u128 {
 /// What a flow of the table matches.
 pub fn matches(rng: &mut impl Rng) -> Match {
     let port = if rng.gen_ratio(1, 4) { pick(rng, &[UNDERLAY, UPLINK]) } else { pick(rng, &FUNCTIONS) };
-    let ethertype = pick(rng, &[IPV4, IPV4, IPV4, IPV6, IPV6, ARP, 0x88b5]);
+    let ethertype = pick(rng, &[ethertype::IPV4, ethertype::IPV4, ethertype::IPV4, ethertype::IPV6, ethertype::IPV6, ethertype::ARP, 0x88b5]);
     let mut m = Match::default().with(Field::InPort, port.into()).with(Field::EthType, ethertype.into());
     let macs = [0, 0, u128::from(u64::MAX >> 16), 0xffff_ff00_0000];
     m = m.with_masked(Field::EthDst, pick(rng, &MACS).into(), mask(rng, &macs));
@@ -21,7 +21,7 @@ pub fn matches(rng: &mut impl Rng) -> Match {
     let tags = if rng.gen_ratio(1, 3) { rng.gen_range(1..3) } else { 0 };
     for n in 0..tags {
         let inner = n == 1;
-        let tpid = if !inner && rng.gen_ratio(1, 5) { SERVICE_TAG } else { TAG };
+        let tpid = if !inner && rng.gen_ratio(1, 5) { ethertype::SERVICE_VLAN } else { ethertype::VLAN };
         let vid = if inner { 0 } else { mask(rng, &[0, 0xfff, 0xfff, 0xff0]) };
         let pcp = if inner { 0 } else { mask(rng, &[0, 0, 7]) };
         m.tags.push(Tag { tpid, vid: Masked::new(rng.gen_range(0..4), vid), pcp: Masked::new(rng.gen_range(0..8), pcp) });
@@ -32,9 +32,9 @@ pub fn matches(rng: &mut impl Rng) -> Match {
         return m;
     }
     match ethertype {
-        IPV4 => ipv4(rng, m),
-        IPV6 => ipv6(rng, m),
-        ARP => {
+        ethertype::IPV4 => ipv4(rng, m),
+        ethertype::IPV6 => ipv6(rng, m),
+        ethertype::ARP => {
             m = m.with_masked(Field::ArpOp, rng.gen_range(1..3), mask(rng, &[0, 0xff]));
             m = m.with_masked(Field::ArpSip, pick(rng, &IP4).into(), mask(rng, &[0, 0xffff_ffff]));
             m.with_masked(Field::ArpTip, pick(rng, &IP4).into(), mask(rng, &[0, 0xffff_ffff, 0xffff_ff00]))
@@ -158,9 +158,9 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
         steps.push(Step::Output(others.swap_remove(rng.gen_range(0..others.len())).into()));
     }
     match rng.gen_range(0..6) {
-        0 => steps.push(Step::PushVlan { tpid: TAG, tci: rng.gen_range(0..8) << 13 | rng.gen_range(0..0x1000) }),
+        0 => steps.push(Step::PushVlan { tpid: ethertype::VLAN, tci: rng.gen_range(0..8) << 13 | rng.gen_range(0..0x1000) }),
         1 if tagged => steps.push(Step::PopVlan),
-        2 if tagged => steps.extend([Step::PopVlan, Step::PushVlan { tpid: TAG, tci: rng.gen_range(0..8) << 13 | rng.gen_range(0..0x1000) }]),
+        2 if tagged => steps.extend([Step::PopVlan, Step::PushVlan { tpid: ethertype::VLAN, tci: rng.gen_range(0..8) << 13 | rng.gen_range(0..0x1000) }]),
         _ => {}
     }
     if rng.gen_ratio(1, 4) {
@@ -170,8 +170,8 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
         steps.push(Step::Set(eth));
     }
     let tos = match m.exact(Field::EthType).map(|t| t as u16) {
-        Some(IPV4) => Some(Field::Ip4Tos),
-        Some(IPV6) => Some(Field::Ip6Tclass),
+        Some(ethertype::IPV4) => Some(Field::Ip4Tos),
+        Some(ethertype::IPV6) => Some(Field::Ip6Tclass),
         _ => None,
     };
     if let Some(field) = tos.filter(|_| rng.gen_ratio(1, 4)) {
@@ -183,7 +183,7 @@ pub fn steps(rng: &mut impl Rng, m: &Match) -> Vec<Step> {
     }
     let ecn = match tos {
         Some(field) => m.fields.get(&field).filter(|v| v.mask & 3 == 3).map(|v| v.value as u8 & 3),
-        None => (m.exact(Field::EthType) == Some(ARP.into())).then_some(0),
+        None => (m.exact(Field::EthType) == Some(ethertype::ARP.into())).then_some(0),
     };
     if let Some(ecn) = ecn.filter(|_| rng.gen_bool(0.7)) {
         let (port, header) = header(rng, ecn);

@@ -1,6 +1,6 @@
 //! Frames inside tunnels, most of them right, some with one property changed as in SWITCH.md section 3.
 use crate::oracle::{LOCAL_IP, LOCAL_MAC, PEERS};
-use ferric_model::switch::sums::{finish, pseudo, sum};
+use ferric_model::net::sums::{finish, pseudo, sum};
 use rand::Rng;
 
 /// VNIs that the tables know.

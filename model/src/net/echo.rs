@@ -1,5 +1,6 @@
 //! Golden model: what becomes of a received frame, in software.
 use super::parse::receive as parse;
+use super::sums::{finish, pseudo, sum};
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
 use ferric_abi::csr::ADDRESSES;
 use ferric_abi::meta::frame_kind;
@@ -58,17 +59,9 @@ fn single(mac: u64) -> bool {
     mac != 0 && mac >> 40 & 1 == 0
 }
 
-/// Sum of 16-bit words in ones' complement, an odd byte with zero behind it.
-pub fn sum(bytes: &[u8]) -> u16 {
-    let total: u64 = bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum();
-    let folded = (total & 0xffff) + (total >> 16);
-    ((folded & 0xffff) + (folded >> 16)) as u16
-}
-
-/// The same over an ICMPv6 message with its pseudo-header (RFC 8200, 8.1).
-fn sum6(ip: &Ipv6, message: &[u8]) -> u16 {
-    let pseudo = [&ip.0[8..40], &(message.len() as u32).to_be_bytes(), &[0, 0, 0, protocol::ICMPV6], message];
-    sum(&pseudo.concat())
+/// Sum of an ICMPv6 message with its pseudo-header (RFC 8200, 8.1).
+fn sum6(ip: &Ipv6, message: &[u8]) -> u32 {
+    sum(pseudo(&ip.0[8..24], &ip.0[24..40], protocol::ICMPV6, message.len() as u32), message)
 }
 
 /// The solicited-node group of an address (RFC 4291, 2.7.1) and its MAC address (RFC 2464).
@@ -111,7 +104,7 @@ fn frame(to: u64, from: u64, vid: Option<u16>, kind: u16, rest: &[&[u8]]) -> Vec
 fn neighbour_message(from: &AddressCtx, to: u128, to_mac: u64, vid: Option<u16>, message: NeighbourMessage) -> Vec<u8> {
     let ip = Ipv6::default().with_version(6).with_payload_length(32).with_next_header(protocol::ICMPV6).with_hop_limit(255).with_src(from.ip()).with_dst(to);
     let message = message.with_option_len(1).with_mac(from.mac());
-    let message = message.with_checksum(!sum6(&ip, &message.0));
+    let message = message.with_checksum(finish(sum6(&ip, &message.0)));
     frame(to_mac, from.mac(), vid, ethertype::IPV6, &[&ip.0, &message.0])
 }
 
@@ -229,12 +222,12 @@ impl Station {
             return Outcome::Malformed;
         }
         let message = &bytes[l3 + 20..l3 + length];
-        if sum(&ip.0) != 0xffff || sum(message) != 0xffff {
+        if sum(0, &ip.0) != 0xffff || sum(0, message) != 0xffff {
             return Outcome::Malformed;
         }
         let answer = Ipv4::default().with_version(4).with_ihl(5).with_dscp(ip.dscp()).with_total_length(ip.total_length()).with_flags(2).with_ttl(64).with_protocol(protocol::ICMP);
         let answer = answer.with_src(ip.dst()).with_dst(ip.src());
-        let answer = answer.with_checksum(!sum(&answer.0));
+        let answer = answer.with_checksum(finish(sum(0, &answer.0)));
         // Type 8 becomes 0 (RFC 1624).
         let checksum = u32::from(icmp.checksum()) + 0x0800;
         let echo = icmp.with_kind(0).with_checksum((checksum + (checksum >> 16)) as u16);

@@ -1,13 +1,7 @@
 //! Golden model: header bytes from the software codecs.
+use super::sums::{finish, sum};
 use ferric_abi::context::PathCtx;
 use ferric_abi::wire::{ethertype, Eth, Ipv4, Ipv6, Udp, Vlan};
-
-/// RFC 1071 checksum of a header whose checksum field is zero.
-fn checksum(header: &[u8]) -> u16 {
-    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded & 0xffff) + (folded >> 16)) as u16
-}
 
 /// Ethernet, tag and IP in front of `length` bytes of `protocol` sent along `path`.
 pub fn layers(path: &PathCtx, protocol: u8, length: u16) -> Vec<u8> {
@@ -36,7 +30,7 @@ pub fn put_layers(out: &mut Vec<u8>, path: &PathCtx, protocol: u8, length: u16) 
         let ip = Ipv4::default().with_version(4).with_ihl(5).with_dscp(path.tclass() >> 2).with_ecn(path.tclass() & 3);
         let ip = ip.with_total_length(length + 20).with_flags(2).with_ttl(path.hop_limit()).with_protocol(protocol);
         let ip = ip.with_src(path.sip() as u32).with_dst(path.dip() as u32);
-        out.extend(ip.with_checksum(checksum(&ip.0)).0);
+        out.extend(ip.with_checksum(finish(sum(0, &ip.0))).0);
     }
 }
 

@@ -7,3 +7,4 @@ pub mod opcode;
 pub mod parse;
 pub mod pause;
 pub mod stations;
+pub mod sums;

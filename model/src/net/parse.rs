@@ -2,6 +2,7 @@
 
 use super::icrc::{crc, icrc};
 use super::opcode::Headers;
+use super::sums::sum;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
@@ -58,12 +59,6 @@ pub struct Parsed {
 
 fn at<const N: usize>(window: &[u8; WINDOW], offset: usize) -> [u8; N] {
     std::array::from_fn(|i| window[offset + i])
-}
-
-/// Sum of the header's 16-bit words in ones' complement arithmetic is all ones.
-fn checksum_ok(header: &[u8; 20]) -> bool {
-    let sum: u32 = header.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1])).sum();
-    (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
 /// Flow hash: the CRC-32 register (see [`crc`]), started at zero, after source address, destination address (each in 16
@@ -141,7 +136,7 @@ pub fn receive(frame: &[u8], mac_error: bool) -> Result<Parsed, Drop> {
     if !(whole && protocol == 17 && udp.dst_port() == ROCE_PORT) {
         return Ok(Parsed { raw: true, pay_len: p.frame_len, ..p });
     }
-    if v4 && !checksum_ok(&ip4.0) || i32::from(udp.length()) != ip_payload {
+    if v4 && sum(0, &ip4.0) != 0xffff || i32::from(udp.length()) != ip_payload {
         return Err(Drop::Malformed);
     }
     let end = l4 + usize::from(udp.length());

@@ -1,10 +1,11 @@
 //! Changes of a frame that are actions: tags, MAC addresses, time to live, DSCP. Each is for a frame whose headers [`super::layers::parse`] has found.
-use super::layers::{Ip, TAG};
-use super::sums::update;
+use super::layers::Ip;
+use crate::net::sums::update;
+use ferric_abi::wire::ethertype;
 
 /// Puts an 802.1Q tag in front of the first one.
 pub fn push_tag(frame: &mut Vec<u8>, tci: u16) {
-    let tag = [TAG.to_be_bytes(), tci.to_be_bytes()].concat();
+    let tag = [ethertype::VLAN.to_be_bytes(), tci.to_be_bytes()].concat();
     frame.splice(12..12, tag);
 }
 
@@ -15,7 +16,7 @@ pub fn pop_tag(frame: &mut Vec<u8>) {
 
 /// Changes the tag control information of the first tag; its type becomes that of a customer's tag.
 pub fn set_tag(frame: &mut [u8], tci: u16) {
-    frame[12..14].copy_from_slice(&TAG.to_be_bytes());
+    frame[12..14].copy_from_slice(&ethertype::VLAN.to_be_bytes());
     frame[14..16].copy_from_slice(&tci.to_be_bytes());
 }
 

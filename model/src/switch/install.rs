@@ -4,10 +4,10 @@ mod actions;
 
 use super::flow::{Field, Flow, Masked, Match};
 use super::key::masked;
-use super::layers::{IPV4, IPV6};
 use super::tables::{class_of_type, PortKind, Rule};
 use super::Switch;
 use ferric_abi::switch::FlowKey;
+use ferric_abi::wire::ethertype;
 
 /// Where a flow's entry may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Switch {
             }
         }
         tags(m, &mut lines)?;
-        let v6 = m.exact(Field::EthType) == Some(IPV6.into());
+        let v6 = m.exact(Field::EthType) == Some(ethertype::IPV6.into());
         for (field, value) in &m.fields {
             lines.field(*field, value, ttl, v6)?;
         }
@@ -158,7 +158,7 @@ fn tags(m: &Match, lines: &mut Lines) -> Result<(), NotOffloaded> {
     lines.put(FlowKey::set_tag_present, !m.tags.is_empty(), true);
     lines.put(FlowKey::set_second_tag, m.tags.len() > 1, true);
     if let Some(tag) = m.tags.first() {
-        lines.put(FlowKey::set_service_tag, tag.tpid == super::layers::SERVICE_TAG, true);
+        lines.put(FlowKey::set_service_tag, tag.tpid == ethertype::SERVICE_VLAN, true);
         lines.put(FlowKey::set_tag_vid, tag.vid.value as u16, tag.vid.mask as u16);
         lines.put(FlowKey::set_tag_pcp, tag.pcp.value as u8, tag.pcp.mask as u8);
     }
@@ -213,7 +213,7 @@ impl Lines {
             Field::IcmpCode | Field::Icmp6Code => self.put(FlowKey::set_dst_port, value as u16, mask as u16),
             Field::Ip6Label | Field::TcpFlags | Field::ArpSha | Field::ArpTha => return Err(unknown()),
         }
-        let ip4 = field.group() == "ipv4" && self.key.ethertype() != IPV4;
+        let ip4 = field.group() == "ipv4" && self.key.ethertype() != ethertype::IPV4;
         if ip4 || field.group() == "ipv6" && !v6 {
             return Err(NotOffloaded::Field(format!("{field:?} without its eth_type")));
         }

@@ -1,27 +1,10 @@
 //! The parse graph of the flow switch: which headers a frame has, and where. Written from SWITCH.md section 6 and the RFCs of the headers.
 //!
 //! What the graph does not have, what is truncated, and what lies beyond the window is [`Deep`]: software gets such a frame whole.
+use ferric_abi::wire::{ethertype, protocol};
 
 /// Bytes of a frame that the parser sees.
 pub const WINDOW: usize = 128;
-/// Ethernet type of IPv4.
-pub const IPV4: u16 = 0x0800;
-/// Ethernet type of ARP.
-pub const ARP: u16 = 0x0806;
-/// Ethernet type of IPv6.
-pub const IPV6: u16 = 0x86dd;
-/// Type of a customer's tag (IEEE 802.1Q).
-pub const TAG: u16 = 0x8100;
-/// Type of a service tag (IEEE 802.1Q).
-pub const SERVICE_TAG: u16 = 0x88a8;
-/// IP protocol of ICMP.
-pub const ICMP: u8 = 1;
-/// IP protocol of TCP.
-pub const TCP: u8 = 6;
-/// IP protocol of UDP.
-pub const UDP: u8 = 17;
-/// IP protocol of ICMPv6.
-pub const ICMPV6: u8 = 58;
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
@@ -139,7 +122,7 @@ impl Layers {
 
     /// Destination port of a UDP packet whose UDP header is in it.
     pub fn udp_to(&self) -> Option<u16> {
-        self.ip().filter(|ip| ip.proto == UDP && ip.fragment != Fragment::Later).map(|_| self.ports.1)
+        self.ip().filter(|ip| ip.proto == protocol::UDP && ip.fragment != Fragment::Later).map(|_| self.ports.1)
     }
 }
 
@@ -176,22 +159,22 @@ impl Window<'_> {
 pub fn parse(frame: &[u8]) -> Result<Layers, Deep> {
     let w = Window(frame);
     let mut layers = Layers { dmac: w.mac(0)?, smac: w.mac(6)?, ethertype: w.u16(12)?, l3: 14, ..Default::default() };
-    if matches!(layers.ethertype, TAG | SERVICE_TAG) {
-        layers.service = layers.ethertype == SERVICE_TAG;
+    if matches!(layers.ethertype, ethertype::VLAN | ethertype::SERVICE_VLAN) {
+        layers.service = layers.ethertype == ethertype::SERVICE_VLAN;
         layers.tag = Some(w.u16(14)?);
         layers.ethertype = w.u16(16)?;
         layers.l3 = 18;
-        if layers.ethertype == TAG {
+        if layers.ethertype == ethertype::VLAN {
             layers.second = true;
             layers.ethertype = w.u16(20)?;
             layers.l3 = 22;
         }
     }
     match layers.ethertype {
-        TAG | SERVICE_TAG => return Err(Deep::Tags),
-        ARP => layers.upper = Upper::Arp(arp(w, layers.l3)?),
-        IPV4 => ip_layers(w, &mut layers, ipv4)?,
-        IPV6 => ip_layers(w, &mut layers, ipv6)?,
+        ethertype::VLAN | ethertype::SERVICE_VLAN => return Err(Deep::Tags),
+        ethertype::ARP => layers.upper = Upper::Arp(arp(w, layers.l3)?),
+        ethertype::IPV4 => ip_layers(w, &mut layers, ipv4)?,
+        ethertype::IPV6 => ip_layers(w, &mut layers, ipv6)?,
         // MPLS and NSH have layers below that decide; so has LLC, whose frames have a length here.
         0x8847 | 0x8848 | 0x894f | ..0x0600 => return Err(Deep::Unknown),
         _ => {}
@@ -214,22 +197,22 @@ fn ip_layers(w: Window, layers: &mut Layers, header: fn(Window, usize) -> Result
         return Ok(());
     }
     let least = match ip.proto {
-        TCP => 20,
-        UDP | ICMP | ICMPV6 => 8,
+        protocol::TCP => 20,
+        protocol::UDP | protocol::ICMP | protocol::ICMPV6 => 8,
         _ => return Ok(()),
     };
     // ICMP of the other version is a protocol like any other.
-    if matches!((ip.proto, ip.v6), (ICMP, true) | (ICMPV6, false)) {
+    if matches!((ip.proto, ip.v6), (protocol::ICMP, true) | (protocol::ICMPV6, false)) {
         return Ok(());
     }
     if ip.l4 + least > ip.end {
         return Err(Deep::Truncated);
     }
     layers.ports = match ip.proto {
-        TCP | UDP => (w.u16(ip.l4)?, w.u16(ip.l4 + 2)?),
+        protocol::TCP | protocol::UDP => (w.u16(ip.l4)?, w.u16(ip.l4 + 2)?),
         _ => (w.u8(ip.l4)?.into(), w.u8(ip.l4 + 1)?.into()),
     };
-    if ip.proto == TCP {
+    if ip.proto == protocol::TCP {
         layers.tcp_flags = w.u16(ip.l4 + 12)? & 0xfff;
     }
     Ok(())

@@ -7,7 +7,6 @@ pub mod install;
 pub mod key;
 pub mod layers;
 pub mod outer;
-pub mod sums;
 pub mod tables;
 #[cfg(test)]
 mod tests;
@@ -18,8 +17,9 @@ use crate::net::parse::ROCE_PORT;
 use counters::{FlowCounters, PortCounters};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::switch::{destination, tag_op, Action, Verdict};
+use ferric_abi::wire::protocol;
 use key::Origin;
-use layers::{parse, Layers, TCP};
+use layers::{parse, Layers};
 use outer::{Inner, Stripped};
 use std::collections::HashMap;
 use tables::{Found, Member, MissAction, Port, PortKind, RocePolicy, Station, Tables};
@@ -209,7 +209,7 @@ impl Switch {
         if action.no_roce() && layers.udp_to() == Some(ROCE_PORT) {
             return out.dropped.push(SwitchCause::RoceDenied);
         }
-        let ends = layers.ip().is_some_and(|ip| ip.proto == TCP) && layers.tcp_flags & 7 != 0;
+        let ends = layers.ip().is_some_and(|ip| ip.proto == protocol::TCP) && layers.tcp_flags & 7 != 0;
         if action.kind() == destination::EXCEPTION || action.trap_tcp() && ends {
             return self.to_software(arrived, SwitchCause::None, out);
         }

@@ -1,10 +1,11 @@
 //! The tunnel's end (gateware: `outer`): VXLAN (RFC 7348) and Geneve (RFC 8926) to a local address are stripped, outer ECN goes to the inner packet (RFC 6040). Which frames are
 //! refused follows the table of SWITCH.md section 3, its last column.
 use super::edit;
-use super::layers::{parse, Fragment, Ip, Upper, UDP};
-use super::sums::{pseudo, sum};
+use super::layers::{parse, Fragment, Ip, Upper};
 use super::tables::{Endpoint, EndpointKind, InnerTag, Tables, ANY_REMOTE};
+use crate::net::sums::{pseudo, sum};
 use ferric_abi::codes::SwitchCause;
+use ferric_abi::wire::protocol;
 
 /// Bytes of Geneve options that the parser takes at most.
 const OPTIONS: usize = 40;
@@ -76,7 +77,7 @@ fn outer<'a>(frame: &'a [u8], l3: usize, ip: &Ip, endpoint: &Endpoint) -> Result
     let (src, dst) = if ip.v6 { (l3 + 8..l3 + 24, l3 + 24..l3 + 40) } else { (l3 + 12..l3 + 16, l3 + 16..l3 + 20) };
     let good = match word(6) {
         0 => !ip.v6 || endpoint.zero_csum6,
-        _ => sum(pseudo(&frame[src], &frame[dst], UDP, datagram.len() as u32), datagram) == 0xffff,
+        _ => sum(pseudo(&frame[src], &frame[dst], protocol::UDP, datagram.len() as u32), datagram) == 0xffff,
     };
     if good {
         Ok(&datagram[8..])

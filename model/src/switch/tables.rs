@@ -1,7 +1,8 @@
 //! The tables (SWITCH.md section 7), as sets of lines: where a line stands, its way and its bank are the gateware's and the driver's business.
 use super::key::masked;
-use super::layers::{Layers, Upper, ARP};
+use super::layers::{Layers, Upper};
 use ferric_abi::switch::{Action, Encap, FlowKey};
+use ferric_abi::wire::ethertype;
 use std::collections::{HashMap, HashSet};
 
 /// What a virtual port is.
@@ -221,9 +222,9 @@ pub fn packet_class(layers: &Layers) -> u8 {
 /// Packet class of the frames with this Ethernet type.
 pub fn class_of_type(ethertype: u16) -> u8 {
     match ethertype {
-        super::layers::IPV4 => 2,
-        super::layers::IPV6 => 3,
-        ARP => 1,
+        ethertype::IPV4 => 2,
+        ethertype::IPV6 => 3,
+        ethertype::ARP => 1,
         _ => 0,
     }
 }

@@ -1,8 +1,9 @@
 //! Verification of what a function sends (SWITCH.md section 11): it may only speak for itself, and not to the underlay.
-use super::layers::{Fragment, Layers, Upper, ICMPV6, UDP};
+use super::layers::{Fragment, Layers, Upper};
 use super::tables::{Port, RocePolicy, Tables};
 use crate::net::parse::ROCE_PORT;
 use ferric_abi::codes::SwitchCause;
+use ferric_abi::wire::protocol;
 
 const DHCP_SERVER: u16 = 67;
 const DHCPV6_SERVER: u16 = 547;
@@ -31,7 +32,7 @@ pub fn verify(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &L
             if ip.src != 0 && !bound(ip.v6, ip.src) {
                 return Err(SwitchCause::SpoofIp);
             }
-            if ip.v6 && ip.proto == ICMPV6 && ip.fragment != Fragment::Later {
+            if ip.v6 && ip.proto == protocol::ICMPV6 && ip.fragment != Fragment::Later {
                 let kind = layers.ports.0;
                 if kind == ROUTER_ADVERTISEMENT && !port.server {
                     return Err(SwitchCause::SpoofArp);
@@ -46,7 +47,7 @@ pub fn verify(tables: &Tables, number: u8, port: &Port, frame: &[u8], layers: &L
             if layers.udp_to() == Some(ROCE_PORT) && port.roce == RocePolicy::Off {
                 return Err(SwitchCause::RoceDenied);
             }
-            let serves = ip.proto == UDP && ip.fragment != Fragment::Later && layers.ports.0 == if ip.v6 { DHCPV6_SERVER } else { DHCP_SERVER };
+            let serves = ip.proto == protocol::UDP && ip.fragment != Fragment::Later && layers.ports.0 == if ip.v6 { DHCPV6_SERVER } else { DHCP_SERVER };
             if serves && !port.server {
                 return Err(SwitchCause::SpoofIp);
             }

@@ -1,7 +1,7 @@
 //! The outer header in front of a frame (gateware: `wrap`): a line of the encapsulation table and what is filled in for each frame.
 use super::layers::{Layers, Upper};
-use super::sums::{finish, fold, sum};
 use crate::net::parse::flow_hash;
+use crate::net::sums::{finish, fold, sum};
 use ferric_abi::switch::{source_port, Encap};
 
 /// Bytes that an outer header has at most.

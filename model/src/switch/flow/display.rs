@@ -16,7 +16,8 @@ fn one(value: u128, form: Form) -> String {
     }
 }
 
-fn mac(value: u64) -> String {
+/// A MAC address as text.
+pub fn mac(value: u64) -> String {
     value.to_be_bytes()[2..].iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
 }
 

@@ -7,7 +7,7 @@ pub mod fields;
 pub mod parse;
 mod tunnel;
 
-pub use display::steps as steps_text;
+pub use display::{mac as mac_text, steps as steps_text};
 pub use fields::Field;
 use std::collections::BTreeMap;
 pub use tunnel::{Header, Outer, TunnelKind};

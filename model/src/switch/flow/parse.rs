@@ -4,7 +4,7 @@ mod text;
 
 use super::fields::{Form, FOREIGN, TCP_FLAGS, TUNNEL_FLAGS};
 use super::{Field, Flow, Masked, Match, Step, Tag};
-use crate::switch::layers::{SERVICE_TAG, TAG};
+use ferric_abi::wire::ethertype;
 use std::collections::BTreeMap;
 use text::Text;
 
@@ -103,7 +103,7 @@ fn group(t: &mut Text, m: &mut Match, depth: usize) -> Result<(), Error> {
             let value = masked(t, Form::Hex, 0xffff)?;
             t.expect(")")?;
             // The type of a tag belongs to the `vlan(...)` that follows.
-            if matches!(value.value as u16, TAG | SERVICE_TAG) && value.mask == 0xffff && m.tags.len() <= depth && depth < 2 {
+            if matches!(value.value as u16, ethertype::VLAN | ethertype::SERVICE_VLAN) && value.mask == 0xffff && m.tags.len() <= depth && depth < 2 {
                 m.tags.push(Tag { tpid: value.value as u16, ..Default::default() });
             } else {
                 put(m, Field::EthType, value, &begin)?;

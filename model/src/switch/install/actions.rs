@@ -1,10 +1,10 @@
 //! The actions of a flow as a line of the action table.
 use super::{NotOffloaded, TunnelPort};
 use crate::switch::flow::{Field, Flow, Header, Masked, Step};
-use crate::switch::layers::{ARP, IPV4, IPV6, TAG};
 use crate::switch::tables::{Member, Mirror, PortKind};
 use crate::switch::{wrap, Switch};
 use ferric_abi::switch::{destination, source_port, tag_op, Action};
+use ferric_abi::wire::ethertype;
 use std::collections::BTreeMap;
 
 /// Lines that the tables have (SWITCH.md section 7).
@@ -40,7 +40,7 @@ fn no(step: &Step) -> NotOffloaded {
 }
 
 fn ttl_field(flow: &Flow) -> Field {
-    if flow.matches.exact(Field::EthType) == Some(IPV6.into()) {
+    if flow.matches.exact(Field::EthType) == Some(ethertype::IPV6.into()) {
         Field::Ip6Hlimit
     } else {
         Field::Ip4Ttl
@@ -153,11 +153,11 @@ impl Switch {
         }
         // The card copies ECN: the text has one flow for each, and has to say the same.
         let tos = match flow.matches.exact(Field::EthType) {
-            Some(t) if t == IPV4.into() || t == IPV6.into() => {
-                let field = if t == IPV4.into() { Field::Ip4Tos } else { Field::Ip6Tclass };
+            Some(t) if t == ethertype::IPV4.into() || t == ethertype::IPV6.into() => {
+                let field = if t == ethertype::IPV4.into() { Field::Ip4Tos } else { Field::Ip6Tclass };
                 flow.matches.fields.get(&field).filter(|m| m.mask & 3 == 3).map(|m| m.value & 3)
             }
-            Some(t) if t == ARP.into() => Some(0),
+            Some(t) if t == ethertype::ARP.into() => Some(0),
             _ => None,
         };
         if tos != Some(u128::from(header.outer.tos & 3)) {
@@ -199,7 +199,7 @@ fn walk(flow: &Flow, steps: &[Step], ttl: bool, mut changes: Changes, copies: &m
             Step::Trunc(n) if header.is_none() && *n >= 14 => truncate = u16::try_from(*n).map_err(|_| no(step))?,
             Step::Clone(inner) if header.is_none() => walk(flow, inner, ttl, changes.clone(), copies, sample)?,
             Step::TnlPush { port, header: h, .. } if header.is_none() && truncate == 0 => header = Some((h.clone(), *port)),
-            Step::PushVlan { tpid: TAG, tci } if header.is_none() && changes.pushed.is_none() => changes.pushed = Some(*tci),
+            Step::PushVlan { tpid: ethertype::VLAN, tci } if header.is_none() && changes.pushed.is_none() => changes.pushed = Some(*tci),
             // What was pushed goes again: nothing has happened.
             Step::PopVlan if header.is_none() && changes.pushed.is_some() => changes.pushed = None,
             Step::PopVlan if header.is_none() && !changes.popped && !flow.matches.tags.is_empty() => changes.popped = true,

@@ -1,8 +1,8 @@
 //! Tunnels: what is wrapped is stripped again, over IPv4 and IPv6; what Open vSwitch cannot judge.
 use super::{mac, switch, udp, UPLINK_MAC};
+use crate::net::sums::{finish, pseudo, sum};
 use crate::switch::flow::{Header, Outer, TunnelKind};
 use crate::switch::layers::{parse, Upper};
-use crate::switch::sums::{finish, pseudo, sum};
 use crate::switch::tables::{Endpoint, EndpointKind, InnerTag, Member, Station};
 use crate::switch::wrap::{self, BadHeader};
 use crate::switch::Switch;

@@ -1,9 +1,10 @@
 //! Frames, as hosts send them.
-use crate::engines::echo::model::{solicited_node, sum};
+use crate::engines::echo::model::solicited_node;
 use crate::tb::Rng;
 use etherparse::PacketBuilder;
 use ferric_abi::context::AddressCtx;
 use ferric_abi::wire::{Arp, Eth, Ipv6, NeighbourMessage};
+use ferric_model::net::sums::{finish, sum};
 
 /// A host on the network; `vid`: it is a tagged one.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,7 @@ pub fn discovery(from: Host, to: u128, mac: u64, message: &[u8], vid: Option<u16
     let mut message = message.to_vec();
     message[2..4].fill(0);
     let pseudo = [&ip.0[8..40], &(message.len() as u32).to_be_bytes(), &[0, 0, 0, 58], &message[..]].concat();
-    message[2..4].copy_from_slice(&(!sum(&pseudo)).to_be_bytes());
+    message[2..4].copy_from_slice(&finish(sum(0, &pseudo)).to_be_bytes());
     finished([&eth.0[..], &ip.0, &message].concat(), vid)
 }
 
@@ -121,16 +122,16 @@ pub fn repair(frame: &mut [u8]) {
     if four {
         let stop = (l3 + length(2)).clamp(l3 + 24, frame.len());
         frame[l3 + 10..l3 + 12].fill(0);
-        let check = !sum(&frame[l3..l3 + 20]);
+        let check = finish(sum(0, &frame[l3..l3 + 20]));
         frame[l3 + 10..l3 + 12].copy_from_slice(&check.to_be_bytes());
         frame[l3 + 22..l3 + 24].fill(0);
-        let check = !sum(&frame[l3 + 20..stop]);
+        let check = finish(sum(0, &frame[l3 + 20..stop]));
         frame[l3 + 22..l3 + 24].copy_from_slice(&check.to_be_bytes());
     } else {
         let stop = (l3 + 40 + length(4)).clamp(l3 + 44, frame.len());
         frame[l3 + 42..l3 + 44].fill(0);
         let pseudo = [&frame[l3 + 8..l3 + 40], &((stop - l3 - 40) as u32).to_be_bytes(), &[0, 0, 0, 58], &frame[l3 + 40..stop]].concat();
-        let check = !sum(&pseudo);
+        let check = finish(sum(0, &pseudo));
         frame[l3 + 42..l3 + 44].copy_from_slice(&check.to_be_bytes());
     }
 }

@@ -3,7 +3,7 @@ use super::text::{Place, Text};
 use super::{masked, members, one, Error, DEEPEST};
 use crate::switch::flow::fields::Form;
 use crate::switch::flow::{Field, Header, Masked, Outer, Step, TunnelKind};
-use crate::switch::layers::TAG;
+use ferric_abi::wire::ethertype;
 use std::collections::BTreeMap;
 
 /// Actions of the datapath that this switch has no step for.
@@ -85,7 +85,7 @@ fn closed(t: &mut Text, form: Form, full: u128) -> Result<u128, Error> {
 }
 
 fn push_vlan(t: &mut Text, place: Place) -> Result<Step, Error> {
-    let (mut tpid, mut vid, mut pcp) = (TAG, None, 0);
+    let (mut tpid, mut vid, mut pcp) = (ethertype::VLAN, None, 0);
     members(t, |t, member, place| {
         match member {
             "tpid" => tpid = one(t, Form::Hex, 0xffff)? as u16,
