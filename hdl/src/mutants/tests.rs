@@ -1,6 +1,7 @@
 use super::list::parse;
 use super::*;
 use crate::board::{self, async_fifo::PulseCross, lite};
+use crate::host::dma_rd::owed::Owed;
 use crate::net::share::{cells::CellShare, slots::SlotShare};
 use crate::net::tx::{seals, tests::makers};
 use crate::prim::sum::{Ahead, Diff, LessOne, PlusOne, Sum};
@@ -67,6 +68,7 @@ fn every_mutant_finds_its_place() {
             // No card has several clients by itself.
             "slot_share2" => crate::emit::emit("slot_share2", SlotShare::<2>::new(&[])).unwrap(),
             "two_writers" => two_writers::tests::verilog(),
+            "owed" => crate::emit::emit("owed", Owed::new(true)).unwrap(),
             "seal_queue" => seals::tests::verilog(),
             "makers512" => crate::emit::emit("makers512", makers::engines::<512, 64, 6, 8>()).unwrap(),
             "cell_share2_w64" => crate::emit::emit("cell_share2_w64", CellShare::<64, 8, 2>::default()).unwrap(),

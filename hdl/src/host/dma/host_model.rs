@@ -70,6 +70,8 @@ pub struct ReadHost {
     pub addresses: Vec<u64>,
     /// Most bursts in flight at once.
     pub most: usize,
+    /// Beats that were asked for and not given yet.
+    pub owed: u64,
     flying: usize,
 }
 
@@ -78,7 +80,7 @@ impl ReadHost {
         let ar = tb.sink_of("ar_", &["addr", "len", "user", "id"], stall);
         let r = tb.source_of("r_", &["id", "data", "resp", "last"], stall);
         let rng = Rng::new(tb.rng().next_u64());
-        ReadHost { ar, r, k, temper, rng, flights: BTreeMap::new(), order: VecDeque::new(), answered: HashMap::new(), addresses: Vec::new(), most: 0, flying: 0 }
+        ReadHost { ar, r, k, temper, rng, flights: BTreeMap::new(), order: VecDeque::new(), answered: HashMap::new(), addresses: Vec::new(), most: 0, owed: 0, flying: 0 }
     }
 
     /// Once per cycle.
@@ -90,6 +92,7 @@ impl ReadHost {
             self.flights.entry(id).or_default().push_back(Flight { due, function, addr, beats });
             self.order.push_back(id);
             self.addresses.push(now);
+            self.owed += beats;
             self.flying += 1;
             self.most = self.most.max(self.flying);
         }
@@ -117,6 +120,7 @@ impl ReadHost {
         let last = flight.beats == 1;
         let resp = if bad { SLVERR } else { 0 };
         self.r.push_fields(&[&[id as u32], &data, &[resp], &[last.into()]]);
+        self.owed -= 1;
         *self.answered.entry(flight.function).or_default() += 1;
         flight.addr += self.k as u64;
         flight.beats -= 1;

@@ -40,6 +40,9 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: us
     pub r_id: Signal<In, Bits<LI>>,
     pub r_data: Signal<In, Bits<W>>,
     pub r_resp: Signal<In, Bits<2>>,
+    /// A beat has come; it is payload.
+    pub beat: Signal<Out, Bit>,
+    pub payload: Signal<Out, Bit>,
     /// A command is issued under id `open_id`.
     pub open: Signal<In, Bit>,
     pub open_id: Signal<In, Bits<LI>>,
@@ -124,6 +127,7 @@ pub struct Landing<const W: usize, const K: usize, const LK: usize, const LI: us
     shift2: Signal<Local, Bits<6>>,
     lo2: Signal<Local, Bits<6>>,
     nhi2: Signal<Local, Bits<6>>,
+    upper0: Signal<Local, Bits<LI>>,
     upper2: Signal<Local, Bits<LI>>,
     upper3: Signal<Local, Bits<LI>>,
     tag2: Signal<Local, Bits<LT>>,
@@ -157,6 +161,9 @@ impl<const W: usize, const K: usize, const LK: usize, const LI: usize, const LT:
         self.id0.d.next = self.r_id.val();
         self.data0.d.next = self.r_data.val();
         self.err0.d.next = self.r_resp.val().get_bit(1);
+        self.upper0.next = self.id0.q.val() >> self.log_payload.val();
+        self.beat.next = self.v0.q.val();
+        self.payload.next = !self.upper0.val().any();
 
         // Stage 1. A finished id's progress returns to zero, ready for its next command.
         self.v1.d.next = self.v0.q.val();

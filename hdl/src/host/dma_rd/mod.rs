@@ -1,6 +1,7 @@
 //! DMA reads: AXI4 read master between the ports of small reads, the payload reads and the host. See README.md.
 
 mod landing;
+pub(crate) mod owed;
 mod pay;
 pub mod shares;
 mod small;
@@ -228,6 +229,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: u
         self.asm_data.next = self.landing.asm_data.val();
         self.pay.fin_valid.next = self.landing.pay_fin.val();
         self.pay.fin.next = self.landing.pay.val();
+        self.pay.beat.next = self.landing.beat.val();
+        self.pay.payload.next = self.landing.payload.val();
         self.rows.write_en.next = self.landing.row_en.val();
         self.rows.write_addr.next = self.landing.row_addr.val();
         self.rows.write_sub.next = self.landing.row_sub.val();

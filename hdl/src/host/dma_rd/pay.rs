@@ -1,5 +1,7 @@
 //! Payload reads before and after the host: lane arithmetic and an AXI id on the way out, `PayDone` on the way back.
 
+use super::owed::Owed;
+use super::shares;
 use super::RdState;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::host::dma::{BurstCmd, FrontMark};
@@ -37,6 +39,12 @@ pub struct PayPort<const LK: usize, const LP: usize> {
     pub fin: Signal<In, PayFin>,
     pub mark: Signal<In, Bit>,
     pub clear: Signal<Out, Bit>,
+    /// A beat has come from the host; it is payload.
+    pub beat: Signal<In, Bit>,
+    pub payload: Signal<In, Bit>,
+    /// Where fewer reads are in flight, their number is the limit.
+    #[init(Owed::new(LP == shares::MOST))]
+    owed: Owed,
     free: MsgFifo<Bits<8>, LP>,
     done: MsgFifo<PayFin, LP>,
     front: FrontMark,
@@ -72,7 +80,8 @@ impl<const LK: usize, const LP: usize> Logic for PayPort<LK, LP> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, filled, rq_valid, rq, rq_state);
-        clock!(self, clock, free, done, front);
+        clock!(self, clock, owed, free, done, front);
+        self.owed.reset.next = self.reset.val();
         self.free.reset.next = self.reset.val();
         self.done.reset.next = self.reset.val();
         self.front.reset.next = self.reset.val();
@@ -111,7 +120,12 @@ impl<const LK: usize, const LP: usize> Logic for PayPort<LK, LP> {
             self.rq_state.d.next.last = self.last.val().get_bits::<9>(0);
             self.rq_state.d.next.slot = self.s.data.val().slot;
         }
-        self.req_valid.next = self.rq_valid.q.val();
+        self.owed.waiting.next = self.rq_valid.q.val();
+        self.owed.start.next = self.req_take.val();
+        self.owed.last.next = self.rq.q.val().last;
+        self.owed.beat.next = self.beat.val();
+        self.owed.payload.next = self.payload.val();
+        self.req_valid.next = self.rq_valid.q.val() & self.owed.open.val();
         self.req.next = self.rq.q.val();
         self.req_state.next = self.rq_state.q.val();
 

@@ -1,6 +1,7 @@
 //! `DmaRead` between random clients and a random host. Every byte written to the assembly buffer is checked as it is
 //! written: it must belong to a command in flight, carry that byte of host memory and be written once.
 
+mod owed;
 mod quotas;
 
 use super::*;
@@ -9,7 +10,8 @@ use crate::stream::chaos;
 use crate::tb::{Fields, Sink, Source, Tb};
 use std::collections::{HashMap, VecDeque};
 
-const BUFFER: usize = 1 << 16;
+/// The longest assembly buffer.
+const BUFFER: usize = 1 << 17;
 
 /// The quotas of a RoCE card: admin, send queue, receive queue, memory keys, answers.
 const ROCE: &[usize] = &[8, 64, 32, 32, 16];
@@ -82,7 +84,8 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             done,
             small,
             layouts,
-            owner: vec![None; BUFFER],
+            // Rows have 13 bits.
+            owner: vec![None; BUFFER.min(K << 13)],
             flying: HashMap::new(),
             rows: vec![VecDeque::new(); ports],
             sent: vec![Vec::new(); ports + 1],
@@ -139,7 +142,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             let (row, data) = (self.tb.get("asm_addr") as usize, self.tb.get_wide("asm_data"));
             self.last_write = self.tb.cycles();
             for lane in (0..K).filter(|lane| we >> lane & 1 == 1) {
-                let at = ((row + (row1 >> lane & 1) as usize) * K + lane) % BUFFER;
+                let at = ((row + (row1 >> lane & 1) as usize) * K + lane) % self.owner.len();
                 let slot = self.owner[at].take().unwrap_or_else(|| panic!("byte {at} was not to be written"));
                 let pay = self.flying.get_mut(&slot).expect("in flight");
                 pay.written += 1;
@@ -240,7 +243,7 @@ fn exercise_with<const W: usize, const K: usize, const LK: usize>(bench: &mut Be
             }
             let iova = rng.next_u64() << 12 | at;
             let gap = rng.below(3) as usize;
-            if dst + len as usize + gap > BUFFER {
+            if dst + len as usize + gap > bench.owner.len() {
                 dst = 0;
             }
             let range = dst + gap..dst + gap + len as usize;

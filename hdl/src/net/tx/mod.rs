@@ -33,8 +33,14 @@ use types::{FrameRec, Picked};
 /// Below this level a queue of 128 has room for what is decided but not yet counted, a handful.
 const DONE_ROOM: u64 = 120;
 
-/// Bytes of the card's assembly buffer.
-pub const ASM_BYTES: usize = 65536;
+/// log2 of the bytes of the assembly buffer of a card with 2^`slots` of them: what a frame of 64 beats in every 66 cycles needs at a latency of 1,000 cycles, and on small cards half of that. The block RAMs are the same.
+pub const fn asm_log2(slots: usize) -> usize {
+    if slots > 7 {
+        17
+    } else {
+        16
+    }
+}
 /// Bytes of a slot's header, at most and at least.
 pub const MOST_HEADER: usize = 256;
 pub const LEAST_HEADER: usize = 128;
@@ -64,7 +70,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// The card's egress with `2^LS` slots, for engines whose headers have at most so many bytes, each; `owners` as for [`Egress`].
 pub fn for_headers<const W: usize, const K: usize, const LK: usize, const LS: usize>(longest: &[usize], owners: [usize; 2]) -> AnyBlock {
     let bytes = longest.iter().fold(LEAST_HEADER, |most, bytes| most.max(*bytes)).next_power_of_two();
-    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N, LS>::new(ASM_BYTES.ilog2() as usize, bytes.ilog2() as usize, owners)))
+    for_clients!(from one, longest.len(), <N> AnyBlock::new(Egress::<W, K, LK, N, LS>::new(asm_log2(LS), bytes.ilog2() as usize, owners)))
 }
 
 /// Whether there is an egress for engines with headers of at most so many bytes, each. Error: there is none, and why.
@@ -82,7 +88,7 @@ pub fn fits_headers(longest: &[usize]) -> Result<(), String> {
 #[given(asm_log2: usize, hdr_log2: usize, owners: [usize; 2])]
 #[demand((1..=MOST_CLIENTS).contains(&N) && owners.iter().all(|n| *n < N), "{N} clients that make headers, and {owners:?} are none of them")]
 #[demand((LEAST_HEADER.ilog2()..=MOST_HEADER.ilog2()).contains(&(hdr_log2 as u32)), "2^{hdr_log2} bytes of header: {LEAST_HEADER} to {MOST_HEADER}")]
-#[demand((14..=16).contains(&asm_log2), "2^{asm_log2} bytes: two of the largest RoCE frames at least, 16 bits of addresses")]
+#[demand((14..=17).contains(&asm_log2) && asm_log2 - LK <= 13, "2^{asm_log2} bytes: two of the largest RoCE frames at least, 13 bits of rows")]
 #[demand((7..=8).contains(&LS) && LS + hdr_log2 - LK <= 12, "2^{LS} slots: 8 bits say which, and 12 a row of a header")]
 pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usize, const LS: usize> {
     pub clock: Signal<In, Clock>,

@@ -110,7 +110,7 @@ impl Bench {
             reply_done: tb.sink("m_reply_done", stall),
             tb,
             k,
-            asm: super::ASM_BYTES,
+            asm: 1 << super::asm_log2(super::log_slots(k)),
             slots: 1 << super::log_slots(k),
             stall,
             prompt: false,

@@ -5,7 +5,7 @@ pub(crate) mod makers;
 mod pauses;
 mod shared;
 
-use super::{for_headers, Egress, ASM_BYTES, LEAST_HEADER};
+use super::{asm_log2, for_headers, Egress, LEAST_HEADER};
 use crate::assembly::AnyBlock;
 use crate::tb::Tb;
 use bench::{Bench, Kind, Plan};
