@@ -86,7 +86,8 @@ fn wires(a: &mut Assembly, fetches: usize) {
     a.join("rows.m_row[0]", "rq.s_rd");
     a.join("again.m_rd", "rows.s_cmd[1]");
     a.join("rows.m_row[1]", "again.s_rd");
-    a.client_with("small reads", 32, &["rows.m_cmd", "rows.s_row"]);
+    // As many as `again` has buffers.
+    a.client_with("small reads", 64, &["rows.m_cmd", "rows.s_row"]);
     a.client_with("small reads", fetches, &["keys.m_rd", "keys.s_rd"]);
     a.client("small writes", &["cq.m_wr", "cq.s_done"]);
     a.join("mover.m_cmd", "dma_wr.s_cmd");

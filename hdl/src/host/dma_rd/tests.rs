@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 const BUFFER: usize = 1 << 17;
 
 /// The quotas of a RoCE card: admin, send queue, receive queue, memory keys, answers.
-const ROCE: &[usize] = &[8, 64, 32, 32, 16];
+const ROCE: &[usize] = &[8, 64, 64, 32, 16];
 
 #[derive(Clone, Copy)]
 struct Pay {

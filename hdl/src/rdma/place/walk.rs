@@ -93,6 +93,12 @@ pub struct Walk {
     mr_busy: DFF<Bit>,
     wqe_busy: DFF<Bit>,
     granule: DFF<Bits<5>>,
+    /// The first entry of an answer's list is asked for right behind the head; it has been; and nobody wants it, so it is dropped when it comes.
+    second: DFF<Bit>,
+    early: DFF<Bit>,
+    stray: DFF<Bit>,
+    /// The packet begins with the list's first byte: nothing is skipped.
+    whole: DFF<Bit>,
     free_busy: DFF<Bit>,
     status: DFF<Bits<8>>,
     freed: DFF<Bits<6>>,
@@ -156,6 +162,7 @@ impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
+        dff_setup!(self, clock, second, early, stray, whole);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold, off, rem, room, len);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip, skips);
         self.m_op.data.next = self.op.q.val();
@@ -182,7 +189,11 @@ impl Logic for Walk {
         self.m_again.data.next.granule = self.granule.q.val();
         self.m_again.valid.next = self.wqe_busy.q.val() & self.answer.val();
         if (self.m_wqe.ready.val() & !self.answer.val()) | (self.m_again.ready.val() & self.answer.val()) {
-            self.wqe_busy.d.next = false;
+            self.wqe_busy.d.next = self.second.q.val();
+            self.second.d.next = false;
+            if self.second.q.val() {
+                self.granule.d.next = bit_cast::<5, 2>(self.skipped.q.val()) + 1;
+            }
         }
         self.m_free.data.next.handle = bit_cast::<8, 6>(self.freed.q.val());
         self.m_free.valid.next = self.free_busy.q.val() & !self.answer.val();
@@ -203,12 +214,16 @@ impl Logic for Walk {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
         self.s_wqe.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
-        self.s_again.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & self.answer.val();
+        // An answer is taken whether the second read has gone or not: it goes at the latest before the order is finished.
+        self.s_again.ready.next = self.stray.q.val() | (((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & self.answer.val());
+        if self.s_again.valid.val() {
+            self.stray.d.next = false;
+        }
         self.granted.next = self.s_wqe.data.val();
         self.granted_valid.next = self.s_wqe.valid.val();
         if self.answer.val() {
             self.granted.next = self.s_again.data.val();
-            self.granted_valid.next = self.s_again.valid.val();
+            self.granted_valid.next = self.s_again.valid.val() & !self.stray.q.val();
         }
 
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
@@ -323,6 +338,9 @@ impl Logic for Walk {
                 self.reach.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                 self.resumed.d.next = false;
                 self.skipped.d.next = bits::<2>(0);
+                self.whole.d.next = !self.op.q.val().msg_off.any();
+                self.second.d.next = false;
+                self.early.d.next = false;
                 if self.answer.val() {
                     // The head has two granules; an atomic's operands follow (kind VALUE).
                     self.skipped.d.next = bits::<2>(SEND_SKIPS);
@@ -335,6 +353,8 @@ impl Logic for Walk {
                         self.state.d.next = State::Head;
                         self.granule.d.next = bits::<5>(0);
                         self.wqe_busy.d.next = true;
+                        self.second.d.next = self.answer.val();
+                        self.early.d.next = self.answer.val();
                         if self.known.q.val()
                             & (self.known_answer.q.val() == self.answer.val())
                             & (self.known_qpn.q.val() == self.op.q.val().qpn)
@@ -344,6 +364,8 @@ impl Logic for Walk {
                         {
                             self.skip.d.next = bits::<32>(0);
                             self.wqe_busy.d.next = false;
+                            self.second.d.next = false;
+                            self.early.d.next = false;
                             self.resumed.d.next = true;
                             self.state.d.next = State::Check;
                             if self.answer.val() {
@@ -367,7 +389,7 @@ impl Logic for Walk {
                         self.state.d.next = State::Judge;
                     }
                     if self.granted.val().err {
-                        self.wqe_busy.d.next = false;
+                        self.stray.d.next = self.early.q.val();
                         self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
@@ -375,6 +397,11 @@ impl Logic for Walk {
             }
             State::Judge => {
                 self.state.d.next = State::Fetch;
+                self.stray.d.next = self.early.q.val();
+                if self.early.q.val() & self.entries.q.val().any() & self.op.q.val().pay_len.any() & !self.wrong.val() {
+                    self.stray.d.next = false;
+                    self.state.d.next = State::Entry;
+                }
                 if self.resumed.q.val() {
                     self.state.d.next = State::Check;
                 }
@@ -392,6 +419,9 @@ impl Logic for Walk {
                 self.key.d.next = self.data.val().get_bits::<32>(96);
                 if self.granted_valid.val() {
                     self.state.d.next = State::Check;
+                    if self.whole.q.val() & self.entry_len.val().any() {
+                        self.state.d.next = State::Room;
+                    }
                     if self.granted.val().err {
                         self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
@@ -471,7 +501,7 @@ impl Logic for Walk {
                 }
             }
             State::Finish => {
-                if self.go.val() {
+                if self.go.val() & !self.wqe_busy.q.val() {
                     self.seg_busy.d.next = true;
                     self.free_busy.d.next = self.op.q.val().free_rq;
                     self.freed.d.next = self.op.q.val().rq_handle;
@@ -492,6 +522,8 @@ impl Logic for Walk {
             self.seg_busy.d.next = false;
             self.mr_busy.d.next = false;
             self.wqe_busy.d.next = false;
+            self.second.d.next = false;
+            self.stray.d.next = false;
             self.free_busy.d.next = false;
             self.known.d.next = false;
             self.turn.d.next = false;

@@ -74,6 +74,8 @@ pub struct Window {
     /// A quarter of the tracker was free before the last cycle's retirement: of several, the last one sees it.
     r_free: DFF<Bit>,
     r_may_ask: DFF<Bit>,
+    /// READs and atomics under way, and an eighth of how many may be.
+    asking: Signal<Local, Bits<5>>,
     r_complete: DFF<Bit>,
     r_lag: DFF<Bit>,
     r_ahead: DFF<Bit>,
@@ -143,7 +145,9 @@ impl Logic for Window {
         self.to_error.next = self.line.val().una_index - self.line.val().error_index;
         self.r_ahead.d.next = self.to_error.val().get_bit(15);
         self.ahead.next = self.r_ahead.q.val();
-        self.r_may_ask.d.next = (self.line.val().rd_out < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
+        // A queue that goes on fetches its requests anew: not for one, but when an eighth of what may be asked for is free, and one more.
+        self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 3);
+        self.r_may_ask.d.next = (self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();
         }

@@ -39,7 +39,7 @@ enum State {
     Send,
 }
 
-/// For `2^LQ` queues, 32 buffers. Where a ring lies it learns from what the control bus writes to the send queues.
+/// For `2^LQ` queues, 64 buffers. Where a ring lies it learns from what the control bus writes to the send queues.
 #[derive(LogicBlock, Default)]
 pub struct WqeAgainUnit<const LQ: usize> {
     pub clock: Signal<In, Clock>,
@@ -58,7 +58,7 @@ pub struct WqeAgainUnit<const LQ: usize> {
     low: Ram<Bits<32>, LQ>,
     high: Ram<Bits<32>, LQ>,
     attributes: Ram<Bits<32>, LQ>,
-    store: WqeStore<32, 5, 8>,
+    store: WqeStore<64, 6, 9>,
     reads: MsgFifo<RdCmd, 2>,
     handles: MsgFifo<WqeHandle, 2>,
     state: DFF<State>,
@@ -149,13 +149,13 @@ impl<const LQ: usize> Logic for WqeAgainUnit<LQ> {
         self.store.m_buffer.ready.next = self.send.val();
         self.store.map_we.next = self.send.val();
         self.store.map_addr.next = bit_cast::<9, 8>(self.handle.val()) << 3;
-        self.store.map_handle.next = self.handle.val().get_bits::<5>(0);
+        self.store.map_handle.next = self.handle.val().get_bits::<6>(0);
         self.store.open_en.next = self.send.val();
         self.store.open_done.next = false;
         self.store.put_en.next = false;
-        self.store.put_handle.next = bits::<5>(0);
+        self.store.put_handle.next = bits::<6>(0);
         self.store.put_data.next = bits::<512>(0);
-        self.store.head_addr.next = bits::<5>(0);
+        self.store.head_addr.next = bits::<6>(0);
         self.handles.s.valid.next = self.send.val();
         self.handles.s.data.next.handle = self.handle.val();
         self.reads.s.valid.next = self.send.val();
