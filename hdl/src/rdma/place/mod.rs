@@ -2,6 +2,7 @@
 mod first;
 mod lead;
 mod page;
+mod reads;
 #[cfg(test)]
 mod tests;
 mod walk;

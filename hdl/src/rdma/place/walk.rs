@@ -1,6 +1,7 @@
 //! Front half of placement: cuts payload into segments and asks for their translation. See README.md.
 use super::first::First;
 use super::page::Page;
+use super::reads::Reads;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
@@ -91,12 +92,7 @@ pub struct Walk {
     seg_busy: DFF<Bit>,
     mr: DFF<MrReq>,
     mr_busy: DFF<Bit>,
-    wqe_busy: DFF<Bit>,
-    granule: DFF<Bits<5>>,
-    /// The first entry of an answer's list is asked for right behind the head; it has been; and nobody wants it, so it is dropped when it comes.
-    second: DFF<Bit>,
-    early: DFF<Bit>,
-    stray: DFF<Bit>,
+    reads: Reads,
     /// The packet begins with the list's first byte: nothing is skipped.
     whole: DFF<Bit>,
     free_busy: DFF<Bit>,
@@ -134,8 +130,6 @@ pub struct Walk {
     invalidates: Signal<Local, Bit>,
     kind: Signal<Local, Bits<4>>,
     answer: Signal<Local, Bit>,
-    granted: Signal<Local, WqeData>,
-    granted_valid: Signal<Local, Bit>,
     more: Signal<Local, Bits<128>>,
     length: Signal<Local, Bits<32>>,
     deep: Signal<Local, Bits<8>>,
@@ -161,8 +155,9 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, wqe_busy, granule, free_busy, status, freed);
-        dff_setup!(self, clock, second, early, stray, whole);
+        dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed);
+        dff_setup!(self, clock, whole);
+        clock!(self, clock, reads);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold, off, rem, room, len);
         dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip, skips);
         self.m_op.data.next = self.op.q.val();
@@ -180,21 +175,21 @@ impl Logic for Walk {
         if self.m_mr.ready.val() {
             self.mr_busy.d.next = false;
         }
-        self.m_wqe.data.next.handle = bit_cast::<8, 6>(self.op.q.val().rq_handle);
-        self.m_wqe.data.next.granule = self.granule.q.val();
         self.kind.next = self.op.q.val().kind;
         self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
-        self.m_wqe.valid.next = self.wqe_busy.q.val() & !self.answer.val();
-        self.m_again.data.next.handle = bit_cast::<8, 6>(self.op.q.val().rq_handle);
-        self.m_again.data.next.granule = self.granule.q.val();
-        self.m_again.valid.next = self.wqe_busy.q.val() & self.answer.val();
-        if (self.m_wqe.ready.val() & !self.answer.val()) | (self.m_again.ready.val() & self.answer.val()) {
-            self.wqe_busy.d.next = self.second.q.val();
-            self.second.d.next = false;
-            if self.second.q.val() {
-                self.granule.d.next = bit_cast::<5, 2>(self.skipped.q.val()) + 1;
-            }
-        }
+        self.reads.reset.next = self.reset.val();
+        self.reads.ask.next = false;
+        self.reads.granule.next = bits::<5>(0);
+        self.reads.both.next = self.answer.val();
+        self.reads.entry.next = bit_cast::<5, 2>(self.skipped.q.val()) + 1;
+        self.reads.handle.next = self.op.q.val().rq_handle;
+        self.reads.answer.next = self.answer.val();
+        self.reads.wants.next = (self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry);
+        self.reads.lose.next = false;
+        MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.reads.m_wqe);
+        MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.reads.s_wqe);
+        MsgSrc::<WqeRead>::link(&mut self.m_again, &mut self.reads.m_again);
+        MsgSink::<WqeData>::link(&mut self.s_again, &mut self.reads.s_again);
         self.m_free.data.next.handle = bit_cast::<8, 6>(self.freed.q.val());
         self.m_free.valid.next = self.free_busy.q.val() & !self.answer.val();
         self.m_again_free.data.next.handle = bit_cast::<8, 6>(self.freed.q.val());
@@ -213,18 +208,6 @@ impl Logic for Walk {
         if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
-        self.s_wqe.ready.next = ((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & !self.answer.val();
-        // An answer is taken whether the second read has gone or not: it goes at the latest before the order is finished.
-        self.s_again.ready.next = self.stray.q.val() | (((self.state.q.val() == State::Head) | (self.state.q.val() == State::Entry)) & self.answer.val());
-        if self.s_again.valid.val() {
-            self.stray.d.next = false;
-        }
-        self.granted.next = self.s_wqe.data.val();
-        self.granted_valid.next = self.s_wqe.valid.val();
-        if self.answer.val() {
-            self.granted.next = self.s_again.data.val();
-            self.granted_valid.next = self.s_again.valid.val() & !self.stray.q.val();
-        }
 
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
@@ -234,9 +217,9 @@ impl Logic for Walk {
         if self.carry.q.val() {
             self.va.d.next = self.page.next_page.val();
         }
-        self.data.next = self.granted.val().data;
+        self.data.next = self.reads.data.val().data;
         // In the second granule of a send's head, which comes with the first.
-        self.more.next = self.granted.val().more;
+        self.more.next = self.reads.data.val().more;
         self.length.next = self.more.val().get_bits::<32>(96);
         self.deep.next = self.entry.q.val() + bit_cast::<8, 2>(self.skipped.q.val());
         // The last packet ends the message, the others do not reach its end.
@@ -339,8 +322,6 @@ impl Logic for Walk {
                 self.resumed.d.next = false;
                 self.skipped.d.next = bits::<2>(0);
                 self.whole.d.next = !self.op.q.val().msg_off.any();
-                self.second.d.next = false;
-                self.early.d.next = false;
                 if self.answer.val() {
                     // The head has two granules; an atomic's operands follow (kind VALUE).
                     self.skipped.d.next = bits::<2>(SEND_SKIPS);
@@ -351,10 +332,7 @@ impl Logic for Walk {
                 if (self.op.q.val().pay_len != 0) | (self.answer.val() & self.op.q.val().done) {
                     if self.send.val() {
                         self.state.d.next = State::Head;
-                        self.granule.d.next = bits::<5>(0);
-                        self.wqe_busy.d.next = true;
-                        self.second.d.next = self.answer.val();
-                        self.early.d.next = self.answer.val();
+                        self.reads.ask.next = true;
                         if self.known.q.val()
                             & (self.known_answer.q.val() == self.answer.val())
                             & (self.known_qpn.q.val() == self.op.q.val().qpn)
@@ -363,9 +341,7 @@ impl Logic for Walk {
                             & (self.op.q.val().msg_off != 0)
                         {
                             self.skip.d.next = bits::<32>(0);
-                            self.wqe_busy.d.next = false;
-                            self.second.d.next = false;
-                            self.early.d.next = false;
+                            self.reads.ask.next = false;
                             self.resumed.d.next = true;
                             self.state.d.next = State::Check;
                             if self.answer.val() {
@@ -383,13 +359,13 @@ impl Logic for Walk {
                 if self.answer.val() {
                     self.entries.d.next = self.data.val().get_bits::<8>(16);
                 }
-                if self.granted_valid.val() {
+                if self.reads.valid.val() {
                     self.state.d.next = State::Fetch;
                     if self.answer.val() {
                         self.state.d.next = State::Judge;
                     }
-                    if self.granted.val().err {
-                        self.stray.d.next = self.early.q.val();
+                    if self.reads.data.val().err {
+                        self.reads.lose.next = self.answer.val();
                         self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
@@ -397,9 +373,9 @@ impl Logic for Walk {
             }
             State::Judge => {
                 self.state.d.next = State::Fetch;
-                self.stray.d.next = self.early.q.val();
-                if self.early.q.val() & self.entries.q.val().any() & self.op.q.val().pay_len.any() & !self.wrong.val() {
-                    self.stray.d.next = false;
+                self.reads.lose.next = !self.resumed.q.val();
+                if !self.resumed.q.val() & self.entries.q.val().any() & self.op.q.val().pay_len.any() & !self.wrong.val() {
+                    self.reads.lose.next = false;
                     self.state.d.next = State::Entry;
                 }
                 if self.resumed.q.val() {
@@ -417,12 +393,9 @@ impl Logic for Walk {
                 self.va.d.next = self.data.val().get_bits::<64>(0);
                 self.left.d.next = self.entry_len.val();
                 self.key.d.next = self.data.val().get_bits::<32>(96);
-                if self.granted_valid.val() {
+                if self.reads.valid.val() {
                     self.state.d.next = State::Check;
-                    if self.whole.q.val() & self.entry_len.val().any() {
-                        self.state.d.next = State::Room;
-                    }
-                    if self.granted.val().err {
+                    if self.reads.data.val().err {
                         self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                         self.state.d.next = State::Finish;
                     }
@@ -431,7 +404,10 @@ impl Logic for Walk {
             State::Check => {
                 // Is there a byte for this packet in the present entry?
                 self.state.d.next = State::Skip;
-                self.skips.d.next = true;
+                self.skips.d.next = !self.whole.q.val();
+                if self.whole.q.val() {
+                    self.state.d.next = State::Room;
+                }
                 if self.left.q.val() <= self.skip.q.val() {
                     self.skip.d.next = self.skip.q.val() - self.left.q.val();
                     self.entry.d.next = self.next_entry.val();
@@ -445,7 +421,8 @@ impl Logic for Walk {
                 self.state.d.next = State::Room;
             }
             State::Fetch => {
-                self.granule.d.next = self.next_entry.val().get_bits::<5>(0) + bit_cast::<5, 2>(self.skipped.q.val());
+                self.reads.granule.next = self.next_entry.val().get_bits::<5>(0) + bit_cast::<5, 2>(self.skipped.q.val());
+                self.reads.both.next = false;
                 if self.entry.q.val() >= self.entries.q.val() {
                     self.status.d.next = bits::<8>(place_status::TOO_SMALL);
                     self.state.d.next = State::Finish;
@@ -454,7 +431,7 @@ impl Logic for Walk {
                     self.status.d.next = bits::<8>(place_status::BAD_RECEIVE);
                     self.state.d.next = State::Finish;
                 } else {
-                    self.wqe_busy.d.next = true;
+                    self.reads.ask.next = true;
                     self.state.d.next = State::Entry;
                 }
             }
@@ -501,7 +478,7 @@ impl Logic for Walk {
                 }
             }
             State::Finish => {
-                if self.go.val() & !self.wqe_busy.q.val() {
+                if self.go.val() & !self.reads.busy.val() {
                     self.seg_busy.d.next = true;
                     self.free_busy.d.next = self.op.q.val().free_rq;
                     self.freed.d.next = self.op.q.val().rq_handle;
@@ -521,9 +498,6 @@ impl Logic for Walk {
             self.op_busy.d.next = false;
             self.seg_busy.d.next = false;
             self.mr_busy.d.next = false;
-            self.wqe_busy.d.next = false;
-            self.second.d.next = false;
-            self.stray.d.next = false;
             self.free_busy.d.next = false;
             self.known.d.next = false;
             self.turn.d.next = false;
