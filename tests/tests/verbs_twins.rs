@@ -46,6 +46,25 @@ fn run(newer: Option<&Path>, script: &str) -> String {
     printed
 }
 
+/// rsockets: both programs compare what they receive (`-T v`), without waiting, by waiting and by `rpoll`; messages inside a request, of one part of the send buffer, and of many.
+const SOCKETS: &str = r#"
+    for program in rstream riostream; do
+        for how in "" "-T b" "-T a"; do
+            for size in 30 5000 200001; do
+                server "listens at" $program -T v $how -S $size -C 5 -I 3 -b 10.0.0.1
+                client $program -T v $how -S $size -C 5 -I 3 -s 10.0.0.1
+                ended
+            done
+        done
+    done
+"#;
+
+fn sockets(newer: Option<&Path>) {
+    let printed = run(newer, SOCKETS);
+    // A line of results of each end.
+    assert_eq!(printed.lines().filter(|l| l.starts_with("custom")).count(), 2 * 3 * 3 * 2, "{printed}");
+}
+
 /// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched.
 fn newer() -> Option<PathBuf> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
@@ -88,6 +107,7 @@ fn programs_over_datagrams() {
 fn programs_of_debian_13() {
     let Some(bin) = newer() else { return };
     datagrams(Some(&bin));
+    sockets(Some(&bin));
     let script = r#"
         ibv_devinfo -v | grep -q PORT_ACTIVE
         tcp() { "$@" -p $PORT & s=$!; until client "$@" -p $PORT 127.0.0.1; do kill -0 $s; sleep 0.1; done; wait $s; }
@@ -138,6 +158,33 @@ fn a_dead_server_of_datagrams_is_unreachable() {
     "#;
     let printed = run(None, script);
     assert!(printed.contains("RDMA_CM_EVENT_UNREACHABLE, error: -110"), "{printed}");
+}
+
+#[test]
+fn rstream_and_riostream_compare_their_data() {
+    sockets(None);
+}
+
+/// One that waits for data hears of it by its own signs of life (`-k 1`).
+#[test]
+fn a_peer_of_rsockets_that_dies_is_noticed() {
+    let script = r#"
+        server "listens at" rstream -b 10.0.0.1 -T b -k 1 -S 1000 -C 1000000
+        FERRIC_DEVICES=$B rstream -s 10.0.0.1 -T b -S 1000 -C 1000000 & client=$!
+        sleep 0.5
+        kill -9 $client
+        ! wait $server
+        cat "$DIR/server"
+    "#;
+    let printed = run(None, script);
+    assert!(printed.contains("rrecv: Connection reset by peer"), "{printed}");
+}
+
+/// What programs do wrong, and each call once as it should be.
+#[test]
+fn calls_of_rsockets() {
+    let printed = run(None, &built("sockets"));
+    assert!(printed.contains("all as it should be"), "{printed}");
 }
 
 /// What programs do wrong.
