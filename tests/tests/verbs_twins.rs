@@ -199,3 +199,10 @@ fn windows_and_regions_that_change() {
     let printed = run(None, &built("windows"));
     assert!(printed.contains("all as it should be"), "{printed}");
 }
+
+/// Random programs against a model of what a queue holds, then three threads: one posts, one polls, one resizes.
+#[test]
+fn completion_queues_change_their_size_under_traffic() {
+    let printed = run(None, &built("resize"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
