@@ -1,5 +1,5 @@
 //! Programs of Debian 12 and of Debian 13, unmodified, on our libibverbs and librdmacm: two processes on two twins that `ferric run` starts.
-use ferric_tests::programs::{built, free_port, libraries};
+use ferric_tests::programs::{built, free_port, libraries, skipped};
 use ferric_tests::served::{alone, scratch};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -65,10 +65,10 @@ fn sockets(newer: Option<&Path>) {
     assert_eq!(printed.lines().filter(|l| l.starts_with("custom")).count(), 2 * 3 * 3 * 2, "{printed}");
 }
 
-/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched.
-fn newer() -> Option<PathBuf> {
+/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched, and the test is skipped.
+fn newer(test: &str) -> Option<PathBuf> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
-    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| eprintln!("no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
+    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| skipped(test, "there are no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
     let (bin, lib) = (scratch(), tree.join("usr/lib/x86_64-linux-gnu"));
     for program in programs.map(|p| p.unwrap().path()) {
         let (from, to) = (libraries().display(), bin.join(program.file_name().unwrap()));
@@ -105,7 +105,7 @@ fn programs_over_datagrams() {
 /// Those that were there before, too: perftest, whose libraries of other cards ask for other symbols, and rdma-core's own.
 #[test]
 fn programs_of_debian_13() {
-    let Some(bin) = newer() else { return };
+    let Some(bin) = newer("programs_of_debian_13") else { return };
     datagrams(Some(&bin));
     sockets(Some(&bin));
     let script = r#"
