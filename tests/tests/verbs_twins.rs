@@ -36,6 +36,7 @@ fn run(newer: Option<&Path>, script: &str) -> String {
     let _alone = alone();
     let mut command = Command::new(FERRIC);
     command.args(["run", "--libraries"]).arg(libraries()).args(["--", "timeout", "100", "sh", "-euc", &[FUNCTIONS, script].concat()]);
+    command.env("AS_IF_INSTALLED", concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/as-if-installed"));
     command.env("DIR", scratch()).env("PORT", free_port().to_string());
     if let Some(bin) = newer {
         command.env("PATH", std::env::join_paths([bin.to_path_buf()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap());
@@ -113,9 +114,10 @@ fn programs_of_debian_13() {
         tcp() { "$@" -p $PORT & s=$!; until client "$@" -p $PORT 127.0.0.1; do kill -0 $s; sleep 0.1; done; wait $s; }
         FERRIC_DEVICES=$A
         for options in "-c" "-e -c" "-N -t"; do tcp ibv_rc_pingpong -g 0 -n 50 $options; done
+        tcp ibv_uc_pingpong -g 0 -n 5
         tcp ibv_ud_pingpong -g 0 -n 5
         tcp ibv_srq_pingpong -g 0 -n 50 -c
-        for program in ib_send_lat ib_write_bw ib_read_lat ib_atomic_bw; do perftest $program; done
+        for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do perftest $program; done
         server "listens at" rping -s -C 3 -V -a 10.0.0.1
         client rping -c -C 3 -V -a 10.0.0.1
         ended
@@ -130,7 +132,25 @@ fn programs_of_debian_13() {
         ended
     "#;
     let printed = run(Some(&bin), script);
-    assert_eq!(printed.matches("iters in").count(), 10, "{printed}");
+    assert_eq!(printed.matches("iters in").count(), 12, "{printed}");
+    // Lines of results: of both ends, but the latency of READs and atomics is the client's alone.
+    let results = printed.lines().filter(|l| l.split_whitespace().nth(1) == Some("5") && l.split_whitespace().count() > 4).count();
+    assert_eq!(results, 2 * 8 - 2, "{printed}");
+
+    // Its two ends also talk by TCP, at the card's address; both must have been told the same number.
+    let script = r#"
+        export A B
+        "$AS_IF_INSTALLED" sh -euc '
+            for connections in 10 30; do
+                FERRIC_DEVICES=$A cmtime -b 10.0.0.1 -c $connections > "$DIR/server" 2>&1 & server=$!
+                until grep -q "listens at" "$DIR/server"; do kill -0 $server; sleep 0.02; done
+                FERRIC_DEVICES=$B cmtime -s 10.0.0.1 -c $connections
+                wait $server
+            done'
+    "#;
+    let printed = run(Some(&bin), script);
+    // With queue pairs and without.
+    assert_eq!(printed.matches("cm connect").count(), 2 * 2, "{printed}");
 }
 
 /// The server lives on, and serves the next client. (A client that is killed while it connects ends it: it looks at its own data of the failed connection, which it has not.)
