@@ -43,7 +43,7 @@ fn bytes_of(ring: u32) -> usize {
 /// Entries of the ring for `cqe`, without room for growing and with it.
 fn rings_for(cqe: u32) -> [u32; 2] {
     let least = cqe.next_power_of_two().max(LEAST_RING);
-    [least, (least * GROWTH).max(ROOM).min(MAX_DEPTH)]
+    [least, (least * GROWTH).clamp(ROOM, MAX_DEPTH)]
 }
 
 /// Entries of a queue for which a program has asked for so many.

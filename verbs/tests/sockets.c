@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
@@ -304,6 +305,62 @@ static void streams(int listener)
 	IS(rclose(e[0]), 0);
 }
 
+enum { STREAM = 3 << 20 };
+struct work { int socket, reads, seed; };
+
+/* Sends or receives a stream by calls that wait, in pieces of different sizes. */
+static void *worker(void *arg)
+{
+	struct work *w = arg;
+	char *b = malloc(100000);
+	for (long done = 0, n; done < STREAM; done += n) {
+		long part = 1 + (done * 7919 + w->seed) % 99999;
+		part = part < STREAM - done ? part : STREAM - done;
+		if (w->reads) {
+			n = rrecv(w->socket, b, part, 0);
+			IS(n > 0 && n <= part, 1);
+			for (long i = 0; i < n; i++)
+				if (b[i] != (char)((done + i) * 31 + ((done + i) >> 8)))
+					IS(done + i, -1);
+		} else {
+			for (long i = 0; i < part; i++)
+				b[i] = (done + i) * 31 + ((done + i) >> 8);
+			n = rsend(w->socket, b, part, 0);
+			IS(n, part);
+		}
+	}
+	free(b);
+	return NULL;
+}
+
+static void *closer(void *socket)
+{
+	usleep(20000);
+	IS(rclose(*(int *)socket), 0);
+	return NULL;
+}
+
+/* Both directions at once, a thread for each end of each, all of which wait. */
+static void threads(int listener)
+{
+	int e[2];
+	connected(listener, e);
+	IS(rfcntl(e[0], F_SETFL, 0), 0);
+	pthread_t t[4];
+	struct work w[4];
+	for (int i = 0; i < 4; i++) {
+		w[i] = (struct work){ e[i / 2], i % 2, i * 1000 };
+		IS(pthread_create(&t[i], NULL, worker, &w[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	/* One that waits sees that its socket is closed by another. */
+	IS(pthread_create(&t[0], NULL, closer, &e[1]), 0);
+	IS(rrecv(e[1], buf, 1, 0) <= 0, 1);
+	pthread_join(t[0], NULL);
+	IS(rclose(e[0]), 0);
+}
+
 static void mappings(int listener)
 {
 	int e[2];
@@ -367,6 +424,7 @@ int main(void)
 	nobody_listens();
 	other_protocols(listener);
 	streams(listener);
+	threads(listener);
 	mappings(listener);
 	IS(rclose(listener), 0);
 	printf("all as it should be\n");

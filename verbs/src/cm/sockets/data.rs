@@ -128,6 +128,7 @@ unsafe fn receive(number: c_int, buf: *mut c_void, len: usize, flags: c_int) -> 
 unsafe fn parts<'a>(iov: *const libc::iovec, n: usize) -> Result<&'a [libc::iovec], c_int> {
     match n {
         0 => Ok(&[]),
+        // SAFETY: so many of them, by the caller's promise.
         1..=MOST_PARTS if !iov.is_null() => Ok(unsafe { std::slice::from_raw_parts(iov, n) }),
         _ => Err(libc::EINVAL),
     }
@@ -202,7 +203,7 @@ unsafe extern "C" fn ferric_rrecvmsg(socket: c_int, msg: *mut libc::msghdr, flag
             Some(m) if !m.msg_control.is_null() && m.msg_controllen > 0 => Err(libc::EOPNOTSUPP),
             Some(m) => {
                 (m.msg_namelen, m.msg_flags) = (0, 0);
-                receive_parts(socket, m.msg_iov, m.msg_iovlen as usize, flags)
+                receive_parts(socket, m.msg_iov, m.msg_iovlen, flags)
             }
         }
     };
@@ -249,7 +250,7 @@ unsafe extern "C" fn ferric_rsendmsg(socket: c_int, msg: *const libc::msghdr, fl
         match msg.as_ref() {
             None => Err(libc::EFAULT),
             Some(m) if !m.msg_control.is_null() && m.msg_controllen > 0 => Err(libc::EOPNOTSUPP),
-            Some(m) => send_parts(socket, m.msg_iov, m.msg_iovlen as usize, flags),
+            Some(m) => send_parts(socket, m.msg_iov, m.msg_iovlen, flags),
         }
     };
     bytes("rsendmsg", sent)
