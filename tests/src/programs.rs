@@ -2,11 +2,21 @@
 use crate::served::{scratch, Ferric};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// In front of what a test says that is skipped; `./scripts/test` counts and prints these lines.
+pub const SKIPPED: &str = "skipped test ";
+
+/// Says that a test is skipped, and why, past libtest, which keeps to itself what tests print that pass.
+pub fn skipped(test: &str, why: &str) {
+    let line = format!("{SKIPPED}{test}: {}\n", why.trim().replace('\n', "; "));
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error");
+}
 
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,5 +1,5 @@
 //! rdma-core's own tests of libibverbs and librdmacm (pyverbs), on ours and two twins.
-use ferric_tests::programs::libraries;
+use ferric_tests::programs::{libraries, skipped};
 use ferric_tests::served::alone;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn rdma_cores_own_tests_pass() {
     let fetched = Command::new(fetch).output().unwrap();
     if !fetched.status.success() {
         // The package is of one version, and a distribution keeps that as long as it likes.
-        eprintln!("skipped: pyverbs cannot be fetched: {}", String::from_utf8_lossy(&fetched.stdout));
+        skipped("rdma_cores_own_tests_pass", &format!("pyverbs cannot be fetched: {}", String::from_utf8_lossy(&fetched.stdout)));
         return;
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_ferric-under-test"));
@@ -41,7 +41,7 @@ fn rdma_cores_own_tests_pass() {
     }
     // What has not run has a reason that is known.
     let documented = documented();
-    for skipped in printed.lines().filter_map(|l| l.split_once("... skipped ").map(|s| s.1)) {
-        assert!(documented.iter().any(|reason| skipped.contains(reason.as_str())), "docs/verbs.md does not explain: {skipped}");
+    for reason in printed.lines().filter_map(|l| l.split_once("... skipped ").map(|s| s.1)) {
+        assert!(documented.iter().any(|known| reason.contains(known.as_str())), "docs/verbs.md does not explain: {reason}");
     }
 }

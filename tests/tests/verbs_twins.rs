@@ -1,5 +1,5 @@
 //! Programs of Debian 12 and of Debian 13, unmodified, on our libibverbs and librdmacm: two processes on two twins that `ferric run` starts.
-use ferric_tests::programs::{built, free_port, libraries};
+use ferric_tests::programs::{built, free_port, libraries, skipped};
 use ferric_tests::served::{alone, scratch};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ fn run(newer: Option<&Path>, script: &str) -> String {
     let _alone = alone();
     let mut command = Command::new(FERRIC);
     command.args(["run", "--libraries"]).arg(libraries()).args(["--", "timeout", "100", "sh", "-euc", &[FUNCTIONS, script].concat()]);
+    command.env("AS_IF_INSTALLED", concat!(env!("CARGO_MANIFEST_DIR"), "/../verbs/tests/as-if-installed"));
     command.env("DIR", scratch()).env("PORT", free_port().to_string());
     if let Some(bin) = newer {
         command.env("PATH", std::env::join_paths([bin.to_path_buf()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap()))).unwrap());
@@ -46,10 +47,29 @@ fn run(newer: Option<&Path>, script: &str) -> String {
     printed
 }
 
-/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched.
-fn newer() -> Option<PathBuf> {
+/// rsockets: both programs compare what they receive (`-T v`), without waiting, by waiting and by `rpoll`; messages inside a request, of one part of the send buffer, and of many.
+const SOCKETS: &str = r#"
+    for program in rstream riostream; do
+        for how in "" "-T b" "-T a"; do
+            for size in 30 5000 200001; do
+                server "listens at" $program -T v $how -S $size -C 5 -I 3 -b 10.0.0.1
+                client $program -T v $how -S $size -C 5 -I 3 -s 10.0.0.1
+                ended
+            done
+        done
+    done
+"#;
+
+fn sockets(newer: Option<&Path>) {
+    let printed = run(newer, SOCKETS);
+    // A line of results of each end.
+    assert_eq!(printed.lines().filter(|l| l.starts_with("custom")).count(), 2 * 3 * 3 * 2, "{printed}");
+}
+
+/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched, and the test is skipped.
+fn newer(test: &str) -> Option<PathBuf> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
-    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| eprintln!("no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
+    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| skipped(test, "there are no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
     let (bin, lib) = (scratch(), tree.join("usr/lib/x86_64-linux-gnu"));
     for program in programs.map(|p| p.unwrap().path()) {
         let (from, to) = (libraries().display(), bin.join(program.file_name().unwrap()));
@@ -86,16 +106,18 @@ fn programs_over_datagrams() {
 /// Those that were there before, too: perftest, whose libraries of other cards ask for other symbols, and rdma-core's own.
 #[test]
 fn programs_of_debian_13() {
-    let Some(bin) = newer() else { return };
+    let Some(bin) = newer("programs_of_debian_13") else { return };
     datagrams(Some(&bin));
+    sockets(Some(&bin));
     let script = r#"
         ibv_devinfo -v | grep -q PORT_ACTIVE
         tcp() { "$@" -p $PORT & s=$!; until client "$@" -p $PORT 127.0.0.1; do kill -0 $s; sleep 0.1; done; wait $s; }
         FERRIC_DEVICES=$A
         for options in "-c" "-e -c" "-N -t"; do tcp ibv_rc_pingpong -g 0 -n 50 $options; done
+        tcp ibv_uc_pingpong -g 0 -n 5
         tcp ibv_ud_pingpong -g 0 -n 5
         tcp ibv_srq_pingpong -g 0 -n 50 -c
-        for program in ib_send_lat ib_write_bw ib_read_lat ib_atomic_bw; do perftest $program; done
+        for program in ib_send_lat ib_send_bw ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do perftest $program; done
         server "listens at" rping -s -C 3 -V -a 10.0.0.1
         client rping -c -C 3 -V -a 10.0.0.1
         ended
@@ -110,7 +132,25 @@ fn programs_of_debian_13() {
         ended
     "#;
     let printed = run(Some(&bin), script);
-    assert_eq!(printed.matches("iters in").count(), 10, "{printed}");
+    assert_eq!(printed.matches("iters in").count(), 12, "{printed}");
+    // Lines of results: of both ends, but the latency of READs and atomics is the client's alone.
+    let results = printed.lines().filter(|l| l.split_whitespace().nth(1) == Some("5") && l.split_whitespace().count() > 4).count();
+    assert_eq!(results, 2 * 8 - 2, "{printed}");
+
+    // Its two ends also talk by TCP, at the card's address; both must have been told the same number.
+    let script = r#"
+        export A B
+        "$AS_IF_INSTALLED" sh -euc '
+            for connections in 10 30; do
+                FERRIC_DEVICES=$A cmtime -b 10.0.0.1 -c $connections > "$DIR/server" 2>&1 & server=$!
+                until grep -q "listens at" "$DIR/server"; do kill -0 $server; sleep 0.02; done
+                FERRIC_DEVICES=$B cmtime -s 10.0.0.1 -c $connections
+                wait $server
+            done'
+    "#;
+    let printed = run(Some(&bin), script);
+    // With queue pairs and without.
+    assert_eq!(printed.matches("cm connect").count(), 2 * 2, "{printed}");
 }
 
 /// The server lives on, and serves the next client. (A client that is killed while it connects ends it: it looks at its own data of the failed connection, which it has not.)
@@ -140,6 +180,33 @@ fn a_dead_server_of_datagrams_is_unreachable() {
     assert!(printed.contains("RDMA_CM_EVENT_UNREACHABLE, error: -110"), "{printed}");
 }
 
+#[test]
+fn rstream_and_riostream_compare_their_data() {
+    sockets(None);
+}
+
+/// One that waits for data hears of it by its own signs of life (`-k 1`).
+#[test]
+fn a_peer_of_rsockets_that_dies_is_noticed() {
+    let script = r#"
+        server "listens at" rstream -b 10.0.0.1 -T b -k 1 -S 1000 -C 1000000
+        FERRIC_DEVICES=$B rstream -s 10.0.0.1 -T b -S 1000 -C 1000000 & client=$!
+        sleep 0.5
+        kill -9 $client
+        ! wait $server
+        cat "$DIR/server"
+    "#;
+    let printed = run(None, script);
+    assert!(printed.contains("rrecv: Connection reset by peer"), "{printed}");
+}
+
+/// What programs do wrong, and each call once as it should be.
+#[test]
+fn calls_of_rsockets() {
+    let printed = run(None, &built("sockets"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
 /// What programs do wrong.
 #[test]
 fn wrong_calls_of_datagrams_get_error_numbers() {
@@ -150,5 +217,12 @@ fn wrong_calls_of_datagrams_get_error_numbers() {
 #[test]
 fn windows_and_regions_that_change() {
     let printed = run(None, &built("windows"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
+/// Random programs against a model of what a queue holds, then three threads: one posts, one polls, one resizes.
+#[test]
+fn completion_queues_change_their_size_under_traffic() {
+    let printed = run(None, &built("resize"));
     assert!(printed.contains("all as it should be"), "{printed}");
 }

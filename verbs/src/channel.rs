@@ -109,7 +109,7 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut CompChannel) -> 
 }
 
 #[no_mangle]
-unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut Cq, cq_context: *mut *mut c_void) -> c_int {
+pub unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut Cq, cq_context: *mut *mut c_void) -> c_int {
     // SAFETY: handles of ours, by the caller's promise.
     let (object, context) = unsafe { (&*channel.cast::<ChannelObject>(), ContextObject::of((*channel).context)) };
     minus_one(
@@ -141,7 +141,7 @@ unsafe extern "C" fn ibv_get_cq_event(channel: *mut CompChannel, cq: *mut *mut C
 }
 
 #[no_mangle]
-unsafe extern "C" fn ibv_ack_cq_events(cq: *mut Cq, nevents: u32) {
+pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut Cq, nevents: u32) {
     // SAFETY: a handle of ours, by the caller's promise.
     unsafe { &*cq.cast::<CqObject>() }.completion_events.acknowledged(nevents);
 }

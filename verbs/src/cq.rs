@@ -10,6 +10,7 @@ use crate::latch::Latch;
 use crate::mr::PdObject;
 use crate::query::MAX_DEPTH;
 use crate::shared::{lock, serial, Entry, Shared};
+use ferric_abi::host::Cqe;
 use ferric_driver::{Completion, CompletionQueue, CqeOpcode};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -26,6 +27,24 @@ const MOMENTS: u32 = 64;
 
 /// Entries that the smallest ring has: those of a page.
 const LEAST_RING: u32 = 64;
+
+/// Entries to which every queue may grow, and how many times its size a larger one: the card cannot give a queue another ring, so the room is there from the beginning.
+const ROOM: u32 = 2048;
+const GROWTH: u32 = 4;
+
+/// Bytes of all rings of a card together that are there for growing. Rings on a card on the bus are pinned, and count as locked memory (8 MiB for an ordinary user).
+const ROOM_OF_CARD: usize = 4 << 20;
+
+/// Bytes that `ring` entries take, about: the driver's ring has more than a program may leave unpolled.
+fn bytes_of(ring: u32) -> usize {
+    ring as usize * 2 * Cqe::BYTES
+}
+
+/// Entries of the ring for `cqe`, without room for growing and with it.
+fn rings_for(cqe: u32) -> [u32; 2] {
+    let least = cqe.next_power_of_two().max(LEAST_RING);
+    [least, (least * GROWTH).clamp(ROOM, MAX_DEPTH)]
+}
 
 /// Entries of a queue for which a program has asked for so many.
 fn size_of_queue(cqe: u32) -> u32 {
@@ -47,8 +66,10 @@ pub struct CqObject {
     pub async_events: Outstanding,
     /// Queue pairs that report here.
     pub users: AtomicU32,
-    /// Entries of its ring.
+    /// Entries to which it may grow.
     pub ring: u32,
+    /// Bytes of the card's room for growing that it has.
+    room: usize,
     /// The parent domain that it was made in, or null.
     pub domain: *mut Pd,
     /// The card.
@@ -93,8 +114,15 @@ impl CqObject {
         // SAFETY: by the caller's promise.
         let (open, pipe) = unsafe { (ContextObject::of(context), channel.cast::<ChannelObject>().as_ref()) };
         let shared = open.shared.clone();
-        let ring = cqe.next_power_of_two().max(LEAST_RING);
-        let driver = shared.driver.create_cq(ring as usize, &lock(&shared.eq)).errno("completion queue")?;
+        let [least, most] = rings_for(cqe);
+        let make = |ring: u32| shared.driver.create_cq(ring as usize, &lock(&shared.eq)).map(|driver| (ring, driver));
+        let wanted = bytes_of(most) - bytes_of(least);
+        let room = if shared.room.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n + wanted).filter(|n| *n <= ROOM_OF_CARD)).is_ok() { wanted } else { 0 };
+        // Growing is not worth a failure: where memory is short there is what was asked for.
+        let made = if room > 0 { make(most).or_else(|_| make(least)) } else { make(least) };
+        let (ring, driver) = made.errno("completion queue").inspect_err(|_| {
+            shared.room.fetch_sub(room, Ordering::AcqRel);
+        })?;
         let id = driver.id();
         // SAFETY: all zeros are null pointers, absent functions and numbers.
         let mut ex: CqEx = unsafe { std::mem::zeroed() };
@@ -110,6 +138,7 @@ impl CqObject {
             async_events: Outstanding::default(),
             users: AtomicU32::new(0),
             ring,
+            room,
             domain: null_mut(),
             shared: shared.clone(),
         }));
@@ -218,7 +247,8 @@ pub unsafe extern "C" fn ibv_create_cq(context: *mut Context, cqe: c_int, cq_con
     pointer("ibv_create_cq", sized.and_then(|n| unsafe { CqObject::create(context, n, cq_context, channel, vector as u32) })).cast()
 }
 
-/// The card cannot give a queue another ring: it grows to the size of the ring it was made with, and may shrink to what it holds.
+/// Changes how many completions a queue holds, under traffic too: up to what its ring has room for (EOPNOTSUPP beyond that), and down to what it holds (EINVAL below that). The ring stays, so
+/// that no completion is lost or comes twice.
 #[no_mangle]
 unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
@@ -267,6 +297,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     lock(&object.shared.cqs).remove(&number);
     object.completion_events.wait();
     object.async_events.wait();
+    object.shared.room.fetch_sub(object.room, Ordering::AcqRel);
     // SAFETY: a channel outlives its queues; from Box::into_raw, and out of the table, so nobody finds it.
     unsafe {
         if let Some(channel) = channel.cast::<ChannelObject>().as_ref() {
@@ -281,6 +312,11 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
 mod tests {
     use super::*;
     use ferric_driver::CqeStatus;
+
+    #[test]
+    fn rings_have_room_to_grow() {
+        assert_eq!([1, 64, 65, 2048, 5000, 20_000, MAX_DEPTH].map(rings_for), [[64, 2048], [64, 2048], [128, 2048], [2048, 8192], [8192, MAX_DEPTH], [MAX_DEPTH; 2], [MAX_DEPTH; 2]]);
+    }
 
     #[test]
     fn immediate_data_and_keys_are_told_apart() {

@@ -11,7 +11,7 @@
 //!   errors into error numbers (`errors`).
 //! * `post`, `qp_ex`, `cq_ex`: the data path, once in the form of `ibv_post_send` and once in that of `ibv_wr_*` and extended completion queues.
 //! * `private`: names that other providers of rdma-core want to find here.
-//! * `cm`: librdmacm's calls and events over the connection manager of `ferric_driver::cm`.
+//! * `cm`: librdmacm's calls and events over the connection manager of `ferric_driver::cm`; rsockets on top of them.
 //!
 //! **Errors and panics.** Every function checks what the program gives it and answers with the error number rdma-core gives. A panic would be
 //! a defect of this crate; it ends the process at the border to C (that is what `extern "C"` does) and never unwinds into a program.

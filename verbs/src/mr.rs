@@ -150,7 +150,7 @@ unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, acc
 }
 
 #[no_mangle]
-unsafe extern "C" fn ibv_reg_mr(pd: *mut Pd, addr: *mut c_void, length: usize, access: c_int) -> *mut Mr {
+pub unsafe extern "C" fn ibv_reg_mr(pd: *mut Pd, addr: *mut c_void, length: usize, access: c_int) -> *mut Mr {
     // SAFETY: by the caller's promise.
     pointer("ibv_reg_mr", unsafe { register(pd, addr, length, addr as u64, access as c_uint) })
 }
@@ -169,7 +169,7 @@ unsafe extern "C" fn ibv_reg_mr_iova2(pd: *mut Pd, addr: *mut c_void, length: us
 
 /// Not while windows are bound to it.
 #[no_mangle]
-unsafe extern "C" fn ibv_dereg_mr(mr: *mut Mr) -> c_int {
+pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut Mr) -> c_int {
     // SAFETY: from Box::into_raw, by the caller's promise.
     let object = unsafe { &mut *mr.cast::<MrObject>() };
     if let Err(n) = object.driver.close().errno("memory region") {

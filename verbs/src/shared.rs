@@ -11,7 +11,7 @@ use ferric_driver::{Context, Device, Error};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Locks; a panic of another thread has ended the process already.
@@ -45,6 +45,8 @@ pub struct Shared {
     pub named: Named,
     /// Completion queues by number.
     pub cqs: Mutex<HashMap<u32, Entry>>,
+    /// Bytes of completion queues' rings that are there for growing.
+    pub room: AtomicUsize,
     /// Queue pairs by number.
     pub qps: Mutex<HashMap<u32, Entry>>,
     /// Shared receive queues by number.
@@ -88,6 +90,7 @@ impl Shared {
             driver,
             named,
             cqs: Mutex::default(),
+            room: AtomicUsize::new(0),
             qps: Mutex::default(),
             srqs: Mutex::default(),
             contexts: Mutex::default(),

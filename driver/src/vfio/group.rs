@@ -45,7 +45,15 @@ impl Backend for Group {
 
     unsafe fn map(&self, iova: u64, ptr: *mut u8, len: usize, access: DmaAccess) -> Result<()> {
         let permissions = match access {
-            DmaAccess::Read => Permissions::Read,
+            DmaAccess::Read => {
+                // Pages that nobody has written yet are the kernel's page of zeros, or a file's. Pinned for reading they stay that for the card, while the program's first store gives the
+                // program another one. So they become the program's own first. Memory that may not be written has no such store, and the call fails there, as it does before Linux 5.14.
+                // SAFETY: no contents change.
+                if unsafe { libc::madvise(ptr.cast(), len, libc::MADV_POPULATE_WRITE) } != 0 {
+                    log::debug!("pages at {ptr:p} are pinned as they are: {}", Error::last_os_error());
+                }
+                Permissions::Read
+            }
             DmaAccess::ReadWrite => Permissions::ReadWrite,
         };
         // SAFETY: the caller's promise is passed on.

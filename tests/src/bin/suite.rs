@@ -1,6 +1,7 @@
 //! `./scripts/test`: runs the test programs that `cargo test --no-run --message-format=json` built, two at a time. cargo runs one after the
 //! other, and most of ours keep one core waiting: a card is made and its simulation runs in one thread.
 use clap::Parser;
+use ferric_tests::programs::SKIPPED;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -38,9 +39,14 @@ struct Job {
     command: Command,
 }
 
-/// Passed, failed, ignored.
+/// Passed, failed, ignored, and those that say themselves that they were skipped.
 #[derive(Clone, Copy, Default)]
-struct Count([u64; 3]);
+struct Count([u64; 4]);
+
+/// What tests say that they were skipped for. libtest counts them as passed.
+fn skips(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter_map(|line| line.split_once(SKIPPED).map(|(_, said)| said))
+}
 
 impl Count {
     /// Sums up the `test result:` lines. None if there is none.
@@ -53,7 +59,8 @@ impl Count {
                 *n += digits.and_then(|s| s.parse::<u64>().ok()).unwrap_or(0);
             }
         }
-        sum
+        let skipped = skips(log).count() as u64;
+        sum.map(|Count([passed, failed, ignored, _])| Count([passed.saturating_sub(skipped), failed, ignored, skipped]))
     }
 }
 
@@ -110,6 +117,8 @@ fn ended(child: &Child) -> io::Result<Option<(ExitStatus, Duration)>> {
 struct Total {
     tests: Count,
     failed: usize,
+    /// Tests that were skipped, and why.
+    skipped: Vec<String>,
     /// Processor time.
     used: Duration,
 }
@@ -137,15 +146,16 @@ fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Total>)
     });
     let log = fs::read(&path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
     let count = Count::of(&log);
-    let Count([passed, failed, ignored]) = count.unwrap_or_default();
+    let Count([passed, failed, ignored, skipped]) = count.unwrap_or_default();
     let verdict = verdict.and(if count.is_none() { Err("no test result in its output".into()) } else { Ok(()) });
     {
         let mut total = total.lock().expect("no panic");
-        total.tests.0.iter_mut().zip([passed, failed, ignored]).for_each(|(t, n)| *t += n);
+        total.tests.0.iter_mut().zip([passed, failed, ignored, skipped]).for_each(|(t, n)| *t += n);
         total.failed += usize::from(verdict.is_err());
         total.used += used;
+        total.skipped.extend(skips(&log).map(|said| format!("{}: {said}", job.name)));
     }
-    let line = format!("{:30} {:6.1} s, {:6.1} s of processors  {passed} passed, {failed} failed, {ignored} ignored", job.name, start.elapsed().as_secs_f64(), used.as_secs_f64());
+    let line = format!("{:30} {:6.1} s, {:6.1} s of processors  {passed} passed, {failed} failed, {ignored} ignored, {skipped} skipped", job.name, start.elapsed().as_secs_f64(), used.as_secs_f64());
     bar.inc(1);
     bar.suspend(|| match &verdict {
         Ok(()) => println!("ok      {line}"),
@@ -170,9 +180,10 @@ fn suite(options: &Options) -> Result<bool, String> {
         }
     });
     bar.finish_and_clear();
-    let Total { tests: Count([ok, bad, ignored]), failed, used } = total.into_inner().expect("no panic");
+    let Total { tests: Count([ok, bad, ignored, left_out]), failed, skipped, used } = total.into_inner().expect("no panic");
     let (took, used) = (start.elapsed().as_secs_f64(), used.as_secs_f64());
-    println!("{programs} test programs in {took:.0} s with {used:.0} s of processors, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored");
+    println!("{programs} test programs in {took:.0} s with {used:.0} s of processors, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored, {left_out} skipped");
+    skipped.iter().for_each(|said| println!("skipped {said}"));
     Ok(failed == 0)
 }
 
@@ -195,7 +206,11 @@ mod tests {
     fn result_lines_are_summed_up() {
         let log = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.00s\n\
                    test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n";
-        assert_eq!(Count::of(log).expect("there are two").0, [15, 4, 1]);
+        assert_eq!(Count::of(log).expect("there are two").0, [15, 4, 1, 0]);
+        // Its line may stand behind what libtest has begun to print.
+        let skipped = format!("test a ... {SKIPPED}a: there is no package\nok\n{log}");
+        assert_eq!(Count::of(&skipped).expect("as above").0, [14, 4, 1, 1]);
+        assert_eq!(skips(&skipped).collect::<Vec<_>>(), ["a: there is no package"]);
         assert!(Count::of("Segmentation fault").is_none());
     }
 }

@@ -23,6 +23,8 @@ while read -r name line; do
     case $line-$side in
       rping*-server) run="$line -s -a 10.9.0.$own -p $port" ;;
       rping*) run="$line -c -a 10.9.0.$other -p $port" ;;
+      *stream*-server) run="$line -b 10.9.0.$own -p $port" ;;
+      *stream*) run="$line -s 10.9.0.$other -p $port" ;;
       *-server) run="$line -p $port" ;;
       *) run="$line -p $port 10.8.0.$other" ;;
     esac

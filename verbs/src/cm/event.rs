@@ -87,6 +87,11 @@ impl Queue {
         }
     }
 
+    /// There is no event.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.events).is_empty()
+    }
+
     /// Requests for a listening identifier that the program has not fetched.
     pub fn requests_of(&self, listener: *mut IdObject) -> usize {
         lock(&self.events).iter().filter(|h| h.listener == listener).count()

@@ -14,7 +14,7 @@ mod resolve;
 mod sockets;
 
 use crate::config::{guid_of, mac_of, Config};
-use crate::errors::Errno;
+use crate::errors::{set_errno, Errno};
 use crate::neighbour;
 use crate::shared::{lock, Shared, VECTOR};
 use event::{Cause, Happened};
@@ -130,6 +130,13 @@ fn requested(port: &mut Port, id: u32, service_id: u64, ip: Option<IpHeader>, re
     };
     port.ids.insert(id, made as usize);
     Some([made, listener])
+}
+
+/// What every function that is not there jumps to: -1.
+#[no_mangle]
+extern "C" fn ferric_not_there() -> isize {
+    set_errno(libc::EOPNOTSUPP);
+    -1
 }
 
 fn hand_out(port: &mut Port, event: Event) {
