@@ -52,7 +52,8 @@ codes! {
         AttachMulticast = 24 "Datagram queue pair `id` joins a multicast group."; DetachMulticast = 25 "It leaves the group.";
         SetAddress = 26 "Address `id` of the function, for which the card answers."; Resolve = 27 "Find a neighbour's MAC address, asking from address `id`.";
         SetStation = 28 "MAC address `id` of the function, whose frames it receives.";
-        SetPause = 29 "What the card does with pause frames; physical function only."; }
+        SetPause = 29 "What the card does with pause frames; physical function only.";
+        SetTunnel = 30 "The tunnel that all the card's frames go through; physical function only."; }
     #[doc = "Kind of object with numbers of its own."]
     ObjectKind { Qp = 0 "Queue pair."; Cq = 1 "Completion queue."; Mr = 2 "Memory region or window."; Pd = 3 "Protection domain."; Eq = 4 "Event queue."; Srq = 5 "Shared receive queue."; }
     #[doc = "Admin completion status."]
