@@ -150,7 +150,7 @@ pub mod space {
     pub const STATION: u8 = 13;
     /// What the card does with pause frames (`PauseCtx`): one line.
     pub const PAUSE: u8 = 14;
-    /// The card's tunnel (`TunnelCtx`): one line.
+    /// The card's tunnel: `TunnelCtx`, and in line 1 `TunnelCounts`.
     pub const TUNNEL: u8 = 15;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;

@@ -1,6 +1,10 @@
 //! The flow switch: so far the tunnel's end. See README.md.
 
+pub mod entry;
 pub mod outer;
+#[cfg(test)]
+mod testing;
+pub mod wrap;
 
 use crate::prim::pack::BePick;
 use rust_hdl::prelude::*;
