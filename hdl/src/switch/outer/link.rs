@@ -166,15 +166,22 @@ impl Logic for LinkLayer {
         }
         for i in 0..5 {
             self.pairs2[i].clock.next = self.clock.val();
-            self.pairs2[i].d.next = self.words[i].y.val() + self.words[i + 5].y.val();
             self.pairs[i].next = self.pairs2[i].q.val();
         }
+        self.pairs2[0].d.next = self.words[0].y.val() + self.words[5].y.val();
+        self.pairs2[1].d.next = self.words[1].y.val() + self.words[6].y.val();
+        self.pairs2[2].d.next = self.words[2].y.val() + self.words[7].y.val();
+        self.pairs2[3].d.next = self.words[3].y.val() + self.words[8].y.val();
+        self.pairs2[4].d.next = self.words[4].y.val() + self.words[9].y.val();
         // Addresses are words 6 to 9 of an IPv4 header and 4 to 19 of an IPv6 header.
         for i in 0..4 {
             self.quads2[i].clock.next = self.clock.val();
-            self.quads2[i].d.next = self.words[4 * i + 4].y.val() + self.words[4 * i + 5].y.val() + self.words[4 * i + 6].y.val() + self.words[4 * i + 7].y.val();
             self.quads[i].next = self.quads2[i].q.val();
         }
+        self.quads2[0].d.next = self.words[4].y.val() + self.words[5].y.val() + self.words[6].y.val() + self.words[7].y.val();
+        self.quads2[1].d.next = self.words[8].y.val() + self.words[9].y.val() + self.words[10].y.val() + self.words[11].y.val();
+        self.quads2[2].d.next = self.words[12].y.val() + self.words[13].y.val() + self.words[14].y.val() + self.words[15].y.val();
+        self.quads2[3].d.next = self.words[16].y.val() + self.words[17].y.val() + self.words[18].y.val() + self.words[19].y.val();
         if !self.type6.q.val() {
             self.quads2[0].d.next = self.words[6].y.val() + self.words[7].y.val() + self.words[8].y.val() + self.words[9].y.val();
             self.quads2[1].d.next = bits::<18>(0);
