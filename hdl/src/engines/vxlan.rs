@@ -27,8 +27,8 @@ fn lines<const W: usize, const K: usize, const LK: usize>(a: &mut Assembly) {
     a.instance("tunnel", entry::Entry::default).waits(entry::WAITS);
     a.instance("outer", Outer::<W, K, LK>::default).waits(&[("s", &[])]);
     a.instance("wrap", Wrap::<W, K, LK>::default).waits(wrap::WAITS);
-    a.join("tunnel.tunnel", "outer.ctx");
-    a.join("tunnel.tunnel", "wrap.ctx");
+    a.join("tunnel.ctx", "outer.ctx");
+    a.join("tunnel.ctx", "wrap.ctx");
     a.join("outer.stat", "tunnel.stripped");
     a.join("wrap.stat", "tunnel.wrapped");
     a.link_all(OFF_THE_WIRE, wire::SWITCH, &["outer.s", "outer.s_err"], &["outer.m", "outer.m_err"]);

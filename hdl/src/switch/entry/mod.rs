@@ -34,7 +34,7 @@ pub struct Entry {
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
     /// To all who want to know.
-    pub tunnel: Signal<Out, TunnelCtx>,
+    pub ctx: Signal<Out, TunnelCtx>,
     /// `stat` of `outer` and of `wrap`.
     pub stripped: Signal<In, Bits<10>>,
     pub wrapped: Signal<In, Bit>,
@@ -85,7 +85,7 @@ impl Logic for Entry {
         if self.ctl.done.val() & self.ctl.we.val() & !self.ctl.addr.val().any() {
             self.line.d.next = self.written.y.val();
         }
-        self.tunnel.next = self.line.q.val();
+        self.ctx.next = self.line.q.val();
         // Counters
         self.events.d.next = self.stripped.val();
         self.leaves.d.next = self.wrapped.val();

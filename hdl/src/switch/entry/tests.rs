@@ -42,7 +42,7 @@ fn lines_and_counters() {
         b.access(1, word as u32, Some(value));
     }
     assert_eq!(b.line(0, 14), ctx.0);
-    assert_eq!(b.tb.get_wide("tunnel").iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), ctx.0);
+    assert_eq!(b.tb.get_wide("ctx").iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), ctx.0);
     assert_eq!(b.line(1, 22), [0; 88]);
     // Each event by itself, and both blocks' at once; the order of the record is that of the blocks' lists.
     let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().collect();
