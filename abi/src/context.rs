@@ -227,6 +227,44 @@ macro_rules! context_records {
             mac: u64[48] "Source of the card's pause frames, first byte on the wire in the most significant byte.";
             rsvd3: u16[16] "Zero.";
         }
+        #[doc = "The card's tunnel (VXLAN, RFC 7348): all frames that leave go into it, and what comes through it is taken out. Line 0 of `space::TUNNEL`; the first word is the first that is cleared and the last that is written."]
+        TunnelCtx [56] {
+            valid: bool[1] "In use; else frames pass as they are.";
+            ipv6: bool[1] "The outer packets are IPv6, else IPv4.";
+            vlan: bool[1] "The outer frames that leave carry an 802.1Q tag. Received ones may have one in any case.";
+            lenient: bool[1] "Reserved bits of a received VXLAN header are ignored; else such a frame is dropped.";
+            zero_csum6: bool[1] "Over IPv6 a received UDP checksum of zero is accepted (RFC 6935).";
+            any_remote: bool[1] "Packets from any outer source address are taken, else from `remote` only.";
+            plain: bool[1] "Received frames that are no tunnel packets to `local` pass as they are; else they are dropped.";
+            copy_dscp: bool[1] "The outer DSCP is the inner one, else `dscp`.";
+            copy_ttl: bool[1] "The outer time to live is the inner one, else `hop_limit`.";
+            rsvd0: u8[1] "Zero.";
+            dscp: u8[6] "Outer DSCP.";
+            hop_limit: u8[8] "Outer IPv4 TTL or IPv6 hop limit.";
+            rsvd1: u8[8] "Zero.";
+            vni: u32[24] "VXLAN network identifier, both ways.";
+            rsvd2: u8[8] "Zero.";
+            dmac: u64[48] "Outer destination MAC: of the remote endpoint or of the next hop, first byte on the wire in the most significant byte.";
+            tci: u16[16] "802.1Q tag control information of what leaves.";
+            smac: u64[48] "Outer MAC address of this card: source of what leaves, destination of what is taken.";
+            rsvd3: u16[16] "Zero.";
+            local: u128[128] "Outer IP address of this card, numeric value; IPv4 in the low 32 bits.";
+            remote: u128[128] "Outer IP address of the remote endpoint.";
+        }
+        #[doc = "What became of frames at the card's tunnel (`SwitchCause` where it has a cause). Line 1 of `space::TUNNEL`; writing it does nothing."]
+        TunnelCounts [88] {
+            stripped: u64[64] "Received packets of the tunnel that have gone on without their outer header.";
+            miss: u64[64] "Received frames that were no packets of the tunnel, dropped.";
+            outer_fragment: u64[64] "Dropped: the outer packet was a fragment.";
+            outer_malformed: u64[64] "Dropped: lengths, or the outer IPv4 checksum, or cut.";
+            outer_csum: u64[64] "Dropped: outer UDP checksum.";
+            vxlan_flags: u64[64] "Dropped: VXLAN header.";
+            vni_unknown: u64[64] "Dropped: another VNI.";
+            remote_unknown: u64[64] "Dropped: another outer source address.";
+            inner_short: u64[64] "Dropped: no Ethernet header inside.";
+            ecn: u64[64] "Dropped: congestion experienced, and the inner packet knows no ECN (RFC 6040).";
+            wrapped: u64[64] "Frames that have left in an outer header.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

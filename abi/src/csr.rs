@@ -35,7 +35,7 @@ macro_rules! registers {
         CAPS0 0x008 ReadOnly "log2 QPs (bits 7:0), log2 CQs (bits 15:8), log2 MRs (bits 23:16), log2 PDs (bits 31:24).";
         CAPS1 0x00c ReadOnly "log2 EQs (bits 7:0), log2 functions (bits 15:8), data path bytes (bits 23:16), ports (bits 31:24).";
         CAPS2 0x010 ReadOnly "Largest SGE count (bits 7:0), largest inline bytes (bits 23:8), largest slot stride code (bits 31:24).";
-        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames.";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames, 25 tunnel (VXLAN).";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
@@ -103,6 +103,8 @@ pub const FEATURE_ADDRESSES: u32 = 22;
 pub const FEATURE_TWIN: u32 = 23;
 /// Feature bit of CAPS3: the card obeys and sends pause frames (IEEE 802.3 annex 31B, 802.1Q clause 36) when told to.
 pub const FEATURE_PAUSE: u32 = 24;
+/// Feature bit of CAPS3: the card is a tunnel's end (VXLAN, RFC 7348) when told to.
+pub const FEATURE_TUNNEL: u32 = 25;
 /// Addresses of a function.
 pub const ADDRESSES: u32 = 16;
 /// MAC addresses of a function whose frames it receives.
@@ -148,6 +150,8 @@ pub mod space {
     pub const STATION: u8 = 13;
     /// What the card does with pause frames (`PauseCtx`): one line.
     pub const PAUSE: u8 = 14;
+    /// The card's tunnel: `TunnelCtx`, and in line 1 `TunnelCounts`.
+    pub const TUNNEL: u8 = 15;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }

@@ -21,6 +21,8 @@ macro_rules! wire_records {
             next_header: u8[8] "17 is UDP."; hop_limit: u8[8] "Hop limit."; src: u128[128] "Source address."; dst: u128[128] "Destination address."; }
         #[doc = "UDP header; RoCEv2 uses destination port 4791."]
         Udp [8] { src_port: u16[16] "Source port."; dst_port: u16[16] "Destination port."; length: u16[16] "Header and payload bytes."; checksum: u16[16] "Checksum, zero in RoCEv2 as sent here."; }
+        #[doc = "VXLAN header (RFC 7348, section 5)."]
+        Vxlan [8] { flags: u8[8] "`VXLAN_FLAGS`: the VNI counts."; rsvd0: u32[24] "Zero."; vni: u32[24] "VXLAN network identifier."; rsvd1: u8[8] "Zero."; }
         #[doc = "ICMP echo request and reply (RFC 792)."]
         IcmpEcho [8] { kind: u8[8] "8: request, 0: reply."; code: u8[8] "0."; checksum: u16[16] "Of the message."; ident: u16[16] "Identifier."; seq: u16[16] "Sequence number."; }
         #[doc = "Neighbour solicitation or advertisement with one link-layer address (RFC 4861, 4.3, 4.4 and 4.6.1)."]
@@ -56,6 +58,10 @@ use crate::define_codecs;
 
 /// UDP port of RoCEv2.
 pub const ROCE_PORT: u16 = 4791;
+/// UDP port of VXLAN (RFC 7348, section 5).
+pub const VXLAN_PORT: u16 = 4789;
+/// Flags of a VXLAN header: the I flag alone (RFC 7348, section 5).
+pub const VXLAN_FLAGS: u8 = 8;
 /// Bytes of the invariant CRC behind a RoCE packet.
 pub const ICRC_BYTES: usize = 4;
 /// Bytes in front of a received datagram's payload: the GRH, or an IPv4 header in its last 20 bytes (annex A17).

@@ -28,5 +28,6 @@ pub mod records;
 pub mod roce;
 pub mod stats;
 pub mod stream;
+pub mod switch;
 pub mod tb;
 pub mod tops;

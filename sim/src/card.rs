@@ -44,6 +44,8 @@ pub struct CardConfig {
     pub width: usize,
     /// PCI functions: 4, or 64 with 64 bits.
     pub functions: usize,
+    /// Its engines, by the name of a card (`ferric_hdl::card::CARDS`). A twin is that of the default card, whatever stands here.
+    pub engines: &'static str,
     /// Build with the chaos option (random stalls on internal streams, random context latency).
     pub chaos: bool,
     /// Write an FST waveform here (uses a separately built, much slower model).
@@ -63,7 +65,18 @@ pub(crate) const FUNCTIONS: usize = ferric_abi::pci::FUNCTIONS as usize;
 
 impl Default for CardConfig {
     fn default() -> Self {
-        Self { body: Body::Gateware, width: 512, functions: FUNCTIONS, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
+        Self {
+            body: Body::Gateware,
+            width: 512,
+            functions: FUNCTIONS,
+            engines: ferric_hdl::card::DEFAULT,
+            chaos: false,
+            fst: None,
+            host: HostTiming::default(),
+            mac_stall_percent: 0,
+            mac_bytes_per_cycle: 0,
+            seed: 1,
+        }
     }
 }
 

@@ -1,20 +1,22 @@
 //! The gateware as a library of machine code, and its Verilog.
 use crate::card::{CardConfig, FUNCTIONS};
 use crate::error::Error;
+use ferric_hdl::card::{Card, DEFAULT};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
 use verilator_sys::{Builder, Library, OptLevel};
 
 /// The Verilated library of a card configuration, built once per process and cached on disk by content.
 pub fn library(config: &CardConfig) -> Result<Library, Error> {
-    static LIBRARIES: OnceLock<Mutex<HashMap<(usize, usize, bool, bool), Library>>> = OnceLock::new();
-    let key = (config.width, config.functions, config.chaos, config.fst.is_some());
+    static LIBRARIES: OnceLock<Mutex<HashMap<(&str, usize, usize, bool, bool), Library>>> = OnceLock::new();
+    let key = (config.engines, config.width, config.functions, config.chaos, config.fst.is_some());
     let mut map = LIBRARIES.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
     if let Some(l) = map.get(&key) {
         return Ok(l.clone());
     }
     let functions = if config.functions == FUNCTIONS { String::new() } else { format!("_functions{}", config.functions) };
-    let top = format!("ferric_w{}{functions}{}", config.width, if config.chaos { "_chaos" } else { "" });
+    let engines = if config.engines == DEFAULT { String::new() } else { format!("_{}", config.engines) };
+    let top = format!("ferric_w{}{engines}{functions}{}", config.width, if config.chaos { "_chaos" } else { "" });
     let verilog = verilog(config, &top)?;
     // The chaos card runs for minutes, but compiling it at -O3 takes longer than that.
     let opt = if config.chaos { OptLevel::O1 } else { OptLevel::O3 };
@@ -35,7 +37,7 @@ fn verilog(config: &CardConfig, top: &str) -> Result<String, Error> {
     if let Ok(text) = std::fs::read_to_string(&file) {
         return Ok(text);
     }
-    let text = ferric_hdl::card::Card::named(ferric_hdl::card::DEFAULT, config.width).and_then(|card| card.with_functions(config.functions)?.verilog(config.chaos, top)).map_err(Error::Gateware)?;
+    let text = Card::named(config.engines, config.width).and_then(|card| card.with_functions(config.functions)?.verilog(config.chaos, top)).map_err(Error::Gateware)?;
     let fail = |e: std::io::Error| Error::Gateware(format!("{}: {e}", file.display()));
     std::fs::create_dir_all(&dir).map_err(fail)?;
     // Renamed into place, so that a second process never reads half a file.

@@ -22,7 +22,8 @@ use crate::host::dma_rd::shares;
 use ferric_abi::csr;
 
 /// Cards that have a name: the name, their engines, and what they are for.
-pub const CARDS: &[(&str, &[&str], &str)] = &[("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area")];
+pub const CARDS: &[(&str, &[&str], &str)] =
+    &[("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area"), ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same through one VXLAN tunnel")];
 
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;

@@ -73,7 +73,7 @@ pub fn cards() -> String {
 pub fn engines() -> Result<String, String> {
     let mut page = String::from(
         "# Engines and cards\n\nWritten from the manifests by `ferric-gen docs`; a test compares. A card is the chassis (`hdl/src/card/list.rs`) and engines, each with a manifest and lines of its own (`hdl/src/engines/`). \
-         What is not in a card leaves no gate, no counter, no table and no capability bit in it. An engine may also stand between the ports and the card, on the chains `frames off the wire` and `frames to the wire`: none of these does.\n\n## Cards\n\n| card | engines | for |\n|---|---|---|\n",
+         What is not in a card leaves no gate, no counter, no table and no capability bit in it. An engine may also stand between the ports and the card, on the chains `frames off the wire` and `frames to the wire`.\n\n## Cards\n\n| card | engines | for |\n|---|---|---|\n",
     );
     CARDS.iter().for_each(|(name, engines, what)| page.push_str(&format!("| `{name}` | {} | {what} |\n", engines.join(", "))));
     let all: Vec<&str> = ENGINES.iter().map(|e| e.name).collect();

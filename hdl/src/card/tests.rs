@@ -41,6 +41,27 @@ fn pages_are_written_from_the_list() {
     assert!(deadlock == pages::with_graph(&deadlock, &card(64)).unwrap(), "docs/deadlock.md differs; {WRITE}");
 }
 
+/// The tunnel's end between the ports and the card: nothing of the card changes around it, and it waits for nobody but the MAC.
+#[test]
+fn a_tunnels_end_fits_in() {
+    for width in WIDTHS {
+        on_a_large_stack(|| {
+            let (with, without) = (Card::named("vxlan", width)?, card(width));
+            crate::lint::check("tunnelled", &with.emit(false, "tunnelled")?).map_err(|e| format!("{e:#?}"))?;
+            let assembled = with.list().assemble().map_err(|f| f.join("\n"))?;
+            let graph = WaitGraph::of(&assembled);
+            assert!(graph.faults.is_empty(), "{:#?}", graph.faults);
+            assert_eq!(graph.circle(), None);
+            assert!(graph.edges["outer.s"].is_empty(), "the MAC never waits");
+            assert_eq!(with.list().counter_names(), without.list().counter_names());
+            assert!(without.list().instances.iter().all(|i| i.part != "vxlan"));
+            assert_eq!(with.capabilities()[3] ^ without.capabilities()[3], 1 << csr::FEATURE_TUNNEL);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 /// Nobody waits for himself, and every port that waits has said for whom.
 #[test]
 fn the_wait_graph_has_no_circle() {

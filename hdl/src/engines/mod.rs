@@ -5,13 +5,14 @@ pub mod pause;
 mod roce;
 pub mod sizes;
 mod verbs;
+mod vxlan;
 
 use crate::assembly::Assembly;
 use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,6 +33,7 @@ pub(crate) mod tests;
 pub mod two_writers;
 mod unrolled;
 pub mod word;
+pub mod word_sum;
 pub mod xor_matrix;
 
 /// Models of the ECP5's cells, to simulate a board's top with.

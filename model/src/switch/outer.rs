@@ -62,34 +62,32 @@ pub fn strip(tables: &Tables, frame: &[u8], mac: Option<u64>) -> Stripped {
     let endpoint = &tables.endpoints[number];
     match outer(frame, layers.l3, &ip, endpoint) {
         Err(end) => end,
-        Ok(payload) => inside(tables, number as u8, endpoint, &ip, payload),
+        Ok((head, payload)) => inside(tables, number as u8, endpoint, &ip, head, payload),
     }
 }
 
-/// Checks IP and UDP; the UDP payload.
-fn outer<'a>(frame: &'a [u8], l3: usize, ip: &Ip, endpoint: &Endpoint) -> Result<&'a [u8], Stripped> {
+/// Checks IP and UDP; the UDP payload, and the tunnel's header without options that it begins with.
+fn outer<'a>(frame: &'a [u8], l3: usize, ip: &Ip, endpoint: &Endpoint) -> Result<(&'a [u8; 8], &'a [u8]), Stripped> {
     let datagram = &frame[ip.l4..ip.end];
     let word = |at: usize| u16::from_be_bytes([datagram[at], datagram[at + 1]]);
     let header_good = ip.v6 || sum(0, &frame[l3..ip.l4]) == 0xffff;
-    if !header_good || usize::from(word(4)) != datagram.len() {
+    let payload = &datagram[8..];
+    let Some(head) = payload.first_chunk().filter(|_| header_good && usize::from(word(4)) == datagram.len()) else {
         return Err(Stripped::Drop(SwitchCause::OuterMalformed));
-    }
+    };
     let (src, dst) = if ip.v6 { (l3 + 8..l3 + 24, l3 + 24..l3 + 40) } else { (l3 + 12..l3 + 16, l3 + 16..l3 + 20) };
     let good = match word(6) {
         0 => !ip.v6 || endpoint.zero_csum6,
         _ => sum(pseudo(&frame[src], &frame[dst], protocol::UDP, datagram.len() as u32), datagram) == 0xffff,
     };
     if good {
-        Ok(&datagram[8..])
+        Ok((head, payload))
     } else {
         Err(Stripped::Drop(SwitchCause::OuterCsum))
     }
 }
 
-fn inside(tables: &Tables, number: u8, endpoint: &Endpoint, ip: &Ip, payload: &[u8]) -> Stripped {
-    let Some((head, _)) = payload.split_first_chunk::<8>() else {
-        return Stripped::Drop(SwitchCause::OuterMalformed);
-    };
+fn inside(tables: &Tables, number: u8, endpoint: &Endpoint, ip: &Ip, head: &[u8; 8], payload: &[u8]) -> Stripped {
     let tunnel = match endpoint.kind {
         EndpointKind::Vxlan => vxlan(head, endpoint.lenient).map(|()| (8, false)),
         EndpointKind::Geneve => geneve(head, payload, endpoint.option),

@@ -1,8 +1,9 @@
 //! The outer header in front of a frame (gateware: `wrap`): a line of the encapsulation table and what is filled in for each frame.
-use super::layers::{Layers, Upper};
+use super::layers::{Fragment, Layers, Upper};
 use crate::net::parse::flow_hash;
 use crate::net::sums::{finish, fold, sum};
 use ferric_abi::switch::{source_port, Encap};
+use ferric_abi::wire::protocol;
 
 /// Bytes that an outer header has at most.
 pub const LONGEST: usize = 96;
@@ -57,8 +58,10 @@ pub fn line(header: &[u8], uplink: u8) -> Result<Encap, BadHeader> {
 pub fn entropy(inner: &Layers) -> u16 {
     let hash = match inner.upper {
         Upper::Ip(ip) => {
-            // The ports do not count where a fragment may lack them, so that all fragments of a datagram take one way.
-            let ports = if ip.fragment == super::layers::Fragment::Whole { inner.ports } else { (0, 0) };
+            // The ports do not count where a fragment may lack them, so that all fragments of a datagram take one way, nor behind options and extension headers.
+            let has_ports = matches!(ip.proto, protocol::TCP | protocol::UDP) && ip.fragment == Fragment::Whole;
+            let right_behind = ip.l4 == inner.l3 + if ip.v6 { 40 } else { 20 };
+            let ports = if has_ports && right_behind { inner.ports } else { (0, 0) };
             let ports = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
             flow_hash(&ip.src.to_be_bytes(), &ip.dst.to_be_bytes(), [ports[0], ports[1], ports[2], ports[3]])
         }

@@ -11,6 +11,7 @@ mod ranges;
 mod reset;
 mod shared_queue;
 mod stations;
+mod tunnel;
 
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use super::word;
@@ -225,6 +226,9 @@ pub mod engines {
     /// Pause frames.
     pub const PAUSE: &[Command] = &[Command(SetPause, Program::set_pause)];
 
+    /// The tunnel that all frames go through.
+    pub const TUNNEL: &[Command] = &[Command(SetTunnel, Program::set_tunnel)];
+
     /// Of RoCEv2: the function's groups and its raw queue pair.
     pub fn reset_roce(program: &mut Program) {
         program.no_groups();
@@ -234,6 +238,8 @@ pub mod engines {
     pub const RESET_ECHO: fn(&mut Program) = Program::no_addresses;
     /// Of pause frames: none, if it is the physical function.
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
+    /// Of the tunnel: none, if it is the physical function.
+    pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
 }
 
 /// The program while it is written.

@@ -48,7 +48,7 @@ pub const COUNTERS: u32 = 24;
 
 /// The tables in the order of their numbers on the control bus, none of which is the one that hosts know; more than 16 of them.
 pub fn tables() -> Vec<Table> {
-    let known = [space::ADDRESS, space::STATS, space::MR, space::STATION, space::SQ, space::REQ, space::PATH, space::CQ, space::EQ, space::RSP, space::MCAST, space::RQ, space::PAUSE];
+    let known = [space::ADDRESS, space::STATS, space::MR, space::STATION, space::SQ, space::REQ, space::PATH, space::CQ, space::EQ, space::RSP, space::MCAST, space::RQ, space::PAUSE, space::TUNNEL];
     let others = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(TableName::Own);
     let names = known[..6].iter().map(|space| TableName::Known(*space)).chain(others).chain(known[6..].iter().map(|space| TableName::Known(*space)));
     names.map(|name| Table { name, part: "", instance: String::new() }).collect()
@@ -72,6 +72,7 @@ impl Card {
             (space::MCAST, 64, 8),
             (space::STATION, STATIONS << sizes.functions, 2),
             (space::PAUSE, 1, 6),
+            (space::TUNNEL, 2, 22),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {

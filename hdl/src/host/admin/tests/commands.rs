@@ -2,7 +2,7 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{addresses, functions, pause, queue_pairs, stations, Bench, SIZES};
+use super::{addresses, functions, pause, queue_pairs, stations, tunnel, Bench, SIZES};
 use crate::stats;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
@@ -116,6 +116,7 @@ pub fn all(b: &mut Bench) {
     addresses::all(b);
     stations::all(b);
     pause::all(b);
+    tunnel::all(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);

@@ -9,6 +9,7 @@ mod own_table;
 mod pause;
 mod queue_pairs;
 mod stations;
+mod tunnel;
 
 use super::isa::Inst;
 use super::model::{Model, World};

@@ -1,0 +1,134 @@
+//! The tunnel that all of a card's frames go through (docs/admin.md, SET_TUNNEL).
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::types::Mac;
+use ferric_abi::codes::AdminOpcode;
+use ferric_abi::context::{TunnelCounts, TunnelCtx};
+use ferric_abi::csr;
+use std::net::IpAddr;
+
+/// One VXLAN tunnel (RFC 7348) between two endpoints, of which the card is one. Both addresses are of one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelConfig {
+    /// VXLAN network identifier, 24 bits.
+    pub vni: u32,
+    /// MAC address of the card in the underlay.
+    pub mac: Mac,
+    /// MAC address of the remote endpoint, or of the router on the way to it.
+    pub next_hop: Mac,
+    /// IP address of the card in the underlay.
+    pub local: IpAddr,
+    /// IP address of the remote endpoint.
+    pub remote: IpAddr,
+    /// 802.1Q tag control information of frames in the underlay, if they are to have a tag.
+    pub tag: Option<u16>,
+    /// Outer DSCP; `None`: the inner packet's.
+    pub dscp: Option<u8>,
+    /// Outer time to live; `None`: the inner packet's, of frames that are not IP 64.
+    pub ttl: Option<u8>,
+    /// Packets from any source address are taken, else from `remote` only.
+    pub any_remote: bool,
+    /// Over IPv6 packets without a UDP checksum are taken (RFC 6935): this card sends none.
+    pub zero_checksum_v6: bool,
+    /// Reserved bits of received VXLAN headers are ignored, as RFC 7348 has it; else such packets are dropped, as Linux does.
+    pub lenient: bool,
+    /// Received frames that are no packets of the tunnel pass, too. Whoever is in the underlay then reaches the card's queue pairs.
+    pub plain: bool,
+}
+
+impl TunnelConfig {
+    /// A tunnel that takes packets of its own remote endpoint only, and no other frames. TTL 64, DSCP 0, no tag.
+    pub fn new(vni: u32, mac: Mac, local: IpAddr, next_hop: Mac, remote: IpAddr) -> Self {
+        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false, plain: false }
+    }
+
+    /// Bytes that the outer header adds to a frame.
+    pub fn overhead(&self) -> usize {
+        let ip = if self.local.is_ipv6() { 40 } else { 20 };
+        14 + if self.tag.is_some() { 4 } else { 0 } + ip + 16
+    }
+
+    fn line(&self) -> Result<TunnelCtx> {
+        if self.vni >> 24 != 0 {
+            return Err(Error::Invalid("a VNI has 24 bits"));
+        }
+        if self.local.is_ipv6() != self.remote.is_ipv6() {
+            return Err(Error::Invalid("the ends of a tunnel have addresses of one version"));
+        }
+        if self.dscp.is_some_and(|dscp| dscp > 63) {
+            return Err(Error::Invalid("a DSCP has 6 bits"));
+        }
+        let number = |ip: IpAddr| match ip {
+            IpAddr::V4(a) => u32::from(a).into(),
+            IpAddr::V6(a) => u128::from(a),
+        };
+        let on = TunnelCtx::default().with_valid(true).with_ipv6(self.local.is_ipv6()).with_vni(self.vni).with_vlan(self.tag.is_some()).with_tci(self.tag.unwrap_or(0));
+        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote).with_plain(self.plain);
+        let outer = how.with_copy_dscp(self.dscp.is_none()).with_dscp(self.dscp.unwrap_or(0)).with_copy_ttl(self.ttl.is_none()).with_hop_limit(self.ttl.unwrap_or(64));
+        Ok(outer.with_dmac(self.next_hop.number()).with_smac(self.mac.number()).with_local(number(self.local)).with_remote(number(self.remote)))
+    }
+}
+
+impl Context {
+    /// Whether the card can be a tunnel's end.
+    pub fn has_tunnel(&self) -> bool {
+        self.inner.caps.features >> csr::FEATURE_TUNNEL & 1 == 1
+    }
+
+    /// From now on all frames of the card, of whatever function, go through this tunnel; for the physical function only. The path MTU of queue pairs is to leave room for
+    /// [`TunnelConfig::overhead`] in the underlay. Errors: a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero.
+    pub fn set_tunnel(&self, config: &TunnelConfig) -> Result<()> {
+        self.tell_tunnel(config.line()?)
+    }
+
+    /// Frames go as they are from now on.
+    pub fn clear_tunnel(&self) -> Result<()> {
+        self.tell_tunnel(TunnelCtx::default())
+    }
+
+    fn tell_tunnel(&self, line: TunnelCtx) -> Result<()> {
+        if !self.has_tunnel() {
+            return Err(Error::Unsupported("be the end of a tunnel"));
+        }
+        self.inner.admin("set tunnel", AdminOpcode::SetTunnel, 0, &crate::admin::words::<14>(&line.0)).map(drop)
+    }
+
+    /// What became of frames at the tunnel since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
+    pub fn tunnel_counts(&self) -> Result<TunnelCounts> {
+        const WORDS: usize = TunnelCounts::BYTES / 4;
+        if !self.has_tunnel() {
+            return Err(Error::Unsupported("be the end of a tunnel"));
+        }
+        let read = || -> Result<TunnelCounts> {
+            let mut counts = TunnelCounts::default();
+            for first in (0..WORDS).step_by(8) {
+                let words = self.inner.admin("query tunnel", AdminOpcode::QueryObject, 1, &[csr::space::TUNNEL.into(), first as u32])?;
+                counts.0[4 * first..].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+            }
+            Ok(counts)
+        };
+        // The halves of a counter are read one behind the other: one that has carried in between is read again.
+        let [mut before, mut now] = [read()?, read()?];
+        while before.0.chunks(8).zip(now.0.chunks(8)).any(|(old, new)| old[4..] != new[4..]) {
+            (before, now) = (now, read()?);
+        }
+        Ok(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_tunnel_can_be() {
+        let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+        let (v4, v6) = ([10, 0, 0, 1].into(), [0xfd00, 0, 0, 0, 0, 0, 0, 1].into());
+        let good = TunnelConfig::new(0xff_ffff, macs[0], v4, macs[1], v4);
+        assert!(good.line().is_ok());
+        assert_eq!([good.overhead(), TunnelConfig { tag: Some(5), ..good.clone() }.overhead(), TunnelConfig { local: v6, ..good.clone() }.overhead()], [50, 54, 70]);
+        for bad in [TunnelConfig { vni: 1 << 24, ..good.clone() }, TunnelConfig { remote: v6, ..good.clone() }, TunnelConfig { dscp: Some(64), ..good }] {
+            assert!(matches!(bad.line(), Err(Error::Invalid(_))), "{bad:?}");
+        }
+    }
+}

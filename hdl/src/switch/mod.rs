@@ -1,0 +1,15 @@
+//! The flow switch: so far the tunnel's end. See README.md.
+
+pub mod entry;
+pub mod outer;
+#[cfg(test)]
+mod testing;
+pub mod wrap;
+
+use crate::prim::pack::BePick;
+use rust_hdl::prelude::*;
+
+/// 16-bit network-order word at byte `at` of `N` bits.
+fn be16<const N: usize>(at: usize) -> BePick<N, Bits<16>> {
+    BePick::new((0..16).map(|bit| 8 * (at + 1 - bit / 8) + bit % 8).collect())
+}

@@ -1,0 +1,140 @@
+//! The tunnel's end on the way in: outer headers of VXLAN packets go, frames that are none pass. See README.md.
+
+mod check;
+mod fate;
+mod link;
+mod strip;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{AxisSink, AxisSrc};
+use crate::net::rx::window::Window;
+use crate::prim::keep_mask::KeepLen;
+use crate::records::TunnelCtx;
+use ferric_hdl_derive::{kernel, BlockDefault};
+pub use ferric_model::switch::outer as model;
+use rust_hdl::prelude::*;
+
+/// Events on `stat`: packets whose outer header went; frames that no entry is for; then, in the order in which they are looked for, tunnel packets that are dropped (`ferric_abi::codes::SwitchCause`).
+pub const STATS: &[&str] = &["stripped", "miss", "outer_fragment", "outer_malformed", "outer_csum", "vxlan_flags", "vni_unknown", "remote_unknown", "inner_short", "ecn"];
+
+/// Places in [`STATS`].
+mod causes {
+    pub const STRIPPED: u64 = 0;
+    pub const MISS: u64 = 1;
+    pub const FRAGMENT: u64 = 2;
+    pub const MALFORMED: u64 = 3;
+    pub const CSUM: u64 = 4;
+    pub const FLAGS: u64 = 5;
+    pub const VNI: u64 = 6;
+    pub const REMOTE: u64 = 7;
+    pub const SHORT: u64 = 8;
+    pub const ECN: u64 = 9;
+}
+
+/// Any frames, a beat a cycle. Always ready, and nobody behind it waits.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(STATS.len() == 10)]
+pub struct Outer<const W: usize, const K: usize, const LK: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; what is under way is forgotten.
+    pub reset: Signal<In, Bit>,
+    /// The tunnel. It may change at any time: a frame is judged by it in the cycles around that in which its headers are there.
+    pub ctx: Signal<In, TunnelCtx>,
+    pub s: AxisSink<W, K>,
+    /// With `s.last`: the MAC found the frame bad.
+    pub s_err: Signal<In, Bit>,
+    pub m: AxisSrc<W, K>,
+    /// With `m.last`: the same, or the frame was cut or its outer UDP checksum is wrong.
+    pub m_err: Signal<Out, Bit>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<10>>,
+    window: Window<W, K>,
+    link: link::LinkLayer,
+    judge: fate::Judge,
+    strip: strip::Strip<W, K, LK>,
+    check: check::Check<W, K>,
+    count: KeepLen<K, 8>,
+    /// Bytes of the frame in front of the beat that the window shows, as far as the window reaches.
+    before: DFF<Bits<8>>,
+    len0: DFF<Bits<8>>,
+    len1: DFF<Bits<8>>,
+    len2: DFF<Bits<8>>,
+    ended0: DFF<Bit>,
+    ended1: DFF<Bit>,
+    ended2: DFF<Bit>,
+    #[init(Constant::new((K as u64).to_bits()))]
+    beat: Constant<Bits<8>>,
+}
+
+#[kernel]
+impl<const W: usize, const K: usize, const LK: usize> Logic for Outer<W, K, LK> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, before, len0, len1, len2, ended0, ended1, ended2);
+        clock!(self, clock, window, link, judge, strip, check);
+        self.window.reset.next = self.reset.val();
+        self.link.reset.next = self.reset.val();
+        self.judge.reset.next = self.reset.val();
+        self.strip.reset.next = self.reset.val();
+        self.check.reset.next = self.reset.val();
+        self.s.ready.next = true;
+        self.window.data.next = self.s.data.val();
+        self.window.keep.next = self.s.keep.val();
+        self.window.last.next = self.s.last.val();
+        self.window.err.next = self.s_err.val();
+        self.window.valid.next = self.s.valid.val();
+        // How long the frame is, if it ends with the window.
+        self.count.keep.next = self.window.b_keep.val();
+        self.len0.d.next = self.before.q.val() + self.count.len.val();
+        self.ended0.d.next = self.window.b_last.val();
+        if self.window.b_valid.val() {
+            self.before.d.next = self.before.q.val() + self.beat.val();
+            if self.window.b_last.val() {
+                self.before.d.next = bits::<8>(0);
+            }
+        }
+        self.len1.d.next = self.len0.q.val();
+        self.ended1.d.next = self.ended0.q.val();
+        self.len2.d.next = self.len1.q.val();
+        self.ended2.d.next = self.ended1.q.val();
+        self.link.ctx.next = self.ctx.val();
+        self.link.window.next = self.window.window.val();
+        self.link.window_valid.next = self.window.window_valid.val();
+        self.judge.ctx.next = self.ctx.val();
+        self.judge.valid.next = self.link.valid.val();
+        self.judge.link.next = self.link.link.val();
+        self.judge.l4.next = self.link.l4.val();
+        for i in 0..5 {
+            self.judge.pairs[i].next = self.link.pairs[i].val();
+        }
+        for i in 0..4 {
+            self.judge.quads[i].next = self.link.quads[i].val();
+        }
+        self.judge.ended.next = self.ended2.q.val();
+        self.judge.len.next = self.len2.q.val();
+        self.strip.b_data.next = self.window.b_data.val();
+        self.strip.b_keep.next = self.window.b_keep.val();
+        self.strip.b_last.next = self.window.b_last.val();
+        self.strip.b_err.next = self.window.b_err.val();
+        self.strip.b_valid.next = self.window.b_valid.val();
+        self.strip.fate.next = self.judge.fate.val();
+        self.strip.fate_valid.next = self.judge.fate_valid.val();
+        self.check.tag.next.valid = self.strip.valid.val();
+        self.check.tag.next.first = self.strip.first.val();
+        self.check.tag.next.last = self.strip.last.val();
+        self.check.tag.next.note = self.strip.note.val();
+        self.check.data.next = self.strip.data.val();
+        self.check.patched.next = self.strip.patched.val();
+        self.check.keep.next = self.strip.keep.val();
+        self.m.data.next = self.check.m_data.val();
+        self.m.keep.next = self.check.m_keep.val();
+        self.m.last.next = self.check.m_last.val();
+        self.m.valid.next = self.check.m_valid.val();
+        self.m_err.next = self.check.m_err.val();
+        self.stat.next = self.check.stat.val();
+        if self.reset.val() {
+            self.before.d.next = bits::<8>(0);
+        }
+    }
+}

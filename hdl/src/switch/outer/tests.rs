@@ -1,0 +1,489 @@
+//! The block against the golden model (`ferric_model::switch::outer`), hostile frames included.
+use super::model::{ecn, strip, Stripped};
+use super::{Outer, STATS};
+use crate::switch::testing::{any_inner, mac, right, tunnel};
+use crate::tb::{Rng, Tb};
+use ferric_abi::codes::SwitchCause;
+use ferric_abi::context::TunnelCtx;
+use ferric_model::net::sums::{finish, pseudo, sum, update};
+use ferric_model::switch::layers::{parse, Deep, Fragment, Upper};
+use ferric_model::switch::tables::{Endpoint, EndpointKind, InnerTag, Tables};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Cycles in which everything that came has left.
+const DRAIN: u64 = 60;
+
+fn tables(ctx: &TunnelCtx) -> Tables {
+    let mut tables = Tables::default();
+    if ctx.valid() {
+        let (v6, ip) = (ctx.ipv6(), ctx.local());
+        let flags = (ctx.lenient(), ctx.zero_csum6(), ctx.any_remote());
+        tables.endpoints.push(Endpoint { v6, ip, udp_port: 4789, kind: EndpointKind::Vxlan, lenient: flags.0, zero_csum6: flags.1, any_remote: flags.2, unknown_to_software: false, option: None });
+        tables.vnis.insert((0, ctx.vni()), (1, InnerTag::Keep));
+        tables.remotes.insert((v6, ctx.remote()), 1);
+    }
+    tables
+}
+
+/// What comes out, and what it counts as.
+#[derive(Debug, PartialEq, Eq)]
+struct Expected {
+    frame: Option<Vec<u8>>,
+    counts: Option<&'static str>,
+}
+
+fn name(cause: SwitchCause) -> &'static str {
+    use SwitchCause::*;
+    match cause {
+        OuterMalformed => "outer_malformed",
+        OuterFragment => "outer_fragment",
+        OuterCsum => "outer_csum",
+        VxlanFlags => "vxlan_flags",
+        VniUnknown => "vni_unknown",
+        RemoteUnknown => "remote_unknown",
+        Ecn => "ecn",
+        InnerShort => "inner_short",
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The golden model, and where this block differs from it (README.md, Limits).
+fn expected(ctx: &TunnelCtx, frame: &[u8]) -> Expected {
+    let tables = tables(ctx);
+    let passes = || if ctx.plain() || !ctx.valid() { Expected { frame: Some(frame.to_vec()), counts: None } } else { Expected { frame: None, counts: Some("miss") } };
+    let layers = parse(frame);
+    // A packet that is cut is known when the frame ends.
+    if layers == Err(Deep::Truncated) && frame.len() > 128 {
+        let whole = [frame, &[0; 70_000]].concat();
+        let known = parse(&whole).is_ok_and(|l| !matches!(l.upper, Upper::Ip(ip) if behind(&ip, &l)));
+        if known && strip(&tables, &whole, Some(ctx.smac())) != Stripped::Plain {
+            return Expected { frame: None, counts: Some("outer_malformed") };
+        }
+    }
+    match strip(&tables, frame, Some(ctx.smac())) {
+        Stripped::Plain | Stripped::Software(_) => passes(),
+        Stripped::Drop(SwitchCause::OuterFragment) if layers.is_ok_and(|l| matches!(l.upper, Upper::Ip(ip) if behind(&ip, &l))) => passes(),
+        Stripped::Inner(inner) => by_ecn(frame, inner.frame),
+        Stripped::Drop(cause) => Expected { frame: None, counts: Some(name(cause)) },
+    }
+}
+
+/// Something stands between Ethernet, one tag, IP and UDP that the block does not look behind.
+fn behind(ip: &ferric_model::switch::layers::Ip, layers: &ferric_model::switch::layers::Layers) -> bool {
+    layers.second || ip.l4 != layers.l3 + if ip.v6 { 40 } else { 20 } || (ip.v6 && ip.fragment != Fragment::Whole)
+}
+
+/// The model leaves an inner packet alone that its parser does not understand; the block looks at no more than type, version and lengths of its IP header.
+fn by_ecn(outer: &[u8], mut inner: Vec<u8>) -> Expected {
+    let stripped = |frame| Expected { frame: Some(frame), counts: Some("stripped") };
+    if parse(&inner).is_ok() {
+        return stripped(inner);
+    }
+    let Ok(Upper::Ip(ip)) = parse(outer).map(|l| l.upper) else { unreachable!("it was stripped") };
+    let word = |at: usize| inner.get(at..at + 2).map_or(0, |w| u16::from_be_bytes([w[0], w[1]]));
+    let l3 = match (word(12), word(16)) {
+        (0x8100 | 0x88a8, 0x8100) => 22,
+        (0x8100 | 0x88a8, _) => 18,
+        _ => 14,
+    };
+    let (shift, least) = match (word(l3 - 2), inner.get(l3).copied().unwrap_or(0)) {
+        (0x0800, first) if first >> 4 == 4 && first & 15 >= 5 => (0, 20),
+        (0x86dd, first) if first >> 4 == 6 => (4, 40),
+        _ => return stripped(inner),
+    };
+    if inner.len() < l3 + least {
+        return stripped(inner);
+    }
+    let old = inner[l3 + 1] >> shift & 3;
+    let Some(new) = ecn(ip.tos & 3, old) else { return Expected { frame: None, counts: Some("ecn") } };
+    let from = word(l3);
+    inner[l3 + 1] ^= (old ^ new) << shift;
+    if shift == 0 && old != new {
+        let to = u16::from_be_bytes([inner[l3], inner[l3 + 1]]);
+        let sum = update(u16::from_be_bytes([inner[l3 + 10], inner[l3 + 11]]), from, to);
+        inner[l3 + 10..l3 + 12].copy_from_slice(&sum.to_be_bytes());
+    }
+    stripped(inner)
+}
+
+struct Bench<const W: usize, const K: usize, const LK: usize> {
+    tb: Tb,
+    /// Beats that are to come: bytes, last, bad.
+    beats: VecDeque<(Vec<u8>, bool, bool)>,
+    gaps: u32,
+    out: Vec<u8>,
+    /// Frames that came out, and whether they were marked bad.
+    frames: Vec<(Vec<u8>, bool)>,
+    stat: BTreeMap<&'static str, u64>,
+}
+
+impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
+    fn new(gaps: u32, seed: u64) -> Self {
+        let tb = Tb::with_seed(&format!("outer{W}"), Outer::<W, K, LK>::default(), seed);
+        Bench { tb, beats: VecDeque::new(), gaps, out: Vec::new(), frames: Vec::new(), stat: STATS.iter().map(|s| (*s, 0)).collect() }
+    }
+
+    fn set(&mut self, ctx: &TunnelCtx) {
+        let words: Vec<u32> = ctx.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
+        self.tb.set_wide("ctx", &words[..]);
+    }
+
+    fn cycle(&mut self) {
+        let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps);
+        let beat = if gap { None } else { self.beats.pop_front() };
+        self.tb.set("s$valid", beat.is_some().into());
+        // What is not valid is noise.
+        let (bytes, last, bad) = beat.unwrap_or_else(|| (Vec::new(), self.tb.rng().percent(50), self.tb.rng().percent(50)));
+        let mut data = bytes.clone();
+        let noise = self.tb.rng().bytes(K - data.len());
+        data.extend(noise);
+        let words: Vec<u32> = data.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
+        self.tb.set_wide("s$data", &words[..]);
+        self.tb.set("s$keep", if bytes.is_empty() { 0 } else { u64::MAX >> (64 - bytes.len()) });
+        self.tb.set("s$last", last.into());
+        self.tb.set("s_err", bad.into());
+        self.tb.cycle();
+        assert_eq!(self.tb.get("s$ready"), 1);
+        let stat = self.tb.get("stat");
+        STATS.iter().enumerate().for_each(|(i, name)| *self.stat.get_mut(name).expect("a counter") += stat >> i & 1);
+        if self.tb.get("m$valid") == 1 {
+            let keep = self.tb.get("m$keep");
+            let bytes = keep.trailing_ones() as usize;
+            assert!(keep == u64::MAX >> (64 - bytes) && (bytes == K || self.tb.get("m$last") == 1), "{keep:#x}");
+            let data: Vec<u8> = self.tb.get_wide("m$data").iter().flat_map(|w| w.to_le_bytes()).collect();
+            self.out.extend(&data[..bytes]);
+            if self.tb.get("m$last") == 1 {
+                self.frames.push((std::mem::take(&mut self.out), self.tb.get("m_err") == 1));
+            }
+        }
+    }
+
+    fn receive(&mut self, frame: &[u8], bad: bool) {
+        let count = frame.len().div_ceil(K);
+        self.beats.extend(frame.chunks(K).enumerate().map(|(n, beat)| (beat.to_vec(), n + 1 == count, bad && n + 1 == count)));
+    }
+
+    fn drain(&mut self) {
+        while !self.beats.is_empty() {
+            self.cycle();
+        }
+        (0..DRAIN).for_each(|_| self.cycle());
+    }
+}
+
+/// The header that the peer of `ctx` puts in front of `inner`.
+fn outer(ctx: &TunnelCtx, rng: &mut Rng, inner: &[u8]) -> Vec<u8> {
+    let mut frame = [mac(ctx.smac()), mac(ctx.dmac())].concat();
+    if rng.percent(30) {
+        frame.extend(if rng.percent(50) { [0x88, 0xa8] } else { [0x81, 0x00] });
+        frame.extend(rng.bytes(2));
+    }
+    let tos = rng.next_u32() as u8;
+    let mut udp =
+        [&(0xc000 | rng.next_u32() as u16).to_be_bytes()[..], &[0x12, 0xb5], &(16 + inner.len() as u16).to_be_bytes(), &[0, 0], &[8, 0, 0, 0], &ctx.vni().to_be_bytes()[1..], &[0], inner].concat();
+    let (src, dst) = (ctx.remote().to_be_bytes(), ctx.local().to_be_bytes());
+    let (src, dst) = if ctx.ipv6() { (&src[..], &dst[..]) } else { (&src[12..], &dst[12..]) };
+    if rng.percent(60) {
+        // RFC 768: a sum of zero is sent as all ones.
+        let checksum = finish(sum(pseudo(src, dst, 17, udp.len() as u32), &udp));
+        udp[6..8].copy_from_slice(&(if checksum == 0 { 0xffff } else { checksum }).to_be_bytes());
+    }
+    if ctx.ipv6() {
+        frame.extend([0x86, 0xdd, 0x60 | tos >> 4, tos << 4, 0, 0]);
+        frame.extend((udp.len() as u16).to_be_bytes());
+        frame.extend([17, 64]);
+        frame.extend([src, dst].concat());
+    } else {
+        let mut ip = vec![0x45, tos, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0];
+        ip.extend([src, dst].concat());
+        ip[2..4].copy_from_slice(&(20 + udp.len() as u16).to_be_bytes());
+        let checksum = finish(sum(0, &ip));
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        frame.extend([0x08, 0x00]);
+        frame.extend(ip);
+    }
+    frame.extend(udp);
+    // Padding of a short frame, or of a peer that says nothing with many words.
+    if rng.percent(20) {
+        let padding = rng.below(200) as usize;
+        frame.extend(rng.bytes(padding));
+    }
+    frame
+}
+
+/// A packet with what strangers do to it.
+fn any_frame(ctx: &TunnelCtx, rng: &mut Rng) -> Vec<u8> {
+    let inner = any_inner(rng);
+    if rng.percent(10) {
+        return if inner.is_empty() { vec![2] } else { inner };
+    }
+    let mut frame = outer(ctx, rng, &inner);
+    let l3 = if matches!((frame[12], frame[13]), (0x81, 0) | (0x88, 0xa8)) { 18 } else { 14 };
+    let l4 = l3 + if ctx.ipv6() { 40 } else { 20 };
+    let no_sum = |frame: &mut [u8]| frame[l4 + 6..l4 + 8].fill(0);
+    let flip = |frame: &mut [u8], rng: &mut Rng, from: usize, bytes: u64| frame[from + rng.below(bytes) as usize] ^= 1 << rng.below(8);
+    match rng.below(24) {
+        0 => flip(&mut frame, rng, 0, 14),
+        1 => flip(&mut frame, rng, l3, 20),
+        2 => {
+            // Every field of the outer IP header under a right sum.
+            flip(&mut frame, rng, l3, (l4 - l3) as u64);
+            right(&mut frame, l3);
+        }
+        3 => flip(&mut frame, rng, l4, 8),
+        4 => {
+            no_sum(&mut frame);
+            flip(&mut frame, rng, l4 + 8, 8);
+        }
+        5 => {
+            no_sum(&mut frame);
+            flip(&mut frame, rng, l4 + 12, 3);
+        }
+        6 => {
+            // A fragment, or some of its bits.
+            if !ctx.ipv6() {
+                frame[l3 + 6] = [0x20, 0x60, 0x3f, 0x80, 0][rng.below(5) as usize];
+                frame[l3 + 7] = rng.below(2) as u8;
+                right(&mut frame, l3);
+            } else {
+                frame[l3 + 6] = 44;
+            }
+        }
+        7 => {
+            let cut = rng.below(frame.len() as u64).max(1) as usize;
+            frame.truncate(cut);
+        }
+        8 => {
+            // Lengths that contradict each other.
+            let length = u16::from_be_bytes([frame[l4 + 4], frame[l4 + 5]]).wrapping_add(rng.below(33) as u16).wrapping_sub(16);
+            frame[l4 + 4..l4 + 6].copy_from_slice(&length.to_be_bytes());
+        }
+        9 => {
+            // A shorter packet with as much behind it: down to no room for any header.
+            let udp = rng.below(40) as u16;
+            no_sum(&mut frame);
+            frame[l4 + 4..l4 + 6].copy_from_slice(&udp.to_be_bytes());
+            let at = if ctx.ipv6() { l3 + 4 } else { l3 + 2 };
+            frame[at..at + 2].copy_from_slice(&(udp + if ctx.ipv6() { 0 } else { 20 }).to_be_bytes());
+            right(&mut frame, l3);
+        }
+        10 => {
+            // Options of the outer header.
+            if !ctx.ipv6() {
+                frame[l3] = 0x46;
+            }
+        }
+        11 => {
+            // A second tag.
+            frame.splice(12..12, [0x81, 0, 0, 5]);
+        }
+        12 => flip(&mut frame, rng, l4 + 8, 60.min((inner.len() + 8) as u64)),
+        13 => {
+            // From another endpoint.
+            let at = if ctx.ipv6() { l3 + 23 } else { l3 + 15 };
+            frame[at] ^= 1;
+            no_sum(&mut frame);
+            right(&mut frame, l3);
+        }
+        _ => {}
+    }
+    frame
+}
+
+/// Compares `frames` that came one behind the other.
+fn compare<const W: usize, const K: usize, const LK: usize>(b: &mut Bench<W, K, LK>, ctx: &TunnelCtx, frames: &[(Vec<u8>, bool)], seen: &mut BTreeMap<&'static str, u64>) {
+    let before = b.stat.clone();
+    b.frames.clear();
+    frames.iter().for_each(|(frame, bad)| b.receive(frame, *bad));
+    b.drain();
+    let mut counts: BTreeMap<&str, u64> = STATS.iter().map(|s| (*s, 0)).collect();
+    let mut out = Vec::new();
+    for (frame, bad) in frames {
+        let expected = expected(ctx, frame);
+        // The MAC's verdict stays with what goes on, and is no cause of its own.
+        if let Some(name) = expected.counts.filter(|_| !(*bad && expected.frame.is_some())) {
+            // Of what the MAC has found bad some is known to be dropped only when it ends.
+            if !(*bad && matches!(name, "outer_malformed" | "outer_csum")) {
+                *counts.get_mut(name).expect("a counter") += 1;
+                *seen.entry(name).or_default() += 1;
+            }
+        } else {
+            *seen.entry("passed").or_default() += 1;
+        }
+        out.extend(expected.frame.filter(|_| !bad));
+    }
+    let good: Vec<Vec<u8>> = b.frames.iter().filter(|f| !f.1).map(|f| f.0.clone()).collect();
+    for (n, (got, wanted)) in good.iter().zip(&out).enumerate() {
+        assert_eq!(got, wanted, "frame {n} of those that go on; {ctx:?}, seed {}", b.tb.seed());
+    }
+    assert_eq!(good.len(), out.len(), "{:02x?}, {ctx:?}, seed {}", frames, b.tb.seed());
+    let counted: BTreeMap<&str, u64> = b.stat.iter().map(|(name, n)| (*name, n - before[name])).collect();
+    if frames.iter().all(|f| !f.1) {
+        assert_eq!(counted, counts, "{:02x?}, {ctx:?}, seed {}", frames, b.tb.seed());
+    }
+}
+
+fn any_tunnel(rng: &mut Rng) -> TunnelCtx {
+    let mut coin = |percent| rng.percent(percent);
+    tunnel(coin(50)).with_lenient(coin(30)).with_zero_csum6(coin(60)).with_any_remote(coin(20)).with_plain(coin(60)).with_valid(coin(95))
+}
+
+fn random<const W: usize, const K: usize, const LK: usize>(gaps: u32, seed: u64, rounds: usize) {
+    let mut b = Bench::<W, K, LK>::new(gaps, seed);
+    let mut rng = Rng::new(seed);
+    let mut seen = BTreeMap::new();
+    for round in 0..rounds {
+        let ctx = any_tunnel(&mut rng);
+        b.set(&ctx);
+        b.drain();
+        let count = if round % 2 == 0 { 1 } else { rng.range(2, 30) };
+        let frames: Vec<(Vec<u8>, bool)> = (0..count).map(|_| (any_frame(&ctx, &mut rng), round % 5 == 4 && rng.percent(10))).collect();
+        compare(&mut b, &ctx, &frames, &mut seen);
+    }
+    println!("{seen:?}");
+    assert!(STATS.iter().all(|name| seen.get(name).is_some_and(|n| *n > 3)), "{seen:?}");
+}
+
+#[test]
+fn frames_are_treated_as_the_model_does() {
+    random::<64, 8, 3>(0, 1, 400);
+    random::<64, 8, 3>(40, 2, 200);
+    random::<512, 64, 6>(0, 3, 400);
+    random::<512, 64, 6>(30, 4, 200);
+}
+
+/// Every place of the inner frame's end in its last beat, with and without something behind the packet, without a gap between frames.
+#[test]
+fn inner_frames_of_every_length() {
+    fn all<const W: usize, const K: usize, const LK: usize>() {
+        let mut b = Bench::<W, K, LK>::new(0, 5);
+        let (mut rng, mut seen) = (Rng::new(5), BTreeMap::new());
+        for v6 in [false, true] {
+            let ctx = tunnel(v6).with_zero_csum6(true);
+            b.set(&ctx);
+            b.drain();
+            let frames: Vec<(Vec<u8>, bool)> = (14..300)
+                .map(|len| {
+                    let mut inner = rng.bytes(len);
+                    inner[12] = 0x99;
+                    (outer(&ctx, &mut rng, &inner), false)
+                })
+                .collect();
+            compare(&mut b, &ctx, &frames, &mut seen);
+        }
+        assert_eq!(seen, BTreeMap::from([("stripped", 572)]));
+    }
+    all::<64, 8, 3>();
+    all::<512, 64, 6>();
+}
+
+/// RFC 6040, figure 4: all 16 rows, over both versions, of inner packets of both and in up to two tags, with their checksums right afterwards.
+#[test]
+fn ecn_goes_inside() {
+    let mut b = Bench::<512, 64, 6>::new(0, 6);
+    let (mut rng, mut seen) = (Rng::new(6), BTreeMap::new());
+    for v6 in [false, true] {
+        let ctx = tunnel(v6).with_zero_csum6(true);
+        b.set(&ctx);
+        b.drain();
+        let mut frames = Vec::new();
+        for (n, tags) in (0..64u8).flat_map(|n| [(n, 0), (n, 1), (n, 2)]) {
+            let mut inner = any_inner(&mut rng);
+            while parse(&inner).ok().is_none_or(|l| l.ip().is_none() || (l.l3 - 14) / 4 != tags) {
+                inner = any_inner(&mut rng);
+            }
+            let l3 = parse(&inner).expect("it was").l3;
+            let v4 = inner[l3] >> 4 == 4;
+            let shift = if v4 { 0 } else { 4 };
+            inner[l3 + 1] = inner[l3 + 1] & !(3 << shift) | (n & 3) << shift;
+            if v4 {
+                right(&mut inner, l3);
+            }
+            let mut frame = outer(&ctx, &mut rng, &inner);
+            let l3 = if matches!((frame[12], frame[13]), (0x81, 0) | (0x88, 0xa8)) { 18 } else { 14 };
+            let shift = if v6 { 4 } else { 0 };
+            frame[l3 + 1] = frame[l3 + 1] & !(3 << shift) | (n >> 2 & 3) << shift;
+            right(&mut frame, l3);
+            frames.push((frame, false));
+        }
+        compare(&mut b, &ctx, &frames, &mut seen);
+    }
+    // Outer CE and inner Not-ECT: one row of 16.
+    assert_eq!(seen, BTreeMap::from([("ecn", 24), ("stripped", 360)]));
+}
+
+/// A tunnel that is off changes nothing, whatever comes; one without `plain` lets nothing through that came through no tunnel.
+#[test]
+fn off_and_closed() {
+    let mut b = Bench::<64, 8, 3>::new(20, 7);
+    let (mut rng, mut seen) = (Rng::new(7), BTreeMap::new());
+    let ctx = tunnel(false);
+    let frames: Vec<(Vec<u8>, bool)> = (0..200).map(|_| (any_frame(&ctx, &mut rng), rng.percent(10))).collect();
+    b.set(&ctx.with_valid(false));
+    frames.iter().for_each(|(frame, bad)| b.receive(frame, *bad));
+    b.drain();
+    assert_eq!(b.frames, frames);
+    assert!(b.stat.values().all(|n| *n == 0));
+    let closed = ctx.with_plain(false);
+    b.set(&closed);
+    b.drain();
+    let frames: Vec<(Vec<u8>, bool)> = frames.into_iter().map(|f| (f.0, false)).collect();
+    compare(&mut b, &closed, &frames, &mut seen);
+    assert!(seen["miss"] > 20 && !seen.contains_key("passed"), "{seen:?}");
+}
+
+/// What the MAC has found bad stays bad, and no beat of a frame under way outlives a reset.
+#[test]
+fn bad_frames_and_resets() {
+    let mut b = Bench::<512, 64, 6>::new(0, 8);
+    let mut rng = Rng::new(8);
+    let ctx = tunnel(false);
+    b.set(&ctx);
+    b.drain();
+    let mut inner = rng.bytes(500);
+    inner[12] = 0x99;
+    let frame = outer(&ctx, &mut rng, &inner);
+    b.receive(&frame, true);
+    b.drain();
+    assert_eq!(b.frames, [(inner.clone(), true)]);
+    assert!(b.stat.values().all(|n| *n == 0));
+    for cycles in 1..40 {
+        b.frames.clear();
+        b.out.clear();
+        b.receive(&frame, false);
+        (0..cycles).for_each(|_| b.cycle());
+        b.beats.clear();
+        b.tb.set("s$valid", 0);
+        b.tb.reset();
+        b.frames.clear();
+        b.out.clear();
+        b.receive(&frame, false);
+        b.drain();
+        assert_eq!(b.frames, [(inner.clone(), false)], "{cycles}");
+    }
+}
+
+/// Cycles from the last beat of a frame to its last beat behind the block; README.md has them.
+#[test]
+fn latency() {
+    fn of<const W: usize, const K: usize, const LK: usize>(len: usize) -> u64 {
+        let mut b = Bench::<W, K, LK>::new(0, 9);
+        let ctx = tunnel(false);
+        b.set(&ctx);
+        b.drain();
+        let mut inner = vec![2; len];
+        inner[12] = 0x99;
+        let mut frame = outer(&ctx, &mut Rng::new(3), &inner);
+        let l3 = if frame[12] == 8 { 14 } else { 18 };
+        frame.truncate(l3 + 20 + 16 + len);
+        b.receive(&frame, false);
+        let mut cycles = 0;
+        while b.frames.is_empty() {
+            b.cycle();
+            cycles += u64::from(b.beats.is_empty());
+        }
+        cycles
+    }
+    assert_eq!([64, 1500].map(of::<512, 64, 6>), [18, 18]);
+    assert_eq!([64, 1500].map(of::<64, 8, 3>), [31, 32]);
+}
