@@ -70,7 +70,8 @@ fn paces_are_kept() {
         (reader::delivered(&trace, 1, false).unwrap().goodput(), world.cards[0].bus.max_outstanding)
     };
     let (free, outstanding) = goodput(0, HostTiming::default());
-    assert!(free > 44.0 && outstanding > 8, "{free} B per cycle, {outstanding} reads");
+    // The host answers at once, so it owes little (`host/dma_rd/owed.rs`): four pages, and what goes while that is counted.
+    assert!(free > 44.0 && outstanding > 4, "{free} B per cycle, {outstanding} reads");
     let (mac, _) = goodput(32, HostTiming::default());
     // The last of 16 frames reaches the receiver at full speed.
     assert!(mac < 34.0 && mac > 24.0, "{mac}");
