@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::types::Mac;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
-use ferric_abi::csr;
+use ferric_abi::{csr, wire};
 use std::net::IpAddr;
 
 /// One VXLAN tunnel (RFC 7348) between two endpoints, of which the card is one. Both addresses are of one version.
@@ -44,8 +44,9 @@ impl TunnelConfig {
 
     /// Bytes that the outer header adds to a frame.
     pub fn overhead(&self) -> usize {
-        let ip = if self.local.is_ipv6() { 40 } else { 20 };
-        14 + if self.tag.is_some() { 4 } else { 0 } + ip + 16
+        let ip = if self.local.is_ipv6() { wire::Ipv6::BYTES } else { wire::Ipv4::BYTES };
+        let tag = if self.tag.is_some() { wire::Vlan::BYTES } else { 0 };
+        wire::Eth::BYTES + tag + ip + wire::Udp::BYTES + wire::Vxlan::BYTES
     }
 
     fn line(&self) -> Result<TunnelCtx> {

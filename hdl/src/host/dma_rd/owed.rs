@@ -5,7 +5,7 @@ use rust_hdl::prelude::*;
 
 /// Beats that the host may owe after a reset, and at least: four reads of the largest page.
 pub const LEAST: u64 = 256;
-/// Cycles with a beat behind a waiting read until a beat less may be owed, log2: less than one in a hundred is tried too little.
+/// log2 of the cycles with a beat and a waiting read until a beat less may be owed. A limit that has become too low costs a cycle, so that is fewer than one cycle in a hundred.
 pub const PATIENCE: usize = 7;
 
 /// A limit of the beats of payload that the host owes, which follows the host: a cycle without a beat while a read waits for the limit, with beats before it since the host owed

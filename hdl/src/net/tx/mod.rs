@@ -33,13 +33,9 @@ use types::{FrameRec, Picked};
 /// Below this level a queue of 128 has room for what is decided but not yet counted, a handful.
 const DONE_ROOM: u64 = 120;
 
-/// log2 of the bytes of the assembly buffer of a card with 2^`slots` of them: what a frame of 64 beats in every 66 cycles needs at a latency of 1,000 cycles, and on small cards half of that. The block RAMs are the same.
+/// log2 of the bytes of the assembly buffer of a card with 2^`slots` of them, 512 for each: 128 KiB for 256, which at 64 bytes a beat are two latencies of 1,000 cycles.
 pub const fn asm_log2(slots: usize) -> usize {
-    if slots > 7 {
-        17
-    } else {
-        16
-    }
+    slots + 9
 }
 /// Bytes of a slot's header, at most and at least.
 pub const MOST_HEADER: usize = 256;

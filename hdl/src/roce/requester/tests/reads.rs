@@ -59,6 +59,19 @@ fn so_many_are_outstanding_and_no_more() {
     }
 }
 
+/// A queue that goes on fetches its requests anew, so it does not go on for each READ that has ended.
+#[test]
+fn a_queue_goes_on_for_several_reads() {
+    let mut world = World::new(38, 0);
+    let qp = world.add_qp(QpType::Rc, 3, Trouble::default(), &[("max_rd_atomic", 16)]);
+    for _ in 0..100 {
+        world.post(qp, request(WrOpcode::Read, 64));
+    }
+    all_succeed(&mut world, 60_000);
+    // Three at a time, of those behind the first 16.
+    assert!((1..=84 / 3).contains(&world.qps[qp].resumes), "{} times", world.qps[qp].resumes);
+}
+
 /// One READ may be longer than the window.
 #[test]
 fn long_reads_fill_the_window_and_park() {

@@ -77,6 +77,8 @@ pub struct Qp {
     pub fetch: usize,
     epoch: u8,
     pub parked: bool,
+    /// How often it was told to go on.
+    pub resumes: u32,
     pub flush: bool,
     // Peer
     epsn: u32,
@@ -267,6 +269,7 @@ impl World {
             fetch: 0,
             epoch,
             parked: false,
+            resumes: 0,
             flush: false,
             epsn: psn,
             nak_sent: false,

@@ -50,6 +50,7 @@ impl World {
                 let op = f.get(&cmd, "op");
                 if op == 2 {
                     assert!(q.parked);
+                    q.resumes += 1;
                 } else {
                     assert_eq!(f.get(&cmd, "epoch") as u8, q.epoch.wrapping_add(1));
                     assert!(number <= q.wrs.len());
