@@ -197,6 +197,7 @@ fn wires(a: &mut Assembly) {
     ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // For pause frames.
     a.optional("cells.free_count");
+    ["look", "round"].iter().for_each(|signal| a.optional(&format!("egress.{signal}")));
     ["hold", "shallow"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Events
     a.pool("events", &["eq.s_req[*]"]);
