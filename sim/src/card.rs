@@ -63,13 +63,20 @@ pub struct CardConfig {
 /// Functions of a card, unless others are wanted.
 pub(crate) const FUNCTIONS: usize = ferric_abi::pci::FUNCTIONS as usize;
 
+/// Engines of a card, unless others are wanted.
+#[cfg(feature = "cards")]
+const ENGINES: &str = ferric_hdl::card::DEFAULT;
+/// Without gateware there is no card that could have others.
+#[cfg(not(feature = "cards"))]
+const ENGINES: &str = "";
+
 impl Default for CardConfig {
     fn default() -> Self {
         Self {
             body: Body::Gateware,
             width: 512,
             functions: FUNCTIONS,
-            engines: ferric_hdl::card::DEFAULT,
+            engines: ENGINES,
             chaos: false,
             fst: None,
             host: HostTiming::default(),
