@@ -1,5 +1,6 @@
-//! Open MPI, UCX and libfabric of Debian, unmodified, on our libibverbs and librdmacm and two twins that `ferric run` starts. `./scripts/soak programs` runs the same on gateware.
-use ferric_tests::programs::{libraries, skipped};
+//! Programs that look at more of a machine than libibverbs: Open MPI, UCX, libfabric and datagram rsockets of Debian, unmodified, on our libibverbs and librdmacm and two twins that
+//! `ferric run` starts. `./scripts/soak programs` runs the first three on gateware.
+use ferric_tests::programs::{built, libraries, skipped};
 use ferric_tests::served::{alone, scratch};
 use std::path::Path;
 use std::process::Command;
@@ -149,6 +150,35 @@ fn fi_pingpong_of_every_kind() {
     assert_eq!(lines(&printed, &["1k", "5", "=5"]), 4, "{printed}");
     // The largest of all.
     assert_eq!(lines(&printed, &["6m", "5", "=5"]), 2, "{printed}");
+}
+
+/// Both ends of `udpong`, without waiting, waiting, and by `rpoll`; one way and there and back. All but the first data go over the wire between the cards, which is captured.
+#[test]
+fn udpong_over_datagram_sockets() {
+    let script = r#"
+        for how in n b a; do
+            for also in "" "-T e"; do
+                # It says nothing before its first client, whose first datagram it therefore may miss: the client repeats that.
+                FERRIC_DEVICES=$A stdbuf -oL udpong -b 10.0.0.1 -T $how > "$DIR/server" 2>&1 & server=$!
+                FERRIC_DEVICES=$B udpong -s 10.0.0.1 -T $how $also -S 1000 -C 300
+                kill $server
+                wait $server || true
+                grep -q "client login from 10.0.0.2" "$DIR/server" || { cat "$DIR/server"; exit 1; }
+            done
+        done
+    "#;
+    let capture = scratch().join("wire.pcapng");
+    let Some(printed) = run("udpong_over_datagram_sockets", &["udpong"], &["--pcap", capture.to_str().unwrap()], script) else { return };
+    assert_eq!(lines(&printed, &["custom", "1000"]), 6, "{printed}");
+    // Three times 300 there, and as many there and back.
+    assert!(capture.metadata().unwrap().len() > (3 * 300 + 3 * 2 * 300) * 1000, "{capture:?}");
+}
+
+/// What programs do wrong, and each call once as it should be.
+#[test]
+fn calls_of_datagram_sockets() {
+    let Some(printed) = run("calls_of_datagram_sockets", &[], &[], &built("messages")) else { return };
+    assert!(printed.contains("all as it should be"), "{printed}");
 }
 
 /// Once on gateware, with small sizes.
