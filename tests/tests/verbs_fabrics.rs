@@ -1,7 +1,8 @@
 //! Programs that look at more of a machine than libibverbs: Open MPI, UCX, libfabric and datagram rsockets of Debian, unmodified, on our libibverbs and librdmacm and two twins that
 //! `ferric run` starts. `./scripts/soak programs` runs the first three on gateware.
-use ferric_tests::programs::{built, libraries, skipped};
+use ferric_tests::programs::{built, libraries, newer, skipped};
 use ferric_tests::served::{alone, scratch};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -32,13 +33,17 @@ const FUNCTIONS: &str = r#"
 
 /// What UCX and libfabric look for beside libibverbs is there only in namespaces (`as-if-installed`). `None`: this machine has not got what the test needs.
 fn run(test: &str, needed: &[&str], options: &[&str], script: &str) -> Option<String> {
+    run_in(&std::env::var_os("PATH").unwrap_or_default(), test, needed, options, script)
+}
+
+/// The same with these folders of programs.
+fn run_in(path: &OsStr, test: &str, needed: &[&str], options: &[&str], script: &str) -> Option<String> {
     let spaces = Command::new("unshare").args(["--user", "--map-root-user", "--net", "--mount", "true"]).output();
     if !spaces.is_ok_and(|o| o.status.success()) {
         skipped(test, "this machine gives ordinary users no namespaces");
         return None;
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if let Some(missing) = needed.iter().find(|file| !std::env::split_paths(&path).any(|dir| dir.join(file).exists())) {
+    if let Some(missing) = needed.iter().find(|file| !std::env::split_paths(path).any(|dir| dir.join(file).exists())) {
         skipped(test, &format!("there is no {missing}: ./scripts/setup installs it"));
         return None;
     }
@@ -46,7 +51,7 @@ fn run(test: &str, needed: &[&str], options: &[&str], script: &str) -> Option<St
     let mut command = Command::new(FERRIC);
     command.arg("run").args(options).arg("--libraries").arg(libraries()).arg("--").arg(Path::new(ROOT).join("verbs/tests/as-if-installed"));
     let patience = if options.is_empty() { "200" } else { "1200" };
-    command.args(["timeout", "-k", "5", patience, "sh", "-euc", &[FUNCTIONS, script].concat()]).env("DIR", scratch()).env("ROOT", ROOT);
+    command.args(["timeout", "-k", "5", patience, "sh", "-euc", &[FUNCTIONS, script].concat()]).env("DIR", scratch()).env("ROOT", ROOT).env("PATH", path);
     let ran = command.output().expect("ferric run");
     let printed = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
     assert!(ran.status.success(), "{}:\n{script}\n{printed}", ran.status);
@@ -153,8 +158,7 @@ fn fi_pingpong_of_every_kind() {
 }
 
 /// Both ends of `udpong`, without waiting, waiting, and by `rpoll`; one way and there and back. All but the first data go over the wire between the cards, which is captured.
-#[test]
-fn udpong_over_datagram_sockets() {
+fn udpong(test: &str, path: &OsStr) {
     let script = r#"
         for how in n b a; do
             for also in "" "-T e"; do
@@ -168,10 +172,22 @@ fn udpong_over_datagram_sockets() {
         done
     "#;
     let capture = scratch().join("wire.pcapng");
-    let Some(printed) = run("udpong_over_datagram_sockets", &["udpong"], &["--pcap", capture.to_str().unwrap()], script) else { return };
+    let Some(printed) = run_in(path, test, &["udpong"], &["--pcap", capture.to_str().unwrap()], script) else { return };
     assert_eq!(lines(&printed, &["custom", "1000"]), 6, "{printed}");
     // Three times 300 there, and as many there and back.
     assert!(capture.metadata().unwrap().len() > (3 * 300 + 3 * 2 * 300) * 1000, "{capture:?}");
+}
+
+#[test]
+fn udpong_over_datagram_sockets() {
+    udpong("udpong_over_datagram_sockets", &std::env::var_os("PATH").unwrap_or_default());
+}
+
+#[test]
+fn udpong_of_debian_13() {
+    let Some(bin) = newer("udpong_of_debian_13") else { return };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    udpong("udpong_of_debian_13", &std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).expect("no colon"));
 }
 
 /// What programs do wrong, and each call once as it should be.
