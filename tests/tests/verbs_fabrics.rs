@@ -72,8 +72,8 @@ fn open_mpi_on_ucx() {
     let script = r#"
         ucx() { exchange "$@" --mca pml ucx --mca osc ucx; }
         UCX_TLS=rc,self ucx 2 4194304
-        UCX_TLS=rc,self ucx 8 65536
-        UCX_TLS=ud,self ucx 4 65536
+        UCX_TLS=rc,self ucx 8 4096
+        UCX_TLS=ud,self ucx 4 16384
     "#;
     let Some(printed) = run("open_mpi_on_ucx", &MPI, &[], script) else { return };
     assert_eq!(printed.matches("all as it should be").count(), 3, "{printed}");
@@ -94,7 +94,7 @@ fn open_mpi_on_libfabric() {
 /// Frames are lost.
 #[test]
 fn open_mpi_on_a_bad_wire() {
-    let Some(printed) = run("open_mpi_on_a_bad_wire", &MPI, &["--loss", "0.5"], "UCX_TLS=rc,self exchange 4 4096 --mca pml ucx --mca osc ucx") else { return };
+    let Some(printed) = run("open_mpi_on_a_bad_wire", &MPI, &["--loss", "0.5"], "UCX_TLS=rc,self exchange 2 4096 --mca pml ucx --mca osc ucx") else { return };
     assert!(printed.contains("all as it should be"), "{printed}");
 }
 

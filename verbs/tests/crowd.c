@@ -195,7 +195,7 @@ static int work(void)
 	double last = now();
 	for (unsigned turn = 1;; turn++) {
 		/* Others want to come to work, too. */
-		if (lives && turn % 64 == 0)
+		if (lives && turn % 8 == 0)
 			nap();
 		int stop = shared->stop, busy = 0;
 		for (int i = 0; i < QPS && !stop; i++)
@@ -367,9 +367,12 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	MADE((shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
-	/* It keeps the last connection of each function until the next one comes. */
 	int held = descriptors() + processes, holds;
 	struct counts before = count();
+	/* It keeps the last connection of each function until the next one comes, and nothing else. */
+	for (double start = now(); descriptors() > held && now() - start < PATIENCE;)
+		nap();
+	held = descriptors();
 	pid_t pids[MOST];
 	int killed = 0;
 	uint64_t lost = 0, done = 0;
@@ -377,7 +380,7 @@ int main(int argc, char **argv)
 	for (int p = 0; p < processes; p++)
 		pids[p] = begun(p, working, NULL);
 	int living = processes - victims;
-	for (double start = now(); now() - start < seconds || killed < 2 * processes;) {
+	for (double start = now(); now() - start < seconds || killed < 2 * victims;) {
 		int v = living + killed % victims, status;
 		/* In the middle of its work. */
 		for (double asked = now(); shared->ends[v].done < 50; nap())
