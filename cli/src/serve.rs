@@ -31,6 +31,9 @@ pub struct Options {
     /// Data path width in bits: 64 or 512. Of a twin the size of its tables.
     #[arg(long, default_value_t = 64, value_parser = width)]
     pub width: usize,
+    /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
+    #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
+    pub engines: &'static str,
     /// Seed of what is random around the card.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -45,6 +48,10 @@ fn width(text: &str) -> Result<usize, String> {
         "512" => Ok(512),
         _ => Err("a card is built with 64 or 512 bits".into()),
     }
+}
+
+fn engines(text: &str) -> Result<&'static str, String> {
+    ["roce", "vxlan"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce and vxlan".into())
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -72,7 +79,7 @@ impl Options {
         let physical = physical.collect();
         ServeConfig {
             shared: self.shared,
-            cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, ..ServeConfig::card(self.width) }).collect(),
+            cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, engines: self.engines, ..ServeConfig::card(self.width) }).collect(),
             endpoints: if self.shared { all_functions(physical) } else { physical.into_iter().chain(virtuals).collect() },
             wire,
             link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },

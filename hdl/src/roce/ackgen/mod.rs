@@ -226,6 +226,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.seal.s.data.next.wqe_index = bits::<16>(0);
         self.seal.s.data.next.status = bits::<8>(0);
         self.seal.s.data.next.reply = false;
+        self.seal.s.data.next.function = self.pending.m.data.val().function;
         if self.reset.val() {
             self.init.d.next = bits::<LQ>(0);
             self.ready.d.next = false;

@@ -31,6 +31,11 @@ pub struct Plan {
     pub wrong_len: bool,
 }
 
+/// Whose frame it is said to be.
+fn function_of(bytes: &[u8]) -> u128 {
+    bytes.len() as u128 & 0xfff
+}
+
 struct Frame {
     plan: Plan,
     bytes: Vec<u8>,
@@ -86,6 +91,8 @@ pub struct Bench {
     /// Of the requester's frames (even ids) and of replies.
     reports: [VecDeque<(u32, u32)>; 2],
     counts: [u64; 2],
+    /// Functions of frames that have begun to leave.
+    begun: VecDeque<u128>,
     wanted: [u64; 2],
     pub sent_data: usize,
     pub sent_bypass: usize,
@@ -123,6 +130,7 @@ impl Bench {
             expected: Default::default(),
             reports: Default::default(),
             counts: [0; 2],
+            begun: VecDeque::new(),
             wanted: [0; 2],
             sent_data: 0,
             sent_bypass: 0,
@@ -283,6 +291,7 @@ impl Bench {
                 ("psn", frame.id.into()),
                 ("wqe_index", (frame.id & 0xffff).into()),
                 ("status", plan.abort.unwrap_or(0).into()),
+                ("function", function_of(&frame.bytes)),
             ]),
         });
         // What must come of it
@@ -373,6 +382,9 @@ impl Bench {
         let stat = self.tb.get("stat");
         self.counts[0] += stat & 1;
         self.counts[1] += stat >> 1;
+        if self.tb.get("begins") == 1 {
+            self.begun.push_back(self.tb.get("begins_function").into());
+        }
         let valid = self.tb.get("m$valid") == 1;
         if self.stall == 0 {
             assert!(valid || !self.inside, "cycle {}: a gap inside a frame", self.tb.cycles());
@@ -397,6 +409,7 @@ impl Bench {
             }
         }
         while let Some(frame) = self.mac.pop() {
+            assert_eq!(self.begun.pop_front(), Some(function_of(&frame)), "whose frame it is");
             while self.expected[0].front().is_some_and(Vec::is_empty) {
                 self.expected[0].pop_front();
             }
