@@ -94,7 +94,7 @@ messages! {
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
         handle: 8, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
-        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, }
+        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, round: 2, }
     /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`). `reply`: one of the responder's. `notify`: as in its order.
     TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, notify: 1, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
@@ -107,7 +107,8 @@ messages! {
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
     SlotGrant { slot: 8, base: 18, }
     /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`. `function`: whose frame it is.
-    SlotSeal { slot: 8, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, function: 12, }
+    /// `request`: one of a requester's, not sent any more when its queue pair is in another round than `round` (`roce/rounds`).
+    SlotSeal { slot: 8, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, request: 1, round: 2, function: 12, }
 
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie

@@ -200,6 +200,7 @@ fn wires(a: &mut Assembly) {
     ["front.network", "front.peer_foreign", "front.foreign", "stations.tunnels", "egress.begins", "egress.begins_function"].iter().for_each(|port| a.optional(port));
     // For pause frames.
     a.optional("cells.free_count");
+    ["look", "round"].iter().for_each(|signal| a.optional(&format!("egress.{signal}")));
     ["hold", "shallow"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Events
     a.pool("events", &["eq.s_req[*]"]);

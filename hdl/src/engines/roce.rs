@@ -125,6 +125,11 @@ fn requester_wires(a: &mut Assembly) {
 fn transmit_wires(a: &mut Assembly) {
     a.join("gather.m_mr", "keys.s_req[0]");
     a.join("keys.m_resp[0]", "gather.s_mr");
+    // What is stale when it could go is not sent.
+    a.join("gather.look", "rounds.look[1]");
+    a.join("rounds.round[1]", "gather.round");
+    a.join("egress.look", "rounds.look[2]");
+    a.join("rounds.round[2]", "egress.round");
     a.client("frames out", &["gather.m_slot", "gather.s_slot", "gather.m_inline", "gather.m_seal"]);
     a.join("ackgen.m_slot", "egress.s_slot[1]");
     a.join("egress.m_slot[1]", "ackgen.s_slot");

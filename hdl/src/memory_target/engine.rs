@@ -209,6 +209,8 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         // It sends answers only, and obeys no pause.
         self.egress.hold.next = false;
         self.egress.shallow.next = false;
+        self.egress.round.next = bits::<2>(0);
+        self.gather.round.next = bits::<2>(0);
         MsgSrc::<PayDone>::join(&mut self.memory.m_pay_done, &mut self.egress.s_pay_done);
         self.egress.asm_we.next = self.memory.asm_we.val();
         self.egress.asm_row1.next = self.memory.asm_row1.val();

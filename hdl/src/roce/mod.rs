@@ -9,5 +9,6 @@ pub mod req_rx;
 pub mod req_tx;
 pub mod requester;
 pub mod resp;
+pub mod rounds;
 pub mod tracker;
 pub mod word;

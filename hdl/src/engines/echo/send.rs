@@ -112,6 +112,8 @@ impl Logic for Send {
         self.m_seal.data.next.status = bits::<8>(0);
         self.m_seal.data.next.reply = false;
         self.m_seal.data.next.function = self.sender.val();
+        self.m_seal.data.next.request = false;
+        self.m_seal.data.next.round = bits::<2>(0);
         self.m_seal.valid.next = (self.state.q.val() == State::Seal) & !self.writing.q.val();
         self.m_inline.data.next = self.write.q.val();
         self.m_inline.valid.next = self.writing.q.val();

@@ -102,6 +102,9 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     pub asm_addr: Signal<In, Bits<13>>,
     pub asm_data: Signal<In, Bits<W>>,
     pub s_inline: MsgSink<InlineWrite>,
+    /// The queue pair of the frame whose fate is decided, and the round that this is in, in the same cycle: a request of another round is given back unsent (`roce/rounds`).
+    pub look: Signal<Out, Bits<24>>,
+    pub round: Signal<In, Bits<2>>,
     /// No further data frame is chosen; bypass frames go on.
     pub hold: Signal<In, Bit>,
     /// At most [`SHALLOW`] beats wait in the output FIFO when a frame begins, so that little goes out behind a `hold`.
@@ -191,6 +194,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const LS: 
         self.slots.granted_slot.next = self.alloc.granted_slot.val();
         self.slots.under_way.next = self.assembly.under_way.val();
         self.slots.written.next = self.assembly.written.val();
+        self.look.next = self.picker.look.val();
+        self.picker.round.next = self.round.val();
         self.picker.hold.next = self.hold.val();
         self.reader.shallow.next = self.shallow.val();
         self.picker.seal_we.next = self.slots.seal_we.val();

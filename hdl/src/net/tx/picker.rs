@@ -25,6 +25,9 @@ pub(super) struct Picker<const N: usize, const LS: usize> {
     pub seal: Signal<In, SlotSeal>,
     pub hdr_we: [Signal<In, Bit>; N],
     pub hdr: [Signal<In, HdrDone>; N],
+    /// The queue pair of the frame in hand, and the round that this is in.
+    pub look: Signal<Out, Bits<24>>,
+    pub round: Signal<In, Bits<2>>,
     /// No data frame is chosen.
     pub hold: Signal<In, Bit>,
     pub valid: Signal<Out, Bit>,
@@ -50,6 +53,8 @@ pub(super) struct Picker<const N: usize, const LS: usize> {
     came: Signal<Local, HdrDone>,
     bad_header: Signal<Local, Bit>,
     empty: Signal<Local, Bit>,
+    /// Of an earlier round.
+    stale: Signal<Local, Bit>,
     drop: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
     #[init(std::array::from_fn(|client| Constant::new((client as u64).to_bits())))]
@@ -112,7 +117,9 @@ impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
         // Fate
         self.bad_header.next = !self.p_rec.q.val().raw & (self.p_hdr.q.val().abort | (self.p_hdr.q.val().len != self.p_rec.q.val().hdr_len));
         self.empty.next = self.p_rec.q.val().beats == 0;
-        self.drop.next = self.bad_header.val() | self.empty.val() | self.p_seal.q.val().abort | self.p_failed.q.val();
+        self.look.next = self.p_seal.q.val().qpn;
+        self.stale.next = self.p_seal.q.val().request & !(self.p_seal.q.val().round == self.round.val());
+        self.drop.next = self.stale.val() | self.bad_header.val() | self.empty.val() | self.p_seal.q.val().abort | self.p_failed.q.val();
         self.status.next = bits::<8>(CqeStatus::Success as u64);
         if self.bad_header.val() {
             self.status.next = bits::<8>(CqeStatus::LocalQpOperation as u64);
@@ -125,6 +132,10 @@ impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
         }
         if self.p_failed.q.val() {
             self.status.next = bits::<8>(CqeStatus::Fatal as u64);
+        }
+        // Whatever is wrong with it is found when it is sent again.
+        if self.stale.val() {
+            self.status.next = bits::<8>(CqeStatus::Success as u64);
         }
         self.valid.next = self.p_valid.q.val();
         self.job.next.slot = self.p_rec.q.val().slot;

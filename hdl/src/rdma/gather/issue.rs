@@ -22,6 +22,9 @@ pub struct Issue {
     pub m_pay: MsgSrc<PayCmd>,
     pub m_piece: MsgSrc<Piece>,
     pub m_seal: MsgSrc<Sealed>,
+    /// The packet's queue pair, and the round that this is in.
+    pub look: Signal<Out, Bits<24>>,
+    pub round: Signal<In, Bits<2>>,
     /// Pulse: a key answer was taken.
     pub answered: Signal<Out, Bit>,
     /// Pulses: a packet is sealed, a read of it goes to the output register.
@@ -29,12 +32,17 @@ pub struct Issue {
     pub reads_one: Signal<Out, Bit>,
     reads: DFF<Bits<9>>,
     status: DFF<Bits<8>>,
+    /// A read of this packet was left out.
+    left_out: DFF<Bit>,
     pay: MsgSlice<PayCmd>,
     open: Signal<Local, Bit>,
     fire: Signal<Local, Bit>,
     keyed: Signal<Local, Bit>,
     refused: Signal<Local, Bit>,
     outcome: Signal<Local, Bits<8>>,
+    /// The packet is of an earlier round: it will be sent again, or has been acknowledged.
+    stale: Signal<Local, Bit>,
+    reads_on: Signal<Local, Bit>,
     issued: Signal<Local, Bits<9>>,
     dst: Signal<Local, Bits<18>>,
     seal: Signal<Local, SlotSeal>,
@@ -44,7 +52,7 @@ pub struct Issue {
 impl Logic for Issue {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, reads, status);
+        dff_setup!(self, clock, reads, status, left_out);
         clock!(self, clock, pay);
         self.pay.reset.next = self.reset.val();
         MsgSrc::<PayCmd>::link(&mut self.m_pay, &mut self.pay.m);
@@ -71,19 +79,24 @@ impl Logic for Issue {
                 }
             }
         }
+        self.look.next = self.s_owner.data.val().qpn;
+        self.stale.next = !self.s_owner.data.val().reply & !(self.s_owner.data.val().round == self.round.val());
+        self.reads_on.next = self.keyed.val() & !self.outcome.val().any() & !self.stale.val() & !self.left_out.q.val();
         self.issued.next = self.reads.q.val();
-        if self.keyed.val() & !self.outcome.val().any() {
+        if self.reads_on.val() {
             self.issued.next = self.reads.q.val() + 1;
         }
         if self.fire.val() {
             self.status.d.next = self.outcome.val();
             self.reads.d.next = self.issued.val();
+            self.left_out.d.next = self.stale.val() | self.left_out.q.val();
             if self.s_segment.data.val().last {
                 self.status.d.next = bits::<8>(0);
+                self.left_out.d.next = false;
                 self.reads.d.next = bits::<9>(0);
             }
         }
-        self.pay.s.valid.next = self.fire.val() & self.keyed.val() & !self.outcome.val().any();
+        self.pay.s.valid.next = self.fire.val() & self.reads_on.val();
         self.sealed.next = self.fire.val() & self.s_segment.data.val().last;
         self.reads_one.next = self.pay.s.valid.val();
         self.pay.s.data.next.iova = self.s_mr.data.val().iova;
@@ -95,13 +108,19 @@ impl Logic for Issue {
         self.m_seal.valid.next = self.fire.val() & self.s_segment.data.val().last;
         self.seal.next.slot = self.s_place.data.val().slot;
         self.seal.next.reads = self.issued.val();
-        self.seal.next.abort = self.outcome.val().any();
+        self.seal.next.abort = self.outcome.val().any() | self.stale.val() | self.left_out.q.val();
         self.seal.next.notify = self.s_owner.data.val().notify;
         self.seal.next.qpn = self.s_owner.data.val().qpn;
         self.seal.next.epoch = self.s_owner.data.val().epoch;
         self.seal.next.psn = self.s_owner.data.val().psn;
         self.seal.next.wqe_index = self.s_owner.data.val().wqe_index;
+        // What is wrong with it is found when it is sent again.
         self.seal.next.status = self.outcome.val();
+        if self.stale.val() | self.left_out.q.val() {
+            self.seal.next.status = bits::<8>(CqeStatus::Success as u64);
+        }
+        self.seal.next.request = !self.s_owner.data.val().reply;
+        self.seal.next.round = self.s_owner.data.val().round;
         self.seal.next.reply = self.s_owner.data.val().reply;
         self.seal.next.function = self.s_owner.data.val().function;
         self.m_seal.data.next.seal = self.seal.val();
@@ -116,6 +135,7 @@ impl Logic for Issue {
         if self.reset.val() {
             self.reads.d.next = bits::<9>(0);
             self.status.d.next = bits::<8>(0);
+            self.left_out.d.next = false;
         }
     }
 }

@@ -56,6 +56,7 @@ pub struct GatherJob {
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
     pub reply: Bit,
+    pub round: Bits<2>,
     pub sge: Bits<128>,
 }
 
@@ -76,6 +77,7 @@ pub struct Owner {
     pub psn: Bits<24>,
     pub wqe_index: Bits<16>,
     pub reply: Bit,
+    pub round: Bits<2>,
     /// Where inline data are, and whether the buffer goes back behind them.
     pub handle: Bits<8>,
     pub free: Bit,
@@ -113,6 +115,9 @@ pub struct Gather {
     pub m_hdr: MsgSrc<HdrOp>,
     pub m_seal: MsgSrc<SlotSeal>,
     pub m_inline: MsgSrc<InlineWrite>,
+    /// The queue pair of the packet whose payload is asked for, and its round in the same cycle (`roce/rounds`).
+    pub look: Signal<Out, Bits<24>>,
+    pub round: Signal<In, Bits<2>>,
     /// Pulse in; pulse out when all payload of every packet order taken before has been asked of the host.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
@@ -198,10 +203,13 @@ impl Logic for Gather {
         self.walk.s_job.data.next.psn = self.op.val().psn;
         self.walk.s_job.data.next.wqe_index = self.op.val().wqe_index;
         self.walk.s_job.data.next.reply = self.op.val().reply;
+        self.walk.s_job.data.next.round = self.op.val().round;
         self.walk.s_job.data.next.sge = self.op.val().sge;
         if self.reset.val() {
             self.turn.d.next = false;
         }
+        self.look.next = self.issue.look.val();
+        self.issue.round.next = self.round.val();
         self.packets.start.next = self.fence.val();
         self.reads.start.next = self.packets.passed.val();
         self.passed.next = self.reads.passed.val();

@@ -213,6 +213,7 @@ impl Logic for Walk {
         self.m_owner.data.next.epoch = self.job.q.val().epoch;
         self.m_owner.data.next.psn = self.job.q.val().psn;
         self.m_owner.data.next.wqe_index = self.job.q.val().wqe_index;
+        self.m_owner.data.next.round = self.job.q.val().round;
         self.m_owner.data.next.reply = self.job.q.val().reply;
         self.m_owner.data.next.handle = self.job.q.val().handle;
         self.m_owner.data.next.free = self.job.q.val().free;

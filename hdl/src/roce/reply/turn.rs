@@ -186,6 +186,7 @@ impl Logic for Turn {
         self.m_op.data.next.operand = self.now.q.val().value;
         self.m_op.data.next.compare = bits::<64>(0);
         self.m_op.data.next.reply = true;
+        self.m_op.data.next.round = bits::<2>(0);
 
         match self.state.q.val() {
             State::Idle => {

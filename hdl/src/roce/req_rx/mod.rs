@@ -132,6 +132,9 @@ pub struct RequesterRx {
     /// Work requests fetched once more.
     pub m_again: MsgSrc<WqeAgain>,
     pub s_again: MsgSink<WqeHandle>,
+    /// Pulse: this queue pair goes back to send again (`roce/rounds`).
+    pub rewound: Signal<Out, Bit>,
+    pub rewound_qpn: Signal<Out, Bits<24>>,
     /// Pulse in; pulse out when every answer accepted before has been taken by placement.
     pub barrier: Signal<In, Bit>,
     pub barrier_done: Signal<Out, Bit>,
@@ -354,6 +357,8 @@ impl Logic for RequesterRx {
         self.decide.worked.next = self.window.worked.val();
         self.decide.moving.next = self.window.moving.val();
         self.decide.pending.next = self.pending.q.val();
+        self.rewound.next = self.state.q.val() == State::Rewind;
+        self.rewound_qpn.next = self.ev.q.val().qpn;
         self.conclude.state.next = self.state.q.val();
         self.conclude.ev.next = self.ev.q.val();
         self.conclude.line.next = self.line.q.val();

@@ -88,6 +88,9 @@ pub struct RequesterTx<const LH: usize> {
     pub m_track: MsgSrc<TrackWrite>,
     /// Local operations, to the key unit.
     pub m_work: MsgSrc<MrWork>,
+    /// The queue pair whose packets are ordered, and its round in the same cycle (`roce/rounds`).
+    pub look: Signal<Out, Bits<24>>,
+    pub round: Signal<In, Bits<2>>,
     /// Pulse in; pulse out when every packet order made before has been taken by the gatherer.
     pub fence: Signal<In, Bit>,
     pub passed: Signal<Out, Bit>,
@@ -252,6 +255,8 @@ impl<const LH: usize> Logic for RequesterTx<LH> {
         self.plan.line.next = self.seen.val();
         self.plan.wqe.next = self.wqe.q.val();
         self.plan.offset.next = self.line.q.val().msg_offset;
+        self.look.next = self.wqe.q.val().qpn;
+        self.order.round.next = self.round.val();
         self.order.line.next = self.line.q.val();
         self.order.wqe.next = self.wqe.q.val();
         self.order.first.next = self.first.q.val();

@@ -32,6 +32,8 @@ pub struct Order {
     pub asks: Signal<In, Bit>,
     pub atomic: Signal<In, Bit>,
     pub raddr: Signal<In, Bits<64>>,
+    /// How often the queue pair has gone back, modulo 4.
+    pub round: Signal<In, Bits<2>>,
     pub op: Signal<Out, TxOp>,
     head: Cast<Bits<256>, WqeHead>,
     opcode: Signal<Local, Bits<8>>,
@@ -160,5 +162,6 @@ impl Logic for Order {
         self.op.next.has_atomic = self.atomic.val();
         self.op.next.has_atomic_ack = false;
         self.op.next.reply = false;
+        self.op.next.round = self.round.val();
     }
 }

@@ -3,7 +3,7 @@
 use crate::assembly::Assembly;
 use crate::msg::TxDone;
 use crate::rdma::timer;
-use crate::roce::{req_rx, req_tx, tracker};
+use crate::roce::{req_rx, req_tx, rounds, tracker};
 use crate::stream::{arb, MsgArb};
 
 pub use ferric_model::roce::requester as model;
@@ -36,6 +36,10 @@ pub(crate) fn alone<const LQ: usize, const LA: usize>() -> crate::assembly::Asse
     }
     a.expose_all("", "req_tx", &["s_wqe", "m_op", "m_free", "m_work", "fence", "passed"]);
     a.expose_all("", "req_rx", &["s_rx", "s_error", "m_error", "m_async", "m_cell", "m_place", "s_placed", "m_again", "s_again", "barrier", "barrier_done"]);
+    for n in 1..rounds::READERS {
+        a.expose(&format!("look[{n}]"), &format!("rounds.look[{n}]"));
+        a.expose(&format!("round[{n}]"), &format!("rounds.round[{n}]"));
+    }
     a.expose("tx_stat", "req_tx.stat");
     a.expose("rx_stat", "req_rx.stat");
     a.expose("tx_stat_function", "req_tx.stat_function");
@@ -48,6 +52,7 @@ pub fn lines<const LQ: usize, const LA: usize, const LH: usize>(a: &mut Assembly
     a.instance("req_tx", req_tx::RequesterTx::<LH>::default).waits(req_tx::WAITS);
     a.instance("tracker", tracker::Tracker::<LQ, LA>::default).waits(tracker::WAITS);
     a.instance("timers", timer::Timers::<LQ>::default).waits(timer::WAITS);
+    a.instance("rounds", rounds::Rounds::<LQ>::default).waits(rounds::WAITS);
     a.instance("req_rx", req_rx::RequesterRx::default).waits(req_rx::WAITS);
     // Local failures, and local operations that the key unit has ended.
     a.instance("req_reports", MsgArb::<TxDone, 2>::default).top("report_arb").waits(arb::WAITS);
@@ -59,4 +64,8 @@ pub fn lines<const LQ: usize, const LA: usize, const LH: usize>(a: &mut Assembly
     a.join("req_tx.m_track", "tracker.s_write");
     a.join("req_rx.m_track", "tracker.s_read");
     a.join("tracker.m_entry", "req_rx.s_track");
+    a.join("req_rx.rewound", "rounds.rewound");
+    a.join("req_rx.rewound_qpn", "rounds.rewound_qpn");
+    a.join("req_tx.look", "rounds.look[0]");
+    a.join("rounds.round[0]", "req_tx.round");
 }

@@ -29,6 +29,13 @@ pub struct Plan {
     pub read_error: bool,
     pub no_path: bool,
     pub wrong_len: bool,
+    /// Of a round that is over.
+    pub stale: bool,
+}
+
+/// The round that a queue pair is in.
+fn round_of(qpn: u64) -> u64 {
+    (qpn ^ qpn >> 7) & 3
 }
 
 /// Whose frame it is said to be.
@@ -169,6 +176,9 @@ impl Bench {
         }
         if kind == Kind::Bypass {
             plan = Plan { kind, no_path: plan.no_path, ..Plan::default() };
+        } else {
+            // Whatever else is wrong with it.
+            plan.stale = self.tb.rng().percent(10);
         }
         plan
     }
@@ -276,6 +286,14 @@ impl Bench {
             }
         }
         let err = plan.read_error && reads > 0;
+        // A request of the present round, one of an earlier one, or no request, whose round means nothing.
+        let qpn = u64::from(frame.id) * 0x1235 & 0xff_ffff;
+        let request = plan.stale || (port == 0 && self.tb.rng().percent(60));
+        let round = match (request, plan.stale) {
+            (true, false) => round_of(qpn),
+            (true, true) => (round_of(qpn) + self.tb.rng().range(1, 3)) % 4,
+            _ => self.tb.rng().below(4),
+        };
         let due = if self.prompt { now } else { now + self.tb.rng().below(200) };
         self.seals[port].push_back(Seal {
             due,
@@ -286,7 +304,9 @@ impl Bench {
                 ("abort", aborted.into()),
                 ("notify", plan.notify.into()),
                 ("reply", (frame.id & 1).into()),
-                ("qpn", 0x1234),
+                ("qpn", qpn.into()),
+                ("request", request.into()),
+                ("round", round.into()),
                 ("epoch", 0x56),
                 ("psn", frame.id.into()),
                 ("wqe_index", (frame.id & 0xffff).into()),
@@ -296,12 +316,13 @@ impl Bench {
         });
         // What must come of it
         let status = match (err, plan.abort) {
+            _ if plan.stale => 0,
             (true, _) => 19,
             (_, Some(status)) => status.into(),
             _ if bad_header => 2,
             _ => 0,
         };
-        let dropped = err || aborted || bad_header;
+        let dropped = err || aborted || bad_header || plan.stale;
         self.wanted[dropped as usize] += 1;
         if port == 0 && (if dropped { status != 0 } else { plan.notify }) {
             self.reports[frame.id as usize & 1].push_back((frame.id, status));
@@ -360,6 +381,8 @@ impl Bench {
             self.tb.set("asm_addr", (dst / self.k) as u64);
             self.tb.set_wide("asm_data", words(&row));
         }
+        let looked_at = self.tb.get("look");
+        self.tb.set("round", round_of(looked_at));
         self.tb.set("asm_we", lanes.0);
         self.tb.set("asm_row1", lanes.1);
         // Seals, after the inline data they speak for was taken
@@ -434,7 +457,7 @@ impl Bench {
             while let Some(message) = sink.pop() {
                 let got = (layout.get(&message, "psn") as u32, layout.get(&message, "status") as u32);
                 assert_eq!(Some(got), self.reports[n].pop_front());
-                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (0x1234, 0x56, n as u128));
+                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (u128::from(u64::from(got.0) * 0x1235 & 0xff_ffff), 0x56, n as u128));
                 assert_eq!(layout.get(&message, "wqe_index") as u32, got.0 & 0xffff);
             }
         }

@@ -155,6 +155,10 @@ pub struct World {
     pub sent: u64,
     /// Packets ordered, by queue pair; what the two halves count.
     ordered: HashMap<usize, u64>,
+    /// Round and PSN of the last order, by queue pair; how often the round changed, and how often the queue pair was told to go back.
+    rounds: HashMap<usize, (u32, u32)>,
+    changes: HashMap<usize, u32>,
+    rewinds: HashMap<usize, u32>,
     pub tx_stats: Counted,
     pub rx_stats: Counted,
     /// The peer keeps its acknowledges to itself.
@@ -212,6 +216,9 @@ impl World {
             freed: 0,
             sent: 0,
             ordered: HashMap::new(),
+            rounds: HashMap::new(),
+            changes: HashMap::new(),
+            rewinds: HashMap::new(),
             tx_stats: Counted::new("tx_stat", "tx_stat_function", req_tx::STATS),
             rx_stats: Counted::new("rx_stat", "rx_stat_function", req_rx::STATS),
             silent: false,

@@ -43,9 +43,13 @@ impl World {
 
     pub(super) fn commands(&mut self) {
         let f = Fields::of::<SqCmd>();
-        for sink in &self.cmds {
+        for (half, sink) in self.cmds.iter().enumerate() {
             while let Some(cmd) = sink.pop() {
-                let q = &mut self.qps[f.get(&cmd, "qpn") as usize];
+                let qp = f.get(&cmd, "qpn") as usize;
+                if half == 1 && f.get(&cmd, "op") < 2 {
+                    *self.rewinds.entry(qp).or_default() += 1;
+                }
+                let q = &mut self.qps[qp];
                 let number = (f.get(&cmd, "index") as u16).wrapping_sub(q.base_index) as usize;
                 let op = f.get(&cmd, "op");
                 if op == 2 {
@@ -108,6 +112,20 @@ impl World {
         self.free_handles.insert(0, handle);
     }
 
+    /// Within a round PSNs rise: what is sent again has another stamp than what it replaces, and nothing else has.
+    fn stamped(&mut self, qp: usize, round: u32, psn: u32) {
+        let Some((before, last)) = self.rounds.insert(qp, (round, psn)) else { return };
+        if round == before {
+            let ahead = psn.wrapping_sub(last) & 0xff_ffff;
+            assert!(ahead > 0 && ahead < 1 << 23, "queue pair {qp} sends PSN {psn:#x} behind {last:#x} in one round");
+            return;
+        }
+        let changes = self.changes.entry(qp).or_default();
+        *changes += 1;
+        let rewinds = self.rewinds.get(&qp).copied().unwrap_or(0);
+        assert!(*changes <= rewinds, "queue pair {qp}: round {changes} after going back {rewinds} times");
+    }
+
     pub(super) fn gather(&mut self) {
         let (fo, fd) = (Fields::of::<TxOp>(), Fields::of::<TxDone>());
         while let Some(free) = self.frees.pop_u64() {
@@ -133,6 +151,7 @@ impl World {
         self.sent += 1;
         *self.ordered.entry(qp).or_default() += 1;
         let psn = get("psn") as u32;
+        self.stamped(qp, get("round") as u32, psn);
         let q = &self.qps[qp];
         let (number, truth) = q.truth.get(&psn).unwrap_or_else(|| panic!("PSN {psn:#x} belongs to no request"));
         assert_eq!(*number, owner.1);

@@ -1,0 +1,59 @@
+//! How often each queue pair has gone back to send again. See README.md.
+
+use crate::prim::ram::RamAsync;
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+#[cfg(test)]
+mod tests;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("rewound", &[]),
+    ("look[*]", &[]),
+    ("round[*]", &[]), // in the same cycle
+];
+
+/// Those that ask: `req_tx`, which stamps its packet orders, `gather` and `egress`, which compare.
+pub const READERS: usize = 3;
+
+/// The round of each of `2^LQ` queue pairs, modulo 4.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Rounds<const LQ: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Pulse: queue pair `rewound_qpn` sends again from its oldest packet without acknowledge. What is asked sees it from the next cycle on.
+    pub rewound: Signal<In, Bit>,
+    pub rewound_qpn: Signal<In, Bits<24>>,
+    /// Queue pair numbers, and their rounds in the same cycle.
+    pub look: [Signal<In, Bits<24>>; READERS],
+    pub round: [Signal<Out, Bits<2>>; READERS],
+    readers: [RamAsync<Bits<2>, LQ>; READERS],
+    /// What is counted up.
+    kept: RamAsync<Bits<2>, LQ>,
+    qpn: Signal<Local, Bits<24>>,
+    asked: Signal<Local, Bits<24>>,
+    next: Signal<Local, Bits<2>>,
+}
+
+#[kernel]
+impl<const LQ: usize> Logic for Rounds<LQ> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, kept);
+        self.qpn.next = self.rewound_qpn.val();
+        self.kept.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.next.next = self.kept.read_data.val() + 1;
+        self.kept.write_en.next = self.rewound.val();
+        self.kept.write_addr.next = self.qpn.val().get_bits::<LQ>(0);
+        self.kept.write_data.next = self.next.val();
+        for n in 0..READERS {
+            self.readers[n].clock.next = self.clock.val();
+            self.readers[n].write_en.next = self.rewound.val();
+            self.readers[n].write_addr.next = self.qpn.val().get_bits::<LQ>(0);
+            self.readers[n].write_data.next = self.next.val();
+            self.asked.next = self.look[n].val();
+            self.readers[n].read_addr.next = self.asked.val().get_bits::<LQ>(0);
+            self.round[n].next = self.readers[n].read_data.val();
+        }
+    }
+}
