@@ -64,11 +64,11 @@ fn tenant(hosts: &[Host; 2], function: usize) -> Tenant {
     let mut qps = [0, 1].map(|card: usize| hosts[card].pd.create_qp(&QpConfig::default(), &cqs[card], &cqs[card]).unwrap());
     let qpns = [qps[0].qpn(), qps[1].qpn()];
     for (card, qp) in qps.iter_mut().enumerate() {
-        // The same sequence numbers for all of them: nothing but the tunnel keeps them apart.
+        // The same sequence numbers for all of them: nothing but the tunnel keeps them apart. What is lost is not sent again.
         let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - card], rq_psn: 0x77, min_rnr_timer: 1, max_dest_rd_atomic: 4, path: Some(path(card)) };
         qp.to_init(Access::ALL).unwrap();
         qp.to_rtr(Access::ALL, &rtr).unwrap();
-        qp.to_rts(&RtsAttr { sq_psn: 0x77, timeout: 18, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 }).unwrap();
+        qp.to_rts(&RtsAttr { sq_psn: 0x77, timeout: 0, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 }).unwrap();
     }
     let datagrams = [0, 1].map(|card: usize| {
         let mut qp = hosts[card].pd.create_qp(&QpConfig { qp_type: QpType::Ud, ..Default::default() }, &cqs[card], &cqs[card]).unwrap();

@@ -29,7 +29,7 @@ pub struct Wrap<const W: usize, const K: usize, const LK: usize, const NF: usize
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten.
     pub reset: Signal<In, Bit>,
-    /// The tunnels, by function. Before anything else of one changes it is not valid for four cycles, and becomes valid no earlier than four cycles after the last change.
+    /// The tunnels, by function. Before anything else of one changes it is not valid for four cycles.
     pub ctx: [Signal<In, TunnelCtx>; NF],
     /// From the egress: a frame begins, of this function; some cycles later its first beat comes on `s`.
     pub begins: Signal<In, Bit>,
