@@ -36,6 +36,16 @@ pub struct Job {
     pub data: Bits<64>,
 }
 
+/// The extra beat out of a move.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Tail {
+    shift: Bits<6>,
+    start: Bits<7>,
+    end: Bits<7>,
+    /// It is the only beat out.
+    only: Bit,
+}
+
 /// The mover.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K == 1 << LK && LK <= 6, "K is W / 8, a power of two, at most 64")]
@@ -59,10 +69,12 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     wrapped: LenMask<K, 7>,
     wrapped_bits: KeepMask<W, K>,
     strobes: RangeMask<K, 7>,
-    /// The next beat in begins a move; no beat out of this move yet; the extra beat is due.
+    /// The next beat in begins a move; no beat out of this move yet.
     fresh: DFF<Bit>,
     unsent: DFF<Bit>,
+    /// The extra beat of a move whose beats in have all been taken is due; its lanes. The next move may be at the head already.
     extra: DFF<Bit>,
+    tail: DFF<Tail>,
     turned: DFF<Bits<W>>,
     turned_valid: DFF<Bit>,
     turned_emit: DFF<Bit>,
@@ -89,6 +101,11 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     same_beats: Signal<Local, Bit>,
     advance: Signal<Local, Bit>,
     step: Signal<Local, Bit>,
+    /// The next beat in only fills `before`; a beat in may be taken, is there, is taken.
+    primes: Signal<Local, Bit>,
+    open: Signal<Local, Bit>,
+    there: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
     emit: Signal<Local, Bit>,
     ended: Signal<Local, Bit>,
     free: Signal<Local, Bit>,
@@ -100,7 +117,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, cell_busy, cmd_busy, reading, writing, fresh, unsent, extra, turned, turned_valid, turned_emit);
-        dff_setup!(self, clock, turned_last, turned_shift, low, high, before);
+        dff_setup!(self, clock, turned_last, turned_shift, low, high, before, tail);
         clock!(self, clock, jobs, out);
         self.jobs.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
@@ -158,20 +175,24 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
             self.cell_busy.d.next = (self.moves.val() & !self.s_move.data.val().direct) | self.s_move.data.val().free;
         }
 
-        // Data, first stage: each step rotates one beat in, or makes room for the extra beat out.
+        // Data, first stage: each step rotates one beat in, or makes room for the extra beat out, or both: when the next move's first beat in fills no beat out.
         self.direct.next = self.jobs.m.data.val().direct;
         self.in_last.next = self.direct.val() | self.s_cell.last.val();
         self.advance.next = !self.turned_valid.q.val() | !self.turned_emit.q.val() | self.out.s.ready.val();
-        self.step.next = self.advance.val() & self.jobs.m.valid.val() & (self.extra.q.val() | self.direct.val() | self.s_cell.valid.val());
-        self.s_cell.ready.next = self.advance.val() & self.jobs.m.valid.val() & !self.extra.q.val() & !self.direct.val();
+        self.primes.next = self.fresh.q.val() & self.jobs.m.data.val().early;
+        self.open.next = self.jobs.m.valid.val() & (!self.extra.q.val() | self.primes.val());
+        self.there.next = self.open.val() & (self.direct.val() | self.s_cell.valid.val());
+        self.takes.next = self.advance.val() & self.there.val();
+        self.step.next = self.advance.val() & (self.extra.q.val() | self.there.val());
+        self.s_cell.ready.next = self.advance.val() & self.open.val() & !self.direct.val();
         self.rotate.x.next = self.s_cell.data.val();
         if self.direct.val() {
             self.rotate.x.next = bit_cast::<W, 64>(self.jobs.m.data.val().data);
         }
         self.rotate.n.next = bit_cast::<LK, 6>(self.jobs.m.data.val().shift);
         self.ended.next = self.extra.q.val() | (self.in_last.val() & !self.jobs.m.data.val().extra);
-        self.emit.next = self.extra.q.val() | !(self.fresh.q.val() & self.jobs.m.data.val().early);
-        self.jobs.m.ready.next = self.step.val() & self.ended.val();
+        self.emit.next = self.extra.q.val() | !self.primes.val();
+        self.jobs.m.ready.next = self.takes.val() & self.in_last.val();
         if self.advance.val() {
             self.turned.d.next = self.rotate.y.val();
             self.turned_valid.d.next = self.step.val();
@@ -186,11 +207,25 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
             if self.ended.val() {
                 self.high.d.next = self.jobs.m.data.val().end;
             }
+            if self.extra.q.val() {
+                self.turned_shift.d.next = bit_cast::<7, 6>(self.tail.q.val().shift);
+                self.low.d.next = bits::<7>(0);
+                if self.tail.q.val().only {
+                    self.low.d.next = self.tail.q.val().start;
+                }
+                self.high.d.next = self.tail.q.val().end;
+            }
         }
         if self.step.val() {
-            self.fresh.d.next = self.ended.val();
-            self.unsent.d.next = self.ended.val() | (self.unsent.q.val() & !self.emit.val());
-            self.extra.d.next = self.in_last.val() & self.jobs.m.data.val().extra & !self.extra.q.val();
+            self.extra.d.next = self.takes.val() & self.in_last.val() & self.jobs.m.data.val().extra;
+        }
+        if self.takes.val() {
+            self.fresh.d.next = self.in_last.val();
+            self.unsent.d.next = self.in_last.val() | self.primes.val();
+            self.tail.d.next.shift = self.jobs.m.data.val().shift;
+            self.tail.d.next.start = self.jobs.m.data.val().start;
+            self.tail.d.next.end = self.jobs.m.data.val().end;
+            self.tail.d.next.only = self.primes.val();
         }
 
         // Second stage: lanes below the shift come from the beat before.

@@ -136,6 +136,31 @@ fn full_packets_take_seventeen_cycles() {
     assert!(cycles <= 50 * 17, "{cycles} cycles for 50 packets");
 }
 
+/// The last beat out of a move leaves while the first beat of the next comes in, whatever lies between: here two moves for each packet, which a page's end cuts.
+#[test]
+fn moves_off_a_line_lose_nothing_between_them() {
+    let cut = |mtu: usize| {
+        move |_: &mut Tb| {
+            let mut moves = Vec::new();
+            for n in 0..40u64 {
+                let (at, frame) = (n * mtu as u64 + 16, vec![n as u8; 58 + mtu]);
+                let first = mtu.min(4096 - (at % 4096) as usize);
+                for (off, len) in [(58, first), (58 + first, mtu - first)] {
+                    if len > 0 {
+                        moves.push(Move { frame: frame.clone(), off, len, iova: at + (off - 58) as u64, free: off + len == 58 + mtu, direct: false });
+                    }
+                }
+            }
+            moves
+        }
+    };
+    // 65 beats in and 64 out, and one for what lies behind the page; 17 in and out, and one more for each fourth packet.
+    for (mtu, most) in [(4096, 40 * 66), (1024, 40 * 17 + 10)] {
+        let cycles = run::<512, 64, 6>("mover512", 0, cut(mtu));
+        assert!(cycles <= most + 2, "{cycles} cycles for 40 packets of {mtu} bytes");
+    }
+}
+
 /// A move in cycle 0: its command and its read are shown in cycle 1; one move every second cycle.
 #[test]
 fn command_and_read_leave_in_the_next_cycle() {
