@@ -15,14 +15,15 @@ fn raw_frames_of_another_network_are_nobodys() {
     (qp.state, qp.qp_type, qp.srq) = (3, 3, false);
     bench.store.lines.insert(RAW_QPN, write_qp(&bench.store.layout, &qp));
     golden.qps.insert(RAW_QPN, qp);
+    // Receives that they would take are there.
+    for n in 0..2 {
+        golden.grants.push_back(Grant::Some(30 + n, 50 + n));
+        bench.answers.push_back(Grant::Some(30 + n, 50 + n));
+    }
     for (n, function) in [1, 0x800, 0, 0xfff, 0].into_iter().enumerate() {
         bench.elsewhere = function;
         golden.raw_qpn = (function == 0).then_some(RAW_QPN);
         let frame = Packet { raw: true, handle: n as u32, frame_len: 100, ..Default::default() };
-        if function == 0 {
-            golden.grants.push_back(Grant::Some(30 + n as u32, 50 + n as u32));
-            bench.answers.push_back(Grant::Some(30 + n as u32, 50 + n as u32));
-        }
         golden.packet(&frame);
         bench.send(&frame);
         bench.settle();
