@@ -443,6 +443,25 @@ fn an_idle_unit_loses_no_time() {
     }
 }
 
+/// Without buffers a fetch waits for as many as it may take.
+#[test]
+fn a_fetch_waits_for_a_burst_of_buffers() {
+    let mut bench = Bench::new("sq", 0);
+    bench.run(40);
+    (0..2).for_each(|qpn| bench.create(qpn, &RingModel { log_size: 8, ..Default::default() }, true));
+    bench.doorbell(0, 256, 0);
+    bench.run(4000);
+    bench.doorbell(1, 64, 0);
+    bench.run(200);
+    let (fetches, layout) = (bench.all("sq_fetches"), Fields::of::<SqWqe>());
+    for n in 1..=24 {
+        let offer = bench.offers.pop().expect("all buffers are out");
+        bench.free(layout.get(&offer, "handle"));
+        bench.run(100);
+        assert_eq!(bench.all("sq_fetches") - fetches, n / 8, "{n} buffers came back");
+    }
+}
+
 #[test]
 fn commands_are_accepted_while_offers_are_stuck() {
     let mut bench = Bench::new("sq", 0);

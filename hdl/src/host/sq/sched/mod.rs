@@ -21,7 +21,8 @@ use look::SqLook;
 use rust_hdl::prelude::*;
 
 /// Most requests that one fetch may take.
-const BURST: u64 = 8;
+const BURST: u64 = 1 << LOG_BURST;
+const LOG_BURST: usize = 3;
 
 /// What an operation does. Cmd: `SqCmd`. Direct: doorbell whose request is kept for it. Turn: head of the active list.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -173,7 +174,8 @@ impl<const LQ: usize, const NB: usize> Logic for SqSched<LQ, NB> {
         self.pipe.op[3].next.epoch = bits::<8>(0);
         self.pipe.op[3].next.command = bits::<2>(0);
         self.pipe.op[3].next.place = bits::<4>(0);
-        self.ready.x[3].next = self.active.m.valid.val() & self.buffers.q.val().any() & self.room.val();
+        // With fewer buffers than a burst a fetch would take each as it comes back: a read of the host for every request.
+        self.ready.x[3].next = self.active.m.valid.val() & self.buffers.q.val().get_bits::<6>(LOG_BURST).any() & self.room.val();
         self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
         self.pipe.req.next = self.ready.y.val();
 
