@@ -270,7 +270,7 @@ fn foreign(words: &[u32]) -> bool {
 
 /// Where frame `n` comes from: whether through a tunnel, and the function.
 fn network_of(n: usize) -> [u64; 2] {
-    [n as u64 & 1, n as u64 * 5 & 0xfff]
+    [n as u64 & 1, (n as u64 * 5) & 0xfff]
 }
 
 /// In place of `net/station`: one destination in three is another station's, and each of its bits counts, and those of where it comes from.
