@@ -287,7 +287,7 @@ impl Bench {
         }
         let err = plan.read_error && reads > 0;
         // A request of the present round, one of an earlier one, or no request, whose round means nothing.
-        let qpn = u64::from(frame.id) * 0x1235 & 0xff_ffff;
+        let qpn = (u64::from(frame.id) * 0x1235) & 0xff_ffff;
         let request = plan.stale || (port == 0 && self.tb.rng().percent(60));
         let round = match (request, plan.stale) {
             (true, false) => round_of(qpn),
@@ -457,7 +457,7 @@ impl Bench {
             while let Some(message) = sink.pop() {
                 let got = (layout.get(&message, "psn") as u32, layout.get(&message, "status") as u32);
                 assert_eq!(Some(got), self.reports[n].pop_front());
-                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (u128::from(u64::from(got.0) * 0x1235 & 0xff_ffff), 0x56, n as u128));
+                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (u128::from((u64::from(got.0) * 0x1235) & 0xff_ffff), 0x56, n as u128));
                 assert_eq!(layout.get(&message, "wqe_index") as u32, got.0 & 0xffff);
             }
         }
