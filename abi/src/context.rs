@@ -120,7 +120,8 @@ macro_rules! context_records {
             rsvd1: u8[5] "Zero.";
             pkey: u16[16] "Partition key put in the BTH.";
             qkey: u32[32] "UD: the queue pair's own Q_Key, sent for a work request whose Q_Key has its highest bit set (IBTA 10.2.4).";
-            rsvd4: u32[32] "Zero.";
+            function: u16[12] "Whose queue pair it is: packets of another function's tunnel are refused.";
+            rsvd4: u32[20] "Zero.";
         }
         #[doc = "Ring context of a send, receive or shared receive queue. Words 0-3 are attributes, words 5 and 6 those of a shared receive queue."]
         RingCtx [32] {
@@ -190,7 +191,7 @@ macro_rules! context_records {
             qpn: u32[24] "Queue pair that gets a copy.";
             ipv6: bool[1] "An IPv6 group.";
             valid: bool[1] "In use.";
-            rsvd0: u8[6] "Zero.";
+            function: u8[6] "Whose queue pair it is: datagrams of another function's tunnel are not for it.";
             rsvd1: u32[32] "Zero."; rsvd2: u32[32] "Zero."; rsvd3: u32[32] "Zero.";
         }
         #[doc = "An address that the card answers for by itself: ARP (RFC 826), neighbour discovery (RFC 4861), echo requests (RFC 792, RFC 4443). Line of `space::ADDRESS`: function * `ADDRESSES` + number. The last word makes it count."]
@@ -227,22 +228,22 @@ macro_rules! context_records {
             mac: u64[48] "Source of the card's pause frames, first byte on the wire in the most significant byte.";
             rsvd3: u16[16] "Zero.";
         }
-        #[doc = "The card's tunnel (VXLAN, RFC 7348): all frames that leave go into it, and what comes through it is taken out. Line 0 of `space::TUNNEL`; the first word is the first that is cleared and the last that is written."]
+        #[doc = "A function's tunnel (VXLAN, RFC 7348): all frames that the function sends go into it, and what comes through it is the function's. Line of `space::TUNNEL`: the function; the first word is the first that is cleared, but for `bound`, and the last that is written."]
         TunnelCtx [56] {
-            valid: bool[1] "In use; else frames pass as they are.";
+            valid: bool[1] "In use.";
             ipv6: bool[1] "The outer packets are IPv6, else IPv4.";
             vlan: bool[1] "The outer frames that leave carry an 802.1Q tag. Received ones may have one in any case.";
             lenient: bool[1] "Reserved bits of a received VXLAN header are ignored; else such a frame is dropped.";
             zero_csum6: bool[1] "Over IPv6 a received UDP checksum of zero is accepted (RFC 6935).";
             any_remote: bool[1] "Packets from any outer source address are taken, else from `remote` only.";
-            plain: bool[1] "Received frames that are no tunnel packets to `local` pass as they are; else they are dropped.";
+            bound: bool[1] "The function has a tunnel, also while `valid` is clear because the line is being written: frames that it sends wait, and frames that came through no tunnel are not for it.";
             copy_dscp: bool[1] "The outer DSCP is the inner one, else `dscp`.";
             copy_ttl: bool[1] "The outer time to live is the inner one, else `hop_limit`.";
             rsvd0: u8[1] "Zero.";
             dscp: u8[6] "Outer DSCP.";
             hop_limit: u8[8] "Outer IPv4 TTL or IPv6 hop limit.";
             rsvd1: u8[8] "Zero.";
-            vni: u32[24] "VXLAN network identifier, both ways.";
+            vni: u32[24] "VXLAN network identifier, both ways. No two functions have one at one `local`.";
             rsvd2: u8[8] "Zero.";
             dmac: u64[48] "Outer destination MAC: of the remote endpoint or of the next hop, first byte on the wire in the most significant byte.";
             tci: u16[16] "802.1Q tag control information of what leaves.";
@@ -251,19 +252,20 @@ macro_rules! context_records {
             local: u128[128] "Outer IP address of this card, numeric value; IPv4 in the low 32 bits.";
             remote: u128[128] "Outer IP address of the remote endpoint.";
         }
-        #[doc = "What became of frames at the card's tunnel (`SwitchCause` where it has a cause). Line 1 of `space::TUNNEL`; writing it does nothing."]
-        TunnelCounts [88] {
+        #[doc = "What became of frames at the card's tunnels (`SwitchCause` where it has a cause). Line `TUNNEL_COUNTS` of `space::TUNNEL`; writing it does nothing."]
+        TunnelCounts [96] {
             stripped: u64[64] "Received packets of the tunnel that have gone on without their outer header.";
-            miss: u64[64] "Received frames that were no packets of the tunnel, dropped.";
+            miss: u64[64] "Received frames that were no tunnel packets, dropped because every function has a tunnel.";
             outer_fragment: u64[64] "Dropped: the outer packet was a fragment.";
             outer_malformed: u64[64] "Dropped: lengths, or the outer IPv4 checksum, or cut.";
             outer_csum: u64[64] "Dropped: outer UDP checksum.";
             vxlan_flags: u64[64] "Dropped: VXLAN header.";
-            vni_unknown: u64[64] "Dropped: another VNI.";
+            vni_unknown: u64[64] "Dropped: no function has this VNI at this address.";
             remote_unknown: u64[64] "Dropped: another outer source address.";
             inner_short: u64[64] "Dropped: no Ethernet header inside.";
             ecn: u64[64] "Dropped: congestion experienced, and the inner packet knows no ECN (RFC 6040).";
             wrapped: u64[64] "Frames that have left in an outer header.";
+            wrong_function: u64[64] "Received RoCE packets, dropped: their queue pair is of a function that is not the tunnel's, or has a tunnel though the packet came through none.";
         }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {

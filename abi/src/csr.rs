@@ -103,7 +103,7 @@ pub const FEATURE_ADDRESSES: u32 = 22;
 pub const FEATURE_TWIN: u32 = 23;
 /// Feature bit of CAPS3: the card obeys and sends pause frames (IEEE 802.3 annex 31B, 802.1Q clause 36) when told to.
 pub const FEATURE_PAUSE: u32 = 24;
-/// Feature bit of CAPS3: the card is a tunnel's end (VXLAN, RFC 7348) when told to.
+/// Feature bit of CAPS3: the card is a tunnel's end (VXLAN, RFC 7348) for each function that it is told to be one for.
 pub const FEATURE_TUNNEL: u32 = 25;
 /// Addresses of a function.
 pub const ADDRESSES: u32 = 16;
@@ -115,6 +115,8 @@ pub const PORT_RAW: u32 = 1 << 31;
 pub const PORT_PROMISCUOUS: u32 = 1 << 30;
 /// Line of `space::ADDRESS` where function 0 seeks a neighbour (`NeighbourCtx`).
 pub const NEIGHBOUR_LINE: u32 = 1 << 16;
+/// Line of `space::TUNNEL` with the counters.
+pub const TUNNEL_COUNTS: u32 = 64;
 /// Attachments of queue pairs to multicast groups, on the whole card and of one group.
 pub const MULTICAST_ATTACHMENTS: u32 = 64;
 /// See [`MULTICAST_ATTACHMENTS`].
@@ -150,7 +152,7 @@ pub mod space {
     pub const STATION: u8 = 13;
     /// What the card does with pause frames (`PauseCtx`): one line.
     pub const PAUSE: u8 = 14;
-    /// The card's tunnel: `TunnelCtx`, and in line 1 `TunnelCounts`.
+    /// The functions' tunnels (`TunnelCtx`, line by function), and in line `TUNNEL_COUNTS` what became of frames at them (`TunnelCounts`).
     pub const TUNNEL: u8 = 15;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;

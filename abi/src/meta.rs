@@ -1,7 +1,7 @@
 //! Per-frame metadata: what `net` finds out about a received frame once, and every block behind it reads. Only `net`
 //! parses; nobody looks into the frame again for a header field.
 //!
-//! Not carried yet, because nothing makes or reads it: function and virtual port (the switch), tunnel, inner offsets,
+//! Not carried yet, because nothing makes or reads it: virtual port (the switch), inner offsets,
 //! ingress time, destination and drop cause. They join this list with the block that fills them.
 
 /// Expands `$callback!` with the fields of the received-frame record, lowest bits first: `name: width "doc";`.
@@ -41,6 +41,8 @@ macro_rules! frame_metadata {
             compare: 64 "AtomicETH compare value; of a datagram high half of the destination IP address.";
             multicast: 1 "Datagram to queue pair 0xFFFFFF: to the group in `compare` and `operand`.";
             kind: 2 "What a raw frame is, see `frame_kind`; 0 in a RoCE packet.";
+            tunnel: 1 "It came through the tunnel of `function`: nobody else is to see it. Else a function with a tunnel is not to.";
+            function: 12 "Whose tunnel it came through. Of another frame 0, or, if the physical function has a tunnel, 0xFFF: the raw queue pair gets what is 0.";
         }
     };
 }

@@ -38,6 +38,9 @@ pub struct Options {
     /// Functions of each card, which is how many processes may share it: 4 to 64, a power of two. Others than 4 are for twins only; each but function 0 has its share of the card's tables.
     #[arg(long, default_value_t = FUNCTIONS, value_parser = functions, requires = "twin")]
     pub functions: u16,
+    /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
+    #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
+    pub engines: &'static str,
     /// Seed of what is random around the card.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -60,6 +63,10 @@ pub fn functions(text: &str) -> Result<u16, String> {
         Ok(n @ FUNCTIONS..=MOST_FUNCTIONS) if u16::is_power_of_two(n) => Ok(n),
         _ => Err("a card has 4, 8, 16, 32 or 64 functions".into()),
     }
+}
+
+fn engines(text: &str) -> Result<&'static str, String> {
+    ["roce", "vxlan"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce and vxlan".into())
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -87,7 +94,11 @@ impl Options {
         let physical = physical.collect();
         ServeConfig {
             shared: self.shared,
-            cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, functions: self.functions.into(), ..ServeConfig::card(self.width) }).collect(),
+            cards: self
+                .socket
+                .iter()
+                .map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, functions: self.functions.into(), engines: self.engines, ..ServeConfig::card(self.width) })
+                .collect(),
             endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() },
             wire,
             link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },

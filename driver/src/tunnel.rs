@@ -1,4 +1,4 @@
-//! The tunnel that all of a card's frames go through (docs/admin.md, SET_TUNNEL).
+//! Tunnels that functions' frames go through (docs/admin.md, SET_TUNNEL).
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::types::Mac;
@@ -32,14 +32,12 @@ pub struct TunnelConfig {
     pub zero_checksum_v6: bool,
     /// Reserved bits of received VXLAN headers are ignored, as RFC 7348 has it; else such packets are dropped, as Linux does.
     pub lenient: bool,
-    /// Received frames that are no packets of the tunnel pass, too. Whoever is in the underlay then reaches the card's queue pairs.
-    pub plain: bool,
 }
 
 impl TunnelConfig {
-    /// A tunnel that takes packets of its own remote endpoint only, and no other frames. TTL 64, DSCP 0, no tag.
+    /// A tunnel that takes packets of its own remote endpoint only. TTL 64, DSCP 0, no tag.
     pub fn new(vni: u32, mac: Mac, local: IpAddr, next_hop: Mac, remote: IpAddr) -> Self {
-        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false, plain: false }
+        Self { vni, mac, next_hop, local, remote, tag: None, dscp: Some(0), ttl: Some(64), any_remote: false, zero_checksum_v6: true, lenient: false }
     }
 
     /// Bytes that the outer header adds to a frame.
@@ -64,37 +62,39 @@ impl TunnelConfig {
             IpAddr::V6(a) => u128::from(a),
         };
         let on = TunnelCtx::default().with_valid(true).with_ipv6(self.local.is_ipv6()).with_vni(self.vni).with_vlan(self.tag.is_some()).with_tci(self.tag.unwrap_or(0));
-        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote).with_plain(self.plain);
+        let how = on.with_lenient(self.lenient).with_zero_csum6(self.zero_checksum_v6).with_any_remote(self.any_remote);
         let outer = how.with_copy_dscp(self.dscp.is_none()).with_dscp(self.dscp.unwrap_or(0)).with_copy_ttl(self.ttl.is_none()).with_hop_limit(self.ttl.unwrap_or(64));
         Ok(outer.with_dmac(self.next_hop.number()).with_smac(self.mac.number()).with_local(number(self.local)).with_remote(number(self.remote)))
     }
 }
 
 impl Context {
-    /// Whether the card can be a tunnel's end.
+    /// Whether the card can be the end of tunnels.
     pub fn has_tunnel(&self) -> bool {
         self.inner.caps.features >> csr::FEATURE_TUNNEL & 1 == 1
     }
 
-    /// From now on all frames of the card, of whatever function, go through this tunnel; for the physical function only. The path MTU of queue pairs is to leave room for
-    /// [`TunnelConfig::overhead`] in the underlay. Errors: a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero.
-    pub fn set_tunnel(&self, config: &TunnelConfig) -> Result<()> {
-        self.tell_tunnel(config.line()?)
+    /// From now on all frames of `function` go through this tunnel, and those that come through it are for that function only; no other frame is. For the physical function only. While it is
+    /// changed the function's frames wait. Tunnels stay when their function is reset, but for the physical function's own. The path MTU of queue pairs is to leave room for
+    /// [`TunnelConfig::overhead`] in the underlay. Errors: no such function, a VNI or DSCP of too many bits, addresses of two versions or that are not one machine's, a TTL of zero, a VNI that
+    /// another function has at the same address.
+    pub fn set_tunnel(&self, function: u16, config: &TunnelConfig) -> Result<()> {
+        self.tell_tunnel(function, config.line()?)
     }
 
-    /// Frames go as they are from now on.
-    pub fn clear_tunnel(&self) -> Result<()> {
-        self.tell_tunnel(TunnelCtx::default())
+    /// The function's frames go as they are from now on, and it gets what came through no tunnel. Errors: no such function.
+    pub fn clear_tunnel(&self, function: u16) -> Result<()> {
+        self.tell_tunnel(function, TunnelCtx::default())
     }
 
-    fn tell_tunnel(&self, line: TunnelCtx) -> Result<()> {
+    fn tell_tunnel(&self, function: u16, line: TunnelCtx) -> Result<()> {
         if !self.has_tunnel() {
             return Err(Error::Unsupported("be the end of a tunnel"));
         }
-        self.inner.admin("set tunnel", AdminOpcode::SetTunnel, 0, &crate::admin::words::<14>(&line.0)).map(drop)
+        self.inner.admin("set tunnel", AdminOpcode::SetTunnel, function.into(), &crate::admin::words::<14>(&line.0)).map(drop)
     }
 
-    /// What became of frames at the tunnel since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
+    /// What became of frames at the tunnels since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
     pub fn tunnel_counts(&self) -> Result<TunnelCounts> {
         const WORDS: usize = TunnelCounts::BYTES / 4;
         if !self.has_tunnel() {
@@ -103,7 +103,7 @@ impl Context {
         let read = || -> Result<TunnelCounts> {
             let mut counts = TunnelCounts::default();
             for first in (0..WORDS).step_by(8) {
-                let words = self.inner.admin("query tunnel", AdminOpcode::QueryObject, 1, &[csr::space::TUNNEL.into(), first as u32])?;
+                let words = self.inner.admin("query tunnel", AdminOpcode::QueryObject, csr::TUNNEL_COUNTS, &[csr::space::TUNNEL.into(), first as u32])?;
                 counts.0[4 * first..].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
             }
             Ok(counts)

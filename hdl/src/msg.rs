@@ -106,9 +106,9 @@ messages! {
     SlotReq { frame_len: 14, hdr_len: 9, pay_len: 13, bypass: 1, raw: 1, client: 3, }
     /// Slot granted: byte address of the frame's first byte in the assembly buffer.
     SlotGrant { slot: 8, base: 18, }
-    /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`.
+    /// The gatherer has issued all reads of a slot (`reads` many). `abort`: drop the frame. `notify`: send `TxDone`. `function`: whose frame it is.
     /// `request`: one of a requester's, not sent any more when its queue pair is in another round than `round` (`roce/rounds`).
-    SlotSeal { slot: 8, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, request: 1, round: 2, }
+    SlotSeal { slot: 8, reads: 9, abort: 1, notify: 1, qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, request: 1, round: 2, function: 12, }
 
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
@@ -129,10 +129,12 @@ messages! {
     RxAnswer { handle: 12, pay_off: 8, pay_len: 13, opcode: 8, dest_qpn: 24, psn: 24, aeth: 32, operand: 64, }
     /// Of a request or a raw frame what `roce/mcast` and the responder look at; the fields mean what they mean in `RxDesc`.
     RxRequest { handle: 12, frame_len: 14, ipv6: 1, has_vlan: 1, vlan_tci: 16, raw: 1, pay_off: 8, pay_len: 13, pad: 2, opcode: 8, solicited: 1, ack_req: 1,
-        pkey: 16, dest_qpn: 24, psn: 24, va: 64, rkey: 32, dma_len: 32, imm: 32, qkey: 32, src_qpn: 24, operand: 64, compare: 64, multicast: 1, }
+        pkey: 16, dest_qpn: 24, psn: 24, va: 64, rkey: 32, dma_len: 32, imm: 32, qkey: 32, src_qpn: 24, operand: 64, compare: 64, multicast: 1, tunnel: 1, function: 12, }
+    /// Of which network a received frame is; the fields mean what they mean in `RxDesc`.
+    Network { tunnel: 1, function: 12, }
     /// Between whom a received packet travels, for `roce/peer`: the queue pair and the addresses as numbers (MAC: first byte on the wire highest; IPv4 in the low
-    /// 32 bits), `vid` the VLAN identifier of its tag. `datagram`: opcode of the UD class.
-    PeerAsk { qpn: 24, datagram: 1, dmac: 48, sip: 128, dip: 128, ipv6: 1, vlan: 1, vid: 12, }
+    /// 32 bits), `vid` the VLAN identifier of its tag; `tunnel` and `function` as in `RxDesc`. `datagram`: opcode of the UD class.
+    PeerAsk { qpn: 24, datagram: 1, dmac: 48, sip: 128, dip: 128, ipv6: 1, vlan: 1, vid: 12, tunnel: 1, function: 12, }
     /// Cell buffer read: `len` bytes from byte `off` of frame `handle`; the answer is a stream of aligned beats (first
     /// byte in lane `off % K`). `free`: free the frame afterwards. `len` 0 with `free`: only free.
     CellRead { handle: 12, off: 14, len: 14, free: 1, }

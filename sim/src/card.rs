@@ -38,13 +38,13 @@ impl Body {
 /// How a card is built and driven.
 #[derive(Clone, Debug)]
 pub struct CardConfig {
-    /// What it is made of. Of a twin only `width` (the size of its tables), `functions` and `seed` count.
+    /// What it is made of. Of a twin only `width` (the size of its tables), `functions`, `engines` and `seed` count.
     pub body: Body,
     /// Data path width in bits: 64 or 512.
     pub width: usize,
     /// PCI functions: 4, or 64 with 64 bits; of a twin a power of two, 64 at most.
     pub functions: usize,
-    /// Its engines, by the name of a card (`ferric_hdl::card::CARDS`). A twin is that of the default card, whatever stands here.
+    /// Its engines, by the name of a card (`ferric_hdl::card::CARDS`). A twin is that of the card `vxlan`, or of the default card, whatever else stands here.
     pub engines: &'static str,
     /// Build with the chaos option (random stalls on internal streams, random context latency).
     pub chaos: bool,

@@ -26,7 +26,7 @@ pub(crate) struct TwinBody {
 
 impl TwinBody {
     pub(crate) fn new(config: &CardConfig) -> Self {
-        let twin = Twin::new(Config { width: config.width, functions: config.functions });
+        let twin = Twin::new(Config { width: config.width, functions: config.functions, tunnels: config.engines == "vxlan" });
         Self { twin, mmio: VecDeque::new(), receive: VecDeque::new(), read: None, next: None }
     }
 }

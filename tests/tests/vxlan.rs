@@ -1,4 +1,5 @@
-//! Two whole cards with a static VXLAN tunnel between them: RoCE goes through it over IPv4 and IPv6, every frame on the wire is a tunnel packet as etherparse reads it, and what is not for the tunnel reaches nobody.
+//! Two whole cards with VXLAN tunnels between them: RoCE goes through a function's tunnel over IPv4 and IPv6, every frame on the wire is a tunnel packet as etherparse reads it, and what is not for the tunnel reaches nobody.
+//! Several functions: `vxlan_tenants.rs`.
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use ferric_abi::codes::{AdminStatus, WrOpcode};
 use ferric_abi::context::TunnelCounts;
@@ -6,7 +7,7 @@ use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mac, Mtu};
 use ferric_driver::{CqeStatus, Error, QpConfig, ReadRequest, RecvRequest, SendRequest, TunnelConfig};
 use ferric_hdl::card::counters;
-use ferric_sim::{CardConfig, WorldConfig};
+use ferric_sim::{Body, CardConfig, WorldConfig};
 use ferric_tests::pair::{Linked, Pair, Wire};
 use ferric_tests::traffic::pattern;
 use std::net::IpAddr;
@@ -21,9 +22,16 @@ const BYTES: usize = 16 * SLOT;
 
 type Frames = Arc<Mutex<Vec<Vec<u8>>>>;
 
+/// What both cards are made of.
+const GATEWARE: [Body; 2] = [Body::Gateware; 2];
+
 fn cards(width: usize) -> Pair {
-    let card = CardConfig { width, engines: "vxlan", ..Default::default() };
-    Pair::new(&WorldConfig { cards: vec![card.clone(), card], ..Default::default() }).unwrap()
+    cards_of(width, GATEWARE)
+}
+
+fn cards_of(width: usize, bodies: [Body; 2]) -> Pair {
+    let cards = bodies.map(|body| CardConfig { body, width, engines: "vxlan", ..Default::default() });
+    Pair::new(&WorldConfig { cards: cards.to_vec(), ..Default::default() }).unwrap()
 }
 
 /// Addresses of the cards in the underlay: others than those of their functions.
@@ -54,8 +62,8 @@ fn counts(pair: &Pair) -> [TunnelCounts; 2] {
     [0, 1].map(|card| pair.hosts[card].ctx.tunnel_counts().unwrap())
 }
 
-fn refused(c: &TunnelCounts) -> [u64; 9] {
-    [c.miss(), c.outer_fragment(), c.outer_malformed(), c.outer_csum(), c.vxlan_flags(), c.vni_unknown(), c.remote_unknown(), c.inner_short(), c.ecn()]
+fn refused(c: &TunnelCounts) -> [u64; 10] {
+    [c.miss(), c.outer_fragment(), c.outer_malformed(), c.outer_csum(), c.vxlan_flags(), c.vni_unknown(), c.remote_unknown(), c.inner_short(), c.ecn(), c.wrong_function()]
 }
 
 /// SEND, WRITE and READ of each length, and every byte compared.
@@ -115,8 +123,11 @@ fn is_tunnel_packet(frame: &[u8], v6: bool) -> usize {
 
 /// `v6`: of the underlay; the tenant's packets are of the other version in half of the cases.
 fn through(width: usize, v6: bool, mtu: Mtu, wire: &Wire) {
-    let pair = cards(width);
-    (0..2).for_each(|card| pair.hosts[card].ctx.set_tunnel(&tunnel(card, v6)).unwrap());
+    through_on(cards(width), v6, mtu, wire);
+}
+
+fn through_on(pair: Pair, v6: bool, mtu: Mtu, wire: &Wire) {
+    (0..2).for_each(|card| pair.hosts[card].ctx.set_tunnel(0, &tunnel(card, v6)).unwrap());
     let frames = listen(&pair);
     let mut b = linked(pair, &Wire { mtu, ..*wire });
     traffic(&mut b);
@@ -127,7 +138,7 @@ fn through(width: usize, v6: bool, mtu: Mtu, wire: &Wire) {
     // What one card has sent the other has taken; nothing else came.
     assert_eq!([counts[0].wrapped(), counts[1].wrapped()], [counts[1].stripped(), counts[0].stripped()]);
     assert_eq!(counts[0].wrapped() + counts[1].wrapped(), frames.len() as u64);
-    assert_eq!(counts.map(|c| refused(&c)), [[0; 9]; 2]);
+    assert_eq!(counts.map(|c| refused(&c)), [[0; 10]; 2]);
     // A first WRITE packet is the longest: Ethernet, IP, UDP, BTH, RETH and ICRC around the path MTU.
     let inside = mtu.bytes() + 14 + if wire.v6 { 40 } else { 20 } + 8 + 12 + 16 + 4 + if wire.vlan.is_some() { 4 } else { 0 };
     assert_eq!(longest, inside + tunnel(0, v6).overhead());
@@ -146,13 +157,26 @@ fn roce_over_ipv6() {
     through(64, true, Mtu::M4096, &Wire { v6: true, ..Default::default() });
 }
 
+/// The functional twin at both ends, and at one of them.
+#[test]
+fn twins_do_the_same() {
+    for (bodies, v6) in [([Body::Twin; 2], false), ([Body::Twin; 2], true), ([Body::Twin, Body::Gateware], true), ([Body::Gateware, Body::Twin], false)] {
+        through_on(cards_of(64, bodies), v6, Mtu::M1024, &Wire { v6: !v6, ..Default::default() });
+    }
+    what_is_not_for_the_tunnel([Body::Twin; 2]);
+}
+
 /// Packets of another VNI, from a stranger, and frames around the tunnel deliver nothing, and each counts.
 #[test]
 fn what_is_not_for_the_tunnel_reaches_nobody() {
-    let pair = cards(64);
+    what_is_not_for_the_tunnel(GATEWARE);
+}
+
+fn what_is_not_for_the_tunnel(bodies: [Body; 2]) {
+    let pair = cards_of(64, bodies);
     let ours = |card| tunnel(card, false);
-    pair.hosts[0].ctx.set_tunnel(&TunnelConfig { vni: VNI + 1, ..ours(0) }).unwrap();
-    pair.hosts[1].ctx.set_tunnel(&ours(1)).unwrap();
+    pair.hosts[0].ctx.set_tunnel(0, &TunnelConfig { vni: VNI + 1, ..ours(0) }).unwrap();
+    pair.hosts[1].ctx.set_tunnel(0, &ours(1)).unwrap();
     // Two transmissions, quickly behind each other, and no third.
     let mut b = linked(pair, &Wire { timeout: 4, retry_cnt: 1, ..Default::default() });
     let write = |b: &mut Linked| {
@@ -163,27 +187,35 @@ fn what_is_not_for_the_tunnel_reaches_nobody() {
     };
     assert_eq!(write(&mut b), CqeStatus::RetryExceeded);
     let at = |b: &Linked| refused(&counts(&b.pair)[1]);
-    assert_eq!((at(&b), b.dst.to_vec(0, 64)), ([0, 0, 0, 0, 0, 2, 0, 0, 0], vec![0; 64]));
+    assert_eq!((at(&b), b.dst.to_vec(0, 64)), ([0, 0, 0, 0, 0, 2, 0, 0, 0, 0], vec![0; 64]));
     // The same VNI from another address.
     let stranger = TunnelConfig { local: [192, 0, 2, 77].into(), ..ours(0) };
-    b.pair.hosts[0].ctx.set_tunnel(&stranger).unwrap();
+    b.pair.hosts[0].ctx.set_tunnel(0, &stranger).unwrap();
     let mut b = linked(b.pair, &Wire { timeout: 4, retry_cnt: 1, ..Default::default() });
     assert_eq!(write(&mut b), CqeStatus::RetryExceeded);
     assert_eq!((at(&b)[6], b.dst.to_vec(0, 64)), (2, vec![0; 64]));
+    let names = ["rx.rx_frames", "rx.rx_roce", "rx.rx_mac_error"].map(|name| counters::index(name).unwrap() as u32);
+    let seen = |b: &Linked| names.map(|n| b.pair.hosts[1].ctx.counters(n, 1).unwrap()[0]);
+    assert_eq!(seen(&b), [0; 3], "the card has seen none of them");
     // RoCE without a tunnel, which the queue pair would take.
-    b.pair.hosts[0].ctx.clear_tunnel().unwrap();
+    b.pair.hosts[0].ctx.clear_tunnel(0).unwrap();
     let mut b = linked(b.pair, &Wire { timeout: 4, retry_cnt: 1, ..Default::default() });
     assert_eq!(write(&mut b), CqeStatus::RetryExceeded);
-    assert_eq!((at(&b)[0], b.dst.to_vec(0, 64)), (2, vec![0; 64]));
-    let names = ["rx.rx_frames", "rx.rx_mac_error"].map(|name| counters::index(name).unwrap() as u32);
-    assert_eq!(names.map(|n| b.pair.hosts[1].ctx.counters(n, 1).unwrap()[0]), [0, 0], "the card has seen none of them");
+    assert_eq!((at(&b)[9], b.dst.to_vec(0, 64)), (2, vec![0; 64]));
+    assert_eq!(seen(&b), [2, 0, 0], "it is no function's that has a tunnel");
+    // Once all functions have one nobody is there for what came through none.
+    (1..4).for_each(|f| b.pair.hosts[1].ctx.set_tunnel(f, &TunnelConfig { vni: u32::from(f), ..ours(1) }).unwrap());
+    let mut b = linked(b.pair, &Wire { timeout: 4, retry_cnt: 1, ..Default::default() });
+    assert_eq!(write(&mut b), CqeStatus::RetryExceeded);
+    assert_eq!((at(&b)[0], seen(&b), b.dst.to_vec(0, 64)), (2, [2, 0, 0], vec![0; 64]));
+    (1..4).for_each(|f| b.pair.hosts[1].ctx.clear_tunnel(f).unwrap());
     // As it should be, and by a tunnel that lets all through.
-    b.pair.hosts[0].ctx.set_tunnel(&ours(0)).unwrap();
+    b.pair.hosts[0].ctx.set_tunnel(0, &ours(0)).unwrap();
     let mut b = linked(b.pair, &Wire::default());
     assert_eq!(write(&mut b), CqeStatus::Success);
     let taken = counts(&b.pair)[1].stripped();
-    b.pair.hosts[0].ctx.clear_tunnel().unwrap();
-    b.pair.hosts[1].ctx.clear_tunnel().unwrap();
+    b.pair.hosts[0].ctx.clear_tunnel(0).unwrap();
+    b.pair.hosts[1].ctx.clear_tunnel(0).unwrap();
     assert_eq!(write(&mut b), CqeStatus::Success, "without a tunnel, both ways");
     assert_eq!(counts(&b.pair)[1].stripped(), taken);
 }
@@ -193,9 +225,9 @@ fn what_is_not_for_the_tunnel_reaches_nobody() {
 fn a_tenant_does_not_choose_the_tunnel() {
     let mut pair = cards(64);
     pair.open_next().unwrap();
-    (0..2).for_each(|card| pair.hosts[card].ctx.set_tunnel(&tunnel(card, false)).unwrap());
+    (0..2).for_each(|card| pair.hosts[card].ctx.set_tunnel(1, &tunnel(card, false)).unwrap());
     let tenant = &pair.tenants[0][0].ctx;
-    for result in [tenant.set_tunnel(&tunnel(0, true)), tenant.clear_tunnel(), tenant.tunnel_counts().map(drop)] {
+    for result in [tenant.set_tunnel(1, &tunnel(0, true)), tenant.set_tunnel(0, &tunnel(0, true)), tenant.clear_tunnel(1), tenant.tunnel_counts().map(drop)] {
         assert!(matches!(result, Err(Error::Admin { status: AdminStatus::Denied | AdminStatus::BadParameter, .. })), "{result:?}");
     }
     // A tenant whose packets say what they like of addresses and priority: the tunnel's header is the same for all.
@@ -227,8 +259,11 @@ fn a_tenant_does_not_choose_the_tunnel() {
         TunnelConfig { mac: Mac([0; 6]), ..good.clone() },
         TunnelConfig { next_hop: Mac([0xff; 6]), ..good },
     ] {
-        assert!(matches!(ctx.set_tunnel(&bad), Err(Error::Admin { status: AdminStatus::BadParameter, .. })), "{bad:?}");
+        assert!(matches!(ctx.set_tunnel(0, &bad), Err(Error::Admin { status: AdminStatus::BadParameter, .. })), "{bad:?}");
     }
+    // There is no such function; and function 1 has the VNI at this address.
+    assert!(matches!(ctx.set_tunnel(4, &tunnel(0, false)), Err(Error::Admin { status: AdminStatus::BadId, .. })));
+    assert!(matches!(ctx.set_tunnel(2, &tunnel(0, false)), Err(Error::Admin { status: AdminStatus::InUse, .. })));
 }
 
 /// A card without the engine says so.
@@ -237,6 +272,6 @@ fn other_cards_have_no_tunnel() {
     let pair = Pair::new(&WorldConfig::default()).unwrap();
     let ctx = &pair.hosts[0].ctx;
     assert!(!ctx.has_tunnel());
-    assert!(matches!(ctx.set_tunnel(&tunnel(0, false)), Err(Error::Unsupported(_))));
+    assert!(matches!(ctx.set_tunnel(0, &tunnel(0, false)), Err(Error::Unsupported(_))));
     assert!(matches!(ctx.tunnel_counts(), Err(Error::Unsupported(_))));
 }

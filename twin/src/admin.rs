@@ -17,14 +17,18 @@ const ADDRESS_WORDS: u8 = 6;
 const SEARCH_STATE: u8 = 5;
 const QPN: u32 = 0xff_ffff;
 
-/// The tables, by their numbers on the control bus.
-const TABLES: [u8; 13] = [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE];
+/// The tables, by their numbers on the control bus. The last one has who is the end of tunnels.
+const TABLES: [u8; 14] =
+    [space::SQ, space::RQ, space::REQ, space::RSP, space::PATH, space::CQ, space::EQ, space::MR, space::STATS, space::MCAST, space::ADDRESS, space::STATION, space::PAUSE, space::TUNNEL];
 
-/// The engine with all commands that there are.
-pub(crate) fn engine(sizes: Sizes) -> Model {
-    let commands = engines::VERBS.iter().chain(engines::ROCE).chain(engines::ECHO).chain(engines::PAUSE);
-    let plan = Plan::new(sizes, commands, [engines::reset_roce as fn(&mut _), engines::RESET_ECHO, engines::RESET_PAUSE]);
-    Model::new(assemble(&plan.with_tables(TABLES.map(TableName::Known))))
+/// The engine with all commands that there are; those of tunnels if it is to have them.
+pub(crate) fn engine(sizes: Sizes, tunnels: bool) -> Model {
+    let own = if tunnels { engines::TUNNEL } else { &[] };
+    let commands = engines::VERBS.iter().chain(engines::ROCE).chain(engines::ECHO).chain(engines::PAUSE).chain(own);
+    let resets = [engines::reset_roce as fn(&mut _), engines::RESET_ECHO, engines::RESET_PAUSE, engines::RESET_TUNNEL];
+    let kinds = resets.len() - usize::from(!tunnels);
+    let plan = Plan::new(sizes, commands, resets.into_iter().take(kinds));
+    Model::new(assemble(&plan.with_tables(TABLES.into_iter().take(TABLES.len() - usize::from(!tunnels)).map(TableName::Known))))
 }
 
 /// What the engine reaches.
@@ -67,7 +71,7 @@ impl Twin {
             if let (Some(f), SEARCH_STATE) = (search, word) {
                 if let Some(frame) = self.station.ask(f as usize) {
                     count!(self, 0, "echo.echo_asked");
-                    self.emit_search(frame);
+                    self.emit_search(f as u16, frame);
                 }
             }
         }

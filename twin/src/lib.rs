@@ -22,6 +22,7 @@ mod rings;
 mod send;
 mod tables;
 mod timers;
+mod tunnel;
 
 use ahead::Ahead;
 use counters::Counters;
@@ -52,6 +53,8 @@ pub struct Config {
     pub width: usize,
     /// PCI functions, a power of two.
     pub functions: usize,
+    /// It is the end of tunnels, as a card with the engine `vxlan` is.
+    pub tunnels: bool,
 }
 
 impl Config {
@@ -72,7 +75,7 @@ impl Config {
             s.qp | s.cq << 8 | s.mr << 16 | s.pd << 24,
             s.eq | s.functions << 8 | (self.width as u32 / 8) << 16 | 1 << 24,
             30 | 480 << 8 | 3 << 24,
-            features.iter().fold(transports, |bits, f| bits | 1 << f),
+            features.iter().fold(transports, |bits, f| bits | 1 << f) | u32::from(self.tunnels) << regs::FEATURE_TUNNEL,
         ]
     }
 }
@@ -108,8 +111,8 @@ pub struct Twin {
     failure: Option<(u8, u8)>,
     /// Payload of the turn at hand.
     ahead: Ahead,
-    /// Frames to the card itself, not yet received.
-    looped: VecDeque<Vec<u8>>,
+    /// Frames to the card itself, not yet received, and through whose tunnel they would have come.
+    looped: VecDeque<(Option<u16>, Vec<u8>)>,
     /// Frames to the wire, not yet taken.
     pub sent: VecDeque<Vec<u8>>,
     /// Requests for interrupts (function, vector), not yet taken.
@@ -125,7 +128,7 @@ impl Twin {
         let (qps, stations) = (tables.req.len(), tables.station.len());
         Self {
             registers: Registers::new(functions, config.capabilities()),
-            admin: Some(admin::engine(sizes)),
+            admin: Some(admin::engine(sizes, config.tunnels)),
             tables,
             counters: Counters::new(functions),
             requesters: (0..qps).map(|_| Requester::default()).collect(),

@@ -8,8 +8,9 @@ use ferric_abi::context::RspCtx;
 use ferric_abi::meta::frame_kind;
 use ferric_abi::wire::{opcode, syndrome, Eth, Ipv4, Ipv6, Vlan, ECN_CE};
 use ferric_model::net::echo::Outcome;
+use ferric_model::net::networks::Network;
 use ferric_model::net::parse::{receive as parse, Drop, Parsed};
-use ferric_model::roce::peer::{stranger, Path, Seen};
+use ferric_model::roce::peer::{foreign, stranger, Path, Seen};
 use ferric_model::roce::responder::{kind, Packet};
 
 /// Shortest Ethernet frame without FCS: a sender's MAC fills up.
@@ -32,34 +33,35 @@ fn header<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
 }
 
 impl Twin {
-    /// A frame off the wire, from its Ethernet header on, without FCS.
-    pub fn receive(&mut self, host: &mut dyn Host, frame: &[u8]) {
-        if frame.len() < SHORTEST {
+    /// A frame without an outer header, which came through the tunnel of `through` or through none. A sender's MAC has filled up what came through none.
+    pub(crate) fn receive_from(&mut self, host: &mut dyn Host, frame: &[u8], through: Option<u16>) {
+        if frame.len() < SHORTEST && through.is_none() {
             let mut padded = frame.to_vec();
             padded.resize(SHORTEST, 0);
-            return self.receive(host, &padded);
+            return self.receive_from(host, &padded, through);
         }
+        let network = self.network(through);
         count!(self, 0, "rx.rx_frames");
         match parse(frame, false) {
             Err(Drop::MacError) => count!(self, 0, "rx.rx_mac_error"),
             Err(Drop::Oversize) => count!(self, 0, "rx.rx_oversize"),
             Err(Drop::Malformed) => count!(self, 0, "rx.rx_malformed"),
             Err(Drop::BadIcrc) => count!(self, 0, "rx.rx_bad_icrc"),
-            Ok(p) if p.raw => self.receive_raw(host, &p, frame),
-            Ok(p) => self.receive_roce(host, &p, frame),
+            Ok(p) if p.raw => self.receive_raw(host, &p, frame, network),
+            Ok(p) => self.receive_roce(host, &p, frame, network),
         }
     }
 
-    fn receive_raw(&mut self, host: &mut dyn Host, p: &Parsed, frame: &[u8]) {
-        if self.listening.other(header(frame, 0)) {
+    fn receive_raw(&mut self, host: &mut dyn Host, p: &Parsed, frame: &[u8], network: Network) {
+        if self.listening.other(header(frame, 0), network) {
             return count!(self, 0, "rx.rx_other_station");
         }
         count!(self, 0, "rx.rx_raw");
         if p.kind != frame_kind::OTHER {
-            match self.station.receive(frame, self.ticks as u32) {
-                Some(Outcome::Answered(name, answer)) => {
+            match self.station.receive(frame, self.ticks as u32, network) {
+                Some(Outcome::Answered(name, answer, function)) => {
                     self.count_answer(name);
-                    return self.emit(answer);
+                    return self.emit(function as u16, answer);
                 }
                 Some(Outcome::Limited) => return count!(self, 0, "echo.echo_limited"),
                 Some(Outcome::Malformed) => return count!(self, 0, "echo.echo_malformed"),
@@ -68,7 +70,8 @@ impl Twin {
                 None => {}
             }
         }
-        self.deliver(host, self.raw_qpn, p, frame);
+        // The raw queue pair is the physical function's.
+        self.deliver(host, self.raw_qpn.filter(|_| network.has(0)), p, frame);
     }
 
     /// The card has answered by itself, as `name` says.
@@ -83,10 +86,10 @@ impl Twin {
 
     fn path_of(&self, qpn: u32) -> Option<Path> {
         let path = self.tables.path.get(qpn as usize).filter(|p| p.valid())?;
-        Some(Path { smac: path.smac(), sip: path.sip(), dip: path.dip(), ipv6: path.ipv6(), vlan: path.vlan().then_some(path.vlan_tci() & VID) })
+        Some(Path { smac: path.smac(), sip: path.sip(), dip: path.dip(), ipv6: path.ipv6(), vlan: path.vlan().then_some(path.vlan_tci() & VID), function: path.function() })
     }
 
-    fn receive_roce(&mut self, host: &mut dyn Host, p: &Parsed, frame: &[u8]) {
+    fn receive_roce(&mut self, host: &mut dyn Host, p: &Parsed, frame: &[u8], network: Network) {
         let l3 = Eth::BYTES + if p.has_vlan { Vlan::BYTES } else { 0 };
         let (sip, dip) = if p.ipv6 {
             let ip = Ipv6(header(frame, l3));
@@ -96,7 +99,10 @@ impl Twin {
             (ip.src().into(), ip.dst().into())
         };
         let datagram = p.opcode >> opcode::OPERATION_BITS == opcode::CLASS_UD;
-        let seen = Seen { qpn: p.dest_qpn, datagram, dmac: Eth(header(frame, 0)).dst(), sip, dip, ipv6: p.ipv6, vlan: vid(p) };
+        let seen = Seen { qpn: p.dest_qpn, datagram, dmac: Eth(header(frame, 0)).dst(), sip, dip, ipv6: p.ipv6, vlan: vid(p), network };
+        if foreign(&seen, self.path_of(p.dest_qpn).as_ref()) {
+            return self.count_foreign();
+        }
         if stranger(&seen, self.path_of(p.dest_qpn).as_ref()) {
             return count!(self, 0, "rx.rx_stranger");
         }
@@ -117,7 +123,7 @@ impl Twin {
         let group = u128::from(p.compare) << 64 | u128::from(p.operand);
         let vlan = vid(p);
         let mut members = self.groups();
-        members.retain(|(m, _)| m.valid() && m.group() == group && m.ipv6() == p.ipv6);
+        members.retain(|(m, _)| m.valid() && m.group() == group && m.ipv6() == p.ipv6 && network.has(m.function().into()));
         let members: Vec<u32> = members.into_iter().filter(|(_, of)| *of == vlan).map(|(m, _)| m.qpn()).collect();
         if members.is_empty() {
             count!(self, 0, "mcast.mcast_no_group");

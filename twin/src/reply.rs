@@ -210,7 +210,7 @@ impl Twin {
                 if read.is_ok() {
                     frame.resize(frame.len() + usize::from(op.pad) + ICRC_BYTES, 0);
                     seal(&mut frame);
-                    self.emit(frame);
+                    self.emit(rsp.function(), frame);
                 } else {
                     count!(self, 0, "egress.tx_aborted");
                     // A packet of a duplicate is left out: its key may have gone with the first answer, and a peer that has not had that asks again.
@@ -255,6 +255,6 @@ impl Twin {
         put_header(&mut frame, op, &self.tables.path[qpn as usize]);
         frame.resize(frame.len() + ICRC_BYTES, 0);
         seal(&mut frame);
-        self.emit(frame);
+        self.emit(self.tables.rsp[qpn as usize].function(), frame);
     }
 }

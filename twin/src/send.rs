@@ -159,8 +159,8 @@ impl Twin {
         }
         let path = self.tables.path[n];
         match self.compose(host, qpn, kind, place, &op, &path, (p.offset, p.length)) {
-            Ok(frame) if kind == QpType::Raw => self.emit_raw(frame),
-            Ok(frame) => self.emit(frame),
+            Ok(frame) if kind == QpType::Raw => self.emit_raw(req.function(), frame),
+            Ok(frame) => self.emit(req.function(), frame),
             Err(fault) => {
                 count!(self, 0, "egress.tx_aborted");
                 self.local_error(host, qpn, req.next_index(), fault.of_request());

@@ -1,6 +1,6 @@
 //! The card's tables, as the control bus knows them.
-use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, PauseCtx, ReqCtx, RingCtx, RspCtx, StationCtx};
-use ferric_abi::csr::{space, MULTICAST_ATTACHMENTS, STATIONS};
+use ferric_abi::context::{CqCtx, EqCtx, McastCtx, MrCtx, PathCtx, PauseCtx, ReqCtx, RingCtx, RspCtx, StationCtx, TunnelCounts, TunnelCtx};
+use ferric_abi::csr::{space, MULTICAST_ATTACHMENTS, STATIONS, TUNNEL_COUNTS};
 use ferric_model::admin::program::Sizes;
 
 /// One line per object.
@@ -18,6 +18,9 @@ pub struct Tables {
     pub station: Vec<StationCtx>,
     /// Nobody asks: a program's receive buffer never fills, and it has no port that could be paused.
     pub pause: PauseCtx,
+    /// By function, and what became of frames at them.
+    pub tunnel: Vec<TunnelCtx>,
+    pub tunnel_counts: TunnelCounts,
 }
 
 fn word_of(bytes: &[u8], word: u8) -> u32 {
@@ -47,6 +50,8 @@ impl Tables {
             mcast: vec![McastCtx::default(); MULTICAST_ATTACHMENTS as usize],
             station: vec![StationCtx::default(); functions * STATIONS as usize],
             pause: PauseCtx::default(),
+            tunnel: vec![TunnelCtx::default(); functions],
+            tunnel_counts: TunnelCounts::default(),
         }
     }
 
@@ -65,6 +70,8 @@ impl Tables {
             space::MCAST => &mut self.mcast.get_mut(n)?.0,
             space::STATION => &mut self.station.get_mut(n)?.0,
             space::PAUSE if n == 0 => &mut self.pause.0,
+            space::TUNNEL if line == TUNNEL_COUNTS => &mut self.tunnel_counts.0,
+            space::TUNNEL => &mut self.tunnel.get_mut(n)?.0,
             _ => return None,
         })
     }

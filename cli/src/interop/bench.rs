@@ -8,7 +8,7 @@ use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
     Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
-    SendRequest, Source,
+    SendRequest, Source, TunnelConfig,
 };
 use ferric_twin::counters;
 use std::net::IpAddr;
@@ -39,8 +39,11 @@ pub(super) struct Bench {
 
 impl Bench {
     /// Opens `device` and makes what all cases share. `own`: its addresses, for which it answers if it can.
-    pub(super) fn open(device: Arc<dyn Device>, peer_mac: Option<Mac>, own: &[IpAddr], patience: Duration) -> Result<Self, Trouble> {
+    pub(super) fn open(device: Arc<dyn Device>, peer_mac: Option<Mac>, own: &[IpAddr], tunnel: Option<&TunnelConfig>, patience: Duration) -> Result<Self, Trouble> {
         let ctx = Context::open(device, Config::default())?;
+        if let Some(tunnel) = tunnel {
+            ctx.set_tunnel(0, tunnel)?;
+        }
         for (ip, number) in own.iter().zip(0..) {
             introduce(&ctx, number, *ip)?;
         }

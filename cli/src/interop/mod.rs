@@ -8,6 +8,7 @@ use bench::{Bench, SLOTS};
 use case::{name, peer_error, transport, Case, Lines, CASES};
 use ferric_driver::device::Device;
 use ferric_driver::types::{Mac, Mtu, QpType};
+use ferric_driver::TunnelConfig;
 use std::io::BufReader;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub struct Options {
     /// The peer's MAC address [default: the card asks for it].
     #[arg(long, value_parser = crate::pingpong::mac)]
     pub peer_mac: Option<[u8; 6]>,
+    /// The card is the end of a VXLAN tunnel to the peer: VNI,MAC,IP,PEER-MAC,PEER-IP of the underlay.
+    #[arg(long, value_parser = tunnel)]
+    pub tunnel: Option<TunnelConfig>,
     /// Path MTUs.
     #[arg(long, default_values_t = [1024, 4096])]
     pub mtu: Vec<usize>,
@@ -42,6 +46,15 @@ pub struct Options {
     /// Print the table as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn tunnel(text: &str) -> Result<TunnelConfig, String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    let [vni, mac, local, next_hop, remote] = parts[..] else { return Err("a tunnel is VNI,MAC,IP,PEER-MAC,PEER-IP".into()) };
+    let address = |text: &str| text.parse::<IpAddr>().map_err(|e| format!("`{text}`: {e}"));
+    let station = |text: &str| crate::pingpong::mac(text).map(Mac);
+    let vni = vni.parse().map_err(|e| format!("`{vni}` is no VNI: {e}"))?;
+    Ok(TunnelConfig::new(vni, station(mac)?, address(local)?, station(next_hop)?, address(remote)?))
 }
 
 /// One line of the table.
@@ -66,7 +79,7 @@ pub struct Row {
 /// Plays the table; one row for each case. `each` hears of it at once.
 pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> Result<Vec<Row>, Trouble> {
     let patience = Duration::from_secs(o.patience.max(1));
-    let mut bench = Bench::open(device, o.peer_mac.map(Mac), &o.ip, patience)?;
+    let mut bench = Bench::open(device, o.peer_mac.map(Mac), &o.ip, o.tunnel.as_ref(), patience)?;
     let stream = TcpStream::connect(o.connect).map_err(|e| Trouble::Peer(format!("{}: {e}; does the peer run there?", o.connect)))?;
     stream.set_read_timeout(Some(patience + Duration::from_secs(30))).map_err(peer_error)?;
     stream.set_nodelay(true).map_err(peer_error)?;

@@ -189,12 +189,15 @@ fn wires(a: &mut Assembly) {
     ["s_slot[1]", "m_slot[1]", "s_seal[1]", "m_done", "m_reply_done"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
     // Packets in
     a.join("front.dmac", "stations.dmac");
+    a.join("front.dmac_network", "stations.network");
     a.join("stations.other", "front.other_station");
     a.join("admin.raw_qpn", "stations.port");
     a.join("front.m_cell", "cells.s_write");
     // Each engine takes its frames out and hands on the others; the last one takes all that is left. RoCE packets go straight to their engine.
     a.chain_from(FRAMES, "front.m_raw");
     ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
+    // For functions that have networks of their own.
+    ["front.network", "front.peer_foreign", "front.foreign", "stations.tunnels", "egress.begins", "egress.begins_function"].iter().for_each(|port| a.optional(port));
     // For pause frames.
     a.optional("cells.free_count");
     ["look", "round"].iter().for_each(|signal| a.optional(&format!("egress.{signal}")));

@@ -22,8 +22,10 @@ use crate::host::dma_rd::shares;
 use ferric_abi::csr;
 
 /// Cards that have a name: the name, their engines, and what they are for.
-pub const CARDS: &[(&str, &[&str], &str)] =
-    &[("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area"), ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same through one VXLAN tunnel")];
+pub const CARDS: &[(&str, &[&str], &str)] = &[
+    ("roce", &["roce", "echo", "pause"], "RDMA over Converged Ethernet: the reference for speed and area"),
+    ("vxlan", &["roce", "echo", "pause", "vxlan"], "the same, with a VXLAN tunnel for each function that is to have one"),
+];
 
 /// The card that is meant where none is named.
 pub const DEFAULT: &str = CARDS[0].0;

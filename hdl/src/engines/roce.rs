@@ -150,6 +150,9 @@ fn receive_wires(a: &mut Assembly) {
     a.watch(space::PATH, "peer.ctl");
     a.join("front.peer", "peer.ask");
     a.join("peer.stranger", "front.peer_stranger");
+    a.join("peer.foreign", "front.peer_foreign");
+    // For functions that have networks of their own.
+    ["peer.tunnels", "mcast.tunnels"].iter().for_each(|port| a.optional(port));
     a.join("now_q.q", "dispatch.now");
     a.join("dispatch.notice", "congestion.notice");
     a.join("dispatch.notice_valid", "congestion.notice_valid");

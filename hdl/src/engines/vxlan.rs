@@ -1,4 +1,4 @@
-//! The manifest of the tunnel's end, and its lines.
+//! The manifest of the tunnels' end, and its lines.
 
 use super::wire::{self, OFF_THE_WIRE, TO_THE_WIRE};
 use super::{Check, Engine};
@@ -11,7 +11,7 @@ use ferric_abi::csr::{self, space};
 /// The manifest.
 pub const VXLAN: Engine = Engine {
     name: "vxlan",
-    what: "The end of one VXLAN tunnel (RFC 7348) that all frames of the card go through, once it is told to: what leaves gets the outer header, what comes through the tunnel loses it.",
+    what: "The end of VXLAN tunnels (RFC 7348), one of each function that is told to have one: what the function sends gets the outer header, what comes through the tunnel loses it and is for that function only.",
     needs: &[],
     capabilities: 1 << csr::FEATURE_TUNNEL,
     receives: "",
@@ -19,18 +19,30 @@ pub const VXLAN: Engine = Engine {
     doorbells: &[],
     commands: program::TUNNEL,
     reset: Some(program::RESET_TUNNEL),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, NF>(a)),
 };
 
-/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes.
-fn lines<const W: usize, const K: usize, const LK: usize>(a: &mut Assembly) {
-    a.instance("tunnel", entry::Entry::default).waits(entry::WAITS);
-    a.instance("outer", Outer::<W, K, LK>::default).waits(&[("s", &[])]);
-    a.instance("wrap", Wrap::<W, K, LK>::default).waits(wrap::WAITS);
-    a.join("tunnel.ctx", "outer.ctx");
-    a.join("tunnel.ctx", "wrap.ctx");
+/// Who keeps the functions' networks apart, in the cards that have it.
+const APART: [&str; 4] = ["stations", "peer", "mcast", "echo"];
+
+/// `W`, `K`, `LK`: data path bits, bytes, log2 bytes. `NF`: functions.
+fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize>(a: &mut Assembly) {
+    a.instance("tunnel", entry::Entry::<NF>::default).waits(entry::WAITS);
+    a.instance("outer", Outer::<W, K, LK, NF>::default).waits(&[("s", &[])]);
+    a.instance("wrap", Wrap::<W, K, LK, NF>::default).waits(wrap::WAITS);
+    a.join_each(NF, "tunnel.ctx[*]", "outer.ctx[*]");
+    a.join_each(NF, "tunnel.ctx[*]", "wrap.ctx[*]");
     a.join("outer.stat", "tunnel.stripped");
     a.join("wrap.stat", "tunnel.wrapped");
+    a.join("front.foreign", "tunnel.foreign");
+    a.join("outer.network", "front.network");
+    a.join("egress.begins", "wrap.begins");
+    a.join("egress.begins_function", "wrap.begins_function");
+    for block in APART {
+        if a.instances.iter().any(|i| i.name == block) {
+            a.join("tunnel.tunnels", &format!("{block}.tunnels"));
+        }
+    }
     a.link_all(OFF_THE_WIRE, wire::SWITCH, &["outer.s", "outer.s_err"], &["outer.m", "outer.m_err"]);
     a.link(TO_THE_WIRE, wire::SWITCH, "wrap.s", "wrap.m");
     a.table(space::TUNNEL, "tunnel");

@@ -130,6 +130,10 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         // In.
         AxisSink::<64, 8>::link(&mut self.rx, &mut self.front.s);
         self.front.s_err.next = self.rx_err.val();
+        // There are no functions, hence no networks.
+        self.front.network.next.tunnel = false;
+        self.front.network.next.function = bits::<12>(0);
+        self.front.peer_foreign.next = false;
         CellWriter::<64>::join(&mut self.front.m_cell, &mut self.cells.s_write);
         // Whatever it is: `sort` looks at it.
         self.sort.s.data.next = self.front.m_desc.data.val();

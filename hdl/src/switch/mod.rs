@@ -1,4 +1,4 @@
-//! The flow switch: so far the tunnel's end. See README.md.
+//! The flow switch: so far the tunnels' end. See README.md.
 
 pub mod entry;
 pub mod outer;

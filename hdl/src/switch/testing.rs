@@ -1,5 +1,5 @@
 //! What the blocks' tests share: a tunnel, and frames of tenants.
-use crate::tb::Rng;
+use crate::tb::{Rng, Tb};
 use ferric_abi::context::TunnelCtx;
 use ferric_model::net::sums::{finish, sum};
 
@@ -7,10 +7,18 @@ const MAC: u64 = 0x0200_0000_0001;
 const VNI: u32 = 0x12_3456;
 const LOCAL: [u128; 2] = [0x0a01_0001, 0xfd00 << 112 | 1];
 const REMOTE: [u128; 2] = [0x0a01_0002, 0xfd00 << 112 | 2];
-/// A tunnel over IPv4 or IPv6 that lets other frames through.
+/// A tunnel over IPv4 or IPv6.
 pub fn tunnel(v6: bool) -> TunnelCtx {
     let n = usize::from(v6);
-    TunnelCtx::default().with_valid(true).with_ipv6(v6).with_vni(VNI).with_smac(MAC).with_dmac(0x0200_0000_0002).with_local(LOCAL[n]).with_remote(REMOTE[n]).with_plain(true)
+    TunnelCtx::default().with_valid(true).with_ipv6(v6).with_vni(VNI).with_smac(MAC).with_dmac(0x0200_0000_0002).with_local(LOCAL[n]).with_remote(REMOTE[n])
+}
+
+/// The lines of functions in a test bench.
+pub fn set_lines(tb: &mut Tb, lines: &[TunnelCtx]) {
+    for (function, ctx) in lines.iter().enumerate() {
+        let words: Vec<u32> = ctx.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
+        tb.set_wide(&format!("ctx${function}"), &words[..]);
+    }
 }
 
 /// The bytes of a MAC address.

@@ -1,4 +1,5 @@
 //! Golden model: what becomes of a received frame, in software.
+use super::networks::Network;
 use super::parse::receive as parse;
 use super::sums::{finish, pseudo, sum};
 use ferric_abi::context::{AddressCtx, NeighbourCtx};
@@ -26,8 +27,8 @@ pub enum Outcome {
     PassedOn,
     Limited,
     Malformed,
-    /// `STATS` name and frame.
-    Answered(&'static str, Vec<u8>),
+    /// `STATS` name, frame, and the function that answers.
+    Answered(&'static str, Vec<u8>, usize),
     /// The answer to a search.
     Found,
 }
@@ -48,6 +49,7 @@ struct Key {
     /// The frame goes to a group that the address is a member of.
     group: bool,
     vid: Option<u16>,
+    network: Network,
 }
 
 fn part<const N: usize>(from: &[u8], at: usize) -> [u8; N] {
@@ -121,13 +123,13 @@ impl Station {
 
     /// The function that has the address asked for.
     fn find(&self, key: &Key) -> Option<(usize, AddressCtx)> {
-        let line = self.addresses.iter().position(|a| Self::is(a, key))?;
+        let line = self.addresses.iter().enumerate().position(|(line, a)| Self::is(a, key) && key.network.has((line / ADDRESSES as usize) as u16))?;
         Some((line / ADDRESSES as usize, self.addresses[line]))
     }
 
     /// The function that seeks `peer` and is meant by an answer.
     fn seeker(&self, key: &Key, peer: u128) -> Option<usize> {
-        let asks = |(f, n): (usize, &NeighbourCtx)| n.state() == 1 && n.ip() == peer && Self::is(&self.addresses[f * ADDRESSES as usize + usize::from(n.source())], key);
+        let asks = |(f, n): (usize, &NeighbourCtx)| key.network.has(f as u16) && n.state() == 1 && n.ip() == peer && Self::is(&self.addresses[f * ADDRESSES as usize + usize::from(n.source())], key);
         (0..self.neighbours.len()).find(|f| asks((*f, &self.neighbours[*f])))
     }
 
@@ -166,15 +168,15 @@ impl Station {
         Some(frame(BROADCAST, from.mac(), vid, ethertype::ARP, &[&arp.0]))
     }
 
-    /// A frame that `net/rx` accepted, at tick `now`. `None`: it is of no kind that is looked at.
-    pub fn receive(&mut self, bytes: &[u8], now: u32) -> Option<Outcome> {
+    /// A frame that `net/rx` accepted, from `network` at tick `now`. `None`: it is of no kind that is looked at.
+    pub fn receive(&mut self, bytes: &[u8], now: u32, network: Network) -> Option<Outcome> {
         let parsed = parse(bytes, false).ok()?;
         let l3 = if parsed.has_vlan { 18 } else { 14 };
         let mut window = [0; WINDOW];
         let seen = bytes.len().saturating_sub(l3).min(WINDOW);
         window[..seen].copy_from_slice(&bytes[bytes.len().min(l3)..bytes.len().min(l3) + seen]);
         let eth = Eth(part(bytes, 0));
-        let key = Key { ip: 0, ipv6: false, mac: eth.dst(), group: false, vid: parsed.has_vlan.then_some(parsed.vlan_tci & 0xfff) };
+        let key = Key { ip: 0, ipv6: false, mac: eth.dst(), group: false, vid: parsed.has_vlan.then_some(parsed.vlan_tci & 0xfff), network };
         match parsed.kind {
             frame_kind::ARP => Some(self.arp(eth, Arp(part(&window, 0)), bytes.len() >= l3 + Arp::BYTES, key, now)),
             frame_kind::ICMP => Some(self.icmp(eth, bytes, l3, &window, key, now)),
@@ -198,7 +200,7 @@ impl Station {
                     return Outcome::Malformed;
                 }
                 let answer = arp.with_oper(2).with_sha(address.mac()).with_spa(arp.tpa()).with_tha(arp.sha()).with_tpa(arp.spa());
-                Outcome::Answered("echo_arp", frame(eth.src(), address.mac(), key.vid, ethertype::ARP, &[&answer.0]))
+                Outcome::Answered("echo_arp", frame(eth.src(), address.mac(), key.vid, ethertype::ARP, &[&answer.0]), function)
             }
             2 if good => self.learn(&key, arp.spa().into(), arp.sha()),
             _ => Outcome::PassedOn,
@@ -231,7 +233,7 @@ impl Station {
         // Type 8 becomes 0 (RFC 1624).
         let checksum = u32::from(icmp.checksum()) + 0x0800;
         let echo = icmp.with_kind(0).with_checksum((checksum + (checksum >> 16)) as u16);
-        Outcome::Answered("echo_ping", frame(eth.src(), address.mac(), key.vid, ethertype::IPV4, &[&answer.0, &echo.0, &message[8..]]))
+        Outcome::Answered("echo_ping", frame(eth.src(), address.mac(), key.vid, ethertype::IPV4, &[&answer.0, &echo.0, &message[8..]]), function)
     }
 
     fn icmpv6(&mut self, eth: Eth, bytes: &[u8], l3: usize, window: &[u8; WINDOW], key: Key, now: u32) -> Outcome {
@@ -261,7 +263,7 @@ impl Station {
                 // Type 128 becomes 129.
                 let checksum = u32::from(icmp.checksum()) + u32::from(!0x0100u16);
                 let echo = icmp.with_kind(129).with_checksum((checksum + (checksum >> 16)) as u16);
-                Outcome::Answered("echo_ping6", frame(eth.src(), address.mac(), key.vid, ethertype::IPV6, &[&answer.0, &echo.0, &message[8..]]))
+                Outcome::Answered("echo_ping6", frame(eth.src(), address.mac(), key.vid, ethertype::IPV6, &[&answer.0, &echo.0, &message[8..]]), function)
             }
             135 => {
                 let key = Key { ip: target, ipv6: true, group: eth.dst() == group_mac, ..key };
@@ -274,7 +276,7 @@ impl Station {
                     Some((source, _)) if to && right && !(source && nobody) => {
                         let (to, to_mac, flags) = if nobody { (ALL_NODES, 0x3333_0000_0001, 0x20) } else { (ip.src(), eth.src(), 0x60) };
                         let answer = NeighbourMessage::default().with_kind(136).with_flags(flags).with_target(target).with_option(2);
-                        Outcome::Answered("echo_nd", neighbour_message(&address, to, to_mac, key.vid, answer))
+                        Outcome::Answered("echo_nd", neighbour_message(&address, to, to_mac, key.vid, answer), function)
                     }
                     _ => Outcome::Malformed,
                 }

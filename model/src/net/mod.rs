@@ -3,6 +3,7 @@
 pub mod echo;
 pub mod icrc;
 pub mod layers;
+pub mod networks;
 pub mod opcode;
 pub mod parse;
 pub mod pause;

@@ -1,6 +1,9 @@
 //! Whose frame it is. Written from IEEE 802.3, 3.2.3 (the first bit of a destination says whether it is a group's) and 4.2.9 (a station recognises its own address, groups, and in
 //! promiscuous mode everything).
 
+use super::networks::Network;
+use ferric_abi::csr::STATIONS;
+
 /// Where MAC control frames go (annex 31B.1).
 const PAUSE: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x01];
 
@@ -13,10 +16,11 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// The frame is for another station.
-    pub fn other(&self, destination: [u8; 6]) -> bool {
+    /// The frame is for another station. The raw queue pair is the physical function's.
+    pub fn other(&self, destination: [u8; 6], network: Network) -> bool {
         let group = destination[0] & 1 == 1;
         // MAC control frames end in the MAC (clause 31): they are nobody's, not even a promiscuous queue pair's.
-        destination == PAUSE || !(group || self.promiscuous || self.own.contains(&Some(destination)))
+        let own = || self.own.iter().enumerate().any(|(line, mac)| *mac == Some(destination) && network.has((line / STATIONS as usize) as u16));
+        destination == PAUSE || !(group || (self.promiscuous && network.has(0)) || own())
     }
 }

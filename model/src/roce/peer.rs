@@ -1,7 +1,9 @@
 //! Who may speak to a queue pair. Written from IBTA volume 1, 9.6.1 (header fields are validated: a packet of a connection is compared with its addresses), annex A17 (addresses of
 //! RoCEv2), IEEE 802.1Q (a port belongs to VLANs), RFC 1112 and RFC 2464 (MAC addresses of groups).
 
-/// From the headers of a packet.
+use crate::net::networks::Network;
+
+/// From the headers of a packet, and where it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
     pub qpn: u32,
@@ -13,6 +15,7 @@ pub struct Seen {
     pub ipv6: bool,
     /// VLAN identifier of the tag.
     pub vlan: Option<u16>,
+    pub network: Network,
 }
 
 /// The part of a queue pair's path that counts.
@@ -23,11 +26,22 @@ pub struct Path {
     pub dip: u128,
     pub ipv6: bool,
     pub vlan: Option<u16>,
+    /// Whose queue pair it is.
+    pub function: u16,
+}
+
+fn to_group(seen: &Seen) -> bool {
+    seen.datagram && seen.qpn == 0xff_ffff
+}
+
+/// The packet is of another network than the queue pair that it names, if that is connected: `path`.
+pub fn foreign(seen: &Seen, path: Option<&Path>) -> bool {
+    !to_group(seen) && path.is_some_and(|p| !seen.network.has(p.function))
 }
 
 /// The packet is refused. `path`: of the queue pair that it names, if that is connected.
 pub fn stranger(seen: &Seen, path: Option<&Path>) -> bool {
-    if seen.datagram && seen.qpn == 0xff_ffff {
+    if to_group(seen) {
         let mac = if seen.ipv6 { 0x3333 << 32 | seen.dip as u64 & 0xffff_ffff } else { 0x0100_5e00_0000 | seen.dip as u64 & 0x7f_ffff };
         return seen.dmac != mac;
     }

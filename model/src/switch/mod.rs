@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod edit;
 pub mod flow;
+pub mod functions;
 pub mod install;
 pub mod key;
 pub mod layers;

@@ -21,7 +21,7 @@ struct Args {
     /// Second machine.
     #[arg(long, value_parser = ends)]
     right: (SocketAddr, SocketAddr),
-    /// Of a thousand RoCEv2 frames so many are lost.
+    /// Of a thousand RoCEv2 frames so many are lost, those in VXLAN tunnels among them.
     #[arg(long, default_value_t = 0)]
     loss: u32,
     /// Seed of the losses.
@@ -58,13 +58,18 @@ fn echo_request(f: &[u8]) -> Option<usize> {
     is.then(|| (u16::from_be_bytes([ip[2], ip[3]]) as usize).saturating_sub(head + 8))
 }
 
+/// RoCEv2, or RoCEv2 in a VXLAN tunnel.
 fn is_roce(f: &[u8]) -> bool {
     let udp = match f.get(12..14) {
         Some([8, 0]) if f.get(23) == Some(&17) => 14 + (f[14] & 15) as usize * 4,
         Some([0x86, 0xdd]) if f.get(20) == Some(&17) => 54,
         _ => return false,
     };
-    f.get(udp + 2..udp + 4) == Some(&4791u16.to_be_bytes())
+    match f.get(udp + 2..udp + 4).map(|port| u16::from_be_bytes([port[0], port[1]])) {
+        Some(4791) => true,
+        Some(4789) => f.get(udp + 16..).is_some_and(is_roce),
+        _ => false,
+    }
 }
 
 /// What both directions share.

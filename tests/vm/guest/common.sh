@@ -43,6 +43,23 @@ hand_over() {
 # Runs a command as the ordinary user, who may pin memory.
 as_user() { (ulimit -l "${MEMLOCK:-unlimited}"; su user -c "PATH=$PATH $*"); }
 
+# Puts a VXLAN device of VNI 100, vx0, on eth0, which is the underlay of IP version $under (10.7.0.0/24, fd07::/64). Our card does not answer for its address there.
+vxlan() {
+  modprobe vxlan || fail "vxlan"
+  if [ $under = 4 ]; then
+    network eth0 10.7.0.$own/24 4400
+    ends="local 10.7.0.$own remote 10.7.0.$other"
+    /bin/ip neigh add 10.7.0.$other lladdr 06:00:00:00:00:0$other dev eth0 nud permanent
+  else
+    network eth0 10.7.0.$own/24 4400
+    /bin/ip -6 addr add fd07::$own/64 dev eth0 nodad
+    /bin/ip -6 neigh add fd07::$other lladdr 06:00:00:00:00:0$other dev eth0 nud permanent
+    # Our card sends no outer UDP checksums (RFC 6935).
+    ends="local fd07::$own remote fd07::$other udp6zerocsumrx"
+  fi
+  /bin/ip link add vx0 type vxlan id 100 dev eth0 dstport 4789 $ends || fail "vx0"
+}
+
 # rdma_rxe on network interface $1.
 soft_roce() {
   modprobe crc32-pclmul 2>/dev/null || modprobe crc32_generic 2>/dev/null

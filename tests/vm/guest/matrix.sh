@@ -1,9 +1,15 @@
 # Every operation, both ways, between our card and Linux. vm.only: operations, vm.mtus: path MTUs, separated by commas.
 if [ $role = linux ]; then
   peer rxe0 18600 $g4 $g6 || fail "peer"
+  [ -z "$under" ] || /bin/ip -s link show vx0
   rdma statistic show link rxe0/1 2>/dev/null | tr ' ' '\n' | paste -sd' ' - | head -c 1500; echo
 else
   set -- --ip 10.9.0.1 --ip fd09::1
+  # The peer's network card is the next hop.
+  case "$under" in
+    4) set -- "$@" --tunnel 100,06:00:00:00:00:01,10.7.0.1,52:54:00:00:00:02,10.7.0.2 ;;
+    6) set -- "$@" --tunnel 100,06:00:00:00:00:01,fd07::1,52:54:00:00:00:02,fd07::2 ;;
+  esac
   for m in $(echo "${mtus:-1024,4096}" | tr , ' '); do set -- "$@" --mtu $m; done
   for o in $(echo "$only" | tr , ' '); do set -- "$@" --only $o; done
   retry "does the peer run there" ferric interop "$CARD" --connect 10.8.0.2:18600 "$@"

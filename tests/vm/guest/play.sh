@@ -4,12 +4,14 @@
 . /common.sh
 begun=$(seconds)
 if [ $role = linux ]; then
-  # eth0 is the wire, eth1 the network by which both sides agree.
-  network eth0 10.9.0.$own/24 4300
+  # eth0 is the wire, eth1 the network by which both sides agree. vm.under: the wire is the underlay of a tunnel, of this IP version.
+  wire=eth0
+  [ -z "$under" ] || { vxlan; wire=vx0; }
+  network $wire 10.9.0.$own/24 4300
   network eth1 10.8.0.$own/24
   # By its path: the shell would take its own ip.
-  /bin/ip -6 addr add fd09::$own/64 dev eth0 nodad
-  soft_roce eth0
+  /bin/ip -6 addr add fd09::$own/64 dev $wire nodad
+  soft_roce $wire
   g4=$(gid_index ffff:0a09) g6=$(gid_index fd09:)
 else
   [ -z "$own" ] || network eth0 10.8.0.$own/24

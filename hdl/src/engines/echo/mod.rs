@@ -49,6 +49,8 @@ const AROUND: u64 = wire::Eth::BYTES as u64 + 4;
 const COPIED_4: u64 = AROUND + wire::Ipv4::BYTES as u64;
 const COPIED_6: u64 = AROUND + wire::Ipv6::BYTES as u64;
 const TAG: u64 = wire::Vlan::BYTES as u64;
+/// The bit of function 0.
+const FUNCTION_0: u64 = 1;
 /// Number of a frame's second piece.
 const SECOND: u64 = 1;
 /// Ends of an ARP packet and of a message of neighbour discovery.
@@ -66,6 +68,8 @@ pub struct Waiting {
     pub vlan_tci: Bits<16>,
     pub flow_hash: Bits<32>,
     pub kind: Bits<2>,
+    pub tunnel: Bit,
+    pub function: Bits<12>,
 }
 
 /// Between the receive front and the engines that it feeds. `L` = log2(K) + 1, `LF` log2 of the card's functions, `LA` = `LF` + 4.
@@ -88,6 +92,8 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     pub s_slot: MsgSink<SlotGrant>,
     pub m_inline: MsgSrc<InlineWrite>,
     pub m_seal: MsgSrc<SlotSeal>,
+    /// Functions with a tunnel, a bit each.
+    pub tunnels: Signal<In, Bits<64>>,
     /// Space ADDRESS.
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
@@ -114,6 +120,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
     leaving: DFF<Bits<14>>,
     stop: DFF<Bits<14>>,
     copied_from: DFF<Bits<7>>,
+    within: DFF<Bits<64>>,
     ours: Signal<Local, Bit>,
     passes: Signal<Local, Bit>,
     now_waiting: Signal<Local, Waiting>,
@@ -131,7 +138,7 @@ pub struct Echo<const W: usize, const K: usize, const L: usize, const LF: usize,
 impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: usize> Logic for Echo<W, K, L, LF, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, returns, held, entering, leaving, stop, copied_from);
+        dff_setup!(self, clock, returns, held, entering, leaving, stop, copied_from, within);
         clock!(self, clock, arrived, waiting, fetch, header, addresses, limit, walk, answer, send, worker);
         self.arrived.reset.next = self.reset.val();
         self.waiting.reset.next = self.reset.val();
@@ -165,6 +172,8 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.waiting.s.data.next.vlan_tci = self.arrived.m.data.val().vlan_tci;
         self.waiting.s.data.next.flow_hash = self.arrived.m.data.val().flow_hash;
         self.waiting.s.data.next.kind = self.arrived.m.data.val().kind;
+        self.waiting.s.data.next.tunnel = self.arrived.m.data.val().tunnel;
+        self.waiting.s.data.next.function = self.arrived.m.data.val().function;
         self.arrived.m.ready.next = self.waiting.s.ready.val();
         if !self.ours.val() {
             self.arrived.m.ready.next = self.m_desc.ready.val() & !self.returns.q.val();
@@ -188,6 +197,8 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
             self.m_desc.data.next.pay_len = self.now_waiting.val().frame_len.get_bits::<13>(0);
             self.m_desc.data.next.flow_hash = self.now_waiting.val().flow_hash;
             self.m_desc.data.next.kind = self.now_waiting.val().kind;
+            self.m_desc.data.next.tunnel = self.now_waiting.val().tunnel;
+            self.m_desc.data.next.function = self.now_waiting.val().function;
         }
         if self.returns.q.val() {
             self.returns.d.next = !self.m_desc.ready.val();
@@ -249,6 +260,12 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.addresses.want.next = self.worker.want.val();
         self.addresses.key.next = self.header.key.val();
         self.addresses.whose.next = self.worker.whose.val();
+        // Those of the frame's network.
+        self.within.d.next = !self.tunnels.val();
+        if self.now_waiting.val().tunnel {
+            self.within.d.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 12>(self.now_waiting.val().function);
+        }
+        self.addresses.within.next = self.within.q.val();
         self.addresses.mac.next = self.header.smac.val();
         if self.header.sort.val().advertisement {
             self.addresses.mac.next = self.walk.mac.val();
@@ -296,6 +313,7 @@ impl<const W: usize, const K: usize, const L: usize, const LF: usize, const LA: 
         self.send.built.next = self.answer.built.val();
         self.send.vlan.next = self.addresses.address.val().vlan;
         self.send.vid.next = self.addresses.address.val().vid;
+        self.send.sender.next = bit_cast::<12, LF>(self.addresses.holder.val());
         self.send.copies.next = self.pings.val() & !self.worker.asking.val();
         self.send.copied_from.next = self.copied_from.q.val();
         self.send.stop.next = self.stop.q.val();

@@ -49,6 +49,8 @@ pub(super) struct Send {
     pub built: Signal<In, Bits<BUILT>>,
     pub vlan: Signal<In, Bit>,
     pub vid: Signal<In, Bits<12>>,
+    /// Whose frame it is.
+    pub sender: Signal<In, Bits<12>>,
     /// Bytes of the frame without padding.
     pub stop: Signal<In, Bits<14>>,
     /// The rest is the request's, behind so many bytes.
@@ -109,6 +111,7 @@ impl Logic for Send {
         self.m_seal.data.next.wqe_index = bits::<16>(0);
         self.m_seal.data.next.status = bits::<8>(0);
         self.m_seal.data.next.reply = false;
+        self.m_seal.data.next.function = self.sender.val();
         self.m_seal.data.next.request = false;
         self.m_seal.data.next.round = bits::<2>(0);
         self.m_seal.valid.next = (self.state.q.val() == State::Seal) & !self.writing.q.val();

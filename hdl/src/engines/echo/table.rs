@@ -69,6 +69,8 @@ pub(super) struct Table<const LF: usize, const LA: usize> {
     pub key: Signal<In, Key>,
     /// Whose search is wanted.
     pub whose: Signal<In, Bits<LF>>,
+    /// Functions that can be meant, a bit each, unless a search is wanted.
+    pub within: Signal<In, Bits<64>>,
     /// What has been found.
     pub mac: Signal<In, Bits<48>>,
     pub done: Signal<Out, Bit>,
@@ -94,6 +96,7 @@ pub(super) struct Table<const LF: usize, const LA: usize> {
     mac_same: DFF<Bit>,
     tag_same: DFF<Bit>,
     live: DFF<Bit>,
+    meant: DFF<Bit>,
     search: DFF<Bits<LINE>>,
     wanted: [DFF<Bit>; 4],
     asked: DFF<Bit>,
@@ -125,6 +128,9 @@ pub(super) struct Table<const LF: usize, const LA: usize> {
     peer: Signal<Local, Bits<128>>,
     seeks: Signal<Local, Bits<128>>,
     equal: Signal<Local, Bit>,
+    /// Function of the line that is here, or whose search is looked at.
+    which: Signal<Local, Bits<LA>>,
+    shifted_within: Signal<Local, Bits<64>>,
     seeker: Signal<Local, Bit>,
     shifted: Signal<Local, Bits<LA>>,
     upper: Signal<Local, Bits<LA>>,
@@ -137,7 +143,7 @@ pub(super) struct Table<const LF: usize, const LA: usize> {
 impl<const LF: usize, const LA: usize> Logic for Table<LF, LA> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, index, reads, index1, valid1, index2, valid2, mac_same, tag_same, live, search, asked, found, own_row, owner, row, access, response, to_search);
+        dff_setup!(self, clock, state, index, reads, index1, valid1, index2, valid2, mac_same, tag_same, live, meant, search, asked, found, own_row, owner, row, access, response, to_search);
         clock!(self, clock, lines, searches);
         for i in 0..4 {
             self.same[i].clock.next = self.clock.val();
@@ -154,7 +160,14 @@ impl<const LF: usize, const LA: usize> Logic for Table<LF, LA> {
         self.mac_same.d.next = self.key.val().group | (self.as_address.y.val().mac == self.key.val().mac);
         self.tag_same.d.next = (self.as_address.y.val().vlan == self.key.val().vlan) & (!self.key.val().vlan | (self.as_address.y.val().vid == self.key.val().vid));
         self.live.d.next = self.as_address.y.val().valid & (self.as_address.y.val().ipv6 == self.key.val().ipv6);
-        self.equal.next = self.same[0].q.val() & self.same[1].q.val() & self.same[2].q.val() & self.same[3].q.val() & self.mac_same.q.val() & self.tag_same.q.val() & self.live.q.val();
+        self.equal.next =
+            self.same[0].q.val() & self.same[1].q.val() & self.same[2].q.val() & self.same[3].q.val() & self.mac_same.q.val() & self.tag_same.q.val() & self.live.q.val() & self.meant.q.val();
+        self.which.next = self.index.q.val();
+        if self.want.val() == want::OWN {
+            self.which.next = self.index1.q.val() >> 4;
+        }
+        self.shifted_within.next = self.within.val() >> bit_cast::<64, LA>(self.which.val());
+        self.meant.d.next = self.shifted_within.val().get_bit(0);
         self.index1.d.next = self.index.q.val();
         self.valid1.d.next = self.reads.q.val();
         self.index2.d.next = self.index1.q.val();
@@ -285,9 +298,10 @@ impl<const LF: usize, const LA: usize> Logic for Table<LF, LA> {
             }
             State::SourceRead => {
                 self.own_row.d.next = self.lines.read_data.val();
-                self.owner.d.next = self.upper.val().get_bits::<LF>(0);
+                self.owner.d.next = self.index.q.val().get_bits::<LF>(0);
                 self.state.d.next = State::Judge;
                 if self.want.val() == want::OWN {
+                    self.owner.d.next = self.upper.val().get_bits::<LF>(0);
                     self.state.d.next = State::Give;
                 }
             }

@@ -25,11 +25,11 @@ fn lengths<const W: usize, const K: usize, const L: usize>(name: &str, stall: u3
             let data = b.tb.rng().bytes(len);
             b.now += TICKS_PER_TOKEN as u32;
             let name = if card.ipv6 { "echo_ping6" } else { "echo_ping" };
-            assert!(matches!(b.exchange(&ping(card, &data)), Some(Outcome::Answered(n, _)) if n == name), "{card:?} {len}");
+            assert!(matches!(b.exchange(&ping(card, &data)), Some(Outcome::Answered(n, _, 0..2)) if n == name), "{card:?} {len}");
         }
         b.now += REST;
         let name = if card.ipv6 { "echo_nd" } else { "echo_arp" };
-        assert!(matches!(b.exchange(&who_has(card)), Some(Outcome::Answered(n, _)) if n == name), "{card:?}");
+        assert!(matches!(b.exchange(&who_has(card)), Some(Outcome::Answered(n, _, 0..2)) if n == name), "{card:?}");
     }
 }
 
@@ -51,11 +51,14 @@ fn random<const W: usize, const K: usize, const L: usize>(name: &str, stall: u32
             let (function, card) = (n as usize / 8 % 2, [[CARD4, CARD6], [TAGGED4, TAGGED6]][n as usize / 8 % 2][n as usize / 16 % 2]);
             b.seek(function, card.peer().ip, [[0, 15], [3, 4]][function][usize::from(card.ipv6)]);
             b.run(300 + 4 * stall as usize);
-            assert_eq!(b.sent.pop_front(), b.station.ask(function));
+            assert_eq!((b.sent.pop_front(), b.sender), (b.station.ask(function), Some(function)));
         }
+        // Some come through a tunnel, rightly or wrongly.
+        let (tunnels, through) = if rng.percent(70) { (0, None) } else { (rng.below(4), [None, Some(0), Some(1), Some(3)][rng.below(4) as usize]) };
+        b.set_network(tunnels, through);
         let frame = any(&mut rng);
         let what = match b.exchange(&frame) {
-            Some(Outcome::Answered(name, _)) => name.to_string(),
+            Some(Outcome::Answered(name, ..)) => name.to_string(),
             other => format!("{other:?}"),
         };
         *seen.entry(what).or_default() += 1;
@@ -72,6 +75,38 @@ fn random_frames_agree_with_the_model() {
     random::<64, 8, 4>("echo64", 0, 1, 1500);
     random::<64, 8, 4>("echo64", 40, 2, 700);
     random::<512, 64, 7>("echo512", 30, 3, 1500);
+}
+
+/// Two functions with the same addresses, each behind its tunnel: whose address is asked for is decided by where the question comes from, and the answer is that function's.
+#[test]
+fn the_same_addresses_in_two_networks() {
+    let mut b = Bench::<64, 8, 4>::new("echo64", 10, 13);
+    b.run(100);
+    // They differ in their MAC addresses, so that the answers do.
+    for (function, mac) in [(0, 0x0200_0000_0001), (1, 0x0200_0000_0002), (2, 0x0200_0000_0003)] {
+        b.set(function, 2, Host { mac, ..CARD4 });
+    }
+    for (tunnels, through, expected) in
+        [(0b011, Some(0), Some(0)), (0b011, Some(1), Some(1)), (0b011, None, Some(2)), (0b111, None, None), (0b011, Some(3), None), (0b110, None, Some(0)), (0b110, Some(2), Some(2))]
+    {
+        b.now += REST;
+        b.set_network(tunnels, through);
+        match b.exchange(&who_has(CARD4)) {
+            Some(Outcome::Answered("echo_arp", _, function)) => assert_eq!(Some(function), expected, "{tunnels:b} {through:?}"),
+            other => assert!(expected.is_none() && other == Some(Outcome::PassedOn), "{tunnels:b} {through:?}: {other:?}"),
+        }
+    }
+    // Who seeks a neighbour is answered by his own network only.
+    b.set_network(0b010, Some(2));
+    b.seek(1, CARD4.peer().ip, 2);
+    b.run(500);
+    assert_eq!((b.sent.pop_front(), b.sender), (b.station.ask(1), Some(1)));
+    let own = Host { mac: 0x0200_0000_0002, ..CARD4 };
+    assert_eq!(b.exchange(&is_at(CARD4.peer(), own)), Some(Outcome::PassedOn));
+    b.set_network(0b010, None);
+    assert_eq!(b.exchange(&is_at(CARD4.peer(), own)), Some(Outcome::PassedOn));
+    b.set_network(0b010, Some(1));
+    assert_eq!(b.exchange(&is_at(CARD4.peer(), own)), Some(Outcome::Found));
 }
 
 /// The same with every queue stalling at random inside.
@@ -116,10 +151,10 @@ fn crowd<const W: usize, const K: usize, const L: usize, const LF: usize, const 
         for n in 0..80 {
             let frame = any(&mut rng);
             b.push(&frame);
-            match b.station.receive(&frame, b.now) {
+            match b.station.receive(&frame, b.now, b.network) {
                 None => through.push(frame),
                 Some(Outcome::PassedOn) => back.push(frame),
-                Some(Outcome::Answered(_, answer)) => {
+                Some(Outcome::Answered(_, answer, _)) => {
                     answers.push(answer);
                     freed += 1;
                 }

@@ -84,7 +84,8 @@ impl Logic for PathPort {
         self.client.line_data.next.rsvd1 = bits::<5>(0);
         self.client.line_data.next.pkey = self.peer.q.val().pkey;
         self.client.line_data.next.qkey = bits::<32>(0);
-        self.client.line_data.next.rsvd4 = bits::<32>(0);
+        self.client.line_data.next.function = bits::<12>(0);
+        self.client.line_data.next.rsvd4 = bits::<20>(0);
         if self.reset.val() {
             self.full.d.next = false;
         }

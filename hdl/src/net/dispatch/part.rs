@@ -37,6 +37,8 @@ impl Logic for RequestPart {
         self.y.next.operand = self.x.val().operand;
         self.y.next.compare = self.x.val().compare;
         self.y.next.multicast = self.x.val().multicast;
+        self.y.next.tunnel = self.x.val().tunnel;
+        self.y.next.function = self.x.val().function;
     }
 }
 

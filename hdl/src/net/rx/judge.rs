@@ -27,6 +27,7 @@ pub struct Causes {
     pub bad_icrc: Bit,
     pub stranger: Bit,
     pub other_station: Bit,
+    pub foreign: Bit,
     pub raw: Bit,
     pub len: Bits<15>,
 }
@@ -44,6 +45,7 @@ pub struct Judge {
     pub parsed: Signal<In, RxDesc>,
     pub malformed: Signal<In, Bit>,
     pub refused: Signal<In, Bit>,
+    pub foreign: Signal<In, Bit>,
     pub parsed_valid: Signal<In, Bit>,
     // Cell buffer
     pub verdict: Signal<Out, Bit>,
@@ -59,10 +61,13 @@ pub struct Judge {
     pub stat: Signal<Out, Bits<8>>,
     /// See [`super::STRANGERS`].
     pub strange: Signal<Out, Bits<2>>,
+    /// A packet is dropped because it is foreign.
+    pub foreign_seen: Signal<Out, Bit>,
     descs: RamApart<RxDesc, LG_BLOCK>,
     raws: RamAsync<Bit, LG>,
     bads: RamAsync<Bit, LG>,
     refusals: RamAsync<Bit, LG>,
+    foreigners: RamAsync<Bit, LG>,
     wptr: DFF<Bits<LG>>,
     vptr: DFF<Bits<LG>>,
     dptr: DFF<Bits<LG>>,
@@ -79,14 +84,15 @@ pub struct Judge {
     stat3: DFF<Bits<8>>,
     events_strange: Signal<Local, Bits<2>>,
     strange3: DFF<Bits<2>>,
+    foreign3: DFF<Bit>,
 }
 
 #[kernel]
 impl Logic for Judge {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3, strange3);
-        clock!(self, clock, descs, raws, bads, refusals);
+        dff_setup!(self, clock, wptr, vptr, dptr, held, causes1, stat3, strange3, foreign3);
+        clock!(self, clock, descs, raws, bads, refusals, foreigners);
         for i in 0..2 {
             self.delay[i].clock.next = self.clock.val();
         }
@@ -113,6 +119,10 @@ impl Logic for Judge {
         self.refusals.write_addr.next = self.wptr.q.val();
         self.refusals.write_data.next = self.refused.val();
         self.refusals.read_addr.next = self.vptr.q.val();
+        self.foreigners.write_en.next = self.parsed_valid.val();
+        self.foreigners.write_addr.next = self.wptr.q.val();
+        self.foreigners.write_data.next = self.foreign.val();
+        self.foreigners.read_addr.next = self.vptr.q.val();
         if self.parsed_valid.val() {
             self.wptr.d.next = self.wptr.q.val() + 1;
         }
@@ -136,12 +146,13 @@ impl Logic for Judge {
         self.causes1.d.next.bad_icrc = !self.raw.val() & !self.right.val() & !self.bad.val() & !self.now.val().big & !self.now.val().mac_error;
         // Sound in every respect; what is not RoCE needs no right ICRC.
         self.good.next = !self.now.val().mac_error & !self.now.val().big & !self.bad.val() & (self.raw.val() | self.right.val());
-        self.causes1.d.next.stranger = self.good.val() & self.refusals.read_data.val() & !self.raw.val();
+        self.causes1.d.next.foreign = self.good.val() & self.foreigners.read_data.val();
+        self.causes1.d.next.stranger = self.good.val() & self.refusals.read_data.val() & !self.raw.val() & !self.foreigners.read_data.val();
         self.causes1.d.next.other_station = self.good.val() & self.refusals.read_data.val() & self.raw.val();
         self.causes1.d.next.raw = self.raw.val();
         self.causes1.d.next.len = self.now.val().len;
         self.verdict.next = self.now.val().valid;
-        self.keep.next = self.good.val() & !self.refusals.read_data.val();
+        self.keep.next = self.good.val() & !self.refusals.read_data.val() & !self.foreigners.read_data.val();
         if self.now.val().valid {
             self.vptr.d.next = self.vptr.q.val() + 1;
         }
@@ -162,6 +173,8 @@ impl Logic for Judge {
         }
         self.strange3.d.next = self.events_strange.val();
         self.strange.next = self.strange3.q.val();
+        self.foreign3.d.next = self.done.val() & self.causes1.q.val().foreign;
+        self.foreign_seen.next = self.foreign3.q.val();
         self.events.next = bits::<8>(0);
         if self.done.val() {
             self.events.next = bits::<8>(flags(STATS, &["rx_frames"]) as u64);
@@ -198,6 +211,7 @@ impl Logic for Judge {
             self.delay[1].d.next.valid = false;
             self.stat3.d.next = bits::<8>(0);
             self.strange3.d.next = bits::<2>(0);
+            self.foreign3.d.next = false;
         }
     }
 }

@@ -11,20 +11,21 @@ mod tests;
 pub mod window;
 
 use crate::bus::{AxisSink, MsgSrc};
-use crate::msg::{PeerAsk, RxDesc};
+use crate::msg::{Network, PeerAsk, RxDesc};
 use crate::net::cells::CellWriter;
 use crate::net::icrc::IcrcPipe;
 use crate::stream::MsgFifo;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
-/// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others or of [`STRANGERS`].
+/// What the bits of `stat` count. Every frame is one of `rx_frames` and exactly one of the others, of [`STRANGERS`], or `foreign`.
 pub const STATS: &[&str] = &["rx_frames", "rx_roce", "rx_raw", "rx_malformed", "rx_bad_icrc", "rx_no_buffer", "rx_mac_error", "rx_oversize"];
 
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("s", &[]), // what finds no room is dropped; a descriptor has a place for each cell
     ("peer_stranger", &[]),
+    ("peer_foreign", &[]),
     ("other_station", &[]),
 ];
 
@@ -46,6 +47,8 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub s: AxisSink<W, K>,
     /// With `s.last`: the MAC found the frame bad.
     pub s_err: Signal<In, Bit>,
+    /// With every beat: where the frame comes from.
+    pub network: Signal<In, Network>,
     pub m_cell: CellWriter<W>,
     /// RoCE packets that passed.
     pub m_desc: MsgSrc<RxDesc>,
@@ -54,13 +57,17 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     /// To `roce/peer`, in every cycle; its answer comes two cycles later.
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
+    pub peer_foreign: Signal<In, Bit>,
     /// To `net/station`, in every cycle a destination; its answer comes two cycles later.
     pub dmac: Signal<Out, Bits<48>>,
+    pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<8>>,
     /// See [`STRANGERS`].
     pub strange: Signal<Out, Bits<2>>,
+    /// One pulse per RoCE packet that is refused because its queue pair is of another network (see `roce/peer`). It is none of the card's counters: whoever makes networks counts.
+    pub foreign: Signal<Out, Bit>,
     window: window::Window<W, K>,
     parser: parse::Parser,
     feed: feed::Feed<W, K>,
@@ -68,11 +75,15 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     judge: judge::Judge,
     descs: MsgFifo<RxDesc, LG_DESCS>,
     raw: Signal<Local, Bit>,
+    /// Beside the beats of the window, and the window.
+    network1: DFF<Network>,
+    network2: DFF<Network>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
+        dff_setup!(self, clock, network1, network2);
         clock!(self, clock, window, parser, feed, icrc, judge, descs);
         self.window.reset.next = self.reset.val();
         self.parser.reset.next = self.reset.val();
@@ -89,6 +100,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.parser.window.next = self.window.window.val();
         self.parser.window_valid.next = self.window.window_valid.val();
         self.parser.types.next = self.window.types.val();
+        self.network1.d.next = self.network.val();
+        self.network2.d.next = self.network1.q.val();
+        self.parser.network.next = self.network2.q.val();
         self.feed.b_data.next = self.window.b_data.val();
         self.feed.b_keep.next = self.window.b_keep.val();
         self.feed.b_last.next = self.window.b_last.val();
@@ -114,9 +128,12 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.judge.parsed.next = self.parser.desc.val();
         self.judge.malformed.next = self.parser.malformed.val();
         self.judge.refused.next = self.parser.refused.val();
+        self.judge.foreign.next = self.parser.foreign.val();
         self.peer.next = self.parser.peer.val();
         self.parser.peer_stranger.next = self.peer_stranger.val();
+        self.parser.peer_foreign.next = self.peer_foreign.val();
         self.dmac.next = self.parser.dmac.val();
+        self.dmac_network.next = self.parser.dmac_network.val();
         self.parser.other_station.next = self.other_station.val();
         self.judge.parsed_valid.next = self.parser.desc_valid.val();
         self.m_cell.verdict.next = self.judge.verdict.val();
@@ -138,5 +155,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         }
         self.stat.next = self.judge.stat.val();
         self.strange.next = self.judge.strange.val();
+        self.foreign.next = self.judge.foreign_seen.val();
     }
 }

@@ -6,7 +6,7 @@ use super::opcode::{entry, Headers};
 use super::window::{Types, WINDOW_BITS};
 use crate::codes::header;
 use crate::codes::ip::RIGHT_SUM;
-use crate::msg::{PeerAsk, RxDesc};
+use crate::msg::{Network, PeerAsk, RxDesc};
 use crate::net::icrc::model::crc;
 use crate::prim::lookup::Lookup;
 use crate::prim::pack::{BePick, Cast, Slice};
@@ -50,6 +50,8 @@ pub struct Parser {
     pub window: Signal<In, Bits<WINDOW_BITS>>,
     pub window_valid: Signal<In, Bit>,
     pub types: Signal<In, Types>,
+    /// Where the frame in `window` comes from.
+    pub network: Signal<In, Network>,
     /// Combinational: good as soon as the window reaches the IP length.
     pub flags: Signal<Out, Flags>,
     /// Without handle and lengths that only the frame's end tells. Transport fields are zero in a raw one.
@@ -57,15 +59,20 @@ pub struct Parser {
     pub malformed: Signal<Out, Bit>,
     /// A RoCE packet that `roce/peer` refuses, another frame that is for another station.
     pub refused: Signal<Out, Bit>,
+    /// A RoCE packet to a queue pair of another network, whatever else is wrong with it.
+    pub foreign: Signal<Out, Bit>,
     pub desc_valid: Signal<Out, Bit>,
     /// Of the frame in stage 2; in its stage 4 the answer, which counts if it is RoCE.
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
+    pub peer_foreign: Signal<In, Bit>,
     /// The same of every frame's destination; the answer counts if it is not RoCE.
     pub dmac: Signal<Out, Bits<48>>,
+    pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
     ip: IpLayer,
     valid: [DFF<Bit>; 3],
+    networks: [DFF<Network>; 3],
     // Stage 2: UDP and BTH, opcode
     #[init(BePick::of(&wire::Udp::LAYOUT, 0))]
     udp: BePick<L4, Udp>,
@@ -137,6 +144,7 @@ pub struct Parser {
     desc4: DFF<RxDesc>,
     bad4: DFF<Bit>,
     refused4: DFF<Bit>,
+    foreign4: DFF<Bit>,
     fold_high: Signal<Local, Bits<16>>,
     folded: Signal<Local, Bits<16>>,
     sum_wrong: Signal<Local, Bit>,
@@ -170,10 +178,15 @@ impl Logic for Parser {
         dff_setup!(self, clock, link2, is_udp2, has_ports2);
         dff_setup!(self, clock, roce_port2, ip_payload2, udp_len2, bth2, ext2, exts2, sum_a2, sum_b2, sum_c2, hash_a2, hash_p2);
         dff_setup!(self, clock, link3, roce3, bad3, pay3, off3, sum3, hash3, bth3, ext3, exts3);
-        dff_setup!(self, clock, desc4, bad4, refused4, dst2, dst3, kind2, kind3);
+        dff_setup!(self, clock, desc4, bad4, refused4, foreign4, dst2, dst3, kind2, kind3);
         clock!(self, clock, ip);
         for i in 0..3 {
             self.valid[i].clock.next = self.clock.val();
+            self.networks[i].clock.next = self.clock.val();
+        }
+        self.networks[0].d.next = self.network.val();
+        for i in 1..3 {
+            self.networks[i].d.next = self.networks[i - 1].q.val();
         }
         // Stage 1
         self.ip.types.next = self.types.val();
@@ -225,7 +238,10 @@ impl Logic for Parser {
         self.hash_p2.d.next = self.hash_ports.y.val();
         // Whose packet it is, is looked up meanwhile, and whose frame.
         self.dmac.next = self.ip.dmac.val();
+        self.dmac_network.next = self.networks[0].q.val();
         self.peer.next.qpn = self.bth.y.val().dest_qpn;
+        self.peer.next.tunnel = self.networks[0].q.val().tunnel;
+        self.peer.next.function = self.networks[0].q.val().function;
         self.peer.next.datagram = self.bth.y.val().opcode.get_bits::<3>(5) == wire::opcode::CLASS_UD;
         self.peer.next.dmac = self.ip.dmac.val();
         self.peer.next.sip = self.src.y.val();
@@ -283,7 +299,10 @@ impl Logic for Parser {
         self.bad4.d.next = self.roce3.q.val() & (self.bad3.q.val() | self.pay3.q.val().get_bit(16) | self.sum_wrong.val());
         // A packet's path says for which MAC address it is; that need not be one of the function's.
         self.refused4.d.next = (self.roce3.q.val() & self.peer_stranger.val()) | (!self.roce3.q.val() & self.other_station.val());
+        self.foreign4.d.next = self.roce3.q.val() & self.peer_foreign.val();
         self.desc4.d.next = self.blank.val();
+        self.desc4.d.next.tunnel = self.networks[2].q.val().tunnel;
+        self.desc4.d.next.function = self.networks[2].q.val().function;
         self.desc4.d.next.class = self.link3.q.val().tci.get_bits::<3>(13);
         self.desc4.d.next.ecn = bits::<2>(0);
         if self.link3.q.val().v4 | self.link3.q.val().v6 {
@@ -345,6 +364,7 @@ impl Logic for Parser {
         self.desc.next = self.desc4.q.val();
         self.malformed.next = self.bad4.q.val();
         self.refused.next = self.refused4.q.val();
+        self.foreign.next = self.foreign4.q.val();
         self.desc_valid.next = self.valid[2].q.val();
         if self.reset.val() {
             for i in 0..3 {

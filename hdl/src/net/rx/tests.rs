@@ -4,7 +4,7 @@ use super::model::{receive, Drop, Parsed};
 use super::opcode::Headers;
 use super::{RxFront, STATS, STRANGERS};
 use crate::bus::{AxisSink, AxisSrc, MsgSink, MsgSrc};
-use crate::msg::{CellRead, PeerAsk, RxDesc};
+use crate::msg::{CellRead, Network, PeerAsk, RxDesc};
 use crate::net::cells::{CellBuffer, CellWriter, CELLS};
 use crate::net::icrc::model::seal;
 use crate::net::icrc::tests::captured;
@@ -21,6 +21,7 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     reset: Signal<In, Bit>,
     s: AxisSink<W, K>,
     s_err: Signal<In, Bit>,
+    network: Signal<In, Network>,
     /// Those of both ports, in their order.
     m_desc: MsgSrc<RxDesc>,
     /// A descriptor stands at the wrong one.
@@ -29,7 +30,10 @@ struct Receive<const W: usize, const K: usize, const LK: usize> {
     strange: Signal<Out, Bits<2>>,
     peer: Signal<Out, PeerAsk>,
     peer_stranger: Signal<In, Bit>,
+    peer_foreign: Signal<In, Bit>,
+    foreign: Signal<Out, Bit>,
     dmac: Signal<Out, Bits<48>>,
+    dmac_network: Signal<Out, Network>,
     other_station: Signal<In, Bit>,
     s_read: MsgSink<CellRead>,
     s_free: MsgSink<CellRead>,
@@ -63,7 +67,11 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Receive<W, K, LK
         self.strange.next = self.rx.strange.val();
         self.peer.next = self.rx.peer.val();
         self.rx.peer_stranger.next = self.peer_stranger.val();
+        self.rx.peer_foreign.next = self.peer_foreign.val();
+        self.rx.network.next = self.network.val();
+        self.foreign.next = self.rx.foreign.val();
         self.dmac.next = self.rx.dmac.val();
+        self.dmac_network.next = self.rx.dmac_network.val();
         self.rx.other_station.next = self.other_station.val();
         self.free_count.next = self.cells.free_count.val();
     }
@@ -218,7 +226,7 @@ fn expect(p: &Parsed) -> Vec<(&'static str, u128)> {
 }
 
 /// Between whom a RoCE packet travels, by the fields of [`PeerAsk`].
-fn between(frame: &[u8], p: &Parsed) -> Vec<(&'static str, u128)> {
+fn between(frame: &[u8], p: &Parsed, network: [u64; 2]) -> Vec<(&'static str, u128)> {
     let l3 = if p.has_vlan { 18 } else { 14 };
     fn at<const N: usize>(frame: &[u8], from: usize) -> [u8; N] {
         frame[from..from + N].try_into().unwrap()
@@ -240,6 +248,8 @@ fn between(frame: &[u8], p: &Parsed) -> Vec<(&'static str, u128)> {
         ("ipv6", p.ipv6.into()),
         ("vlan", p.has_vlan.into()),
         ("vid", (p.vlan_tci & 0xfff).into()),
+        ("tunnel", network[0].into()),
+        ("function", network[1].into()),
     ]
 }
 
@@ -253,9 +263,19 @@ fn destination(frame: &[u8]) -> u64 {
     frame[..6].iter().fold(0, |mac, byte| mac << 8 | u64::from(*byte))
 }
 
-/// In place of `net/station`: one destination in three is another station's, and each of its bits counts.
-fn elsewhere(dmac: u64) -> bool {
-    dmac.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3 == 0
+/// The same of packets of another network: one in sixteen.
+fn foreign(words: &[u32]) -> bool {
+    words.iter().fold(0x1234_5678u32, |h, w| (h ^ w).wrapping_mul(0x0100_0193).rotate_left(9)) % 16 == 0
+}
+
+/// Where frame `n` comes from: whether through a tunnel, and the function.
+fn network_of(n: usize) -> [u64; 2] {
+    [n as u64 & 1, (n as u64 * 5) & 0xfff]
+}
+
+/// In place of `net/station`: one destination in three is another station's, and each of its bits counts, and those of where it comes from.
+fn elsewhere(dmac: u64, network: u64) -> bool {
+    (dmac ^ network << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3 == 0
 }
 
 /// Sends `frames` with `gap` percent idle cycles, stalls descriptors in `stall` percent of cycles and reads every frame back, one
@@ -266,18 +286,21 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     let (read, data) = (tb.source("s_read", 0), tb.axis_sink("m_data", 0));
     let (rx, command) = (Fields::of::<RxDesc>(), Fields::of::<CellRead>());
     let mut rng = Rng::new(tb.seed() ^ 0x4e7);
-    let mut counts: BTreeMap<&'static str, u64> = STATS.iter().chain(STRANGERS).map(|s| (*s, 0)).collect();
+    let mut counts: BTreeMap<&'static str, u64> = STATS.iter().chain(STRANGERS).chain(&["foreign"]).map(|s| (*s, 0)).collect();
     let ask = Fields::of::<PeerAsk>();
-    let mut asked = VecDeque::from([(false, false); 2]);
+    let mut asked = VecDeque::from([(false, false, false); 2]);
     (0..520).for_each(|_| tb.cycle());
     assert_eq!(tb.get("free_count"), CELLS as u64);
     let mut good: VecDeque<(usize, Parsed, Vec<u8>)> = VecDeque::new();
-    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0), ("rx_stranger", 0), ("rx_other_station", 0)]);
+    let mut drops = BTreeMap::from([("rx_mac_error", 0), ("rx_oversize", 0), ("rx_malformed", 0), ("rx_bad_icrc", 0), ("rx_stranger", 0), ("rx_other_station", 0), ("foreign", 0)]);
     let mut beats = VecDeque::new();
     for (n, (frame, err)) in frames.iter().enumerate() {
+        let network = network_of(n);
+        let bits = network[0] | network[1] << 1;
         match receive(frame, *err) {
-            Ok(parsed) if !parsed.raw && refused(&ask.pack(&between(frame, &parsed))) => *drops.get_mut("rx_stranger").unwrap() += 1,
-            Ok(parsed) if parsed.raw && elsewhere(destination(frame)) => *drops.get_mut("rx_other_station").unwrap() += 1,
+            Ok(parsed) if !parsed.raw && foreign(&ask.pack(&between(frame, &parsed, network))) => *drops.get_mut("foreign").unwrap() += 1,
+            Ok(parsed) if !parsed.raw && refused(&ask.pack(&between(frame, &parsed, network))) => *drops.get_mut("rx_stranger").unwrap() += 1,
+            Ok(parsed) if parsed.raw && elsewhere(destination(frame), bits) => *drops.get_mut("rx_other_station").unwrap() += 1,
             Ok(parsed) => good.push_back((n, parsed, frame.clone())),
             Err(Drop::MacError) => *drops.get_mut("rx_mac_error").unwrap() += 1,
             Err(Drop::Oversize) => *drops.get_mut("rx_oversize").unwrap() += 1,
@@ -286,7 +309,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         }
         let count = frame.len().div_ceil(K);
         for (i, chunk) in frame.chunks(K).enumerate() {
-            beats.push_back((chunk.to_vec(), i + 1 == count, *err));
+            beats.push_back((chunk.to_vec(), i + 1 == count, *err, bits));
         }
     }
     let mut reading: VecDeque<Vec<u8>> = VecDeque::new();
@@ -297,7 +320,8 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
         let beat = if idle { None } else { beats.pop_front() };
         tb.set("s$valid", beat.is_some().into());
         quiet = if beat.is_some() || !reading.is_empty() || !commands.is_empty() { 0 } else { quiet + 1 };
-        if let Some((bytes, last, err)) = beat {
+        if let Some((bytes, last, err, network)) = beat {
+            tb.set("network", network);
             let mut padded = bytes.clone();
             padded.extend(rng.bytes(K - bytes.len()));
             let words: Vec<u32> = padded.chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
@@ -308,10 +332,12 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             assert_eq!(tb.get("s$ready"), 1);
         }
         tb.cycle();
-        asked.push_back((refused(&tb.get_wide("peer")), elsewhere(tb.get("dmac"))));
-        let (stranger, other) = asked.pop_front().unwrap();
+        asked.push_back((refused(&tb.get_wide("peer")), elsewhere(tb.get("dmac"), tb.get("dmac_network")), foreign(&tb.get_wide("peer"))));
+        let (stranger, other, alien) = asked.pop_front().unwrap();
         tb.set("peer_stranger", stranger.into());
         tb.set("other_station", other.into());
+        tb.set("peer_foreign", alien.into());
+        *counts.get_mut("foreign").unwrap() += tb.get("foreign");
         assert_eq!(tb.get("astray"), 0);
         let strange = tb.get("strange");
         for (i, name) in STRANGERS.iter().enumerate() {
@@ -333,6 +359,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
             for (name, value) in expect(&parsed) {
                 assert_eq!(rx.get(&words, name), value, "frame {n}: {name}\n{frame:02x?}");
             }
+            assert_eq!([rx.get(&words, "tunnel") as u64, rx.get(&words, "function") as u64], network_of(n), "frame {n}");
             let off = if parsed.raw { 0 } else { usize::from(parsed.pay_off) };
             let len = usize::from(parsed.pay_len);
             commands.push_back(command.pack(&[("handle", rx.get(&words, "handle")), ("off", off as u128), ("len", len as u128), ("free", 1)]));
@@ -353,7 +380,7 @@ fn run<const W: usize, const K: usize, const LK: usize>(name: &str, seed: u64, f
     }
     let count = |name: &str| counts[name];
     assert_eq!(count("rx_frames"), frames.len() as u64, "{counts:?}");
-    assert_eq!(STATS[1..].iter().chain(STRANGERS).map(|s| count(s)).sum::<u64>(), frames.len() as u64, "each frame is one of the others: {counts:?}");
+    assert_eq!(STATS[1..].iter().chain(STRANGERS).chain(&["foreign"]).map(|s| count(s)).sum::<u64>(), frames.len() as u64, "each frame is one of the others: {counts:?}");
     for (name, expected) in drops {
         assert_eq!(count(name), expected, "{name}: {counts:?}");
     }
@@ -374,9 +401,9 @@ fn both(seed: u64, frames: &[(Vec<u8>, bool)], gap: u32, stall: u32) {
 fn real_frames_pass() {
     let frames: Vec<_> = captured().into_iter().map(|f| (f, false)).collect();
     let counts = run::<512, 64, 6>("rx512", 1, &frames, 0, 0, 1);
-    assert_eq!(counts["rx_roce"] + counts["rx_stranger"], frames.len() as u64);
+    assert_eq!(counts["rx_roce"] + counts["rx_stranger"] + counts["foreign"], frames.len() as u64);
     let counts = run::<64, 8, 3>("rx64", 1, &frames, 20, 0, 1);
-    assert_eq!(counts["rx_roce"] + counts["rx_stranger"], frames.len() as u64);
+    assert_eq!(counts["rx_roce"] + counts["rx_stranger"] + counts["foreign"], frames.len() as u64);
 }
 
 #[test]

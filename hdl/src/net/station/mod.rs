@@ -7,7 +7,7 @@ mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
-use crate::msg::{CtlReq, CtlResp};
+use crate::msg::{CtlReq, CtlResp, Network};
 use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
@@ -28,18 +28,23 @@ pub const WAITS: &[(&str, &[&str])] = &[
 /// The bit of a group's address: the first on the wire, which is the lowest of the first byte (IEEE 802.3, 3.2.3).
 const GROUP: usize = 40;
 /// Bits of SET_PORT's word.
+/// The bit of function 0.
+const FUNCTION_0: u64 = 1;
 const RAW: usize = csr::PORT_RAW.ilog2() as usize;
 const PROMISCUOUS: usize = csr::PORT_PROMISCUOUS.ilog2() as usize;
 
 /// Compares each destination with all of the functions' `N` = 2^`LN` addresses, one destination per cycle.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(1 << LN == N)]
+#[demand(1 << LN == N && csr::STATIONS == 4)]
 pub struct Stations<const N: usize, const LN: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; no function has an address any more, and for `N` cycles the control bus waits.
     pub reset: Signal<In, Bit>,
     /// In every cycle a destination, which counts if `net/rx` asks about a frame.
     pub dmac: Signal<In, Bits<48>>,
+    /// With it: where the frame comes from, and which functions have a tunnel, a bit each.
+    pub network: Signal<In, Network>,
+    pub tunnels: Signal<In, Bits<64>>,
     /// Two cycles after `dmac`: no function wants the frame.
     pub other: Signal<Out, Bit>,
     /// The admin engine's word of SET_PORT.
@@ -56,6 +61,8 @@ pub struct Stations<const N: usize, const LN: usize> {
     clearing: DFF<Bit>,
     sweep: DFF<Bits<LN>>,
     same: Gather<N>,
+    /// Functions that are of the frame's network.
+    within: Signal<Local, Bits<64>>,
     hits: DFF<Bits<N>>,
     group: DFF<Bit>,
     promiscuous: DFF<Bit>,
@@ -95,6 +102,10 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             self.clearing.d.next = !self.sweep.q.val().all();
         }
 
+        self.within.next = !self.tunnels.val();
+        if self.network.val().tunnel {
+            self.within.next = bits::<64>(FUNCTION_0) << bit_cast::<64, 12>(self.network.val().function);
+        }
         // First cycle: every row. Second: one of them, or whoever may be meant besides.
         for i in 0..N {
             self.macs[i].clock.next = self.clock.val();
@@ -108,12 +119,12 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
             if self.reset.val() {
                 self.live[i].d.next = false;
             }
-            self.same.x[i].next = self.live[i].q.val() & (self.macs[i].q.val() == self.dmac.val());
+            self.same.x[i].next = self.live[i].q.val() & (self.macs[i].q.val() == self.dmac.val()) & self.within.val().get_bit(i >> 2);
         }
         self.hits.d.next = self.same.y.val();
         self.group.d.next = self.dmac.val().get_bit(GROUP);
         // Nobody but the raw queue pair wants what is for no function.
-        self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS);
+        self.promiscuous.d.next = self.port.val().get_bit(RAW) & self.port.val().get_bit(PROMISCUOUS) & !self.network.val().function.any();
         // MAC control frames end here, whoever listens: pause frames are between the two ends of a link (IEEE 802.3 clause 31).
         self.control.d.next = self.dmac.val() == self.control_address.val();
         self.other1.d.next = self.control.q.val() | (!self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val());

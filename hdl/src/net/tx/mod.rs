@@ -110,6 +110,9 @@ pub struct Egress<const W: usize, const K: usize, const LK: usize, const N: usiz
     /// At most [`SHALLOW`] beats wait in the output FIFO when a frame begins, so that little goes out behind a `hold`.
     pub shallow: Signal<In, Bit>,
     pub m: AxisSrc<W, K>,
+    /// For one cycle, before its first beat is offered: a frame begins to leave, and whose it is. Frames leave in this order.
+    pub begins: Signal<Out, Bit>,
+    pub begins_function: Signal<Out, Bits<12>>,
     pub m_done: MsgSrc<TxDone>,
     /// The same of frames with `reply`.
     pub m_reply_done: MsgSrc<TxDone>,
@@ -252,6 +255,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const LS: 
         self.out.len.next = self.insert.out_len.val();
         self.out.last.next = self.insert.out_last.val();
         self.reader.popped.next = self.out.popped.val();
+        self.begins.next = self.reader.begins.val();
+        self.begins_function.next = self.reader.begins_function.val();
         // 128 places; a handful for what is decided but not yet in the count.
         self.done_room.d.next = (self.done.level.val() < DONE_ROOM) & (self.reply_done.level.val() < DONE_ROOM);
         self.reader.done_room.next = self.done_room.q.val();

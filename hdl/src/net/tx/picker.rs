@@ -146,6 +146,7 @@ impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
         self.job.next.rows = self.p_rec.q.val().rows;
         self.job.next.beats = self.p_rec.q.val().beats;
         self.job.next.client = self.p_rec.q.val().client;
+        self.job.next.function = self.p_seal.q.val().function;
         self.job.next.vlan = self.p_hdr.q.val().vlan;
         self.job.next.ipv6 = self.p_hdr.q.val().ipv6;
         self.job.next.plain = self.p_rec.q.val().raw | self.p_hdr.q.val().plain;

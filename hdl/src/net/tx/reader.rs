@@ -37,6 +37,9 @@ pub(super) struct FrameReader<const W: usize, const K: usize, const LK: usize, c
     pub report_data: Signal<Out, TxDone>,
     pub sent: Signal<Out, Bit>,
     pub aborted: Signal<Out, Bit>,
+    /// For one cycle: a frame begins, and whose it is. Frames leave in this order.
+    pub begins: Signal<Out, Bit>,
+    pub begins_function: Signal<Out, Bits<12>>,
     pub beat_valid: Signal<Out, Bit>,
     pub beat: Signal<Out, Bits<W>>,
     pub tag: Signal<Out, BeatTag>,
@@ -185,6 +188,8 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize> Logic for 
         self.report_data.next = self.f_done.q.val();
         self.sent.next = self.f_sent.q.val();
         self.aborted.next = self.f_aborted.q.val();
+        self.begins.next = self.active.q.val() & self.first.q.val();
+        self.begins_function.next = self.cur.q.val().function;
         // Stage 1
         self.hdr_mask.len.next = self.hdr_left.q.val();
         self.pay_mask.len.next = self.pay_left.q.val();

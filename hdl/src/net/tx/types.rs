@@ -34,6 +34,7 @@ pub struct TxJob {
     pub drop: Bit,
     pub report: Bit,
     pub client: Bits<3>,
+    pub function: Bits<12>,
 }
 
 /// A job and what the requester or the replies are told of it.

@@ -122,6 +122,7 @@ impl Logic for Issue {
         self.seal.next.request = !self.s_owner.data.val().reply;
         self.seal.next.round = self.s_owner.data.val().round;
         self.seal.next.reply = self.s_owner.data.val().reply;
+        self.seal.next.function = self.s_owner.data.val().function;
         self.m_seal.data.next.seal = self.seal.val();
         self.m_seal.data.next.copies = self.s_segment.data.val().inline_data;
         self.m_piece.valid.next = self.fire.val() & self.s_segment.data.val().inline_data;

@@ -284,7 +284,7 @@ impl World {
         let mut headers = self.headers.drain(..);
         (self.asked, self.next_base) = (0, 0);
         for (number, (p, seal)) in self.seals.drain(..).enumerate() {
-            for name in ["qpn", "epoch", "psn", "wqe_index", "notify", "reply"] {
+            for name in ["qpn", "epoch", "psn", "wqe_index", "notify", "reply", "function"] {
                 assert_eq!(fl.get(&seal, name), fo.get(&p.op, name), "{name}");
             }
             let reply = fo.get(&p.op, "reply");

@@ -239,6 +239,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.seal.s.data.next.wqe_index = bits::<16>(0);
         self.seal.s.data.next.status = bits::<8>(0);
         self.seal.s.data.next.reply = false;
+        self.seal.s.data.next.function = self.pending.m.data.val().function;
         self.seal.s.data.next.request = false;
         self.seal.s.data.next.round = bits::<2>(0);
         if self.reset.val() {

@@ -104,6 +104,7 @@ impl Bench {
         let slot = self.granted.pop_front().expect("a header without slot");
         assert_eq!((h.get(hdr, "slot") as u32, s.get(seal, "slot") as u32), (slot, slot));
         assert_eq!((s.get(seal, "reads"), s.get(seal, "abort"), s.get(seal, "notify")), (0, 0, 0));
+        assert_eq!(s.get(seal, "function"), function_of(h.get(hdr, "qpn") as u32).into());
         let (qpn, aeth) = (h.get(hdr, "qpn") as u32, h.get(hdr, "aeth") as u32);
         assert_eq!((h.get(hdr, "kind"), h.get(hdr, "opcode"), h.get(hdr, "has_aeth"), h.get(hdr, "pay_len")), (1, 0x11, 1, 0));
         assert_eq!(h.get(hdr, "dest_qpn") as u32, qpn + 0x1000);

@@ -58,6 +58,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     /// A request on the control port of the paths (`PathCtx`): members of another VLAN get no copy.
     pub path_ctl: Signal<In, CtlReq>,
     pub path_ctl_valid: Signal<In, Bit>,
+    /// Functions with a tunnel, a bit each: members of another network get no copy.
+    pub tunnels: Signal<In, Bits<64>>,
     /// One pulse per event, see [`STATS`].
     pub stat: Signal<Out, Bits<2>>,
     lines: RamAsync<McastCtx, LA>,
@@ -82,6 +84,8 @@ pub struct Multicast<const LA: usize, const LQ: usize> {
     member: Signal<Local, Bits<24>>,
     frame_tag: Signal<Local, Bits<16>>,
     same_vlan: Signal<Local, Bit>,
+    apart: Signal<Local, Bit>,
+    shifted: Signal<Local, Bits<64>>,
     joins: Signal<Local, Bit>,
     group: Signal<Local, Bits<128>>,
     wide: Signal<Local, Bits<12>>,
@@ -158,6 +162,11 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
         self.same_vlan.next = (self.s.data.val().has_vlan == self.tagged.read_data.val()) & (!self.s.data.val().has_vlan | (self.frame_tag.val().get_bits::<12>(0) == self.tags.read_data.val()));
         self.joins.next = self.hit.q.val() & self.same_vlan.val();
 
+        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.row.q.val().function);
+        self.apart.next = self.shifted.val().get_bit(0);
+        if self.s.data.val().tunnel {
+            self.apart.next = self.s.data.val().function != bit_cast::<12, 6>(self.row.q.val().function);
+        }
         self.group.next = bit_cast::<128, 64>(self.s.data.val().operand) | (bit_cast::<128, 64>(self.s.data.val().compare) << 64);
         self.place.next = bit_cast::<8, LA>(self.index.q.val());
         self.next.next = self.place.val() + 1;
@@ -187,7 +196,7 @@ impl<const LA: usize, const LQ: usize> Logic for Multicast<LA, LQ> {
                 self.state.d.next = State::Compare;
             }
             State::Compare => {
-                self.hit.d.next = self.row.q.val().valid & (self.row.q.val().ipv6 == self.s.data.val().ipv6) & (self.row.q.val().group == self.group.val());
+                self.hit.d.next = self.row.q.val().valid & !self.apart.val() & (self.row.q.val().ipv6 == self.s.data.val().ipv6) & (self.row.q.val().group == self.group.val());
                 self.state.d.next = State::Act;
             }
             State::Act => {

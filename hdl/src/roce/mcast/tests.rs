@@ -5,6 +5,7 @@ use crate::host::testing::Control;
 use crate::msg::{CtlReq, RxRequest};
 use crate::tb::{Fields, Sink, Source, Tb};
 use ferric_abi::context::{McastCtx, PathCtx};
+use ferric_model::net::networks::Network;
 use std::collections::BTreeMap;
 
 const LINES: u32 = 16;
@@ -18,6 +19,8 @@ struct Bench {
     stat: [u64; 2],
     groups: Groups,
     layout: Fields,
+    /// Functions with a tunnel.
+    tunnels: u64,
 }
 
 impl Bench {
@@ -35,6 +38,7 @@ impl Bench {
             stat: [0; 2],
             groups: Groups(vec![None; LINES as usize]),
             layout: Fields::of::<RxRequest>(),
+            tunnels: 0,
         }
     }
 
@@ -62,7 +66,7 @@ impl Bench {
         if attached.is_some() {
             self.path(a.qpn, a.vlan);
         }
-        let record = McastCtx::default().with_group(a.group).with_qpn(a.qpn).with_ipv6(a.ipv6).with_valid(attached.is_some());
+        let record = McastCtx::default().with_group(a.group).with_qpn(a.qpn).with_ipv6(a.ipv6).with_function(a.function as u8).with_valid(attached.is_some());
         for (word, bytes) in record.0.chunks(4).enumerate() {
             let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
             self.control(line, word as u32, Some(value));
@@ -91,7 +95,7 @@ impl Bench {
     }
 
     /// A descriptor of any content; to `group` if one is given, in the VLAN that is given.
-    fn send(&mut self, group: Option<(u128, bool)>, vlan: Option<u16>) -> Vec<u32> {
+    fn send(&mut self, group: Option<(u128, bool)>, vlan: Option<u16>, through: Option<u16>) -> Vec<u32> {
         let mut words = self.tb.rng().words(self.layout.width());
         let (to, ipv6) = group.unwrap_or((self.tb.rng().next_u64().into(), true));
         let tci = u128::from(vlan.unwrap_or(0)) | u128::from(self.tb.rng().below(16)) << 12;
@@ -100,6 +104,8 @@ impl Bench {
         for (name, value) in fields {
             self.layout.set(&mut words, name, value);
         }
+        self.layout.set(&mut words, "tunnel", through.is_some().into());
+        self.layout.set(&mut words, "function", through.unwrap_or(0).into());
         self.s.push(words.clone());
         words
     }
@@ -108,15 +114,17 @@ impl Bench {
 fn random(stall: u32, rounds: u32) {
     let mut b = Bench::new(stall);
     let known: Vec<(u128, bool)> = (0..4).map(|n| (0xff0e_u128 << 112 | u128::from(b.tb.rng().next_u64() >> 3) << (n % 3), n % 2 == 0)).collect();
-    let (mut most, mut apart) = (0, 0);
+    let (mut most, mut apart, mut foreign) = (0, 0, 0);
     let vlans = [None, Some(5), Some(0x805)];
     for _ in 0..rounds {
+        b.tunnels = [0, 2, 0xc, 0xf][b.tb.rng().below(4) as usize];
+        b.tb.set_wide("tunnels", vec![b.tunnels as u32, 0]);
         for _ in 0..b.tb.rng().below(4) {
             let rng = b.tb.rng();
             let (line, (group, ipv6), on) = (rng.below(LINES.into()) as u32, known[rng.below(4) as usize], rng.percent(60));
             // A queue pair of its own for each line, so that each has its own VLAN.
             let (qpn, vlan) = (line * 16 + rng.below(16) as u32, vlans[[0, 1, 1, 1, 2][rng.below(5) as usize]]);
-            b.set(line, on.then_some(Attached { group, ipv6, qpn, vlan }));
+            b.set(line, on.then_some(Attached { group, ipv6, qpn, vlan, function: (line % 4) as u16 }));
         }
         let (mut want, mut retained, mut stat) = (Vec::new(), BTreeMap::<u128, usize>::new(), b.stat);
         for _ in 0..12 {
@@ -130,13 +138,17 @@ fn random(stall: u32, rounds: u32) {
                 }
             }
             let vlan = vlans[[0, 1, 1, 1, 2][b.tb.rng().below(5) as usize]];
-            let words = b.send(group, vlan);
+            let through = b.tb.rng().percent(60).then(|| b.tb.rng().below(4) as u16);
+            let network = Network { through, tunnels: b.tunnels };
+            let words = b.send(group, vlan, through);
             let Some((to, v6)) = group else {
                 want.push(words);
                 continue;
             };
-            let members = b.groups.members(to, v6, vlan);
-            apart += vlans.iter().filter(|v| **v != vlan).map(|v| b.groups.members(to, v6, *v).len()).sum::<usize>();
+            let members = b.groups.members(to, v6, vlan, network);
+            let all = b.groups.members(to, v6, vlan, Network::default());
+            foreign += all.iter().filter(|qpn| !members.contains(qpn)).count();
+            apart += vlans.iter().filter(|v| **v != vlan).map(|v| b.groups.members(to, v6, *v, network).len()).sum::<usize>();
             most = most.max(members.len());
             stat[0] += members.len() as u64;
             stat[1] += u64::from(members.is_empty());
@@ -166,7 +178,7 @@ fn random(stall: u32, rounds: u32) {
         assert!(retained.values().all(|n| *n == 0), "{retained:?}");
         assert_eq!(b.stat, stat);
     }
-    assert!(most >= 3 && apart > 100, "at most {most} in a group, {apart} in other VLANs");
+    assert!(most >= 2 && apart > 30 && foreign > 100, "at most {most} in a group, {apart} in other VLANs, {foreign} in other networks");
 }
 
 #[test]
@@ -180,9 +192,9 @@ fn every_attached_queue_pair_gets_a_copy() {
 fn the_frame_is_kept_before_its_copies_go() {
     let mut b = Bench::new(0);
     for line in 0..5 {
-        b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10, vlan: None }));
+        b.set(line, Some(Attached { group: 7, ipv6: true, qpn: line + 10, vlan: None, function: 0 }));
     }
-    b.send(Some((7, true)), None);
+    b.send(Some((7, true)), None, None);
     for _ in 0..200 {
         b.cycle();
         assert!(b.m.len() <= b.retain.len() + usize::from(b.retain.len() == 4));
@@ -196,7 +208,7 @@ fn others_pass_at_once() {
     let mut b = Bench::new(0);
     (0..40).for_each(|_| b.cycle());
     for _ in 0..100 {
-        b.send(None, None);
+        b.send(None, None, None);
     }
     (0..101).for_each(|_| b.cycle());
     assert_eq!(b.m.len(), 100);

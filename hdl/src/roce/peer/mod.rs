@@ -1,4 +1,4 @@
-//! Whether a received packet comes from the queue pair's peer and is for the queue pair. See README.md.
+//! Whether a received packet comes from the queue pair's peer and is for the queue pair, and through its function's tunnel. See README.md.
 
 #[cfg(test)]
 use ferric_model::roce::peer as model;
@@ -14,6 +14,7 @@ use rust_hdl::prelude::*;
 pub const WAITS: &[(&str, &[&str])] = &[
     ("ask", &[]),
     ("stranger", &[]), // two cycles later
+    ("foreign", &[]),  // the same
 ];
 
 /// The four words of an address.
@@ -29,6 +30,10 @@ pub struct PeerCheck<const LQ: usize> {
     pub ask: Signal<In, PeerAsk>,
     /// Two cycles after `ask`: the packet is refused. Where there is no path nothing is: the engines know no such queue pair.
     pub stranger: Signal<Out, Bit>,
+    /// At the same time: the queue pair is of another network than the packet. Groups are `roce/mcast`'s.
+    pub foreign: Signal<Out, Bit>,
+    /// Functions with a tunnel, a bit each.
+    pub tunnels: Signal<In, Bits<64>>,
     // The words of `PathCtx` that are compared, as the control bus writes them.
     tci: Ram<Bits<16>, LQ>,
     smac_low: Ram<Bits<32>, LQ>,
@@ -36,6 +41,7 @@ pub struct PeerCheck<const LQ: usize> {
     dip: [Ram<Bits<32>, LQ>; IP_WORDS],
     sip: [Ram<Bits<32>, LQ>; IP_WORDS],
     flags: Ram<Bits<3>, LQ>,
+    functions: Ram<Bits<6>, LQ>,
     line: Signal<Local, Bits<24>>,
     /// The word written, one-hot.
     hit: Signal<Local, Bits<64>>,
@@ -66,6 +72,9 @@ pub struct PeerCheck<const LQ: usize> {
     group6_bad: DFF<Bit>,
     datagram: DFF<Bit>,
     ipv6: DFF<Bit>,
+    apart: DFF<Bit>,
+    owner: Signal<Local, Bits<6>>,
+    shifted: Signal<Local, Bits<64>>,
     from_low: Signal<Local, Bit>,
     from_high: Signal<Local, Bit>,
     to_low: Signal<Local, Bit>,
@@ -75,8 +84,8 @@ pub struct PeerCheck<const LQ: usize> {
 impl<const LQ: usize> Logic for PeerCheck<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6);
-        clock!(self, clock, tci, smac_low, smac_high, flags);
+        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6, apart);
+        clock!(self, clock, tci, smac_low, smac_high, flags, functions);
 
         // The paths, as they are written. Seen for several cycles a write is only repeated.
         self.line.next = self.ctl.val().line;
@@ -117,6 +126,12 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         self.flags.write_data.next = self.data.val().get_bits::<3>(8);
         self.flags.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
 
+        // Word 15: whose it is
+        self.functions.write_en.next = self.write.val() & self.hit.val().get_bit(15);
+        self.functions.write_addr.next = self.line.val().get_bits::<LQ>(0);
+        self.functions.write_data.next = self.data.val().get_bits::<6>(0);
+        self.functions.read_addr.next = self.qpn.val().get_bits::<LQ>(0);
+
         self.excess.next = self.now.q.val().qpn & self.outside.val();
         // First cycle: the row is read. Second: word against word. What the path says of the other end is what a packet says of its source.
         self.now.d.next = self.ask.val();
@@ -133,6 +148,12 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         self.version_bad.d.next = self.now.q.val().ipv6 != self.row_flags.val().get_bit(0);
         self.vlan_bad.d.next = (self.now.q.val().vlan != self.row_flags.val().get_bit(1)) | (self.now.q.val().vlan & (self.now.q.val().vid != self.row_tci.val().get_bits::<12>(0)));
         self.known.d.next = self.row_flags.val().get_bit(2) & !self.excess.val().any();
+        self.owner.next = self.functions.read_data.val();
+        self.shifted.next = self.tunnels.val() >> bit_cast::<64, 6>(self.owner.val());
+        self.apart.d.next = self.shifted.val().get_bit(0);
+        if self.now.q.val().tunnel {
+            self.apart.d.next = self.now.q.val().function != bit_cast::<12, 6>(self.owner.val());
+        }
         self.datagram.d.next = self.now.q.val().datagram;
         self.ipv6.d.next = self.now.q.val().ipv6;
         // To a group, whose members `roce/mcast` knows: its own MAC address, 01:00:5e and 23 bits (RFC 1112) or 33:33 and 32 bits (RFC 2464).
@@ -154,6 +175,7 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
                 | (self.to_high.val() & self.ipv6.q.val())
                 // A datagram may come from anybody.
                 | (!self.datagram.q.val() & (self.from_low.val() | (self.from_high.val() & self.ipv6.q.val()))));
+        self.foreign.next = self.known.q.val() & self.apart.q.val() & !self.group.q.val();
         if self.group.q.val() {
             self.stranger.next = (self.ipv6.q.val() & self.group6_bad.q.val()) | (self.four.val() & self.group4_bad.q.val());
         }

@@ -1,9 +1,10 @@
 //! Random packets against the model: those of the peer, and those in which one thing is wrong.
-use super::model::{stranger, Path, Seen};
+use super::model::{foreign, stranger, Path, Seen};
 use super::PeerCheck;
 use crate::msg::{CtlReq, PeerAsk};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::context::PathCtx;
+use ferric_model::net::networks::Network;
 use std::collections::{BTreeMap, VecDeque};
 
 const LQ: usize = 4;
@@ -19,7 +20,7 @@ fn address(rng: &mut Rng, ipv6: bool) -> u128 {
 fn random_path(rng: &mut Rng) -> Path {
     let ipv6 = rng.percent(50);
     let vlan = rng.percent(50).then(|| rng.next_u32() as u16 & 0xfff);
-    Path { smac: rng.next_u64() >> 16, sip: address(rng, ipv6), dip: address(rng, ipv6), ipv6, vlan }
+    Path { smac: rng.next_u64() >> 16, sip: address(rng, ipv6), dip: address(rng, ipv6), ipv6, vlan, function: rng.below(64) as u16 }
 }
 
 struct Bench {
@@ -29,14 +30,18 @@ struct Bench {
     /// Words of `PathCtx` on their way over the control bus, and the path that is good from then on.
     writes: VecDeque<(u32, u32, u32, Option<Option<Path>>)>,
     /// Verdicts to come: those asked for in the last two cycles.
-    expected: VecDeque<Option<(Seen, bool)>>,
+    expected: VecDeque<Option<(Seen, bool, bool)>>,
+    /// Functions with a tunnel.
+    tunnels: u64,
+    /// Packets of another network that were refused for that, and those of the right one.
+    networks: [u32; 2],
     counts: BTreeMap<(&'static str, bool), u32>,
 }
 
 impl Bench {
     fn new(seed: u64) -> Self {
         let tb = Tb::with_seed("peer", PeerCheck::<LQ>::default(), seed);
-        Self { rng: Rng::new(tb.seed() ^ 0x9ee6), tb, paths: vec![None; 1 << LQ], writes: VecDeque::new(), expected: [None, None].into(), counts: BTreeMap::new() }
+        Self { rng: Rng::new(tb.seed() ^ 0x9ee6), tb, paths: vec![None; 1 << LQ], writes: VecDeque::new(), expected: [None, None].into(), tunnels: 0, networks: [0; 2], counts: BTreeMap::new() }
     }
 
     /// As the admin engine does it: the word with `valid` is zeroed first and written last. What is not compared is noise.
@@ -57,6 +62,8 @@ impl Bench {
             .with_vlan_tci(p.vlan.unwrap_or(noise as u16) | (noise as u16) << 12)
             .with_flow_label(noise as u32 & 0xf_ffff)
             .with_hop_limit(noise as u8)
+            .with_function(p.function)
+            .with_rsvd4(noise as u32 & 0xf_ffff)
             .with_valid(true);
         let words: Vec<u32> = record.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four bytes"))).collect();
         for word in (0..16).filter(|w| *w != 13) {
@@ -97,27 +104,43 @@ impl Bench {
                 ("ipv6", asked.ipv6.into()),
                 ("vlan", asked.vlan.is_some().into()),
                 ("vid", asked.vlan.unwrap_or(0).into()),
+                ("tunnel", asked.network.through.is_some().into()),
+                ("function", asked.network.through.unwrap_or(0).into()),
             ]),
         );
         let path = self.paths.get(asked.qpn as usize).copied().flatten();
-        self.expected.push_back(seen.map(|s| (s, stranger(&s, path.as_ref()))));
+        self.expected.push_back(seen.map(|s| (s, stranger(&s, path.as_ref()), foreign(&s, path.as_ref()))));
         self.tb.cycle();
         if let Some((line, path)) = path_now {
             self.paths[line as usize] = path;
         }
         self.expected.pop_front();
-        if let Some(Some((s, verdict))) = self.expected.front() {
+        if let Some(Some((s, verdict, foreign))) = self.expected.front() {
+            assert_eq!(self.tb.get("foreign") == 1, *foreign, "{s:?}, seed {}", self.tb.seed());
+            self.networks[usize::from(*foreign)] += 1;
             assert_eq!(self.tb.get("stranger") == 1, *verdict, "{s:?}, seed {}", self.tb.seed());
         }
-        if let Some(Some((_, verdict))) = self.expected.back() {
+        if let Some(Some((_, verdict, _))) = self.expected.back() {
             *self.counts.entry((what, *verdict)).or_default() += 1;
         }
+    }
+
+    /// The network of a function.
+    fn network(&self, function: u16) -> Network {
+        Network { through: (self.tunnels >> function & 1 == 1).then_some(function), tunnels: self.tunnels }
+    }
+
+    /// Other functions have tunnels, once nothing is asked about.
+    fn set_tunnels(&mut self, tunnels: u64) {
+        (0..3).for_each(|_| self.step("idle", None));
+        self.tunnels = tunnels;
+        self.tb.set_wide("tunnels", vec![tunnels as u32, (tunnels >> 32) as u32]);
     }
 
     /// A packet of the peer of queue pair `line`.
     fn own(&mut self, line: u32) -> Seen {
         let p = self.paths[line as usize].unwrap_or_else(|| random_path(&mut self.rng));
-        Seen { qpn: line, datagram: false, dmac: p.smac, sip: p.dip, dip: p.sip, ipv6: p.ipv6, vlan: p.vlan }
+        Seen { qpn: line, datagram: false, dmac: p.smac, sip: p.dip, dip: p.sip, ipv6: p.ipv6, vlan: p.vlan, network: self.network(p.function) }
     }
 }
 
@@ -194,9 +217,17 @@ fn random_packets_are_judged_as_the_model_does() {
                 let (line, path) = (b.rng.below(16) as u32, b.rng.percent(85).then(|| random_path(&mut b.rng)));
                 b.connect(line, path);
             }
+            let tunnels = [0, u64::MAX, b.rng.next_u64(), b.rng.next_u64()][b.rng.below(4) as usize];
+            b.set_tunnels(tunnels);
             for _ in 0..300 {
                 let (line, what) = (b.rng.below(16) as u32, WRONGS[b.rng.below(WRONGS.len() as u64) as usize]);
-                let seen = mutated(&mut b, line, what);
+                let mut seen = mutated(&mut b, line, what);
+                match b.rng.below(8) {
+                    0 => seen.network.through = None,
+                    1 => seen.network.through = Some(b.rng.below(64) as u16),
+                    2 => seen.network.through = seen.network.through.map(|f| f ^ 1 << b.rng.below(12)),
+                    _ => {}
+                }
                 let asked = b.rng.percent(90);
                 b.step(what, asked.then_some(seen));
             }
@@ -205,6 +236,7 @@ fn random_packets_are_judged_as_the_model_does() {
                 b.step("idle", None);
             }
         }
+        assert!(b.networks.iter().all(|n| *n > 500), "{:?}", b.networks);
         for what in WRONGS {
             let count = |refused| b.counts.get(&(what, refused)).copied().unwrap_or(0);
             let (never_passes, never_fails) = (what == "group, other family", matches!(what, "nothing" | "group" | "beyond the table"));

@@ -176,7 +176,8 @@ impl<const LQ: usize, const LP: usize> Logic for Front<LQ, LP> {
         }
         self.park.pick_qpn.next = self.came.val().dest_qpn;
         self.raw.next = self.came.val().raw;
-        self.raw_ok.next = self.raw_qpn.val().get_bit(31);
+        // The raw queue pair is the physical function's.
+        self.raw_ok.next = self.raw_qpn.val().get_bit(31) & !self.came.val().function.any();
         if self.free.val() {
             self.rx_next.d.next = self.came.val();
             self.some.d.next = self.begins.val();

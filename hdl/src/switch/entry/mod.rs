@@ -1,4 +1,4 @@
-//! The static entry of the tunnel, and its counters. See README.md.
+//! The functions' tunnels, and the counters. See README.md.
 
 #[cfg(test)]
 mod tests;
@@ -6,9 +6,12 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp};
-use crate::prim::pack::{Cast, Resize};
+use crate::prim::arb::BinToOneHot;
+use crate::prim::mux::OneHotMux;
+use crate::prim::pack::{Cast, Gather, Resize};
 use crate::prim::sum::PlusOne;
 use crate::records::{TunnelCounts, TunnelCtx};
+use ferric_abi::csr::TUNNEL_COUNTS;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -18,30 +21,46 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_ctl", &[]),
 ];
 
-/// Bits of either line: those of the longer one, and those of the tunnel.
-const LINE: usize = 88 * 8;
+/// Bits of either line: those of the longer one, and those of a tunnel.
+const LINE: usize = 96 * 8;
 const TUNNEL: usize = 56 * 8;
-/// Counters: those of `outer`, then that of `wrap`.
-const COUNTERS: usize = 11;
+/// Counters: those of `outer`, that of `wrap`, and packets to queue pairs of other functions.
+const COUNTERS: usize = 12;
+/// log2 of the lines: the functions', and behind them that of the counters.
+const LG_LINES: usize = TUNNEL_COUNTS.ilog2() as usize + 1;
+/// The bit of a line's number that says that it is not a function's.
+const COUNTS: usize = TUNNEL_COUNTS.ilog2() as usize;
 
-/// Line 0 is the tunnel, line 1 its counters, which nobody writes. Both are registers.
+/// A line for each of `NF` functions, and one of counters, which nobody writes. All are registers.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(COUNTERS == super::outer::STATS.len() + super::wrap::STATS.len())]
-pub struct Entry {
+#[demand(COUNTERS == super::outer::STATS.len() + super::wrap::STATS.len() + 1)]
+#[demand(NF <= 64 && TUNNEL_COUNTS == 64)]
+pub struct Entry<const NF: usize> {
     pub clock: Signal<In, Clock>,
-    /// Synchronous: no tunnel; the counters stay.
+    /// Synchronous: no tunnels; the counters stay.
     pub reset: Signal<In, Bit>,
     pub s_ctl: MsgSink<CtlReq>,
     pub m_ctl: MsgSrc<CtlResp>,
-    /// To all who want to know.
-    pub ctx: Signal<Out, TunnelCtx>,
-    /// `stat` of `outer` and of `wrap`.
+    /// By function, to all who want to know.
+    pub ctx: [Signal<Out, TunnelCtx>; NF],
+    /// Functions that have one, a bit each.
+    pub tunnels: Signal<Out, Bits<64>>,
+    /// `stat` of `outer` and of `wrap`, and `foreign` of `net/rx`.
     pub stripped: Signal<In, Bits<10>>,
     pub wrapped: Signal<In, Bit>,
-    ctl: CtlLine<Bits<LINE>, 1>,
-    line: DFF<TunnelCtx>,
+    pub foreign: Signal<In, Bit>,
+    ctl: CtlLine<Bits<LINE>, LG_LINES>,
+    lines: [DFF<TunnelCtx>; NF],
+    which: BinToOneHot<64, 6>,
+    chosen: Signal<Local, Bits<64>>,
+    row: OneHotMux<TunnelCtx, NF>,
+    rows: Resize<64, NF>,
+    own: Signal<Local, TunnelCtx>,
+    have: Gather<NF>,
+    all: Resize<NF, 64>,
     events: DFF<Bits<10>>,
     leaves: DFF<Bit>,
+    strays: DFF<Bit>,
     counts: [DFF<Bits<64>>; COUNTERS],
     plus: [PlusOne<64>; COUNTERS],
     sums: Signal<Local, TunnelCounts>,
@@ -54,10 +73,10 @@ pub struct Entry {
 }
 
 #[kernel]
-impl Logic for Entry {
+impl<const NF: usize> Logic for Entry<NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, line, events, leaves);
+        dff_setup!(self, clock, events, leaves, strays);
         clock!(self, clock, ctl);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -73,22 +92,41 @@ impl Logic for Entry {
         self.sums.next.inner_short = self.counts[8].q.val();
         self.sums.next.ecn = self.counts[9].q.val();
         self.sums.next.wrapped = self.counts[10].q.val();
-        self.as_bits.x.next = self.line.q.val();
+        self.sums.next.wrong_function = self.counts[11].q.val();
+        self.which.x.next = self.ctl.addr.val().get_bits::<6>(0);
+        self.which.en.next = !self.ctl.addr.val().get_bit(COUNTS);
+        self.chosen.next = self.which.y.val();
+        self.rows.x.next = self.chosen.val();
+        self.row.sel.next = self.rows.y.val();
+        self.as_bits.x.next = self.row.y.val();
         self.longer.x.next = self.as_bits.y.val();
         self.sums_bits.x.next = self.sums.val();
         self.ctl.row_valid.next = self.ctl.req.val();
         self.ctl.row.next = self.longer.y.val();
-        if self.ctl.addr.val().any() {
+        if self.ctl.addr.val().get_bit(COUNTS) {
             self.ctl.row.next = self.sums_bits.y.val();
         }
         self.written.x.next = self.ctl.new_row.val().get_bits::<TUNNEL>(0);
-        if self.ctl.done.val() & self.ctl.we.val() & !self.ctl.addr.val().any() {
-            self.line.d.next = self.written.y.val();
+        for i in 0..NF {
+            self.lines[i].clock.next = self.clock.val();
+            self.lines[i].d.next = self.lines[i].q.val();
+            self.row.x[i].next = self.lines[i].q.val();
+            self.ctx[i].next = self.lines[i].q.val();
+            self.own.next = self.lines[i].q.val();
+            self.have.x[i].next = self.own.val().valid | self.own.val().bound;
+            if self.ctl.done.val() & self.ctl.we.val() & self.chosen.val().get_bit(i) {
+                self.lines[i].d.next = self.written.y.val();
+            }
+            if self.reset.val() {
+                self.lines[i].d.next = self.off.val();
+            }
         }
-        self.ctx.next = self.line.q.val();
+        self.all.x.next = self.have.y.val();
+        self.tunnels.next = self.all.y.val();
         // Counters
         self.events.d.next = self.stripped.val();
         self.leaves.d.next = self.wrapped.val();
+        self.strays.d.next = self.foreign.val();
         for i in 0..COUNTERS {
             self.counts[i].clock.next = self.clock.val();
             self.plus[i].a.next = self.counts[i].q.val();
@@ -102,8 +140,8 @@ impl Logic for Entry {
         if self.leaves.q.val() {
             self.counts[10].d.next = self.plus[10].y.val();
         }
-        if self.reset.val() {
-            self.line.d.next = self.off.val();
+        if self.strays.q.val() {
+            self.counts[11].d.next = self.plus[11].y.val();
         }
     }
 }

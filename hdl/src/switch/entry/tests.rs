@@ -4,6 +4,7 @@ use crate::host::testing::Control;
 use crate::switch::{outer, wrap};
 use crate::tb::Tb;
 use ferric_abi::context::{TunnelCounts, TunnelCtx};
+use ferric_abi::csr::TUNNEL_COUNTS;
 
 struct Bench {
     tb: Tb,
@@ -29,37 +30,58 @@ impl Bench {
 
 #[test]
 fn lines_and_counters() {
-    let mut tb = Tb::new("tunnel_entry", Entry::default());
+    let mut tb = Tb::new("tunnel_entry", Entry::<4>::default());
     let control = Control::new(&mut tb, 20);
     let mut b = Bench { tb, control };
-    let mut ctx = TunnelCtx::default();
-    let bytes = b.tb.rng().bytes(56);
-    ctx.0.copy_from_slice(&bytes);
-    for word in (0..14).rev() {
-        let value = u32::from_le_bytes(ctx.0[4 * word..4 * word + 4].try_into().expect("four"));
-        b.access(0, word as u32, Some(value));
-        // Nobody writes counters.
-        b.access(1, word as u32, Some(value));
+    let lines: [TunnelCtx; 4] = std::array::from_fn(|_| {
+        let mut ctx = TunnelCtx::default();
+        ctx.0.copy_from_slice(&b.tb.rng().bytes(56));
+        ctx
+    });
+    for (function, ctx) in lines.iter().enumerate() {
+        for word in (0..14).rev() {
+            let value = u32::from_le_bytes(ctx.0[4 * word..4 * word + 4].try_into().expect("four"));
+            b.access(function as u32, word as u32, Some(value));
+            // Nobody writes counters, nor lines of functions that there are none.
+            b.access(TUNNEL_COUNTS, word as u32, Some(value));
+            b.access(4 + function as u32, word as u32, Some(value));
+            b.access(TUNNEL_COUNTS + function as u32, word as u32, Some(value));
+        }
     }
-    assert_eq!(b.line(0, 14), ctx.0);
-    assert_eq!(b.tb.get_wide("ctx").iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), ctx.0);
-    assert_eq!(b.line(1, 22), [0; 88]);
-    // Each event by itself, and both blocks' at once; the order of the record is that of the blocks' lists.
-    let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().collect();
+    for (function, ctx) in lines.iter().enumerate() {
+        assert_eq!(b.line(function as u32, 14), ctx.0);
+        assert_eq!(b.tb.get_wide(&format!("ctx${function}")).iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), ctx.0);
+    }
+    assert_eq!(b.line(TUNNEL_COUNTS, 24), [0; 96]);
+    assert_eq!(b.line(5, 14), [0; 56]);
+    // Who has a tunnel: whose line is valid, or bound while it is written.
+    for n in 0..16u32 {
+        for function in 0..4 {
+            let line = TunnelCtx::default().with_valid(n >> function & 1 == 1 && function % 2 == 0).with_bound(n >> function & 1 == 1 && function % 2 == 1);
+            b.access(function, 0, Some(u32::from_le_bytes(line.0[..4].try_into().expect("four"))));
+        }
+        assert_eq!(b.tb.get("tunnels"), u64::from(n));
+    }
+    // Each event by itself, and several blocks' at once; the order of the record is that of the blocks' lists.
+    let names: Vec<&str> = outer::STATS.iter().chain(wrap::STATS).copied().chain(["wrong_function"]).collect();
     assert_eq!(names, TunnelCounts::LAYOUT.fields.iter().map(|f| f.name).collect::<Vec<_>>());
     for n in 0..names.len() {
         for _ in 0..=n {
             b.tb.set("stripped", if n < 10 { 1 << n } else { 0 });
             b.tb.set("wrapped", u64::from(n == 10 || n == 3));
+            b.tb.set("foreign", u64::from(n == 11 || n == 1));
             b.tb.cycle();
         }
         b.tb.set("stripped", 0);
         b.tb.set("wrapped", 0);
+        b.tb.set("foreign", 0);
         b.tb.run(3);
     }
-    let sums: Vec<u64> = b.line(1, 22).chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("eight"))).collect();
-    assert_eq!(sums, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 + 4]);
-    // A reset takes the tunnel, not the counts.
+    let sums: Vec<u64> = b.line(TUNNEL_COUNTS, 24).chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("eight"))).collect();
+    assert_eq!(sums, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 + 4, 12 + 2]);
+    // A reset takes the tunnels, not the counts.
     b.tb.reset();
-    assert_eq!((b.line(0, 14), b.line(1, 2)), (vec![0; 56], vec![1, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(b.tb.get("tunnels"), 0);
+    (0..4).for_each(|function| assert_eq!(b.line(function, 14), [0; 56]));
+    assert_eq!(b.line(TUNNEL_COUNTS, 2), [1, 0, 0, 0, 0, 0, 0, 0]);
 }

@@ -2,6 +2,7 @@
 
 use super::causes;
 use super::strip::Note;
+use crate::msg::Network;
 use crate::prim::keep_mask::KeepMask;
 use crate::prim::sized::Delay;
 use crate::prim::word_sum::{WordSum, WORD_SUM_LATENCY};
@@ -40,6 +41,8 @@ pub(super) struct Check<const W: usize, const K: usize> {
     /// With `m_last`: the frame is not to be used.
     pub m_err: Signal<Out, Bit>,
     pub m_valid: Signal<Out, Bit>,
+    /// With every beat: where its frame comes from.
+    pub network: Signal<Out, Network>,
     /// See [`super::STATS`].
     pub stat: Signal<Out, Bits<10>>,
     mask: KeepMask<W, K>,
@@ -73,13 +76,14 @@ pub(super) struct Check<const W: usize, const K: usize> {
     err5: DFF<Bit>,
     valid5: DFF<Bit>,
     stat5: DFF<Bits<10>>,
+    network5: DFF<Network>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize> Logic for Check<W, K> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, quiet, once, acc, tag4, data5, keep5, last5, err5, valid5, stat5);
+        dff_setup!(self, clock, quiet, once, acc, tag4, data5, keep5, last5, err5, valid5, stat5, network5);
         clock!(self, clock, words, to_sum, data_late, keep_late);
         self.mask.keep.next = self.keep.val();
         self.words.x.next = self.data.val() & self.mask.mask.val();
@@ -130,6 +134,9 @@ impl<const W: usize, const K: usize> Logic for Check<W, K> {
         if self.tag4.q.val().valid & self.tag4.q.val().last & self.counts.val() & !self.quiet.q.val().any() {
             self.stat5.d.next = bits::<10>(ONE) << self.cause.val();
         }
+        self.network5.d.next.tunnel = self.note.val().tunnel;
+        self.network5.d.next.function = self.note.val().function;
+        self.network.next = self.network5.q.val();
         self.m_data.next = self.data5.q.val();
         self.m_keep.next = self.keep5.q.val();
         self.m_last.next = self.last5.q.val();

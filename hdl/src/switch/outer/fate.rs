@@ -3,7 +3,7 @@
 use super::causes;
 use super::link::{Link, L4};
 use crate::codes::ip;
-use crate::prim::pack::{BePick, Resize, Slice};
+use crate::prim::pack::{BePick, Gather, Resize, Slice};
 use crate::records::{TunnelCtx, Udp, Vxlan};
 use crate::switch::be16;
 use ferric_abi::wire::{self, ethertype, protocol, VXLAN_FLAGS, VXLAN_PORT};
@@ -54,16 +54,23 @@ pub(super) struct Fate {
     pub tags: Bits<2>,
     pub turn: Bits<8>,
     pub turn_sum: Bits<16>,
+    /// Whose tunnel it is; see `RxDesc`.
+    pub function: Bits<12>,
 }
+
+/// What a plain frame has for a function if the physical function has a tunnel.
+const NOBODY: u64 = 0xfff;
 
 /// Decides. See `ferric_model::switch::outer` for the meaning.
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct Judge {
+pub(super) struct Judge<const NF: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub ctx: Signal<In, TunnelCtx>,
+    pub ctx: [Signal<In, TunnelCtx>; NF],
     pub valid: Signal<In, Bit>,
     pub link: Signal<In, Link>,
+    pub to: Signal<In, Bits<NF>>,
+    pub known: Signal<In, Bits<NF>>,
     pub l4: Signal<In, Bits<L4>>,
     pub pairs: [Signal<In, Bits<18>>; 5],
     pub quads: [Signal<In, Bits<18>>; 4],
@@ -97,7 +104,24 @@ pub(super) struct Judge {
     lengths3: DFF<Bit>,
     no_sum3: DFF<Bit>,
     flags3: DFF<Bit>,
-    vni3: DFF<Bit>,
+    /// The tunnel that it came through, if it is one; those whose remote endpoint has sent it, or anybody may.
+    hits: Gather<NF>,
+    hits3: DFF<Bits<NF>>,
+    known3: DFF<Bits<NF>>,
+    flag3: DFF<Bit>,
+    lenients: Gather<NF>,
+    zeros: Gather<NF>,
+    have: Gather<NF>,
+    own: Signal<Local, TunnelCtx>,
+    lenient: Signal<Local, Bits<NF>>,
+    zero: Signal<Local, Bits<NF>>,
+    from: Signal<Local, Bits<NF>>,
+    zero_fine: Signal<Local, Bit>,
+    flags_fine: Signal<Local, Bit>,
+    known_fine: Signal<Local, Bit>,
+    found: Signal<Local, Bits<12>>,
+    #[init(std::array::from_fn(|function| Constant::new((function as u64).to_bits())))]
+    numbers: [Constant<Bits<12>>; NF],
     inner3: DFF<Bits<16>>,
     short3: DFF<Bit>,
     tags3: DFF<Bits<2>>,
@@ -141,10 +165,10 @@ pub(super) struct Judge {
 }
 
 #[kernel]
-impl Logic for Judge {
+impl<const NF: usize> Logic for Judge<NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valid3, link3, tunnel3, lengths3, no_sum3, flags3, vni3, inner3, short3, tags3, type4, type6, l3);
+        dff_setup!(self, clock, valid3, link3, tunnel3, lengths3, no_sum3, flags3, hits3, known3, flag3, inner3, short3, tags3, type4, type6, l3);
         dff_setup!(self, clock, header3, addresses3, udp3, vxlan3, fate4, valid4, changes4, old4, new4, sum4, fate5, valid5);
         // Stage 3
         self.udp.x.next = self.l4.val();
@@ -160,12 +184,21 @@ impl Logic for Judge {
         self.cut.next = self.ended.val() & (self.length.val() < self.link.val().stop);
         self.valid3.d.next = self.valid.val();
         self.link3.d.next = self.link.val();
-        self.tunnel3.d.next = self.link.val().ours & !self.cut.val() & (self.udp.y.val().dst_port == VXLAN_PORT);
+        self.tunnel3.d.next = self.link.val().ours & self.to.val().any() & !self.cut.val() & (self.udp.y.val().dst_port == VXLAN_PORT);
         self.lengths3.d.next = (self.udp.y.val().length == self.link.val().payload) & (self.link.val().payload >= TUNNEL as u64);
         self.no_sum3.d.next = !self.udp.y.val().checksum.any();
         self.strict.next = (self.vxlan.y.val().flags == VXLAN_FLAGS) & !self.vxlan.y.val().rsvd0.any() & !self.vxlan.y.val().rsvd1.any();
-        self.flags3.d.next = self.strict.val() | (self.ctx.val().lenient & self.vxlan.y.val().flags.get_bit(3));
-        self.vni3.d.next = self.vxlan.y.val().vni == self.ctx.val().vni;
+        self.flags3.d.next = self.strict.val();
+        self.flag3.d.next = self.vxlan.y.val().flags.get_bit(3);
+        for i in 0..NF {
+            self.own.next = self.ctx[i].val();
+            self.hits.x[i].next = self.to.val().get_bit(i) & (self.vxlan.y.val().vni == self.own.val().vni);
+            self.lenients.x[i].next = self.own.val().lenient;
+            self.zeros.x[i].next = self.own.val().zero_csum6;
+            self.have.x[i].next = self.own.val().valid | self.own.val().bound;
+        }
+        self.hits3.d.next = self.hits.y.val();
+        self.known3.d.next = self.known.val();
         self.inner3.d.next = self.link.val().payload - TUNNEL as u64;
         self.short3.d.next = self.link.val().payload < (TUNNEL + wire::Eth::BYTES) as u64;
         self.type0.next = self.types[0].y.val();
@@ -246,11 +279,31 @@ impl Logic for Judge {
                 self.fate4.d.next.turn = bit_cast::<8, 2>(self.flipped.val()) << 4;
             }
         }
+        // By the tunnel's own rules; where there is none of this VNI, by the strictest.
+        self.lenient.next = self.hits3.q.val() & self.lenients.y.val();
+        self.zero.next = self.hits3.q.val() & self.zeros.y.val();
+        self.from.next = self.hits3.q.val() & self.known3.q.val();
+        self.flags_fine.next = self.flags3.q.val() | (self.flag3.q.val() & self.lenient.val().any());
+        self.zero_fine.next = self.zero.val().any();
+        self.known_fine.next = self.from.val().any();
+        self.found.next = bits::<12>(0);
+        for i in 0..NF {
+            if self.hits3.q.val().get_bit(i) {
+                self.found.next = self.numbers[i].val();
+            }
+        }
+        self.fate4.d.next.function = self.found.val();
+        if !self.tunnel3.q.val() {
+            self.fate4.d.next.function = bits::<12>(0);
+            if self.have.y.val().get_bit(0) {
+                self.fate4.d.next.function = bits::<12>(NOBODY);
+            }
+        }
         // The first of these that holds.
         self.fate4.d.next.dropped = true;
         self.fate4.d.next.fixed = false;
         if !self.tunnel3.q.val() {
-            self.fate4.d.next.dropped = self.ctx.val().valid & !self.ctx.val().plain;
+            self.fate4.d.next.dropped = self.have.y.val().all();
             self.fate4.d.next.cause = bits::<4>(causes::MISS);
         } else if self.link3.q.val().first {
             self.fate4.d.next.fixed = true;
@@ -258,14 +311,14 @@ impl Logic for Judge {
         } else if !self.header_right.val() | !self.lengths3.q.val() {
             self.fate4.d.next.fixed = true;
             self.fate4.d.next.cause = bits::<4>(causes::MALFORMED);
-        } else if self.no_sum3.q.val() & self.link3.q.val().v6 & !self.ctx.val().zero_csum6 {
+        } else if self.no_sum3.q.val() & self.link3.q.val().v6 & !self.zero_fine.val() {
             self.fate4.d.next.fixed = true;
             self.fate4.d.next.cause = bits::<4>(causes::CSUM);
-        } else if !self.flags3.q.val() {
+        } else if !self.flags_fine.val() {
             self.fate4.d.next.cause = bits::<4>(causes::FLAGS);
-        } else if !self.vni3.q.val() {
+        } else if !self.hits3.q.val().any() {
             self.fate4.d.next.cause = bits::<4>(causes::VNI);
-        } else if !self.link3.q.val().known {
+        } else if !self.known_fine.val() {
             self.fate4.d.next.cause = bits::<4>(causes::REMOTE);
         } else if self.short3.q.val() {
             self.fate4.d.next.cause = bits::<4>(causes::SHORT);

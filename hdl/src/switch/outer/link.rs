@@ -2,7 +2,7 @@
 
 use crate::codes::ip;
 use crate::net::rx::window::WINDOW_BITS;
-use crate::prim::pack::{BePick, Resize, Slice};
+use crate::prim::pack::{BePick, Gather, Resize, Slice};
 use crate::records::{Eth, Ipv4, Ipv6, TunnelCtx};
 use crate::switch::be16;
 use ferric_abi::wire::{self, ethertype, protocol};
@@ -23,32 +23,33 @@ const LEAST_4: u64 = (wire::Ipv4::BYTES + wire::Udp::BYTES) as u64;
 /// What the outer Ethernet and IP header say.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
 pub(super) struct Link {
-    /// A UDP packet over IPv4 without options or IPv6 without extension headers, to the tunnel's addresses, with its UDP header, and no later fragment.
+    /// A UDP packet over IPv4 without options or IPv6 without extension headers, with its UDP header, and no later fragment.
     pub ours: Bit,
     pub v6: Bit,
     pub tagged: Bit,
     /// The first fragment of a datagram.
     pub first: Bit,
-    /// It is from the remote endpoint, or from whomever that does not matter.
-    pub known: Bit,
     pub ecn: Bits<2>,
     /// First byte of the frame behind the packet, and bytes of the packet behind the IP header.
     pub stop: Bits<17>,
     pub payload: Bits<16>,
 }
 
-/// What was learned of the frame with its window.
+/// What was learned of the frame with its window, compared with `NF` tunnels.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(TAGGED * 8 + L3 <= WINDOW_BITS)]
-pub(super) struct LinkLayer {
+pub(super) struct LinkLayer<const NF: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    pub ctx: Signal<In, TunnelCtx>,
+    pub ctx: [Signal<In, TunnelCtx>; NF],
     pub window: Signal<In, Bits<WINDOW_BITS>>,
     pub window_valid: Signal<In, Bit>,
     /// Two cycles later.
     pub valid: Signal<Out, Bit>,
     pub link: Signal<Out, Link>,
+    /// Tunnels, a bit each: to whose addresses it is, and from whose remote endpoint, or from whomever that does not matter.
+    pub to: Signal<Out, Bits<NF>>,
+    pub known: Signal<Out, Bits<NF>>,
     /// UDP header and what follows.
     pub l4: Signal<Out, Bits<L4>>,
     /// Sums of the IPv4 header's 16-bit words, two each, and of the addresses', four each, as they lie on the bus.
@@ -70,7 +71,7 @@ pub(super) struct LinkLayer {
     tagged1: DFF<Bit>,
     type4: DFF<Bit>,
     type6: DFF<Bit>,
-    station: DFF<Bit>,
+    station: [DFF<Bit>; NF],
     l3: DFF<Bits<L3>>,
     // Stage 2
     #[init(BePick::of(&wire::Ipv4::LAYOUT, 0))]
@@ -86,8 +87,15 @@ pub(super) struct LinkLayer {
     v6: Signal<Local, Bit>,
     fits4: Signal<Local, Bit>,
     fits6: Signal<Local, Bit>,
+    own: Signal<Local, TunnelCtx>,
+    right4: Signal<Local, Bit>,
+    right6: Signal<Local, Bit>,
     local4: Signal<Local, Bits<32>>,
     remote4: Signal<Local, Bits<32>>,
+    tos: Gather<NF>,
+    froms: Gather<NF>,
+    to2: DFF<Bits<NF>>,
+    known2: DFF<Bits<NF>>,
     base: Signal<Local, Bits<17>>,
     valid2: DFF<Bit>,
     link2: DFF<Link>,
@@ -97,10 +105,10 @@ pub(super) struct LinkLayer {
 }
 
 #[kernel]
-impl Logic for LinkLayer {
+impl<const NF: usize> Logic for LinkLayer<NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valid1, tagged1, type4, type6, station, l3, valid2, link2, l4_2);
+        dff_setup!(self, clock, valid1, tagged1, type4, type6, l3, valid2, link2, l4_2, to2, known2);
         // Stage 1: Ethernet
         self.eth.x.next = self.window.val();
         self.behind.x.next = self.window.val();
@@ -118,16 +126,18 @@ impl Logic for LinkLayer {
         self.tagged1.d.next = self.tagged.val();
         self.type4.d.next = self.ethertype.val() == ethertype::IPV4;
         self.type6.d.next = self.ethertype.val() == ethertype::IPV6;
-        self.station.d.next = self.ctx.val().valid & (self.eth.y.val().dst == self.ctx.val().smac);
+        for i in 0..NF {
+            self.own.next = self.ctx[i].val();
+            self.station[i].clock.next = self.clock.val();
+            self.station[i].d.next = self.own.val().valid & (self.eth.y.val().dst == self.own.val().smac);
+        }
         // Stage 2: IP
         self.ip4.x.next = self.l3.q.val();
         self.ip6.x.next = self.l3.q.val();
         self.behind4.x.next = self.l3.q.val();
         self.behind6.x.next = self.l3.q.val();
-        self.local4.next = bit_cast::<32, 128>(self.ctx.val().local);
-        self.remote4.next = bit_cast::<32, 128>(self.ctx.val().remote);
-        self.v4.next = self.type4.q.val() & !self.ctx.val().ipv6 & (self.ip4.y.val().version == ip::VERSION_4) & (self.ip4.y.val().ihl == ip::WORDS);
-        self.v6.next = self.type6.q.val() & self.ctx.val().ipv6 & (self.ip6.y.val().version == ip::VERSION_6);
+        self.v4.next = self.type4.q.val() & (self.ip4.y.val().version == ip::VERSION_4) & (self.ip4.y.val().ihl == ip::WORDS);
+        self.v6.next = self.type6.q.val() & (self.ip6.y.val().version == ip::VERSION_6);
         self.fits4.next = self.v4.val() & (self.ip4.y.val().total_length >= LEAST_4);
         self.fits6.next = self.v6.val() & (self.ip6.y.val().payload_length >= wire::Udp::BYTES as u64);
         self.base.next = bits::<17>(PLAIN as u64);
@@ -140,22 +150,38 @@ impl Logic for LinkLayer {
                 self.base.next = bits::<17>((TAGGED + wire::Ipv6::BYTES) as u64);
             }
         }
+        self.right6.next = self.fits6.val() & (self.ip6.y.val().next_header == protocol::UDP);
+        self.right4.next = self.fits4.val() & (self.ip4.y.val().protocol == protocol::UDP) & !self.ip4.y.val().fragment.any();
+        for i in 0..NF {
+            self.own.next = self.ctx[i].val();
+            self.local4.next = bit_cast::<32, 128>(self.own.val().local);
+            self.remote4.next = bit_cast::<32, 128>(self.own.val().remote);
+            self.tos.x[i].next = self.station[i].q.val() & !self.own.val().ipv6 & (self.ip4.y.val().dst == self.local4.val());
+            self.froms.x[i].next = self.own.val().any_remote | (self.ip4.y.val().src == self.remote4.val());
+            if self.type6.q.val() {
+                self.tos.x[i].next = self.station[i].q.val() & self.own.val().ipv6 & (self.ip6.y.val().dst == self.own.val().local);
+                self.froms.x[i].next = self.own.val().any_remote | (self.ip6.y.val().src == self.own.val().remote);
+            }
+        }
+        self.to2.d.next = self.tos.y.val();
+        self.known2.d.next = self.froms.y.val();
+        self.to.next = self.to2.q.val();
+        self.known.next = self.known2.q.val();
         self.valid2.d.next = self.valid1.q.val();
+        self.link2.d.next.ours = self.right4.val();
+        if self.type6.q.val() {
+            self.link2.d.next.ours = self.right6.val();
+        }
         self.link2.d.next.v6 = self.v6.val();
         self.link2.d.next.tagged = self.tagged1.q.val();
         if self.type6.q.val() {
-            self.link2.d.next.ours = self.station.q.val() & self.fits6.val() & (self.ip6.y.val().next_header == protocol::UDP) & (self.ip6.y.val().dst == self.ctx.val().local);
             self.link2.d.next.first = false;
-            self.link2.d.next.known = self.ctx.val().any_remote | (self.ip6.y.val().src == self.ctx.val().remote);
             self.link2.d.next.ecn = self.ip6.y.val().ecn;
             self.link2.d.next.stop = self.base.val() + bit_cast::<17, 16>(self.ip6.y.val().payload_length);
             self.link2.d.next.payload = self.ip6.y.val().payload_length;
             self.l4_2.d.next = self.behind6.y.val();
         } else {
-            self.link2.d.next.ours =
-                self.station.q.val() & self.fits4.val() & (self.ip4.y.val().protocol == protocol::UDP) & !self.ip4.y.val().fragment.any() & (self.ip4.y.val().dst == self.local4.val());
             self.link2.d.next.first = self.ip4.y.val().flags.get_bit(0);
-            self.link2.d.next.known = self.ctx.val().any_remote | (self.ip4.y.val().src == self.remote4.val());
             self.link2.d.next.ecn = self.ip4.y.val().ecn;
             self.link2.d.next.stop = self.base.val() + bit_cast::<17, 16>(self.ip4.y.val().total_length);
             self.link2.d.next.payload = self.ip4.y.val().total_length - wire::Ipv4::BYTES as u64;

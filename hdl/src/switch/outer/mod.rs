@@ -8,6 +8,7 @@ mod strip;
 mod tests;
 
 use crate::bus::{AxisSink, AxisSrc};
+use crate::msg::Network;
 use crate::net::rx::window::Window;
 use crate::prim::keep_mask::KeepLen;
 use crate::records::TunnelCtx;
@@ -15,7 +16,7 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::switch::outer as model;
 use rust_hdl::prelude::*;
 
-/// Events on `stat`: packets whose outer header went; frames that no entry is for; then, in the order in which they are looked for, tunnel packets that are dropped (`ferric_abi::codes::SwitchCause`).
+/// Events on `stat`: packets whose outer header went; frames that nobody can get, because every function has a tunnel; then, in the order in which they are looked for, tunnel packets that are dropped (`ferric_abi::codes::SwitchCause`).
 pub const STATS: &[&str] = &["stripped", "miss", "outer_fragment", "outer_malformed", "outer_csum", "vxlan_flags", "vni_unknown", "remote_unknown", "inner_short", "ecn"];
 
 /// Places in [`STATS`].
@@ -32,26 +33,28 @@ mod causes {
     pub const ECN: u64 = 9;
 }
 
-/// Any frames, a beat a cycle. Always ready, and nobody behind it waits.
+/// Any frames, a beat a cycle, and `NF` functions' tunnels. Always ready, and nobody behind it waits.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(STATS.len() == 10)]
-pub struct Outer<const W: usize, const K: usize, const LK: usize> {
+pub struct Outer<const W: usize, const K: usize, const LK: usize, const NF: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten.
     pub reset: Signal<In, Bit>,
-    /// The tunnel. It may change at any time: a frame is judged by it in the cycles around that in which its headers are there.
-    pub ctx: Signal<In, TunnelCtx>,
+    /// The tunnels, by function. They may change at any time: a frame is judged by them in the cycles around that in which its headers are there.
+    pub ctx: [Signal<In, TunnelCtx>; NF],
     pub s: AxisSink<W, K>,
     /// With `s.last`: the MAC found the frame bad.
     pub s_err: Signal<In, Bit>,
     pub m: AxisSrc<W, K>,
     /// With `m.last`: the same, or the frame was cut or its outer UDP checksum is wrong.
     pub m_err: Signal<Out, Bit>,
+    /// With every beat of `m`: through whose tunnel it came.
+    pub network: Signal<Out, Network>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<10>>,
     window: Window<W, K>,
-    link: link::LinkLayer,
-    judge: fate::Judge,
+    link: link::LinkLayer<NF>,
+    judge: fate::Judge<NF>,
     strip: strip::Strip<W, K, LK>,
     check: check::Check<W, K>,
     count: KeepLen<K, 8>,
@@ -68,7 +71,7 @@ pub struct Outer<const W: usize, const K: usize, const LK: usize> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LK: usize> Logic for Outer<W, K, LK> {
+impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for Outer<W, K, LK, NF> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, before, len0, len1, len2, ended0, ended1, ended2);
@@ -98,12 +101,16 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Outer<W, K, LK> 
         self.ended1.d.next = self.ended0.q.val();
         self.len2.d.next = self.len1.q.val();
         self.ended2.d.next = self.ended1.q.val();
-        self.link.ctx.next = self.ctx.val();
+        for i in 0..NF {
+            self.link.ctx[i].next = self.ctx[i].val();
+            self.judge.ctx[i].next = self.ctx[i].val();
+        }
         self.link.window.next = self.window.window.val();
         self.link.window_valid.next = self.window.window_valid.val();
-        self.judge.ctx.next = self.ctx.val();
         self.judge.valid.next = self.link.valid.val();
         self.judge.link.next = self.link.link.val();
+        self.judge.to.next = self.link.to.val();
+        self.judge.known.next = self.link.known.val();
         self.judge.l4.next = self.link.l4.val();
         for i in 0..5 {
             self.judge.pairs[i].next = self.link.pairs[i].val();
@@ -132,6 +139,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Outer<W, K, LK> 
         self.m.last.next = self.check.m_last.val();
         self.m.valid.next = self.check.m_valid.val();
         self.m_err.next = self.check.m_err.val();
+        self.network.next = self.check.network.val();
         self.stat.next = self.check.stat.val();
         if self.reset.val() {
             self.before.d.next = bits::<8>(0);

@@ -39,6 +39,7 @@ pub(super) struct Note {
     pub fixed: Bit,
     pub check: Bit,
     pub sum: Bits<18>,
+    pub function: Bits<12>,
 }
 
 /// The cut for an outer header over IPv6 or IPv4, with a tag or without.
@@ -325,6 +326,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Strip<W, K, LK> 
         self.note4.d.next.fixed = self.whose.val().fixed;
         self.note4.d.next.check = self.whose.val().check;
         self.note4.d.next.sum = self.whose.val().sum;
+        self.note4.d.next.function = self.whose.val().function;
         self.valid.next = self.valid4.q.val();
         self.first.next = self.first4.q.val();
         self.last.next = self.last4.q.val();

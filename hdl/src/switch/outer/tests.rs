@@ -1,34 +1,34 @@
 //! The block against the golden model (`ferric_model::switch::outer`), hostile frames included.
 use super::model::{ecn, strip, Stripped};
 use super::{Outer, STATS};
-use crate::switch::testing::{any_inner, mac, right, tunnel};
-use crate::tb::{Rng, Tb};
+use crate::msg::Network;
+use crate::switch::testing::{any_inner, mac, right, set_lines, tunnel};
+use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::TunnelCtx;
 use ferric_model::net::sums::{finish, pseudo, sum, update};
+use ferric_model::switch::functions::{has, judge, tables};
 use ferric_model::switch::layers::{parse, Deep, Fragment, Upper};
-use ferric_model::switch::tables::{Endpoint, EndpointKind, InnerTag, Tables};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Functions.
+const NF: usize = 4;
+type Lines = [TunnelCtx; NF];
+
+/// One function has a tunnel.
+fn alone(ctx: &TunnelCtx) -> Lines {
+    [*ctx, TunnelCtx::default(), TunnelCtx::default(), TunnelCtx::default()]
+}
 
 /// Cycles in which everything that came has left.
 const DRAIN: u64 = 60;
-
-fn tables(ctx: &TunnelCtx) -> Tables {
-    let mut tables = Tables::default();
-    if ctx.valid() {
-        let (v6, ip) = (ctx.ipv6(), ctx.local());
-        let flags = (ctx.lenient(), ctx.zero_csum6(), ctx.any_remote());
-        tables.endpoints.push(Endpoint { v6, ip, udp_port: 4789, kind: EndpointKind::Vxlan, lenient: flags.0, zero_csum6: flags.1, any_remote: flags.2, unknown_to_software: false, option: None });
-        tables.vnis.insert((0, ctx.vni()), (1, InnerTag::Keep));
-        tables.remotes.insert((v6, ctx.remote()), 1);
-    }
-    tables
-}
 
 /// What comes out, and what it counts as.
 #[derive(Debug, PartialEq, Eq)]
 struct Expected {
     frame: Option<Vec<u8>>,
+    /// Whether it came through a tunnel, and the function.
+    network: [u64; 2],
     counts: Option<&'static str>,
 }
 
@@ -47,24 +47,39 @@ fn name(cause: SwitchCause) -> &'static str {
     }
 }
 
+/// The golden model of whichever function's tunnel the frame is for.
+fn expected(lines: &Lines, frame: &[u8]) -> Expected {
+    let passes = || {
+        let function = if has(&lines[0]) { 0xfff } else { 0 };
+        let everybody = lines.iter().all(has);
+        Expected { frame: (!everybody).then(|| frame.to_vec()), network: [0, function], counts: everybody.then_some("miss") }
+    };
+    let Some((function, ctx)) = judge(lines, frame) else { return passes() };
+    let one = of_one(&ctx, frame, passes);
+    // What the model hands to software passes as what came through no tunnel.
+    match function.filter(|_| one.counts == Some("stripped")) {
+        Some(function) => Expected { network: [1, function.into()], ..one },
+        None => one,
+    }
+}
+
 /// The golden model, and where this block differs from it (README.md, Limits).
-fn expected(ctx: &TunnelCtx, frame: &[u8]) -> Expected {
+fn of_one(ctx: &TunnelCtx, frame: &[u8], passes: impl Fn() -> Expected) -> Expected {
     let tables = tables(ctx);
-    let passes = || if ctx.plain() || !ctx.valid() { Expected { frame: Some(frame.to_vec()), counts: None } } else { Expected { frame: None, counts: Some("miss") } };
     let layers = parse(frame);
     // A packet that is cut is known when the frame ends.
     if layers == Err(Deep::Truncated) && frame.len() > 128 {
         let whole = [frame, &[0; 70_000]].concat();
         let known = parse(&whole).is_ok_and(|l| !matches!(l.upper, Upper::Ip(ip) if behind(&ip, &l)));
         if known && strip(&tables, &whole, Some(ctx.smac())) != Stripped::Plain {
-            return Expected { frame: None, counts: Some("outer_malformed") };
+            return Expected { frame: None, network: [0; 2], counts: Some("outer_malformed") };
         }
     }
     match strip(&tables, frame, Some(ctx.smac())) {
         Stripped::Plain | Stripped::Software(_) => passes(),
         Stripped::Drop(SwitchCause::OuterFragment) if layers.is_ok_and(|l| matches!(l.upper, Upper::Ip(ip) if behind(&ip, &l))) => passes(),
         Stripped::Inner(inner) => by_ecn(frame, inner.frame),
-        Stripped::Drop(cause) => Expected { frame: None, counts: Some(name(cause)) },
+        Stripped::Drop(cause) => Expected { frame: None, network: [0; 2], counts: Some(name(cause)) },
     }
 }
 
@@ -75,7 +90,7 @@ fn behind(ip: &ferric_model::switch::layers::Ip, layers: &ferric_model::switch::
 
 /// The model leaves an inner packet alone that its parser does not understand; the block looks at no more than type, version and lengths of its IP header.
 fn by_ecn(outer: &[u8], mut inner: Vec<u8>) -> Expected {
-    let stripped = |frame| Expected { frame: Some(frame), counts: Some("stripped") };
+    let stripped = |frame| Expected { frame: Some(frame), network: [0; 2], counts: Some("stripped") };
     if parse(&inner).is_ok() {
         return stripped(inner);
     }
@@ -95,7 +110,7 @@ fn by_ecn(outer: &[u8], mut inner: Vec<u8>) -> Expected {
         return stripped(inner);
     }
     let old = inner[l3 + 1] >> shift & 3;
-    let Some(new) = ecn(ip.tos & 3, old) else { return Expected { frame: None, counts: Some("ecn") } };
+    let Some(new) = ecn(ip.tos & 3, old) else { return Expected { frame: None, network: [0; 2], counts: Some("ecn") } };
     let from = word(l3);
     inner[l3 + 1] ^= (old ^ new) << shift;
     if shift == 0 && old != new {
@@ -112,20 +127,20 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
     beats: VecDeque<(Vec<u8>, bool, bool)>,
     gaps: u32,
     out: Vec<u8>,
-    /// Frames that came out, and whether they were marked bad.
-    frames: Vec<(Vec<u8>, bool)>,
+    /// Frames that came out, whether they were marked bad, and where they came from.
+    frames: Vec<(Vec<u8>, bool, [u64; 2])>,
+    network: Option<[u64; 2]>,
     stat: BTreeMap<&'static str, u64>,
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(gaps: u32, seed: u64) -> Self {
-        let tb = Tb::with_seed(&format!("outer{W}"), Outer::<W, K, LK>::default(), seed);
-        Bench { tb, beats: VecDeque::new(), gaps, out: Vec::new(), frames: Vec::new(), stat: STATS.iter().map(|s| (*s, 0)).collect() }
+        let tb = Tb::with_seed(&format!("outer{W}"), Outer::<W, K, LK, NF>::default(), seed);
+        Bench { tb, beats: VecDeque::new(), gaps, out: Vec::new(), frames: Vec::new(), network: None, stat: STATS.iter().map(|s| (*s, 0)).collect() }
     }
 
-    fn set(&mut self, ctx: &TunnelCtx) {
-        let words: Vec<u32> = ctx.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
-        self.tb.set_wide("ctx", &words[..]);
+    fn set(&mut self, lines: &Lines) {
+        set_lines(&mut self.tb, lines);
     }
 
     fn cycle(&mut self) {
@@ -152,8 +167,12 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
             assert!(keep == u64::MAX >> (64 - bytes) && (bytes == K || self.tb.get("m$last") == 1), "{keep:#x}");
             let data: Vec<u8> = self.tb.get_wide("m$data").iter().flat_map(|w| w.to_le_bytes()).collect();
             self.out.extend(&data[..bytes]);
+            let network = self.tb.get_wide("network");
+            let network = ["tunnel", "function"].map(|name| Fields::of::<Network>().get(&network, name) as u64);
+            assert_eq!(*self.network.get_or_insert(network), network, "it stays the same");
             if self.tb.get("m$last") == 1 {
-                self.frames.push((std::mem::take(&mut self.out), self.tb.get("m_err") == 1));
+                self.frames.push((std::mem::take(&mut self.out), self.tb.get("m_err") == 1, network));
+                self.network = None;
             }
         }
     }
@@ -291,7 +310,7 @@ fn any_frame(ctx: &TunnelCtx, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Compares `frames` that came one behind the other.
-fn compare<const W: usize, const K: usize, const LK: usize>(b: &mut Bench<W, K, LK>, ctx: &TunnelCtx, frames: &[(Vec<u8>, bool)], seen: &mut BTreeMap<&'static str, u64>) {
+fn compare<const W: usize, const K: usize, const LK: usize>(b: &mut Bench<W, K, LK>, ctx: &Lines, frames: &[(Vec<u8>, bool)], seen: &mut BTreeMap<&'static str, u64>) {
     let before = b.stat.clone();
     b.frames.clear();
     frames.iter().for_each(|(frame, bad)| b.receive(frame, *bad));
@@ -310,9 +329,11 @@ fn compare<const W: usize, const K: usize, const LK: usize>(b: &mut Bench<W, K, 
         } else {
             *seen.entry("passed").or_default() += 1;
         }
-        out.extend(expected.frame.filter(|_| !bad));
+        // Where it comes from counts of what goes through.
+        let network = expected.network;
+        out.extend(expected.frame.filter(|_| !bad).map(|frame| (frame, network)));
     }
-    let good: Vec<Vec<u8>> = b.frames.iter().filter(|f| !f.1).map(|f| f.0.clone()).collect();
+    let good: Vec<(Vec<u8>, [u64; 2])> = b.frames.iter().filter(|f| !f.1).map(|f| (f.0.clone(), f.2)).collect();
     for (n, (got, wanted)) in good.iter().zip(&out).enumerate() {
         assert_eq!(got, wanted, "frame {n} of those that go on; {ctx:?}, seed {}", b.tb.seed());
     }
@@ -325,7 +346,26 @@ fn compare<const W: usize, const K: usize, const LK: usize>(b: &mut Bench<W, K, 
 
 fn any_tunnel(rng: &mut Rng) -> TunnelCtx {
     let mut coin = |percent| rng.percent(percent);
-    tunnel(coin(50)).with_lenient(coin(30)).with_zero_csum6(coin(60)).with_any_remote(coin(20)).with_plain(coin(60)).with_valid(coin(95))
+    tunnel(coin(50)).with_lenient(coin(30)).with_zero_csum6(coin(60)).with_any_remote(coin(20)).with_valid(coin(95)).with_bound(coin(50))
+}
+
+/// Tunnels of four functions: of one address or of several, each with its own VNI.
+fn any_tunnels(rng: &mut Rng) -> Lines {
+    let first = any_tunnel(rng);
+    std::array::from_fn(|f| {
+        if f == 0 {
+            return first;
+        }
+        let other = any_tunnel(rng);
+        let mut line = if rng.percent(60) { other.with_ipv6(first.ipv6()).with_local(first.local()).with_remote(first.remote()) } else { other.with_local(other.local() + f as u128) };
+        line = line.with_vni(first.vni() ^ 1 << (8 * (f - 1))).with_valid(rng.percent(70));
+        match rng.below(8) {
+            0 => line.with_smac(first.smac() + f as u64),
+            1 => line.with_remote(line.remote() + 7),
+            2 => line.with_valid(false).with_bound(false),
+            _ => line,
+        }
+    })
 }
 
 fn random<const W: usize, const K: usize, const LK: usize>(gaps: u32, seed: u64, rounds: usize) {
@@ -333,12 +373,12 @@ fn random<const W: usize, const K: usize, const LK: usize>(gaps: u32, seed: u64,
     let mut rng = Rng::new(seed);
     let mut seen = BTreeMap::new();
     for round in 0..rounds {
-        let ctx = any_tunnel(&mut rng);
-        b.set(&ctx);
+        let lines = any_tunnels(&mut rng);
+        b.set(&lines);
         b.drain();
         let count = if round % 2 == 0 { 1 } else { rng.range(2, 30) };
-        let frames: Vec<(Vec<u8>, bool)> = (0..count).map(|_| (any_frame(&ctx, &mut rng), round % 5 == 4 && rng.percent(10))).collect();
-        compare(&mut b, &ctx, &frames, &mut seen);
+        let frames: Vec<(Vec<u8>, bool)> = (0..count).map(|_| (any_frame(&lines[rng.below(NF as u64) as usize], &mut rng), round % 5 == 4 && rng.percent(10))).collect();
+        compare(&mut b, &lines, &frames, &mut seen);
     }
     println!("{seen:?}");
     assert!(STATS.iter().all(|name| seen.get(name).is_some_and(|n| *n > 3)), "{seen:?}");
@@ -360,7 +400,7 @@ fn inner_frames_of_every_length() {
         let (mut rng, mut seen) = (Rng::new(5), BTreeMap::new());
         for v6 in [false, true] {
             let ctx = tunnel(v6).with_zero_csum6(true);
-            b.set(&ctx);
+            b.set(&alone(&ctx));
             b.drain();
             let frames: Vec<(Vec<u8>, bool)> = (14..300)
                 .map(|len| {
@@ -369,7 +409,7 @@ fn inner_frames_of_every_length() {
                     (outer(&ctx, &mut rng, &inner), false)
                 })
                 .collect();
-            compare(&mut b, &ctx, &frames, &mut seen);
+            compare(&mut b, &alone(&ctx), &frames, &mut seen);
         }
         assert_eq!(seen, BTreeMap::from([("stripped", 572)]));
     }
@@ -384,7 +424,7 @@ fn ecn_goes_inside() {
     let (mut rng, mut seen) = (Rng::new(6), BTreeMap::new());
     for v6 in [false, true] {
         let ctx = tunnel(v6).with_zero_csum6(true);
-        b.set(&ctx);
+        b.set(&alone(&ctx));
         b.drain();
         let mut frames = Vec::new();
         for (n, tags) in (0..64u8).flat_map(|n| [(n, 0), (n, 1), (n, 2)]) {
@@ -406,30 +446,41 @@ fn ecn_goes_inside() {
             right(&mut frame, l3);
             frames.push((frame, false));
         }
-        compare(&mut b, &ctx, &frames, &mut seen);
+        compare(&mut b, &alone(&ctx), &frames, &mut seen);
     }
     // Outer CE and inner Not-ECT: one row of 16.
     assert_eq!(seen, BTreeMap::from([("ecn", 24), ("stripped", 360)]));
 }
 
-/// A tunnel that is off changes nothing, whatever comes; one without `plain` lets nothing through that came through no tunnel.
+/// Tunnels that are off change nothing, whatever comes; what comes through no tunnel passes as long as a function has none, and says whether that is the physical one.
 #[test]
 fn off_and_closed() {
     let mut b = Bench::<64, 8, 3>::new(20, 7);
     let (mut rng, mut seen) = (Rng::new(7), BTreeMap::new());
     let ctx = tunnel(false);
     let frames: Vec<(Vec<u8>, bool)> = (0..200).map(|_| (any_frame(&ctx, &mut rng), rng.percent(10))).collect();
-    b.set(&ctx.with_valid(false));
+    let off = ctx.with_valid(false);
+    b.set(&alone(&off));
     frames.iter().for_each(|(frame, bad)| b.receive(frame, *bad));
     b.drain();
-    assert_eq!(b.frames, frames);
+    assert!(b.frames.iter().map(|(frame, bad, network)| (frame, bad, network)).eq(frames.iter().map(|(frame, bad)| (frame, bad, &[0, 0]))));
     assert!(b.stat.values().all(|n| *n == 0));
-    let closed = ctx.with_plain(false);
+    let frames: Vec<(Vec<u8>, bool)> = frames.into_iter().map(|f| (f.0, false)).collect();
+    // All have one, also those whose lines are being written.
+    let closed = [ctx, off.with_bound(true), ctx.with_vni(5), off.with_bound(true)];
     b.set(&closed);
     b.drain();
-    let frames: Vec<(Vec<u8>, bool)> = frames.into_iter().map(|f| (f.0, false)).collect();
     compare(&mut b, &closed, &frames, &mut seen);
     assert!(seen["miss"] > 20 && !seen.contains_key("passed"), "{seen:?}");
+    for open in 0..NF {
+        let mut lines = closed;
+        lines[open] = off;
+        b.set(&lines);
+        b.drain();
+        compare(&mut b, &lines, &frames, &mut BTreeMap::new());
+        let plain = if open == 0 { 0 } else { 0xfff };
+        assert!(b.frames.iter().filter(|f| f.2 == [0, plain]).count() > 20, "{open}");
+    }
 }
 
 /// What the MAC has found bad stays bad, and no beat of a frame under way outlives a reset.
@@ -438,18 +489,19 @@ fn bad_frames_and_resets() {
     let mut b = Bench::<512, 64, 6>::new(0, 8);
     let mut rng = Rng::new(8);
     let ctx = tunnel(false);
-    b.set(&ctx);
+    b.set(&alone(&ctx));
     b.drain();
     let mut inner = rng.bytes(500);
     inner[12] = 0x99;
     let frame = outer(&ctx, &mut rng, &inner);
     b.receive(&frame, true);
     b.drain();
-    assert_eq!(b.frames, [(inner.clone(), true)]);
+    assert_eq!(b.frames, [(inner.clone(), true, [1, 0])]);
     assert!(b.stat.values().all(|n| *n == 0));
     for cycles in 1..40 {
         b.frames.clear();
         b.out.clear();
+        b.network = None;
         b.receive(&frame, false);
         (0..cycles).for_each(|_| b.cycle());
         b.beats.clear();
@@ -457,9 +509,10 @@ fn bad_frames_and_resets() {
         b.tb.reset();
         b.frames.clear();
         b.out.clear();
+        b.network = None;
         b.receive(&frame, false);
         b.drain();
-        assert_eq!(b.frames, [(inner.clone(), false)], "{cycles}");
+        assert_eq!(b.frames, [(inner.clone(), false, [1, 0])], "{cycles}");
     }
 }
 
@@ -469,7 +522,7 @@ fn latency() {
     fn of<const W: usize, const K: usize, const LK: usize>(len: usize) -> u64 {
         let mut b = Bench::<W, K, LK>::new(0, 9);
         let ctx = tunnel(false);
-        b.set(&ctx);
+        b.set(&alone(&ctx));
         b.drain();
         let mut inner = vec![2; len];
         inner[12] = 0x99;

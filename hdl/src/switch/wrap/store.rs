@@ -7,7 +7,7 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
 /// Bytes that are held: the longest frame of the egress, or many shorter ones.
-const BYTES: usize = crate::net::tx::OUT_BYTES;
+pub(super) const BYTES: usize = crate::net::tx::OUT_BYTES;
 /// Frames that are held whose header is still to be made; [`super::LG_FRAMES`] has places for them.
 const FRAMES: u64 = 60;
 

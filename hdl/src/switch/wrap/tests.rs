@@ -1,34 +1,16 @@
 //! The block against the golden model (`ferric_model::switch::wrap`); etherparse reads every outer header.
-use super::model::{line, wrap};
+use super::model::wrap;
 use super::Wrap;
-use crate::switch::testing::{any_inner, mac, tunnel};
+use crate::switch::testing::{any_inner, set_lines, tunnel};
 use crate::tb::{AxisSink, AxisSource, Rng, Tb};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use ferric_abi::context::TunnelCtx;
-use ferric_abi::switch::Encap;
+use ferric_model::switch::functions::encap;
 use ferric_model::switch::layers::{parse, Layers};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The line of the model's table for this tunnel.
-fn encap(ctx: &TunnelCtx) -> Encap {
-    let mut header = [mac(ctx.dmac()), mac(ctx.smac())].concat();
-    if ctx.vlan() {
-        header.extend([0x81, 0x00]);
-        header.extend(ctx.tci().to_be_bytes());
-    }
-    let (src, dst) = (ctx.local().to_be_bytes(), ctx.remote().to_be_bytes());
-    if ctx.ipv6() {
-        header.extend([0x86, 0xdd, 0x60 | ctx.dscp() >> 2, ctx.dscp() << 6, 0, 0, 0, 0, 17, ctx.hop_limit()]);
-        header.extend([src, dst].concat());
-    } else {
-        header.extend([0x08, 0x00, 0x45, ctx.dscp() << 2, 0, 0, 0, 0, 0x40, 0, ctx.hop_limit(), 17, 0, 0]);
-        header.extend([&src[12..], &dst[12..]].concat());
-    }
-    header.extend([0, 0, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0]);
-    header.extend(&ctx.vni().to_be_bytes()[1..]);
-    header.push(0);
-    line(&header, 0).expect("the header is right").with_copy_dscp(ctx.copy_dscp()).with_copy_ttl(ctx.copy_ttl())
-}
+/// Functions.
+const NF: usize = 4;
 
 fn any_tunnel(rng: &mut Rng) -> TunnelCtx {
     let ctx = tunnel(rng.percent(50)).with_vlan(rng.percent(30)).with_tci(rng.next_u32() as u16).with_vni(rng.next_u32() & 0xff_ffff);
@@ -82,18 +64,30 @@ struct Bench<const W: usize, const K: usize, const LK: usize> {
     source: AxisSource,
     sink: AxisSink,
     wrapped: u64,
+    lines: [TunnelCtx; NF],
 }
 
 impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn new(stalls: [u32; 2], seed: u64) -> Self {
-        let mut tb = Tb::with_seed(&format!("wrap{W}"), Wrap::<W, K, LK>::default(), seed);
+        let mut tb = Tb::with_seed(&format!("wrap{W}"), Wrap::<W, K, LK, NF>::default(), seed);
         let (source, sink) = (tb.axis_source("s", stalls[0]), tb.axis_sink("m", stalls[1]));
-        Bench { tb, source, sink, wrapped: 0 }
+        Bench { tb, source, sink, wrapped: 0, lines: [TunnelCtx::default(); NF] }
     }
 
-    fn set(&mut self, ctx: &TunnelCtx) {
-        let words: Vec<u32> = ctx.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
-        self.tb.set_wide("ctx", &words[..]);
+    fn set(&mut self, function: usize, ctx: &TunnelCtx) {
+        self.lines[function] = *ctx;
+        set_lines(&mut self.tb, &self.lines);
+    }
+
+    /// The egress begins frames of these functions; their beats come some cycles later.
+    fn begin(&mut self, functions: &[usize]) {
+        for function in functions {
+            self.tb.set("begins", 1);
+            self.tb.set("begins_function", *function as u64);
+            self.cycle();
+        }
+        self.tb.set("begins", 0);
+        (0..8).for_each(|_| self.cycle());
     }
 
     fn cycle(&mut self) {
@@ -102,17 +96,26 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     }
 
     /// As the admin engine writes it: off, then everything else, then on.
-    fn tell(&mut self, ctx: &TunnelCtx) {
+    fn tell_of(&mut self, function: usize, ctx: &TunnelCtx) {
         let mut off = *ctx;
         off.0[..4].fill(0);
-        self.set(&off);
+        self.set(function, &off.with_bound(ctx.bound()));
         (0..12).for_each(|_| self.cycle());
-        self.set(ctx);
+        self.set(function, ctx);
         (0..12).for_each(|_| self.cycle());
     }
 
-    /// What comes out of these frames.
+    fn tell(&mut self, ctx: &TunnelCtx) {
+        self.tell_of(0, ctx);
+    }
+
+    /// What comes out of these frames, which are the physical function's.
     fn send(&mut self, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        self.send_of(&vec![0; frames.len()], frames)
+    }
+
+    fn send_of(&mut self, functions: &[usize], frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        self.begin(functions);
         frames.iter().for_each(|frame| self.source.push(frame));
         let mut out = Vec::new();
         let mut idle = 0;
@@ -142,14 +145,22 @@ fn random<const W: usize, const K: usize, const LK: usize>(stalls: [u32; 2], see
     let mut rng = Rng::new(seed);
     let mut understood = 0;
     for _ in 0..rounds {
-        let ctx = any_tunnel(&mut rng);
-        b.tell(&ctx);
+        let lines: [TunnelCtx; NF] = std::array::from_fn(|_| if rng.percent(80) { any_tunnel(&mut rng).with_bound(true) } else { TunnelCtx::default() });
+        lines.iter().enumerate().for_each(|(function, ctx)| b.tell_of(function, ctx));
         let frames: Vec<Vec<u8>> = (0..rng.range(1, 80)).map(|_| any_frame(&mut rng)).collect();
+        let functions: Vec<usize> = frames.iter().map(|_| rng.below(NF as u64) as usize).collect();
         let before = b.wrapped;
-        let out = b.send(&frames);
-        frames.iter().zip(&out).for_each(|(frame, out)| check(&ctx, frame, out));
+        let out = b.send_of(&functions, &frames);
+        for ((frame, out), function) in frames.iter().zip(&out).zip(&functions) {
+            let ctx = &lines[*function];
+            if ctx.valid() {
+                check(ctx, frame, out);
+            } else {
+                assert_eq!(frame, out, "a function without a tunnel");
+            }
+        }
         understood += frames.iter().filter(|frame| parse(frame).is_ok()).count();
-        assert_eq!(b.wrapped - before, frames.len() as u64);
+        assert_eq!(b.wrapped - before, functions.iter().filter(|f| lines[**f].valid()).count() as u64);
     }
     assert!(understood > 10 * rounds, "{understood}");
 }
@@ -194,17 +205,22 @@ fn off_is_off() {
     let frames: Vec<Vec<u8>> = (0..100).map(|_| any_frame(&mut rng)).collect();
     b.tell(&tunnel(false).with_valid(false));
     assert_eq!((b.send(&frames), b.wrapped), (frames, 0));
+    // Another function's changes nothing.
+    let frames: Vec<Vec<u8>> = (0..20).map(|_| any_frame(&mut rng)).collect();
+    b.tell_of(1, &tunnel(false));
+    assert_eq!((b.send(&frames), b.wrapped), (frames, 0));
 }
 
-/// A tunnel that changes while frames leave: each is in the old one, in none, or in the new one, and never in half of either.
+/// A tunnel that changes while frames leave: each is in the old one or in the new one, and never in half of either, or in none; another function's frames stay in theirs.
 #[test]
 fn a_header_is_of_one_tunnel() {
     let mut b = Bench::<512, 64, 6>::new([0, 60], 7);
     let mut rng = Rng::new(7);
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for _ in 0..40 {
-        let [old, new] = [any_tunnel(&mut rng), any_tunnel(&mut rng)];
+        let [old, new, other] = std::array::from_fn(|_| any_tunnel(&mut rng).with_bound(true));
         b.tell(&old);
+        b.tell_of(2, &other);
         let frames: Vec<Vec<u8>> = (0..120)
             .map(|_| {
                 let mut frame = rng.bytes(60);
@@ -212,39 +228,35 @@ fn a_header_is_of_one_tunnel() {
                 frame
             })
             .collect();
+        let functions: Vec<usize> = frames.iter().map(|_| if rng.percent(30) { 2 } else { 0 }).collect();
+        b.begin(&functions);
         frames.iter().for_each(|frame| b.source.push(frame));
         (0..rng.below(200)).for_each(|_| b.cycle());
-        // Word by word, as an admin command does it.
+        // Word by word, as an admin command does it: off, the others, on. An address comes with the last one: however late it is, it is in the checksum.
         let mut line = old;
-        for word in (0..14).map(|n| if n == 0 { 14 } else { n }).collect::<Vec<usize>>().into_iter().fold(vec![(0, true)], |mut all, n| {
-            all.push((n % 14, false));
-            all
-        }) {
-            let range = 4 * word.0..4 * word.0 + 4;
-            if word.1 {
-                line.0[range].fill(0);
-            } else if word.0 != 0 {
-                line.0[range.clone()].copy_from_slice(&new.0[range]);
+        line.0[..4].fill(0);
+        line = line.with_bound(true);
+        for word in 0..14 {
+            if word != 0 && word != 6 {
+                line.0[4 * word..4 * word + 4].copy_from_slice(&new.0[4 * word..4 * word + 4]);
             }
-            b.set(&line);
+            b.set(0, &line);
             (0..5).for_each(|_| b.cycle());
         }
-        b.set(&new);
+        b.set(0, &new);
         let mut out = Vec::new();
         while out.len() < frames.len() {
             b.cycle();
             out.extend(std::iter::from_fn(|| b.sink.pop()));
         }
-        for (frame, out) in frames.iter().zip(&out) {
+        for ((frame, out), function) in frames.iter().zip(&out).zip(&functions) {
             let layers = parse(frame).expect("an unknown type");
             let of = |ctx: &TunnelCtx| wrap(&encap(ctx), frame, &layers).expect("it is short");
-            let which = if *out == of(&old) {
-                "old"
-            } else if *out == of(&new) {
-                "new"
-            } else {
-                assert_eq!(out, frame);
-                "none"
+            let which = match function {
+                2 if *out == of(&other) => "other",
+                0 if *out == of(&old) => "old",
+                0 if *out == of(&new) => "new",
+                _ => panic!("{out:02x?}"),
             };
             *seen.entry(which).or_default() += 1;
         }
@@ -278,6 +290,7 @@ fn rate_and_latency() {
         b.tell(&tunnel(false));
         let mut frame = vec![2; len];
         frame[12] = 0x99;
+        b.begin(&[0; 102]);
         b.source.push(&frame);
         let start = b.tb.cycles();
         while b.sink.pop().is_none() {

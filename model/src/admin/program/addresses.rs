@@ -82,6 +82,13 @@ impl Program {
         }
     }
 
+    /// Goes to `next` if line I is that of a function in another network. Changes U; the line stays I's. T stays, too.
+    fn other_network(&mut self, next: Label) {
+        self.asm.op(Op::Shr, U, I, ADDRESSES.ilog2());
+        self.same_network(U, next);
+        self.line(I);
+    }
+
     /// Address ID counts no more, line N; neither does what was found from it, which was found in its network.
     fn forget_address(&mut self) {
         let stays = self.asm.label();
@@ -124,7 +131,7 @@ impl Program {
         self.asm.branch(Op::Bne, T, 0, tagged);
         self.asm.branch(Op::Bne, U, 0, bad);
         self.asm.bind(tagged);
-        // Nobody else may have it: all lines of all functions. V: the network that it is in.
+        // Nobody else in the same network may have it: all lines of all functions. V: the network that it is in.
         let network = bits(own("vid")) | bits(own("vlan")) | bits(own("ipv6"));
         self.asm.op(Op::And, V, W, network);
         self.asm.li(I, 0);
@@ -135,6 +142,7 @@ impl Program {
         self.asm.branch(Op::Beq, U, 0, next);
         self.asm.op(Op::And, U, T, network);
         self.asm.branch(Op::Bne, U, V, next);
+        self.other_network(next);
         self.same_ip(next);
         self.refuse(AdminStatus::InUse, Op::Bne, I, N);
         self.read(U, ADDRESS, MAC_LOW);

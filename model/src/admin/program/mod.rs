@@ -226,7 +226,7 @@ pub mod engines {
     /// Pause frames.
     pub const PAUSE: &[Command] = &[Command(SetPause, Program::set_pause)];
 
-    /// The tunnel that all frames go through.
+    /// The functions' tunnels.
     pub const TUNNEL: &[Command] = &[Command(SetTunnel, Program::set_tunnel)];
 
     /// Of RoCEv2: the function's groups and its raw queue pair.
@@ -238,7 +238,7 @@ pub mod engines {
     pub const RESET_ECHO: fn(&mut Program) = Program::no_addresses;
     /// Of pause frames: none, if it is the physical function.
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
-    /// Of the tunnel: none, if it is the physical function.
+    /// Of the tunnels: the physical function's own goes with it.
     pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
 }
 

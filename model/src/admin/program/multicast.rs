@@ -44,6 +44,7 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, QpType::Ud as u32);
         self.asm.mov(W, ID);
         self.set(W, W, p(0), attached("ipv6"));
+        self.set(W, W, FN, attached("function"));
         self.set_to(W, attached("valid"), 1);
     }
 

@@ -437,10 +437,12 @@ impl Program {
         self.get(T, p(1), PMTU);
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
-        let (flags, qkey) = (path("valid").word, path("qkey").word);
-        for word in (0..16).filter(|word| *word != flags && *word != qkey) {
+        let (flags, qkey, function) = (path("valid").word, path("qkey").word, path("function").word);
+        for word in (0..16).filter(|word| ![flags, qkey, function].contains(word)) {
             self.write(PATH, word, p(8 + word as u8));
         }
+        // Not what the command says: whose it is.
+        self.write(PATH, function, FN);
         self.asm.mov(T, p(8 + flags as u8));
         for (from, to) in [(IPV6, "ipv6"), (VLAN, "vlan")] {
             self.get(U, p(1), from);

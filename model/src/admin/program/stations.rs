@@ -14,7 +14,7 @@ const MAC_HIGH: u32 = 0xffff;
 const GROUP: u8 = 8;
 
 impl Program {
-    /// `body` for each line I, of whatever function, whose address counts and is `high`:`low`. It leaves I's line as it is; changes T and U, and `high` gets the bit that says so.
+    /// `body` for each line I, of whatever function of the same network, whose address counts and is `high`:`low`. It leaves I as it is; changes T and U, and `high` gets the bit that says so.
     pub(super) fn each_same_station(&mut self, low: R, high: R, body: impl FnOnce(&mut Self)) {
         let [each, other] = std::array::from_fn(|_| self.asm.label());
         self.set_to(high, field(&StationCtx::LAYOUT, "valid"), 1);
@@ -25,6 +25,8 @@ impl Program {
         self.asm.branch(Op::Bne, T, high, other);
         self.read(U, STATION, LOW);
         self.asm.branch(Op::Bne, U, low, other);
+        self.asm.op(Op::Shr, U, I, STATIONS.ilog2());
+        self.same_network(U, other);
         body(self);
         self.asm.bind(other);
         self.asm.op(Op::Add, I, I, 1);

@@ -1,5 +1,5 @@
-//! The card's tunnel (docs/admin.md, SET_TUNNEL): line 0 of `space::TUNNEL`. The blocks work meanwhile: the first word, which switches it on, is the first that is cleared and the last that is
-//! written.
+//! The functions' tunnels (docs/admin.md, SET_TUNNEL): lines of `space::TUNNEL`. The blocks work meanwhile: the first word, which switches a tunnel on, is the first that is cleared, but for the
+//! bit that keeps the function's frames out of every other network meanwhile, and the last that is written.
 
 use super::*;
 use ferric_abi::context::TunnelCtx;
@@ -34,8 +34,8 @@ impl Program {
     pub fn set_tunnel(&mut self) {
         let off = self.asm.label();
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
-        self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
-        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd0")) | bits(of("rsvd1"))));
+        self.refuse(AdminStatus::BadId, Op::Bge, ID, self.functions());
+        self.asm.op(Op::And, W, p(FIRST as u8), !(bits(of("rsvd0")) | bits(of("rsvd1")) | bits(of("bound"))));
         self.get(T, W, of("valid"));
         self.asm.branch(Op::Beq, T, 0, off);
         self.get(T, W, of("hop_limit"));
@@ -48,17 +48,64 @@ impl Program {
             self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
         }
         [LOCAL, REMOTE].into_iter().for_each(|first| self.unicast_address(first));
-        self.line(ZERO);
-        self.write(TUNNEL, FIRST, ZERO);
+        self.no_other_tunnel();
+        self.line(ID);
+        self.asm.li(T, bits(of("bound")));
+        self.write(TUNNEL, FIRST, T);
         for n in VNI..WORDS {
             self.write(TUNNEL, n, p(n as u8));
         }
+        self.asm.op(Op::Or, W, W, T);
         self.write(TUNNEL, FIRST, W);
         self.done();
         self.asm.bind(off);
-        self.line(ZERO);
+        self.line(ID);
         self.write(TUNNEL, FIRST, ZERO);
         self.done();
+    }
+
+    /// Refuses a VNI that another function has at the same address: what comes would be of two.
+    fn no_other_tunnel(&mut self) {
+        let [each, next] = std::array::from_fn(|_| self.asm.label());
+        let in_use = self.fails(AdminStatus::InUse);
+        self.asm.li(I, 0);
+        self.asm.bind(each);
+        self.asm.branch(Op::Beq, I, ID, next);
+        self.line(I);
+        self.read(T, TUNNEL, FIRST);
+        let version = bits(of("valid")) | bits(of("ipv6"));
+        self.asm.op(Op::And, T, T, version);
+        self.asm.op(Op::And, U, W, version);
+        self.asm.branch(Op::Bne, T, U, next);
+        self.read(T, TUNNEL, VNI);
+        self.get(T, T, of("vni"));
+        self.get(U, p(VNI as u8), of("vni"));
+        self.asm.branch(Op::Bne, T, U, next);
+        for n in 0..4 {
+            self.read(T, TUNNEL, u32::from(LOCAL + n));
+            self.asm.branch(Op::Bne, T, p(LOCAL + n), next);
+        }
+        self.asm.jump(in_use);
+        self.asm.bind(next);
+        self.asm.op(Op::Add, I, I, 1);
+        self.asm.branch(Op::Bne, I, self.functions(), each);
+    }
+
+    /// Goes to `other` unless function `g` is in the network of the function whose command it is: it is that function, or neither has a tunnel. Changes `g` and the line. Cards without tunnels
+    /// have one network.
+    pub(super) fn same_network(&mut self, g: R, other: Label) {
+        if !self.tables.contains(&TUNNEL.into()) {
+            return;
+        }
+        let same = self.asm.label();
+        self.asm.branch(Op::Beq, g, FN, same);
+        for function in [g, FN] {
+            self.line(function);
+            self.read(g, TUNNEL, FIRST);
+            self.asm.op(Op::And, g, g, bits(of("valid")) | bits(of("bound")));
+            self.asm.branch(Op::Bne, g, 0, other);
+        }
+        self.asm.bind(same);
     }
 
     /// Refuses the IP address in four words from parameter `first` on if it is not one machine's of the version that W says.
@@ -79,7 +126,7 @@ impl Program {
         self.asm.bind(fine);
     }
 
-    /// With the physical function goes what it has set.
+    /// With the physical function goes its own. Those of others stay, whoever is reset: nobody gets out of a tunnel that way.
     pub fn no_tunnel(&mut self) {
         let stays = self.asm.label();
         self.asm.branch(Op::Bne, FN, 0, stays);

@@ -7,6 +7,7 @@ use crate::msg::{CellRead, InlineWrite, RxDesc, SlotGrant, SlotReq, SlotSeal};
 use crate::net::rx::model::receive;
 use crate::tb::{AxisSource, Fields, Sink, Source, Tb};
 use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE};
+use ferric_model::net::networks::Network;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Cells of the buffer, and one for a frame that passes by.
@@ -35,6 +36,11 @@ pub struct Bench<const W: usize, const K: usize, const L: usize> {
     pub now: u32,
     /// Frames in the cell buffer, by handle; each is freed or passed on once.
     cells: BTreeMap<u16, Vec<u8>>,
+    /// Where the next frame comes from, and where those in the buffer came from.
+    pub network: Network,
+    networks: BTreeMap<u16, Network>,
+    /// Whose the last frame is that has been sent.
+    pub sender: Option<usize>,
     next_handle: u16,
     slots: BTreeMap<u64, Slot>,
     next_slot: u64,
@@ -68,6 +74,9 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             station: Station::new(1 << LF),
             now: 5,
             cells: BTreeMap::new(),
+            network: Network::default(),
+            networks: BTreeMap::new(),
+            sender: None,
             next_handle: 0,
             slots: BTreeMap::new(),
             next_slot: 0,
@@ -138,7 +147,9 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
         }
         while let Some(s) = self.seal.pop() {
             let number = seal.get(&s, "slot") as u64;
-            assert_eq!(s, seal.pack(&[("slot", number.into())]));
+            let function = seal.get(&s, "function");
+            self.sender = Some(function as usize);
+            assert_eq!(s, seal.pack(&[("slot", number.into()), ("function", function)]));
             let done = self.slots.remove(&number).expect("a slot");
             self.sent.push_back(done.bytes.into_iter().map(|b| b.expect("every byte is written")).collect());
         }
@@ -146,6 +157,12 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
 
     pub fn run(&mut self, cycles: usize) {
         (0..cycles).for_each(|_| self.cycle());
+    }
+
+    /// Which functions have a tunnel, and through whose the next frames come.
+    pub fn set_network(&mut self, tunnels: u64, through: Option<u16>) {
+        self.network = Network { through, tunnels };
+        self.tb.set_wide("tunnels", vec![tunnels as u32, (tunnels >> 32) as u32]);
     }
 
     /// Percent of cycles in which no descriptor is taken.
@@ -172,6 +189,7 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
     /// What `net/rx` says of a frame.
     fn descriptor(&self, frame: &[u8], handle: u16) -> Vec<u32> {
         let p = receive(frame, false).expect("a frame that passes");
+        let network = self.networks[&handle];
         let fields: Vec<(&str, u128)> = vec![
             ("handle", handle.into()),
             ("frame_len", p.frame_len.into()),
@@ -187,6 +205,9 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             ("psn", p.psn.into()),
             ("flow_hash", p.flow_hash.into()),
             ("kind", p.kind.into()),
+            ("tunnel", network.through.is_some().into()),
+            // A plain frame is the physical function's if that has no tunnel.
+            ("function", network.through.unwrap_or(if network.tunnels & 1 == 1 { 0xfff } else { 0 }).into()),
         ];
         Fields::of::<RxDesc>().pack(&fields)
     }
@@ -198,6 +219,7 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             self.next_handle = (self.next_handle + 1) % CELLS as u16;
         }
         self.cells.insert(self.next_handle, frame.to_vec());
+        self.networks.insert(self.next_handle, self.network);
         let words = self.descriptor(frame, self.next_handle);
         self.desc_in.push(words);
         self.next_handle = (self.next_handle + 1) % CELLS as u16;
@@ -268,7 +290,7 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
     /// A frame, and all that it leads to, which is what the model says. `None`: of no kind that is looked at.
     pub fn exchange(&mut self, frame: &[u8]) -> Option<Outcome> {
         let (stat, freed) = (self.stat.clone(), self.freed);
-        let expected = self.station.receive(frame, self.now);
+        let expected = self.station.receive(frame, self.now, self.network);
         self.push(frame);
         self.settle(40_000 + 40 * frame.len());
         let (sent, passed) = (self.sent.pop_front(), self.passed.pop_front());
@@ -279,7 +301,10 @@ impl<const W: usize, const K: usize, const L: usize> Bench<W, K, L> {
             Some(Outcome::Limited) => ("echo_limited", None, false),
             Some(Outcome::Malformed) => ("echo_malformed", None, false),
             Some(Outcome::Found) => ("echo_found", None, false),
-            Some(Outcome::Answered(name, answer)) => (*name, Some(answer.clone()), false),
+            Some(Outcome::Answered(name, answer, function)) => {
+                assert_eq!(self.sender, Some(*function), "{frame:02x?}");
+                (*name, Some(answer.clone()), false)
+            }
         };
         let names: Vec<&str> = [name].into_iter().filter(|n| !n.is_empty()).collect();
         assert_eq!((counted, passed.is_some()), (names, back), "seed {}: {frame:02x?}", self.tb.seed());

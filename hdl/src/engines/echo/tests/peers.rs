@@ -4,6 +4,7 @@ use super::frames::*;
 use super::REST;
 use crate::engines::echo::model::{Outcome, Station};
 use etherparse::{Icmpv4Type, Icmpv6Type, SlicedPacket, TransportSlice};
+use ferric_model::net::networks::Network;
 use ferric_station::Station as Stack;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -55,7 +56,7 @@ fn a_host_finds_and_pings_us() {
                     frames.extend(peer.poll(None));
                     continue;
                 };
-                if let Some(Outcome::Answered(name, answer)) = b.exchange(&frame) {
+                if let Some(Outcome::Answered(name, answer, _)) = b.exchange(&frame) {
                     seen.push(name);
                     frames.extend(peer.poll(Some(answer)));
                 }
@@ -94,7 +95,7 @@ pub fn answers_parse() {
         station.addresses[n] = card.address();
         for len in 0..50 {
             let data: Vec<u8> = (0..len).map(|n: u8| n.wrapping_mul(7)).collect();
-            let Some(Outcome::Answered(_, answer)) = station.receive(&ping(card, &data), REST * (n as u32 * 100 + u32::from(len))) else { panic!("no answer") };
+            let Some(Outcome::Answered(_, answer, _)) = station.receive(&ping(card, &data), REST * (n as u32 * 100 + u32::from(len)), Network::default()) else { panic!("no answer") };
             let packet = SlicedPacket::from_ethernet(&answer).expect("a frame");
             match &packet.transport {
                 Some(TransportSlice::Icmpv4(icmp)) => {
@@ -114,7 +115,7 @@ pub fn answers_parse() {
                 assert_eq!(ip.header().to_header().calc_header_checksum(), ip.header().header_checksum());
             }
         }
-        let Some(Outcome::Answered(_, answer)) = station.receive(&who_has(card), REST * 1000) else { panic!("no answer") };
+        let Some(Outcome::Answered(_, answer, _)) = station.receive(&who_has(card), REST * 1000, Network::default()) else { panic!("no answer") };
         let packet = SlicedPacket::from_ethernet(&answer).expect("a frame");
         if let Some(TransportSlice::Icmpv6(icmp)) = &packet.transport {
             assert!(icmp.is_checksum_valid(card.ip.to_be_bytes(), PEER6.ip.to_be_bytes()));

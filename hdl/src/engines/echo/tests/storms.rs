@@ -45,7 +45,7 @@ fn as_many_wait_as_there_are_cells() {
     let mut expected = Vec::new();
     for n in 0..512u32 {
         let frame = ping([CARD4, TAGGED6][n as usize % 2], &n.to_be_bytes());
-        expected.push(b.station.receive(&frame, b.now));
+        expected.push(b.station.receive(&frame, b.now, b.network));
         b.push(&frame);
     }
     b.run(3000);

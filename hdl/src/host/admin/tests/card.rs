@@ -72,7 +72,7 @@ impl Card {
             (space::MCAST, 64, 8),
             (space::STATION, STATIONS << sizes.functions, 2),
             (space::PAUSE, 1, 6),
-            (space::TUNNEL, 2, 22),
+            (space::TUNNEL, 65, 24),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {

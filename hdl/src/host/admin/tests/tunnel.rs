@@ -5,7 +5,7 @@ use super::commands::{line, words};
 use super::{functions, Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::{self, *};
-use ferric_abi::context::TunnelCtx;
+use ferric_abi::context::{AddressCtx, StationCtx, TunnelCtx};
 use ferric_abi::csr::space::TUNNEL;
 
 const FUNCTIONS: usize = 1 << SIZES.functions;
@@ -19,18 +19,18 @@ fn set(b: &mut Bench, status: AdminStatus, f: usize, id: u32, tunnel: TunnelCtx)
     b.expect(status, f, SetTunnel, id, &words::<14>(&tunnel.0));
 }
 
-fn there(b: &Bench) -> TunnelCtx {
-    TunnelCtx(line(&b.card, TUNNEL, 0))
+fn there(b: &Bench, f: usize) -> TunnelCtx {
+    TunnelCtx(line(&b.card, TUNNEL, f as u32))
 }
 
 pub fn all(b: &mut Bench) {
     let start = b.card.log.len();
     // Another function's is refused, whatever it says.
     for f in 1..FUNCTIONS {
-        set(b, Denied, f, 0, on(false));
+        set(b, Denied, f, f as u32, on(false));
         set(b, Denied, f, 0, TunnelCtx::default());
     }
-    set(b, BadId, 0, 1, on(false));
+    set(b, BadId, 0, FUNCTIONS as u32, on(false));
     set(b, BadId, 0, u32::MAX, on(false));
     for v6 in [false, true] {
         let on = on(v6);
@@ -45,7 +45,7 @@ pub fn all(b: &mut Bench) {
             on.with_local(if v6 { 0xff02 << 112 | 1 } else { 0xe000_0001 }),
             on.with_remote(if v6 { u128::MAX } else { 0xffff_ffff }),
         ];
-        refused.into_iter().for_each(|tunnel| set(b, BadParameter, 0, 0, tunnel));
+        refused.into_iter().for_each(|tunnel| set(b, BadParameter, 0, 1, tunnel));
     }
     // An IPv4 address has 32 bits.
     for bit in [32, 64, 96, 127] {
@@ -57,14 +57,16 @@ pub fn all(b: &mut Bench) {
         on(false),
         on(true),
         on(false).with_vni(0).with_vlan(true).with_tci(u16::MAX).with_hop_limit(1),
-        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_plain(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63),
+        on(true).with_lenient(true).with_zero_csum6(true).with_any_remote(true).with_copy_dscp(true).with_copy_ttl(true).with_dscp(63),
         on(false).with_smac(1 << 32).with_dmac(1),
         on(true).with_local(1 << 64).with_remote(0xfeff << 112),
     ];
-    for tunnel in fine {
+    let bound = u32::from_le_bytes(TunnelCtx::default().with_bound(true).0[..4].try_into().expect("four"));
+    for (n, tunnel) in fine.into_iter().enumerate() {
         let from = b.card.log.len();
-        set(b, Ok, 0, 0, tunnel.with_rsvd0(1).with_rsvd1(255));
-        assert_eq!(there(b), tunnel, "reserved bits stay zero");
+        let f = n % FUNCTIONS;
+        set(b, Ok, 0, f as u32, tunnel.with_rsvd0(1).with_rsvd1(255));
+        assert_eq!(there(b, f), tunnel.with_bound(true), "reserved bits stay zero, and the function has one");
         let order: Vec<(u8, Option<u32>)> = b.card.log[from..]
             .iter()
             .filter_map(|e| match e {
@@ -72,15 +74,56 @@ pub fn all(b: &mut Bench) {
                 _ => None,
             })
             .collect();
-        assert_eq!(order[0], (0, Some(0)), "off first");
+        assert_eq!(order[0], (0, Some(bound)), "off first, and no other network's meanwhile");
         assert_eq!(order.iter().map(|(word, _)| *word).collect::<Vec<_>>(), (0..14).chain([0]).collect::<Vec<u8>>(), "on last");
+        // Whoever says that there is one says that it is valid.
+        set(b, Ok, 0, f as u32, TunnelCtx::default().with_vni(3).with_bound(true));
+        assert!(!there(b, f).valid() && !there(b, f).bound());
     }
-    // The others' reset leaves it, the physical function's does not.
+    // A VNI at an address is one function's. Another VNI, another address, or the other version is nobody's yet.
+    set(b, Ok, 0, 1, on(false));
+    for other in [0, 2, 3] {
+        set(b, InUse, 0, other, on(false).with_smac(2).with_dmac(6).with_remote(0x0a00_0009));
+        set(b, InUse, 0, other, on(false).with_rsvd2(1));
+    }
+    set(b, Ok, 0, 1, on(false).with_hop_limit(3));
+    set(b, Ok, 0, 0, on(false).with_vni(0xab_cdee));
+    set(b, Ok, 0, 2, on(false).with_local(0x0a00_0003));
+    set(b, Ok, 0, 3, on(true).with_local(0x0a00_0001).with_remote(2));
+    set(b, InUse, 0, 0, on(false).with_local(0x0a00_0003));
+    set(b, Ok, 0, 2, TunnelCtx::default());
+    set(b, Ok, 0, 0, on(false).with_local(0x0a00_0003));
+    // A reset leaves the others', and its own unless it is the physical function's: nobody gets out of a tunnel that way.
     for f in (0..FUNCTIONS).rev() {
         functions::reset(b, f);
-        assert_eq!(there(b).valid(), f != 0);
+        assert_eq!([0, 1, 2, 3].map(|g| there(b, g).valid()), [f != 0, true, false, true]);
     }
-    set(b, Ok, 0, 0, on(false));
-    set(b, Ok, 0, 0, TunnelCtx::default().with_vni(3));
-    assert!(!there(b).valid());
+    networks(b);
+    (0..FUNCTIONS).for_each(|f| set(b, Ok, 0, f as u32, TunnelCtx::default()));
+}
+
+/// Functions 1 and 3 have tunnels: what is one function's in a network is anybody's in another.
+fn networks(b: &mut Bench) {
+    let mac = StationCtx::default().with_mac(0x0200_0000_0077).with_valid(true);
+    let ip = AddressCtx::default().with_ip(0x0a01_0001).with_mac(0x0200_0000_0077).with_valid(true);
+    let station = |b: &mut Bench, status, f: usize| b.expect(status, f, SetStation, 1, &words::<2>(&mac.0));
+    let address = |b: &mut Bench, status, f: usize| b.expect(status, f, SetAddress, 2, &words::<6>(&ip.0));
+    station(b, Ok, 0);
+    address(b, Ok, 0);
+    // The other of the same network, which has no tunnel.
+    station(b, InUse, 2);
+    address(b, InUse, 2);
+    for f in [1, 3] {
+        station(b, Ok, f);
+        address(b, Ok, f);
+        // Within a function nothing is different.
+        b.expect(InUse, f, SetStation, 2, &words::<2>(&mac.0));
+        b.expect(InUse, f, SetAddress, 3, &words::<6>(&ip.0));
+        station(b, Ok, f);
+        address(b, Ok, f);
+    }
+    for f in 1..FUNCTIONS {
+        functions::reset(b, f);
+    }
+    functions::reset(b, 0);
 }

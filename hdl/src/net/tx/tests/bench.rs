@@ -38,6 +38,11 @@ fn round_of(qpn: u64) -> u64 {
     (qpn ^ qpn >> 7) & 3
 }
 
+/// Whose frame it is said to be.
+fn function_of(bytes: &[u8]) -> u128 {
+    bytes.len() as u128 & 0xfff
+}
+
 struct Frame {
     plan: Plan,
     bytes: Vec<u8>,
@@ -93,6 +98,8 @@ pub struct Bench {
     /// Of the requester's frames (even ids) and of replies.
     reports: [VecDeque<(u32, u32)>; 2],
     counts: [u64; 2],
+    /// Functions of frames that have begun to leave.
+    begun: VecDeque<u128>,
     wanted: [u64; 2],
     pub sent_data: usize,
     pub sent_bypass: usize,
@@ -130,6 +137,7 @@ impl Bench {
             expected: Default::default(),
             reports: Default::default(),
             counts: [0; 2],
+            begun: VecDeque::new(),
             wanted: [0; 2],
             sent_data: 0,
             sent_bypass: 0,
@@ -279,7 +287,7 @@ impl Bench {
         }
         let err = plan.read_error && reads > 0;
         // A request of the present round, one of an earlier one, or no request, whose round means nothing.
-        let qpn = u64::from(frame.id) * 0x1235 & 0xff_ffff;
+        let qpn = (u64::from(frame.id) * 0x1235) & 0xff_ffff;
         let request = plan.stale || (port == 0 && self.tb.rng().percent(60));
         let round = match (request, plan.stale) {
             (true, false) => round_of(qpn),
@@ -303,6 +311,7 @@ impl Bench {
                 ("psn", frame.id.into()),
                 ("wqe_index", (frame.id & 0xffff).into()),
                 ("status", plan.abort.unwrap_or(0).into()),
+                ("function", function_of(&frame.bytes)),
             ]),
         });
         // What must come of it
@@ -396,6 +405,9 @@ impl Bench {
         let stat = self.tb.get("stat");
         self.counts[0] += stat & 1;
         self.counts[1] += stat >> 1;
+        if self.tb.get("begins") == 1 {
+            self.begun.push_back(self.tb.get("begins_function").into());
+        }
         let valid = self.tb.get("m$valid") == 1;
         if self.stall == 0 {
             assert!(valid || !self.inside, "cycle {}: a gap inside a frame", self.tb.cycles());
@@ -420,6 +432,7 @@ impl Bench {
             }
         }
         while let Some(frame) = self.mac.pop() {
+            assert_eq!(self.begun.pop_front(), Some(function_of(&frame)), "whose frame it is");
             while self.expected[0].front().is_some_and(Vec::is_empty) {
                 self.expected[0].pop_front();
             }
@@ -444,7 +457,7 @@ impl Bench {
             while let Some(message) = sink.pop() {
                 let got = (layout.get(&message, "psn") as u32, layout.get(&message, "status") as u32);
                 assert_eq!(Some(got), self.reports[n].pop_front());
-                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (u128::from(u64::from(got.0) * 0x1235 & 0xff_ffff), 0x56, n as u128));
+                assert_eq!((layout.get(&message, "qpn"), layout.get(&message, "epoch"), layout.get(&message, "reply")), (u128::from((u64::from(got.0) * 0x1235) & 0xff_ffff), 0x56, n as u128));
                 assert_eq!(layout.get(&message, "wqe_index") as u32, got.0 & 0xffff);
             }
         }

@@ -327,7 +327,9 @@ pub(crate) fn engines<const W: usize, const K: usize, const LK: usize, const LS:
     for (n, number) in [("0", "1"), ("1", "0")] {
         PORTS[4..].iter().for_each(|(port, inner)| a.expose(&port.replace('*', n), &inner.replace('*', number)));
     }
-    ["s_pay_done", "asm_we", "asm_row1", "asm_addr", "asm_data", "m_done", "m_reply_done", "stat", "look", "round", "hold", "shallow"].iter().for_each(|port| a.optional(&format!("egress.{port}")));
+    ["s_pay_done", "asm_we", "asm_row1", "asm_addr", "asm_data", "m_done", "m_reply_done", "stat", "look", "round", "begins", "begins_function", "hold", "shallow"]
+        .iter()
+        .for_each(|port| a.optional(&format!("egress.{port}")));
     for (port, inner) in [("bypass_slot", "s_slot[1]"), ("bypass_grant", "m_slot[1]"), ("bypass_seal", "s_seal[1]")] {
         a.expose(port, &format!("egress.{inner}"));
     }

@@ -41,6 +41,8 @@ pub struct Bench {
     untold: u32,
     /// Atomics are over as soon as they have come.
     pub prompt: bool,
+    /// Raw frames come through the tunnel of this function, or none of 0xFFF's, and are not the raw queue pair's.
+    pub elsewhere: u16,
     /// Of frames that have not been taken: queue pair of an atomic.
     asks: VecDeque<Option<u32>>,
     over: BTreeMap<u32, u64>,
@@ -127,6 +129,7 @@ impl Bench {
             answer_at: None,
             lates: 0,
             untold: 0,
+            elsewhere: 0,
             prompt: true,
             asks: VecDeque::new(),
             over: BTreeMap::new(),
@@ -278,8 +281,10 @@ impl Bench {
     pub fn send(&mut self, p: &Packet) {
         let layout = Fields::of::<RxRequest>();
         let mut words = self.tb.rng().words(layout.width());
-        let fields: [(&str, u128); 22] = [
+        let fields: [(&str, u128); 23] = [
             ("raw", p.raw.into()),
+            // The raw queue pair is the physical function's.
+            ("function", if p.raw { u128::from(self.elsewhere) } else { layout.get(&words, "function") }),
             ("handle", p.handle.into()),
             ("frame_len", p.frame_len.into()),
             ("pay_off", p.pay_off.into()),

@@ -1,10 +1,35 @@
 //! One thing each: errors, resets, the depth of READs, notifications.
 use super::super::model::{self, Act, Grant, Order, Packet};
 use super::super::*;
-use super::bench::{write_qp, Bench};
+use super::bench::{write_qp, Bench, RAW_QPN};
 use super::streams::random_qp;
 use crate::roce::word::opened;
 use crate::tb::Fields;
+
+/// Raw frames from another network than the physical function's find no queue.
+#[test]
+fn raw_frames_of_another_network_are_nobodys() {
+    let mut bench = Bench::new("resp", 20, (2, 20));
+    let mut golden = model::Responder::default();
+    let mut qp = random_qp(bench.tb.rng(), RAW_QPN);
+    (qp.state, qp.qp_type, qp.srq) = (3, 3, false);
+    bench.store.lines.insert(RAW_QPN, write_qp(&bench.store.layout, &qp));
+    golden.qps.insert(RAW_QPN, qp);
+    // Receives that they would take are there.
+    for n in 0..2 {
+        golden.grants.push_back(Grant::Some(30 + n, 50 + n));
+        bench.answers.push_back(Grant::Some(30 + n, 50 + n));
+    }
+    for (n, function) in [1, 0x800, 0, 0xfff, 0].into_iter().enumerate() {
+        bench.elsewhere = function;
+        golden.raw_qpn = (function == 0).then_some(RAW_QPN);
+        let frame = Packet { raw: true, handle: n as u32, frame_len: 100, ..Default::default() };
+        golden.packet(&frame);
+        bench.send(&frame);
+        bench.settle();
+    }
+    bench.compare(&golden.acts);
+}
 
 #[test]
 fn errors_flush_the_queue_and_the_half_received_send() {
