@@ -1,5 +1,6 @@
 //! `ferric run`: programs on simulated cards of their own. Starts the cards, says in the environment where they are, runs the program and gives its exit status.
-use crate::serve::all_functions;
+use crate::serve::{all_functions, functions, raise_descriptors};
+use ferric_abi::pci::FUNCTIONS;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, Faults, LinkConfig};
@@ -43,6 +44,9 @@ pub struct Options {
     /// Gateware, simulated cycle by cycle by Verilator.
     #[arg(long)]
     pub gateware: bool,
+    /// Functions of each twin, which is how many processes may share it: 4 to 64, a power of two. Each but function 0 has its share of the card's 1,024 queue pairs.
+    #[arg(long, default_value_t = FUNCTIONS, value_parser = functions, conflicts_with = "gateware")]
+    pub functions: u16,
     /// Percent of the frames that the wire between two cards loses, 0 to 100.
     #[arg(long, default_value_t = 0.0, value_parser = percent)]
     pub loss: f64,
@@ -139,8 +143,8 @@ impl Options {
         let (body, width, delay) = if self.gateware { (Body::Gateware, 64, LinkConfig::default().delay) } else { (Body::Twin, 512, 0) };
         let faults = Faults { loss: (self.loss * PPM) as u32, ..Faults::default() };
         ServeConfig {
-            cards: (0..self.cards).map(|_| CardConfig { body, ..ServeConfig::card(width) }).collect(),
-            endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect()),
+            cards: (0..self.cards).map(|_| CardConfig { body, functions: self.functions.into(), ..ServeConfig::card(width) }).collect(),
+            endpoints: all_functions((0..self.cards.into()).map(|card| Endpoint { card, function: 0, socket: folder.join(format!("card{card}")) }).collect(), self.functions),
             shared: true,
             wire: if self.cards == 2 { WireConfig::Peer } else { WireConfig::None },
             link: LinkConfig { faults, delay, ..LinkConfig::default() },
@@ -149,7 +153,8 @@ impl Options {
         }
     }
 
-    fn command(&self, config: &ServeConfig, libraries: &Path) -> Command {
+    /// The program as it is to be started; `limit`: what it may have of descriptors.
+    fn command(&self, config: &ServeConfig, libraries: &Path, limit: Option<libc::rlimit>) -> Command {
         let mut command = Command::new(&self.program[0]);
         command.args(&self.program[1..]);
         let physical = config.endpoints.iter().filter(|e| e.function == 0);
@@ -163,9 +168,12 @@ impl Options {
                 command.env(name, value);
             }
         }
-        // SAFETY: prctl may be called between fork and exec.
+        // SAFETY: prctl and setrlimit may be called between fork and exec.
         unsafe {
-            command.pre_exec(|| {
+            command.pre_exec(move || {
+                if let Some(limit) = &limit {
+                    libc::setrlimit(libc::RLIMIT_NOFILE, limit);
+                }
                 // Whoever kills us with a signal that cannot be caught ends the program, too.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
                 Ok(())
@@ -210,10 +218,11 @@ fn run(options: &Options) -> Result<u8, Box<dyn std::error::Error>> {
     let libraries = libraries(options.libraries.as_deref())?;
     let folder = Folder::new().map_err(|e| format!("a folder for sockets: {e}"))?;
     let config = options.config(&folder.0);
+    let limit = raise_descriptors();
     let server = Server::start(&config)?;
     catch_signals();
     let name = options.program[0].to_string_lossy();
-    let program = match options.command(&config, &libraries).spawn() {
+    let program = match options.command(&config, &libraries, limit).spawn() {
         Ok(program) => program,
         Err(e) => {
             eprintln!("ferric run: {name}: {e}");

@@ -1,4 +1,5 @@
 //! `ferric card serve`: simulated cards for other processes and virtual machines.
+use ferric_abi::pci::FUNCTIONS;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, Error, LinkConfig};
@@ -6,6 +7,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// As many functions as a card has at most.
+const MOST_FUNCTIONS: u16 = 64;
 
 /// Options.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,6 +35,9 @@ pub struct Options {
     /// Data path width in bits: 64 or 512. Of a twin the size of its tables.
     #[arg(long, default_value_t = 64, value_parser = width)]
     pub width: usize,
+    /// Functions of each card, which is how many processes may share it: 4 to 64, a power of two. Others than 4 are for twins only; each but function 0 has its share of the card's tables.
+    #[arg(long, default_value_t = FUNCTIONS, value_parser = functions, requires = "twin")]
+    pub functions: u16,
     /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
     #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
     pub engines: &'static str,
@@ -50,6 +57,14 @@ fn width(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A number of functions that a twin may have.
+pub fn functions(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(n @ FUNCTIONS..=MOST_FUNCTIONS) if u16::is_power_of_two(n) => Ok(n),
+        _ => Err("a card has 4, 8, 16, 32 or 64 functions".into()),
+    }
+}
+
 fn engines(text: &str) -> Result<&'static str, String> {
     ["roce", "vxlan"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce and vxlan".into())
 }
@@ -60,14 +75,14 @@ extern "C" fn stop(_: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// `physical`, and behind them the other functions of their cards, whose sockets have their numbers at the end.
-pub fn all_functions(physical: Vec<Endpoint>) -> Vec<Endpoint> {
+/// `physical`, and behind them the other functions of their cards, which have `functions` each; their sockets have their numbers at the end.
+pub fn all_functions(physical: Vec<Endpoint>, functions: u16) -> Vec<Endpoint> {
     let numbered = |e: &Endpoint, function: u16| {
         let mut socket = e.socket.clone().into_os_string();
         socket.push(format!(".{function}"));
         Endpoint { card: e.card, function, socket: socket.into() }
     };
-    let virtuals: Vec<_> = physical.iter().flat_map(|e| (1..ferric_abi::pci::FUNCTIONS).map(move |function| numbered(e, function))).collect();
+    let virtuals: Vec<_> = physical.iter().flat_map(|e| (1..functions).map(move |function| numbered(e, function))).collect();
     physical.into_iter().chain(virtuals).collect()
 }
 
@@ -79,14 +94,31 @@ impl Options {
         let physical = physical.collect();
         ServeConfig {
             shared: self.shared,
-            cards: self.socket.iter().map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, engines: self.engines, ..ServeConfig::card(self.width) }).collect(),
-            endpoints: if self.shared { all_functions(physical) } else { physical.into_iter().chain(virtuals).collect() },
+            cards: self
+                .socket
+                .iter()
+                .map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, functions: self.functions.into(), engines: self.engines, ..ServeConfig::card(self.width) })
+                .collect(),
+            endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() },
             wire,
             link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },
             capture: self.pcap.clone(),
             seed: self.seed,
         }
     }
+}
+
+/// Lets this process have as many descriptors as the system allows: a served card has one for each piece of memory that its clients have mapped, and those of eight busy processes
+/// are more than the usual 1,024. What the limit was; `None`: it stays as it is.
+pub fn raise_descriptors() -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a record on the stack.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return None;
+    }
+    let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    // SAFETY: as above.
+    (unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &most) } == 0).then_some(limit)
 }
 
 /// From now on SIGINT and SIGTERM end [`wait`] instead of the process.
@@ -114,6 +146,7 @@ pub fn wait(died: impl Fn() -> bool) -> Result<(), Error> {
 /// Serves until SIGINT or SIGTERM.
 pub fn run(options: &Options) -> Result<(), Error> {
     catch_signals();
+    raise_descriptors();
     let config = options.config();
     let server = Server::start(&config)?;
     for e in &config.endpoints {

@@ -42,7 +42,7 @@ pub struct CardConfig {
     pub body: Body,
     /// Data path width in bits: 64 or 512.
     pub width: usize,
-    /// PCI functions: 4, or 64 with 64 bits.
+    /// PCI functions: 4, or 64 with 64 bits; of a twin a power of two, 64 at most.
     pub functions: usize,
     /// Its engines, by the name of a card (`ferric_hdl::card::CARDS`). A twin is that of the card `vxlan`, or of the default card, whatever else stands here.
     pub engines: &'static str,
@@ -63,20 +63,16 @@ pub struct CardConfig {
 /// Functions of a card, unless others are wanted.
 pub(crate) const FUNCTIONS: usize = ferric_abi::pci::FUNCTIONS as usize;
 
+/// Engines of a card, unless others are wanted.
+#[cfg(feature = "cards")]
+const ENGINES: &str = ferric_hdl::card::DEFAULT;
+/// Without gateware there is no card that could have others.
+#[cfg(not(feature = "cards"))]
+const ENGINES: &str = "";
+
 impl Default for CardConfig {
     fn default() -> Self {
-        Self {
-            body: Body::Gateware,
-            width: 512,
-            functions: FUNCTIONS,
-            engines: ferric_hdl::card::DEFAULT,
-            chaos: false,
-            fst: None,
-            host: HostTiming::default(),
-            mac_stall_percent: 0,
-            mac_bytes_per_cycle: 0,
-            seed: 1,
-        }
+        Self { body: Body::Gateware, width: 512, functions: FUNCTIONS, engines: ENGINES, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
     }
 }
 

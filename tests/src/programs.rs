@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::OnceLock;
@@ -49,6 +50,21 @@ pub fn built(name: &str) -> String {
     let built = Command::new("cc").args(["-Wall", "-Werror", "-o"]).args([program.as_os_str(), source.as_ref()]).args(ours).output().expect("cc");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     program.to_str().expect("a path").to_owned()
+}
+
+/// A folder with the programs of Debian 13, each of which is run by the loader and with the C library of its own distribution. `None`: they have not been fetched, and the test says that
+/// it is skipped.
+pub fn newer(test: &str) -> Option<PathBuf> {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
+    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| skipped(test, "there are no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
+    let (bin, lib) = (scratch(), tree.join("usr/lib/x86_64-linux-gnu"));
+    for program in programs.map(|p| p.expect("a program").path()) {
+        let (from, to) = (libraries().display(), bin.join(program.file_name().expect("a name")));
+        let text = format!("#!/bin/sh\nexec {0}/ld-linux-x86-64.so.2 --library-path {from}:{0} {1} \"$@\"\n", lib.display(), program.display());
+        std::fs::write(&to, text).expect("a file");
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    }
+    Some(bin)
 }
 
 /// Two cards, each served by a process.

@@ -71,7 +71,7 @@ fn exit_status_is_the_programs() {
         let ran = Command::new(FERRIC).arg("run").args(options).args(["--", "true"]).output().unwrap();
         assert_eq!(ran.status.code(), Some(125), "{options:?}: {}", text(&ran));
     }
-    for options in [&["--cards", "3"][..], &["--loss", "101"], &["--twin", "--gateware"]] {
+    for options in [&["--cards", "3"][..], &["--loss", "101"], &["--twin", "--gateware"], &["--functions", "5"], &["--functions", "128"], &["--gateware", "--functions", "8"]] {
         assert_eq!(run(options, &["true"]).status.code(), Some(2), "{options:?}");
     }
 }
@@ -130,6 +130,27 @@ fn a_killed_process_leaves_its_function_behind() {
     let folder = scratch();
     let ran = ferric(&["--cards", "1"], &arguments).env("TMPDIR", &folder).output().unwrap();
     assert!(ran.status.success() && text(&ran).matches("iters in").count() == 6, "{}", text(&ran));
+}
+
+/// Eight processes with a hundred queue pairs each, three of which are killed again and again: the others get every message, and the card has as many objects to give as before.
+fn crowd(seconds: &str) {
+    let _alone = alone();
+    // As many descriptors as shells have: the card needs more.
+    let mut command = Command::new("bash");
+    command.args(["-c", "ulimit -Sn 1024; exec \"$@\"", "bash", FERRIC, "run", "--libraries"]).arg(libraries());
+    let ran = command.args(["--cards", "1", "--functions", "8", "--", &built("crowd"), "8", "3", seconds]).output().expect("ferric run");
+    assert!(ran.status.success() && text(&ran).contains("all as it should be"), "{}", text(&ran));
+}
+
+#[test]
+fn killed_processes_cost_the_others_nothing() {
+    crowd("3");
+}
+
+#[test]
+#[ignore = "a minute; ./scripts/soak programs runs it"]
+fn killed_processes_cost_the_others_nothing_for_a_minute() {
+    crowd("60");
 }
 
 /// Twins have the larger tables. `./scripts/bench twin` says how long it takes.

@@ -1,8 +1,7 @@
 //! Programs of Debian 12 and of Debian 13, unmodified, on our libibverbs and librdmacm: two processes on two twins that `ferric run` starts.
-use ferric_tests::programs::{built, free_port, libraries, skipped};
+use ferric_tests::programs::{built, free_port, libraries, newer};
 use ferric_tests::served::{alone, scratch};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const FERRIC: &str = env!("CARGO_BIN_EXE_ferric-under-test");
@@ -64,20 +63,6 @@ fn sockets(newer: Option<&Path>) {
     let printed = run(newer, SOCKETS);
     // A line of results of each end.
     assert_eq!(printed.lines().filter(|l| l.starts_with("custom")).count(), 2 * 3 * 3 * 2, "{printed}");
-}
-
-/// Programs of Debian 13, each run by the loader and with the C library of its own distribution. `None`: they have not been fetched, and the test is skipped.
-fn newer(test: &str) -> Option<PathBuf> {
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/newer");
-    let programs = std::fs::read_dir(tree.join("usr/bin")).inspect_err(|_| skipped(test, "there are no programs of Debian 13: ./tests/newer/fetch fetches them")).ok()?;
-    let (bin, lib) = (scratch(), tree.join("usr/lib/x86_64-linux-gnu"));
-    for program in programs.map(|p| p.unwrap().path()) {
-        let (from, to) = (libraries().display(), bin.join(program.file_name().unwrap()));
-        let text = format!("#!/bin/sh\nexec {0}/ld-linux-x86-64.so.2 --library-path {from}:{0} {1} \"$@\"\n", lib.display(), program.display());
-        std::fs::write(&to, text).unwrap();
-        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    Some(bin)
 }
 
 /// Datagram queue pairs that are found by SIDR, groups, and the time of connections.

@@ -41,8 +41,9 @@ fn mac(shared: &Shared, ip: IpAddr) -> Mac {
     neighbour::mac(&shared.driver, &config.neighbours, ip, &config.search)
 }
 
+/// Makes an address handle.
 #[no_mangle]
-unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
+pub unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
     // SAFETY: handles and attributes of the caller's, by its promise.
     let (domain, attr) = unsafe { (PdObject::of(pd), *attr) };
     let context = domain.pd.context;
@@ -56,8 +57,9 @@ unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
     )
 }
 
+/// Destroys one.
 #[no_mangle]
-unsafe extern "C" fn ibv_destroy_ah(ah: *mut Ah) -> c_int {
+pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut Ah) -> c_int {
     // SAFETY: from Box::into_raw, by the caller's promise; the domain outlives it.
     unsafe {
         let object = Box::from_raw(ah.cast::<AhObject>());

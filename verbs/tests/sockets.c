@@ -123,7 +123,7 @@ static void wrong_calls(void)
 	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
 	FAILS(rsocket(AF_INET, SOCK_SEQPACKET, 0), EPROTONOSUPPORT);
 	FAILS(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
-	FAILS(rsocket(AF_INET, SOCK_DGRAM, 0), EOPNOTSUPP);
+	FAILS(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
 	struct sockaddr_in elsewhere = at("10.9.9.9", 0), own = at("10.0.0.2", 0);
 	int s = rsocket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
 	FAILS(rbind(s, ADDR(elsewhere)), EADDRNOTAVAIL);

@@ -96,8 +96,8 @@ impl Builder {
 }
 
 impl ConfigSpace {
-    /// The space of function `function`; 0 is the physical one. `serial`: the card's serial number.
-    pub fn new(function: u16, serial: u64) -> Self {
+    /// The space of function `function` of `functions`; 0 is the physical one. `serial`: the card's serial number.
+    pub fn new(function: u16, functions: u16, serial: u64) -> Self {
         let zero = || Box::new([0; SIZE]);
         let mut b = Builder(Self { bytes: zero(), writable: zero(), clear: zero(), start: zero() });
         let physical = function == 0;
@@ -136,7 +136,7 @@ impl ConfigSpace {
             .field(AER + 0x10, 4, 0, 0, 0x31c1)
             .field(AER + 0x14, 4, 1 << 13, 0x31c1, 0);
         if physical {
-            let functions = pci::FUNCTIONS as u32 - 1;
+            let functions = functions as u32 - 1;
             b.extended(SRIOV, 0x10, 1, ARI)
                 // VF enable and memory space enable.
                 .field(SRIOV + 8, 2, 0, 0x0009, 0)
@@ -151,7 +151,7 @@ impl ConfigSpace {
                 .bar(SRIOV + 0x24, pci::BAR_WINDOW_SIZE)
                 .bar(SRIOV + 0x2c, pci::BAR_MSIX_SIZE);
         }
-        b.extended(ARI, 0x0e, 1, SERIAL).field(ARI + 4, 2, ((function + 1) % pci::FUNCTIONS) as u32 * 0x100, 0, 0);
+        b.extended(ARI, 0x0e, 1, SERIAL).field(ARI + 4, 2, ((function + 1) % functions) as u32 * 0x100, 0, 0);
         b.extended(SERIAL, 3, 1, 0).field(SERIAL + 4, 4, serial as u32, 0, 0).field(SERIAL + 8, 4, (serial >> 32) as u32, 0, 0);
         let mut space = b.0;
         space.start = space.bytes.clone();
@@ -241,13 +241,13 @@ mod tests {
 
     #[test]
     fn the_capability_lists_can_be_walked() {
-        assert_eq!(capabilities(&ConfigSpace::new(0, 1)), (vec![0x01, 0x11, 0x10], vec![1, 0x10, 0x0e, 3]));
-        assert_eq!(capabilities(&ConfigSpace::new(1, 1)), (vec![0x01, 0x11, 0x10], vec![1, 0x0e, 3]));
+        assert_eq!(capabilities(&ConfigSpace::new(0, pci::FUNCTIONS, 1)), (vec![0x01, 0x11, 0x10], vec![1, 0x10, 0x0e, 3]));
+        assert_eq!(capabilities(&ConfigSpace::new(1, pci::FUNCTIONS, 1)), (vec![0x01, 0x11, 0x10], vec![1, 0x0e, 3]));
     }
 
     #[test]
     fn bars_are_sized_and_the_rom_is_not_there() {
-        let mut c = ConfigSpace::new(0, 1);
+        let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
         for (at, size) in [(BARS, pci::BAR_WINDOW_SIZE), (BARS + 8, pci::BAR_MSIX_SIZE), (SRIOV + 0x24, pci::BAR_WINDOW_SIZE)] {
             c.write(at, &[0xff; 8]);
             assert_eq!(((c.dword(at) & !0xf).wrapping_neg(), c.dword(at) & 0xf, c.dword(at + 4)), (size, 4, u32::MAX));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn writes_have_their_effects() {
-        let mut c = ConfigSpace::new(0, 1);
+        let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
         assert_eq!(c.write(COMMAND, &[6, 0]), Effect { reset: false, command: true });
         assert_eq!(c.write(COMMAND, &[6, 0]), Effect::default());
         assert_eq!(c.write(DEVICE_CONTROL, &[0, 0x80]), Effect { reset: true, command: false });
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_first_error_is_logged_and_cleared_by_ones() {
-        let mut c = ConfigSpace::new(0, 1);
+        let mut c = ConfigSpace::new(0, pci::FUNCTIONS, 1);
         assert!(!c.log_error(ERROR_UNSUPPORTED, [1, 2, 3, 4]));
         c.log_error(ERROR_UNSUPPORTED, [9; 4]);
         assert_eq!((c.dword(AER_UNCORRECTABLE), c.bytes[AER_CONTROL] & 0x1f, c.dword(AER_HEADER_LOG)), (ERROR_UNSUPPORTED, 20, 1));

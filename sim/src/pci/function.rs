@@ -60,11 +60,22 @@ fn signal(mut fd: &File) -> bool {
 }
 
 impl Function {
-    /// Function `number` of card `card` after power-on.
+    /// Function `number` of card `card`, which has the usual functions, after power-on.
     pub fn new(card: usize, number: u16) -> Self {
+        Self::among(card, number, pci::FUNCTIONS)
+    }
+
+    /// The same of a card with `functions` functions.
+    pub fn among(card: usize, number: u16, functions: u16) -> Self {
         let serial = 0x0200_0000_fe11_0000 | (card as u64) << 8 | 1;
-        let state =
-            State { config: ConfigSpace::new(number, serial), vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(), error: None, table: Self::table(), pending: 0, counters: Counters::default() };
+        let state = State {
+            config: ConfigSpace::new(number, functions, serial),
+            vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(),
+            error: None,
+            table: Self::table(),
+            pending: 0,
+            counters: Counters::default(),
+        };
         Self { card, number, state: Mutex::new(state) }
     }
 

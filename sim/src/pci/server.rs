@@ -88,7 +88,7 @@ impl Server {
             return Err(fail("serve one card, or two with the wire `peer`"));
         }
         for (i, e) in config.endpoints.iter().enumerate() {
-            if e.card >= n || e.function >= ferric_abi::pci::FUNCTIONS {
+            if e.card >= n || usize::from(e.function) >= config.cards[e.card].functions {
                 return Err(fail(format!("there is no card {} with function {}", e.card, e.function)));
             }
             if config.endpoints[..i].iter().any(|o| (o.card, o.function) == (e.card, e.function) || o.socket == e.socket) {
@@ -109,7 +109,7 @@ impl Server {
                 capture = Some(Capture::create(path)?)
             }
         }
-        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::new(e.card, e.function))).collect();
+        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::among(e.card, e.function, config.cards[e.card].functions as u16))).collect();
         let (runner, handle) = Engine::over(world, &functions, wire.clone(), capture);
         let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
         server.service.push(std::thread::spawn(move || runner.run()));

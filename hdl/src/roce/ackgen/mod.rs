@@ -21,6 +21,11 @@ const IPV4_VLAN: u64 = IPV4 + header::VLAN;
 const IPV6: u64 = header::ROCE6 + Aeth::BYTES as u64;
 const IPV6_VLAN: u64 = IPV6 + header::VLAN;
 
+/// Cycles from one positive acknowledge to the next at least. A peer like this card takes four for one, and what it does not take waits in its receive buffer, which frames without a window of their own may fill.
+const PACE: u64 = 6;
+/// One cycle passes with the first decision about the next.
+const REST: u64 = PACE - 1;
+
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
 
@@ -64,6 +69,8 @@ pub struct AckGen<const LQ: usize> {
     judged: DFF<Bit>,
     /// A younger positive acknowledge of the head's queue pair was queued a cycle ago (and is: only the head leaves).
     covered: DFF<Bit>,
+    /// Cycles until a positive one may leave.
+    rest: DFF<Bits<3>>,
     events: DFF<Bits<4>>,
     events_of: DFF<Bits<12>>,
     push: Signal<Local, Bit>,
@@ -90,7 +97,7 @@ pub struct AckGen<const LQ: usize> {
 impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, events, events_of);
+        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, rest, events, events_of);
         clock!(self, clock, queue, pending, request, grant, header, seal, queued, taken);
         self.queue.reset.next = self.reset.val();
         self.pending.reset.next = self.reset.val();
@@ -124,7 +131,13 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.ahead.next = self.queued.read_data1.val() - self.taken.read_data.val();
         self.covered.d.next = self.is_ack.val() & (self.ahead.val() != 1);
         self.skip.next = self.judged.q.val() & self.covered.q.val();
-        self.send.next = self.judged.q.val() & !self.covered.q.val() & self.request.s.ready.val() & self.pending.s.ready.val();
+        self.send.next = self.judged.q.val() & !self.covered.q.val() & (!self.rest.q.val().any() | !self.is_ack.val()) & self.request.s.ready.val() & self.pending.s.ready.val();
+        if self.rest.q.val().any() {
+            self.rest.d.next = self.rest.q.val() - 1;
+        }
+        if self.send.val() & self.is_ack.val() {
+            self.rest.d.next = bits::<3>(REST);
+        }
         self.go.next = self.skip.val() | self.send.val();
         self.judged.d.next = self.head_valid.q.val() & !self.go.val();
         self.queue.m.ready.next = self.go.val() | !self.head_valid.q.val();
@@ -234,6 +247,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
             self.ready.d.next = false;
             self.head_valid.d.next = false;
             self.judged.d.next = false;
+            self.rest.d.next = bits::<3>(0);
             self.events.d.next = bits::<4>(0);
         }
     }

@@ -177,3 +177,38 @@ fn a_backlog_of_one_queue_pair_becomes_few_acknowledges() {
     assert_eq!(bench.stats.all(STATS[0]) + bench.stats.all(STATS[1]), 60);
     assert!(bench.stats.all(STATS[0]) < 20, "{:?}", bench.stats.events);
 }
+
+/// Positive acknowledges leave one in six cycles, whosever they are; one that comes to rest goes at once, and NAKs always do.
+#[test]
+fn positive_acknowledges_keep_their_pace() {
+    let mut bench = Bench::new(10, 0);
+    (0..40).for_each(|_| bench.step());
+    for (syndrome, least, most) in [(0, 6, 6), (0x60, 1, 3)] {
+        let asked = bench.slot.taken();
+        let mut times = Vec::new();
+        for qpn in 0..12 {
+            bench.push(Ack { qpn, psn: qpn, msn: qpn, syndrome, ipv6: false, vlan: false });
+        }
+        for _ in 0..200 {
+            let before = bench.slot.taken();
+            bench.step();
+            times.extend((before..bench.slot.taken()).map(|_| bench.tb.cycles()));
+        }
+        assert_eq!(bench.slot.taken() - asked, 12);
+        let apart: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // The pool of slots grants at random in this bench: behind the first few, NAKs wait for it.
+        assert!(apart[..4].iter().all(|cycles| (least..=most).contains(cycles)), "{apart:?}");
+        assert!(bench.open.is_empty());
+    }
+    // A NAK behind a positive one.
+    let mut times = Vec::new();
+    for (qpn, syndrome) in [(1, 0), (2, 0x60)] {
+        bench.push(Ack { qpn, psn: 50, msn: 50, syndrome, ipv6: false, vlan: false });
+    }
+    for _ in 0..40 {
+        let before = bench.slot.taken();
+        bench.step();
+        times.extend((before..bench.slot.taken()).map(|_| bench.tb.cycles()));
+    }
+    assert!(times[1] - times[0] <= 3, "{times:?}");
+}

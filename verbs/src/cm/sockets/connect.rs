@@ -1,10 +1,12 @@
 //! Sockets are made, connected and closed.
+use super::datagrams::Datagrams;
 use super::options::Options;
 use super::state::{private_data, quiet_channel, Inner, State};
 use super::wire::{Message, Opening};
 use super::{last_errno, Socket};
 use crate::abi::cma::{CmEvent, ConnParam};
 use crate::abi::consts::*;
+use crate::cm::address::address;
 use crate::cm::connect::{ferric_rdma_accept, ferric_rdma_connect, ferric_rdma_disconnect, ferric_rdma_reject};
 use crate::cm::event::{ferric_rdma_ack_cm_event, ferric_rdma_destroy_event_channel};
 use crate::cm::id::{ferric_rdma_destroy_id, ferric_rdma_migrate_id};
@@ -51,13 +53,13 @@ fn parameters(opening: &[u8; Opening::BYTES]) -> ConnParam {
     }
 }
 
-/// Makes a stream socket; `protocol` is 0 or `IPPROTO_TCP`. `SOCK_NONBLOCK` and `SOCK_CLOEXEC` may be in the type. -1 with EAFNOSUPPORT, EPROTONOSUPPORT, EOPNOTSUPP (datagrams), EMFILE.
+/// Makes a stream socket, `protocol` is 0 or `IPPROTO_TCP`, or a datagram socket (0, `IPPROTO_UDP`). `SOCK_NONBLOCK` and `SOCK_CLOEXEC` may be in the type. -1 with EAFNOSUPPORT, EPROTONOSUPPORT, EMFILE.
 #[no_mangle]
 extern "C" fn ferric_rsocket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
     let make = || match (domain, kind & !flags) {
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) if protocol == 0 || protocol == libc::IPPROTO_TCP => Inner::new(Options::new(flags)).and_then(Socket::add),
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => Err(libc::EOPNOTSUPP),
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) if protocol == 0 || protocol == libc::IPPROTO_UDP => Datagrams::add(domain == libc::AF_INET, Options::of_datagrams(flags)),
         (libc::AF_INET | libc::AF_INET6, _) => Err(libc::EPROTONOSUPPORT),
         _ => Err(libc::EAFNOSUPPORT),
     };
@@ -65,7 +67,7 @@ extern "C" fn ferric_rsocket(domain: c_int, kind: c_int, protocol: c_int) -> c_i
 }
 
 /// Enough bytes for an address of its family.
-unsafe fn has_length(addr: *const c_void, len: u32) -> Result<(), c_int> {
+pub unsafe fn has_length(addr: *const c_void, len: u32) -> Result<(), c_int> {
     // SAFETY: two bytes at least, by the caller's promise.
     let family = if addr.is_null() || len < 2 { return Err(libc::EINVAL) } else { c_int::from(unsafe { addr.cast::<u16>().read_unaligned() }) };
     let least = if family == libc::AF_INET6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() };
@@ -79,6 +81,10 @@ unsafe fn has_length(addr: *const c_void, len: u32) -> Result<(), c_int> {
 #[no_mangle]
 unsafe extern "C" fn ferric_rbind(socket: c_int, addr: *const c_void, len: u32) -> c_int {
     let bind = || {
+        if let Some(datagrams) = Datagrams::find(socket) {
+            // SAFETY: by the caller's promise.
+            return unsafe { has_length(addr, len).and_then(|()| address(addr)) }.and_then(|own| datagrams.bind(own));
+        }
         let socket = Socket::of(socket)?;
         let mut inner = socket.lock();
         // SAFETY: by the caller's promise.
@@ -201,11 +207,15 @@ unsafe fn ask(socket: &Socket, inner: &mut Inner, addr: *const c_void) -> Result
     }
 }
 
-/// Connects a socket. Those that do not wait get EINPROGRESS, and `rpoll` says POLLOUT when the answer is there; the peer's MAC address is waited for all the same (two seconds at most).
+/// Connects a socket; one of datagrams only notes its peer. Those that do not wait get EINPROGRESS, and `rpoll` says POLLOUT when the answer is there; the peer's MAC address is waited for all the same (two seconds at most).
 /// -1 with EBADF, EINVAL, EISCONN, EALREADY, ECONNREFUSED, ETIMEDOUT, EPROTO (the peer speaks no rsockets), ENODEV.
 #[no_mangle]
 unsafe extern "C" fn ferric_rconnect(socket: c_int, addr: *const c_void, len: u32) -> c_int {
     let connect = || {
+        if let Some(datagrams) = Datagrams::find(socket) {
+            // SAFETY: by the caller's promise.
+            return unsafe { has_length(addr, len).and_then(|()| address(addr)) }.and_then(|peer| datagrams.connect(peer));
+        }
         let socket = Socket::of(socket)?;
         let mut inner = socket.lock();
         // SAFETY: by the caller's promise.
@@ -292,6 +302,10 @@ extern "C" fn ferric_rshutdown(socket: c_int, how: c_int) -> c_int {
 #[no_mangle]
 extern "C" fn ferric_rclose(socket: c_int) -> c_int {
     let close = || {
+        if let Some(datagrams) = Datagrams::remove(socket) {
+            datagrams.close();
+            return Ok(());
+        }
         let socket = Socket::remove(socket)?;
         if let Err(n) = shut(&socket, libc::SHUT_RDWR, Some(Instant::now() + LINGER)) {
             log::debug!("rclose: errno {n}: the connection has not ended in order");

@@ -1,14 +1,15 @@
-//! rsockets: calls like those of stream sockets, over a connected queue pair (rsocket(7)).
+//! rsockets: calls like those of stream sockets, over a connected queue pair, and of datagram sockets, over a datagram queue pair (rsocket(7)).
 //!
 //! * `wire`: what two ends say to each other; `flow`: credits and buffers, without verbs.
 //! * `memory`, `endpoint`: registered buffers, the queue pair and what completes on it.
 //! * `state`: the state of a socket, and the one place in which it changes by what comes from the peer.
+//! * `datagrams`: datagram sockets, whose calls the others pass on.
 //! * `connect`, `data`, `mappings`, `poll`, `options`: the calls.
 //!
 //! A socket's number is a descriptor that poll(2) finds readable when something may have happened; programs give it to `rpoll`, since they cannot know which.
-//! Datagram sockets (`SOCK_DGRAM`) are not there.
 mod connect;
 mod data;
+mod datagrams;
 mod endpoint;
 mod flow;
 mod mappings;
@@ -20,6 +21,7 @@ mod wire;
 
 use crate::errors::set_errno;
 use crate::shared::lock;
+use datagrams::Datagrams;
 use state::Inner;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -61,9 +63,9 @@ impl Socket {
         Ok(number)
     }
 
-    /// The socket with a number. EBADF: there is none.
+    /// The stream socket with a number. EBADF: there is none; EOPNOTSUPP: it is one of datagrams.
     fn of(number: c_int) -> Result<Arc<Self>, c_int> {
-        Self::find(number).ok_or(libc::EBADF)
+        Self::find(number).ok_or_else(|| if Datagrams::find(number).is_some() { libc::EOPNOTSUPP } else { libc::EBADF })
     }
 
     fn find(number: c_int) -> Option<Arc<Self>> {

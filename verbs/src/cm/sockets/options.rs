@@ -1,4 +1,5 @@
 //! Options of a socket, and its addresses.
+use super::datagrams::Datagrams;
 use super::endpoint::{Sizes, LEAST};
 use super::state::State;
 use super::wire::{scaled, unscaled};
@@ -10,6 +11,7 @@ use crate::query::MAX_DEPTH;
 use crate::shared::lock;
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Level of rsockets' own options, and their numbers (rsocket(7)).
 const SOL_RDMA: c_int = 0x10000;
@@ -36,6 +38,8 @@ pub struct Options {
     pub keep_alive: bool,
     /// Seconds without a message after which one is sent.
     pub keep_idle: u32,
+    /// `SOCK_STREAM` or `SOCK_DGRAM`.
+    kind: c_int,
     /// Flags of `F_GETFL` and of `F_GETFD`.
     status: c_int,
     descriptor: c_int,
@@ -48,12 +52,18 @@ impl Options {
     pub fn new(flags: c_int) -> Self {
         Self {
             sizes: Sizes { requests: 384, receives: 384, inline: 64, send: 1 << 17, receive: 1 << 17, mappings: 0 },
+            kind: libc::SOCK_STREAM,
             keep_alive: false,
             keep_idle: KEEP_IDLE,
             status: if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK } else { 0 },
             descriptor: if flags & libc::SOCK_CLOEXEC != 0 { libc::FD_CLOEXEC } else { 0 },
             remembered: Vec::new(),
         }
+    }
+
+    /// Those of a datagram socket.
+    pub fn of_datagrams(flags: c_int) -> Self {
+        Self { kind: libc::SOCK_DGRAM, ..Self::new(flags) }
     }
 
     /// Calls do not wait.
@@ -90,6 +100,18 @@ impl Options {
         Ok(())
     }
 
+    /// `rfcntl`: gives what the call gives.
+    fn control(&mut self, cmd: c_int, arg: c_int) -> Result<c_int, c_int> {
+        match cmd {
+            libc::F_GETFL => return Ok(self.status | libc::O_RDWR),
+            libc::F_SETFL => self.status = arg & libc::O_NONBLOCK,
+            libc::F_GETFD => return Ok(self.descriptor),
+            libc::F_SETFD => self.descriptor = arg & libc::FD_CLOEXEC,
+            _ => return Err(libc::EOPNOTSUPP),
+        }
+        Ok(0)
+    }
+
     /// What one is.
     fn get(&self, level: c_int, option: c_int) -> Result<c_int, c_int> {
         let remembered = |otherwise| self.remembered.iter().find(|r| (r.0, r.1) == (level, option)).map_or(otherwise, |r| r.2);
@@ -98,7 +120,7 @@ impl Options {
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => self.sizes.receive as c_int,
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => self.sizes.send as c_int,
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => self.keep_alive.into(),
-            (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM,
+            (libc::SOL_SOCKET, libc::SO_TYPE) => self.kind,
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => self.keep_idle as c_int,
             (SOL_RDMA, RDMA_SQSIZE) => self.sizes.requests.into(),
             (SOL_RDMA, RDMA_RQSIZE) => self.sizes.receives.into(),
@@ -117,8 +139,8 @@ impl Options {
 #[no_mangle]
 unsafe extern "C" fn ferric_rsetsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, len: u32) -> c_int {
     let set = || {
-        let socket = Socket::of(socket)?;
-        let mut inner = socket.lock();
+        let datagrams = Datagrams::find(socket);
+        let socket = if datagrams.is_some() { None } else { Some(Socket::of(socket)?) };
         if value.is_null() || (len as usize) < size_of::<c_int>() {
             return Err(libc::EINVAL);
         }
@@ -127,6 +149,13 @@ unsafe extern "C" fn ferric_rsetsockopt(socket: c_int, level: c_int, option: c_i
         }
         // SAFETY: four bytes at least, by the caller's promise.
         let n = unsafe { value.cast::<c_int>().read_unaligned() };
+        if let Some(datagrams) = datagrams {
+            let mut inner = datagrams.lock();
+            let bound = inner.own().is_some();
+            return inner.options.set(level, option, n, bound);
+        }
+        let socket = socket.ok_or(libc::EBADF)?;
+        let mut inner = socket.lock();
         let connected = !matches!(inner.state, State::Fresh | State::Bound | State::Listening);
         inner.options.set(level, option, n, connected)?;
         if (level, option) == (libc::IPPROTO_IP, libc::IP_TOS) {
@@ -141,19 +170,35 @@ unsafe extern "C" fn ferric_rsetsockopt(socket: c_int, level: c_int, option: c_i
 #[no_mangle]
 unsafe extern "C" fn ferric_rgetsockopt(socket: c_int, level: c_int, option: c_int, value: *mut c_void, len: *mut u32) -> c_int {
     let get = || {
-        let socket = Socket::of(socket)?;
-        let mut inner = socket.lock();
+        let datagrams = Datagrams::find(socket);
+        let socket = if datagrams.is_some() { None } else { Some(Socket::of(socket)?) };
         // SAFETY: null, or the caller's.
         if value.is_null() || len.is_null() || (unsafe { len.read() } as usize) < size_of::<c_int>() {
             return Err(libc::EINVAL);
         }
-        let n = match (level, option) {
-            (libc::SOL_SOCKET, libc::SO_ERROR) => {
-                inner.progress();
-                std::mem::take(&mut inner.error)
+        let of_stream = |socket: Arc<Socket>| {
+            let mut inner = socket.lock();
+            match (level, option) {
+                (libc::SOL_SOCKET, libc::SO_ERROR) => {
+                    inner.progress();
+                    Ok(std::mem::take(&mut inner.error))
+                }
+                (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => Ok(c_int::from(inner.state == State::Listening)),
+                _ => inner.options.get(level, option),
             }
-            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => c_int::from(inner.state == State::Listening),
-            _ => inner.options.get(level, option)?,
+        };
+        let of_datagrams = |datagrams: Arc<Datagrams>| {
+            let inner = datagrams.lock();
+            match (level, option) {
+                (libc::SOL_SOCKET, libc::SO_ERROR) => Ok(inner.broken().unwrap_or(0)),
+                (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => Ok(0),
+                _ => inner.options.get(level, option),
+            }
+        };
+        let n = match (datagrams, socket) {
+            (Some(datagrams), _) => of_datagrams(datagrams)?,
+            (None, Some(socket)) => of_stream(socket)?,
+            (None, None) => return Err(libc::EBADF),
         };
         // SAFETY: room for four bytes, by the check.
         unsafe {
@@ -169,17 +214,12 @@ unsafe extern "C" fn ferric_rgetsockopt(socket: c_int, level: c_int, option: c_i
 #[no_mangle]
 extern "C" fn ferric_rfcntl(socket: c_int, cmd: c_int, arg: c_int) -> c_int {
     let control = || {
+        if let Some(datagrams) = Datagrams::find(socket) {
+            return datagrams.lock().options.control(cmd, arg);
+        }
         let socket = Socket::of(socket)?;
         let mut inner = socket.lock();
-        let options = &mut inner.options;
-        match cmd {
-            libc::F_GETFL => return Ok(options.status | libc::O_RDWR),
-            libc::F_SETFL => options.status = arg & libc::O_NONBLOCK,
-            libc::F_GETFD => return Ok(options.descriptor),
-            libc::F_SETFD => options.descriptor = arg & libc::FD_CLOEXEC,
-            _ => return Err(libc::EOPNOTSUPP),
-        }
-        Ok(0)
+        inner.options.control(cmd, arg)
     };
     control().unwrap_or_else(|n| minus_one("rfcntl", Err(n)))
 }
@@ -197,7 +237,19 @@ pub unsafe fn name(number: c_int, addr: *mut c_void, len: *mut u32, which: impl 
     if inner.state == State::Closed {
         return Err(libc::EBADF);
     }
-    let (bytes, size) = sockaddr(which(inner.object()).ok_or(libc::ENOTCONN)?);
+    // SAFETY: by the caller's promise.
+    unsafe { put(addr, len, which(inner.object()).ok_or(libc::ENOTCONN)?) }
+}
+
+/// Writes an address, as much of it as there is room for. EFAULT: there is nowhere to.
+///
+/// # Safety
+/// As [`name`], or null.
+pub unsafe fn put(addr: *mut c_void, len: *mut u32, a: SocketAddr) -> Result<(), c_int> {
+    if addr.is_null() || len.is_null() {
+        return Err(libc::EFAULT);
+    }
+    let (bytes, size) = sockaddr(a);
     // SAFETY: by the caller's promise.
     unsafe {
         let room = len.replace(size);
@@ -209,16 +261,26 @@ pub unsafe fn name(number: c_int, addr: *mut c_void, len: *mut u32, which: impl 
 /// The peer's address. -1 with EBADF, EFAULT, ENOTCONN.
 #[no_mangle]
 unsafe extern "C" fn ferric_rgetpeername(socket: c_int, addr: *mut c_void, len: *mut u32) -> c_int {
-    // SAFETY: by the caller's promise.
-    minus_one("rgetpeername", unsafe { name(socket, addr, len, |object| object.peer()) })
+    let named = match Datagrams::find(socket) {
+        // SAFETY: by the caller's promise.
+        Some(datagrams) => datagrams.lock().peer().ok_or(libc::ENOTCONN).and_then(|a| unsafe { put(addr, len, a) }),
+        // SAFETY: as above.
+        None => unsafe { name(socket, addr, len, |object| object.peer()) },
+    };
+    minus_one("rgetpeername", named)
 }
 
 /// The own address; of a socket that has none, the unspecified one. -1 with EBADF, EFAULT.
 #[no_mangle]
 unsafe extern "C" fn ferric_rgetsockname(socket: c_int, addr: *mut c_void, len: *mut u32) -> c_int {
     let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
-    // SAFETY: by the caller's promise.
-    minus_one("rgetsockname", unsafe { name(socket, addr, len, |object| Some(object.own().unwrap_or(unspecified))) })
+    let named = match Datagrams::find(socket) {
+        // SAFETY: by the caller's promise.
+        Some(datagrams) => unsafe { put(addr, len, datagrams.lock().own().unwrap_or(unspecified)) },
+        // SAFETY: as above.
+        None => unsafe { name(socket, addr, len, |object| Some(object.own().unwrap_or(unspecified))) },
+    };
+    minus_one("rgetsockname", named)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! `rpoll` and `rselect`: of rsockets and of other descriptors.
+use super::datagrams::Datagrams;
 use super::state::{Inner, State};
 use super::{Socket, SLICE};
 use crate::errors::{minus_one, set_errno};
@@ -24,8 +25,51 @@ fn events_of(inner: &mut Inner, wanted: c_short) -> c_short {
     of(reads, libc::POLLIN) | of(writes, libc::POLLOUT) | always
 }
 
+/// What `rpoll` looks at beside descriptors.
+trait Looked {
+    /// Events of poll(2) that it has.
+    fn events(&self, wanted: c_short) -> c_short;
+    /// Asks for its descriptor to become readable; `true` if something has happened meanwhile.
+    fn arm(&self) -> bool;
+    /// Its descriptor was readable, or a moment has passed.
+    fn look(&self);
+}
+
+impl Looked for Socket {
+    fn events(&self, wanted: c_short) -> c_short {
+        events_of(&mut self.lock(), wanted)
+    }
+    fn arm(&self) -> bool {
+        self.lock().arm()
+    }
+    fn look(&self) {
+        Socket::look(self, &mut self.lock());
+    }
+}
+
+impl Looked for Datagrams {
+    fn events(&self, wanted: c_short) -> c_short {
+        let mut inner = self.lock();
+        let (reads, writes) = inner.ready();
+        let of = |is: bool, event: c_short| if is { event & wanted } else { 0 };
+        of(reads, libc::POLLIN) | of(writes, libc::POLLOUT) | if inner.broken().is_some() { libc::POLLERR } else { 0 }
+    }
+    fn arm(&self) -> bool {
+        self.lock().arm()
+    }
+    fn look(&self) {
+        self.lock().disarm();
+    }
+}
+
+/// The socket with a number, if it is one.
+fn find(number: c_int) -> Option<Arc<dyn Looked>> {
+    let stream = Socket::find(number).map(|s| s as Arc<dyn Looked>);
+    stream.or_else(|| Datagrams::find(number).map(|d| d as Arc<dyn Looked>))
+}
+
 /// Notes in `fds` what each has; how many have something.
-fn look(fds: &mut [libc::pollfd], sockets: &[Option<Arc<Socket>>], others: &mut [libc::pollfd]) -> Result<c_int, c_int> {
+fn look(fds: &mut [libc::pollfd], sockets: &[Option<Arc<dyn Looked>>], others: &mut [libc::pollfd]) -> Result<c_int, c_int> {
     // SAFETY: as many entries as it says; those of rsockets are negative or looked at below.
     if unsafe { libc::poll(others.as_mut_ptr(), others.len() as libc::nfds_t, 0) } < 0 {
         return Err(super::last_errno());
@@ -33,7 +77,7 @@ fn look(fds: &mut [libc::pollfd], sockets: &[Option<Arc<Socket>>], others: &mut 
     let mut n = 0;
     for ((fd, socket), other) in fds.iter_mut().zip(sockets).zip(others.iter()) {
         fd.revents = match socket {
-            Some(socket) => events_of(&mut socket.lock(), fd.events),
+            Some(socket) => socket.events(fd.events),
             None => other.revents,
         };
         n += c_int::from(fd.revents != 0);
@@ -44,7 +88,7 @@ fn look(fds: &mut [libc::pollfd], sockets: &[Option<Arc<Socket>>], others: &mut 
 /// `timeout`: milliseconds, negative for ever.
 fn poll(fds: &mut [libc::pollfd], timeout: c_int) -> Result<c_int, c_int> {
     let deadline = u64::try_from(timeout).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
-    let sockets: Vec<_> = fds.iter().map(|f| Socket::find(f.fd)).collect();
+    let sockets: Vec<_> = fds.iter().map(|f| find(f.fd)).collect();
     if sockets.iter().all(Option::is_none) {
         // Nothing of ours: it may sleep as long as it likes.
         // SAFETY: the caller's entries.
@@ -52,7 +96,7 @@ fn poll(fds: &mut [libc::pollfd], timeout: c_int) -> Result<c_int, c_int> {
         return if n < 0 { Err(super::last_errno()) } else { Ok(n) };
     }
     // The number of a socket is a descriptor that is readable when the socket wants to be looked at.
-    let wakes = |f: &libc::pollfd, s: &Option<Arc<Socket>>| libc::pollfd { events: if s.is_some() { libc::POLLIN } else { f.events }, ..*f };
+    let wakes = |f: &libc::pollfd, s: &Option<Arc<dyn Looked>>| libc::pollfd { events: if s.is_some() { libc::POLLIN } else { f.events }, ..*f };
     let mut others: Vec<_> = fds.iter().zip(&sockets).map(|(f, s)| wakes(f, s)).collect();
     loop {
         let n = look(fds, &sockets, &mut others)?;
@@ -60,14 +104,14 @@ fn poll(fds: &mut [libc::pollfd], timeout: c_int) -> Result<c_int, c_int> {
         if n > 0 || left.is_zero() {
             return Ok(n);
         }
-        if sockets.iter().flatten().any(|s| s.lock().arm()) {
+        if sockets.iter().flatten().any(|s| s.arm()) {
             continue;
         }
         // SAFETY: as many entries as it says.
         if unsafe { libc::poll(others.as_mut_ptr(), others.len() as libc::nfds_t, left.as_millis().max(1) as c_int) } < 0 {
             return Err(super::last_errno());
         }
-        sockets.iter().flatten().for_each(|s| s.look(&mut s.lock()));
+        sockets.iter().flatten().for_each(|s| s.look());
     }
 }
 
