@@ -25,6 +25,9 @@ const IPV6_VLAN: u64 = IPV6 + header::VLAN;
 const PACE: u64 = 6;
 /// One cycle passes with the first decision about the next.
 const REST: u64 = PACE - 1;
+/// Places of the queue. With half of them taken there are too many queue pairs for one to come again while it waits: the pace would only stop the responder.
+const LOG_QUEUE: usize = 7;
+const MANY: u64 = 1 << (LOG_QUEUE - 1);
 
 /// Events on `stat`.
 pub const STATS: &[&str] = &["ack_sent", "ack_coalesced", "nak_sent", "rnr_nak_sent"];
@@ -51,7 +54,7 @@ pub struct AckGen<const LQ: usize> {
     pub stat: Signal<Out, Bits<4>>,
     /// Whose events they are.
     pub stat_function: Signal<Out, Bits<12>>,
-    queue: MsgFifo<AckOp, 7>,
+    queue: MsgFifo<AckOp, LOG_QUEUE>,
     /// Acknowledges that wait for their slot.
     pending: MsgFifo<AckOp, 3>,
     request: MsgSlice<SlotReq>,
@@ -69,8 +72,9 @@ pub struct AckGen<const LQ: usize> {
     judged: DFF<Bit>,
     /// A younger positive acknowledge of the head's queue pair was queued a cycle ago (and is: only the head leaves).
     covered: DFF<Bit>,
-    /// Cycles until a positive one may leave.
+    /// Cycles until a positive one may leave, unless many wait.
     rest: DFF<Bits<3>>,
+    many: DFF<Bit>,
     events: DFF<Bits<4>>,
     events_of: DFF<Bits<12>>,
     push: Signal<Local, Bit>,
@@ -97,7 +101,7 @@ pub struct AckGen<const LQ: usize> {
 impl<const LQ: usize> Logic for AckGen<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, rest, events, events_of);
+        dff_setup!(self, clock, init, ready, head_valid, head, judged, covered, rest, many, events, events_of);
         clock!(self, clock, queue, pending, request, grant, header, seal, queued, taken);
         self.queue.reset.next = self.reset.val();
         self.pending.reset.next = self.reset.val();
@@ -131,7 +135,8 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.ahead.next = self.queued.read_data1.val() - self.taken.read_data.val();
         self.covered.d.next = self.is_ack.val() & (self.ahead.val() != 1);
         self.skip.next = self.judged.q.val() & self.covered.q.val();
-        self.send.next = self.judged.q.val() & !self.covered.q.val() & (!self.rest.q.val().any() | !self.is_ack.val()) & self.request.s.ready.val() & self.pending.s.ready.val();
+        self.send.next = self.judged.q.val() & !self.covered.q.val() & (!self.rest.q.val().any() | self.many.q.val() | !self.is_ack.val()) & self.request.s.ready.val() & self.pending.s.ready.val();
+        self.many.d.next = self.queue.level.val() >= MANY;
         if self.rest.q.val().any() {
             self.rest.d.next = self.rest.q.val() - 1;
         }

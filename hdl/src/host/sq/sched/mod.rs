@@ -91,6 +91,8 @@ pub(super) struct SqSched<const LQ: usize, const NB: usize> {
     act: SqAct,
     keep_active: DFF<Bit>,
     buffers: DFF<Bits<9>>,
+    /// A cycle ago there were enough for any fetch. Act takes no more than there are.
+    plenty: DFF<Bit>,
     #[init(Constant::new((NB as u64).to_bits()))]
     all_buffers: Constant<Bits<9>>,
     cmd: Signal<Local, SqCmd>,
@@ -105,7 +107,7 @@ pub(super) struct SqSched<const LQ: usize, const NB: usize> {
 impl<const LQ: usize, const NB: usize> Logic for SqSched<LQ, NB> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, second, keep_active, buffers);
+        dff_setup!(self, clock, second, keep_active, buffers, plenty);
         clock!(self, clock, both, db, carried, active, jobs, pipe, posted, look);
         self.db.reset.next = self.reset.val();
         self.both.reset.next = self.reset.val();
@@ -175,7 +177,8 @@ impl<const LQ: usize, const NB: usize> Logic for SqSched<LQ, NB> {
         self.pipe.op[3].next.command = bits::<2>(0);
         self.pipe.op[3].next.place = bits::<4>(0);
         // With fewer buffers than a burst a fetch would take each as it comes back: a read of the host for every request.
-        self.ready.x[3].next = self.active.m.valid.val() & self.buffers.q.val().get_bits::<6>(LOG_BURST).any() & self.room.val();
+        self.ready.x[3].next = self.active.m.valid.val() & self.plenty.q.val() & self.room.val();
+        self.plenty.d.next = self.buffers.q.val().get_bits::<6>(LOG_BURST).any();
         self.active.m.ready.next = self.pipe.grant.val().get_bit(3);
         self.pipe.req.next = self.ready.y.val();
 
