@@ -1,6 +1,6 @@
 //! Act: the new row of an operation's queue, and what follows from it. No state.
 
-use super::{Facts, Kind, Op, BURST};
+use super::{Facts, Kind, Op, LOG_BURST};
 use crate::codes::send_command;
 use crate::host::sq::{job_kind, SqJob, STATS};
 use crate::host::table::posted::PostedFacts;
@@ -35,7 +35,9 @@ pub(super) struct SqAct {
     /// Bit 0: bad doorbell, 1: doorbell beyond the ring.
     pub stat: Signal<Out, Bits<2>>,
     kind: Signal<Local, Kind>,
-    avail8: Signal<Local, Bits<4>>,
+    /// Buffers, when they are fewer than a burst; fewer than the fetch would take.
+    few: Signal<Local, Bits<4>>,
+    scarce: Signal<Local, Bit>,
     take: Signal<Local, Bits<4>>,
     leaves_rest: Signal<Local, Bit>,
     size: Signal<Local, Bits<17>>,
@@ -56,14 +58,12 @@ impl Logic for SqAct {
         self.drop_request.next = false;
         self.stat.next = bits::<2>(0);
         self.used.next = bits::<9>(0);
-        self.avail8.next = bits::<4>(BURST);
-        if self.buffers.val() < BURST {
-            self.avail8.next = self.buffers.val().get_bits::<4>(0);
-        }
+        self.few.next = self.buffers.val().get_bits::<4>(0);
+        self.scarce.next = !self.buffers.val().get_bits::<6>(LOG_BURST).any() & (self.few.val() < self.facts.val().burst);
         self.take.next = self.facts.val().burst;
         self.leaves_rest.next = !self.facts.val().whole;
-        if self.avail8.val() < self.facts.val().burst {
-            self.take.next = self.avail8.val();
+        if self.scarce.val() {
+            self.take.next = self.few.val();
             self.leaves_rest.next = true;
         }
         self.size.next = bits::<17>(1) << self.row.val().log_size;
