@@ -39,6 +39,11 @@ pub(super) struct SqAct {
     few: Signal<Local, Bits<4>>,
     scarce: Signal<Local, Bit>,
     take: Signal<Local, Bits<4>>,
+    /// The index behind what is taken.
+    onward: Signal<Local, Bits<16>>,
+    fetch: Signal<Local, Bits<16>>,
+    low: Signal<Local, Bits<5>>,
+    high: Signal<Local, Bits<12>>,
     leaves_rest: Signal<Local, Bit>,
     size: Signal<Local, Bits<17>>,
     within: Signal<Local, Bit>,
@@ -66,6 +71,14 @@ impl Logic for SqAct {
             self.take.next = self.few.val();
             self.leaves_rest.next = true;
         }
+        // How many are taken is known late: it goes through a short sum, which chooses between two upper parts.
+        self.fetch.next = self.row.val().fetch;
+        self.low.next = bit_cast::<5, 4>(self.fetch.val().get_bits::<4>(0)) + bit_cast::<5, 4>(self.take.val());
+        self.high.next = self.fetch.val().get_bits::<12>(4);
+        if self.low.val().get_bit(4) {
+            self.high.next = self.fetch.val().get_bits::<12>(4) + 1;
+        }
+        self.onward.next = (bit_cast::<16, 12>(self.high.val()) << 4) | bit_cast::<16, 4>(self.low.val().get_bits::<4>(0));
         self.size.next = bits::<17>(1) << self.row.val().log_size;
         self.within.next = (self.posted.val().ahead > self.posted.val().pending) & (bit_cast::<17, 16>(self.posted.val().ahead) <= self.size.val());
         self.direct_ok.next = !self.posted.val().more & (self.posted.val().ahead == 1) & (self.row.val().stride == 0) & !self.row.val().parked & !self.row.val().flush & self.buffers.val().any();
@@ -107,7 +120,7 @@ impl Logic for SqAct {
                         self.enlist.next = self.leaves_rest.val();
                         self.issue.next = self.take.val().any();
                         self.used.next = bit_cast::<9, 4>(self.take.val());
-                        self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
+                        self.new_row.next.fetch = self.onward.val();
                         if self.row.val().flush {
                             self.job.next.kind = bits::<2>(job_kind::FLUSH);
                         }
@@ -133,7 +146,7 @@ impl Logic for SqAct {
                         } else if self.at_once.val() {
                             self.issue.next = true;
                             self.used.next = bit_cast::<9, 4>(self.take.val());
-                            self.new_row.next.fetch = self.row.val().fetch + bit_cast::<16, 4>(self.take.val());
+                            self.new_row.next.fetch = self.onward.val();
                             self.enlist.next = self.leaves_rest.val();
                             if self.row.val().flush {
                                 self.job.next.kind = bits::<2>(job_kind::FLUSH);
