@@ -132,7 +132,7 @@ pub struct RequesterRx {
     /// Work requests fetched once more.
     pub m_again: MsgSrc<WqeAgain>,
     pub s_again: MsgSink<WqeHandle>,
-    /// Pulse: this queue pair goes back to send again (`roce/rounds`).
+    /// Pulse: this queue pair goes back to send again, and not for a time-out (`roce/rounds`).
     pub rewound: Signal<Out, Bit>,
     pub rewound_qpn: Signal<Out, Bits<24>>,
     /// Pulse in; pulse out when every answer accepted before has been taken by placement.
@@ -357,7 +357,8 @@ impl Logic for RequesterRx {
         self.decide.worked.next = self.window.worked.val();
         self.decide.moving.next = self.window.moving.val();
         self.decide.pending.next = self.pending.q.val();
-        self.rewound.next = self.state.q.val() == State::Rewind;
+        // After a time-out what is on its way may be all that ever arrives: in a full or a stopped card a packet can wait longer than that.
+        self.rewound.next = (self.state.q.val() == State::Rewind) & !(self.ev.q.val().kind == kind::TIMEOUT);
         self.rewound_qpn.next = self.ev.q.val().qpn;
         self.conclude.state.next = self.state.q.val();
         self.conclude.ev.next = self.ev.q.val();

@@ -21,7 +21,7 @@ pub const READERS: usize = 3;
 #[derive(LogicBlock, BlockDefault)]
 pub struct Rounds<const LQ: usize> {
     pub clock: Signal<In, Clock>,
-    /// Pulse: queue pair `rewound_qpn` sends again from its oldest packet without acknowledge. What is asked sees it from the next cycle on.
+    /// Pulse: queue pair `rewound_qpn` sends again from its oldest packet without acknowledge, since its peer asks for it. What is asked sees it from the next cycle on.
     pub rewound: Signal<In, Bit>,
     pub rewound_qpn: Signal<In, Bits<24>>,
     /// Queue pair numbers, and their rounds in the same cycle.

@@ -157,7 +157,9 @@ pub struct World {
     ordered: HashMap<usize, u64>,
     /// Round and PSN of the last order, by queue pair; how often the round changed, and how often the queue pair was told to go back.
     rounds: HashMap<usize, (u32, u32)>,
-    changes: HashMap<usize, u32>,
+    pub changes: HashMap<usize, u32>,
+    /// How often it went back within a round.
+    backs: HashMap<usize, u64>,
     rewinds: HashMap<usize, u32>,
     pub tx_stats: Counted,
     pub rx_stats: Counted,
@@ -218,6 +220,7 @@ impl World {
             ordered: HashMap::new(),
             rounds: HashMap::new(),
             changes: HashMap::new(),
+            backs: HashMap::new(),
             rewinds: HashMap::new(),
             tx_stats: Counted::new("tx_stat", "tx_stat_function", req_tx::STATS),
             rx_stats: Counted::new("rx_stat", "rx_stat_function", req_rx::STATS),

@@ -62,7 +62,9 @@ impl Introduction {
     /// A header and what follows it. `None`: it is not of an rsocket.
     pub fn parse(b: &[u8]) -> Option<(Self, &[u8])> {
         let (header, data) = b.split_at_checked((*b.get(6)?).into())?;
-        let to = address(header[4], header.get(BEFORE_ADDRESS..)?)?;
+        // The address first: with its place there, the rest is.
+        let to = header.get(BEFORE_ADDRESS..)?;
+        let to = address(header[4], to)?;
         let word = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
         let introduction = Self { data: header[5] == DATA, qpn: word(8)? & 0xff_ffff, to };
         (word(0)? == TAG && matches!(header[5], DATA | ANSWER)).then_some((introduction, data))
@@ -120,7 +122,7 @@ mod tests {
             assert_eq!(Introduction::parse(&good[..n]), None, "{n} bytes");
         }
         // The tag, the version, the kind, the length.
-        for (at, byte) in [(0, 0), (4, 6), (4, 5), (5, 1), (6, 15), (6, 17), (6, 255)] {
+        for (at, byte) in [(0, 0), (4, 6), (4, 5), (5, 1), (6, 0), (6, 3), (6, 7), (6, 11), (6, 15), (6, 17), (6, 255)] {
             let mut bad = good.clone();
             bad[at] = byte;
             assert_eq!(Introduction::parse(&[&bad[..], &[0; 4]].concat()), None, "{byte} at {at}");
