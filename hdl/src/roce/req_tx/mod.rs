@@ -123,7 +123,7 @@ pub struct RequesterTx<const LH: usize> {
     out: DFF<Bits<24>>,
     /// When the request was looked at, as much was in flight as may be, or more (a READ takes the PSNs of its answer).
     window_full: DFF<Bit>,
-    in_flight: Signal<Local, Bits<24>>,
+    in_flight: Diff<24>,
     left: DFF<Bits<32>>,
     /// The release was offered together with the last packet and not taken then.
     offered: DFF<Bit>,
@@ -244,7 +244,8 @@ impl<const LH: usize> Logic for RequesterTx<LH> {
         if self.again.q.val() {
             self.seen.next = self.line.q.val();
         }
-        self.in_flight.next = self.seen.val().next_psn - self.seen.val().una_psn;
+        self.in_flight.a.next = self.seen.val().next_psn;
+        self.in_flight.b.next = self.seen.val().una_psn;
         self.again.d.next = false;
         self.units.next = self.plan.mtu.val().get_bits::<4>(9);
         self.below.next = self.units.val() | (self.units.val() >> 1) | (self.units.val() >> 2) | (self.units.val() >> 3);
@@ -473,8 +474,8 @@ impl<const LH: usize> Logic for RequesterTx<LH> {
         if self.plan.en.val() {
             self.unsent.d.next = self.wqe.q.val().index == self.seen.val().sent_index;
             self.first.d.next = self.seen.val().msg_offset == 0;
-            self.out.d.next = self.in_flight.val();
-            self.window_full.d.next = self.in_flight.val().get_bits::<15>(WINDOW_BITS).any();
+            self.out.d.next = self.in_flight.y.val();
+            self.window_full.d.next = self.in_flight.y.val().get_bits::<15>(WINDOW_BITS).any();
             self.left.d.next = self.remains.y.val();
         }
         self.ordered.came.next = self.ops.s.valid.val() & self.ops.s.ready.val();
