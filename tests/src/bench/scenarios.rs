@@ -197,7 +197,7 @@ pub const SCENARIOS: &[Scenario] = &[
         rig: Rig::Large4096,
         qps: 1,
         windows: &[128, 256, 512],
-        count: 1024,
+        count: 4096,
         bar: Some(8.0),
         aims: &[everywhere(7.5)],
         ..BASE
@@ -315,7 +315,15 @@ pub const SCENARIOS: &[Scenario] = &[
         latencies: &[250],
         ..LARGE
     },
-    Scenario { name: "write_64_32qp_mac49", what: "WRITE of 64 B, 32 queue pairs, one direction, a 100G MAC that takes 49 B per cycle", mac: 49, latencies: &[250], windows: &[32], ..BASE },
+    Scenario {
+        name: "write_64_32qp_mac49",
+        what: "WRITE of 64 B, 32 queue pairs, one direction, a 100G MAC that takes 49 B per cycle",
+        mac: 49,
+        latencies: &[250],
+        windows: &[32],
+        count: 384,
+        ..BASE
+    },
     Scenario {
         name: "write_256k_mtu4096_host54",
         what: "WRITE of 256 KiB, MTU 4096, one direction, a Gen3 x16 host that moves 54 B per cycle each way, requests and completions included; in percent of these",
@@ -341,6 +349,7 @@ pub const SCENARIOS: &[Scenario] = &[
         bus: 54,
         latencies: &[250],
         windows: &[32],
+        count: 384,
         ..BASE
     },
     Scenario {
