@@ -71,7 +71,7 @@ macro_rules! context_records {
             nak_sent: bool[1] "A sequence NAK is out for the present gap.";
             in_msg: u8[2] "Message in progress: 0 none, 1 SEND, 2 WRITE.";
             rnr_sent: bool[1] "An RNR NAK is out for the expected PSN.";
-            rsvd0: bool[1] "Zero.";
+            repeat_nak: bool[1] "The peer is told of a gap again when a packet 64, 128 or 192 behind the expected one comes.";
             epoch: u8[8] "Bumped on reset.";
             rcqn: u32[24] "Receive completion queue.";
             max_dest_rd_atomic: u8[5] "READs and atomics of the peer that may be open, at most 16; one more is an invalid request.";

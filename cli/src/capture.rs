@@ -23,7 +23,7 @@ pub fn run(device: Arc<dyn Device>, out: &Path, count: u64, limit: Duration) -> 
     let memory = pd.register(vec![0; BUFFERS * BYTES].into_boxed_slice(), Access::LOCAL_WRITE)?;
     let mut qp = pd.create_qp(&QpConfig { qp_type: QpType::Raw, max_recv: BUFFERS, ..Default::default() }, &cq, &cq)?;
     qp.to_init(Access::ALL)?;
-    qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, max_dest_rd_atomic: 0, path: None })?;
+    qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, repeat_nak: false, max_dest_rd_atomic: 0, path: None })?;
     qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 0, retry_cnt: 0, rnr_retry: 0, max_rd_atomic: 0 })?;
     let post = |qp: &mut ferric_driver::QueuePair, i: u64| {
         let into = [sge(memory.addr() + i * BYTES as u64, BYTES as u32, memory.lkey())];

@@ -157,7 +157,7 @@ impl Party {
         let psn = self.address().psn;
         self.qp.to_init(Access::ALL)?;
         let path = Path { dmac: Mac(peer.mac), smac: mac_of(self.shape.ip), dip: peer.ip, sip: self.shape.ip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
-        self.qp.to_rtr(Access::ALL, &RtrAttr { mtu: self.shape.mtu, dest_qpn: peer.qpn, rq_psn: peer.psn, min_rnr_timer: 12, max_dest_rd_atomic: 16, path: Some(path) })?;
+        self.qp.to_rtr(Access::ALL, &RtrAttr { mtu: self.shape.mtu, dest_qpn: peer.qpn, rq_psn: peer.psn, min_rnr_timer: 12, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) })?;
         // 4.3 s: a served card is slow, and its timers follow the wall clock.
         self.qp.to_rts(&RtsAttr { sq_psn: psn, timeout: 20, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 })?;
         Ok(())

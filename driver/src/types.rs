@@ -75,6 +75,9 @@ pub struct RtrAttr {
     pub rq_psn: u32,
     /// RNR NAK timer code (IBTA table 46).
     pub min_rnr_timer: u8,
+    /// A sequence NAK is sent again when the 64th, 128th and 192nd packet behind the gap comes: a NAK that is lost costs no time-out then. IBTA 9.7.5.2.8 has one NAK for a gap, and a
+    /// peer whose retry count is small may give up by what more there are; so this is for peers that are cards of ours.
+    pub repeat_nak: bool,
     /// READs and atomics of the peer that may be outstanding, at most 16.
     pub max_dest_rd_atomic: u8,
     /// The path; `None` for raw queue pairs.

@@ -44,7 +44,7 @@ impl Twins {
         for (i, qp) in qps.iter_mut().enumerate() {
             qp.to_init(Access::ALL).unwrap();
             let path = Path { dmac: mac(1 - i), smac: mac(i), dip: ip(1 - i), sip: ip(i), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
-            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: qpns[1 - i], rq_psn: 7, min_rnr_timer: 1, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: qpns[1 - i], rq_psn: 7, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
             qp.to_rts(&RtsAttr { sq_psn: 7, timeout: 8, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 }).unwrap();
         }
         qps

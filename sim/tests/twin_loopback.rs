@@ -66,7 +66,7 @@ impl Bench {
             let (own, other) = (ends[i], ends[1 - i]);
             qp.to_init(Access::ALL).unwrap();
             let path = Path { dmac: other.mac, smac: own.mac, dip: other.ip, sip: own.ip, vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
-            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - i], rq_psn: 7, min_rnr_timer: 1, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - i], rq_psn: 7, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
             qp.to_rts(&RtsAttr { sq_psn: 7, timeout: 8, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 }).unwrap();
         }
         qps

@@ -29,7 +29,7 @@ fn batches_of_two_cards_take_half_the_cycles() {
     let one_by_one = cycles(&pair, || {
         for qp in &mut qps {
             qp.to_init(Access::ALL).unwrap();
-            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: 5, rq_psn: 1, min_rnr_timer: 1, max_dest_rd_atomic: 16, path: None }).unwrap();
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: 5, rq_psn: 1, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 16, path: None }).unwrap();
             qp.to_rts(&rts).unwrap();
         }
     });
@@ -51,7 +51,7 @@ fn a_change_that_the_card_refuses_stops_its_queue_pair_and_no_other() {
     let make = |qp_type| host.pd.create_qp(&QpConfig { qp_type, ..Default::default() }, &cq, &cq).unwrap();
     let (mut wrong, mut right) = (make(QpType::Rc), make(QpType::Ud));
     // More READs than the card keeps.
-    let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 5, rq_psn: 1, min_rnr_timer: 1, max_dest_rd_atomic: 17, path: None };
+    let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 5, rq_psn: 1, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 17, path: None };
     let rts = RtsAttr { sq_psn: 1, timeout: 8, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 };
     let source = Source { smac: host.mac(), sip: host.ip(false), vlan: None, udp_sport: 0xc001, flow_label: 0 };
     let mut batch = host.ctx.batch();

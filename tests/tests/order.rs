@@ -332,7 +332,7 @@ fn a_failure_on_the_way_to_rts_is_not_forgotten() {
             let (me, peer) = (&pair.hosts[side], &pair.hosts[1 - side]);
             qp.to_init(Access::ALL).unwrap();
             let path = Path { dmac: peer.mac(), smac: me.mac(), dip: peer.ip(false), sip: me.ip(false), vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
-            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - side], rq_psn: 0x20, min_rnr_timer: 1, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - side], rq_psn: 0x20, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) }).unwrap();
         }
         qps[0].to_rts(&rts).unwrap();
         let (remote_addr, rkey) = (regions[1].addr(), regions[1].rkey() ^ 1);

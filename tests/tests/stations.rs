@@ -40,7 +40,7 @@ impl Listener {
         let memory = pd.register(vec![0; BUFFERS * FRAME].into_boxed_slice(), Access::LOCAL_WRITE).unwrap();
         let mut qp = pd.create_qp(&QpConfig { qp_type: QpType::Raw, max_recv: BUFFERS, ..Default::default() }, &cq, &cq).unwrap();
         qp.to_init(Access::ALL).unwrap();
-        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, max_dest_rd_atomic: 0, path: None }).unwrap();
+        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, repeat_nak: false, max_dest_rd_atomic: 0, path: None }).unwrap();
         qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 0, retry_cnt: 0, rnr_retry: 0, max_rd_atomic: 0 }).unwrap();
         let mut all = Self { world, ctx, cq, qp, memory, sent: 0 };
         (0..BUFFERS as u64).for_each(|n| all.post(n));

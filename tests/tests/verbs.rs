@@ -345,7 +345,7 @@ fn raw_frames_pass_both_rings() {
     let mut raw: Vec<QueuePair> = (0..2).map(|h| b.0.pair.hosts[h].pd.create_qp(&config, &b.0.cqs[h], &b.0.cqs[h]).unwrap()).collect();
     for qp in &mut raw {
         qp.to_init(Access::ALL).unwrap();
-        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, max_dest_rd_atomic: 0, path: None }).unwrap();
+        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, repeat_nak: false, max_dest_rd_atomic: 0, path: None }).unwrap();
         qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 0, retry_cnt: 0, rnr_retry: 0, max_rd_atomic: 0 }).unwrap();
     }
     b.0.pair.hosts[1].ctx.set_raw_queue(Some(&raw[1])).unwrap();

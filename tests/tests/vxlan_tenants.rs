@@ -65,7 +65,7 @@ fn tenant(hosts: &[Host; 2], function: usize) -> Tenant {
     let qpns = [qps[0].qpn(), qps[1].qpn()];
     for (card, qp) in qps.iter_mut().enumerate() {
         // The same sequence numbers for all of them: nothing but the tunnel keeps them apart. What is lost is not sent again.
-        let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - card], rq_psn: 0x77, min_rnr_timer: 1, max_dest_rd_atomic: 4, path: Some(path(card)) };
+        let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: qpns[1 - card], rq_psn: 0x77, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 4, path: Some(path(card)) };
         qp.to_init(Access::ALL).unwrap();
         qp.to_rtr(Access::ALL, &rtr).unwrap();
         qp.to_rts(&RtsAttr { sq_psn: 0x77, timeout: 0, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 }).unwrap();

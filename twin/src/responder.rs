@@ -60,6 +60,7 @@ fn judged(c: &RspCtx, open: u32) -> Qp {
         epsn: c.epsn(),
         msn: c.msn(),
         nak_sent: c.nak_sent(),
+        repeat_nak: c.repeat_nak(),
         rnr_sent: c.rnr_sent(),
         ahead: c.ahead().into(),
         rq: c.rq(),

@@ -115,7 +115,7 @@ impl Bench {
         } else {
             qp.to_init(Access::ALL)?;
             let path = Path { dmac: to.mac, smac, dip: to.ip, sip: c.ip, vlan: None, udp_sport: 0xc123, tclass: 0, hop_limit: 64, flow_label: 0 };
-            qp.to_rtr(Access::ALL, &RtrAttr { mtu: c.mtu, dest_qpn: to.qpn, rq_psn: to.psn, min_rnr_timer: 18, max_dest_rd_atomic: 8, path: Some(path) })?;
+            qp.to_rtr(Access::ALL, &RtrAttr { mtu: c.mtu, dest_qpn: to.qpn, rq_psn: to.psn, min_rnr_timer: 18, repeat_nak: false, max_dest_rd_atomic: 8, path: Some(path) })?;
             // 1.1 s: an emulated Linux is slow, too.
             qp.to_rts(&RtsAttr { sq_psn: psn, timeout: 18, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 4 })?;
         }

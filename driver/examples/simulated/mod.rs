@@ -72,7 +72,7 @@ pub fn connected(hosts: &[Host; 2]) -> Result<[QueuePair; 2]> {
         let path = Path { dmac: peer.mac, smac: own.mac, dip: peer.ip, sip: own.ip, vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
         // The peer may READ, WRITE and use atomics, within the rights of the regions whose keys it gets.
         qp.to_init(Access::ALL)?;
-        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: numbers[1 - side], rq_psn: first_psn[1 - side], min_rnr_timer: 12, max_dest_rd_atomic: 16, path: Some(path) })?;
+        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M4096, dest_qpn: numbers[1 - side], rq_psn: first_psn[1 - side], min_rnr_timer: 12, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(path) })?;
         qp.to_rts(&RtsAttr { sq_psn: first_psn[side], timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 16 })?;
     }
     Ok(qps)

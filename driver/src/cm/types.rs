@@ -45,7 +45,7 @@ pub struct Remote {
 impl Remote {
     /// Attributes with which the local queue pair goes to RTR.
     pub fn rtr(&self, local: &Local, path: Path, min_rnr_timer: u8) -> RtrAttr {
-        RtrAttr { mtu: self.mtu, dest_qpn: self.qpn, rq_psn: local.psn, min_rnr_timer, max_dest_rd_atomic: self.initiator_depth.min(16), path: Some(path) }
+        RtrAttr { mtu: self.mtu, dest_qpn: self.qpn, rq_psn: local.psn, min_rnr_timer, repeat_nak: false, max_dest_rd_atomic: self.initiator_depth.min(16), path: Some(path) }
     }
     /// Attributes with which it goes to RTS.
     pub fn rts(&self, local: &Local) -> RtsAttr {

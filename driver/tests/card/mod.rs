@@ -318,7 +318,7 @@ impl Bench {
 pub fn attributes() -> (RtrAttr, RtsAttr) {
     let path =
         Path { dmac: Mac::default(), smac: Mac::default(), dip: IpAddr::from([10, 0, 0, 2]), sip: IpAddr::from([10, 0, 0, 1]), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
-    let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 12, max_dest_rd_atomic: 1, path: Some(path) };
+    let rtr = RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 12, repeat_nak: false, max_dest_rd_atomic: 1, path: Some(path) };
     (rtr, RtsAttr { sq_psn: 0, timeout: 14, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 })
 }
 

@@ -33,7 +33,7 @@ impl Line {
     pub fn connected(pair: &Pair, mtu: Mtu, entries: usize, inline: usize, room: usize) -> Result<Self, Error> {
         let cqs = [pair.hosts[0].cq(2 * DEPTH)?, pair.hosts[1].cq((1 + AHEAD) * DEPTH)?];
         let config = QpConfig { max_send: DEPTH, max_recv: AHEAD * DEPTH, max_send_sge: entries, max_recv_sge: 1, max_inline: inline, ..Default::default() };
-        let wire = Wire { mtu, timeout: 14, ..Default::default() };
+        let wire = Wire { mtu, timeout: 14, repeat_nak: true, ..Default::default() };
         let qps = pair.connected(&config, &wire, [&cqs[0], &cqs[1]])?;
         Ok(Self { qps, cqs, memory: [Placed::new(pair, 0, room)?, Placed::new(pair, 1, room)?] })
     }

@@ -106,7 +106,7 @@ impl CardEndpoint {
         let cq = ctx.create_cq(4 * setup.depth, &eq)?;
         let mut qp = own.create_qp(&QpConfig { qp_type: if setup.unreliable { QpType::Uc } else { QpType::Rc }, max_send: setup.depth, max_recv: setup.depth, ..Default::default() }, &cq, &cq)?;
         qp.to_init(setup.access)?;
-        let rtr = RtrAttr { mtu: setup.mtu, dest_qpn: setup.peer_qpn, rq_psn: setup.rq_psn, min_rnr_timer: setup.min_rnr_timer, max_dest_rd_atomic: 16, path: Some(setup.path) };
+        let rtr = RtrAttr { mtu: setup.mtu, dest_qpn: setup.peer_qpn, rq_psn: setup.rq_psn, min_rnr_timer: setup.min_rnr_timer, repeat_nak: false, max_dest_rd_atomic: 16, path: Some(setup.path) };
         qp.to_rtr(setup.access, &rtr)?;
         qp.to_rts(&RtsAttr { sq_psn: setup.sq_psn, timeout: setup.timeout, retry_cnt: setup.retry_cnt, rnr_retry: setup.rnr_retry, max_rd_atomic: 16 })?;
         Ok(Self { qp, regions: Vec::new(), cq, _eq: eq, own, other, world })

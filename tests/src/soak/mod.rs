@@ -197,6 +197,7 @@ impl Soak {
                 timeout: timeout(&plan),
                 rnr_retry: 7,
                 min_rnr_timer: 1,
+                repeat_nak: rng.gen_bool(0.3),
                 ..Default::default()
             };
             let config = QpConfig { max_send: RING, max_recv: RING, max_send_sge: rng.gen_range(1..=6), max_recv_sge: 3, ..Default::default() };

@@ -37,7 +37,7 @@ impl Guest {
         let region = host.region(4096, Access::ALL).unwrap();
         let path = Path { dmac: host.mac(), smac: host.mac(), dip: host.ip(false), sip: host.ip(false), vlan: None, udp_sport: 0xc000, tclass: 0, hop_limit: 64, flow_label: 0 };
         qp.to_init(Access::ALL).unwrap();
-        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 1, max_dest_rd_atomic: 1, path: Some(path) }).unwrap();
+        qp.to_rtr(Access::ALL, &RtrAttr { mtu: Mtu::M1024, dest_qpn: 2, rq_psn: 0, min_rnr_timer: 1, repeat_nak: false, max_dest_rd_atomic: 1, path: Some(path) }).unwrap();
         qp.to_rts(&RtsAttr { sq_psn: 0, timeout: 20, retry_cnt: 7, rnr_retry: 7, max_rd_atomic: 1 }).unwrap();
         Self { host, cq, qp, region }
     }

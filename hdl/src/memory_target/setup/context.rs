@@ -60,7 +60,7 @@ impl Logic for Context {
         self.words.x.next.nak_sent = false;
         self.words.x.next.in_msg = bits::<2>(0);
         self.words.x.next.rnr_sent = false;
-        self.words.x.next.rsvd0 = false;
+        self.words.x.next.repeat_nak = false;
         self.words.x.next.epoch = self.epoch.val();
         self.words.x.next.rcqn = bits::<24>(0);
         self.words.x.next.max_dest_rd_atomic = bits::<5>(MOST_OPEN);

@@ -112,6 +112,7 @@ pub struct RequestCheck {
     expected: DFF<Bit>,
     behind: DFF<Bit>,
     repeats: DFF<Bit>,
+    reminds: DFF<Bit>,
     sum_bad: DFF<Bit>,
     whole: DFF<Bit>,
     over: DFF<Bit>,
@@ -160,7 +161,7 @@ impl Logic for RequestCheck {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, qkey_bad, decision, comes, sum, alive, rc, transport_ok, pkey_ok, whole, over, pad_bad);
-        dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, denied, wants, uses);
+        dff_setup!(self, clock, order_bad, sum_bad, expected, behind, repeats, reminds, denied, wants, uses);
         dff_setup!(self, clock, double, receive, ending, barred, stuffed, too_long, some, rounded, room);
         self.verdict.next = self.decision.q.val();
         self.sums.next = self.sum.q.val();
@@ -206,6 +207,8 @@ impl Logic for RequestCheck {
         }
         self.sum.d.next.ahead = self.ahead.val();
         // The low bits are compared beside the carries of the high ones.
+        // Of a gap whose NAK may be lost every 64th packet behind it tells again.
+        self.reminds.d.next = self.ctx.val().repeat_nak & self.ctx.val().nak_sent & !self.near.val().get_bits::<6>(0).any() & self.near.val().any() & !self.far.val();
         self.repeats.d.next = (self.near.val() <= self.ctx.val().ahead) & !self.near.val().all() & !self.far.val();
         self.whole.d.next = self.rx.val().pay_len == self.mtu.val();
         self.over.d.next = self.rx.val().pay_len > self.mtu.val();
@@ -317,7 +320,7 @@ impl Logic for RequestCheck {
             self.decision.d.next = Verdict::Duplicate;
         } else if self.rc.q.val() & !self.expected.q.val() {
             self.decision.d.next = Verdict::Gap;
-            if (self.ctx.val().nak_sent | self.ctx.val().rnr_sent) & !self.repeats.q.val() {
+            if (self.ctx.val().nak_sent | self.ctx.val().rnr_sent) & !self.repeats.q.val() & !self.reminds.q.val() {
                 self.decision.d.next = Verdict::Silent;
             }
         } else if self.bad.val() | self.endless.val() {

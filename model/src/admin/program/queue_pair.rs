@@ -30,6 +30,7 @@ const MIN_RNR: F = F { word: 1, shift: 14, mask: 31 };
 const ACCESS: F = F { word: 1, shift: 19, mask: 7 };
 const IPV6: F = F { word: 1, shift: 22, mask: 1 };
 const VLAN: F = F { word: 1, shift: 23, mask: 1 };
+const REPEAT_NAK: F = F { word: 1, shift: 24, mask: 1 };
 /// Parameter word 6: READs and atomics outstanding, own and the peer's.
 const MAX_RD: F = F { word: 6, shift: 0, mask: 31 };
 const MAX_DEST_RD: F = F { word: 6, shift: 8, mask: 31 };
@@ -463,7 +464,7 @@ impl Program {
         self.set_to(W, req("state"), QpState::Rtr as u32);
         self.write(REQ, 0, W);
         self.read(T, RSP, 0);
-        for (from, to) in [(PMTU, "pmtu"), (MIN_RNR, "min_rnr_timer"), (IPV6, "ipv6"), (VLAN, "vlan")] {
+        for (from, to) in [(PMTU, "pmtu"), (MIN_RNR, "min_rnr_timer"), (IPV6, "ipv6"), (VLAN, "vlan"), (REPEAT_NAK, "repeat_nak")] {
             self.get(U, p(1), from);
             self.set(T, T, U, rsp(to));
         }

@@ -155,7 +155,9 @@ impl Judge<'_> {
             // PSNs rise until the peer repeats: one that does not is the sign that it has, and that the expected packet was lost once more.
             let ahead = distance.min(255);
             let repeats = ahead <= qp.ahead && ahead < 255;
-            if !qp.nak_sent && !qp.rnr_sent || repeats {
+            // The NAK may be lost, too: where the queue pair is set so, some of the packets behind the gap bring it again.
+            let reminds = qp.repeat_nak && ahead % 64 == 0;
+            if !qp.nak_sent && !qp.rnr_sent || repeats || reminds && qp.nak_sent {
                 qp.nak_sent = true;
                 answer(op, qp, 0x60, qp.epsn);
             }

@@ -104,6 +104,8 @@ pub struct Qp {
     pub epsn: u32,
     pub msn: u32,
     pub nak_sent: bool,
+    /// A NAK for a gap is repeated while packets behind it come.
+    pub repeat_nak: bool,
     pub rnr_sent: bool,
     /// How far ahead the last packet was while the peer knew of the gap, at most 255.
     pub ahead: u32,

@@ -68,6 +68,7 @@ pub fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("qp_type", qp.qp_type.into()),
         ("pmtu", qp.pmtu.into()),
         ("min_rnr_timer", qp.min_rnr_timer.into()),
+        ("repeat_nak", qp.repeat_nak.into()),
         ("remote_write", qp.remote_write.into()),
         ("remote_read", qp.remote_read.into()),
         ("remote_atomic", qp.remote_atomic.into()),

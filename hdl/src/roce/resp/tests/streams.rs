@@ -10,6 +10,7 @@ pub fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         qp_type: if id == RAW_QPN { 3 } else { [0, 0, 0, 1, 2][rng.below(5) as usize] },
         pmtu: rng.range(1, 5) as u8,
         min_rnr_timer: rng.below(32) as u8,
+        repeat_nak: rng.below(2) == 0,
         remote_write: rng.percent(95),
         remote_read: rng.percent(95),
         remote_atomic: rng.percent(95),
@@ -101,7 +102,9 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
         p.opcode = 0x16 + u8::from(start);
     }
     if rng.percent(20) {
-        p.psn = (p.psn + rng.range(1, 8) as u32) & 0xff_ffff;
+        // Of some gaps every 64th packet is a reminder, of those nearer than 255.
+        let ahead = if rng.percent(30) { 64 * rng.range(1, 6) as u32 } else { rng.range(1, 8) as u32 };
+        p.psn = (p.psn + ahead) & 0xff_ffff;
     } else if rng.percent(20) {
         let far = rng.range(1, 20);
         p.psn = p.psn.wrapping_sub(rng.range(1, 1 << far) as u32) & 0xff_ffff;
