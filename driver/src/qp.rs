@@ -230,7 +230,12 @@ impl QueuePair {
             Some(p) => path_line(p)?,
             None => PathCtx::default(),
         };
-        let p1 = attr.mtu as u32 | (attr.min_rnr_timer as u32 & 31) << 14 | (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21 | (attr.repeat_nak as u32) << 24;
+        let p1 = attr.mtu as u32
+            | (attr.min_rnr_timer as u32 & 31) << 14
+            | (access.remote_write as u32) << 19
+            | (access.remote_read as u32) << 20
+            | (access.remote_atomic as u32) << 21
+            | (attr.repeat_nak as u32) << 24;
         Ok(self.change_to_rtr_by("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line))
     }
 

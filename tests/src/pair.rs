@@ -95,7 +95,20 @@ pub struct Wire {
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { mtu: Mtu::M4096, v6: false, vlan: None, psn: [0x10, 0x20], timeout: 8, retry_cnt: 7, rnr_retry: 7, min_rnr_timer: 1, repeat_nak: false, tclass: 0, max_dest_rd_atomic: 16, access: Access::ALL }
+        Self {
+            mtu: Mtu::M4096,
+            v6: false,
+            vlan: None,
+            psn: [0x10, 0x20],
+            timeout: 8,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 1,
+            repeat_nak: false,
+            tclass: 0,
+            max_dest_rd_atomic: 16,
+            access: Access::ALL,
+        }
     }
 }
 
@@ -247,7 +260,15 @@ impl Pair {
                 hop_limit: 64,
                 flow_label: 0,
             };
-            let rtr = RtrAttr { mtu: wire.mtu, dest_qpn: qpns[1 - side], rq_psn: wire.psn[1 - side], min_rnr_timer: wire.min_rnr_timer, repeat_nak: wire.repeat_nak, max_dest_rd_atomic: wire.max_dest_rd_atomic, path: Some(path) };
+            let rtr = RtrAttr {
+                mtu: wire.mtu,
+                dest_qpn: qpns[1 - side],
+                rq_psn: wire.psn[1 - side],
+                min_rnr_timer: wire.min_rnr_timer,
+                repeat_nak: wire.repeat_nak,
+                max_dest_rd_atomic: wire.max_dest_rd_atomic,
+                path: Some(path),
+            };
             let rts = RtsAttr { sq_psn: wire.psn[side], timeout: wire.timeout, retry_cnt: wire.retry_cnt, rnr_retry: wire.rnr_retry, max_rd_atomic: 16 };
             batches[side].start(qp, &Start::Connected { access: wire.access, rtr, rts })?;
         }

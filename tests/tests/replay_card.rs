@@ -1,7 +1,7 @@
 //! The simulated card in the place of each machine of captured exchanges.
 use ferric_driver::types::Mtu;
 use ferric_tests::replay::capture::{packets, write};
-use ferric_tests::replay::card::CardFactory;
+use ferric_tests::replay::card::{role_of_gateware, CardFactory};
 use ferric_tests::replay::scenarios::scenarios;
 use ferric_tests::replay::synth::{transcode, Scenario};
 use ferric_tests::replay::{replay, Role};
@@ -20,15 +20,18 @@ fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
-fn passes(name: &str, bytes: &[u8]) {
-    let outcome = replay(bytes, Role::Both, &CardFactory::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
-    assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
+/// The `n`th of some captures, on the gateware and on the twin.
+fn passes(n: usize, name: &str, bytes: &[u8]) {
+    for (role, card) in [(role_of_gateware(n), CardFactory::default()), (Role::Both, CardFactory::twin())] {
+        let outcome = replay(bytes, role, &card).unwrap_or_else(|e| panic!("{name}: {:?} {role:?}: {e}", card.card.body));
+        assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
+    }
 }
 
 #[test]
 fn every_recorded_capture_passes() {
-    for (name, bytes) in captures() {
-        passes(&name, &bytes);
+    for (n, (name, bytes)) in captures().iter().enumerate() {
+        passes(n, name, bytes);
     }
 }
 
@@ -37,7 +40,7 @@ fn captures_over_ipv6_and_a_vlan_pass() {
     for (n, (name, bytes)) in captures().iter().enumerate().filter(|(_, (name, _))| name.contains("1024")) {
         let vlan = (n % 2 == 1).then_some(0x6123);
         let other = write(&transcode(&packets(bytes).unwrap(), true, vlan).unwrap()).unwrap();
-        passes(&format!("{name} over IPv6, vlan {vlan:?}"), &other);
+        passes(n / 2, &format!("{name} over IPv6, vlan {vlan:?}"), &other);
     }
 }
 
@@ -45,9 +48,9 @@ fn captures_over_ipv6_and_a_vlan_pass() {
 fn made_captures_of_other_mtus_pass() {
     for (n, mtu) in [Mtu::M256, Mtu::M512, Mtu::M2048].into_iter().enumerate() {
         // Each scenario once, at one of the MTUs.
-        for (name, scenario) in scenarios(mtu).into_iter().skip(n).step_by(3) {
+        for (i, (name, scenario)) in scenarios(mtu).into_iter().skip(n).step_by(3).enumerate() {
             let made = Scenario { v6: n == 1, ..scenario }.record().unwrap_or_else(|e| panic!("{name}: {e}"));
-            passes(&format!("{name} {mtu:?}"), &write(&made).unwrap());
+            passes(i, &format!("{name} {mtu:?}"), &write(&made).unwrap());
         }
     }
 }
@@ -56,8 +59,8 @@ fn made_captures_of_other_mtus_pass() {
 fn datagrams_are_sent_and_received() {
     for (n, (name, bytes)) in captures_in("captures/datagrams").iter().enumerate() {
         let other = write(&transcode(&packets(bytes).unwrap(), true, (n % 2 == 1).then_some(0x6123)).unwrap()).unwrap();
-        for bytes in [bytes, &other] {
-            passes(name, bytes);
+        for (i, bytes) in [bytes, &other].into_iter().enumerate() {
+            passes(n + i, name, bytes);
         }
     }
 }
@@ -66,8 +69,8 @@ fn datagrams_are_sent_and_received() {
 fn unreliable_connections_are_sent_and_received() {
     for (n, (name, bytes)) in captures_in("captures/unreliable").iter().enumerate() {
         let other = write(&transcode(&packets(bytes).unwrap(), true, (n % 2 == 1).then_some(0x6123)).unwrap()).unwrap();
-        for bytes in [bytes, &other] {
-            passes(name, bytes);
+        for (i, bytes) in [bytes, &other].into_iter().enumerate() {
+            passes(n + i, name, bytes);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Exchanges between stock programs of two Linux machines (tests/captures/peers: perftest, rping with its connection management, UCX, the
 //! ping-pong programs; other MTUs, IPv6, a newer kernel): model and card in the place of each machine.
 use ferric_tests::replay::capture::{packets, write};
-use ferric_tests::replay::card::CardFactory;
+use ferric_tests::replay::card::{role_of_gateware, CardFactory};
 use ferric_tests::replay::endpoint::Factory;
 use ferric_tests::replay::frame::{Frame, Kind};
 use ferric_tests::replay::golden::GoldenFactory;
@@ -19,10 +19,10 @@ fn captures(folder: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(|p| (p.to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
-fn all_pass(folder: &str, factory: &dyn Factory) {
+fn all_pass(folder: &str, factory: &dyn Factory, role: impl Fn(usize) -> Role) {
     let mut failed = Vec::new();
-    for (name, bytes) in captures(folder) {
-        match replay(&bytes, Role::Both, factory) {
+    for (n, (name, bytes)) in captures(folder).into_iter().enumerate() {
+        match replay(&bytes, role(n), factory) {
             Ok(o) if o.messages > 0 && o.left_out.is_none() && o.deviations.is_empty() => {}
             other => failed.push(format!("{name}: {other:?}")),
         }
@@ -32,17 +32,22 @@ fn all_pass(folder: &str, factory: &dyn Factory) {
 
 #[test]
 fn the_golden_model_passes() {
-    FOLDERS.iter().for_each(|f| all_pass(f, &GoldenFactory::default()));
+    FOLDERS.iter().for_each(|f| all_pass(f, &GoldenFactory::default(), |_| Role::Both));
 }
 
 #[test]
 fn the_card_passes() {
-    all_pass(FOLDERS[0], &CardFactory::default());
+    all_pass(FOLDERS[0], &CardFactory::default(), role_of_gateware);
 }
 
 #[test]
 fn the_card_passes_with_the_older_kernel() {
-    all_pass(FOLDERS[1], &CardFactory::default());
+    all_pass(FOLDERS[1], &CardFactory::default(), role_of_gateware);
+}
+
+#[test]
+fn the_twin_passes() {
+    FOLDERS.iter().for_each(|f| all_pass(f, &CardFactory::twin(), |_| Role::Both));
 }
 
 /// One bit of one frame in the middle of each capture, the ICRC right: of a response's payload or MSN, of a request's length or opcode.

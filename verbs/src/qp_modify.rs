@@ -137,7 +137,8 @@ fn to_rtr(context: &ContextObject, inner: &mut QpInner, a: &QpAttr) -> Result<()
         hop_limit: to.hop_limit,
         flow_label: a.ah_attr.grh.flow_label & 0xf_ffff,
     };
-    let attr = RtrAttr { mtu: mtu(a.path_mtu), dest_qpn: a.dest_qp_num, rq_psn: a.rq_psn, min_rnr_timer: a.min_rnr_timer, repeat_nak: false, max_dest_rd_atomic: a.max_dest_rd_atomic, path: Some(path) };
+    let attr =
+        RtrAttr { mtu: mtu(a.path_mtu), dest_qpn: a.dest_qp_num, rq_psn: a.rq_psn, min_rnr_timer: a.min_rnr_timer, repeat_nak: false, max_dest_rd_atomic: a.max_dest_rd_atomic, path: Some(path) };
     inner.driver.to_rtr(access_of(a.qp_access_flags), &attr).errno("queue pair to RTR")
 }
 

@@ -3,12 +3,13 @@ use super::endpoint::{Domain, Done, Endpoint, Factory, Post, Region, RegionSpec,
 use super::error::{Error, Result};
 use super::frame::Kind;
 use super::ud::{Datagrams, UdSetup};
+use super::Role;
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{QpType, RtrAttr, RtsAttr};
 use ferric_driver::{AtomicOp, AtomicRequest, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
-use ferric_sim::{CardConfig, SimDevice, World, WorldConfig};
+use ferric_sim::{Body, CardConfig, SimDevice, World, WorldConfig};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Cycles without activity at the card's boundary after which nothing is under way inside.
@@ -23,6 +24,23 @@ const BUSY: u64 = 4_000_000;
 pub struct CardFactory {
     /// How the card is built and driven.
     pub card: CardConfig,
+}
+
+impl CardFactory {
+    /// The card's functional twin.
+    pub fn twin() -> Self {
+        Self { card: CardConfig { body: Body::Twin, ..Self::default().card } }
+    }
+}
+
+/// The role that the gateware plays in the suite, of the `n`th capture: either role in half of them, because a cycle of it costs so much. The twin plays both of each.
+/// With `FERRIC_REPLAY_WHOLE` set the gateware does, too.
+pub fn role_of_gateware(n: usize) -> Role {
+    match (std::env::var_os("FERRIC_REPLAY_WHOLE"), n % 2) {
+        (Some(_), _) => Role::Both,
+        (None, 0) => Role::Requester,
+        (None, _) => Role::Responder,
+    }
 }
 
 impl Factory for CardFactory {
