@@ -10,7 +10,6 @@ use crate::prim::leaves::leaves;
 use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
 use crate::switch::bank::HashBank;
-use crate::switch::count::Count;
 use crate::switch::key::Key;
 use std::sync::OnceLock;
 
@@ -118,7 +117,6 @@ pub fn tops() -> &'static [Top] {
             "flow_key" None, Key::default();
             "flow_bank_w64" 64, HashBank::<488, 61, 64, 16, 507, 6>::default();
             "flow_bank_w512" 512, HashBank::<488, 61, 64, 16, 507, 12>::default();
-            "flow_count_w512" 512, Count::<14>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));

@@ -1,7 +1,6 @@
 //! The flow switch: so far the tunnels' end, and parts of the lookup. See README.md.
 
 pub mod bank;
-pub mod count;
 pub mod entry;
 pub mod key;
 pub mod outer;
