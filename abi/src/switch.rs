@@ -1,12 +1,14 @@
-//! The flow switch and the tunnel endpoint: what its tables hold, and what the driver and the card say to each other about them. **No gateware reads these records yet**; the
-//! golden model (`ferric_model::switch`) does. Causes of a drop: [`crate::codes::SwitchCause`].
+//! The flow switch and the tunnel endpoint: what its tables hold, and what the driver and the card say to each other about them. The golden model (`ferric_model::switch`) reads these
+//! records. Blocks of the gateware have keys and actions; **no card has these blocks yet**. Causes of a drop: [`crate::codes::SwitchCause`].
+
+pub mod hash;
 
 /// Expands `$callback!` with the declarations of the switch's records; see [`crate::define_codecs`].
 #[macro_export]
 macro_rules! switch_records {
     ($callback:ident) => {
         $callback! { Little;
-            #[doc = "What a frame is looked up by, the same for every class of frame. Fields that a frame does not have are zero. No gateware reads it yet."]
+            #[doc = "What a frame is looked up by, the same for every class of frame. Fields that a frame does not have are zero. Made by `switch/key`."]
             FlowKey [61] { in_port: u8[8] "Virtual port it came from."; domain: u16[12] "Bridge domain."; remote: u16[12] "Remote tunnel endpoint; 0 if it came through no tunnel.";
                 dmac: u64[48] "Destination MAC address; the first byte on the wire is the highest."; smac: u64[48] "Source MAC address."; ethertype: u16[16] "Type behind all tags.";
                 tag_vid: u16[12] "VLAN of the first tag."; tag_present: bool[1] "There is a tag."; tag_pcp: u8[3] "Priority of the first tag."; second_tag: bool[1] "There is a second tag.";

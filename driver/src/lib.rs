@@ -69,6 +69,7 @@ mod rereg;
 mod ring;
 pub mod srq;
 pub mod stations;
+pub mod switch;
 pub mod target;
 pub mod tunnel;
 pub mod types;

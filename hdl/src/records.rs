@@ -22,3 +22,4 @@ ferric_abi::host_records!(logic_structs);
 ferric_abi::context_records!(logic_structs);
 ferric_abi::wire_records!(logic_structs);
 ferric_abi::target_records!(logic_structs);
+ferric_abi::switch_records!(logic_structs);

@@ -9,6 +9,8 @@ use crate::net::icrc::IcrcPipe;
 use crate::prim::leaves::leaves;
 use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
+use crate::switch::bank::HashBank;
+use crate::switch::key::Key;
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -112,6 +114,9 @@ pub fn tops() -> &'static [Top] {
             "axis_fifo_w512" 512, AxisFifo::<512, 64, 9>::default();
             "axis_arb_w64" 64, AxisArb::<64, 8, 4>::default();
             "axis_arb_w512" 512, AxisArb::<512, 64, 4>::default();
+            "flow_key" None, Key::default();
+            "flow_bank_w64" 64, HashBank::<488, 61, 64, 16, 507, 6>::default();
+            "flow_bank_w512" 512, HashBank::<488, 61, 64, 16, 507, 12>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));

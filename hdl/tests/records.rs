@@ -25,6 +25,7 @@ macro_rules! check_all {
 }
 macro_rules! check_host { ($($t:tt)*) => { check_all!(host, $($t)*) }; }
 macro_rules! check_context { ($($t:tt)*) => { check_all!(context, $($t)*) }; }
+macro_rules! check_switch { ($($t:tt)*) => { check_all!(switch, $($t)*) }; }
 macro_rules! check_wire { ($($t:tt)*) => { check_all!(wire, $($t)*) }; }
 
 #[test]
@@ -40,4 +41,9 @@ fn context_records() {
 #[test]
 fn wire_records() {
     ferric_abi::wire_records!(check_wire);
+}
+
+#[test]
+fn switch_records() {
+    ferric_abi::switch_records!(check_switch);
 }

@@ -1,7 +1,10 @@
-//! The flow switch: so far the tunnels' end. See README.md.
+//! The flow switch: so far the tunnels' end, and parts of the lookup. See README.md.
 
+pub mod bank;
 pub mod entry;
+pub mod key;
 pub mod outer;
+mod sight;
 #[cfg(test)]
 mod testing;
 pub mod wrap;

@@ -9,9 +9,8 @@ mod tests;
 
 use crate::bus::{AxisSink, AxisSrc};
 use crate::msg::Network;
-use crate::net::rx::window::Window;
-use crate::prim::keep_mask::KeepLen;
 use crate::records::TunnelCtx;
+use crate::switch::sight::Sight;
 use ferric_hdl_derive::{kernel, BlockDefault};
 pub use ferric_model::switch::outer as model;
 use rust_hdl::prelude::*;
@@ -52,61 +51,44 @@ pub struct Outer<const W: usize, const K: usize, const LK: usize, const NF: usiz
     pub network: Signal<Out, Network>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<10>>,
-    window: Window<W, K>,
+    sight: Sight<W, K>,
     link: link::LinkLayer<NF>,
     judge: fate::Judge<NF>,
     strip: strip::Strip<W, K, LK>,
     check: check::Check<W, K>,
-    count: KeepLen<K, 8>,
-    /// Bytes of the frame in front of the beat that the window shows, as far as the window reaches.
-    before: DFF<Bits<8>>,
-    len0: DFF<Bits<8>>,
     len1: DFF<Bits<8>>,
     len2: DFF<Bits<8>>,
-    ended0: DFF<Bit>,
     ended1: DFF<Bit>,
     ended2: DFF<Bit>,
-    #[init(Constant::new((K as u64).to_bits()))]
-    beat: Constant<Bits<8>>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for Outer<W, K, LK, NF> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, before, len0, len1, len2, ended0, ended1, ended2);
-        clock!(self, clock, window, link, judge, strip, check);
-        self.window.reset.next = self.reset.val();
+        dff_setup!(self, clock, len1, len2, ended1, ended2);
+        clock!(self, clock, sight, link, judge, strip, check);
+        self.sight.reset.next = self.reset.val();
         self.link.reset.next = self.reset.val();
         self.judge.reset.next = self.reset.val();
         self.strip.reset.next = self.reset.val();
         self.check.reset.next = self.reset.val();
         self.s.ready.next = true;
-        self.window.data.next = self.s.data.val();
-        self.window.keep.next = self.s.keep.val();
-        self.window.last.next = self.s.last.val();
-        self.window.err.next = self.s_err.val();
-        self.window.valid.next = self.s.valid.val();
-        // How long the frame is, if it ends with the window.
-        self.count.keep.next = self.window.b_keep.val();
-        self.len0.d.next = self.before.q.val() + self.count.len.val();
-        self.ended0.d.next = self.window.b_last.val();
-        if self.window.b_valid.val() {
-            self.before.d.next = self.before.q.val() + self.beat.val();
-            if self.window.b_last.val() {
-                self.before.d.next = bits::<8>(0);
-            }
-        }
-        self.len1.d.next = self.len0.q.val();
-        self.ended1.d.next = self.ended0.q.val();
+        self.sight.data.next = self.s.data.val();
+        self.sight.keep.next = self.s.keep.val();
+        self.sight.last.next = self.s.last.val();
+        self.sight.err.next = self.s_err.val();
+        self.sight.valid.next = self.s.valid.val();
+        self.len1.d.next = self.sight.len.val();
+        self.ended1.d.next = self.sight.ended.val();
         self.len2.d.next = self.len1.q.val();
         self.ended2.d.next = self.ended1.q.val();
         for i in 0..NF {
             self.link.ctx[i].next = self.ctx[i].val();
             self.judge.ctx[i].next = self.ctx[i].val();
         }
-        self.link.window.next = self.window.window.val();
-        self.link.window_valid.next = self.window.window_valid.val();
+        self.link.window.next = self.sight.window.val();
+        self.link.window_valid.next = self.sight.window_valid.val();
         self.judge.valid.next = self.link.valid.val();
         self.judge.link.next = self.link.link.val();
         self.judge.to.next = self.link.to.val();
@@ -120,11 +102,11 @@ impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for
         }
         self.judge.ended.next = self.ended2.q.val();
         self.judge.len.next = self.len2.q.val();
-        self.strip.b_data.next = self.window.b_data.val();
-        self.strip.b_keep.next = self.window.b_keep.val();
-        self.strip.b_last.next = self.window.b_last.val();
-        self.strip.b_err.next = self.window.b_err.val();
-        self.strip.b_valid.next = self.window.b_valid.val();
+        self.strip.b_data.next = self.sight.b_data.val();
+        self.strip.b_keep.next = self.sight.b_keep.val();
+        self.strip.b_last.next = self.sight.b_last.val();
+        self.strip.b_err.next = self.sight.b_err.val();
+        self.strip.b_valid.next = self.sight.b_valid.val();
         self.strip.fate.next = self.judge.fate.val();
         self.strip.fate_valid.next = self.judge.fate_valid.val();
         self.check.tag.next.valid = self.strip.valid.val();
@@ -141,8 +123,5 @@ impl<const W: usize, const K: usize, const LK: usize, const NF: usize> Logic for
         self.m_err.next = self.check.m_err.val();
         self.network.next = self.check.network.val();
         self.stat.next = self.check.stat.val();
-        if self.reset.val() {
-            self.before.d.next = bits::<8>(0);
-        }
     }
 }

@@ -1,0 +1,3 @@
+//! The flow switch, as far as the driver has it: where entries stand in the card's tables. No card has these tables yet.
+
+pub mod place;
