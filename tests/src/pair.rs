@@ -93,22 +93,27 @@ pub struct Wire {
     pub access: Access,
 }
 
+impl Wire {
+    /// What tests change parts of.
+    pub const DEFAULT: Wire = Wire {
+        mtu: Mtu::M4096,
+        v6: false,
+        vlan: None,
+        psn: [0x10, 0x20],
+        timeout: 8,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        min_rnr_timer: 1,
+        repeat_nak: false,
+        tclass: 0,
+        max_dest_rd_atomic: 16,
+        access: Access::ALL,
+    };
+}
+
 impl Default for Wire {
     fn default() -> Self {
-        Self {
-            mtu: Mtu::M4096,
-            v6: false,
-            vlan: None,
-            psn: [0x10, 0x20],
-            timeout: 8,
-            retry_cnt: 7,
-            rnr_retry: 7,
-            min_rnr_timer: 1,
-            repeat_nak: false,
-            tclass: 0,
-            max_dest_rd_atomic: 16,
-            access: Access::ALL,
-        }
+        Self::DEFAULT
     }
 }
 

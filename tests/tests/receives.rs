@@ -18,6 +18,8 @@ const SLOT: usize = 1024;
 /// The BTH behind Ethernet, IPv4 and UDP: opcode, and the last byte of the PSN.
 const OPCODE: usize = 42;
 const PSN: usize = 42 + 11;
+/// Syndrome of the AETH behind it.
+const SYNDROME: usize = 42 + 12;
 
 struct Bench {
     pair: Pair,
@@ -198,6 +200,42 @@ fn lost_again(width: usize) {
 #[test]
 fn a_repeat_that_is_lost_is_asked_for_again() {
     widths(64).into_iter().for_each(lost_again);
+}
+
+/// A packet is lost, and the one NAK for the gap, too. Packets behind it bring the NAK again where both ends are set so; there is no time-out.
+fn nak_lost(width: usize) {
+    const MESSAGES: u64 = 40;
+    let mut b = Bench::new(width, MESSAGES as usize);
+    let wire = Wire { mtu: Mtu::M256, timeout: 0, repeat_nak: true, ..Default::default() };
+    let [mut a, _z] = b.connected(&QpConfig::default(), &wire, None);
+    let second = wire.psn[0] as u8 + 1;
+    let (mut packets, naks) = (0, Arc::new(AtomicU32::new(0)));
+    b.pair.world().links[0].set_hook(Some(Box::new(move |_, frame| {
+        packets += u32::from(frame[OPCODE] < 0x0d && frame[PSN] == second);
+        (packets == 1 && frame[PSN] == second).then_some(Fate::Dropped)
+    })));
+    let seen = naks.clone();
+    b.pair.world().links[1].set_hook(Some(Box::new(move |_, frame| {
+        let nak = frame[OPCODE] == 0x11 && frame[SYNDROME] == 0x60;
+        (nak && seen.fetch_add(1, Ordering::SeqCst) == 0).then_some(Fate::Dropped)
+    })));
+    for n in 0..MESSAGES {
+        b.post(&mut a, n, WrOpcode::Write, SLOT, 0, (b.dst.addr() + n * SLOT as u64, b.dst.rkey()));
+    }
+    for n in 0..MESSAGES {
+        let c = b.wait(0);
+        assert_eq!((c.wr_id, c.status), (n, CqeStatus::Success));
+        assert!(b.arrived(n as usize, n, SLOT));
+    }
+    // 158 packets are behind the gap: the second and third of them that tell may both be under way before the peer has gone back.
+    let naks = u64::from(naks.load(Ordering::SeqCst));
+    assert!((2..=3).contains(&naks), "{naks} NAKs");
+    assert_eq!(b.counter("resp.nak_seq_sent"), naks);
+}
+
+#[test]
+fn a_nak_that_is_lost_is_repeated() {
+    widths(64).into_iter().for_each(nak_lost);
 }
 
 /// The responder of queue pair `b` lives 255 more lives in which nothing happens, then one in which everything has to work.

@@ -46,20 +46,7 @@ fn write(b: &mut Linked, wr_id: u64, at: u64, len: u32) {
 }
 
 const WIRES: [Wire; 3] = {
-    let base = Wire {
-        mtu: Mtu::M256,
-        v6: false,
-        vlan: None,
-        psn: [0x1000, 0x2000],
-        timeout: 8,
-        retry_cnt: 7,
-        rnr_retry: 7,
-        min_rnr_timer: 1,
-        repeat_nak: false,
-        tclass: 0,
-        max_dest_rd_atomic: 16,
-        access: Access::ALL,
-    };
+    let base = Wire { mtu: Mtu::M256, psn: [0x1000, 0x2000], ..Wire::DEFAULT };
     [base, Wire { v6: true, vlan: Some(0x6123), ..base }, Wire { vlan: Some(7), ..base }]
 };
 
