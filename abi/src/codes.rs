@@ -20,14 +20,16 @@ codes! {
     WrOpcode {
         Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "RDMA WRITE."; WriteImm = 3 "RDMA WRITE with immediate.";
         Read = 4 "RDMA READ: the entries name where the bytes go."; CompareSwap = 5 "Atomic compare and swap: operands in front of the entries, 8 bytes back."; FetchAdd = 6 "Atomic fetch and add: likewise.";
+        Flush = 7 "FLUSH (IBTA annex A19): what earlier requests have written is made visible at the peer. `length` is 0 and there are no entries; `imm` is the FETH, and the first 4 of the 16 bytes behind the head are the bytes from `raddr` on that are meant.";
         SendInv = 8 "SEND with invalidate: the peer's key in `imm` stops working before the message is completed there.";
         LocalInv = 9 "The own key in `imm` stops working. Local: nothing is sent; begins when all requests before it are complete.";
         RegMr = 10 "The region of `rkey`, allocated and free, gets that key, start address `raddr`, rights and page size (`imm`: bits 1 to 4 as in `MrCtx`; 5 and 6: `page_size`), and, in the 16 bytes behind the head, page table and length. Local.";
         BindMw = 11 "The window of `rkey`, free or of type 1, gets that key and, of the region whose key is in the first 4 of the 16 bytes behind the head, `raddr` and so many bytes as the last 8 say, with rights as of a registration. No bytes: bound to nothing (type 1). Local.";
+        AtomicWrite = 12 "ATOMIC WRITE (IBTA annex A19): the first 8 of the 16 bytes behind the head go to `raddr`, which is aligned to 8, at once. `length` is 0 and there are no entries.";
         Nop = 15 "Nothing is sent; completes in order.";
     }
     #[doc = "What a CQE reports."]
-    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; SendInv = 8 "SEND with invalidate."; LocalInv = 9 "Local invalidation."; RegMr = 10 "Fast registration."; BindMw = 11 "Memory window bound."; Nop = 15 "NOP.";
+    CqeOpcode { Send = 0 "SEND."; SendImm = 1 "SEND with immediate."; Write = 2 "WRITE."; WriteImm = 3 "WRITE with immediate."; Read = 4 "READ."; CompareSwap = 5 "Compare and swap."; FetchAdd = 6 "Fetch and add."; Flush = 7 "FLUSH."; SendInv = 8 "SEND with invalidate."; LocalInv = 9 "Local invalidation."; RegMr = 10 "Fast registration."; BindMw = 11 "Memory window bound."; AtomicWrite = 12 "ATOMIC WRITE."; Nop = 15 "NOP.";
         Recv = 16 "Received SEND."; RecvImm = 17 "Received SEND with immediate."; RecvWriteImm = 18 "Received WRITE with immediate."; }
     #[doc = "Completion status; names follow verbs' `ibv_wc_status`."]
     CqeStatus { Success = 0 "Done."; LocalLength = 1 "Message does not fit: SGE sum differs from length, or length above 2^31 - 1."; LocalQpOperation = 2 "Malformed work request.";

@@ -71,11 +71,12 @@ macro_rules! context_records {
             nak_sent: bool[1] "A sequence NAK is out for the present gap.";
             in_msg: u8[2] "Message in progress: 0 none, 1 SEND, 2 WRITE.";
             rnr_sent: bool[1] "An RNR NAK is out for the expected PSN.";
-            repeat_nak: bool[1] "The peer is told of a gap again when a packet 64, 128 or 192 behind the expected one comes.";
+            remote_flush: bool[1] "Peer may FLUSH.";
             epoch: u8[8] "Bumped on reset.";
             rcqn: u32[24] "Receive completion queue.";
             max_dest_rd_atomic: u8[5] "READs and atomics of the peer that may be open, at most 16; one more is an invalid request.";
-            rsvd1: u8[3] "Zero.";
+            repeat_nak: bool[1] "The peer is told of a gap again when a packet 64, 128 or 192 behind the expected one comes.";
+            rsvd1: u8[2] "Zero.";
             pd: u32[24] "Protection domain.";
             rsvd2: u8[8] "Zero.";
             function: u16[12] "Owning PCI function.";
@@ -289,7 +290,7 @@ macro_rules! context_records {
             variant: u8[8] "Low byte of the key.";
             bind: bool[1] "Windows may be bound to the region.";
             page_size: u8[2] "Bytes that an entry of the page table translates: 0 for 4 KiB, 1 for 2 MiB, 2 for 1 GiB.";
-            rsvd1: u8[1] "Zero.";
+            remote_flush: bool[1] "Peer may FLUSH.";
             function: u16[12] "Owning PCI function.";
             pd: u32[24] "Protection domain.";
             life: u8[8] "Registrations by work request so far: part of the translation cache's tag.";

@@ -35,7 +35,7 @@ macro_rules! registers {
         CAPS0 0x008 ReadOnly "log2 QPs (bits 7:0), log2 CQs (bits 15:8), log2 MRs (bits 23:16), log2 PDs (bits 31:24).";
         CAPS1 0x00c ReadOnly "log2 EQs (bits 7:0), log2 functions (bits 15:8), data path bytes (bits 23:16), ports (bits 31:24).";
         CAPS2 0x010 ReadOnly "Largest SGE count (bits 7:0), largest inline bytes (bits 23:8), largest slot stride code (bits 31:24).";
-        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames, 25 tunnel (VXLAN).";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames, 25 tunnel (VXLAN), 26 FLUSH and ATOMIC WRITE.";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
@@ -92,6 +92,8 @@ pub const FEATURE_WQE_DOORBELL: u32 = 16;
 pub const FEATURE_CHAOS: u32 = 17;
 /// Feature bit of CAPS3: RDMA READ and atomics.
 pub const FEATURE_READ_ATOMIC: u32 = 18;
+/// Feature bit of CAPS3: FLUSH (global placement) and ATOMIC WRITE.
+pub const FEATURE_PLACEMENT: u32 = 26;
 /// Feature bit of CAPS3: shared receive queues, as many as queue pairs.
 pub const FEATURE_SRQ: u32 = 20;
 

@@ -38,6 +38,8 @@ macro_rules! wire_records {
             ack_req: bool[1] "Acknowledge requested."; rsvd1: u8[7] "Zero."; psn: u32[24] "Packet sequence number."; }
         #[doc = "RDMA extended transport header (IBTA 9.2.3)."]
         Reth [16] { va: u64[64] "Virtual address."; rkey: u32[32] "Remote key."; length: u32[32] "DMA length."; }
+        #[doc = "FLUSH extended transport header (IBTA annex A19), in front of the RETH."]
+        Feth [4] { rsvd0: u32[26] "Zero."; selectivity: u8[2] "0: the bytes that the RETH names, 1: the whole region."; placement: u8[4] "Bit 0: visible to all (global), bit 1: persistent."; }
         #[doc = "ACK extended transport header (IBTA 9.2.5)."]
         Aeth [4] { syndrome: u8[8] "ACK, RNR NAK or NAK with its code."; msn: u32[24] "Message sequence number."; }
         #[doc = "Immediate data (IBTA 9.2.6)."]
@@ -158,8 +160,26 @@ pub mod opcode {
     pub const SEND_LAST_INVALIDATE: u8 = 22;
     /// SEND Only with invalidate.
     pub const SEND_ONLY_INVALIDATE: u8 = 23;
+    /// FLUSH (annex A19).
+    pub const FLUSH: u8 = 28;
+    /// ATOMIC WRITE (annex A19).
+    pub const ATOMIC_WRITE: u8 = 29;
     /// Congestion notification packet, class and operation (annex A17).
     pub const CNP: u8 = 0x81;
+}
+
+/// FETH of a FLUSH (IBTA annex A19).
+pub mod feth {
+    /// Placement type: visible to all.
+    pub const GLOBAL: u32 = 1;
+    /// Placement type: persistent.
+    pub const PERSISTENT: u32 = 2;
+    /// Bits of the placement type.
+    pub const PLACEMENT: u32 = 15;
+    /// Selectivity level: the whole region.
+    pub const WHOLE: u32 = 16;
+    /// Selectivity level that means nothing yet.
+    pub const RESERVED: u32 = 32;
 }
 
 /// AETH syndromes (IBTA 9.7.5.2.8).

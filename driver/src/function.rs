@@ -28,6 +28,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// The card has the feature of this bit of CAPS3.
+    pub(crate) fn has(&self, feature: u32) -> bool {
+        self.caps.features >> feature & 1 == 1
+    }
+
     /// Discovers the card behind `device`, starts its admin queue and asks which object numbers are the function's.
     pub(crate) fn open(device: Arc<dyn Device>) -> Result<Self> {
         let magic = device.read32(csr::MAGIC);

@@ -89,7 +89,7 @@ pub use mr::{Access, MemoryRegion, Region};
 pub use mw::{MemoryWindow, WindowType};
 pub use network::{Address, Search};
 pub use pause::{PauseConfig, Pausing};
-pub use qp::{AtomicOp, AtomicRequest, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
+pub use qp::{AtomicOp, AtomicRequest, AtomicWriteRequest, FlushRequest, Flushed, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
 pub use srq::{Posting, SharedReceiveQueue, SrqConfig, SrqStatus};
 pub use tunnel::TunnelConfig;
 pub use types::*;

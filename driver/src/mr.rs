@@ -25,15 +25,17 @@ pub struct Access {
     pub remote_read: bool,
     /// The peer may use atomics.
     pub remote_atomic: bool,
+    /// The peer may FLUSH (global placement).
+    pub remote_flush: bool,
 }
 
 impl Access {
     /// Everything.
-    pub const ALL: Self = Self { local_write: true, remote_write: true, remote_read: true, remote_atomic: true };
+    pub const ALL: Self = Self { local_write: true, remote_write: true, remote_read: true, remote_atomic: true, remote_flush: true };
     /// Receives only.
-    pub const LOCAL_WRITE: Self = Self { local_write: true, remote_write: false, remote_read: false, remote_atomic: false };
+    pub const LOCAL_WRITE: Self = Self { local_write: true, remote_write: false, remote_read: false, remote_atomic: false, remote_flush: false };
     /// Local reads only.
-    pub const READ_ONLY: Self = Self { local_write: false, remote_write: false, remote_read: false, remote_atomic: false };
+    pub const READ_ONLY: Self = Self { local_write: false, remote_write: false, remote_read: false, remote_atomic: false, remote_flush: false };
 }
 
 /// What the card knows of registered memory: a key, and where the pages lie. Dropping it takes the key back and unmaps the pages.
@@ -158,6 +160,7 @@ impl Laid {
             .with_remote_write(access.remote_write)
             .with_remote_read(access.remote_read)
             .with_remote_atomic(access.remote_atomic)
+            .with_remote_flush(access.remote_flush)
             .with_fast(matches!(mode, Start::Fast | Start::Free))
             .with_bind(mode == Start::Bindable)
             .with_variant(variant)

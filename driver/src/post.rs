@@ -5,12 +5,13 @@
 use crate::barrier;
 use crate::error::{Error, Result};
 use crate::qp::QueuePair;
-use crate::request::{AtomicOp, AtomicRequest, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
+use crate::request::{AtomicOp, AtomicRequest, AtomicWriteRequest, FlushRequest, Flushed, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
 use crate::ring::put_entries;
 use crate::types::{QpState, QpType};
 use ferric_abi::codes::WrOpcode;
 use ferric_abi::csr;
 use ferric_abi::host::{Doorbell, WqeHead};
+use ferric_abi::wire::feth;
 use std::sync::atomic::Ordering;
 
 impl QueuePair {
@@ -35,6 +36,20 @@ impl QueuePair {
     /// Posts an atomic operation.
     pub fn post_atomic(&mut self, wr: &AtomicRequest) -> Result<()> {
         self.stage_atomic(wr)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Posts a FLUSH.
+    pub fn post_flush(&mut self, wr: &FlushRequest) -> Result<()> {
+        self.stage_flush(wr)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Posts an ATOMIC WRITE.
+    pub fn post_atomic_write(&mut self, wr: &AtomicWriteRequest) -> Result<()> {
+        self.stage_atomic_write(wr)?;
         self.ring();
         Ok(())
     }
@@ -69,6 +84,33 @@ impl QueuePair {
         };
         let request = SendRequest { wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false };
         self.stage(&request, Some(operands), wr.fence, None)
+    }
+
+    /// As [`QueuePair::post_flush`], but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_flush(&mut self, wr: &FlushRequest) -> Result<()> {
+        let (length, level) = match wr.what {
+            Flushed::Range(bytes) => (bytes, 0),
+            Flushed::Region => (0, feth::WHOLE),
+        };
+        let placement = if wr.global { feth::GLOBAL } else { 0 } | if wr.persistent { feth::PERSISTENT } else { 0 };
+        let (opcode, payload, imm) = (WrOpcode::Flush, Payload::Sges(&[]), level | placement);
+        let request = SendRequest { wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm, signaled: wr.signaled, solicited: false };
+        self.stage_placement(&request, length.into(), wr.fence)
+    }
+
+    /// As [`QueuePair::post_atomic_write`], but the card does not hear of it before [`QueuePair::ring`].
+    pub fn stage_atomic_write(&mut self, wr: &AtomicWriteRequest) -> Result<()> {
+        let (opcode, payload) = (WrOpcode::AtomicWrite, Payload::Sges(&[]));
+        let request = SendRequest { wr_id: wr.wr_id, opcode, payload, remote_addr: wr.remote_addr, rkey: wr.rkey, imm: 0, signaled: wr.signaled, solicited: false };
+        self.stage_placement(&request, u64::from_le_bytes(wr.value), wr.fence)
+    }
+
+    /// Stages a FLUSH or an ATOMIC WRITE with its operand; a card that has them not would refuse it only when its turn comes.
+    fn stage_placement(&mut self, wr: &SendRequest, operand: u64, fence: bool) -> Result<()> {
+        if !self.ctx().has(csr::FEATURE_PLACEMENT) {
+            return Err(Error::Unsupported("FLUSH and ATOMIC WRITE"));
+        }
+        self.stage(wr, Some([operand, 0]), fence, None)
     }
 
     /// Stages a request and rings: what was staged before goes with it.
@@ -134,12 +176,13 @@ impl QueuePair {
         if dest.is_some() != (self.config.qp_type == QpType::Ud) {
             return Err(Error::Invalid("datagrams are posted with post_send_ud, and nothing else is"));
         }
-        let asks = matches!(wr.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd);
+        let exchange = matches!(wr.opcode, WrOpcode::CompareSwap | WrOpcode::FetchAdd);
+        let asks = exchange || matches!(wr.opcode, WrOpcode::Read | WrOpcode::Flush | WrOpcode::AtomicWrite);
         if asks && matches!(wr.payload, Payload::Inline(_) | Payload::Placed(Placed { inline: true, .. })) {
             return Err(Error::Invalid("what is read goes to registered memory"));
         }
         if operands.is_none() && asks && wr.opcode != WrOpcode::Read {
-            return Err(Error::Invalid("atomics are posted with post_atomic"));
+            return Err(Error::Invalid("atomics are posted with post_atomic, FLUSH and ATOMIC WRITE with their own calls"));
         }
         self.check_room()?;
         let index = self.send.producer;
@@ -162,7 +205,7 @@ impl QueuePair {
         if length > i32::MAX as u64 {
             return Err(Error::Invalid("a message has at most 2^31 - 1 bytes"));
         }
-        if asks && operands.is_some() && length != 8 {
+        if exchange && length != 8 {
             return Err(Error::Invalid("an atomic gives back 8 bytes"));
         }
         let mut head = WqeHead::default();

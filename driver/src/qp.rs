@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-pub use crate::request::{sge, AtomicOp, AtomicRequest, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
+pub use crate::request::{sge, AtomicOp, AtomicRequest, AtomicWriteRequest, FlushRequest, Flushed, LocalSge, Payload, Placed, ReadRequest, RecvRequest, SendRequest};
 
 /// What a queue pair is made with.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,11 @@ pub(crate) struct Datagram {
 
 // The raw pointer is a borrow from the context's table, out of which only this queue pair takes it.
 unsafe impl Send for QueuePair {}
+
+/// Rights of the peer in parameter word 1 of MODIFY_QP.
+fn rights(access: crate::Access) -> u32 {
+    u32::from(access.remote_write) << 19 | u32::from(access.remote_read) << 20 | u32::from(access.remote_atomic) << 21 | u32::from(access.remote_flush) << 24
+}
 
 impl QueuePair {
     /// `number`: of one of the port's own queue pairs; otherwise the next free one.
@@ -221,7 +226,7 @@ impl QueuePair {
     }
 
     pub(crate) fn change_to_init(&self, access: crate::Access) -> Change {
-        let p1 = (access.remote_write as u32) << 19 | (access.remote_read as u32) << 20 | (access.remote_atomic as u32) << 21;
+        let p1 = rights(access);
         self.change("modify QP to INIT", QpState::Init, &[QpState::Init as u32, p1, 0, 0, 0, 0xffff])
     }
 
@@ -230,12 +235,7 @@ impl QueuePair {
             Some(p) => path_line(p)?,
             None => PathCtx::default(),
         };
-        let p1 = attr.mtu as u32
-            | (attr.min_rnr_timer as u32 & 31) << 14
-            | (access.remote_write as u32) << 19
-            | (access.remote_read as u32) << 20
-            | (access.remote_atomic as u32) << 21
-            | (attr.repeat_nak as u32) << 24;
+        let p1 = attr.mtu as u32 | (attr.min_rnr_timer as u32 & 31) << 14 | rights(access) | (attr.repeat_nak as u32) << 25;
         Ok(self.change_to_rtr_by("modify QP to RTR", p1, [attr.dest_qpn, attr.rq_psn & 0xff_ffff, (attr.max_dest_rd_atomic as u32 & 31) << 8], &line))
     }
 

@@ -101,6 +101,53 @@ pub struct AtomicRequest<'a> {
     pub fence: bool,
 }
 
+/// What a FLUSH is about (IBTA annex A19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// So many bytes from the remote address on.
+    Range(u32),
+    /// The whole region of the key; the address does not count.
+    Region,
+}
+
+/// A FLUSH: complete when what earlier requests of the queue pair have written is where the peer's processors, and devices, see it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlushRequest {
+    /// The program's number.
+    pub wr_id: u64,
+    /// What is flushed.
+    pub what: Flushed,
+    /// Visible to all at the peer (global placement); it has to be asked for this or for `persistent`.
+    pub global: bool,
+    /// Survives a loss of power at the peer; cards of this kind refuse it.
+    pub persistent: bool,
+    /// Where it begins.
+    pub remote_addr: u64,
+    /// Remote key.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
+/// An ATOMIC WRITE: 8 aligned bytes of the peer's memory change at once (IBTA annex A19).
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicWriteRequest {
+    /// The program's number.
+    pub wr_id: u64,
+    /// The bytes, as they will lie in memory.
+    pub value: [u8; 8],
+    /// Address of the 8 bytes.
+    pub remote_addr: u64,
+    /// Remote key, with the right to WRITE.
+    pub rkey: u32,
+    /// Ask for a completion on success.
+    pub signaled: bool,
+    /// Not before the READs and atomics posted earlier are done.
+    pub fence: bool,
+}
+
 /// A receive work request.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvRequest<'a> {

@@ -70,6 +70,8 @@ pub mod access {
     pub const REMOTE_READ: u64 = 8;
     /// Remote atomic.
     pub const REMOTE_ATOMIC: u64 = 16;
+    /// FLUSH.
+    pub const REMOTE_FLUSH: u64 = 32;
 }
 
 /// `ReplyOp`: what became of an order, in the words of no transport.

@@ -90,17 +90,17 @@ messages! {
     /// `has_atomic`: AtomicETH from `raddr`, `rkey`, `operand` (swap or addend) and `compare`. `has_atomic_ack`: AtomicAckETH, its original value
     /// in `operand`, behind the AETH. `reply`: of the responder: no work request buffer, the payload is one piece of memory in `sge`, read with
     /// the peer's right to READ. `has_deth`: of a datagram: DETH with the Q_Key in `rkey`, addressed to the MAC, class and hop limit in `raddr`
-    /// (`WqeHead`) and the IP address in `compare` and `operand` (high and low half).
+    /// (`WqeHead`) and the IP address in `compare` and `operand` (high and low half). `has_feth`, with `has_imm`: of a FLUSH, whose FETH in `imm` stands in front of the RETH.
     TxOp { qpn: 24, epoch: 8, function: 12, pd: 24, qp_type: 3, ipv6: 1, vlan: 1, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1,
         pay_off: 32, pay_len: 13, has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32,
         handle: 8, num_sge: 8, inline_data: 1, free: 1, wqe_index: 16, notify: 1, sge: 128,
-        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, round: 2, }
+        has_aeth: 1, aeth: 32, has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, reply: 1, has_deth: 1, has_feth: 1, round: 2, }
     /// A packet left (`status` 0) or could not be built (`status` = `CqeStatus`). `reply`: one of the responder's. `notify`: as in its order.
     TxDone { qpn: 24, epoch: 8, psn: 24, wqe_index: 16, status: 8, reply: 1, notify: 1, }
     /// Header of one outgoing packet for the header builder. `kind`: 0 request, 1 acknowledge. `pay_len` without pad.
     HdrOp { kind: 1, slot: 8, qpn: 24, opcode: 8, dest_qpn: 24, psn: 24, ack_req: 1, solicited: 1, pad: 2, pay_len: 13,
         has_reth: 1, raddr: 64, rkey: 32, dma_len: 32, has_imm: 1, imm: 32, has_aeth: 1, aeth: 32,
-        has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, has_deth: 1, }
+        has_atomic: 1, has_atomic_ack: 1, operand: 64, compare: 64, has_deth: 1, has_feth: 1, }
     /// Egress slot request: `frame_len` = header + payload + pad + ICRC bytes; `bypass`: header-only frame that may overtake (ACK); `raw`: no header (`hdr_len` 0), no ICRC.
     /// `client`: whose header it has, by its number at the egress; of a request at port 0 the list of the card says it (`net/share`).
     SlotReq { frame_len: 14, hdr_len: 9, pay_len: 13, bypass: 1, raw: 1, client: 3, }
@@ -112,8 +112,9 @@ messages! {
 
     // ---- memory keys -----------------------------------------------------------------------------------------------
     /// Key check and translation of one access that does not cross 4 KiB at `va`. `chk_len`: bytes from `va` that must lie
-    /// inside the region (at least the access itself). `access`: bit 0 local read (always allowed), 1 local write, 2 remote write, 3 remote read, 4 atomic.
-    MrReq { key: 32, pd: 24, function: 12, qpn: 24, va: 64, chk_len: 32, access: 5, }
+    /// inside the region (at least the access itself). `access`: bit 0 local read (always allowed), 1 local write, 2 remote write, 3 remote read, 4 atomic, 5 FLUSH,
+    /// which touches no page, so that `iova` says nothing. `whole`: bounds do not count.
+    MrReq { key: 32, pd: 24, function: 12, qpn: 24, va: 64, chk_len: 32, access: 6, whole: 1, }
     /// `status`: 0 ok, 1 key, 2 protection domain or function, 3 bounds, 4 permission, 5 page absent, 6 table fetch failed.
     MrResp { iova: 64, status: 3, }
     /// The peer wants `key` invalid: a region or window of this protection domain and function. Answered once it is, with `MrResp` statuses:
@@ -153,7 +154,7 @@ messages! {
     /// Placement order, per packet, in order, of any transport. `kind`: 0 nothing to place (acknowledge only), 1 WRITE, 2 SEND or raw, 3 flush completion (without `cqe`: of the last receive, see `CqeReq`), 4 barrier, or,
     /// with `again`, life `epoch` of `qpn` begins: whatever is kept of an earlier one is forgotten,
     /// 5 READ request, 6 atomic request, 8 response to be placed by a send work request's list, 9 such a response of which the bytes are those of `operand`. 5 and 6: one key check of `chk_len` bytes (none if 0),
-    /// nothing is moved; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd; `again`: a duplicate: fails in silence.
+    /// nothing is moved; `flush`, of a READ of no bytes: a FLUSH, whose FETH is in `imm`; `byte_len`: bytes to read; `opcode`: `CqeOpcode` CompareSwap or FetchAdd, of a WRITE AtomicWrite if it is answered as a READ of no bytes is; `again`: a duplicate: fails in silence.
     /// `has_frame`: `handle` must be freed. `chk_len`: bytes of the WRITE still to come from `va` (bounds of the whole message on its first packet).
     /// `grh`: of a datagram, whose first 40 bytes are the GRH area. `soft`: of an unreliable queue pair: what the message itself is to blame for costs
     /// that message only, up to the next order that is `first` of one.
@@ -165,7 +166,7 @@ messages! {
     /// `transport`: what the transport wants to know again with the outcome; nobody between looks into it.
     PlaceOp { qpn: 24, epoch: 8, function: 12, pd: 24, kind: 4, has_frame: 1, handle: 12, pay_off: 8, pay_len: 13, va: 64, key: 32, chk_len: 32,
         rq_handle: 6, rq_index: 16, free_rq: 1, msg_off: 32, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1, byte_len: 32, src_qpn: 24,
-        ack: 1, replies: 1, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, late: 1, transport: TRANSPORT, }
+        ack: 1, replies: 1, again: 1, operand: 64, compare: 64, grh: 1, soft: 1, first: 1, inv: 1, atomic: 1, own_pd: 24, late: 1, flush: 1, transport: TRANSPORT, }
     /// Completion order: the placement's outcome. `writes`: DMA writes to wait for. `status`: 0 ok, else `MrResp` status + 8, or 1 receive too small, 2 bad receive request, 4 key that may not be invalidated.
     /// `va`: of a READ as in its order; of an atomic the IOVA. `atomic` as in its order; `keyed`: its key was asked for, in `phase` (`rdma/mr/drain.rs`).
     DoneOp { qpn: 24, epoch: 8, function: 12, kind: 4, writes: 8, status: 8, access_local: 1, done: 1, cqe: 1, rcqn: 24, opcode: 8, has_imm: 1, imm: 32, solicited: 1,

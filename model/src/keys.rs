@@ -19,7 +19,12 @@ pub struct Access {
     pub chk_len: u32,
     /// Rights wanted, as in `MrReq`.
     pub access: u8,
+    /// The bounds do not count: a FLUSH of the whole region.
+    pub whole: bool,
 }
+
+/// Bit of [`Access::access`]: FLUSH.
+const FLUSH: u8 = 32;
 
 /// The verdict of the card: IOVA of `va`, or the `MrResp` status. `fetch` reads a page-table entry; `None` is a failed read.
 pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Option<Pte>) -> Result<u64, u8> {
@@ -30,16 +35,17 @@ pub fn translate(regions: &[MrCtx], a: &Access, mut fetch: impl FnMut(u64) -> Op
     if mr.pd() != a.pd || mr.function() != a.function || mr.window() && mr.fast() && mr.qpn() != a.qpn {
         return Err(2);
     }
-    let rights = [!mr.window(), mr.local_write(), mr.remote_write(), mr.remote_read(), mr.remote_atomic()];
-    if (0..5).any(|i| a.access >> i & 1 == 1 && !rights[i]) {
+    let rights = [!mr.window(), mr.local_write(), mr.remote_write(), mr.remote_read(), mr.remote_atomic(), mr.remote_flush()];
+    if (0..6).any(|i| a.access >> i & 1 == 1 && !rights[i]) {
         return Err(4);
     }
-    let off = a.va.checked_sub(mr.start()).ok_or(3)?;
-    let rest = mr.length().checked_sub(off).ok_or(3)?;
-    if rest < a.chk_len as u64 {
+    let off = a.va.wrapping_sub(mr.start());
+    let inside = a.va >= mr.start() && mr.length().checked_sub(off).is_some_and(|rest| rest >= a.chk_len.into());
+    if !inside && !a.whole {
         return Err(3);
     }
-    if mr.direct() {
+    // A FLUSH touches no page: nobody asks where it lies.
+    if mr.direct() || a.access & FLUSH != 0 {
         return Ok(mr.table().wrapping_add(off));
     }
     let size = page_bits(mr.page_size());

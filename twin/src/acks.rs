@@ -172,7 +172,7 @@ impl Twin {
         let req = self.tables.req[n];
         let f = req.function();
         let Some(oldest) = self.requesters[n].work.front().filter(|r| r.asks() && req.una_psn() == p.psn && req.sent_index() != req.una_index()) else { return count!(self, f, "req_rx.bad_ack") };
-        let atomic = oldest.head.opcode() != WrOpcode::Read as u8;
+        let atomic = matches!(WrOpcode::from_u8(oldest.head.opcode()), Some(WrOpcode::CompareSwap | WrOpcode::FetchAdd));
         let mtu = pmtu::bytes(req.pmtu()) as u32;
         let number = ahead(p.psn, oldest.first_psn);
         let (at_first, at_last) = (number == 0, number + 1 == oldest.psns);

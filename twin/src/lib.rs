@@ -70,7 +70,16 @@ impl Config {
     fn capabilities(&self) -> [u32; 4] {
         let s = self.sizes();
         let transports = 1 << regs::TRANSPORT_RC | 1 << regs::TRANSPORT_UC | 1 << regs::TRANSPORT_UD | 1 << regs::TRANSPORT_RAW;
-        let features = [regs::FEATURE_WQE_DOORBELL, regs::FEATURE_READ_ATOMIC, regs::FEATURE_SRQ, regs::FEATURE_MULTICAST, regs::FEATURE_ADDRESSES, regs::FEATURE_PAUSE, regs::FEATURE_TWIN];
+        let features = [
+            regs::FEATURE_WQE_DOORBELL,
+            regs::FEATURE_READ_ATOMIC,
+            regs::FEATURE_SRQ,
+            regs::FEATURE_MULTICAST,
+            regs::FEATURE_ADDRESSES,
+            regs::FEATURE_PAUSE,
+            regs::FEATURE_TWIN,
+            regs::FEATURE_PLACEMENT,
+        ];
         [
             s.qp | s.cq << 8 | s.mr << 16 | s.pd << 24,
             s.eq | s.functions << 8 | (self.width as u32 / 8) << 16 | 1 << 24,

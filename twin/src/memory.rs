@@ -14,6 +14,7 @@ pub(crate) mod right {
     pub const REMOTE_WRITE: u8 = 4;
     pub const REMOTE_READ: u8 = 8;
     pub const REMOTE_ATOMIC: u8 = 16;
+    pub const REMOTE_FLUSH: u8 = 32;
 }
 
 /// Status of the key check whose page table could not be read.
@@ -145,8 +146,14 @@ impl Twin {
 
     /// IOVA of `va`, if `len` bytes from there on may be reached so.
     pub(crate) fn reach(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, len: u32, rights: u8) -> Result<u64, Fault> {
+        self.reach_part(host, owner, key, va, len, rights, false)
+    }
+
+    /// The same; of a region that is meant as a `whole` the bounds do not count.
+    #[allow(clippy::too_many_arguments)] // whose access, to what
+    pub(crate) fn reach_part(&mut self, host: &mut dyn Host, owner: Owner, key: u32, va: u64, len: u32, rights: u8, whole: bool) -> Result<u64, Fault> {
         count!(self, 0, "mr.mr_checks");
-        let access = Access { key, pd: owner.pd, function: owner.function, qpn: owner.qpn, va, chk_len: len, access: rights };
+        let access = Access { key, pd: owner.pd, function: owner.function, qpn: owner.qpn, va, chk_len: len, access: rights, whole };
         let tries = self.ahead.tries();
         let fetch = |iova| {
             let mut pte = Pte::default();

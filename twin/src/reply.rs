@@ -5,7 +5,7 @@ use crate::memory::{right, Fault, Owner};
 use crate::requester::{HALF, PSN};
 use crate::Twin;
 use ferric_abi::codes::{CqeOpcode, CqeStatus};
-use ferric_abi::wire::{opcode, pmtu, syndrome, ICRC_BYTES};
+use ferric_abi::wire::{feth, opcode, pmtu, syndrome, ICRC_BYTES};
 use ferric_model::net::icrc::seal;
 use ferric_model::roce::header::{put_header, Op};
 use ferric_model::roce::responder::{kind, Order};
@@ -92,10 +92,15 @@ impl Twin {
         let f = o.function.unwrap_or(0);
         let owner = Owner { function: f, pd: o.pd.unwrap_or(0), qpn };
         let (key, va, check, again) = (o.key.unwrap_or(0), o.va.unwrap_or(0), o.chk_len.unwrap_or(0), o.again == Some(true));
-        let read = o.kind == Some(kind::READ);
-        let rights = if read { right::REMOTE_READ } else { right::REMOTE_ATOMIC };
+        let (read, flush) = (o.kind == Some(kind::READ), o.flush == Some(true));
+        let rights = match (read, flush) {
+            (true, true) => right::REMOTE_FLUSH,
+            (true, false) => right::REMOTE_READ,
+            _ => right::REMOTE_ATOMIC,
+        };
         let psn = o.psn.unwrap_or(0);
-        let reached = if check > 0 { self.reach(host, owner, key, va, check, rights) } else { Ok(0) };
+        let whole = flush && o.imm.unwrap_or(0) & feth::WHOLE != 0;
+        let reached = if check > 0 || flush { self.reach_part(host, owner, key, va, check, rights, whole) } else { Ok(0) };
         if again && reached.is_err() {
             // A duplicate whose key has gone: nothing is said.
             return Ok(());
@@ -138,6 +143,14 @@ impl Twin {
             count!(self, f, "reply.atomics");
         }
         Ok(())
+    }
+
+    /// An ATOMIC WRITE has been executed: it is answered as a READ of no bytes is.
+    pub(crate) fn take_written(&mut self, qpn: u32, o: &Order) {
+        let replies = &mut self.responders[qpn as usize].replies;
+        replies.answer = None;
+        replies.ring.push_back(Question { psn: o.psn.unwrap_or(0), msn: o.msn.unwrap_or(0), again: false, what: What::Read { va: 0, key: 0, len: 0, done: 0 } });
+        count!(self, o.function.unwrap_or(0), "reply.reads");
     }
 
     /// Executes an atomic on the eight bytes at `iova`; what was there.

@@ -48,6 +48,7 @@ fn judged(c: &RspCtx, open: u32) -> Qp {
         remote_write: c.remote_write(),
         remote_read: c.remote_read(),
         remote_atomic: c.remote_atomic(),
+        remote_flush: c.remote_flush(),
         epoch: c.epoch(),
         rcqn: c.rcqn(),
         pd: c.pd(),
@@ -225,7 +226,12 @@ impl Twin {
         if o.done == Some(true) {
             self.responders[n].spoiled = None;
         }
-        self.answer_order(qpn, o);
+        if write && o.opcode == Some(CqeOpcode::AtomicWrite as u8) {
+            self.take_written(qpn, o);
+            self.activate(qpn);
+        } else {
+            self.answer_order(qpn, o);
+        }
     }
 
     /// The completion of the order's receive, as if all were well.

@@ -151,7 +151,7 @@ impl Twin {
         let datagram = kind == QpType::Ud;
         let mut op = Op { qpn, opcode: p.opcode, dest_qpn: req.dest_qpn(), psn, ack_req, solicited: p.solicited, pay_len: p.length as u16, ..Op::default() };
         op.pad = ((4 - p.length % 4) % 4) as u8;
-        (op.reth, op.imm, op.atomic) = (p.reth, p.imm, p.atomic);
+        (op.feth, op.reth, op.imm, op.atomic) = (p.feth, p.reth, p.imm, p.atomic);
         if datagram {
             op.dest_qpn = u32::from(work.head.dest_high()) << 16 | u32::from(work.head.dest_low());
             let dip = u128::from_le_bytes(std::array::from_fn(|i| work.slot.bytes[WqeHead::BYTES + i]));
@@ -224,6 +224,11 @@ impl Twin {
 
     #[allow(clippy::too_many_arguments)] // of a packet
     fn payload(&mut self, host: &mut dyn Host, qpn: u32, work: &Request, datagram: bool, offset: u32, length: usize, frame: &mut Vec<u8>) -> Result<(), Fault> {
+        if work.head.opcode() == WrOpcode::AtomicWrite as u8 {
+            // The operand in front of the list.
+            frame.extend_from_slice(&work.slot.bytes[WqeHead::BYTES..WqeHead::BYTES + length]);
+            return Ok(());
+        }
         if work.head.inline_data() {
             frame.extend_from_slice(work.inline(datagram, offset as usize, length).ok_or(Fault::List)?);
             return Ok(());

@@ -192,6 +192,8 @@ pub fn wc_of(c: &Completion, headers: u8) -> Wc {
         (CqeOpcode::CompareSwap, _) => IBV_WC_COMP_SWAP,
         (CqeOpcode::FetchAdd, _) => IBV_WC_FETCH_ADD,
         (CqeOpcode::LocalInv, _) => IBV_WC_LOCAL_INV,
+        (CqeOpcode::Flush, _) => IBV_WC_FLUSH,
+        (CqeOpcode::AtomicWrite, _) => IBV_WC_ATOMIC_WRITE,
         (CqeOpcode::BindMw, _) => IBV_WC_BIND_MW,
         _ => IBV_WC_SEND,
     };

@@ -8,7 +8,7 @@ use crate::mw::stage_bind;
 use crate::qp::{QpInner, QpObject};
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{LocalSge, Payload, Placed};
-use ferric_driver::{AtomicOp, AtomicRequest, DatagramRequest, ReadRequest, RecvRequest, SendRequest};
+use ferric_driver::{AtomicOp, AtomicRequest, AtomicWriteRequest, DatagramRequest, FlushRequest, Flushed, ReadRequest, RecvRequest, SendRequest};
 use std::ffi::{c_int, c_uint};
 
 // An entry of verbs and one of the card are the same sixteen bytes on the little-endian machines that can have a card.
@@ -121,6 +121,24 @@ pub unsafe fn stage(inner: &mut QpInner, wr: &Request, payload: Payload) -> Resu
                     let op = if wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD { AtomicOp::FetchAdd(a.compare_add) } else { AtomicOp::CompareSwap { compare: a.compare_add, swap: a.swap } };
                     let request = AtomicRequest { wr_id, op, sges: &[], remote_addr: a.remote_addr, rkey: a.rkey, signaled, fence };
                     return qp.stage_atomic_into(&request, payload).map_err(|e| errno_of(&e));
+                }
+                // By `ibv_wr_flush` and `ibv_wr_atomic_write` alone, as in rdma-core: a list of requests has no place for what they say.
+                IBV_WR_FLUSH if inner.kind == IBV_QPT_RC && inner.batch.building => {
+                    let f = wr.kind.flush;
+                    let what = match f.level {
+                        IBV_FLUSH_RANGE => Flushed::Range(u32::try_from(f.length).map_err(|_| libc::EINVAL)?),
+                        IBV_FLUSH_MR => Flushed::Region,
+                        _ => return Err(libc::EINVAL),
+                    };
+                    if f.placement & !(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) != 0 {
+                        return Err(libc::EINVAL);
+                    }
+                    let (global, persistent) = (f.placement & IBV_FLUSH_GLOBAL != 0, f.placement & IBV_FLUSH_PERSISTENT != 0);
+                    return qp.stage_flush(&FlushRequest { wr_id, what, global, persistent, remote_addr: f.remote_addr, rkey: f.rkey, signaled, fence }).map_err(|e| errno_of(&e));
+                }
+                IBV_WR_ATOMIC_WRITE if inner.kind == IBV_QPT_RC && inner.batch.building => {
+                    let v = wr.kind.value;
+                    return qp.stage_atomic_write(&AtomicWriteRequest { wr_id, value: v.value, remote_addr: v.remote_addr, rkey: v.rkey, signaled, fence }).map_err(|e| errno_of(&e));
                 }
                 // A key of our own, in the same place; nothing is sent.
                 IBV_WR_LOCAL_INV if !has(IBV_SEND_INLINE) => return qp.stage_local_invalidate(wr_id, wr.imm_data, signaled, fence).map_err(|e| errno_of(&e)),

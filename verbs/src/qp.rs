@@ -9,7 +9,7 @@ use crate::errors::{number, pointer, Errno};
 use crate::events::Outstanding;
 use crate::latch::{Guard, Latch};
 use crate::mr::PdObject;
-use crate::qp_ex::Batch;
+use crate::qp_ex::{wr_flush, Batch};
 use crate::query::{limits, MAX_DEPTH};
 use crate::shared::{lock, serial, Entry, Shared};
 use crate::srq::SrqObject;
@@ -25,6 +25,8 @@ use std::sync::Arc;
 pub struct QpObject {
     /// What the program sees, and may read and write at any time: only ever reached through [`QpObject::seen`].
     ex: UnsafeCell<QpEx>,
+    /// Where rdma-core has had it from 45 on, behind what the headers of Debian 12 know.
+    pub wr_flush: Option<WrFlushCall>,
     /// What posting and modifying change.
     pub inner: Latch<QpInner>,
     /// It was made for the functions of [`crate::qp_ex`].
@@ -36,6 +38,10 @@ pub struct QpObject {
     /// The card.
     pub shared: Arc<Shared>,
 }
+
+/// `wr_flush` of `struct ibv_qp_ex`: key, address, length, placement type, selectivity level.
+pub type WrFlushCall = unsafe extern "C" fn(*mut QpEx, u32, u64, usize, u8, u8);
+const _: () = assert!(std::mem::offset_of!(QpObject, wr_flush) == size_of::<QpEx>());
 
 /// Behind the lock.
 pub struct QpInner {
@@ -163,6 +169,7 @@ impl QpObject {
         let inner = QpInner { driver, kind: init.qp_type, cap, signal_all: init.sq_sig_all != 0, attr, batch: Batch::default() };
         let object = Box::into_raw(Box::new(Self {
             ex: UnsafeCell::new(ex),
+            wr_flush: extended.then_some(wr_flush as WrFlushCall),
             inner: Latch::new(inner),
             extended,
             tell_drained: AtomicBool::new(false),

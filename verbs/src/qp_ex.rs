@@ -2,7 +2,7 @@
 use crate::abi::attr::{QpInitAttr, QpInitAttrEx};
 use crate::abi::consts::*;
 use crate::abi::objects::{Ah, Context, Mw, Qp, QpEx};
-use crate::abi::wr::{DataBuf, MwBindInfo, Sge, WrAtomic, WrKind, WrRdma, WrUd};
+use crate::abi::wr::{DataBuf, MwBindInfo, Sge, WrAtomic, WrFlush, WrKind, WrRdma, WrUd, WrValue};
 use crate::errors::{errno_of, number, pointer};
 use crate::mw::stage_bind;
 use crate::post::{entries, place_inline, stage, Request};
@@ -42,7 +42,9 @@ const OPERATIONS: c_uint = IBV_QP_EX_WITH_RDMA_WRITE
     | IBV_QP_EX_WITH_BIND_MW
     | IBV_QP_EX_WITH_RDMA_READ
     | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
-    | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+    | IBV_QP_EX_WITH_FLUSH
+    | IBV_QP_EX_WITH_ATOMIC_WRITE;
 
 /// `ibv_create_qp_ex`.
 pub unsafe extern "C" fn create_qp_ex(_context: *mut Context, attr: *mut QpInitAttrEx) -> *mut Qp {
@@ -92,6 +94,7 @@ fn fill(ex: &mut QpEx) {
     ex.wr_start = Some(wr_start);
     ex.wr_complete = Some(wr_complete);
     ex.wr_abort = Some(wr_abort);
+    ex.wr_atomic_write = Some(wr_atomic_write);
 }
 
 #[no_mangle]
@@ -199,6 +202,15 @@ unsafe extern "C" fn wr_atomic_cmp_swp(qp: *mut QpEx, rkey: u32, remote_addr: u6
 unsafe extern "C" fn wr_atomic_fetch_add(qp: *mut QpEx, rkey: u32, remote_addr: u64, compare_add: u64) {
     // SAFETY: by the caller's promise.
     unsafe { begin(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, WrKind { atomic: WrAtomic { remote_addr, compare_add, swap: 0, rkey } }) }
+}
+unsafe extern "C" fn wr_atomic_write(qp: *mut QpEx, rkey: u32, remote_addr: u64, atomic_wr: *const c_void) {
+    // SAFETY: 8 bytes of the program's, by the caller's promise; they are taken now.
+    unsafe { begin(qp, IBV_WR_ATOMIC_WRITE, 0, WrKind { value: WrValue { remote_addr, value: atomic_wr.cast::<[u8; 8]>().read_unaligned(), rkey } }) }
+}
+/// `ibv_wr_flush`.
+pub unsafe extern "C" fn wr_flush(qp: *mut QpEx, rkey: u32, remote_addr: u64, length: usize, placement: u8, level: u8) {
+    // SAFETY: by the caller's promise.
+    unsafe { begin(qp, IBV_WR_FLUSH, 0, WrKind { flush: WrFlush { remote_addr, length: length as u64, rkey, placement, level } }) }
 }
 unsafe extern "C" fn wr_rdma_read(qp: *mut QpEx, rkey: u32, remote_addr: u64) {
     // SAFETY: by the caller's promise.

@@ -57,7 +57,8 @@ fn merge(old: &QpAttr, new: &QpAttr, mask: c_uint) -> Result<QpAttr, c_int> {
         a.port_num = 1;
     }
     if has(IBV_QP_ACCESS_FLAGS) {
-        check(new.qp_access_flags & !(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC) == 0)?;
+        let peers = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
+        check(new.qp_access_flags & !(IBV_ACCESS_LOCAL_WRITE | peers) == 0)?;
         a.qp_access_flags = new.qp_access_flags;
     }
     if has(IBV_QP_QKEY) {

@@ -5,6 +5,7 @@ use crate::abi::objects::Context;
 use crate::config::{gid_of, Config};
 use crate::context::ContextObject;
 use crate::errors::{minus_one, number};
+use ferric_abi::csr::FEATURE_PLACEMENT;
 use ferric_abi::host::RECV_FETCHES;
 use ferric_abi::{csr, pci};
 use std::ffi::{c_char, c_int, c_void};
@@ -89,11 +90,13 @@ pub unsafe extern "C" fn query_device_ex(context: *mut Context, _input: *const c
     // SAFETY: all zeros are numbers.
     let mut all: DeviceAttrEx = unsafe { std::mem::zeroed() };
     // SAFETY: a handle of ours, by the caller's promise.
-    all.orig_attr = device_attr(unsafe { ContextObject::of(context) });
+    let context = unsafe { ContextObject::of(context) };
+    all.orig_attr = device_attr(context);
     all.completion_timestamp_mask = u64::MAX;
     // Ticks of 1.024 us, in kHz.
     all.hca_core_clock = 976;
-    all.device_cap_flags_ex = all.orig_attr.device_cap_flags.into();
+    let placement = if context.shared.driver.capabilities().features >> FEATURE_PLACEMENT & 1 == 1 { IB_UVERBS_DEVICE_FLUSH_GLOBAL | IB_UVERBS_DEVICE_ATOMIC_WRITE } else { 0 };
+    all.device_cap_flags_ex = u64::from(all.orig_attr.device_cap_flags) | placement;
     all.phys_port_cnt_ex = 1;
     let known = size.min(size_of::<DeviceAttrEx>());
     // SAFETY: the caller has room for `size` bytes.

@@ -24,7 +24,7 @@ pub const ROCE: Engine = Engine {
     name: "roce",
     what: "RoCEv2 over IPv4 and IPv6: RC, UC, UD and raw Ethernet queue pairs, SEND, WRITE, READ, atomics, multicast receive, loss recovery, ECN notices.",
     needs: &["verbs"],
-    capabilities: 1 << csr::TRANSPORT_RC | 1 << csr::TRANSPORT_UC | 1 << csr::TRANSPORT_UD | 1 << csr::TRANSPORT_RAW | 1 << csr::FEATURE_READ_ATOMIC | 1 << csr::FEATURE_MULTICAST,
+    capabilities: 1 << csr::TRANSPORT_RC | 1 << csr::TRANSPORT_UC | 1 << csr::TRANSPORT_UD | 1 << csr::TRANSPORT_RAW | 1 << csr::FEATURE_READ_ATOMIC | 1 << csr::FEATURE_PLACEMENT | 1 << csr::FEATURE_MULTICAST,
     receives: "UDP to port 4791 over IPv4 and IPv6, from the peers of its paths; every other frame that the card takes (to a function's MAC address, to a group, or all on request) for the raw queue pair, if there is one.",
     check: Check::Icrc,
     doorbells: &[],

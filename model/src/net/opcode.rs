@@ -9,6 +9,8 @@ pub struct Headers {
     pub address: bool,
     /// RETH: DMA length follows them.
     pub length: bool,
+    /// FETH in front of the RETH; it is told where immediate data is.
+    pub feth: bool,
     /// DETH first.
     pub deth: bool,
     /// AETH first.
@@ -22,6 +24,7 @@ pub struct Headers {
 }
 
 const RETH: usize = 16;
+const FETH: usize = 4;
 const DETH: usize = 8;
 const AETH: usize = 4;
 const IMM: usize = 4;
@@ -44,6 +47,9 @@ impl Headers {
             0x12 => Self { len: AETH + 8, atomic_ack: true, ..aeth },
             0x13 | 0x14 => Self { len: 28, address: true, atomic: true, ..none },
             0x16 | 0x17 => imm,
+            // RC: FLUSH, ATOMIC WRITE (annex A19)
+            0x1c => Self { len: FETH + RETH, feth: true, imm: Some(0), ..reth },
+            0x1d => reth,
             // UD
             0x64 => Self { len: DETH, deth: true, ..none },
             0x65 => Self { len: DETH + IMM, deth: true, imm: Some(DETH), ..none },

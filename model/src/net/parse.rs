@@ -4,7 +4,7 @@ use super::icrc::{crc, icrc};
 use super::opcode::Headers;
 use super::sums::sum;
 use ferric_abi::meta::frame_kind;
-use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, Feth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 
 /// UDP destination port of RoCEv2.
 pub const ROCE_PORT: u16 = 4791;
@@ -167,7 +167,7 @@ pub fn receive(frame: &[u8], mac_error: bool) -> Result<Parsed, Drop> {
     p.pkey = bth.pkey();
     p.dest_qpn = bth.dest_qpn();
     p.psn = bth.psn();
-    let reth = Reth(at(&window, ext));
+    let reth = Reth(at(&window, if headers.feth { ext + Feth::BYTES } else { ext }));
     if headers.address {
         (p.va, p.rkey) = (reth.va(), reth.rkey());
     }

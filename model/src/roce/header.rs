@@ -26,6 +26,8 @@ pub struct Op {
     pub solicited: bool,
     pub pad: u8,
     pub pay_len: u16,
+    /// In front of the RETH.
+    pub feth: Option<u32>,
     /// Address, key, length.
     pub reth: Option<(u64, u32, u32)>,
     pub imm: Option<u32>,
@@ -42,7 +44,7 @@ pub struct Op {
 impl Op {
     /// Bytes of extension headers.
     pub fn ext(&self) -> usize {
-        ext_len(self.reth.is_some(), self.imm.is_some(), self.aeth.is_some())
+        ext_len(self.reth.is_some(), self.imm.is_some() || self.feth.is_some(), self.aeth.is_some())
             + 28 * usize::from(self.atomic.is_some())
             + 8 * usize::from(self.atomic_ack.is_some())
             + 8 * usize::from(self.deth.is_some())
@@ -72,6 +74,9 @@ pub fn put_header(out: &mut Vec<u8>, op: &Op, path: &PathCtx) {
     if let Some((qkey, ..)) = op.deth {
         let qkey = if qkey >> 31 == 1 { path.qkey() } else { qkey };
         out.extend(Deth::default().with_qkey(qkey).with_src_qpn(op.qpn).0);
+    }
+    if let Some(feth) = op.feth {
+        out.extend(feth.to_be_bytes());
     }
     if let Some((va, rkey, length)) = op.reth {
         out.extend(Reth::default().with_va(va).with_rkey(rkey).with_length(length).0);

@@ -13,7 +13,7 @@ pub struct WorkRequest {
     pub rkey: u32,
     /// Bytes.
     pub length: u32,
-    /// Atomics: compare value or addend, swap value.
+    /// Atomics: compare value or addend, swap value. ATOMIC WRITE: the value. FLUSH: bytes.
     pub operands: (u64, u64),
     /// Not before the READs and atomics in front of it are done.
     pub fence: bool,
@@ -24,9 +24,9 @@ impl WorkRequest {
         matches!(self.opcode, WrOpcode::Write | WrOpcode::WriteImm)
     }
 
-    /// READ or atomic.
+    /// READ, atomic, FLUSH or ATOMIC WRITE: it is done when its answer has come.
     pub fn asks(&self) -> bool {
-        matches!(self.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd)
+        matches!(self.opcode, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd | WrOpcode::Flush | WrOpcode::AtomicWrite)
     }
 
     /// Executed by the card itself; nothing goes out.
@@ -47,6 +47,8 @@ pub struct Packet {
     /// First payload byte in the message.
     pub offset: u32,
     pub length: u32,
+    /// FETH, in front of the RETH.
+    pub feth: Option<u32>,
     /// RETH: address, key, length of the whole message.
     pub reth: Option<(u64, u32, u32)>,
     pub imm: Option<u32>,
@@ -71,10 +73,13 @@ pub fn packet(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32, n: u3
     let psn = first_psn.wrapping_add(n) & 0xff_ffff;
     if request.asks() {
         let (compare, swap) = request.operands;
-        let base = Packet { psn, opcode: 0x0c, offset, length: 0, reth: None, imm: None, atomic: None, solicited: false, last: true };
+        let base = Packet { psn, opcode: 0x0c, offset, length: 0, feth: None, reth: None, imm: None, atomic: None, solicited: false, last: true };
         return match request.opcode {
             WrOpcode::CompareSwap => Packet { opcode: 0x13, atomic: Some((request.raddr, request.rkey, swap, compare)), ..base },
             WrOpcode::FetchAdd => Packet { opcode: 0x14, atomic: Some((request.raddr, request.rkey, compare, 0)), ..base },
+            // The length of what is flushed is none of the answer's.
+            WrOpcode::Flush => Packet { opcode: 0x1c, feth: Some(request.imm), reth: Some((request.raddr, request.rkey, compare as u32)), ..base },
+            WrOpcode::AtomicWrite => Packet { opcode: 0x1d, length: 8, reth: Some((request.raddr, request.rkey, 8)), ..base },
             _ => Packet { reth: Some((request.raddr.wrapping_add(offset.into()), request.rkey, request.length - offset)), ..base },
         };
     }
@@ -100,6 +105,7 @@ pub fn packet(qp: QpType, request: &WorkRequest, mtu: u32, first_psn: u32, n: u3
         opcode,
         offset,
         length: if last { request.length - offset } else { mtu },
+        feth: None,
         reth: (request.is_write() && first).then_some((request.raddr, request.rkey, request.length)),
         imm: (imm || inv).then_some(request.imm),
         atomic: None,
@@ -143,7 +149,9 @@ pub fn refusal(qp: QpType, opcode: u8, length: u32, mtu: u32) -> Option<u8> {
     let fits_transport = match (qp, code) {
         (_, WrOpcode::Nop) | (QpType::Rc | QpType::Uc, WrOpcode::LocalInv | WrOpcode::RegMr | WrOpcode::BindMw) => return None,
         (QpType::Rc, WrOpcode::CompareSwap | WrOpcode::FetchAdd) => length == 8,
-        (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd | WrOpcode::SendInv) => false,
+        // Nothing comes back.
+        (QpType::Rc, WrOpcode::Flush | WrOpcode::AtomicWrite) => length == 0,
+        (QpType::Uc, WrOpcode::Read | WrOpcode::CompareSwap | WrOpcode::FetchAdd | WrOpcode::Flush | WrOpcode::AtomicWrite | WrOpcode::SendInv) => false,
         (QpType::Rc | QpType::Uc, _) | (_, WrOpcode::Send) => true,
         (QpType::Ud, WrOpcode::SendImm) => true,
         _ => false,

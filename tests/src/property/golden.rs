@@ -69,7 +69,7 @@ fn word(bytes: &[u8]) -> u64 {
 /// What an atomic, or a WRITE of the word, leaves behind.
 fn exchanged(script: &Script, act: &Act, old: u64) -> u64 {
     match act.op.verb {
-        Verb::Put => word(script.payload(act)),
+        Verb::Put | Verb::Store => word(script.payload(act)),
         Verb::FetchAdd => old.wrapping_add(act.operand),
         Verb::CompareSwap { hit: true } => act.operand,
         _ => old,
@@ -108,6 +108,8 @@ fn opcode(verb: Verb) -> CqeOpcode {
         Verb::SendInv => CqeOpcode::SendInv,
         Verb::Write | Verb::Put => CqeOpcode::Write,
         Verb::WriteImm => CqeOpcode::WriteImm,
+        Verb::Store => CqeOpcode::AtomicWrite,
+        Verb::Flush => CqeOpcode::Flush,
         Verb::Read => CqeOpcode::Read,
         Verb::FetchAdd => CqeOpcode::FetchAdd,
         Verb::CompareSwap { .. } => CqeOpcode::CompareSwap,
@@ -182,7 +184,9 @@ fn reliable(script: &Script, faults: bool, seen: &Observed) -> Result<(), String
         }
         let local = last && crime.is_some_and(Crime::is_local);
         let verb = act.op.verb;
-        if verb.asks() {
+        if verb == Verb::Flush {
+            // What was written before is there anyway, as `in_order` looks at it.
+        } else if verb.asks() {
             let old = word(&away.want);
             match status {
                 CqeStatus::Success if verb == Verb::Read => home.put(act.local, &away.want[act.remote..act.remote + act.op.len]),

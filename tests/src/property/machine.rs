@@ -7,7 +7,7 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, CompletionQueue, CqeStatus, DatagramRequest, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, Start,
+    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, CompletionQueue, CqeStatus, DatagramRequest, FlushRequest, Flushed, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, Start,
     WindowType,
 };
 
@@ -167,7 +167,7 @@ impl<'a> Line<'a> {
 
     /// Address and key of what the request names at the other side.
     fn target(&self, act: &Act) -> (u64, u32) {
-        let atomic = act.op.verb.is_atomic();
+        let atomic = act.op.verb.is_atomic() || act.op.verb == Verb::Store;
         let at = self.address(1, if atomic { WORD } else { act.remote });
         let (there, closed) = (self.memory(1), &self.lane.closed[self.sides[1]]);
         match act.op.crime {
@@ -212,6 +212,13 @@ impl<'a> Line<'a> {
         let qp = &mut self.qps[0];
         match atomic {
             Some(op) => qp.post_atomic(&AtomicRequest { wr_id, op, sges: &list, remote_addr, rkey, signaled, fence })?,
+            None if act.op.verb == Verb::Store => qp.post_atomic_write(&AtomicWriteRequest { wr_id, value: bytes.try_into().expect("8 bytes"), remote_addr, rkey, signaled, fence })?,
+            None if act.op.verb == Verb::Flush => {
+                // Of the whole region, whatever the address; what lies outside it is wrong in a range only.
+                let whole = act.op.data % 3 == 0 && act.op.crime != Some(Crime::Bounds);
+                let what = if whole { Flushed::Region } else { Flushed::Range(act.op.len as u32) };
+                qp.post_flush(&FlushRequest { wr_id, what, global: true, persistent: false, remote_addr, rkey, signaled, fence })?
+            }
             None if act.op.verb == Verb::Read => qp.post_read(&ReadRequest { wr_id, sges: &list, remote_addr, rkey, signaled, fence })?,
             None if fence => qp.post_send_fenced(&request)?,
             None => qp.post_send(&request)?,

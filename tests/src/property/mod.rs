@@ -174,6 +174,8 @@ pub const WANTED: &[&str] = &[
     "Rc Write",
     "Rc Put",
     "Rc WriteImm",
+    "Rc Store",
+    "Rc Flush",
     "Rc Read",
     "Rc FetchAdd",
     "Rc CompareSwap",

@@ -16,6 +16,9 @@ pub enum Verb {
     WriteImm,
     Read,
     FetchAdd,
+    /// An ATOMIC WRITE of that word.
+    Store,
+    Flush,
     /// `hit`: it compares with what is there.
     CompareSwap {
         hit: bool,
@@ -39,7 +42,11 @@ impl Verb {
     }
     /// Works on the word.
     pub fn on_word(self) -> bool {
-        self.is_atomic() || self == Verb::Put
+        self.is_atomic() || matches!(self, Verb::Put | Verb::Store)
+    }
+    /// Has neither list nor inline bytes.
+    pub fn bare(self) -> bool {
+        matches!(self, Verb::Store | Verb::Flush)
     }
     /// Brings something back.
     pub fn asks(self) -> bool {
@@ -74,9 +81,9 @@ impl Crime {
         match self {
             _ if len == 0 => false,
             Crime::Key | Crime::Bounds | Crime::Right | Crime::Gone => !verb.sends(),
-            Crime::Odd => verb.is_atomic(),
+            Crime::Odd => verb.is_atomic() || verb == Verb::Store,
             Crime::Short => verb.sends(),
-            Crime::LocalKey | Crime::LocalBounds => true,
+            Crime::LocalKey | Crime::LocalBounds => !verb.bare(),
         }
     }
     /// Found at home.
@@ -164,9 +171,12 @@ fn verb(transport: QpType) -> BoxedStrategy<Verb> {
         Verb::Put,
         Verb::Put,
         Verb::SendInv,
+        Verb::Store,
+        Verb::Flush,
+        Verb::Flush,
     ];
     let many = match transport {
-        QpType::Rc => 12,
+        QpType::Rc => 15,
         QpType::Uc => 4,
         _ => 2,
     };
@@ -197,12 +207,13 @@ fn op(transport: QpType, mtu: usize) -> impl Strategy<Value = Op> {
             verb,
             len,
             entries: if verb.on_word() { 1 } else { entries },
-            inline: inline && len <= 32 && !verb.asks() && crime.is_none_or(|c| !c.is_local()),
+            inline: inline && len <= 32 && !verb.asks() && !verb.bare() && crime.is_none_or(|c| !c.is_local()),
             signaled,
             solicited,
             fence,
             reads_back,
-            through: through && transport == QpType::Rc && crime.is_none() && !verb.sends(),
+            // A window is not flushed.
+            through: through && transport == QpType::Rc && crime.is_none() && !verb.sends() && verb != Verb::Flush,
             late: rarely == 0 && transport == QpType::Rc,
             crime,
             data,

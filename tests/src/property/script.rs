@@ -75,7 +75,7 @@ impl Script {
             let written = acts.last().filter(|a: &&Act| op.reads_back && a.op.verb == Verb::Write && a.op.crime.is_none() && a.op.len >= op.len);
             let at = match written {
                 Some(act) if op.verb == Verb::Read => act.remote,
-                _ if op.verb == Verb::Put => WORD,
+                _ if matches!(op.verb, Verb::Put | Verb::Store) => WORD,
                 _ => remote,
             };
             let len = op.len;

@@ -46,6 +46,7 @@ numbers! {
     IBV_WC_FETCH_ADD = 4;
     IBV_WC_BIND_MW = 5;
     IBV_WC_LOCAL_INV = 6;
+    IBV_WC_ATOMIC_WRITE = 9;
     IBV_WC_RECV = 128;
     IBV_WC_RECV_RDMA_WITH_IMM = 129;
     IBV_WC_GRH = 1;
@@ -90,6 +91,7 @@ numbers! {
     IBV_QP_EX_WITH_LOCAL_INV = 1 << 7;
     IBV_QP_EX_WITH_BIND_MW = 1 << 8;
     IBV_QP_EX_WITH_SEND_WITH_INV = 1 << 9;
+    IBV_QP_EX_WITH_ATOMIC_WRITE = 1 << 12;
     IBV_QP_STATE = 1;
     IBV_QP_CUR_STATE = 1 << 1;
     IBV_QP_EN_SQD_ASYNC_NOTIFY = 1 << 2;
@@ -129,6 +131,7 @@ numbers! {
     IBV_WR_LOCAL_INV = 7;
     IBV_WR_BIND_MW = 8;
     IBV_WR_SEND_WITH_INV = 9;
+    IBV_WR_ATOMIC_WRITE = 15;
     IBV_SEND_FENCE = 1;
     IBV_SEND_SIGNALED = 2;
     IBV_SEND_SOLICITED = 4;
@@ -162,3 +165,27 @@ numbers! {
     RAI_PASSIVE = 1;
     RAI_NUMERICHOST = 2;
 }
+
+// Of rdma-core from 45 on; the installed headers may be older, so no test can ask them.
+/// Access right: FLUSH with global placement.
+pub const IBV_ACCESS_FLUSH_GLOBAL: c_uint = 1 << 8;
+/// Access right: FLUSH with persistence. Queue pairs may have it, for programs set both; the card grants none.
+pub const IBV_ACCESS_FLUSH_PERSISTENT: c_uint = 1 << 9;
+/// Operation of `ibv_wr_flush`.
+pub const IBV_QP_EX_WITH_FLUSH: c_uint = 1 << 11;
+/// Work request.
+pub const IBV_WR_FLUSH: c_uint = 14;
+/// Its completion.
+pub const IBV_WC_FLUSH: c_uint = 8;
+/// Placement types of `ibv_wr_flush`.
+pub const IBV_FLUSH_GLOBAL: u8 = 1;
+/// See [`IBV_FLUSH_GLOBAL`].
+pub const IBV_FLUSH_PERSISTENT: u8 = 2;
+/// Selectivity levels of `ibv_wr_flush`.
+pub const IBV_FLUSH_RANGE: u8 = 0;
+/// See [`IBV_FLUSH_RANGE`].
+pub const IBV_FLUSH_MR: u8 = 1;
+/// Capabilities in `device_cap_flags_ex` (kernel: `ib_uverbs_device_cap_flags`).
+pub const IB_UVERBS_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
+/// See [`IB_UVERBS_DEVICE_FLUSH_GLOBAL`].
+pub const IB_UVERBS_DEVICE_ATOMIC_WRITE: u64 = 1 << 40;

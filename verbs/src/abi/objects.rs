@@ -80,7 +80,7 @@ c_structs! {
         wr_set_inline_data_list: Option<unsafe extern "C" fn(*mut QpEx, usize, *const DataBuf)>,
         wr_set_sge: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, u32)>, wr_set_sge_list: Option<unsafe extern "C" fn(*mut QpEx, usize, *const Sge)>,
         wr_start: Option<unsafe extern "C" fn(*mut QpEx)>, wr_complete: Option<unsafe extern "C" fn(*mut QpEx) -> c_int>,
-        wr_abort: Option<unsafe extern "C" fn(*mut QpEx)>, wr_atomic_write: Absent,
+        wr_abort: Option<unsafe extern "C" fn(*mut QpEx)>, wr_atomic_write: Option<unsafe extern "C" fn(*mut QpEx, u32, u64, *const c_void)>,
     }
     Srq = "struct ibv_srq" {
         context: *mut Context, srq_context: *mut c_void, pd: *mut Pd, handle: u32, mutex: libc::pthread_mutex_t, cond: libc::pthread_cond_t, events_completed: u32,

@@ -9,6 +9,8 @@ pub union WrKind {
     pub rdma: WrRdma,
     pub atomic: WrAtomic,
     pub ud: WrUd,
+    pub flush: WrFlush,
+    pub value: WrValue,
 }
 
 #[repr(C)]
@@ -24,6 +26,26 @@ pub struct WrAtomic {
     pub remote_addr: u64,
     pub compare_add: u64,
     pub swap: u64,
+    pub rkey: u32,
+}
+
+/// Of `ibv_wr_flush`, which no list of requests has: our own layout.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct WrFlush {
+    pub remote_addr: u64,
+    pub length: u64,
+    pub rkey: u32,
+    pub placement: u8,
+    pub level: u8,
+}
+
+/// Of `ibv_wr_atomic_write`: likewise.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct WrValue {
+    pub remote_addr: u64,
+    pub value: [u8; 8],
     pub rkey: u32,
 }
 

@@ -73,8 +73,8 @@ pub struct RamKeys<const LM: usize> {
     index_now: Signal<Local, Bits<24>>,
     excess: Signal<Local, Bits<24>>,
     variant: Signal<Local, Bits<8>>,
-    rights: Signal<Local, Bits<5>>,
-    lacks: Signal<Local, Bits<5>>,
+    rights: Signal<Local, Bits<6>>,
+    lacks: Signal<Local, Bits<6>>,
     high: Signal<Local, Bits<32>>,
     low: Signal<Local, Bits<33>>,
     off_now: Signal<Local, Bits<33>>,
@@ -125,7 +125,7 @@ impl<const LM: usize> Logic for RamKeys<LM> {
         self.index_now.next = self.req.q.val().key.get_bits::<24>(8);
         self.excess.next = self.index_now.val() & self.outside.val();
         self.variant.next = self.req.q.val().key.get_bits::<8>(0);
-        self.rights.next = (bit_cast::<5, 4>(self.key.q.val().rights) << 1) | 1;
+        self.rights.next = (bit_cast::<6, 4>(self.key.q.val().rights) << 1) | 1;
         self.lacks.next = self.req.q.val().access & !self.rights.val();
         self.high.next = self.req.q.val().va.get_bits::<32>(32);
         self.low.next = bit_cast::<33, 32>(self.req.q.val().va.get_bits::<32>(0));

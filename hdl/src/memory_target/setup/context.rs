@@ -61,10 +61,11 @@ impl Logic for Context {
         self.words.x.next.in_msg = bits::<2>(0);
         self.words.x.next.rnr_sent = false;
         self.words.x.next.repeat_nak = false;
+        self.words.x.next.remote_flush = false;
         self.words.x.next.epoch = self.epoch.val();
         self.words.x.next.rcqn = bits::<24>(0);
         self.words.x.next.max_dest_rd_atomic = bits::<5>(MOST_OPEN);
-        self.words.x.next.rsvd1 = bits::<3>(0);
+        self.words.x.next.rsvd1 = bits::<2>(0);
         self.words.x.next.pd = self.request.val().pd;
         self.words.x.next.rsvd2 = bits::<8>(0);
         self.words.x.next.function = bits::<12>(0);

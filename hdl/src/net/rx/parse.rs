@@ -39,6 +39,7 @@ pub struct Exts {
     pub imm16: Bit,
     pub atomic: Bit,
     pub atomic_ack: Bit,
+    pub feth: Bit,
 }
 
 /// Window in, with it [`Flags`], after four cycles the descriptor. See `model.rs` for the meaning of each field.
@@ -83,8 +84,8 @@ pub struct Parser {
     #[init(Slice::new(0))]
     ports: Slice<L4, 32>,
     #[init(Lookup::of(|opcode| entry(Headers::of(opcode as u8))))]
-    by_opcode: Lookup<8, 15>,
-    exts: Cast<Bits<15>, Exts>,
+    by_opcode: Lookup<8, 16>,
+    exts: Cast<Bits<16>, Exts>,
     #[init(XorMatrix::of(|j| hash_column(0, j)))]
     hash_addr: XorMatrix<256, 32>,
     #[init(XorMatrix::of(|j| hash_column(32, j)))]
@@ -129,6 +130,8 @@ pub struct Parser {
     // Stage 4
     #[init(BePick::of(&wire::Reth::LAYOUT, 0))]
     reth: BePick<EXT, Reth>,
+    #[init(BePick::of(&wire::Reth::LAYOUT, wire::Feth::BYTES))]
+    late_reth: BePick<EXT, Reth>,
     #[init(BePick::of(&wire::Deth::LAYOUT, 0))]
     deth: BePick<EXT, Deth>,
     #[init(BePick::of(&wire::AtomicEth::LAYOUT, 0))]
@@ -286,6 +289,7 @@ impl Logic for Parser {
         self.exts3.d.next = self.exts2.q.val();
         // Stage 4
         self.reth.x.next = self.ext3.q.val();
+        self.late_reth.x.next = self.ext3.q.val();
         self.deth.x.next = self.ext3.q.val();
         self.atomic.x.next = self.ext3.q.val();
         self.atomic_ack.x.next = self.ext3.q.val();
@@ -333,6 +337,11 @@ impl Logic for Parser {
             }
             if self.exts3.q.val().length {
                 self.desc4.d.next.dma_len = self.reth.y.val().length;
+            }
+            if self.exts3.q.val().feth {
+                self.desc4.d.next.va = self.late_reth.y.val().va;
+                self.desc4.d.next.rkey = self.late_reth.y.val().rkey;
+                self.desc4.d.next.dma_len = self.late_reth.y.val().length;
             }
             if self.exts3.q.val().deth {
                 self.desc4.d.next.qkey = self.deth.y.val().qkey;

@@ -83,6 +83,8 @@ pub struct Complete<const LQ: usize> {
     word: Signal<Local, Bits<TRANSPORT>>,
     kind: Signal<Local, Bits<4>>,
     reads: Signal<Local, Bit>,
+    /// An ATOMIC WRITE: answered as a READ of no bytes is.
+    stores: Signal<Local, Bit>,
     answer: Signal<Local, Bit>,
     status: Signal<Local, Bits<8>>,
     same: Signal<Local, Bit>,
@@ -160,6 +162,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
         self.answer.next = self.kind.val().get_bit(place_kind::ANSWER_BIT);
         self.begins.next = (self.dones.m.data.val().kind == place_kind::BARRIER) & self.dones.m.data.val().again;
         self.reads.next = (self.dones.m.data.val().kind == place_kind::READ) | (self.dones.m.data.val().kind == place_kind::ATOMIC);
+        self.stores.next = (self.dones.m.data.val().kind == place_kind::WRITE) & (self.dones.m.data.val().opcode == CqeOpcode::AtomicWrite as u64);
         self.poisoned.next = self.same.val() & ((self.dones.m.data.val().kind < place_kind::FLUSH) | self.reads.val());
         self.status.next = self.dones.m.data.val().status;
         // Of an unreliable queue pair: a message larger than its receive, or one that may not go where it wants to.
@@ -242,7 +245,7 @@ impl<const LQ: usize> Logic for Complete<LQ> {
             self.ack.d.next.done = self.dones.m.data.val().done;
             self.ack.d.next.outcome = bits::<2>(outcome::FINE);
             self.ack.d.next.kind = bits::<2>(ack_kind::ACKNOWLEDGE);
-            if self.dones.m.data.val().kind == place_kind::READ {
+            if (self.dones.m.data.val().kind == place_kind::READ) | self.stores.val() {
                 self.ack.d.next.kind = bits::<2>(ack_kind::READ);
             }
             if self.dones.m.data.val().kind == place_kind::ATOMIC {

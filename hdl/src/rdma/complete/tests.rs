@@ -120,7 +120,7 @@ impl Golden {
         }
         let names = ["qpn", "transport", "done", "again", "epoch", "function", "pd", "va", "key", "operand", "compare", "atomic", "keyed", "phase"];
         let mut ack: Msg = names.map(|name| (name, op[name])).into();
-        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", [0, 0, 0, 0, 0, 1, 2][kind as usize]), ("outcome", 0), ("mute", 0)]);
+        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", if kind == 1 && op["opcode"] == 12 { 1 } else { [0, 0, 0, 0, 0, 1, 2][kind as usize] }), ("outcome", 0), ("mute", 0)]);
         if failing {
             ack.insert("outcome", code);
             ack.insert("kind", 0);
@@ -174,7 +174,7 @@ fn random_done(rng: &mut Rng, layout: &Fields, n: u64) -> Vec<u32> {
         ("access_local", local.into()),
         ("done", u64::from(kind == 3 || rng.percent(50) && data)),
         ("cqe", u64::from(kind > 1 && kind < 5 && (kind != 3 || rng.percent(60)) || kind == 1 && rng.percent(30))),
-        ("opcode", rng.range(5, 6)),
+        ("opcode", if kind == 1 && rng.percent(40) { 12 } else { rng.range(5, 6) }),
         ("soft", u64::from((kind == 1 || kind == 2) && rng.percent(40))),
         // Few indices, so that failed receives come up again.
         ("rq_index", rng.below(4)),

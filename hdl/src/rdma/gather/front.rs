@@ -159,6 +159,7 @@ impl Logic for Front {
         self.hdr.next.operand = self.first.q.val().operand;
         self.hdr.next.compare = self.first.q.val().compare;
         self.hdr.next.has_deth = self.first.q.val().has_deth;
+        self.hdr.next.has_feth = self.first.q.val().has_feth;
         self.asked.s.valid.next = self.first_go.val();
         self.asked.s.data.next.hdr = self.hdr.val();
         self.asked.s.data.next.hdr_len = self.len.val();

@@ -489,10 +489,11 @@ impl Logic for Walk {
             self.mr.d.next.qpn = self.job.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = bit_cast::<32, 13>(self.seg.q.val());
-            self.mr.d.next.access = bits::<5>(access::LOCAL_READ);
+            self.mr.d.next.whole = false;
+            self.mr.d.next.access = bits::<6>(access::LOCAL_READ);
             if self.job.q.val().reply {
                 // The peer's right to READ.
-                self.mr.d.next.access = bits::<5>(access::REMOTE_READ);
+                self.mr.d.next.access = bits::<6>(access::REMOTE_READ);
             }
         }
         if self.reset.val() {

@@ -23,7 +23,7 @@ mod way;
 mod window_tests;
 
 use crate::bus::{MsgSink, MsgSrc};
-use crate::codes::{key_status, PAGE};
+use crate::codes::{access, key_status, PAGE};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, MrChange, MrChanged, MrReq, MrResp, MrWork, RdCmd, RdRow, TxDone};
 use crate::prim::ram::RamHold;
@@ -71,6 +71,9 @@ struct Checked {
     bad_owner: Bit,
     bad_access: Bit,
     below: Bit,
+    /// Bounds do not count.
+    whole: Bit,
+    /// No page is looked for: the region has no table, or nothing of it is touched.
     direct: Bit,
     function: Bits<12>,
     index: Bits<24>,
@@ -167,8 +170,9 @@ pub struct MemoryKeys<const LM: usize, const LX: usize, const LO: usize> {
     chosen: Signal<Local, MrReq>,
     excess: Signal<Local, Bits<24>>,
     own: Signal<Local, Bit>,
-    allowed: Signal<Local, Bits<5>>,
-    refused: Signal<Local, Bits<5>>,
+    allowed: Signal<Local, Bits<6>>,
+    refused: Signal<Local, Bits<6>>,
+    flushes: Signal<Local, Bit>,
     diff: Diff<64>,
     page: Diff<52>,
     va_page: Signal<Local, Bits<52>>,
@@ -315,13 +319,15 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
         }
         // A window's key is for peers only.
         self.own.next = !self.regions.read_data.val().window;
-        self.allowed.next = bit_cast::<5, 1>(self.own.val().into())
-            | (bit_cast::<5, 1>(self.regions.read_data.val().local_write.into()) << 1)
-            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_write.into()) << 2)
-            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_read.into()) << 3)
-            | (bit_cast::<5, 1>(self.regions.read_data.val().remote_atomic.into()) << 4);
+        self.allowed.next = bit_cast::<6, 1>(self.own.val().into())
+            | (bit_cast::<6, 1>(self.regions.read_data.val().local_write.into()) << 1)
+            | (bit_cast::<6, 1>(self.regions.read_data.val().remote_write.into()) << 2)
+            | (bit_cast::<6, 1>(self.regions.read_data.val().remote_read.into()) << 3)
+            | (bit_cast::<6, 1>(self.regions.read_data.val().remote_atomic.into()) << 4)
+            | (bit_cast::<6, 1>(self.regions.read_data.val().remote_flush.into()) << 5);
         self.root.next = self.regions.read_data.val().table;
         self.refused.next = self.b.q.val().access & !self.allowed.val();
+        self.flushes.next = (self.b.q.val().access & bits::<6>(access::REMOTE_FLUSH)).any();
 
         // Stage C: what is left behind the address, where the page-table line stands.
         self.rem.a.next = self.c.q.val().length;
@@ -387,7 +393,8 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
                 | (self.regions.read_data.val().window & self.regions.read_data.val().fast & (self.regions.read_data.val().qpn != self.b.q.val().qpn));
             self.c.d.next.bad_access = self.refused.val().any();
             self.c.d.next.below = self.diff.below.val();
-            self.c.d.next.direct = self.regions.read_data.val().direct;
+            self.c.d.next.whole = self.b.q.val().whole;
+            self.c.d.next.direct = self.regions.read_data.val().direct | self.flushes.val();
             self.c.d.next.function = self.b.q.val().function;
             self.c.d.next.index = self.b_index.val();
             self.c.d.next.life = self.regions.read_data.val().life;
@@ -413,7 +420,7 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
             } else if self.c.q.val().bad_access {
                 self.d.d.next.status = bits::<3>(key_status::PERMISSION);
             }
-            self.d.d.next.out_of_bounds = self.c.q.val().below | self.rem.below.val();
+            self.d.d.next.out_of_bounds = (self.c.q.val().below | self.rem.below.val()) & !self.c.q.val().whole;
             self.d.d.next.long = bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(0).any().into())
                 | (bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(8).any().into()) << 1)
                 | (bit_cast::<4, 1>(self.rem_high.val().get_bits::<8>(16).any().into()) << 2)

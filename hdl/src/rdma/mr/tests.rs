@@ -57,6 +57,7 @@ fn matches_the_model() {
             .with_remote_write(rights & 2 != 0)
             .with_remote_read(rights & 4 != 0)
             .with_remote_atomic(rights & 8 != 0)
+            .with_remote_flush(rights & 16 != 0)
             .with_direct(i % 5 == 0)
             .with_page_size(page_size)
             .with_variant(tb.rng().next_u32() as u8)
@@ -111,8 +112,15 @@ fn matches_the_model() {
                     7 if edge < 1 << 32 => edge as u32,
                     _ => tb.rng().below(2000) as u32,
                 },
-                access: 1 | if wild == 6 { tb.rng().next_u32() as u8 & 31 } else { 0 },
+                access: match wild {
+                    6 => 1 | tb.rng().next_u32() as u8 & 63,
+                    // A FLUSH, of so many bytes or of the whole region.
+                    0 => 32,
+                    _ => 1,
+                },
+                whole: false,
             };
+            let a = if a.access & 32 != 0 && tb.rng().percent(50) { Access { whole: true, chk_len: 0, va: tb.rng().next_u64(), ..a } } else { a };
             expected[port].push_back(translate(&regions, &a, |at| tables.get(&(at & !63)).map(|l| Pte(l[(at & 63) as usize..][..8].try_into().unwrap()))));
             ports[port].push(req.pack(&[
                 ("key", a.key as u128),
@@ -121,6 +129,7 @@ fn matches_the_model() {
                 ("va", a.va as u128),
                 ("chk_len", a.chk_len as u128),
                 ("access", a.access as u128),
+                ("whole", a.whole as u128),
             ]));
             sent += 1;
         }
@@ -267,7 +276,7 @@ fn what_is_invalidated_is_refused_from_then_on() {
         assert_eq!(changed.get(&got, "status"), u128::from(want), "round {round}, seed {}", tb.seed());
         // The very next request, on either port.
         let port = tb.rng().below(2) as usize;
-        let access = Access { key: (i as u32) << 8 | mr.variant() as u32, pd: 7, function: mr.function(), qpn: 0, va: 0x1010, chk_len: 64, access: 1 };
+        let access = Access { key: (i as u32) << 8 | mr.variant() as u32, pd: 7, function: mr.function(), qpn: 0, va: 0x1010, chk_len: 64, access: 1, whole: false };
         let want = translate(&regions, &access, |_| None);
         ports[port].push(req.pack(&[("key", access.key.into()), ("pd", 7), ("function", access.function.into()), ("va", 0x1010), ("chk_len", 64), ("access", 1)]));
         tb.run_until(500, |_| !answers[port].is_empty());
@@ -399,7 +408,7 @@ fn registrations_bring_their_own_pages() {
         let got = m_worked.pop().expect("just seen");
         let status = if want == 0 { 0xfe } else { 6 };
         assert_eq!((worked.get(&got, "status"), worked.get(&got, "qpn"), worked.get(&got, "wqe_index")), (status, round.into(), (round + 5).into()), "round {round}, seed {}", tb.seed());
-        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: START + tb.rng().below(regions[i as usize].length() + 0x400), chk_len: 8, access: 4 };
+        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: START + tb.rng().below(regions[i as usize].length() + 0x400), chk_len: 8, access: 4, whole: false };
         let want = translate(&regions, &access, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         port.push(req.pack(&[("key", access.key.into()), ("pd", 7), ("va", access.va.into()), ("chk_len", 8), ("access", 4)]));
         for _ in 0..3000 {

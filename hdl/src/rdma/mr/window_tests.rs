@@ -144,6 +144,7 @@ fn windows_are_what_the_model_says() {
             va: mr.start().wrapping_add(tb.rng().below(mr.length().clamp(1, LENGTH[2]) * 5 / 4 + 4)),
             chk_len: 8,
             access: [4u8, 4, 8, 1][tb.rng().below(4) as usize],
+            whole: false,
         };
         let want = translate(&regions, &a, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         *seen.entry(("access", want.err().unwrap_or(0))).or_default() += 1;

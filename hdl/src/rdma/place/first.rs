@@ -1,7 +1,8 @@
-//! What an order of the responder asks for in the cycle in which it comes: a WRITE's first segment, the one key check of a READ or atomic. Combinational.
+//! What an order of the responder asks for in the cycle in which it comes: a WRITE's first segment, the one key check of a READ, an atomic or a FLUSH. Combinational.
 use super::walk::Segment;
 use crate::codes::{access, place_kind, PAGE};
 use crate::msg::{MrReq, PlaceOp};
+use ferric_abi::wire::feth;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -25,6 +26,8 @@ pub struct First {
     pub room: Signal<Out, Bits<13>>,
     pub fits: Signal<Out, Bit>,
     check: Signal<Local, Bit>,
+    flush: Signal<Local, Bit>,
+    feth: Signal<Local, Bits<32>>,
     va: Signal<Local, Bits<64>>,
     left: Signal<Local, Bits<13>>,
     whole: Signal<Local, Bit>,
@@ -40,8 +43,10 @@ impl Logic for First {
         self.room.next = self.left.val();
         self.fits.next = self.whole.val() | self.placed.val();
         self.check.next = ((self.op.val().kind == place_kind::READ) | (self.op.val().kind == place_kind::ATOMIC)) & self.op.val().chk_len.any();
+        self.flush.next = self.op.val().flush;
+        self.feth.next = self.op.val().imm;
         self.atomic.next = (self.op.val().kind == place_kind::ATOMIC) & self.check.val();
-        self.straight.next = ((self.op.val().kind == place_kind::WRITE) & self.op.val().pay_len.any()) | self.check.val() | self.placed.val();
+        self.straight.next = ((self.op.val().kind == place_kind::WRITE) & self.op.val().pay_len.any()) | self.check.val() | self.flush.val() | self.placed.val();
         self.seg.next.off = bit_cast::<14, 8>(self.op.val().pay_off);
         self.seg.next.len = self.left.val();
         if self.fits.val() {
@@ -59,18 +64,22 @@ impl Logic for First {
         self.mr.next.va = self.va.val();
         // The whole rest of the message must lie inside the region before its first byte is written.
         self.mr.next.chk_len = self.op.val().chk_len;
-        self.mr.next.access = bits::<5>(access::REMOTE_WRITE);
+        self.mr.next.access = bits::<6>(access::REMOTE_WRITE);
         if self.placed.val() {
             self.mr.next.va = self.at.val();
             self.mr.next.key = self.at_key.val();
             self.mr.next.chk_len = bit_cast::<32, 13>(self.op.val().pay_len);
-            self.mr.next.access = bits::<5>(access::LOCAL_WRITE);
+            self.mr.next.access = bits::<6>(access::LOCAL_WRITE);
         }
         if self.op.val().kind == place_kind::READ {
-            self.mr.next.access = bits::<5>(access::REMOTE_READ);
+            self.mr.next.access = bits::<6>(access::REMOTE_READ);
         }
+        if self.flush.val() {
+            self.mr.next.access = bits::<6>(access::REMOTE_FLUSH);
+        }
+        self.mr.next.whole = self.flush.val() & (self.feth.val() & bits::<32>(feth::WHOLE as u64)).any();
         if self.op.val().kind == place_kind::ATOMIC {
-            self.mr.next.access = bits::<5>(access::REMOTE_ATOMIC);
+            self.mr.next.access = bits::<6>(access::REMOTE_ATOMIC);
         }
     }
 }

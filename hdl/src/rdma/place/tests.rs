@@ -246,6 +246,8 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
             ("key", key.into()),
             ("chk_len", u128::from(pay_len) + u128::from(if rng.percent(10) { 0 } else { rng.below(1 << 20) })),
             ("again", u128::from(rng.percent(30))),
+            ("flush", u128::from(kind == 5 && rng.percent(40))),
+            ("imm", rng.next_u32().into()),
             ("rq_handle", handle.into()),
             ("msg_off", msg_off.into()),
             ("free_rq", u128::from(end)),
@@ -287,7 +289,7 @@ fn random_orders_are_placed_as_the_model_does() {
 }
 
 fn plain_write(qpn: u128, epoch: u128) -> Msg {
-    BTreeMap::from([("kind", 1), ("qpn", qpn), ("epoch", epoch), ("has_frame", 1), ("pay_len", 64), ("va", 0x12340), ("key", 1), ("chk_len", 64), ("free_rq", 0), ("soft", 0)])
+    BTreeMap::from([("kind", 1), ("qpn", qpn), ("epoch", epoch), ("has_frame", 1), ("pay_len", 64), ("va", 0x12340), ("key", 1), ("chk_len", 64), ("free_rq", 0), ("soft", 0), ("flush", 0)])
 }
 
 /// A buffer's next list is read, though the message begins where the one before ended: a datagram over IPv4 begins with byte 20.
@@ -313,6 +315,7 @@ fn a_message_does_not_go_on_in_the_list_of_one_that_is_over() {
             ("free_rq", 1),
             ("done", 1),
             ("soft", 0),
+            ("flush", 0),
         ]);
         check(&mut bench, &[order], &mut golden);
     }

@@ -269,9 +269,10 @@ impl Logic for Walk {
             self.mr.d.next.qpn = self.op.q.val().qpn;
             self.mr.d.next.va = self.va.q.val();
             self.mr.d.next.chk_len = self.len32.val();
-            self.mr.d.next.access = bits::<5>(access::LOCAL_WRITE);
+            self.mr.d.next.whole = false;
+            self.mr.d.next.access = bits::<6>(access::LOCAL_WRITE);
             if !self.send.val() {
-                self.mr.d.next.access = bits::<5>(access::REMOTE_WRITE);
+                self.mr.d.next.access = bits::<6>(access::REMOTE_WRITE);
             }
         }
 

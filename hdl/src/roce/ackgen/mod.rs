@@ -231,6 +231,7 @@ impl<const LQ: usize> Logic for AckGen<LQ> {
         self.header.s.data.next.has_atomic = false;
         self.header.s.data.next.has_atomic_ack = false;
         self.header.s.data.next.has_deth = false;
+        self.header.s.data.next.has_feth = false;
         self.header.s.data.next.operand = bits::<64>(0);
         self.header.s.data.next.compare = bits::<64>(0);
         self.seal.s.valid.next = self.emit.val();

@@ -32,6 +32,8 @@ pub(super) struct HeaderImage {
     bth: BePack<1024, Bth>,
     #[init(BePack::of(&wire::Reth::LAYOUT, EXT))]
     reth: BePack<1024, Reth>,
+    #[init(BePack::of(&wire::Reth::LAYOUT, EXT + wire::Feth::BYTES))]
+    late_reth: BePack<1024, Reth>,
     #[init(BePack::of(&wire::Aeth::LAYOUT, EXT))]
     aeth: BePack<1024, Aeth>,
     #[init(BePack::of(&wire::AtomicEth::LAYOUT, EXT))]
@@ -77,6 +79,9 @@ impl Logic for HeaderImage {
         self.reth.x.next.va = self.op.val().raddr;
         self.reth.x.next.rkey = self.op.val().rkey;
         self.reth.x.next.length = self.op.val().dma_len;
+        self.late_reth.x.next.va = self.op.val().raddr;
+        self.late_reth.x.next.rkey = self.op.val().rkey;
+        self.late_reth.x.next.length = self.op.val().dma_len;
         self.aeth_word.next = self.op.val().aeth;
         self.aeth.x.next.syndrome = self.aeth_word.val().get_bits::<8>(24);
         self.aeth.x.next.msn = self.aeth_word.val().get_bits::<24>(0);
@@ -100,6 +105,10 @@ impl Logic for HeaderImage {
             if self.op.val().has_imm {
                 self.ext.next = self.reth.y.val() | self.imm_reth.y.val();
                 self.body_len.next = bits::<8>((FRONT + wire::Reth::BYTES + wire::ImmDt::BYTES) as u64);
+            }
+            // A FETH has the length of immediate data, but stands in front.
+            if self.op.val().has_feth {
+                self.ext.next = self.imm.y.val() | self.late_reth.y.val();
             }
         } else if self.op.val().has_deth {
             self.ext.next = self.deth.y.val();

@@ -26,7 +26,11 @@ fn random_op(rng: &mut Rng, slot: u8) -> Op {
         pad: ((4 - pay_len % 4) % 4) as u8,
         ..Op::default()
     };
-    match rng.below(9) {
+    match rng.below(10) {
+        9 => {
+            op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32()));
+            op.feth = Some(rng.next_u32());
+        }
         0 => op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32())),
         1 => {
             op.reth = Some((rng.next_u64(), rng.next_u32(), rng.next_u32()));
@@ -70,8 +74,9 @@ pub(crate) fn message(op: &Op) -> Vec<u32> {
         ("raddr", raddr.into()),
         ("rkey", rkey.into()),
         ("dma_len", dma_len.into()),
-        ("has_imm", op.imm.is_some().into()),
-        ("imm", op.imm.unwrap_or_default().into()),
+        ("has_imm", (op.imm.is_some() || op.feth.is_some()).into()),
+        ("imm", op.imm.or(op.feth).unwrap_or_default().into()),
+        ("has_feth", op.feth.is_some().into()),
         ("has_aeth", op.aeth.is_some().into()),
         ("aeth", op.aeth.unwrap_or_default().into()),
         ("has_atomic", op.atomic.is_some().into()),

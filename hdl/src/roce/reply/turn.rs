@@ -182,6 +182,7 @@ impl Logic for Turn {
         self.m_op.data.next.aeth = (bit_cast::<32, 8>(self.credit.val()) << 24) | bit_cast::<32, 24>(self.now.q.val().msn);
         self.m_op.data.next.has_atomic = false;
         self.m_op.data.next.has_deth = false;
+        self.m_op.data.next.has_feth = false;
         self.m_op.data.next.has_atomic_ack = self.now.q.val().kind == ack_kind::ATOMIC;
         self.m_op.data.next.operand = self.now.q.val().value;
         self.m_op.data.next.compare = bits::<64>(0);

@@ -9,7 +9,7 @@ use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{TrackEntry, TrackRead};
 use crate::prim::sum::{Ahead, PlusOne};
 use crate::records::ReqCtx;
-use ferric_abi::codes::{CqeStatus, WrOpcode};
+use ferric_abi::codes::CqeStatus;
 use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -178,9 +178,9 @@ impl Logic for Reads {
             self.at_una.d.next = self.ev.val().psn == self.line.val().una_psn;
             self.at_first.d.next = self.ev.val().psn == self.line.val().una_wqe_psn;
             self.whole.d.next = self.ev.val().pay_len == self.mtu.val();
-            // Codes 4 to 6.
-            self.asks.d.next = self.op.val().get_bits::<2>(2) == 1;
-            self.atomic.d.next = !(self.op.val() == WrOpcode::Read as u64);
+            // Codes 4 to 7 and 12; a NOP is 15. Atomics are 5 and 6, the others are answered as READs are.
+            self.asks.d.next = self.op.val().get_bit(2) & !self.op.val().all();
+            self.atomic.d.next = (self.op.val().get_bit(0) & !self.op.val().get_bit(1)) | (!self.op.val().get_bit(0) & self.op.val().get_bit(1));
             self.idle_next.d.next = self.seen.val().next_psn == self.seen.val().last_psn;
             self.nearest.d.next = self.done_follower.val() == self.line.val().una_index;
             self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;

@@ -14,6 +14,9 @@ const UC: u64 = (opcode::CLASS_UC as u64) << opcode::OPERATION_BITS;
 const UC_WRITE: u64 = UC + opcode::WRITE_FIRST as u64;
 const UD: u64 = (opcode::CLASS_UD as u64) << opcode::OPERATION_BITS;
 
+/// Bytes of an ATOMIC WRITE.
+const STORED: u64 = 8;
+
 /// See the module.
 #[derive(LogicBlock, Default)]
 pub struct Order {
@@ -43,6 +46,8 @@ pub struct Order {
     imm: Signal<Local, Bit>,
     inv: Signal<Local, Bit>,
     ask: Signal<Local, Bit>,
+    flush: Signal<Local, Bit>,
+    store: Signal<Local, Bit>,
     datagram: Signal<Local, Bit>,
     operands: Signal<Local, Bits<128>>,
     position: Signal<Local, Bits<8>>,
@@ -59,8 +64,11 @@ impl Logic for Order {
         self.psn.next = self.line.val().next_psn;
         self.write.next = self.opcode.val().get_bit(1) & !self.asks.val();
         self.imm.next = self.opcode.val().get_bit(0) & self.last.val() & !self.asks.val();
-        // SEND with invalidate is the only operation from 8 on that has packets.
-        self.inv.next = self.opcode.val().get_bit(3) & self.last.val();
+        // Of what has no answer SEND with invalidate is the only operation from 8 on that has packets.
+        self.inv.next = self.opcode.val().get_bit(3) & self.last.val() & !self.asks.val();
+        // READ 4, FLUSH 7, ATOMIC WRITE 12.
+        self.flush.next = self.asks.val() & !self.atomic.val() & self.opcode.val().get_bit(0);
+        self.store.next = self.asks.val() & self.opcode.val().get_bit(3);
         self.ask.next = self.last.val() | self.filling.val() | (self.psn.val().get_bits::<4>(0) == 15);
         // IBTA table 38: First 0, Middle 1, Last 2, Last imm. 3, Only 4, Only imm. 5; WRITE from 6 on; Last inv. 0x16, Only inv. 0x17.
         self.position.next = bits::<8>(opcode::SEND_MIDDLE);
@@ -101,6 +109,12 @@ impl Logic for Order {
         if self.asks.val() {
             self.op.next.opcode = bits::<8>(opcode::READ_REQUEST);
         }
+        if self.flush.val() {
+            self.op.next.opcode = bits::<8>(opcode::FLUSH);
+        }
+        if self.store.val() {
+            self.op.next.opcode = bits::<8>(opcode::ATOMIC_WRITE);
+        }
         if self.atomic.val() {
             self.op.next.opcode = bits::<8>(opcode::FETCH_ADD);
             self.op.next.compare = bits::<64>(0);
@@ -137,6 +151,10 @@ impl Logic for Order {
         if self.asks.val() {
             self.op.next.pay_len = bits::<13>(0);
         }
+        if self.store.val() {
+            // The operand, as it stands behind the head: as inline data.
+            self.op.next.pay_len = bits::<13>(STORED);
+        }
         self.op.next.has_reth = (self.write.val() & self.first.val()) | (self.asks.val() & !self.atomic.val());
         self.op.next.raddr = self.raddr.val();
         self.op.next.rkey = self.head.y.val().rkey;
@@ -145,12 +163,19 @@ impl Logic for Order {
             // From a hole on, what is missing.
             self.op.next.dma_len = self.left.val();
         }
+        if self.flush.val() {
+            self.op.next.dma_len = self.operands.val().get_bits::<32>(0);
+        }
+        if self.store.val() {
+            self.op.next.dma_len = bits::<32>(STORED);
+        }
         // The key to invalidate (IETH) has the length and the place of immediate data.
-        self.op.next.has_imm = self.imm.val() | self.inv.val();
+        self.op.next.has_imm = self.imm.val() | self.inv.val() | self.flush.val();
+        self.op.next.has_feth = self.flush.val();
         self.op.next.imm = self.head.y.val().imm;
         self.op.next.handle = self.wqe.val().handle;
         self.op.next.num_sge = self.head.y.val().num_sge;
-        self.op.next.inline_data = self.head.y.val().inline_data;
+        self.op.next.inline_data = self.head.y.val().inline_data | self.store.val();
         self.op.next.free = self.last.val() | self.filling.val() | self.only_free.val();
         self.op.next.wqe_index = self.wqe.val().index;
         self.op.next.sge = self.wqe.val().sge;

@@ -50,7 +50,7 @@ pub struct Plan {
     /// UD or RAW: one packet whatever the length.
     pub single: Signal<Out, Bit>,
     pub reliable: Signal<Out, Bit>,
-    /// READ or atomic: one packet that takes the PSNs of its answer (IBTA 9.7.2). `atomic` tells them apart.
+    /// READ, atomic, FLUSH or ATOMIC WRITE: one packet that takes the PSNs of its answer (IBTA 9.7.2). `atomic` tells atomics apart.
     pub asks: Signal<Out, Bit>,
     pub atomic: Signal<Out, Bit>,
     /// No further READ or atomic may go now; the request is fenced and there is one on its way; a READ of so many PSNs that nothing
@@ -104,6 +104,8 @@ pub struct Plan {
     write: Signal<Local, Bit>,
     read: Signal<Local, Bit>,
     exchange: Signal<Local, Bit>,
+    /// FLUSH or ATOMIC WRITE: what is asked for has no bytes, whatever the request says behind its head.
+    poke: Signal<Local, Bit>,
     asking: Signal<Local, Bit>,
     idle: Signal<Local, Bit>,
     imm: Signal<Local, Bit>,
@@ -135,7 +137,8 @@ impl Logic for Plan {
         self.write.next = (self.opcode.val() == WrOpcode::Write as u64) | (self.opcode.val() == WrOpcode::WriteImm as u64);
         self.read.next = self.opcode.val() == WrOpcode::Read as u64;
         self.exchange.next = (self.opcode.val() == WrOpcode::CompareSwap as u64) | (self.opcode.val() == WrOpcode::FetchAdd as u64);
-        self.asking.next = self.read.val() | self.exchange.val();
+        self.poke.next = (self.opcode.val() == WrOpcode::Flush as u64) | (self.opcode.val() == WrOpcode::AtomicWrite as u64);
+        self.asking.next = self.read.val() | self.exchange.val() | self.poke.val();
         self.inward.next = (self.opcode.val() == WrOpcode::LocalInv as u64) | (self.opcode.val() == WrOpcode::RegMr as u64) | (self.opcode.val() == WrOpcode::BindMw as u64);
         self.advance.a.next = self.head.y.val().raddr;
         self.advance.b.next = bit_cast::<64, 32>(self.offset.val());
@@ -163,7 +166,7 @@ impl Logic for Plan {
             self.r_drains.d.next = self.opcode.val() == WrOpcode::LocalInv as u64;
             self.r_drained.d.next = !self.tracked.val().any();
             self.r_err.d.next = self.wqe.val().err;
-            // READ and atomics: reliable connections only, an atomic's answer has 8 bytes, nothing of it is inline.
+            // What has an answer: reliable connections only, an atomic's answer has 8 bytes, that of FLUSH and ATOMIC WRITE none, nothing of it is inline.
             self.r_bad.d.next = !(self.send.val() | self.write.val() | self.idle.val() | self.asking.val() | self.inward.val())
                 // Connections have local operations, datagrams and raw queues have none.
                 | (self.inward.val() & self.transport.val().get_bit(1))
@@ -171,7 +174,8 @@ impl Logic for Plan {
                     & (self.transport.val().any()
                         | !self.line.val().max_rd_atomic.any()
                         | self.head.y.val().inline_data
-                        | (self.exchange.val() & (self.length.val() != ATOMIC_BYTES))))
+                        | (self.exchange.val() & (self.length.val() != ATOMIC_BYTES))
+                        | (self.poke.val() & self.length.val().any())))
                 | (self.invalidates.val() & self.transport.val().any())
                 | (self.write.val() & self.transport.val().get_bit(1))
                 | (self.send.val() & self.imm.val() & self.raw.val());

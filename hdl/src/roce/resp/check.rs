@@ -5,12 +5,16 @@ use crate::msg::RxRequest;
 use crate::prim::sum::Sum;
 use crate::records::RspCtx;
 use ferric_abi::codes::{QpState, QpType};
-use ferric_abi::wire::{opcode, pmtu, GRH_BYTES};
+use ferric_abi::wire::{feth, opcode, pmtu, GRH_BYTES};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
 /// Bytes that an atomic works on.
 const ATOMIC_BYTES: u64 = 8;
+
+// Bits of a FETH that have no meaning, and of its placement types.
+const NO_FETH: u64 = (feth::RESERVED | feth::PLACEMENT & !(feth::GLOBAL | feth::PERSISTENT)) as u64;
+const PLACED: u64 = (feth::GLOBAL | feth::PERSISTENT) as u64;
 
 /// What is to be done with a packet.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -154,6 +158,10 @@ pub struct RequestCheck {
     mtu_less: Signal<Local, Bits<32>>,
     packets: Signal<Local, Bits<24>>,
     low_va: Signal<Local, Bits<64>>,
+    feth: Signal<Local, Bits<32>>,
+    /// A FLUSH of the whole region; its FETH has a meaning.
+    all: Signal<Local, Bit>,
+    meant: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -236,19 +244,29 @@ impl Logic for RequestCheck {
         self.rest.next = self.chk.val().get_bits::<31>(0);
         self.over_2g.next = self.chk.val().get_bit(31) & self.rest.val().any();
         self.sum_bad.d.next = self.over_2g.val() | (self.kind.val().end & (self.chk.val() != self.pay.val())) | (!self.kind.val().end & (self.chk.val() <= self.pay.val()));
-        self.too_long.d.next = self.over_2g.val();
+        self.feth.next = self.rx.val().imm;
+        self.all.next = self.kind.val().flush & (self.feth.val() & bits::<32>(feth::WHOLE as u64)).any();
+        self.too_long.d.next = self.over_2g.val() & !self.all.val();
         self.some.d.next = self.rx.val().dma_len.any();
-        // No right to READ or to atomics is an invalid request (IBTA 9.7.4.1.4), as is an atomic that is not aligned (9.4.5).
+        // No right to READ, to atomics or to FLUSH is an invalid request (IBTA 9.7.4.1.4), as is an atomic that is not aligned (9.4.5).
         self.low_va.next = self.rx.val().va;
-        self.barred.d.next = (self.kind.val().read & !self.ctx.val().remote_read) | (self.kind.val().atomic & (!self.ctx.val().remote_atomic | self.low_va.val().get_bits::<3>(0).any()));
-        self.stuffed.d.next = (self.kind.val().read | self.kind.val().atomic) & self.pay.val().any();
+        self.meant.next = (self.feth.val() & bits::<32>(PLACED)).any() & !(self.feth.val() & bits::<32>(NO_FETH)).any();
+        self.barred.d.next = (self.kind.val().read & !self.ctx.val().remote_read)
+            | (self.kind.val().atomic & !self.ctx.val().remote_atomic)
+            | ((self.kind.val().atomic | self.kind.val().store) & self.low_va.val().get_bits::<3>(0).any())
+            | (self.kind.val().flush & (!self.ctx.val().remote_flush | !self.meant.val()));
+        self.stuffed.d.next = ((self.kind.val().read | self.kind.val().atomic | self.kind.val().flush) & self.pay.val().any()) | (self.kind.val().store & (self.pay.val() != ATOMIC_BYTES));
         self.mtu_less.next = bit_cast::<32, 13>(self.mtu.val()) - 1;
         self.rounded.d.next = self.rx.val().dma_len + self.mtu_less.val();
         self.room.d.next = self.ctx.val().epsn - self.rx.val().psn;
         if self.kind.val().atomic {
             self.sum.d.next.chk_len = bits::<32>(ATOMIC_BYTES);
         }
-        self.denied.d.next = self.kind.val().write & !self.ctx.val().remote_write;
+        if self.all.val() {
+            self.sum.d.next.chk_len = bits::<32>(0);
+        }
+        // No region has the right to be flushed to persistence.
+        self.denied.d.next = (self.kind.val().write & !self.ctx.val().remote_write) | (self.kind.val().flush & (self.feth.val() & bits::<32>(feth::PERSISTENT as u64)).any());
         self.handle.next = self.ctx.val().rq_handle;
         self.held.next = self.handle.val().get_bit(7);
         self.wants.d.next = !self.held.val() & ((self.kind.val().send & self.kind.val().start) | (self.kind.val().write & self.kind.val().imm));
@@ -263,12 +281,12 @@ impl Logic for RequestCheck {
             | (!self.kind.val().end & !self.whole.q.val())
             | (self.kind.val().end & !self.kind.val().start & (self.rx.val().pay_len == 0))
             | (self.kind.val().write & self.sum_bad.q.val())
-            | (self.kind.val().read & self.too_long.q.val())
+            | ((self.kind.val().read | self.kind.val().flush) & self.too_long.q.val())
             | self.stuffed.q.val();
-        self.bad.next = !(self.kind.val().send | self.kind.val().write | ((self.kind.val().read | self.kind.val().atomic) & self.rc.q.val()))
+        self.bad.next = !(self.kind.val().send | self.kind.val().write | self.kind.val().flush | ((self.kind.val().read | self.kind.val().atomic) & self.rc.q.val()))
             | self.order_bad.q.val()
             // Responder resources: more are open than were granted (IBTA 9.7.4.1).
-            | ((self.kind.val().read | self.kind.val().atomic) & self.full.val())
+            | (self.kind.val().asks & self.full.val())
             | self.len_bad.val()
             | self.barred.q.val();
         // A duplicate may come in the middle of a later message.
@@ -284,7 +302,7 @@ impl Logic for RequestCheck {
             }
         }
         self.sum.d.next.step = self.packets.val();
-        self.sum.d.next.again = (self.kind.val().read | self.kind.val().atomic) & !self.len_bad.val() & !self.barred.q.val() & (self.packets.val() <= self.room.q.val());
+        self.sum.d.next.again = self.kind.val().asks & !self.len_bad.val() & !self.barred.q.val() & (self.packets.val() <= self.room.q.val());
 
         // In the order of IBTA 9.7.4.1.
         self.total.next = self.sum.q.val().bytes;

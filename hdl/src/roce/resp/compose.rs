@@ -144,6 +144,11 @@ impl Logic for Compose {
         if self.kind.val().read {
             self.op.next.byte_len = self.sums.val().chk_len;
         }
+        if self.kind.val().store {
+            // Of its answer.
+            self.op.next.byte_len = bits::<32>(0);
+        }
+        self.op.next.flush = false;
         self.op.next.src_qpn = self.rx.val().src_qpn;
         self.op.next.grh = self.datagram.val() & (self.order.val() == Order::Packet);
         // A failure costs UC and UD the message (IBTA 9.9.3, class D). A datagram with payload begins with its header.
@@ -181,7 +186,7 @@ impl Logic for Compose {
                     self.op.next.ack = self.rx.val().ack_req | (self.kind.val().end & (self.kind.val().send | self.kind.val().write));
                     self.word.x.next.psn = self.last_psn.val();
                     self.events.next = bits::<16>(flags(STATS, &["rx_requests", "dup_requests"]) as u64);
-                    if self.kind.val().read | self.kind.val().atomic {
+                    if self.kind.val().asks {
                         // Answered under its own PSN (IBTA 9.7.5.1), or not at all.
                         self.word.x.next.psn = self.rx.val().psn;
                         self.op.next.ack = self.sums.val().again;
@@ -191,6 +196,8 @@ impl Logic for Compose {
                             if self.kind.val().atomic {
                                 // From what is stored: nothing is touched.
                                 self.op.next.kind = bits::<4>(place_kind::ATOMIC);
+                            }
+                            if !self.kind.val().read {
                                 self.op.next.chk_len = bits::<32>(0);
                             }
                         }
@@ -272,6 +279,15 @@ impl Logic for Compose {
                         self.op.next.kind = bits::<4>(place_kind::READ);
                         self.op.next.ack = true;
                     }
+                    if self.kind.val().flush {
+                        self.op.next.kind = bits::<4>(place_kind::READ);
+                        self.op.next.flush = true;
+                        self.op.next.ack = true;
+                    }
+                    if self.kind.val().store {
+                        self.op.next.opcode = bits::<8>(CqeOpcode::AtomicWrite as u64);
+                        self.op.next.ack = true;
+                    }
                     if self.kind.val().atomic {
                         self.op.next.kind = bits::<4>(place_kind::ATOMIC);
                         self.op.next.ack = true;
@@ -292,7 +308,7 @@ impl Logic for Compose {
                     } else {
                         self.after.next.in_msg = bits::<2>(message::WRITE);
                     }
-                    if self.kind.val().read | self.kind.val().atomic {
+                    if self.kind.val().asks {
                         self.after.next.rd_in = self.accepted.val();
                     }
                     self.after.next.epsn = self.psn_next.val();

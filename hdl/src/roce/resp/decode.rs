@@ -16,6 +16,11 @@ pub struct OpKind {
     pub read: Bit,
     pub atomic: Bit,
     pub add: Bit,
+    /// FLUSH; ATOMIC WRITE, which is a WRITE, too.
+    pub flush: Bit,
+    pub store: Bit,
+    /// Has an answer of its own: READ, atomic, FLUSH, ATOMIC WRITE.
+    pub asks: Bit,
     /// First packet of a message: First or Only.
     pub start: Bit,
     /// Last packet of a message: Last or Only.
@@ -39,6 +44,9 @@ pub struct OpDecode {
     found: DFF<OpKind>,
     low: Signal<Local, Bits<5>>,
     inv: Signal<Local, Bit>,
+    /// Of reliable connections only, as `inv` is.
+    flush: Signal<Local, Bit>,
+    store: Signal<Local, Bit>,
 }
 
 #[kernel]
@@ -51,8 +59,14 @@ impl Logic for OpDecode {
         self.found.d.next.class = self.opcode.val().get_bits::<3>(5);
         self.inv.next = (self.opcode.val() == opcode::SEND_LAST_INVALIDATE) | (self.opcode.val() == opcode::SEND_ONLY_INVALIDATE);
         self.found.d.next.inv = self.inv.val();
+        self.flush.next = self.opcode.val() == opcode::FLUSH;
+        self.store.next = self.opcode.val() == opcode::ATOMIC_WRITE;
+        self.found.d.next.flush = self.flush.val();
+        self.found.d.next.store = self.store.val();
+        self.found.d.next.asks =
+            (self.low.val() == opcode::READ_REQUEST) | (self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD) | self.flush.val() | self.store.val();
         self.found.d.next.send = (self.low.val() < opcode::WRITE_FIRST) | self.inv.val();
-        self.found.d.next.write = (self.low.val() >= opcode::WRITE_FIRST) & (self.low.val() < opcode::READ_REQUEST);
+        self.found.d.next.write = ((self.low.val() >= opcode::WRITE_FIRST) & (self.low.val() < opcode::READ_REQUEST)) | self.store.val();
         self.found.d.next.read = self.low.val() == opcode::READ_REQUEST;
         self.found.d.next.atomic = (self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD);
         self.found.d.next.add = self.low.val() == opcode::FETCH_ADD;
@@ -67,7 +81,9 @@ impl Logic for OpDecode {
             | (self.low.val() == opcode::READ_REQUEST)
             | (self.low.val() == opcode::COMPARE_SWAP)
             | (self.low.val() == opcode::FETCH_ADD)
-            | (self.opcode.val() == opcode::SEND_ONLY_INVALIDATE);
+            | (self.opcode.val() == opcode::SEND_ONLY_INVALIDATE)
+            | self.flush.val()
+            | self.store.val();
         self.found.d.next.end = (self.low.val() == opcode::SEND_LAST)
             | (self.low.val() == opcode::SEND_LAST_IMM)
             | (self.low.val() == opcode::SEND_ONLY)
@@ -75,6 +91,8 @@ impl Logic for OpDecode {
             | ((self.low.val() >= opcode::WRITE_LAST) & (self.low.val() <= opcode::READ_REQUEST))
             | (self.low.val() == opcode::COMPARE_SWAP)
             | (self.low.val() == opcode::FETCH_ADD)
+            | self.flush.val()
+            | self.store.val()
             | self.inv.val();
         self.found.d.next.imm =
             (self.low.val() == opcode::SEND_LAST_IMM) | (self.low.val() == opcode::SEND_ONLY_IMM) | (self.low.val() == opcode::WRITE_LAST_IMM) | (self.low.val() == opcode::WRITE_ONLY_IMM);

@@ -140,7 +140,7 @@ impl<const LQ: usize, const LA: usize> Logic for Tracker<LQ, LA> {
             self.found.d.next.signaled = self.entry.val().signaled;
             self.found.d.next.opcode = self.entry.val().opcode;
             self.found.d.next.next_psn = self.behind.val().last_psn;
-            self.found.d.next.next_asks = self.next_opcode.val().get_bits::<2>(2) == 1;
+            self.found.d.next.next_asks = self.next_opcode.val().get_bit(2) & !self.next_opcode.val().all();
         }
         self.m_entry.data.next = self.found.q.val();
         self.m_entry.valid.next = self.full.q.val();

@@ -83,7 +83,7 @@ impl Program {
         // Permissions, direct, fast, variant and page size are the driver's; the rest is the card's.
         self.write(MR, 8, ZERO);
         self.write(MR, 9, ZERO);
-        self.asm.op(Op::And, T, p(0), 0x7_ffff);
+        self.asm.op(Op::And, T, p(0), 0xf_ffff);
         let free = self.asm.label();
         let ordinary = self.asm.label();
         // A fast region may begin free, a window does.

@@ -28,9 +28,10 @@ const RETRY: F = F { word: 1, shift: 8, mask: 7 };
 const RNR_RETRY: F = F { word: 1, shift: 11, mask: 7 };
 const MIN_RNR: F = F { word: 1, shift: 14, mask: 31 };
 const ACCESS: F = F { word: 1, shift: 19, mask: 7 };
+const FLUSH: F = F { word: 1, shift: 24, mask: 1 };
 const IPV6: F = F { word: 1, shift: 22, mask: 1 };
 const VLAN: F = F { word: 1, shift: 23, mask: 1 };
-const REPEAT_NAK: F = F { word: 1, shift: 24, mask: 1 };
+const REPEAT_NAK: F = F { word: 1, shift: 25, mask: 1 };
 /// Parameter word 6: READs and atomics outstanding, own and the peer's.
 const MAX_RD: F = F { word: 6, shift: 0, mask: 31 };
 const MAX_DEST_RD: F = F { word: 6, shift: 8, mask: 31 };
@@ -416,10 +417,12 @@ impl Program {
         self.asm.bind(shared);
     }
 
-    /// Permission bits of the responder's word 0 in `d`; the three lie side by side.
+    /// Permission bits of the responder's word 0 in `d`; the three older ones lie side by side.
     fn set_access(&mut self, d: R) {
         self.get(U, p(1), ACCESS);
         self.asm.ins(d, d, U, rsp("remote_write").shift, 7);
+        self.get(U, p(1), FLUSH);
+        self.set(d, d, U, rsp("remote_flush"));
     }
 
     fn ring_valid(&mut self, space: u8) {
@@ -464,7 +467,7 @@ impl Program {
         self.set_to(W, req("state"), QpState::Rtr as u32);
         self.write(REQ, 0, W);
         self.read(T, RSP, 0);
-        for (from, to) in [(PMTU, "pmtu"), (MIN_RNR, "min_rnr_timer"), (IPV6, "ipv6"), (VLAN, "vlan"), (REPEAT_NAK, "repeat_nak")] {
+        for (from, to) in [(PMTU, "pmtu"), (MIN_RNR, "min_rnr_timer"), (IPV6, "ipv6"), (VLAN, "vlan")] {
             self.get(U, p(1), from);
             self.set(T, T, U, rsp(to));
         }
@@ -473,6 +476,8 @@ impl Program {
         self.read(V, RSP, 1);
         self.get(U, p(6), MAX_DEST_RD);
         self.set(V, V, U, rsp("max_dest_rd_atomic"));
+        self.get(U, p(1), REPEAT_NAK);
+        self.set(V, V, U, rsp("repeat_nak"));
         self.write(RSP, 1, V);
         self.write(RSP, 0, T);
     }

@@ -1,13 +1,30 @@
 //! What becomes of a packet, and of a queue pair that has failed.
 use super::{kind, Act, Grant, Message, Order, Packet, Qp, Receives};
 
-/// NAK code of a READ or atomic request that is wrong in itself: payload, length, alignment, right (IBTA 9.4.5, 9.7.4.1).
+/// Longest READ.
+const LONGEST: u32 = 1 << 31;
+/// Opcodes of annex A19.
+const FLUSH: u8 = 0x1c;
+const ATOMIC_WRITE: u8 = 0x1d;
+/// `CqeOpcode::AtomicWrite`.
+const STORED: u8 = 12;
+
+/// NAK code of a request with an answer of its own that is wrong in itself: payload, length, alignment, right (IBTA 9.4.5, 9.7.4.1, annex A19).
 fn malformed(p: &Packet, qp: &Qp) -> Option<u8> {
-    let (right, sound) = match p.opcode {
-        0x0c => (qp.remote_read, p.dma_len <= 1 << 31),
-        _ => (qp.remote_atomic, p.va % 8 == 0),
+    let (right, sound, payload) = match p.opcode {
+        0x0c => (qp.remote_read, p.dma_len <= LONGEST, 0),
+        // A placement type and a level that have a meaning.
+        FLUSH => (qp.remote_flush, p.imm & 3 != 0 && p.imm & 0x2c == 0 && (whole(p) || p.dma_len <= LONGEST), 0),
+        // The right to WRITE is looked at as that of a WRITE is.
+        ATOMIC_WRITE => (true, p.va % 8 == 0 && p.dma_len == 8, 8),
+        _ => (qp.remote_atomic, p.va % 8 == 0, 0),
     };
-    (p.pay_len != 0 || p.pad != 0 || !right || !sound).then_some(1)
+    (p.pay_len != payload || p.pad != 0 || !right || !sound).then_some(1)
+}
+
+/// A FLUSH of the whole region.
+fn whole(p: &Packet) -> bool {
+    p.imm & 16 != 0
 }
 
 const FIRST: u8 = 0;
@@ -33,6 +50,7 @@ fn request(opcode: u8) -> Option<(bool, u8, bool)> {
         // With invalidate, on reliable connections only.
         0x16 if opcode == 0x16 => (false, LAST, false),
         0x17 if opcode == 0x17 => (false, ONLY, false),
+        ATOMIC_WRITE if opcode == ATOMIC_WRITE => (true, ONLY, false),
         _ => return None,
     })
 }
@@ -42,9 +60,9 @@ fn packets(p: &Packet, qp: &Qp) -> u32 {
     p.dma_len.div_ceil(128 << qp.pmtu).max(1)
 }
 
-/// READ and atomic requests of a reliable connection.
+/// Requests of a reliable connection that have an answer of their own.
 fn reads(p: &Packet) -> bool {
-    matches!(p.opcode, 0x0c | 0x13 | 0x14)
+    matches!(p.opcode, 0x0c | 0x13 | 0x14 | FLUSH | ATOMIC_WRITE)
 }
 
 /// Who is asked for receives, and what has been decided about a packet or an error so far.
@@ -141,6 +159,7 @@ impl Judge<'_> {
                     if p.opcode != 0x0c {
                         op.chk_len = Some(0);
                         op.opcode = None;
+                        op.flush = op.flush.map(|_| false);
                     }
                 }
                 return;
@@ -166,7 +185,7 @@ impl Judge<'_> {
         }
         let fault = match fault(p, qp) {
             Some(code) => code,
-            None if reads(p) => {
+            None if reads(p) && p.opcode != ATOMIC_WRITE => {
                 qp.epsn = (p.psn + if p.opcode == 0x0c { packets(p, qp) } else { 1 }) & 0xff_ffff;
                 qp.msn = (qp.msn + 1) & 0xff_ffff;
                 qp.open += 1;
@@ -191,7 +210,12 @@ impl Judge<'_> {
                 }
                 execute(p, qp, op);
                 (op.replies, op.syndrome) = (Some(true), Some(0x1f));
-                if p.ack_req {
+                if p.opcode == ATOMIC_WRITE {
+                    // Answered as a READ of no bytes is.
+                    qp.open += 1;
+                    (op.opcode, op.byte_len) = (Some(STORED), Some(0));
+                }
+                if p.ack_req || p.opcode == ATOMIC_WRITE {
                     answer(op, qp, 0x1f, p.psn);
                 }
                 return;
@@ -274,7 +298,7 @@ impl Judge<'_> {
 /// The order of a frame of which nothing is placed.
 pub fn nothing(p: &Packet) -> Order {
     let no = Some(false);
-    Order { kind: Some(kind::NOTHING), has_frame: Some(true), handle: Some(p.handle), ack: no, done: no, cqe: no, free_rq: no, ..Order::default() }
+    Order { kind: Some(kind::NOTHING), has_frame: Some(true), handle: Some(p.handle), ack: no, done: no, cqe: no, free_rq: no, flush: no, ..Order::default() }
 }
 
 /// The packet is answered.
@@ -303,12 +327,17 @@ fn completes(op: &mut Order, byte_len: u32, opcode: u8, imm: Option<u32>) {
     }
 }
 
-/// The order of a READ or atomic request.
+/// The order of a READ or atomic request, of a FLUSH, or of a duplicate of an ATOMIC WRITE: a READ of no bytes.
 fn read(p: &Packet, qp: &Qp, op: &mut Order) {
     (op.pd, op.function, op.pmtu) = (Some(qp.pd), Some(qp.function), Some(qp.pmtu));
     (op.va, op.key) = (Some(p.va), Some(p.rkey));
     if p.opcode == 0x0c {
-        (op.kind, op.chk_len, op.byte_len) = (Some(kind::READ), Some(p.dma_len), Some(p.dma_len));
+        (op.kind, op.chk_len, op.byte_len, op.flush) = (Some(kind::READ), Some(p.dma_len), Some(p.dma_len), Some(false));
+    } else if p.opcode == FLUSH {
+        (op.kind, op.chk_len, op.byte_len, op.flush) = (Some(kind::READ), Some(if whole(p) { 0 } else { p.dma_len }), Some(0), Some(true));
+        op.imm = Some(p.imm);
+    } else if p.opcode == ATOMIC_WRITE {
+        (op.kind, op.chk_len, op.byte_len, op.flush) = (Some(kind::READ), Some(0), Some(0), Some(false));
     } else {
         (op.kind, op.chk_len, op.operand, op.compare) = (Some(kind::ATOMIC), Some(8), Some(p.operand), Some(p.compare));
         op.opcode = Some(p.opcode - 0x13 + 5);
@@ -320,7 +349,9 @@ fn fault(p: &Packet, qp: &Qp) -> Option<u8> {
     let invalid = Some(1);
     if reads(p) && qp.qp_type == 0 {
         let crowded = qp.open >= qp.max_dest_rd_atomic;
-        return if qp.message.is_some() || crowded { invalid } else { malformed(p, qp) };
+        // No region has the right to be flushed to persistence.
+        let barred = p.opcode == ATOMIC_WRITE && !qp.remote_write || p.opcode == FLUSH && p.imm & 2 != 0;
+        return if qp.message.is_some() || crowded { invalid } else { malformed(p, qp).or(barred.then_some(2)) };
     }
     let Some((write, position, _)) = request(p.opcode) else { return invalid };
     match (&qp.message, position) {

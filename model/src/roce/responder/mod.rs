@@ -24,7 +24,7 @@ macro_rules! order {
 order! {
     kind: u8, has_frame: bool, handle: u32, qpn: u32, epoch: u8, function: u16, pd: u32, own_pd: u32,
     pay_off: u32, pay_len: u32, msg_off: u32, first: bool, soft: bool, grh: bool,
-    va: u64, key: u32, chk_len: u32, operand: u64, compare: u64, pmtu: u8, again: bool,
+    va: u64, key: u32, chk_len: u32, operand: u64, compare: u64, pmtu: u8, again: bool, flush: bool,
     rq_handle: u32, rq_index: u32, free_rq: bool, inv: bool,
     done: bool, cqe: bool, rcqn: u32, byte_len: u32, opcode: u8, has_imm: bool, imm: u32, solicited: bool, src_qpn: u32,
     ack: bool, replies: bool, syndrome: u8, psn: u32, msn: u32, dest_qpn: u32, ipv6: bool, vlan: bool,
@@ -42,7 +42,7 @@ pub mod kind {
     pub const FLUSH: u8 = 3;
     /// A new life of the queue pair begins.
     pub const LIFE: u8 = 4;
-    /// READ request.
+    /// READ request, or FLUSH.
     pub const READ: u8 = 5;
     /// Atomic request.
     pub const ATOMIC: u8 = 6;
@@ -92,6 +92,7 @@ pub struct Qp {
     pub remote_write: bool,
     pub remote_read: bool,
     pub remote_atomic: bool,
+    pub remote_flush: bool,
     pub epoch: u8,
     pub rcqn: u32,
     pub pd: u32,

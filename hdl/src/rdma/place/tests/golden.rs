@@ -57,7 +57,7 @@ impl Golden {
     pub fn order(&mut self, op: &Msg, buffers: &BTreeMap<u32, Option<Vec<Sge>>>, sends: &BTreeMap<u32, Option<(u32, bool, Vec<Sge>)>>) {
         let kind = op["kind"];
         let (reads, answer) = (kind == 5 || kind == 6, kind == 8 || kind == 9);
-        let soft = op["soft"] == 1;
+        let (soft, flush) = (op["soft"] == 1, kind == 5 && op.get("flush") == Some(&1));
         if kind == 4 && op["again"] == 1 {
             // A new life: what was kept of any other is forgotten.
             self.marks.remove(&op["qpn"]);
@@ -71,7 +71,7 @@ impl Golden {
         }
         let len = op["pay_len"] as u64;
         let (segments, mut failure) = match (kind, len) {
-            (5 | 6, _) if op["chk_len"] != 0 => (vec![(op["key"] as u32, op["va"] as u64, 0)], 0),
+            (5 | 6, _) if op["chk_len"] != 0 || flush => (vec![(op["key"] as u32, op["va"] as u64, 0)], 0),
             (8 | 9, _) => self.list(op, sends),
             (_, 0) | (0, _) | (3.., _) => (Vec::new(), 0),
             (1, _) => (scatter(&[Sge { addr: op["va"] as u64, length: len as u32, lkey: op["key"] as u32 }], 0, len).0, 0),
@@ -93,7 +93,9 @@ impl Golden {
                 ("chk_len", chk_len),
                 ("pd", op["pd"]),
                 ("function", op["function"]),
-                ("access", [0, 4, 2, 0, 0, 8, 16, 0, 2, 2][kind as usize]),
+                ("access", if flush { 32 } else { [0, 4, 2, 0, 0, 8, 16, 0, 2, 2][kind as usize] }),
+                // Bit 4 of the FETH.
+                ("whole", u128::from(flush && op["imm"] & 16 != 0)),
             ]));
             let (iova, bad) = translate(*key, *va);
             if bad != 0 && status == 0 {

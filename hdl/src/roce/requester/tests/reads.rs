@@ -31,7 +31,7 @@ fn mixed(seed: u64, stall: u32, latency: u64, trouble: Trouble, requests: usize)
 #[test]
 fn a_clean_wire() {
     mixed(31, 0, 2, Trouble::default(), 30);
-    mixed(32, 30, 60, Trouble::default(), 20);
+    mixed(32, 30, 60, Trouble::default(), 24);
 }
 
 #[test]
@@ -192,7 +192,15 @@ fn a_reset_while_a_flush_waits_leaves_nothing() {
 
 #[test]
 fn what_may_not_be_asked_is_refused() {
-    let cases = [(QpType::Uc, WrOpcode::Read, 10, 16), (QpType::Ud, WrOpcode::Read, 10, 16), (QpType::Rc, WrOpcode::FetchAdd, 4, 16), (QpType::Rc, WrOpcode::Read, 10, 0)];
+    let cases = [
+        (QpType::Uc, WrOpcode::Read, 10, 16),
+        (QpType::Ud, WrOpcode::Read, 10, 16),
+        (QpType::Rc, WrOpcode::FetchAdd, 4, 16),
+        (QpType::Rc, WrOpcode::Read, 10, 0),
+        (QpType::Uc, WrOpcode::Flush, 0, 16),
+        (QpType::Rc, WrOpcode::Flush, 64, 16),
+        (QpType::Rc, WrOpcode::AtomicWrite, 8, 16),
+    ];
     for (kind, opcode, length, most) in cases {
         let mut world = World::new(60, 10);
         let qp = world.add_qp(kind, 3, Trouble::default(), &[("max_rd_atomic", most)]);

@@ -156,7 +156,7 @@ pub struct World {
     /// Packets ordered, by queue pair; what the two halves count.
     ordered: HashMap<usize, u64>,
     /// Round and PSN of the last order, by queue pair; how often the round changed, and how often the queue pair was told to go back.
-    rounds: HashMap<usize, (u32, u32)>,
+    rounds: HashMap<usize, (u32, u32, u32)>,
     pub changes: HashMap<usize, u32>,
     /// How often it went back within a round.
     backs: HashMap<usize, u64>,
@@ -474,17 +474,23 @@ impl World {
         }
     }
 
-    /// The same with READs and atomics among them.
+    /// The same with READs, atomics, FLUSHes and ATOMIC WRITEs among them.
     pub fn random_asking(&mut self, qp: usize, most: u64) -> WorkRequest {
         let wr = self.random(qp, most);
         let opcode = match self.tb.rng().below(10) {
-            0..=3 => WrOpcode::Read,
+            0..=1 => WrOpcode::Read,
+            2 => WrOpcode::Flush,
+            3 => WrOpcode::AtomicWrite,
             4 => WrOpcode::CompareSwap,
             5 => WrOpcode::FetchAdd,
             _ => wr.opcode,
         };
-        let atomic = matches!(opcode, WrOpcode::CompareSwap | WrOpcode::FetchAdd);
-        WorkRequest { opcode, length: if atomic { 8 } else { wr.length }, fence: self.tb.rng().percent(10), ..wr }
+        let length = match opcode {
+            WrOpcode::CompareSwap | WrOpcode::FetchAdd => 8,
+            WrOpcode::Flush | WrOpcode::AtomicWrite => 0,
+            _ => wr.length,
+        };
+        WorkRequest { opcode, length, fence: self.tb.rng().percent(10), ..wr }
     }
 
     /// Steps until `done`, which is asked now and then.

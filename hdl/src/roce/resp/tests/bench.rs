@@ -72,6 +72,7 @@ pub fn write_qp(layout: &Fields, qp: &Qp) -> Vec<u32> {
         ("remote_write", qp.remote_write.into()),
         ("remote_read", qp.remote_read.into()),
         ("remote_atomic", qp.remote_atomic.into()),
+        ("remote_flush", qp.remote_flush.into()),
         ("ipv6", qp.ipv6.into()),
         ("vlan", qp.vlan.into()),
         ("nak_sent", qp.nak_sent.into()),

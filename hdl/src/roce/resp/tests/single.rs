@@ -122,7 +122,7 @@ fn a_reset_in_mid_message_gives_the_receive_back() {
     }
 }
 
-/// As many READs and atomics as were granted, one of them answered, one more, and one too many.
+/// As many READs, atomics and the like as were granted, one of them answered, one more, and one too many.
 #[test]
 fn no_more_is_open_than_was_granted() {
     let mut bench = Bench::new("resp", 20, (2, 20));
@@ -130,13 +130,14 @@ fn no_more_is_open_than_was_granted() {
     for most in [1, 3, 16] {
         let mut qp = random_qp(bench.tb.rng(), most);
         (qp.state, qp.qp_type, qp.pmtu, qp.pkey, qp.epsn) = (3, 0, 1, 0xffff, 0);
-        (qp.remote_read, qp.remote_atomic, qp.max_dest_rd_atomic) = (true, true, most);
+        (qp.remote_read, qp.remote_atomic, qp.remote_write, qp.remote_flush, qp.max_dest_rd_atomic) = (true, true, true, true, most);
         bench.store.lines.insert(most, write_qp(&bench.store.layout, &qp));
         golden.qps.insert(most, qp);
     }
     let ask = |bench: &mut Bench, golden: &mut model::Responder, id: u32| {
         let psn = golden.qps[&id].epsn;
-        let p = Packet { opcode: if psn % 3 == 0 { 0x14 } else { 0x0c }, qpn: id, psn, dma_len: 8, pkey: 0xffff, ..Default::default() };
+        let (opcode, pay_len) = [(0x14, 0), (0x0c, 0), (0x1c, 0), (0x1d, 8)][psn as usize % 4];
+        let p = Packet { opcode, qpn: id, psn, dma_len: 8, pay_len, imm: 1, pkey: 0xffff, ..Default::default() };
         golden.packet(&p);
         bench.send(&p);
     };

@@ -14,6 +14,7 @@ pub fn random_qp(rng: &mut Rng, id: u32) -> Qp {
         remote_write: rng.percent(95),
         remote_read: rng.percent(95),
         remote_atomic: rng.percent(95),
+        remote_flush: rng.percent(95),
         epoch: rng.next_u32() as u8,
         rcqn: rng.next_u32() >> 8,
         pd: rng.next_u32() >> 8,
@@ -94,9 +95,15 @@ fn random_packet(rng: &mut Rng, id: u32, qp: &Qp) -> Packet {
     };
     if qp.qp_type == 0 && rng.percent(if start { 40 } else { 3 }) {
         (p.pay_len, p.pad) = (0, 0);
-        p.opcode = [0x0c, 0x0c, 0x13, 0x14][rng.below(4) as usize];
+        p.opcode = [0x0c, 0x0c, 0x13, 0x14, 0x1c, 0x1d][rng.below(6) as usize];
         p.dma_len = [0, 1, mtu, mtu + 1, 5 * mtu, rng.next_u32() >> rng.below(32), 1 << 31][rng.below(7) as usize];
         p.va &= if rng.percent(98) { !7 } else { !0 };
+        // Placement type and level of a FLUSH; an ATOMIC WRITE has 8 bytes, now and then fewer or more.
+        p.imm = p.imm << 6 | [1, 0x11, 1, 0x11, 1, 0x11, 2, 3, 0x13, 0, 5, 9, 0x21][rng.below(13) as usize];
+        if p.opcode == 0x1d {
+            p.pay_len = [8, 8, 8, 8, 8, 8, 0, 4, 12][rng.below(9) as usize];
+            p.dma_len = if rng.percent(90) { p.pay_len } else { p.dma_len };
+        }
     }
     if last && !write && p.opcode < 6 && rng.percent(30) {
         p.opcode = 0x16 + u8::from(start);

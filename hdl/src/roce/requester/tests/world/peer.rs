@@ -1,8 +1,17 @@
 //! The wire, and the responder at its other end.
 
+use super::super::super::model::Packet;
 use super::{found, Reply, World};
 use crate::msg::*;
 use crate::tb::Fields;
+
+/// Bytes that come back.
+fn answered(packet: &Packet) -> u32 {
+    match packet.opcode {
+        0x1c | 0x1d => 0,
+        _ => packet.reth.map_or(8, |reth| reth.2),
+    }
+}
 
 impl World {
     fn answer(&mut self, qp: usize, psn: u32, syndrome: u8) {
@@ -30,7 +39,7 @@ impl World {
         let mtu = q.mtu;
         let odd = q.trouble.odd.filter(|o| o.0 == number).map(|o| o.1);
         let loss = q.trouble.loss;
-        let left = packet.reth.map_or(8, |reth| reth.2);
+        let left = answered(&packet);
         let count = left.div_ceil(mtu).max(1);
         for n in 0..count {
             let (first, last) = (n == 0, n + 1 == count);
@@ -82,7 +91,7 @@ impl World {
                     self.answer(qp, psn, 0x60 + code);
                 } else if asks {
                     let packet = &q.truth[&psn].1;
-                    let left = packet.reth.map_or(8, |reth| reth.2);
+                    let left = answered(packet);
                     q.epsn = (epsn + left.div_ceil(q.mtu).max(1)) & 0xff_ffff;
                     q.nak_sent = false;
                     self.respond(qp, psn);

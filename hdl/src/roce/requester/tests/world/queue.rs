@@ -114,20 +114,21 @@ impl World {
 
     /// Within a round PSNs rise, but for time-outs: what is sent again has another stamp than what it replaces, and nothing else has.
     fn stamped(&mut self, qp: usize, round: u32, psn: u32) {
-        let Some((before, last)) = self.rounds.insert(qp, (round, psn)) else { return };
-        if round == before {
+        let rewinds = self.rewinds.get(&qp).copied().unwrap_or(0);
+        let Some((before, last, since)) = self.rounds.insert(qp, (round, psn, rewinds)) else { return };
+        // Stamps are modulo 4: who goes back four times before anything is sent has the old one again.
+        if round == before && rewinds - since < 4 {
             let ahead = psn.wrapping_sub(last) & 0xff_ffff;
             if ahead == 0 || ahead >= 1 << 23 {
                 let backs = self.backs.entry(qp).or_default();
                 *backs += 1;
                 let timeouts = self.rx_stats.events.get(&(300 + qp as u64, "timeouts")).copied().unwrap_or(0);
-                assert!(*backs <= timeouts, "queue pair {qp} sends PSN {psn:#x} behind {last:#x} in one round, after {timeouts} time-outs");
+                assert!(*backs <= timeouts, "queue pair {qp} sends PSN {psn:#x} behind {last:#x} in one round, after {timeouts} time-outs, {} times back since", rewinds - since);
             }
             return;
         }
         let changes = self.changes.entry(qp).or_default();
         *changes += 1;
-        let rewinds = self.rewinds.get(&qp).copied().unwrap_or(0);
         assert!(*changes <= rewinds, "queue pair {qp}: round {changes} after going back {rewinds} times");
     }
 
@@ -166,13 +167,16 @@ impl World {
             opcode: get("opcode") as u8,
             offset: get("pay_off") as u32,
             length: get("pay_len") as u32,
+            feth: (get("has_feth") == 1).then_some(get("imm") as u32),
             reth: (get("has_reth") == 1).then_some(reth),
-            imm: (get("has_imm") == 1).then_some(get("imm") as u32),
+            imm: (get("has_imm") == 1 && get("has_feth") == 0).then_some(get("imm") as u32),
             atomic: (get("has_atomic") == 1).then(|| (get("raddr") as u64, get("rkey") as u32, get("operand") as u64, get("compare") as u64)),
             solicited: get("solicited") == 1,
             last: truth.last,
         };
         assert_eq!(&seen, truth, "request {number} of queue pair {qp}");
+        // A FETH has the place of immediate data; an ATOMIC WRITE takes its operand as inline data.
+        assert!(get("has_feth") <= get("has_imm") && (get("opcode") != 0x1d || get("inline_data") == 1));
         let local = q.wrs[..*number].iter().enumerate().find(|(n, wr)| wr.is_local() && q.worked.get(n) != Some(&true));
         assert!(local.is_none(), "request {number} of queue pair {qp} has passed a local operation");
         let reliable = q.kind == QpType::Rc;
