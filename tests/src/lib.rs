@@ -8,6 +8,7 @@ pub mod pair;
 pub mod programs;
 pub mod property;
 pub mod replay;
+pub mod rxe_flush;
 pub mod served;
 pub mod soak;
 pub mod strangers;

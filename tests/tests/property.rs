@@ -5,7 +5,7 @@ use ferric_tests::property::{missing, run, Coverage, Plan};
 fn whatever_programs_do_the_golden_model_agrees() {
     // The seed is one of those of which sixty programs bring all that is wanted, found on twins, where trying a seed takes a second:
     // `FERRIC_BODY=twin ./scripts/soak property --seed N --cases 60`.
-    let total: Coverage = run(Plan { seed: 11, cases: 60, width: 64, bodies: Default::default() }).unwrap_or_else(|e| panic!("{e}\nrepeat with ./scripts/soak property"));
+    let total: Coverage = run(Plan { seed: 15, cases: 60, width: 64, bodies: Default::default() }).unwrap_or_else(|e| panic!("{e}\nrepeat with ./scripts/soak property"));
     for (name, n) in total.iter().filter(|(_, n)| **n > 0) {
         println!("{name:32} {n}");
     }

@@ -13,8 +13,8 @@
 #include "verbs.h"
 
 enum { SLOTS = 32, STRIDE = 16384, AREA = SLOTS * STRIDE, QKEY = 0x11111111, GRH = 40 };
-enum op { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FADD, CSWAP, OPS };
-static const char *const op_names[OPS] = { "send", "send_imm", "write", "write_imm", "read", "fetch_add", "compare_swap" };
+enum op { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FADD, CSWAP, FLUSH, AWRITE, OPS };
+static const char *const op_names[OPS] = { "send", "send_imm", "write", "write_imm", "read", "fetch_add", "compare_swap", "flush", "atomic_write" };
 
 static struct ibv_ah *ah;
 // Outgoing messages lie in the first half, what comes in the second.
@@ -51,10 +51,20 @@ static void receive(unsigned n) {
     check(!ibv_post_recv(qp, &w, &bad), "post receive");
 }
 
+// Of rdma-core from 45 on, behind what older headers have of the structure.
+struct newer_qp_ex { struct ibv_qp_ex ex; void (*wr_flush)(struct ibv_qp_ex *, uint32_t rkey, uint64_t addr, size_t len, uint8_t type, uint8_t level); };
+enum { QP_EX_WITH_FLUSH = 1 << 11, ACCESS_FLUSH_GLOBAL = 1 << 8, FLUSH_GLOBAL = 1, FLUSH_RANGE = 0, FLUSH_MR = 1 };
+
+// Flush whole regions only.
+static int regions;
+
+static int newer(void) { return now.op == FLUSH || now.op == AWRITE; }
+
 static void make(uint32_t psn) {
-    make_qp(now.type, SLOTS);
+    if (newer()) make_qp_ex(SLOTS * 2, IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_ATOMIC_WRITE | QP_EX_WITH_FLUSH);
+    else make_qp(now.type, SLOTS);
     int rc = now.type == IBV_QPT_RC;
-    int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | (rc ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0);
+    int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | (rc ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0) | (newer() ? ACCESS_FLUSH_GLOBAL : 0);
     // 2.1 s: the other side is a simulation.
     struct path path = { .to = towards(now.gid, gid_index[now.family == 6]), .mtu = now.mtu, .qpn = now.qpn, .psn = now.psn, .patience = 19 };
     connect_qp(&path, psn, rights, QKEY);
@@ -85,8 +95,29 @@ static void begin(char *line) {
     say("ready %x %x %s %" PRIx64 " %x", qp->qp_num, psn, text, (uint64_t)(uintptr_t)memory, mr->rkey);
 }
 
+// A FLUSH behind a WRITE, or an ATOMIC WRITE, by the calls that alone have them.
+static void post_newer(unsigned n) {
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+    check(ex != NULL, "extended queue pair");
+    uint64_t there = now.addr + AREA + n * STRIDE;
+    ibv_wr_start(ex);
+    ex->wr_id = n;
+    if (now.op == FLUSH) {
+        ex->wr_flags = 0;
+        ibv_wr_rdma_write(ex, now.rkey, there);
+        ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)out(n), now.size);
+        ex->wr_flags = IBV_SEND_SIGNALED;
+        ((struct newer_qp_ex *)ex)->wr_flush(ex, now.rkey, there, now.size, FLUSH_GLOBAL, n % 2 || regions ? FLUSH_MR : FLUSH_RANGE);
+    } else {
+        ex->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_atomic_write(ex, now.rkey, there, out(n));
+    }
+    check(!ibv_wr_complete(ex), "post");
+}
+
 static void post(unsigned n) {
-    static const enum ibv_wr_opcode codes[OPS] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+    if (newer()) { post_newer(n); return; }
+    static const enum ibv_wr_opcode codes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
                                                    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP };
     int atomic = now.op == FADD || now.op == CSWAP;
     struct ibv_sge s = { (uintptr_t)(now.op == READ || atomic ? in(n) : out(n)), atomic ? 8 : now.size, mr->lkey };
@@ -142,7 +173,7 @@ static void compare(unsigned asked) {
             if (differs(at, n, now.size)) { say("wrong message %u has other bytes", n); return; }
             got++;
         }
-    } else if (now.op == WRITE) {
+    } else if (now.op == WRITE || newer()) {
         for (unsigned n = 0; n < asked; n++) if (!differs(in(n), n, now.size)) got++;
     } else if (now.op != READ) {
         uint64_t value, want = 0x1000 + (now.op == FADD ? asked * (asked + 1) / 2 : asked);
@@ -169,6 +200,10 @@ int main(int argc, char **argv) {
     gid_index[0] = atoi(argv[3]);
     gid_index[1] = atoi(argv[4]);
     int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    // The right to FLUSH is not known to older kernels and libraries.
+    const char *placement = getenv("PLACEMENT");
+    if (placement) rights |= ACCESS_FLUSH_GLOBAL;
+    regions = placement && !strcmp(placement, "region");
     memory = open_device(argv[1], 4 * SLOTS, 2 * AREA, rights);
     int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(atoi(argv[2])) };

@@ -47,6 +47,13 @@ static void make_qp(enum ibv_qp_type type, unsigned depth) {
     check((qp = ibv_create_qp(pd, &init)) != NULL, "create queue pair");
 }
 
+// The same for calls that build requests one by one, of RC, each request says whether it is signalled. `operations`: `ibv_qp_create_send_ops_flags`.
+static inline void make_qp_ex(unsigned depth, uint64_t operations) {
+    struct ibv_qp_init_attr_ex init = { .send_cq = cq, .recv_cq = cq, .cap = { depth, depth, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .pd = pd, .send_ops_flags = operations,
+                                        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS };
+    check((qp = ibv_create_qp_ex(ctx, &init)) != NULL, "create extended queue pair");
+}
+
 // `qp` to RTS, its first request with number `psn`. `rights`: what the other end may; of UD `qkey` instead. An answer has 4.096 us * 2^patience.
 static void connect_qp(const struct path *p, uint32_t psn, int rights, uint32_t qkey) {
     int rc = qp->qp_type == IBV_QPT_RC, ud = qp->qp_type == IBV_QPT_UD, mtu = IBV_MTU_256;

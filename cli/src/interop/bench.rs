@@ -7,7 +7,7 @@ use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
+    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, FlushRequest, Flushed, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
     SendRequest, Source, TunnelConfig,
 };
 use ferric_twin::counters;
@@ -142,6 +142,17 @@ impl Bench {
                 let op = if c.op == WrOpcode::FetchAdd { AtomicOp::FetchAdd(n + 1) } else { AtomicOp::CompareSwap { compare: START + n, swap: START + n + 1 } };
                 qp.post_atomic(&AtomicRequest { wr_id: n, op, sges: &self.piece(AREA + at, 8), remote_addr: target, rkey, signaled: true, fence: false })?;
             }
+            WrOpcode::AtomicWrite => {
+                let value = std::array::from_fn(|i| pattern(n, i));
+                qp.post_atomic_write(&AtomicWriteRequest { wr_id: n, value, remote_addr: target + at as u64, rkey, signaled: true, fence: false })?;
+            }
+            WrOpcode::Flush => {
+                // What is flushed is written before, and not asked for in any other way. Odd ones are of the whole region.
+                let from = self.piece(at, c.size);
+                qp.post_send(&SendRequest { wr_id: n, opcode: WrOpcode::Write, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: false, solicited: false })?;
+                let what = if n % 2 == 0 { Flushed::Range(c.size as u32) } else { Flushed::Region };
+                qp.post_flush(&FlushRequest { wr_id: n, what, global: true, persistent: false, remote_addr: target + at as u64, rkey, signaled: true, fence: false })?;
+            }
             _ => {
                 let from = self.piece(at, c.size);
                 qp.post_send(&SendRequest { wr_id: n, opcode: c.op, payload: Payload::Sges(&from), remote_addr: target + at as u64, rkey, imm, signaled: true, solicited: false })?;
@@ -196,7 +207,7 @@ impl Bench {
                     got += 1;
                 }
             }
-            WrOpcode::Write => got = (0..c.count).filter(|n| self.holds(AREA + *n as usize * STRIDE, THEIRS + n, c.size)).count() as u64,
+            WrOpcode::Write | WrOpcode::Flush | WrOpcode::AtomicWrite => got = (0..c.count).filter(|n| self.holds(AREA + *n as usize * STRIDE, THEIRS + n, c.size)).count() as u64,
             WrOpcode::FetchAdd | WrOpcode::CompareSwap => {
                 let want = START + if c.op == WrOpcode::FetchAdd { c.count * (c.count + 1) / 2 } else { c.count };
                 if self.word(AREA) != want {

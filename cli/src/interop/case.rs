@@ -14,6 +14,8 @@ pub(super) fn name(op: WrOpcode) -> &'static str {
         WrOpcode::Read => "read",
         WrOpcode::FetchAdd => "fetch_add",
         WrOpcode::CompareSwap => "compare_swap",
+        WrOpcode::Flush => "flush",
+        WrOpcode::AtomicWrite => "atomic_write",
         // None of the cases.
         _ => "other",
     }
@@ -28,13 +30,20 @@ pub(super) fn receives(op: WrOpcode) -> bool {
     matches!(op, WrOpcode::Send | WrOpcode::SendImm | WrOpcode::WriteImm)
 }
 
-pub(super) const CASES: [(QpType, WrOpcode); 9] = [
+/// Operations of annex A19, which older rdma_rxe and rdma-core have not: played where they are asked for.
+pub(super) fn is_placement(op: WrOpcode) -> bool {
+    matches!(op, WrOpcode::Flush | WrOpcode::AtomicWrite)
+}
+
+pub(super) const CASES: [(QpType, WrOpcode); 11] = [
     (QpType::Rc, WrOpcode::Send),
     (QpType::Rc, WrOpcode::Write),
     (QpType::Rc, WrOpcode::WriteImm),
     (QpType::Rc, WrOpcode::Read),
     (QpType::Rc, WrOpcode::FetchAdd),
     (QpType::Rc, WrOpcode::CompareSwap),
+    (QpType::Rc, WrOpcode::Flush),
+    (QpType::Rc, WrOpcode::AtomicWrite),
     (QpType::Uc, WrOpcode::SendImm),
     (QpType::Uc, WrOpcode::WriteImm),
     (QpType::Ud, WrOpcode::SendImm),

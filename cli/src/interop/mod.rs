@@ -5,7 +5,8 @@ mod case;
 
 use crate::party::Trouble;
 use bench::{Bench, SLOTS};
-use case::{name, peer_error, transport, Case, Lines, CASES};
+use case::{is_placement, name, peer_error, transport, Case, Lines, CASES};
+use ferric_abi::codes::WrOpcode;
 use ferric_driver::device::Device;
 use ferric_driver::types::{Mac, Mtu, QpType};
 use ferric_driver::TunnelConfig;
@@ -37,6 +38,9 @@ pub struct Options {
     /// Only these operations (transport_operation, see the table).
     #[arg(long)]
     pub only: Vec<String>,
+    /// FLUSH and ATOMIC WRITE, too: the peer has to know them.
+    #[arg(long)]
+    pub placement: bool,
     /// Messages of a case.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=SLOTS))]
     pub count: u64,
@@ -90,11 +94,15 @@ pub fn run(device: Arc<dyn Device>, o: &Options, mut each: impl FnMut(&Row)) -> 
             let mtu = Mtu::from_bytes(*bytes).ok_or_else(|| peer_error("the path MTU is 256, 512, 1024, 2048 or 4096"))?;
             for (transport_, op) in CASES {
                 let case = format!("{}_{}", transport(transport_), name(op));
-                if !o.only.is_empty() && !o.only.contains(&case) {
+                if o.only.is_empty() && is_placement(op) && !o.placement || !o.only.is_empty() && !o.only.contains(&case) {
                     continue;
                 }
                 for card_asks in [true, false] {
-                    let size = if transport_ == QpType::Ud { bytes - 5 } else { 3 * bytes + 7 };
+                    let size = match (transport_, op) {
+                        (QpType::Ud, _) => bytes - 5,
+                        (_, WrOpcode::AtomicWrite) => 8,
+                        _ => 3 * bytes + 7,
+                    };
                     let c = Case { transport: transport_, op, card_asks, mtu, ip: *ip, count: o.count, size };
                     let before = bench.frames()?;
                     let mut outcome = bench.play(&c, &mut lines);

@@ -2,6 +2,7 @@
 //! frames at random if asked to, and writes what went by as pcapng, each frame's fate in its comment.
 use clap::Parser;
 use ferric_tests::replay::capture::{write, Packet};
+use ferric_tests::rxe_flush::translate;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::io::Write;
@@ -24,6 +25,9 @@ struct Args {
     /// Of a thousand RoCEv2 frames so many are lost, those in VXLAN tunnels among them.
     #[arg(long, default_value_t = 0)]
     loss: u32,
+    /// The second machine is a Linux, whose FLUSH packets have an ICRC of their own: each gets the one that its receiver wants.
+    #[arg(long)]
+    rxe_flush: bool,
     /// Seed of the losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -129,11 +133,14 @@ impl Shared {
     }
 }
 
-fn carry(from: &UdpSocket, to: &UdpSocket, at: SocketAddr, side: usize, shared: &Mutex<Shared>) {
+fn carry(from: &UdpSocket, to: &UdpSocket, at: SocketAddr, side: usize, rxe_flush: bool, shared: &Mutex<Shared>) {
     let mut buffer = vec![0; 1 << 16];
     while !STOP.load(Ordering::Relaxed) {
         let Ok(n) = from.recv(&mut buffer) else { continue };
         if shared.lock().unwrap_or_else(PoisonError::into_inner).passes(side, &buffer[..n]) {
+            if rxe_flush {
+                translate(&mut buffer[..n], side == 0);
+            }
             // A machine that is not there yet loses its frames, as on any wire.
             let _ = to.send_to(&buffer[..n], at);
         }
@@ -166,8 +173,8 @@ fn run(args: &Args) -> Result<(), String> {
     println!("ready");
     let _ = std::io::stdout().flush();
     std::thread::scope(|s| {
-        s.spawn(|| carry(&left, &right, args.right.1, 0, &shared));
-        s.spawn(|| carry(&right, &left, args.left.1, 1, &shared));
+        s.spawn(|| carry(&left, &right, args.right.1, 0, args.rxe_flush, &shared));
+        s.spawn(|| carry(&right, &left, args.left.1, 1, args.rxe_flush, &shared));
     });
     let mut shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     shared.flush();

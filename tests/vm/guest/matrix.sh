@@ -1,6 +1,12 @@
-# Every operation, both ways, between our card and Linux. vm.only: operations, vm.mtus: path MTUs, separated by commas.
+# Every operation, both ways, between our card and Linux. vm.only: operations, vm.mtus: path MTUs, separated by commas. vm.placement: the peer runs on
+# Debian 13's libibverbs, which knows FLUSH; Linux flushes ranges and whole regions in turn (range), or whole regions (region).
 if [ $role = linux ]; then
-  peer rxe0 18600 $g4 $g6 || fail "peer"
+  if [ -n "$placement" ]; then
+    for d in dev sys proc; do mount -o bind /$d /newer/$d; done
+    PLACEMENT=$placement chroot /newer /bin/peer rxe0 18600 $g4 $g6 || fail "peer"
+  else
+    peer rxe0 18600 $g4 $g6 || fail "peer"
+  fi
   [ -z "$under" ] || /bin/ip -s link show vx0
   rdma statistic show link rxe0/1 2>/dev/null | tr ' ' '\n' | paste -sd' ' - | head -c 1500; echo
 else
