@@ -8,7 +8,7 @@ pub mod pair;
 pub mod programs;
 pub mod property;
 pub mod replay;
-pub mod rxe_flush;
+pub mod rxe_placement;
 pub mod served;
 pub mod soak;
 pub mod strangers;

@@ -69,7 +69,13 @@ impl Registered {
 /// The driver's rights of `ibv_access_flags`.
 pub fn access_of(flags: c_uint) -> Access {
     let has = |bit: c_uint| flags & bit != 0;
-    Access { local_write: has(IBV_ACCESS_LOCAL_WRITE), remote_write: has(IBV_ACCESS_REMOTE_WRITE), remote_read: has(IBV_ACCESS_REMOTE_READ), remote_atomic: has(IBV_ACCESS_REMOTE_ATOMIC), remote_flush: has(IBV_ACCESS_FLUSH_GLOBAL) }
+    Access {
+        local_write: has(IBV_ACCESS_LOCAL_WRITE),
+        remote_write: has(IBV_ACCESS_REMOTE_WRITE),
+        remote_read: has(IBV_ACCESS_REMOTE_READ),
+        remote_atomic: has(IBV_ACCESS_REMOTE_ATOMIC),
+        remote_flush: has(IBV_ACCESS_FLUSH_GLOBAL),
+    }
 }
 
 /// Makes a protection domain.
@@ -101,7 +107,14 @@ unsafe extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
 
 /// The rights of a region that is made or changed.
 fn checked(length: usize, access: c_uint) -> Result<Access, c_int> {
-    let known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
+    let known = IBV_ACCESS_LOCAL_WRITE
+        | IBV_ACCESS_REMOTE_WRITE
+        | IBV_ACCESS_REMOTE_READ
+        | IBV_ACCESS_REMOTE_ATOMIC
+        | IBV_ACCESS_FLUSH_GLOBAL
+        | IBV_ACCESS_MW_BIND
+        | IBV_ACCESS_HUGETLB
+        | IBV_ACCESS_OPTIONAL_RANGE;
     let remote_change = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) != 0;
     if access & !known != 0 {
         return Err(libc::EOPNOTSUPP);

@@ -7,8 +7,8 @@ use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{Mac, Path, QpType, RtrAttr, RtsAttr};
 use ferric_driver::ud::GRH_BYTES;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, FlushRequest, Flushed, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest,
-    SendRequest, Source, TunnelConfig,
+    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, Completion, CompletionQueue, Config, Context, CqeStatus, DatagramRequest, Error, FlushRequest, Flushed, MemoryRegion, Pd,
+    QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, TunnelConfig,
 };
 use ferric_twin::counters;
 use std::net::IpAddr;

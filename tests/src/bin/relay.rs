@@ -2,7 +2,7 @@
 //! frames at random if asked to, and writes what went by as pcapng, each frame's fate in its comment.
 use clap::Parser;
 use ferric_tests::replay::capture::{write, Packet};
-use ferric_tests::rxe_flush::translate;
+use ferric_tests::rxe_placement::{translate, Once};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::io::Write;
@@ -25,9 +25,9 @@ struct Args {
     /// Of a thousand RoCEv2 frames so many are lost, those in VXLAN tunnels among them.
     #[arg(long, default_value_t = 0)]
     loss: u32,
-    /// The second machine is a Linux, whose FLUSH packets have an ICRC of their own: each gets the one that its receiver wants.
+    /// The second machine is a Linux that uses FLUSH and ATOMIC WRITE: each FLUSH gets the ICRC that its receiver wants, and what Linux cannot repeat is not lost.
     #[arg(long)]
-    rxe_flush: bool,
+    rxe_placement: bool,
     /// Seed of the losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -85,6 +85,8 @@ struct Shared {
     to: Option<PathBuf>,
     folder: Option<PathBuf>,
     names: Vec<String>,
+    /// Of a Linux with FLUSH.
+    once: Option<Once>,
     seen: [u64; 2],
     lost: [u64; 2],
     failure: Option<String>,
@@ -103,7 +105,8 @@ impl Shared {
             return true;
         }
         self.seen[side] += 1;
-        let lost = self.loss > 0 && self.random.gen_range(0..1000) < self.loss;
+        let spared = self.once.as_mut().is_some_and(|once| once.has_to_arrive(f, side == 1));
+        let lost = !spared && self.loss > 0 && self.random.gen_range(0..1000) < self.loss;
         self.lost[side] += u64::from(lost);
         if self.to.is_some() {
             let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
@@ -133,12 +136,12 @@ impl Shared {
     }
 }
 
-fn carry(from: &UdpSocket, to: &UdpSocket, at: SocketAddr, side: usize, rxe_flush: bool, shared: &Mutex<Shared>) {
+fn carry(from: &UdpSocket, to: &UdpSocket, at: SocketAddr, side: usize, rxe_placement: bool, shared: &Mutex<Shared>) {
     let mut buffer = vec![0; 1 << 16];
     while !STOP.load(Ordering::Relaxed) {
         let Ok(n) = from.recv(&mut buffer) else { continue };
         if shared.lock().unwrap_or_else(PoisonError::into_inner).passes(side, &buffer[..n]) {
-            if rxe_flush {
+            if rxe_placement {
                 translate(&mut buffer[..n], side == 0);
             }
             // A machine that is not there yet loses its frames, as on any wire.
@@ -166,6 +169,7 @@ fn run(args: &Args) -> Result<(), String> {
         to: args.pcap.clone(),
         folder: args.folder.clone(),
         names,
+        once: args.rxe_placement.then(Once::default),
         seen: [0; 2],
         lost: [0; 2],
         failure: None,
@@ -173,8 +177,8 @@ fn run(args: &Args) -> Result<(), String> {
     println!("ready");
     let _ = std::io::stdout().flush();
     std::thread::scope(|s| {
-        s.spawn(|| carry(&left, &right, args.right.1, 0, args.rxe_flush, &shared));
-        s.spawn(|| carry(&right, &left, args.left.1, 1, args.rxe_flush, &shared));
+        s.spawn(|| carry(&left, &right, args.right.1, 0, args.rxe_placement, &shared));
+        s.spawn(|| carry(&right, &left, args.left.1, 1, args.rxe_placement, &shared));
     });
     let mut shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     shared.flush();

@@ -7,8 +7,8 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::QpType;
 use ferric_driver::{
-    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, CompletionQueue, CqeStatus, DatagramRequest, FlushRequest, Flushed, MemoryRegion, MemoryWindow, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest, Source, Start,
-    WindowType,
+    Access, AddressHandle, AtomicOp, AtomicRequest, AtomicWriteRequest, CompletionQueue, CqeStatus, DatagramRequest, FlushRequest, Flushed, MemoryRegion, MemoryWindow, QpConfig, QueuePair,
+    ReadRequest, RecvRequest, SendRequest, Source, Start, WindowType,
 };
 
 /// Cycles without an end after which a run counts as hung.

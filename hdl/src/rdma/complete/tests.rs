@@ -120,7 +120,13 @@ impl Golden {
         }
         let names = ["qpn", "transport", "done", "again", "epoch", "function", "pd", "va", "key", "operand", "compare", "atomic", "keyed", "phase"];
         let mut ack: Msg = names.map(|name| (name, op[name])).into();
-        ack.extend([("len", op["byte_len"]), ("add", u128::from(op["opcode"] == 6)), ("kind", if kind == 1 && op["opcode"] == 12 { 1 } else { [0, 0, 0, 0, 0, 1, 2][kind as usize] }), ("outcome", 0), ("mute", 0)]);
+        ack.extend([
+            ("len", op["byte_len"]),
+            ("add", u128::from(op["opcode"] == 6)),
+            ("kind", if kind == 1 && op["opcode"] == 12 { 1 } else { [0, 0, 0, 0, 0, 1, 2][kind as usize] }),
+            ("outcome", 0),
+            ("mute", 0),
+        ]);
         if failing {
             ack.insert("outcome", code);
             ack.insert("kind", 0);

@@ -408,7 +408,16 @@ fn registrations_bring_their_own_pages() {
         let got = m_worked.pop().expect("just seen");
         let status = if want == 0 { 0xfe } else { 6 };
         assert_eq!((worked.get(&got, "status"), worked.get(&got, "qpn"), worked.get(&got, "wqe_index")), (status, round.into(), (round + 5).into()), "round {round}, seed {}", tb.seed());
-        let access = Access { key: regions[i as usize].variant() as u32 | i << 8, pd: 7, function: 0, qpn: 0, va: START + tb.rng().below(regions[i as usize].length() + 0x400), chk_len: 8, access: 4, whole: false };
+        let access = Access {
+            key: regions[i as usize].variant() as u32 | i << 8,
+            pd: 7,
+            function: 0,
+            qpn: 0,
+            va: START + tb.rng().below(regions[i as usize].length() + 0x400),
+            chk_len: 8,
+            access: 4,
+            whole: false,
+        };
         let want = translate(&regions, &access, |at| Some(Pte(entry(at & !63, (at & 63) / 8).to_le_bytes())));
         port.push(req.pack(&[("key", access.key.into()), ("pd", 7), ("va", access.va.into()), ("chk_len", 8), ("access", 4)]));
         for _ in 0..3000 {

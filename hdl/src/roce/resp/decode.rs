@@ -63,8 +63,7 @@ impl Logic for OpDecode {
         self.store.next = self.opcode.val() == opcode::ATOMIC_WRITE;
         self.found.d.next.flush = self.flush.val();
         self.found.d.next.store = self.store.val();
-        self.found.d.next.asks =
-            (self.low.val() == opcode::READ_REQUEST) | (self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD) | self.flush.val() | self.store.val();
+        self.found.d.next.asks = (self.low.val() == opcode::READ_REQUEST) | (self.low.val() == opcode::COMPARE_SWAP) | (self.low.val() == opcode::FETCH_ADD) | self.flush.val() | self.store.val();
         self.found.d.next.send = (self.low.val() < opcode::WRITE_FIRST) | self.inv.val();
         self.found.d.next.write = ((self.low.val() >= opcode::WRITE_FIRST) & (self.low.val() < opcode::READ_REQUEST)) | self.store.val();
         self.found.d.next.read = self.low.val() == opcode::READ_REQUEST;
