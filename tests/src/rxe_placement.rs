@@ -87,7 +87,7 @@ mod tests {
     fn the_icrc_of_a_packet_from_linux_becomes_the_right_one() {
         let mut frame = [0x52; 12].to_vec();
         frame.extend([8, 0]);
-        frame.extend(0x4500_0040_2004_0000_4011_0699_0a09_0002_u128.to_be_bytes());
+        frame.extend(0x4500_0040_2000_4000_4011_0699_0a09_0002_u128.to_be_bytes());
         frame.extend(0x0a09_0001_c036_12b7_002c_0000_u128.to_be_bytes()[4..].iter());
         frame.extend(0x1c00_ffff_0000_0003_80ff_fff7_0000_0001_u128.to_be_bytes());
         frame.extend(0x0000_7fbc_79af_4010_0000_0101_0000_0c07_u128.to_be_bytes());
