@@ -205,6 +205,12 @@ fn windows_and_regions_that_change() {
     assert!(printed.contains("all as it should be"), "{printed}");
 }
 
+#[test]
+fn flush_and_atomic_write_by_calls_of_their_own() {
+    let printed = run(None, &built("placement"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
 /// Random programs against a model of what a queue holds, then three threads: one posts, one polls, one resizes.
 #[test]
 fn completion_queues_change_their_size_under_traffic() {
