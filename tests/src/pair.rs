@@ -113,24 +113,7 @@ impl Wire {
 
 impl Default for Wire {
     fn default() -> Self {
-<<<<<<< HEAD
         Self::DEFAULT
-=======
-        Self {
-            mtu: Mtu::M4096,
-            v6: false,
-            vlan: None,
-            psn: [0x10, 0x20],
-            timeout: 8,
-            retry_cnt: 7,
-            rnr_retry: 7,
-            min_rnr_timer: 1,
-            repeat_nak: false,
-            tclass: 0,
-            max_dest_rd_atomic: 16,
-            access: Access::ALL,
-        }
->>>>>>> 08311e8 (cargo fmt)
     }
 }
 
