@@ -208,7 +208,6 @@ impl Logic for Walk {
         if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
-
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
         self.page.va.next = self.va.q.val();
