@@ -16,6 +16,7 @@ mod tunnel;
 use super::isa::{notice, output, Asm, Label, Op, Step, R};
 use super::word;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
+use ferric_abi::context::MrCtx;
 use ferric_abi::csr::space::{self, CQ, EQ, MCAST, MR, PATH, REQ, RQ, RSP, SQ, STATS};
 use ferric_abi::layout::Layout;
 
@@ -265,6 +266,8 @@ pub struct Program {
     add_offset: Label,
     /// See `may_use`.
     in_range: Label,
+    /// Scratch word: how many regions are windows.
+    windows: u32,
     /// Queue pair ID out of action, back through LINK.
     qp_stop: Label,
     /// The same and drained, back through LINK2.
@@ -292,7 +295,8 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
     };
     let (qp, cq, mr, pd, eq) = (kind(sizes.qp), kind(sizes.cq), kind(sizes.mr), kind(sizes.pd), kind(sizes.eq));
     let srq = kind(sizes.qp);
-    assert!(next <= 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
+    let windows = next;
+    assert!(windows < 1 << SCRATCH_BITS, "the scratch memory is too small for these tables");
     let mut asm = Asm::default();
     let status = (0..STATUSES).map(|_| asm.label()).collect();
     let [idle, complete, add_offset, in_range, qp_stop, qp_down, remove_qp, remove_mr, remove_srq, remove_cq, remove_eq, remove_pd] = std::array::from_fn(|_| asm.label());
@@ -311,6 +315,7 @@ pub fn assemble(plan: &Plan) -> Vec<Step> {
         status,
         add_offset,
         in_range,
+        windows,
         qp_stop,
         qp_down,
         remove_qp,
@@ -411,6 +416,22 @@ impl Program {
         self.asm.op(Op::Ld, V, id, kind.base);
         self.asm.op(op, V, V, 1);
         self.asm.store(id, kind.base, V);
+    }
+    /// A window more or less.
+    fn count_window(&mut self, op: Op) {
+        self.asm.op(Op::Ld, V, ZERO, self.windows);
+        self.asm.op(op, V, V, 1);
+        self.asm.store(ZERO, self.windows, V);
+    }
+    /// Region ID, whose line that is, goes out of use.
+    fn close_region(&mut self) {
+        let region = self.asm.label();
+        self.read(T, MR, 0);
+        self.write(MR, 0, ZERO);
+        self.get(T, T, field(&MrCtx::LAYOUT, "window"));
+        self.asm.branch(Op::Beq, T, 0, region);
+        self.count_window(Op::Sub);
+        self.asm.bind(region);
     }
     /// Waits until everything that was decided by what the tables said before has left the card, and the host has answered it.
     fn drain(&mut self) {

@@ -90,6 +90,7 @@ impl Program {
         self.get(U, p(0), field(layout, "window"));
         self.asm.branch(Op::Beq, U, 0, ordinary);
         self.set_to(T, field(layout, "valid"), 0);
+        self.count_window(Op::Add);
         self.asm.jump(free);
         self.asm.bind(ordinary);
         self.get(U, p(0), field(layout, "fast"));
@@ -167,7 +168,7 @@ impl Program {
 
         self.asm.bind(self.remove_mr);
         self.line(ID);
-        self.write(MR, 0, ZERO);
+        self.close_region();
         self.drain();
         // Now nothing asks for its page table any more but what reads ahead, which this ends. No translation of it is left for the next region of this number.
         self.asm.act(Op::Out, ID, ZERO, output::TRANSLATIONS);

@@ -39,10 +39,21 @@ impl Program {
             p.write(RQ, 2, ZERO);
             p.unmake(p.srq);
         });
+        // A window is counted, which takes a look at each region: a card without windows is spared them.
+        let [plain, closed] = std::array::from_fn(|_| self.asm.label());
+        self.asm.op(Op::Ld, T, ZERO, self.windows);
+        self.asm.branch(Op::Beq, T, 0, plain);
+        self.each_object(self.mr, (ID, PROD), |p| {
+            p.close_region();
+            p.unmake(p.mr);
+        });
+        self.asm.jump(closed);
+        self.asm.bind(plain);
         self.each_object(self.mr, (ID, PROD), |p| {
             p.write(MR, 0, ZERO);
             p.unmake(p.mr);
         });
+        self.asm.bind(closed);
         self.each_object(self.cq, (ID, PROD), |p| {
             p.write(CQ, 2, ZERO);
             p.unmake(p.cq);

@@ -147,6 +147,11 @@ pub(super) fn queue_pair_life(b: &mut Bench) {
         b.expect(Ok, 1, CreateMr, number, &mr_params(*line));
         set_line(b, space::MR, number, &line.0);
     }
+    // Regions that come and go are no windows less.
+    for _ in &lines {
+        b.expect(Ok, 1, CreateMr, 30, &mr_params(mr_line()));
+        b.expect(Ok, 1, DestroyMr, 30, &[]);
+    }
     b.expect(Ok, 1, DestroyQp, 5, &[]);
     for (number, was) in (20..).zip(lines) {
         let goes = number == 20;
