@@ -46,6 +46,20 @@ fn an_atomic_executed_twice_shows() {
     }
 }
 
+/// The made capture of this name.
+fn made(name: &str) -> Vec<u8> {
+    let (_, scenario) = scenarios(Mtu::M256).into_iter().find(|(n, _)| *n == name).expect(name);
+    write(&scenario.record().unwrap()).unwrap()
+}
+
+#[test]
+fn an_atomic_write_executed_twice_shows() {
+    let twice = GoldenFactory { defect: Some(Defect::DuplicateExecuted) };
+    for (name, shows) in [("placement_dup_store", true), ("placement_dup_flush", false), ("placement", false)] {
+        assert_eq!(replay(&made(name), Role::Responder, &twice).is_err(), shows, "{name}");
+    }
+}
+
 #[test]
 fn captures_carried_over_to_ipv6_and_a_vlan_pass() {
     for (name, bytes) in captures() {
@@ -197,6 +211,26 @@ const CHANGES: &[Change] = &[
             })
             .is_some()
     }),
+    ("FETH placement", |e| {
+        e.frame
+            .feth
+            .as_mut()
+            .map(|f| {
+                let p = f.placement() ^ 2;
+                f.set_placement(p);
+            })
+            .is_some()
+    }),
+    ("FETH selectivity", |e| {
+        e.frame
+            .feth
+            .as_mut()
+            .map(|f| {
+                let s = f.selectivity() ^ 1;
+                f.set_selectivity(s);
+            })
+            .is_some()
+    }),
     ("immediate data", |e| {
         e.frame
             .imm
@@ -224,7 +258,8 @@ const CHANGES: &[Change] = &[
 
 #[test]
 fn every_compared_field_is_compared() {
-    for (name, c) in views() {
+    let placement = connections(&Capture::parse(&made("placement")).unwrap()).unwrap().remove(0);
+    for (name, c) in views().into_iter().chain([("placement".to_owned(), placement)]) {
         for side in 0..2 {
             let expected = sent_view(&c, side);
             assert!(passes(&c, side, &expected), "{name}");

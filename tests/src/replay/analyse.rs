@@ -1,6 +1,7 @@
 //! From frames to connections: which queue pairs talk to each other, which messages they exchanged, and what the machines must have
 //! been configured with.
 use super::capture::Capture;
+use super::endpoint::Flush;
 use super::error::{Error, Result};
 use super::frame::{psn_add, psn_distance, Frame, Ip, Kind, Syndrome};
 use ferric_driver::types::{Mac, Mtu, Path};
@@ -36,7 +37,7 @@ pub struct Host {
 /// A message, as its sender sent it.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// SEND, WRITE, READ request or atomic (others keep their kind and are not replayed).
+    /// SEND, WRITE, READ request, atomic, FLUSH or ATOMIC WRITE (others keep their kind and are not replayed).
     pub kind: Kind,
     /// Immediate data.
     pub imm: Option<u32>,
@@ -44,7 +45,7 @@ pub struct Message {
     pub solicited: bool,
     /// Remote address and key.
     pub remote: Option<(u64, u32)>,
-    /// Bytes; of a SEND whose tail was not seen, what was seen and one more.
+    /// Bytes; of a SEND whose tail was not seen, what was seen and one more; none of a FLUSH of a whole region.
     pub len: usize,
     /// The bytes seen (READ: of the response; atomic: the value found, as it lies in memory).
     pub data: Vec<u8>,
@@ -54,9 +55,19 @@ pub struct Message {
     pub psns: u32,
     /// Fatal NAK: position and code.
     pub nak: Option<(u32, u8)>,
+    /// Of a FLUSH.
+    pub flush: Option<Flush>,
 }
 
 impl Message {
+    /// Bytes of the requester's memory that it takes or fills.
+    pub fn local_len(&self) -> usize {
+        if self.kind == Kind::Flush {
+            0
+        } else {
+            self.len
+        }
+    }
     /// One past its last PSN, counted from the stream's first.
     pub fn end(&self) -> u32 {
         self.first + self.psns
@@ -280,7 +291,7 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
     if !head.op.first {
         return Err(format!("{} where a message should begin", head.brief()));
     }
-    let mut m = Message { kind: head.op.kind, imm: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None };
+    let mut m = Message { kind: head.op.kind, imm: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None, flush: None };
     let told = head.reth.map(|r| r.length() as usize);
     if m.kind == Kind::ReadRequest {
         m.len = told.unwrap_or(0);
@@ -290,6 +301,16 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
     }
     if let Some(atomic) = head.atomic {
         (m.remote, m.len, m.psns) = (Some((atomic.va(), atomic.rkey())), 8, 1);
+        return Ok(m);
+    }
+    if let Some(feth) = head.feth {
+        let flush = Flush { feth, len: told.unwrap_or(0) as u32 };
+        (m.flush, m.psns) = (Some(flush), 1);
+        m.len = if flush.whole() { 0 } else { flush.len as usize };
+        return Ok(m);
+    }
+    if m.kind == Kind::AtomicWrite {
+        (m.len, m.psns, m.data) = (head.payload.len(), 1, head.payload.clone());
         return Ok(m);
     }
     let mut complete = false;

@@ -98,7 +98,7 @@ impl<'a> Answering<'a> {
     pub fn before(&mut self, stage: &mut Stage, f: &Frame) -> Result<()> {
         self.mark = self.sent.len();
         let Some((n, m)) = self.current(f).filter(|_| self.is_next(f) && f.icrc_error == 0) else { return Ok(()) };
-        if f.op.kind.has_response() {
+        if f.op.kind.brings_data() {
             if let (Some(remote), None) = (m.remote, m.nak) {
                 self.plan.before_read(stage.endpoint.as_mut(), remote, &m.data, m.len);
             }
@@ -213,7 +213,7 @@ impl<'a> Answering<'a> {
             self.msn += 1;
         }
         match m.kind {
-            Kind::Write => self.plan.written(stage.endpoint.as_mut(), m.remote.unwrap_or_default(), offset, &f.payload)?,
+            Kind::Write | Kind::AtomicWrite => self.plan.written(stage.endpoint.as_mut(), m.remote.unwrap_or_default(), offset, &f.payload)?,
             Kind::CompareSwap | Kind::FetchAdd => {
                 let remote = m.remote.unwrap_or_default();
                 let (old, Some(atomic)) = (self.plan.value(remote), f.atomic) else { return Ok(()) };

@@ -67,11 +67,11 @@ impl<'a> Asking<'a> {
         let mut total = 0;
         for m in messages {
             offsets.push(total);
-            total += m.len;
+            total += m.local_len();
         }
         let buffer = if total > 0 {
             let region = stage.endpoint.register(&RegionSpec { len: total, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own })?;
-            for (m, at) in messages.iter().zip(&offsets).filter(|(m, _)| !m.kind.has_response()) {
+            for (m, at) in messages.iter().zip(&offsets).filter(|(m, _)| !m.kind.brings_data()) {
                 stage.endpoint.write_memory(&region, *at, &m.data);
             }
             Some(region)
@@ -106,7 +106,7 @@ impl<'a> Asking<'a> {
     }
 
     fn slice(&self, n: usize) -> Option<Slice> {
-        let len = self.messages[n].len;
+        let len = self.messages[n].local_len();
         self.buffer.filter(|_| len > 0).map(|region| Slice { region, offset: self.offsets[n], len })
     }
 
@@ -185,7 +185,7 @@ impl<'a> Asking<'a> {
     fn post(&mut self, stage: &mut Stage, frame: &Frame) -> Result<()> {
         let m = &self.messages[self.posted];
         let operands = frame.atomic.map_or((0, 0), |a| (a.swap_add(), a.compare()));
-        let post = Post { id: self.posted as u64, kind: m.kind, operands, imm: m.imm, solicited: m.solicited, local: self.slice(self.posted), remote: m.remote.unwrap_or_default() };
+        let post = Post { id: self.posted as u64, kind: m.kind, operands, imm: m.imm, solicited: m.solicited, local: self.slice(self.posted), remote: m.remote.unwrap_or_default(), flush: m.flush };
         self.posted += 1;
         stage.post(&post)
     }
@@ -375,7 +375,7 @@ impl<'a> Asking<'a> {
                 return Err(Error::Differs(format!("{} was sent, which the captured machine did not send", s.frame.brief())));
             }
         }
-        for (n, m) in self.messages[..self.posted].iter().enumerate().filter(|(_, m)| m.kind.has_response() && m.end() <= self.una) {
+        for (n, m) in self.messages[..self.posted].iter().enumerate().filter(|(_, m)| m.kind.brings_data() && m.end() <= self.una) {
             if let Some(l) = self.slice(n) {
                 if stage.endpoint.read_memory(&l.region, l.offset, l.len) != m.data {
                     return Err(Error::Differs(format!("message {n}: the bytes read are not those of the responses")));

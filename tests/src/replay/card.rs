@@ -8,7 +8,9 @@ use ferric_abi::codes::WrOpcode;
 use ferric_driver::eq::EventQueue;
 use ferric_driver::qp::{sge, LocalSge, Payload};
 use ferric_driver::types::{QpType, RtrAttr, RtsAttr};
-use ferric_driver::{AtomicOp, AtomicRequest, CompletionQueue, Config, Context, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest};
+use ferric_driver::{
+    AtomicOp, AtomicRequest, AtomicWriteRequest, CompletionQueue, Config, Context, FlushRequest, Flushed, MemoryRegion, Pd, QpConfig, QueuePair, ReadRequest, RecvRequest, SendRequest,
+};
 use ferric_sim::{Body, CardConfig, SimDevice, World, WorldConfig};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -180,6 +182,17 @@ impl Endpoint for CardEndpoint {
         let op = match post.kind {
             Kind::ReadRequest => {
                 return Ok(self.qp.post_read(&ReadRequest { wr_id, sges: &sges, remote_addr, rkey, signaled: true, fence: false })?);
+            }
+            Kind::AtomicWrite => {
+                let value = post.local.and_then(|l| self.read_memory(&l.region, l.offset, l.len).try_into().ok());
+                let value = value.ok_or_else(|| Error::Endpoint("an ATOMIC WRITE is of 8 bytes".into()))?;
+                return Ok(self.qp.post_atomic_write(&AtomicWriteRequest { wr_id, value, remote_addr, rkey, signaled: true, fence: false })?);
+            }
+            Kind::Flush => {
+                let flush = post.flush.ok_or_else(|| Error::Endpoint("a FLUSH without its header".into()))?;
+                let what = if flush.whole() { Flushed::Region } else { Flushed::Range(flush.len) };
+                let (global, persistent) = (flush.feth.placement() & 1 != 0, flush.feth.placement() & 2 != 0);
+                return Ok(self.qp.post_flush(&FlushRequest { wr_id, what, global, persistent, remote_addr, rkey, signaled: true, fence: false })?);
             }
             Kind::CompareSwap => Some(AtomicOp::CompareSwap { swap: post.operands.0, compare: post.operands.1 }),
             Kind::FetchAdd => Some(AtomicOp::FetchAdd(post.operands.0)),

@@ -31,6 +31,7 @@ pub fn same(own: &Frame, captured: &Frame) -> Result<(), String> {
     field!(hex "partition key", own.bth.pkey(), captured.bth.pkey());
     field!("solicited event", own.bth.solicited(), captured.bth.solicited());
     field!("pad count", own.bth.pad(), captured.bth.pad());
+    field!("FETH", own.feth, captured.feth);
     field!(hex "RETH address", own.reth.map_or(0, |r| r.va()), captured.reth.map_or(0, |r| r.va()));
     field!(hex "RETH key", own.reth.map_or(0, |r| r.rkey()), captured.reth.map_or(0, |r| r.rkey()));
     field!("RETH length", own.reth.map(|r| r.length()), captured.reth.map(|r| r.length()));

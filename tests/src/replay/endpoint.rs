@@ -2,6 +2,7 @@
 use super::error::Result;
 use super::frame::Kind;
 use super::ud::{Datagrams, UdSetup};
+use ferric_abi::wire::Feth;
 use ferric_driver::types::{Mtu, Path};
 use ferric_driver::{Access, CqeStatus};
 
@@ -98,12 +99,28 @@ pub struct Slice {
     pub len: usize,
 }
 
+/// What a FLUSH asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flush {
+    /// Placement and selectivity.
+    pub feth: Feth,
+    /// Bytes, unless it is the whole region.
+    pub len: u32,
+}
+
+impl Flush {
+    /// Of the whole region.
+    pub fn whole(&self) -> bool {
+        self.feth.selectivity() == 1
+    }
+}
+
 /// A send request.
 #[derive(Clone, Copy, Debug)]
 pub struct Post {
     /// Number given back in the completion.
     pub id: u64,
-    /// Operation: Send, Write, ReadRequest or an atomic.
+    /// Operation: Send, Write, ReadRequest, an atomic, Flush or AtomicWrite.
     pub kind: Kind,
     /// Of an atomic: swap value or addend, and compare value.
     pub operands: (u64, u64),
@@ -115,6 +132,8 @@ pub struct Post {
     pub local: Option<Slice>,
     /// Remote address and key.
     pub remote: (u64, u32),
+    /// Of a FLUSH.
+    pub flush: Option<Flush>,
 }
 
 /// A completion.

@@ -1,5 +1,5 @@
 //! RoCEv2 frames as values: decoded from the wire, changed, and encoded again with right lengths and ICRC.
-use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, Ieth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
+use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, Feth, Ieth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 use ferric_hdl::net::icrc::model as icrc;
 use std::net::IpAddr;
 
@@ -55,6 +55,10 @@ pub enum Kind {
     FetchAdd,
     /// SEND with invalidate (carries IETH).
     SendInvalidate,
+    /// FLUSH (annex A19).
+    Flush,
+    /// ATOMIC WRITE (annex A19).
+    AtomicWrite,
 }
 
 impl Kind {
@@ -64,6 +68,10 @@ impl Kind {
     }
     /// Answered by a frame that is more than an acknowledge.
     pub fn has_response(self) -> bool {
+        self.brings_data() || matches!(self, Kind::Flush | Kind::AtomicWrite)
+    }
+    /// The answer carries bytes for the requester's memory.
+    pub fn brings_data(self) -> bool {
         matches!(self, Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd)
     }
     /// Name for messages.
@@ -78,6 +86,8 @@ impl Kind {
             Kind::CompareSwap => "compare and swap",
             Kind::FetchAdd => "fetch and add",
             Kind::SendInvalidate => "SEND with invalidate",
+            Kind::Flush => "FLUSH",
+            Kind::AtomicWrite => "ATOMIC WRITE",
         }
     }
 }
@@ -95,8 +105,11 @@ pub struct Op {
     pub imm: bool,
 }
 
+/// No operation; never produced by `Op::of`.
+const RESERVED: (Kind, bool, bool, bool) = (Kind::Ack, false, false, false);
+
 /// Operations by the low five bits of the opcode.
-const OPS: [(Kind, bool, bool, bool); 24] = {
+const OPS: [(Kind, bool, bool, bool); 30] = {
     use Kind::*;
     [
         (Send, true, false, false),
@@ -120,19 +133,26 @@ const OPS: [(Kind, bool, bool, bool); 24] = {
         (AtomicAck, true, true, false),
         (CompareSwap, true, true, false),
         (FetchAdd, true, true, false),
-        // 21 is reserved; never produced by `Op::of`.
-        (Ack, false, false, false),
+        RESERVED,
         (SendInvalidate, false, true, false),
         (SendInvalidate, true, true, false),
+        RESERVED,
+        RESERVED,
+        RESERVED,
+        RESERVED,
+        (Flush, true, true, false),
+        (AtomicWrite, true, true, false),
     ]
 };
 
 impl Op {
     /// The operation of an opcode, whatever its transport; `None` for reserved codes.
     pub fn of(opcode: u8) -> Option<Self> {
-        let low = (opcode & 31) as usize;
-        let (kind, first, last, imm) = *OPS.get(low)?;
-        (low != 21).then_some(Self { kind, first, last, imm })
+        let op = *OPS.get(usize::from(opcode & 31))?;
+        let (kind, first, last, imm) = op;
+        // Those of annex A19 are of reliable connections alone.
+        let exists = op != RESERVED && (opcode >> 5 == 0 || !matches!(kind, Kind::Flush | Kind::AtomicWrite));
+        exists.then_some(Self { kind, first, last, imm })
     }
     /// The RC opcode of this operation.
     pub fn code(self) -> Option<u8> {
@@ -157,6 +177,8 @@ pub struct Frame {
     pub op: Op,
     /// Datagram header.
     pub deth: Option<Deth>,
+    /// FLUSH header.
+    pub feth: Option<Feth>,
     /// RDMA header.
     pub reth: Option<Reth>,
     /// Atomic header.
@@ -227,7 +249,9 @@ impl Frame {
         let bth = cut!(rest, Bth);
         let op = Op::of(bth.opcode()).ok_or_else(|| format!("reserved opcode {:#04x}", bth.opcode()))?;
         let deth = if bth.opcode() >> 5 == 3 { Some(cut!(rest, Deth)) } else { None };
-        let reth = if op.kind == Kind::ReadRequest || op.kind == Kind::Write && op.first { Some(cut!(rest, Reth)) } else { None };
+        let feth = if op.kind == Kind::Flush { Some(cut!(rest, Feth)) } else { None };
+        let has_reth = matches!(op.kind, Kind::ReadRequest | Kind::Flush | Kind::AtomicWrite) || op.kind == Kind::Write && op.first;
+        let reth = if has_reth { Some(cut!(rest, Reth)) } else { None };
         let atomic = if matches!(op.kind, Kind::CompareSwap | Kind::FetchAdd) { Some(cut!(rest, AtomicEth)) } else { None };
         let has_aeth = matches!(op.kind, Kind::Ack | Kind::AtomicAck) || op.kind == Kind::ReadResponse && (op.first || op.last);
         let aeth = if has_aeth { Some(cut!(rest, Aeth)) } else { None };
@@ -245,6 +269,7 @@ impl Frame {
             bth,
             op,
             deth,
+            feth,
             reth,
             atomic,
             aeth,
@@ -262,6 +287,7 @@ impl Frame {
         let mut body = self.bth.0.to_vec();
         let mut put = |bytes: Option<&[u8]>| body.extend_from_slice(bytes.unwrap_or_default());
         put(self.deth.as_ref().map(|h| &h.0[..]));
+        put(self.feth.as_ref().map(|h| &h.0[..]));
         put(self.reth.as_ref().map(|h| &h.0[..]));
         put(self.atomic.as_ref().map(|h| &h.0[..]));
         put(self.aeth.as_ref().map(|h| &h.0[..]));

@@ -102,7 +102,13 @@ pub fn learn(c: &Connection, side: usize) -> Result<Learned> {
             retry_cnt: if exhausted && !rnr_open { timeouts } else { 7 },
             rnr_retry: if rnr_open { (rnrs - 1).min(6) } else { 7 },
             min_rnr_timer: peers.rnr_timer.unwrap_or(12),
-            access: Access { remote_read: !refused(Kind::ReadRequest), remote_write: !refused(Kind::Write), remote_atomic: !refused(Kind::CompareSwap) && !refused(Kind::FetchAdd), ..Access::ALL },
+            access: Access {
+                remote_read: !refused(Kind::ReadRequest),
+                remote_write: !refused(Kind::Write),
+                remote_atomic: !refused(Kind::CompareSwap) && !refused(Kind::FetchAdd),
+                remote_flush: !refused(Kind::Flush),
+                ..Access::ALL
+            },
             depth: most,
             unreliable: false,
         },

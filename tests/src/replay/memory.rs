@@ -34,8 +34,10 @@ impl Cause {
         use Cause::*;
         match (message.kind, code) {
             (Kind::Write | Kind::ReadRequest, 2) if message.len > 0 => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
-            (Kind::CompareSwap | Kind::FetchAdd, 2) => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
-            (Kind::Write | Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd, 1) => &[QueuePairRight],
+            (Kind::Flush, 2) if message.len > 0 => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
+            (Kind::Flush, 2) => &[StaleKey, UnknownKey, NoRight, OtherDomain],
+            (Kind::CompareSwap | Kind::FetchAdd | Kind::AtomicWrite, 2) => &[StaleKey, UnknownKey, BehindEnd, BeforeStart, NoRight, OtherDomain],
+            (Kind::Write | Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd | Kind::Flush, 1) => &[QueuePairRight],
             (Kind::Send, 1 | 3) if message.len > 0 => &[ReceiveTooSmall],
             _ => &[],
         }
@@ -99,6 +101,11 @@ impl Plan {
             let r = ranges.entry(key).or_insert((va, end));
             *r = (r.0.min(va), r.1.max(end));
         }
+        // A FLUSH of a whole region says nothing of where it lies.
+        for m in messages.iter().filter(|m| m.nak.is_none() && m.len == 0 && m.kind == Kind::Flush) {
+            let Some((va, key)) = m.remote else { continue };
+            ranges.entry(key).or_insert((va, va.saturating_add(1)));
+        }
         let mut regions = BTreeMap::new();
         for (key, (lo, hi)) in ranges {
             if hi - lo > MAX_REGION {
@@ -120,7 +127,7 @@ impl Plan {
                     _ => r.key,
                 };
                 // An atomic that is not aligned is refused for that.
-                let step = if m.kind.has_response() && m.kind != Kind::ReadRequest { 8 } else { 1 };
+                let step = if matches!(m.kind, Kind::CompareSwap | Kind::FetchAdd | Kind::AtomicWrite) { 8 } else { 1 };
                 let va = match cause {
                     Cause::BehindEnd => r.addr + step,
                     Cause::BeforeStart => r.addr - step,

@@ -58,6 +58,7 @@ pub fn run(c: &Connection, side: usize, factory: &dyn Factory, expected: &[Expec
         match c.requests[1 - side].messages.iter().find(|m| m.nak.is_some()).map(|m| m.kind) {
             Some(Kind::ReadRequest) => setup.access.remote_read = false,
             Some(Kind::CompareSwap | Kind::FetchAdd) => setup.access.remote_atomic = false,
+            Some(Kind::Flush) => setup.access.remote_flush = false,
             _ => setup.access.remote_write = false,
         }
     }

@@ -14,6 +14,9 @@ pub fn scenarios(mtu: Mtu) -> Vec<(&'static str, Scenario)> {
     let base = |steps: Vec<Step>| Scenario::new(mtu, steps);
     let write6 = || base(vec![Step::new(Kind::Write, 6 * m)]);
     let with_imm = |kind| each(kind).into_iter().enumerate().map(|(i, s)| Step { imm: Some(0xc0ff_ee00 + i as u32), ..s }).collect::<Vec<_>>();
+    let store = |n: u64| Step { offset: 8 * n, ..Step::new(Kind::AtomicWrite, 8) };
+    let flush = |len: usize| Step::new(Kind::Flush, len);
+    let placed = || base(vec![Step::new(Kind::Write, 2 * m), store(2), flush(2 * m), store(2), store(3), flush(0), Step::new(Kind::Write, m + 3)]);
     let sends = || base(vec![Step::new(Kind::Send, 32), Step::new(Kind::Send, 33)]);
     vec![
         ("send", base(each(Kind::Send))),
@@ -44,6 +47,15 @@ pub fn scenarios(mtu: Mtu) -> Vec<(&'static str, Scenario)> {
         ("psn_wrap", Scenario { psn: 0xff_fffd, pipelined: true, ..base(vec![Step::new(Kind::Write, 5 * m), Step::new(Kind::Send, 2 * m)]) }),
         ("psn_wrap_drop", Scenario { psn: 0xff_fffd, fault: Fault::Drop(0, 4), ..write6() }),
         ("psn_wrap_timeout", Scenario { psn: 0xff_fffd, fault: Fault::Drop(0, 6), ..write6() }),
+        ("placement", placed()),
+        ("placement_pipelined", Scenario { pipelined: true, ..placed() }),
+        ("placement_dup_store", Scenario { fault: Fault::Duplicate(0, 3), ..placed() }),
+        ("placement_dup_flush", Scenario { fault: Fault::Duplicate(0, 4), ..placed() }),
+        ("placement_drop_store", Scenario { fault: Fault::Drop(0, 5), ..placed() }),
+        ("placement_drop_answer", Scenario { fault: Fault::Drop(1, 2), ..placed() }),
+        ("flush_bad_rkey", base(vec![Step::new(Kind::Write, 64), Step { key: 0x5500, ..flush(64) }])),
+        ("flush_region_bad_rkey", base(vec![Step { key: 0x5500, ..flush(0) }])),
+        ("store_out_of_bounds", base(vec![Step { offset: 1 << 17, ..store(0) }])),
         ("read", base(each(Kind::ReadRequest)[1..].to_vec())),
     ]
 }

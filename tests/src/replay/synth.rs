@@ -1,11 +1,11 @@
 //! Captures made here: two golden models joined by a relay with faults, logged as the relay of the captures in tests/captures does it,
 //! and existing captures carried over to IPv6 or a VLAN. For path MTUs and addresses the recorded set does not have.
 use super::capture::Packet;
-use super::endpoint::{timeout_ticks, Domain, Endpoint, Post, Region, RegionSpec, Setup, Slice};
+use super::endpoint::{timeout_ticks, Domain, Endpoint, Flush, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Ip, Kind};
 use super::golden::Golden;
-use ferric_abi::wire::{Ipv6, Vlan};
+use ferric_abi::wire::{Feth, Ipv6, Vlan};
 use ferric_driver::types::{Mac, Mtu, Path};
 use ferric_driver::Access;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A message of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// SEND, WRITE or READ request.
+    /// SEND, WRITE, READ request, FLUSH or ATOMIC WRITE.
     pub kind: Kind,
-    /// Bytes.
+    /// Bytes; of a FLUSH 0 is the whole region.
     pub len: usize,
     /// Immediate data (with solicited event).
     pub imm: Option<u32>,
@@ -148,9 +148,12 @@ impl<'a> Play<'a> {
 
     fn post(&mut self, n: usize) -> Result<()> {
         let s = self.scenario.steps[n];
-        let local = (s.len > 0).then_some(Slice { region: self.buffers[0], offset: n, len: s.len });
+        let local = (s.len > 0 && s.kind != Kind::Flush).then_some(Slice { region: self.buffers[0], offset: n, len: s.len });
+        // Visible to all.
+        let feth = Feth::default().with_placement(1).with_selectivity(u8::from(s.len == 0));
+        let flush = (s.kind == Kind::Flush).then_some(Flush { feth, len: s.len as u32 });
         let remote = (self.buffers[1].addr + s.offset, self.buffers[1].key ^ s.key);
-        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, operands: (0, 0), imm: s.imm, solicited: s.imm.is_some(), local, remote })
+        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, operands: (0, 0), imm: s.imm, solicited: s.imm.is_some(), local, remote, flush })
     }
 
     fn receives(&mut self) -> Result<()> {

@@ -96,7 +96,7 @@ pub fn sender(c: &Connection, factory: &dyn Factory, expected: &[Expected]) -> R
             endpoint.write_memory(&region, 0, &m.data);
             let local = (m.len > 0).then_some(Slice { region, offset: 0, len: m.len });
             let remote = m.remote.unwrap_or_default();
-            endpoint.post_send(&Post { id: posted as u64, kind: m.kind, operands: (0, 0), imm: m.imm, solicited: m.solicited, local, remote })?;
+            endpoint.post_send(&Post { id: posted as u64, kind: m.kind, operands: (0, 0), imm: m.imm, solicited: m.solicited, local, remote, flush: None })?;
             endpoint.settle();
             for (_, bytes) in endpoint.take_frames() {
                 sent.push_back(Frame::decode_own(&bytes).map_err(|e| fail(format!("sent a malformed frame: {e}")))?);

@@ -12,6 +12,8 @@ pub enum Want {
     Read,
     /// COMPARE_SWAP, FETCH_ADD.
     Atomic,
+    /// FLUSH.
+    Flush,
 }
 
 struct Entry {
@@ -53,6 +55,11 @@ impl Memory {
         &mut self.entries[index].bytes
     }
 
+    /// The region of this key may be flushed whole.
+    pub fn flushes(&self, key: u32) -> bool {
+        self.entries.iter().any(|e| e.key == key && e.access.remote_flush && e.domain == Domain::Own)
+    }
+
     /// The region and offset a remote access reaches; `None` is a remote access error.
     pub fn remote(&self, va: u64, key: u32, len: usize, want: Want) -> Option<(usize, usize)> {
         let has = |d| self.defect == Some(d);
@@ -65,6 +72,7 @@ impl Memory {
                 Want::Write => e.access.remote_write,
                 Want::Read => e.access.remote_read,
                 Want::Atomic => e.access.remote_atomic,
+                Want::Flush => e.access.remote_flush,
             } || has(Defect::PermissionUnchecked);
             let domain = e.domain == Domain::Own || has(Defect::DomainUnchecked);
             (key_fits && inside && right && domain).then(|| (i, (va - e.addr) as usize))

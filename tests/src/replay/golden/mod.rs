@@ -122,7 +122,25 @@ impl Port {
         let eth = Eth::default().with_dst(mac(p.dmac.0)).with_src(mac(p.smac.0)).with_ethertype(if vlan.is_some() { 0x8100 } else { ethertype });
         let bth = Bth::default().with_opcode(op.code().unwrap_or(0xff)).with_pkey(0xffff).with_dest_qpn(self.setup.peer_qpn).with_psn(psn);
         let udp = Udp::default().with_src_port(p.udp_sport).with_dst_port(4791);
-        Frame { eth, vlan, ip, udp, bth, op, deth: None, reth: None, atomic: None, aeth: None, atomic_ack: None, imm: None, ieth: None, payload: Vec::new(), pad: Vec::new(), icrc_error: 0 }
+        Frame {
+            eth,
+            vlan,
+            ip,
+            udp,
+            bth,
+            op,
+            deth: None,
+            feth: None,
+            reth: None,
+            atomic: None,
+            aeth: None,
+            atomic_ack: None,
+            imm: None,
+            ieth: None,
+            payload: Vec::new(),
+            pad: Vec::new(),
+            icrc_error: 0,
+        }
     }
 
     /// Pads and sends.

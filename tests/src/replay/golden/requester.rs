@@ -43,7 +43,7 @@ impl Requester {
     pub fn post(&mut self, port: &Port, post: &Post) {
         let len = post.local.map_or(0, |l| l.len);
         let data = match post.local {
-            Some(l) if !post.kind.has_response() => port.memory.bytes(l.region.index)[l.offset..l.offset + len].to_vec(),
+            Some(l) if !post.kind.brings_data() => port.memory.bytes(l.region.index)[l.offset..l.offset + len].to_vec(),
             _ => Vec::new(),
         };
         let psns = len.div_ceil(port.setup.mtu.bytes()).max(1) as u32;
@@ -184,7 +184,7 @@ impl Requester {
 
     fn response(&mut self, port: &mut Port, f: &Frame) {
         let Some(r) = self.queue.iter_mut().find(|r| r.post.kind.has_response()) else { return };
-        if (f.op.kind == Kind::AtomicAck) == (r.post.kind == Kind::ReadRequest) {
+        if (f.op.kind == Kind::AtomicAck) != matches!(r.post.kind, Kind::CompareSwap | Kind::FetchAdd) {
             return;
         }
         // What an atomic found lies in memory as the host has it.
@@ -221,9 +221,14 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
     let mut frame = port.frame(op, psn);
     let total = r.post.local.map_or(0, |l| l.len);
     let from = i * mtu;
-    if is_read || r.post.kind == Kind::Write && op.first {
+    if is_read || r.post.kind == Kind::AtomicWrite || r.post.kind == Kind::Write && op.first {
         let (va, rkey) = r.post.remote;
         frame.reth = Some(Reth::default().with_va(va + if is_read { from as u64 } else { 0 }).with_rkey(rkey).with_length((total - if is_read { from } else { 0 }) as u32));
+    }
+    if let Some(flush) = r.post.flush {
+        let (va, rkey) = r.post.remote;
+        frame.feth = Some(flush.feth);
+        frame.reth = Some(Reth::default().with_va(va).with_rkey(rkey).with_length(flush.len));
     }
     if matches!(r.post.kind, Kind::CompareSwap | Kind::FetchAdd) {
         let ((va, rkey), (swap_add, compare)) = (r.post.remote, r.post.operands);
@@ -233,7 +238,7 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
         frame.imm = r.post.imm.map(|v| ImmDt::default().with_imm(v));
     }
     frame.bth.set_solicited(last && r.post.solicited).set_ack_req(last);
-    if !r.post.kind.has_response() {
+    if !r.post.kind.brings_data() {
         frame.payload = r.data[from.min(r.data.len())..r.data.len().min(from + mtu)].to_vec();
     }
     frame

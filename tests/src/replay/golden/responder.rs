@@ -108,6 +108,10 @@ impl Responder {
         if port.has(Defect::DuplicateExecuted) {
             self.execute_again(port, f);
         }
+        if matches!(f.op.kind, Kind::Flush | Kind::AtomicWrite) {
+            answer_read(port, f.psn(), 0, 0, 0, self.msn);
+            return;
+        }
         port.acknowledge(psn_add(self.expected, 0xff_ffff), Syndrome::Ack, self.msn);
     }
 
@@ -118,7 +122,7 @@ impl Responder {
                 Some(r) => port.done.push_back(Done { id: r.id, recv: true, status: CqeStatus::Success, len: f.payload.len() as u32, imm: None, solicited: false }),
                 None => port.acknowledge(self.expected, Syndrome::Rnr(port.setup.min_rnr_timer), self.msn),
             },
-            Kind::Write => {
+            Kind::Write | Kind::AtomicWrite => {
                 let at = match (&self.message, f.reth) {
                     (_, Some(reth)) => Some((reth.va(), reth.rkey())),
                     (InProgress::Write { va, key, .. }, None) => {
@@ -160,6 +164,8 @@ impl Responder {
             Kind::Write => self.write(port, f, imm)?,
             Kind::ReadRequest => return self.read(port, f),
             Kind::CompareSwap | Kind::FetchAdd => return self.atomic(port, f),
+            Kind::Flush => flush(port, f)?,
+            Kind::AtomicWrite => atomic_write(port, f)?,
             _ => return invalid,
         }
         if !port.has(Defect::PsnNotAdvanced) {
@@ -168,7 +174,9 @@ impl Responder {
         if op.last || port.has(Defect::MsnWrong) {
             self.msn = psn_add(self.msn, 1);
         }
-        if f.bth.ack_req() {
+        if f.op.kind.has_response() {
+            answer_read(port, f.psn(), 0, 0, 0, self.msn);
+        } else if f.bth.ack_req() {
             port.acknowledge(f.psn(), Syndrome::Ack, self.msn);
         }
         Ok(())
@@ -276,6 +284,30 @@ impl Responder {
         self.expected = psn_add(self.expected, packets);
         Ok(())
     }
+}
+
+/// Looks at what a FLUSH asks for (annex A19); the model's memory is always visible to all, and none of it is persistent.
+fn flush(port: &Port, f: &Frame) -> Result<(), Syndrome> {
+    const GLOBAL: u8 = 1;
+    const PERSISTENT: u8 = 2;
+    let (Some(feth), Some(reth)) = (f.feth, f.reth) else { return Err(Syndrome::Fatal(INVALID_REQUEST)) };
+    let sound = feth.placement() & (GLOBAL | PERSISTENT) != 0 && feth.placement() & !(GLOBAL | PERSISTENT) == 0 && feth.selectivity() <= 1;
+    if !sound || !f.payload.is_empty() || !port.setup.access.remote_flush {
+        return Err(Syndrome::Fatal(INVALID_REQUEST));
+    }
+    let whole = feth.selectivity() == 1;
+    let reaches = if whole { port.memory.flushes(reth.rkey()) } else { port.memory.remote(reth.va(), reth.rkey(), reth.length() as usize, Want::Flush).is_some() };
+    (reaches && feth.placement() & PERSISTENT == 0).then_some(()).ok_or(Syndrome::Fatal(REMOTE_ACCESS))
+}
+
+/// Executes an ATOMIC WRITE.
+fn atomic_write(port: &mut Port, f: &Frame) -> Result<(), Syndrome> {
+    const LEN: usize = 8;
+    let Some(reth) = f.reth.filter(|r| r.va() % LEN as u64 == 0 && r.length() as usize == LEN && f.payload.len() == LEN) else { return Err(Syndrome::Fatal(INVALID_REQUEST)) };
+    let place = port.memory.remote(reth.va(), reth.rkey(), LEN, Want::Write).filter(|_| port.setup.access.remote_write);
+    let (region, offset) = place.ok_or(Syndrome::Fatal(REMOTE_ACCESS))?;
+    port.memory.bytes_mut(region)[offset..offset + LEN].copy_from_slice(&f.payload);
+    Ok(())
 }
 
 /// Sends an atomic's result.

@@ -119,6 +119,7 @@ impl GoldenDatagrams {
             aeth: None,
             atomic_ack: None,
             imm,
+            feth: None,
             ieth: None,
             payload: d.data.clone(),
             pad: vec![0; pad],
