@@ -159,6 +159,17 @@ fn what_may_not_be_done_is_refused() {
     assert_eq!(l.pair.iommu_faults(), 0);
 }
 
+/// Opcode, PSN and syndrome of each answer that card 1 sends from now on, behind Ethernet, IPv4 and UDP; `fate` is what becomes of it.
+fn overhears(l: &Linked, fate: Option<Fate>) -> Arc<Mutex<Vec<(u8, u32, u8)>>> {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let heard = said.clone();
+    l.pair.world().links[1].set_hook(Some(Box::new(move |_, frame: &[u8]| {
+        heard.lock().unwrap().push((frame[42], u32::from_be_bytes(frame[50..54].try_into().unwrap()) & 0xff_ffff, frame[54]));
+        fate
+    })));
+    said
+}
+
 /// Packets that no requester of ours would send, from the peer's own addresses.
 #[test]
 fn packets_that_are_not_well_formed_change_nothing() {
@@ -186,17 +197,11 @@ fn packets_that_are_not_well_formed_change_nothing() {
         (opcode::FLUSH, vec![0; 16], 0, 0),
     ];
     for (opcode, headers, payload, nak) in cases {
-        let said = Arc::new(Mutex::new(Vec::new()));
         l.qps = l.pair.connected(&QpConfig::default(), &wire, [&l.cqs[0], &l.cqs[1]]).unwrap();
-        let heard = said.clone();
-        l.pair.world().links[1].set_hook(Some(Box::new(move |_, frame: &[u8]| {
-            // Opcode and syndrome behind Ethernet, IPv4, UDP and the rest of the BTH.
-            heard.lock().unwrap().push((frame[42], frame[54]));
-            None
-        })));
+        let said = overhears(&l, None);
         l.pair.world().cards[1].receive(between.frame(&packet(opcode, l.qps[1].qpn(), psn, &headers, &bytes[..payload])));
         l.pair.world().run(3000);
-        let want = if nak == 0 { vec![] } else { vec![(opcode::ACKNOWLEDGE, nak)] };
+        let want = if nak == 0 { vec![] } else { vec![(opcode::ACKNOWLEDGE, psn, nak)] };
         assert_eq!(*said.lock().unwrap(), want, "opcode {opcode:#x}, {payload} bytes, {headers:x?}");
         let state = if nak == 0 { QpState::Rts } else { QpState::Error };
         assert_eq!(l.qps[1].query().unwrap().responder_state, state);
@@ -218,12 +223,7 @@ fn duplicates_are_answered_and_not_executed() {
     let request = flush(&l, 2, Flushed::Region);
     l.qps[0].post_flush(&request).unwrap();
     assert_eq!([0; 2].map(|_| l.wait(0, PATIENCE).unwrap().status), [CqeStatus::Success; 2]);
-    let (said, qpn) = (Arc::new(Mutex::new(Vec::new())), l.qps[1].qpn());
-    let heard = said.clone();
-    l.pair.world().links[1].set_hook(Some(Box::new(move |_, frame: &[u8]| {
-        heard.lock().unwrap().push((frame[42], u32::from_be_bytes(frame[50..54].try_into().unwrap()) & 0xff_ffff, frame[54]));
-        Some(Fate::Dropped)
-    })));
+    let (said, qpn) = (overhears(&l, Some(Fate::Dropped)), l.qps[1].qpn());
     let (va, key) = (l.dst.addr() + 64, l.dst.rkey());
     let again = |opcode, n: u32, headers: &[u8], payload: &[u8]| between.frame(&packet(opcode, qpn, psn + n, headers, payload));
     let frames = [
