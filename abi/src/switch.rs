@@ -3,6 +3,7 @@
 
 pub mod hash;
 pub mod table;
+pub mod ternary;
 
 /// Expands `$callback!` with the declarations of the switch's records; see [`crate::define_codecs`].
 #[macro_export]

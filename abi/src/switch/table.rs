@@ -15,6 +15,11 @@ pub const EXACT: u8 = 2;
 /// [`FlowCommand::table`]: actions. The record is an [`Action`].
 pub const ACTION: u8 = 3;
 
+/// [`FlowCommand::table`]: rows of wildcard rules. Lines: the group, and in the lower five bits the row. The record is the row ([`super::ternary::row`]).
+pub const ROW: u8 = 4;
+/// [`FlowCommand::table`]: which wildcard rules count. Lines: [`rule_line`]. Action and generation stand in the command, there is no record. A rule's rows are written while it does not count.
+pub const RULE: u8 = 5;
+
 /// Bits of a key, and of a mask.
 pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
 /// Bits of the number of an action line in an entry.
@@ -61,6 +66,24 @@ pub fn exact(way: u8, line: u32, entry: Option<(&FlowKey, u16, u8)>) -> FlowComm
 /// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
 pub fn action(line: u32, action: Option<&Action>) -> FlowCommand {
     command(ACTION, line, action.map(|action| &action.0[..]))
+}
+
+/// Number of a wildcard rule for [`RULE`]: its group, and in the lower four bits its place there. Of all rules that a packet fits the one of the lowest number counts.
+pub fn rule_line(group: u32, place: u32) -> u32 {
+    group << 4 | place
+}
+
+/// Sets a row of a group of wildcard rules.
+pub fn row(group: u32, value: usize, row: &[u8; RECORD_BYTES]) -> FlowCommand {
+    command(ROW, group << 5 | value as u32, Some(row))
+}
+
+/// A wildcard rule counts from now on, in a generation, and leads to an action; `None`: it does not count any more.
+pub fn rule(line: u32, leads: Option<(u16, u8)>) -> FlowCommand {
+    match leads {
+        Some((action, generation)) => command(RULE, line, Some(&[])).with_action(action).with_generation(generation),
+        None => command(RULE, line, None),
+    }
 }
 
 #[cfg(test)]

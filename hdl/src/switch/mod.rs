@@ -8,6 +8,7 @@ pub mod matching;
 pub mod outer;
 pub mod profile;
 mod sight;
+pub mod tcam;
 #[cfg(test)]
 mod testing;
 pub mod wrap;

@@ -2,7 +2,9 @@
 
 use crate::prim::pack::{Cast, Slice};
 use crate::records::FlowCommand;
+use crate::switch::tcam::{CHUNK_BITS, GROUP, PLACE, ROW};
 use ferric_abi::switch::table::{self, ACTION_BITS, EXACT_BITS, KEY_BITS, PROFILE_LINE_BITS, RESULT_BITS};
+use ferric_abi::switch::ternary::RULES;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
@@ -17,6 +19,9 @@ const CLEAR: u64 = table::CLEAR as u64;
 const PROFILE: u64 = table::PROFILE as u64;
 const EXACT: u64 = table::EXACT as u64;
 const ACTION: u64 = table::ACTION as u64;
+const ROWS: u64 = table::ROW as u64;
+const RULE: u64 = table::RULE as u64;
+const RULES_OF_A_GROUP: u64 = RULES as u64;
 
 /// A line of the bank.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -32,9 +37,9 @@ fn beyond(lg: usize) -> Constant<Bits<LINE>> {
     Constant::new((((1u64 << LINE) - 1) >> lg << lg).to_bits())
 }
 
-/// Ways of the bank and actions have 2^`LG` lines. Outputs are combinational.
+/// Ways of the bank and actions have 2^`LG` lines, and there are `G` groups of wildcard rules. Outputs are combinational.
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct Commands<const LG: usize> {
+pub(super) struct Commands<const LG: usize, const G: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous.
     pub reset: Signal<In, Bit>,
@@ -44,16 +49,23 @@ pub(super) struct Commands<const LG: usize> {
     pub to_profile: Signal<Out, Bit>,
     pub to_bank: Signal<Out, Bit>,
     pub to_act: Signal<Out, Bit>,
+    pub to_row: Signal<Out, Bit>,
+    pub to_rule: Signal<Out, Bit>,
     pub refused: Signal<Out, Bit>,
     /// The line counts from now on; else it does not.
     pub there: Signal<Out, Bit>,
     pub profile_line: Signal<Out, Bits<PROFILE_LINE_BITS>>,
     pub way: Signal<Out, Bits<2>>,
     pub line: Signal<Out, Bits<LG>>,
-    /// The record as a key or a mask, as a line of the bank, as an action.
+    /// Of wildcard rules.
+    pub group: Signal<Out, Bits<GROUP>>,
+    pub rule: Signal<Out, Bits<PLACE>>,
+    pub value: Signal<Out, Bits<CHUNK_BITS>>,
+    /// The record as a key or a mask, as a line of the bank, as an action, as a row.
     pub key: Signal<Out, Bits<KEY_BITS>>,
     pub row: Signal<Out, Bits<EXACT_BITS>>,
     pub action: Signal<Out, Bits<ACTION_BITS>>,
+    pub row_data: Signal<Out, Bits<ROW>>,
     raw: Cast<FlowCommand, Bits<COMMAND>>,
     #[init(Slice::new(COMMAND - RECORD))]
     record: Slice<COMMAND, RECORD>,
@@ -63,6 +75,18 @@ pub(super) struct Commands<const LG: usize> {
     beyond: Constant<Bits<LINE>>,
     #[init(beyond(PROFILE_LINE_BITS))]
     beyond_profiles: Constant<Bits<LINE>>,
+    #[init(beyond(GROUP + CHUNK_BITS))]
+    beyond_rows: Constant<Bits<LINE>>,
+    #[init(beyond(GROUP + PLACE))]
+    beyond_rules: Constant<Bits<LINE>>,
+    /// Groups, and rules in one.
+    #[init(Constant::new((G as u64).to_bits()))]
+    groups: Constant<Bits<6>>,
+    row_group: Signal<Local, Bits<6>>,
+    rule_group: Signal<Local, Bits<6>>,
+    place: Signal<Local, Bits<PLACE>>,
+    is_row: Signal<Local, Bit>,
+    is_rule: Signal<Local, Bit>,
     orderly: Signal<Local, Bit>,
     within: Signal<Local, Bit>,
     is_profile: Signal<Local, Bit>,
@@ -73,7 +97,7 @@ pub(super) struct Commands<const LG: usize> {
 }
 
 #[kernel]
-impl<const LG: usize> Logic for Commands<LG> {
+impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, refused1);
@@ -85,10 +109,30 @@ impl<const LG: usize> Logic for Commands<LG> {
         self.is_profile.next = self.orderly.val() & (self.command.val().table == PROFILE) & !(self.command.val().line & self.beyond_profiles.val()).any();
         self.is_exact.next = self.orderly.val() & (self.command.val().table == EXACT) & self.within.val() & !self.command.val().way.get_bit(2);
         self.is_action.next = self.orderly.val() & (self.command.val().table == ACTION) & self.within.val();
+        self.row_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(5));
+        self.rule_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(4));
+        self.place.next = self.command.val().line.get_bits::<PLACE>(0);
+        // A row is whole or not there: what does not count stands in no row.
+        self.is_row.next =
+            self.orderly.val() & self.counts.val() & (self.command.val().table == ROWS) & !(self.command.val().line & self.beyond_rows.val()).any() & (self.row_group.val() < self.groups.val());
+        self.is_rule.next = self.orderly.val()
+            & (self.command.val().table == RULE)
+            & !(self.command.val().line & self.beyond_rules.val()).any()
+            & (self.rule_group.val() < self.groups.val())
+            & (self.place.val() < RULES_OF_A_GROUP);
+        self.to_row.next = self.is_row.val();
+        self.to_rule.next = self.is_rule.val();
+        self.group.next = self.command.val().line.get_bits::<GROUP>(5);
+        if self.is_rule.val() {
+            self.group.next = self.command.val().line.get_bits::<GROUP>(4);
+        }
+        self.rule.next = self.place.val();
+        self.value.next = self.command.val().line.get_bits::<CHUNK_BITS>(0);
+        self.row_data.next = self.record.y.val();
         self.to_profile.next = self.is_profile.val();
         self.to_bank.next = self.is_exact.val();
         self.to_act.next = self.is_action.val();
-        self.refused1.d.next = self.write.val() & !self.is_profile.val() & !self.is_exact.val() & !self.is_action.val() & !self.reset.val();
+        self.refused1.d.next = self.write.val() & !self.is_profile.val() & !self.is_exact.val() & !self.is_action.val() & !self.is_row.val() & !self.is_rule.val() & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         self.there.next = self.counts.val();
         self.profile_line.next = bit_cast::<PROFILE_LINE_BITS, LINE>(self.command.val().line);

@@ -8,6 +8,7 @@ use super::act::{self, About, Act};
 use super::bank::{self, HashBank};
 use super::key::{self, Key, Origin};
 use super::profile::{self, Profile};
+use super::tcam::{self, Tcam};
 use crate::net::rx::window::WINDOW_BITS;
 use crate::prim::pack::{Cast, Slice};
 use crate::prim::sized::Delay;
@@ -23,8 +24,12 @@ pub const LATENCY: u64 = key::LATENCY + profile::LATENCY + bank::LATENCY + act::
 /// Bytes of a key, and bits of the middle word of its hash.
 const KEY_BYTES: usize = KEY_BITS / 8;
 const MIDDLE: usize = 64;
-/// Cycles from the key to what the bank found.
+/// Cycles from the key to what the tables found.
 const FOUND: usize = (profile::LATENCY + bank::LATENCY) as usize;
+/// Exact entries and wildcard rules are found in the same cycle.
+const _: () = assert!(FOUND == tcam::LATENCY as usize);
+/// The packet class of IPv6.
+const V6: u64 = 3;
 /// The first packet class that is IP, as a bit of the class.
 const IP: usize = 1;
 
@@ -39,9 +44,9 @@ pub struct Asking {
     pub generation: Bits<2>,
 }
 
-/// Exact entries in four ways of 2^`LG` lines, and as many actions as a way has lines. One frame a cycle, never stalled.
+/// Exact entries in four ways of 2^`LG` lines, `G` groups of fourteen wildcard rules, and as many actions as a way has lines. One frame a cycle, never stalled.
 #[derive(LogicBlock, BlockDefault)]
-pub struct Matching<const LG: usize> {
+pub struct Matching<const LG: usize, const G: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten. The tables stay.
     pub reset: Signal<In, Bit>,
@@ -66,6 +71,8 @@ pub struct Matching<const LG: usize> {
     whole: Cast<FlowKey, Bits<KEY_BITS>>,
     profile: Profile,
     bank: HashBank<KEY_BITS, KEY_BYTES, MIDDLE, RESULT_BITS, EXACT_BITS, LG>,
+    tcam: Tcam<G>,
+    exact: Signal<Local, Bit>,
     act: Act<LG>,
     // Beside the key
     #[init(Delay::new(key::LATENCY as usize))]
@@ -80,15 +87,15 @@ pub struct Matching<const LG: usize> {
     stops: Delay<Bits<17>>,
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
-    commands: Commands<LG>,
+    commands: Commands<LG, G>,
 }
 
 #[kernel]
-impl<const LG: usize> Logic for Matching<LG> {
+impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valids, generation1);
-        clock!(self, clock, parse, profile, bank, act, port, known, stops, commands);
+        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, commands);
         self.parse.reset.next = self.reset.val();
         self.profile.reset.next = self.reset.val();
         self.bank.reset.next = self.reset.val();
@@ -110,6 +117,10 @@ impl<const LG: usize> Logic for Matching<LG> {
         self.bank.valid.next = self.profile.asks.val();
         self.bank.key.next = self.profile.masked.val();
         self.bank.generation.next = self.generation1.q.val();
+        // Wildcard rules
+        self.tcam.key.next = self.whole.y.val();
+        self.tcam.v6.next = self.parse.facts.val().class == V6;
+        self.tcam.generation.next = self.port.y.val().generation;
         self.about.next.deep = self.parse.facts.val().deep;
         self.about.next.roce = self.parse.facts.val().roce;
         self.about.next.ends = self.parse.facts.val().ends;
@@ -121,8 +132,12 @@ impl<const LG: usize> Logic for Matching<LG> {
         self.oldest.x.next = self.valids.q.val();
         self.stops.x.next = self.parse.facts.val().stop;
         self.act.valid.next = self.oldest.y.val().any();
-        self.act.hit.next = self.bank.found_valid.val() & self.bank.hit.val();
-        self.act.line.next = self.bank.result.val();
+        self.exact.next = self.bank.found_valid.val() & self.bank.hit.val();
+        self.act.hit.next = self.exact.val() | self.tcam.hit.val();
+        self.act.line.next = self.tcam.action.val();
+        if self.exact.val() {
+            self.act.line.next = self.bank.result.val();
+        }
         self.act.about.next = self.known.y.val();
         self.verdict_valid.next = self.act.verdict_valid.val();
         self.verdict.next = self.act.verdict.val();
@@ -144,6 +159,15 @@ impl<const LG: usize> Logic for Matching<LG> {
         self.bank.write_way.next = self.commands.way.val();
         self.bank.write_line.next = self.commands.line.val();
         self.bank.write_data.next = self.commands.row.val();
+        self.tcam.write_row.next = self.commands.to_row.val();
+        self.tcam.row.next = self.commands.value.val();
+        self.tcam.row_data.next = self.commands.row_data.val();
+        self.tcam.write_rule.next = self.commands.to_rule.val();
+        self.tcam.rule.next = self.commands.rule.val();
+        self.tcam.rule_counts.next = self.commands.there.val();
+        self.tcam.rule_generation.next = self.command.val().generation;
+        self.tcam.rule_action.next = self.command.val().action;
+        self.tcam.group.next = self.commands.group.val();
         self.act.write.next = self.commands.to_act.val();
         self.act.write_line.next = self.commands.line.val();
         self.act.write_action.next = self.commands.action.val();

@@ -7,19 +7,22 @@ use crate::switch::sight::Sight;
 use crate::switch::testing::{any_action, any_mask, words};
 use crate::tb::{AxisSource, Fields, Rng, Tb};
 use ferric_abi::switch::table::{self, profile_line};
+use ferric_abi::switch::ternary::{say, sources, Said, Source};
 use ferric_abi::switch::{FlowCommand, FlowKey, Verdict};
+use ferric_abi::wire::ethertype;
 use ferric_driver::switch::place::{Entry, Table, Write};
+use ferric_driver::switch::rules::{self, Rules};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use ferric_model::switch::decide::Facts;
 use ferric_model::switch::key::{key, masked, Origin as From};
 use ferric_model::switch::layers::{parse, WINDOW};
-use ferric_model::switch::tables::{MissAction, Port, Tables};
+use ferric_model::switch::tables::{MissAction, Port, Rule, Tables};
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream of frames in front of the block.
 #[derive(LogicBlock, BlockDefault)]
-struct Front<const W: usize, const K: usize, const LG: usize> {
+struct Front<const W: usize, const K: usize, const LG: usize, const G: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s: AxisSink<W, K>,
@@ -32,11 +35,11 @@ struct Front<const W: usize, const K: usize, const LG: usize> {
     pub command: Signal<In, CommandStruct>,
     pub refused: Signal<Out, Bit>,
     sight: Sight<W, K>,
-    matching: Matching<LG>,
+    matching: Matching<LG, G>,
 }
 
 #[kernel]
-impl<const W: usize, const K: usize, const LG: usize> Logic for Front<W, K, LG> {
+impl<const W: usize, const K: usize, const LG: usize, const G: usize> Logic for Front<W, K, LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         clock!(self, clock, sight, matching);
@@ -81,12 +84,14 @@ fn any_place(rng: &mut Rng) -> Place {
 const POOL: usize = 80;
 /// Entries of one generation.
 const ENTRIES: usize = 100;
+/// Wildcard rules of one generation.
+const RULES: usize = 10;
 /// Actions of a generation; generations take turns in two halves of as many lines.
 const ACTIONS: u64 = 16;
 /// Lines from here on are never written.
 const NEVER: u64 = 2 * ACTIONS;
 
-struct Bench<const LG: usize> {
+struct Bench<const LG: usize, const G: usize> {
     tb: Tb,
     source: AxisSource,
     pool: Vec<Vec<u8>>,
@@ -97,13 +102,18 @@ struct Bench<const LG: usize> {
     generation: u8,
     tables: Tables,
     placement: Table<{ table::KEY_BITS }, 64>,
+    rules: Rules,
+    /// The rules as the model has them, by number.
+    whole: BTreeMap<usize, Rule>,
     writes: VecDeque<FlowCommand>,
+    /// Frames that a rule decided about.
+    by_rule: usize,
     seen: BTreeMap<(u8, u8), usize>,
 }
 
-impl<const LG: usize> Bench<LG> {
+impl<const LG: usize, const G: usize> Bench<LG, G> {
     fn new<const W: usize, const K: usize>() -> Self {
-        let mut tb = Tb::new(&format!("matching{W}"), Front::<W, K, LG>::default());
+        let mut tb = Tb::new(&format!("matching{W}"), Front::<W, K, LG, G>::default());
         let source = tb.axis_source("s", 20);
         // Every fifth frame at most is one that the parser does not understand.
         let mut frames = std::iter::repeat_with(|| any_frame(tb.rng()));
@@ -117,7 +127,10 @@ impl<const LG: usize> Bench<LG> {
             generation: 0,
             tables: Tables::default(),
             placement: Table::new(LG as u32),
+            rules: Rules::new(G),
+            whole: BTreeMap::new(),
             writes: VecDeque::new(),
+            by_rule: 0,
             seen: BTreeMap::new(),
         }
     }
@@ -157,7 +170,13 @@ impl<const LG: usize> Bench<LG> {
         let want = match parse(frame) {
             Ok(layers) => {
                 assert_eq!(self.tb.get("stop"), layers.ip().map_or(0, |ip| ip.end as u64));
-                self.tables.decide(&key(&layers, origin), &Facts::of(&layers), &port)
+                let (key, facts) = (key(&layers, origin), Facts::of(&layers));
+                let rules = std::mem::take(&mut self.tables.outbound.tcam);
+                let without = self.tables.decide(&key, &facts, &port);
+                self.tables.outbound.tcam = rules;
+                let want = self.tables.decide(&key, &facts, &port);
+                self.by_rule += usize::from(want != without);
+                want
             }
             // A frame that is longer than the window is known to be cut when it ends: `stop` says so.
             Err(_) if frame.len() > WINDOW && self.tb.get("stop") > frame.len() as u64 => return,
@@ -203,6 +222,7 @@ impl<const LG: usize> Bench<LG> {
             self.tables.outbound.actions[line as usize] = action;
             self.writes.push_back(table::action(line as u32, action.as_ref()));
         }
+        self.prepare_rules(next, first);
         // An entry of a key of zeros, which a class without a mask must not find.
         if let Ok(writes) = self.placement.insert(Entry { key: [0; table::KEY_BITS / 8].into(), generation: next, result: first as u32 }) {
             self.placed(writes);
@@ -229,6 +249,35 @@ impl<const LG: usize> Bench<LG> {
         }
     }
 
+    /// Wildcard rules of the next generation, in every other number; those of its name from four generations ago go.
+    fn prepare_rules(&mut self, next: u8, first: u64) {
+        let old: Vec<usize> = self.whole.iter().filter(|(_, rule)| rule.generation == next).map(|(number, _)| *number).collect();
+        for number in old {
+            self.whole.remove(&number);
+            self.writes.extend(self.rules.clear(number));
+        }
+        for _ in 0..RULES {
+            let number = self.tb.rng().below(self.rules.room() as u64 / 2) as usize * 2 + usize::from(next & 1);
+            let rng = self.tb.rng();
+            let frame = &self.pool[rng.below(POOL as u64) as usize];
+            let Ok(layers) = parse(frame) else { continue };
+            let key = key(&layers, any_place(rng).origin);
+            let v6 = key.ethertype() == ethertype::IPV6;
+            // Some of the bits that rules see; the type says which these are.
+            let seen = sources(v6);
+            let mut mask = FlowKey::default();
+            for bit in (0..table::KEY_BITS).filter(|bit| seen.contains(&Source::Key(*bit))) {
+                mask.0[bit / 8] |= u8::from(rng.percent(15)) << (bit % 8);
+            }
+            mask.set_ethertype(u16::MAX);
+            let action = (first + rng.below(ACTIONS)) as u16;
+            let Said::By(pattern) = say(&key, &mask, v6) else { panic!("{mask:?} can be said") };
+            self.writes.extend(self.rules.set(number, rules::Rule { pattern, action, generation: next }));
+            self.whole.insert(number, Rule { key, mask, action, generation: next });
+        }
+        self.tables.outbound.tcam = self.whole.values().copied().collect();
+    }
+
     /// Every frame with a verdict, some cycles more, and nothing besides.
     fn drain(&mut self) {
         for _ in 0..400_000 {
@@ -242,8 +291,8 @@ impl<const LG: usize> Bench<LG> {
     }
 }
 
-fn generations<const W: usize, const K: usize, const LG: usize>(rounds: u8) {
-    let mut b = Bench::<LG>::new::<W, K>();
+fn generations<const W: usize, const K: usize, const LG: usize, const G: usize>(rounds: u8) {
+    let mut b = Bench::<LG, G>::new::<W, K>();
     for round in 0..rounds {
         b.prepare((round + 1) & 3);
         while !b.writes.is_empty() {
@@ -265,24 +314,24 @@ fn generations<const W: usize, const K: usize, const LG: usize>(rounds: u8) {
         assert!(b.seen.contains_key(&end), "{end:?}: {:?}", b.seen);
     }
     let hits: usize = b.seen.iter().filter(|((kind, _), _)| (1..=3).contains(kind)).map(|(_, n)| n).sum();
-    assert!(hits > 12 * usize::from(rounds), "{:?}", b.seen);
+    assert!(hits > 12 * usize::from(rounds) && b.by_rule > 5 * usize::from(rounds), "{} {:?}", b.by_rule, b.seen);
 }
 
 #[test]
 fn verdicts_are_the_models_w512() {
-    generations::<512, 64, 12>(30);
+    generations::<512, 64, 12, 19>(30);
 }
 
 #[test]
 fn verdicts_are_the_models_w64() {
-    generations::<64, 8, 6>(16);
+    generations::<64, 8, 6, 2>(16);
 }
 
 /// A frame every cycle, a verdict every cycle.
 #[test]
 fn one_verdict_a_cycle() {
-    let mut b = Bench::<6>::new::<64, 8>();
-    let mut tb = Tb::new("matching_rate", Front::<512, 64, 6>::default());
+    let mut b = Bench::<6, 2>::new::<64, 8>();
+    let mut tb = Tb::new("matching_rate", Front::<512, 64, 6, 2>::default());
     b.source = tb.axis_source("s", 0);
     b.tb = tb;
     b.pool.iter_mut().for_each(|frame| frame.truncate(60));
@@ -297,7 +346,7 @@ fn one_verdict_a_cycle() {
 /// What names nothing that there is: refused, and nothing is written.
 #[test]
 fn commands_that_name_nothing_are_refused() {
-    let mut b = Bench::<6>::new::<64, 8>();
+    let mut b = Bench::<6, 2>::new::<64, 8>();
     let action = any_action(b.tb.rng()).with_kind(1);
     let key = Default::default();
     let good = table::action(5, Some(&action));
@@ -311,6 +360,12 @@ fn commands_that_name_nothing_are_refused() {
         table::exact(4, 0, Some((&key, 5, 0))),
         table::exact(0, 64, Some((&key, 5, 0))),
         table::profile(64, Some(&key)),
+        table::row(2, 0, &[0xff; 112]),
+        table::row(1, 0, &[0xff; 112]).with_opcode(table::CLEAR),
+        table::row(1, 0, &[0xff; 112]).with_line(1 << 10 | 1 << 5),
+        table::rule(table::rule_line(2, 0), Some((5, 0))),
+        table::rule(table::rule_line(0, 14), Some((5, 0))),
+        table::rule(1 << 9, Some((5, 0))),
     ];
     let mut give = |command: &FlowCommand| {
         b.tb.set("write", 1);

@@ -3,6 +3,7 @@ mod isolation;
 mod language;
 mod parser;
 mod pipeline;
+mod ternary;
 mod tunnel;
 
 use super::tables::{Port, PortKind};

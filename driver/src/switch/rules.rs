@@ -1,0 +1,85 @@
+//! Wildcard rules in the card's rows (the gateware's `switch/tcam`). The driver knows what every row holds; the card only writes whole rows. A rule does not count while its rows are written.
+
+use ferric_abi::switch::table::{self, rule_line};
+use ferric_abi::switch::ternary::{row, Pattern, ROWS, RULES};
+use ferric_abi::switch::FlowCommand;
+
+/// A wildcard rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What a packet has to be.
+    pub pattern: Pattern,
+    /// Line of the action table.
+    pub action: u16,
+    /// Generation, 0 to 3.
+    pub generation: u8,
+}
+
+/// The rules of a card, by number: of those that a packet fits the lowest counts.
+#[derive(Debug)]
+pub struct Rules {
+    groups: Vec<[Option<Rule>; RULES]>,
+}
+
+impl Rules {
+    /// No rules, in as many groups of 14 as the card has.
+    pub fn new(groups: usize) -> Self {
+        Self { groups: vec![[None; RULES]; groups] }
+    }
+
+    /// How many rules there may be.
+    pub fn room(&self) -> usize {
+        self.groups.len() * RULES
+    }
+
+    /// The rule of this number. `None` also where there is no such number.
+    pub fn get(&self, number: usize) -> Option<&Rule> {
+        self.groups.get(number / RULES)?[number % RULES].as_ref()
+    }
+
+    /// Puts a rule in the place of whatever had this number. The commands are in the order in which the card has to get them; until the last one is done neither rule counts.
+    ///
+    /// # Panics
+    /// There is no such number.
+    pub fn set(&mut self, number: usize, rule: Rule) -> Vec<FlowCommand> {
+        let mut commands: Vec<_> = self.clear(number).into_iter().collect();
+        let (group, place) = (number / RULES, number % RULES);
+        self.groups[group][place] = Some(rule);
+        let patterns = self.groups[group].map(|rule| rule.map(|rule| rule.pattern));
+        commands.extend((0..ROWS).map(|value| table::row(group as u32, value, &row(&patterns, value))));
+        commands.push(table::rule(rule_line(group as u32, place as u32), Some((rule.action, rule.generation))));
+        commands
+    }
+
+    /// Takes a rule away; `None`: there was none.
+    ///
+    /// # Panics
+    /// There is no such number.
+    pub fn clear(&mut self, number: usize) -> Option<FlowCommand> {
+        let (group, place) = (number / RULES, number % RULES);
+        self.groups[group][place].take().map(|_| table::rule(rule_line(group as u32, place as u32), None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferric_abi::switch::ternary::{say, Said};
+    use ferric_abi::switch::FlowKey;
+
+    #[test]
+    fn a_rule_is_taken_off_written_and_put_on() {
+        let key = FlowKey::default().with_dst_port(80);
+        let Said::By(pattern) = say(&key, &key, false) else { panic!("it can be said") };
+        let mut rules = Rules::new(2);
+        assert_eq!((rules.room(), rules.clear(15)), (28, None));
+        let first = rules.set(15, Rule { pattern, action: 7, generation: 1 });
+        assert_eq!((first.len(), first[0].table(), first[0].line()), (ROWS + 1, table::ROW, 1 << 5));
+        assert_eq!(first[ROWS], table::rule(rule_line(1, 1), Some((7, 1))));
+        let again = rules.set(15, Rule { pattern, action: 8, generation: 1 });
+        assert_eq!(again[0], table::rule(rule_line(1, 1), None));
+        assert_eq!(again[1..=ROWS], first[..ROWS]);
+        assert_eq!(rules.get(15).map(|rule| rule.action), Some(8));
+        assert_eq!(rules.get(28), None);
+    }
+}
