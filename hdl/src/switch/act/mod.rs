@@ -61,9 +61,12 @@ pub struct Act<const LG: usize> {
     /// Synchronous; what is under way is forgotten. The actions stay.
     pub reset: Signal<In, Bit>,
     pub valid: Signal<In, Bit>,
-    /// A table knows the frame, and the line of the action it names.
-    pub hit: Signal<In, Bit>,
-    pub line: Signal<In, Bits<RESULT_BITS>>,
+    /// An exact entry knows the frame, and the line of the action that it leads to.
+    pub exact: Signal<In, Bit>,
+    pub exact_line: Signal<In, Bits<RESULT_BITS>>,
+    /// The same of a wildcard rule, which counts if there is no exact entry.
+    pub rule: Signal<In, Bit>,
+    pub rule_line: Signal<In, Bits<RESULT_BITS>>,
     pub about: Signal<In, About>,
     /// [`LATENCY`] cycles later.
     pub verdict_valid: Signal<Out, Bit>,
@@ -77,6 +80,7 @@ pub struct Act<const LG: usize> {
     #[init(Constant::new((((1u64 << RESULT_BITS) - 1) >> LG << LG).to_bits()))]
     beyond: Constant<Bits<RESULT_BITS>>,
     // Stage 1: the memory
+    line: Signal<Local, Bits<RESULT_BITS>>,
     valid1: DFF<Bit>,
     hit1: DFF<Bit>,
     within1: DFF<Bit>,
@@ -111,13 +115,17 @@ impl<const LG: usize> Logic for Act<LG> {
         dff_setup!(self, clock, denied2, software2, drop2, spent2, valid3, verdict3);
         clock!(self, clock, memory);
         // Stage 1
+        self.line.next = self.rule_line.val();
+        if self.exact.val() {
+            self.line.next = self.exact_line.val();
+        }
         self.memory.read_addr.next = bit_cast::<LG, RESULT_BITS>(self.line.val());
         self.memory.write_data.next.there = self.there.val();
         self.memory.write_data.next.action = self.write_action.val();
         self.memory.write_addr.next = self.write_line.val();
         self.memory.write_en.next = self.write.val();
         self.valid1.d.next = self.valid.val();
-        self.hit1.d.next = self.hit.val();
+        self.hit1.d.next = self.exact.val() | self.rule.val();
         self.within1.d.next = !(self.line.val() & self.beyond.val()).any();
         self.line1.d.next = self.line.val();
         self.about1.d.next = self.about.val();

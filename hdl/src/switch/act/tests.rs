@@ -2,17 +2,18 @@
 use super::{About, Act, ACTION_BITS, LATENCY};
 use crate::records::Verdict as VerdictStruct;
 use crate::switch::testing::{any_action, words};
-use crate::tb::{Fields, Tb};
+use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::switch::{Action, FlowKey, Verdict};
 use ferric_model::switch::decide::Facts;
-use ferric_model::switch::tables::{MissAction, Port, Rule, Tables};
+use ferric_model::switch::tables::{profile, MissAction, Port, Rule, Tables};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What is asked in one cycle.
 #[derive(Clone)]
 struct Question {
-    hit: bool,
-    line: u16,
+    /// Lines that an exact entry and a rule lead to.
+    exact: Option<u16>,
+    rule: Option<u16>,
     key: FlowKey,
     facts: Facts,
     port: Port,
@@ -27,12 +28,17 @@ struct Bench<const LG: usize> {
     seen: BTreeMap<(u8, u8), usize>,
 }
 
-/// The model's verdict: a rule that fits every frame leads to the line.
+/// The model's verdict: a mask and a rule that fit every frame lead to the lines.
 fn model(q: &Question, actions: &[Option<Action>]) -> Verdict {
     let mut tables = Tables { generation: q.generation, ..Default::default() };
     tables.outbound.actions = actions.to_vec();
-    if q.hit {
-        tables.outbound.tcam.push(Rule { key: q.key, mask: FlowKey::default(), action: q.line, generation: q.generation });
+    let zeros = FlowKey::default();
+    if let Some(line) = q.exact {
+        tables.outbound.profiles[usize::from(q.generation)][profile(&q.port, q.facts.class)] = Some(zeros);
+        tables.outbound.exact.insert((zeros.0, q.generation), line);
+    }
+    if let Some(line) = q.rule {
+        tables.outbound.tcam.push(Rule { key: q.key, mask: zeros, action: line, generation: q.generation });
     }
     tables.decide(&q.key, &q.facts, &q.port)
 }
@@ -45,10 +51,10 @@ impl<const LG: usize> Bench<LG> {
     fn question(&mut self) -> Question {
         let rng = self.tb.rng();
         // Lines in the table, and in a tenth of the cases any.
-        let line = if rng.percent(90) { rng.below(1 << LG) } else { rng.below(1 << 16) } as u16;
+        let line = |rng: &mut Rng| if rng.percent(90) { rng.below(1 << LG) as u16 } else { rng.below(1 << 16) as u16 };
         Question {
-            hit: rng.percent(85),
-            line,
+            exact: rng.percent(60).then(|| line(rng)),
+            rule: rng.percent(60).then(|| line(rng)),
             key: FlowKey::default().with_ttl_class(rng.below(3) as u8),
             facts: Facts { deep: rng.percent(5), class: rng.below(4) as u8, roce: rng.percent(30), ends: rng.percent(30) },
             port: Port { miss: if rng.percent(50) { MissAction::Drop } else { MissAction::Exception }, ..Default::default() },
@@ -64,8 +70,12 @@ impl<const LG: usize> Bench<LG> {
         let about = [("deep", q.facts.deep), ("roce", q.facts.roce), ("ends", q.facts.ends), ("spent", spent), ("drop_miss", q.port.miss == MissAction::Drop), ("generation", q.generation & 1 == 1)];
         let about = about.map(|(name, is)| (name, u128::from(is)));
         self.tb.set_wide("about", &Fields::of::<About>().pack(&about)[..]);
-        self.tb.set("hit", q.hit.into());
-        self.tb.set("line", q.line.into());
+        for (name, line) in [("exact", q.exact), ("rule", q.rule)] {
+            self.tb.set(name, line.is_some().into());
+            // The line of a table that has found nothing is noise.
+            let noise = self.tb.rng().next_u32() as u16;
+            self.tb.set(&format!("{name}_line"), line.unwrap_or(noise).into());
+        }
         self.due.push_front(question.map(|q| model(&q, &self.actions)));
         self.tb.set("write", write.is_some().into());
         if let Some((line, action)) = write {
@@ -118,7 +128,7 @@ fn verdicts_are_the_models_w512() {
 fn lines_that_were_never_written_drop() {
     let mut b = Bench::<6>::new();
     for line in 0..64 {
-        let question = Question { hit: true, line, key: FlowKey::default(), facts: Facts::default(), port: Port::default(), generation: 0 };
+        let question = Question { exact: Some(line), rule: None, key: FlowKey::default(), facts: Facts::default(), port: Port::default(), generation: 0 };
         b.cycle(Some(question), None);
     }
     (0..LATENCY).for_each(|_| b.cycle(None, None));

@@ -72,7 +72,6 @@ pub struct Matching<const LG: usize, const G: usize> {
     profile: Profile,
     bank: HashBank<KEY_BITS, KEY_BYTES, MIDDLE, RESULT_BITS, EXACT_BITS, LG>,
     tcam: Tcam<G>,
-    exact: Signal<Local, Bit>,
     act: Act<LG>,
     // Beside the key
     #[init(Delay::new(key::LATENCY as usize))]
@@ -132,12 +131,10 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.oldest.x.next = self.valids.q.val();
         self.stops.x.next = self.parse.facts.val().stop;
         self.act.valid.next = self.oldest.y.val().any();
-        self.exact.next = self.bank.found_valid.val() & self.bank.hit.val();
-        self.act.hit.next = self.exact.val() | self.tcam.hit.val();
-        self.act.line.next = self.tcam.action.val();
-        if self.exact.val() {
-            self.act.line.next = self.bank.result.val();
-        }
+        self.act.exact.next = self.bank.found_valid.val() & self.bank.hit.val();
+        self.act.exact_line.next = self.bank.result.val();
+        self.act.rule.next = self.tcam.hit.val();
+        self.act.rule_line.next = self.tcam.action.val();
         self.act.about.next = self.known.y.val();
         self.verdict_valid.next = self.act.verdict_valid.val();
         self.verdict.next = self.act.verdict.val();

@@ -23,6 +23,9 @@ pub const RULE: usize = GROUP + PLACE;
 /// The key, that it is that of an IPv6 packet, and a zero.
 const ALL: usize = KEY_BITS + 2;
 
+/// The two bits behind the key.
+const SIX: u64 = 1;
+
 /// What rules see of a packet.
 fn seen(v6: bool) -> BePick<ALL, Bits<BITS>> {
     let place = |source: Source| match source {
@@ -93,7 +96,7 @@ impl<const G: usize> Logic for Tcam<G> {
         clock!(self, clock, actions);
         self.flags.next = bits::<2>(0);
         if self.v6.val() {
-            self.flags.next = bits::<2>(1);
+            self.flags.next = bits::<2>(SIX);
         }
         self.all.a.next = self.key.val();
         self.all.b.next = self.flags.val();
