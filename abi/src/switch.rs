@@ -2,6 +2,7 @@
 //! records. The gateware's match stage has keys, actions, commands and verdicts; **no card has it yet**. Causes of a drop: [`crate::codes::SwitchCause`].
 
 pub mod hash;
+pub mod station;
 pub mod table;
 pub mod ternary;
 

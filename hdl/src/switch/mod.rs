@@ -3,6 +3,7 @@
 pub mod act;
 pub mod bank;
 pub mod entry;
+pub mod fdb;
 pub mod key;
 pub mod matching;
 pub mod outer;

@@ -267,6 +267,11 @@ pub enum Found {
 }
 
 impl Direction {
+    /// Where a frame for this MAC address goes in a bridge domain: to its station, else to the domain's flood group. The gateware's `switch/fdb` is compared with this.
+    pub fn station(&self, domain: u16, mac: u64, generation: u8) -> Option<Station> {
+        self.fdb.get(&(domain, mac, generation)).copied().or_else(|| self.floods.get(&domain).map(|group| Station::Group(*group)))
+    }
+
     /// The order of SWITCH.md section 6a behind direct RoCE: exact, wildcard rules, stations, routes. `class`: that of the packet. The port says whether the FDB and the LPM table are asked.
     pub fn find(&self, key: &FlowKey, class: u8, port: &Port, generation: u8) -> Found {
         let mask = self.profiles[usize::from(generation) % GENERATIONS][profile(port, class)];
@@ -277,11 +282,8 @@ impl Direction {
         if let Some(rule) = self.tcam.iter().find(|r| r.generation == generation && masked(key, &r.mask) == masked(&r.key, &r.mask)) {
             return Found::Action(rule.action);
         }
-        if port.bridge {
-            let station = self.fdb.get(&(key.domain(), key.dmac(), generation)).copied();
-            if let Some(station) = station.or_else(|| self.floods.get(&key.domain()).map(|group| Station::Group(*group))) {
-                return Found::Station(station);
-            }
+        if let Some(station) = self.station(key.domain(), key.dmac(), generation).filter(|_| port.bridge) {
+            return Found::Station(station);
         }
         if port.route && class >= 2 {
             let v6 = class == 3;
