@@ -50,6 +50,6 @@ mod tests {
     #[test]
     fn numbers_kinds_and_uplinks_do_not_meet() {
         assert_eq!((port(0xff), remote(0xfff, 2), group(5)), (0xff, 0x9fff, 0x2005));
-        assert_eq!(key(0xabc, 0x0200_0000_0001), [0xbc, 0x1a, 0, 0, 0, 0x20, 0, 0]);
+        assert_eq!(key(0xabc, 0x0200_0000_0001), [0xbc, 0x1a, 0, 0, 0, 0, 0x20, 0]);
     }
 }

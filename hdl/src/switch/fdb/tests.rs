@@ -38,13 +38,12 @@ fn any_address(rng: &mut Rng) -> (u16, u64) {
 
 impl<const LG: usize> Bench<LG> {
     fn new() -> Self {
-        let mut tables = Tables::default();
         // A line of the encapsulation table says which uplink it leaves by.
-        tables.encaps = (0..4096u32).map(|n| Encap::default().with_uplink((n % 3) as u8)).collect();
+        let encaps = (0..4096u32).map(|n| Encap::default().with_uplink((n % 3) as u8)).collect();
         Bench {
             tb: Tb::new(&format!("fdb{LG}"), Fdb::<LG>::default()),
             placement: Table::new(LG as u32),
-            tables,
+            tables: Tables { encaps, ..Default::default() },
             floods: HashMap::new(),
             writes: VecDeque::new(),
             asked: vec![None; FLOODS + 1].into(),
