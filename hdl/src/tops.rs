@@ -11,6 +11,7 @@ use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
 use crate::switch::bank::HashBank;
 use crate::switch::key::Key;
+use crate::switch::matching::Matching;
 use std::sync::OnceLock;
 
 /// A block that can be emitted on its own.
@@ -117,6 +118,8 @@ pub fn tops() -> &'static [Top] {
             "flow_key" None, Key::default();
             "flow_bank_w64" 64, HashBank::<488, 61, 64, 16, 507, 6>::default();
             "flow_bank_w512" 512, HashBank::<488, 61, 64, 16, 507, 12>::default();
+            "flow_match_w64" 64, Matching::<6>::default();
+            "flow_match_w512" 512, Matching::<12>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);
         });
         all.extend(card::WIDTHS.map(|width| Top { name: format!("core_w{width}").leak(), width: Some(width), what: What::Card(CARDS[0].1, width) }));

@@ -181,7 +181,7 @@ impl Bridge {
                     let direction = &mut switch.tables.outbound;
                     let action = Action::default().with_kind(destination::PORT).with_number(hop.port.into()).with_rewrite(rewrite).with_dec_ttl(true).with_count(true);
                     direction.lpm.push(Route { vrf: 0, v6: hop.v6, prefix: hop.prefix, bits: hop.bits, action: direction.actions.len() as u16, generation: 0 });
-                    direction.actions.push(action);
+                    direction.actions.push(Some(action));
                 }
             }
         }

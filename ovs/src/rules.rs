@@ -137,7 +137,9 @@ impl Rule {
         let members: Vec<Member> = self.ends.iter().map(|end| member(switch, end)).collect();
         let group = switch.tables.groups.len() as u16;
         let direction = if inbound { &mut switch.tables.inbound } else { &mut switch.tables.outbound };
-        let action = &mut direction.actions[usize::from(line)];
+        let Some(action) = direction.actions[usize::from(line)].as_mut() else {
+            return false;
+        };
         action.set_dec_ttl(self.dec_ttl);
         match members[..] {
             _ if self.software => {}

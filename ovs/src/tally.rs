@@ -28,25 +28,25 @@ impl Tally {
                 *self.actions.entry(name).or_default() += 1;
             }
         };
-        let action = &outcome.action;
+        let verdict = &outcome.verdict;
         let done = !outcome.sent.is_empty() || !outcome.dropped.is_empty() || !outcome.software.is_empty();
         hit("drop", outcome.dropped.contains(&SwitchCause::Acl));
-        hit("to software", action.kind() == destination::EXCEPTION && done);
-        hit("to a port", action.kind() == destination::PORT);
-        hit("to an uplink", action.kind() == destination::UPLINK);
-        hit("to a group", action.kind() == destination::GROUP);
+        hit("to software", verdict.kind() == destination::EXCEPTION && verdict.cause() == SwitchCause::None as u8 && done);
+        hit("to a port", verdict.kind() == destination::PORT);
+        hit("to an uplink", verdict.kind() == destination::UPLINK);
+        hit("to a group", verdict.kind() == destination::GROUP);
         hit("strip", outcome.stripped);
         let left = !outcome.sent.is_empty();
-        hit("outer header", left && (action.encap() != 0 || outcome.sent.iter().any(|s| outer_udp(&s.frame).is_some())));
-        hit("rewrite MAC", left && action.rewrite() != 0);
-        hit("push tag", left && action.tag_op() == tag_op::PUSH);
-        hit("pop tag", left && action.tag_op() == tag_op::POP);
-        hit("set tag", left && action.tag_op() == tag_op::SET);
-        hit("TTL - 1", left && action.dec_ttl());
-        hit("set DSCP", left && action.write_dscp());
-        hit("mirror", left && action.mirror() != 0);
-        hit("sample", action.sample() != 0 && !outcome.software.is_empty());
-        hit("count", action.count());
+        hit("outer header", left && (verdict.encap() != 0 || outcome.sent.iter().any(|s| outer_udp(&s.frame).is_some())));
+        hit("rewrite MAC", left && verdict.rewrite() != 0);
+        hit("push tag", left && verdict.tag_op() == tag_op::PUSH);
+        hit("pop tag", left && verdict.tag_op() == tag_op::POP);
+        hit("set tag", left && verdict.tag_op() == tag_op::SET);
+        hit("TTL - 1", left && verdict.dec_ttl());
+        hit("set DSCP", left && verdict.write_dscp());
+        hit("mirror", left && verdict.mirror() != 0);
+        hit("sample", verdict.sample() != 0 && !outcome.software.is_empty());
+        hit("count", verdict.count());
         for cause in &outcome.dropped {
             *self.causes.entry(format!("{cause:?}")).or_default() += 1;
         }

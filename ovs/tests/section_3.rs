@@ -78,7 +78,7 @@ fn rows() -> Vec<Row> {
 fn model() -> Switch {
     let mut s = tunnel_switch();
     s.tables.vnis.insert((0, 100), (1, InnerTag::Keep));
-    s.tables.inbound.actions.push(Action::default().with_kind(destination::PORT).with_number(8));
+    s.tables.inbound.actions.push(Some(Action::default().with_kind(destination::PORT).with_number(8)));
     let (key, mask) = (FlowKey::default().with_domain(1), FlowKey::default().with_domain(0xfff));
     s.tables.inbound.tcam.push(Rule { key, mask, action: 0, generation: 0 });
     s

@@ -1,9 +1,12 @@
-//! The flow switch: so far the tunnels' end, and parts of the lookup. See README.md.
+//! The flow switch: so far the tunnels' end, and the match stage. See README.md.
 
+pub mod act;
 pub mod bank;
 pub mod entry;
 pub mod key;
+pub mod matching;
 pub mod outer;
+pub mod profile;
 mod sight;
 #[cfg(test)]
 mod testing;

@@ -1,6 +1,8 @@
 //! What the blocks' tests share: a tunnel, and frames of tenants.
 use crate::tb::{Rng, Tb};
 use ferric_abi::context::TunnelCtx;
+use ferric_abi::switch::table::ACTION_BITS;
+use ferric_abi::switch::{Action, FlowKey};
 use ferric_model::net::sums::{finish, sum};
 
 const MAC: u64 = 0x0200_0000_0001;
@@ -19,6 +21,28 @@ pub fn set_lines(tb: &mut Tb, lines: &[TunnelCtx]) {
         let words: Vec<u32> = ctx.0.chunks(4).map(|w| u32::from_le_bytes(w.try_into().expect("four"))).collect();
         tb.set_wide(&format!("ctx${function}"), &words[..]);
     }
+}
+
+/// Little-endian bytes as the test bench's words.
+pub fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks(4).map(|w| w.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
+}
+
+/// A mask over the key: most bytes count, some do not, of a few only some bits.
+pub fn any_mask(rng: &mut Rng) -> FlowKey {
+    FlowKey(std::array::from_fn(|_| match rng.below(10) {
+        0 => 0,
+        1 => rng.next_u32() as u8,
+        _ => 0xff,
+    }))
+}
+
+/// An action of any kind, those that there are not among them.
+pub fn any_action(rng: &mut Rng) -> Action {
+    let mut bytes: [u8; Action::BYTES] = rng.bytes(Action::BYTES).try_into().expect("as many");
+    bytes[ACTION_BITS / 8..].fill(0);
+    let kind = [0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7][rng.below(12) as usize];
+    Action(bytes).with_kind(kind)
 }
 
 /// The bytes of a MAC address.

@@ -4,7 +4,7 @@ mod actions;
 
 use super::flow::{Field, Flow, Masked, Match};
 use super::key::masked;
-use super::tables::{class_of_type, PortKind, Rule};
+use super::tables::{class_of_type, profile, PortKind, Rule, GENERATIONS};
 use super::Switch;
 use ferric_abi::switch::FlowKey;
 use ferric_abi::wire::ethertype;
@@ -70,10 +70,11 @@ impl Switch {
         let generation = self.tables.generation;
         let direction = if inbound { &mut self.tables.inbound } else { &mut self.tables.outbound };
         let line = u16::try_from(direction.actions.len()).map_err(|_| NotOffloaded::Room("action"))?;
-        direction.actions.push(action);
-        let exact = room == Room::Any && classes.is_some_and(|class| direction.profiles[class].is_none_or(|profile| profile == mask));
+        direction.actions.push(Some(action));
+        let profiles = &mut direction.profiles[usize::from(generation) % GENERATIONS];
+        let exact = room == Room::Any && classes.is_some_and(|class| profiles[class].is_none_or(|profile| profile == mask));
         if let Some(class) = classes.filter(|_| exact) {
-            direction.profiles[class] = Some(mask);
+            profiles[class] = Some(mask);
             direction.exact.insert((masked(&key, &mask).0, generation), line);
         } else {
             direction.tcam.push(Rule { key, mask, action: line, generation });
@@ -95,12 +96,12 @@ impl Switch {
     fn profiles_of(&self, m: &Match, inbound: bool) -> Option<usize> {
         let ethertype = m.exact(Field::EthType)? as u16;
         let number = m.exact(Field::InPort).and_then(|n| u8::try_from(n).ok());
-        let class = match number.and_then(|n| self.tables.ports.get(&n)) {
-            Some(port) => port.class,
-            None if inbound => self.tables.ports.get(&1).map_or(0, |port| port.class),
+        let port = match number.and_then(|n| self.tables.ports.get(&n)) {
+            Some(port) => port,
+            None if inbound => self.tables.ports.get(&1)?,
             None => return None,
         };
-        Some(usize::from(class & 3) * 4 + usize::from(class_of_type(ethertype)))
+        Some(profile(port, class_of_type(ethertype)))
     }
 
     /// Key and mask of what a flow matches.

@@ -1,6 +1,7 @@
 //! The flow switch and the tunnel endpoint as a whole: a frame and the port it came from go in, frames and the ports they leave by come out, or the cause why not. Written from
-//! SWITCH.md, which is compared with Open vSwitch by the crate `ferric-ovs`. There is no gateware yet. See the README beside this file.
+//! SWITCH.md, which is compared with Open vSwitch by the crate `ferric-ovs`. What of it is gateware: docs/switch.md. See the README beside this file.
 pub mod counters;
+pub mod decide;
 pub mod edit;
 pub mod flow;
 pub mod functions;
@@ -14,16 +15,15 @@ mod tests;
 pub mod verify;
 pub mod wrap;
 
-use crate::net::parse::ROCE_PORT;
 use counters::{FlowCounters, PortCounters};
+use decide::Facts;
 use ferric_abi::codes::SwitchCause;
-use ferric_abi::switch::{destination, tag_op, Action, Verdict};
-use ferric_abi::wire::protocol;
+use ferric_abi::switch::{destination, tag_op, FlowKey, Verdict};
 use key::Origin;
 use layers::{parse, Layers};
 use outer::{Inner, Stripped};
 use std::collections::HashMap;
-use tables::{Found, Member, MissAction, Port, PortKind, RocePolicy, Station, Tables};
+use tables::{Member, PortKind, Tables};
 
 /// A frame that leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +56,6 @@ pub struct Outcome {
     pub dropped: Vec<SwitchCause>,
     /// What the lookup decided; zero if a frame did not get that far.
     pub verdict: Verdict,
-    /// The action that the verdict was made of.
-    pub action: Action,
     /// It came through a tunnel that ends here.
     pub stripped: bool,
 }
@@ -73,7 +71,7 @@ pub struct Switch {
     pub flows: HashMap<(bool, u16), FlowCounters>,
     frames: u64,
     /// Frames of each action that samples.
-    samples: HashMap<(bool, Option<u16>), u64>,
+    samples: HashMap<(bool, u16), u64>,
 }
 
 /// A frame behind the tunnel's end.
@@ -81,7 +79,6 @@ struct Arrived<'a> {
     frame: &'a [u8],
     layers: Layers,
     number: u8,
-    port: &'a Port,
     inner: Option<&'a Inner>,
 }
 
@@ -122,6 +119,7 @@ impl Switch {
         let frame = inner.map_or(frame, |inner| &inner.frame);
         let tunnel = inner.map(|inner| (inner.remote, inner.vni));
         let Ok(layers) = parse(frame) else {
+            out.verdict = self.tables.decide(&FlowKey::default(), &Facts::DEEP, port);
             return out.software.push(Software { cause: SwitchCause::Deep, frame: frame.to_vec(), tunnel });
         };
         if !uplink && port.verify {
@@ -129,64 +127,24 @@ impl Switch {
                 return out.dropped.push(cause);
             }
         }
-        let arrived = Arrived { frame, layers, number, port, inner };
-        let action = self.decide(&arrived, out);
-        if let Some((action, line)) = action {
-            if let Some(line) = line.filter(|_| action.count()) {
-                let flow = self.flows.entry((uplink, line)).or_default();
-                flow.packets += 1;
-                flow.bytes += frame.len() as u64;
-                flow.last_use = self.frames;
-            }
-            let sampled = action.sample() > 0 && {
-                let seen = self.samples.entry((uplink, line)).or_default();
-                *seen += 1;
-                *seen % (1 << action.sample()) == 0
-            };
-            self.act(&arrived, &action, sampled, out);
-        }
-    }
-
-    /// The action for a frame and its line, or the end of it.
-    fn decide(&self, arrived: &Arrived, out: &mut Outcome) -> Option<(Action, Option<u16>)> {
-        let Arrived { layers, number, port, inner, .. } = *arrived;
+        let arrived = Arrived { frame, layers, number, inner };
         let domain = inner.map_or(port.domain, |inner| inner.domain);
         let origin = Origin { port: number, domain, remote: inner.map_or(0, |inner| inner.remote), geneve_option: inner.is_some_and(|inner| inner.option) };
-        let uplink = port.kind == PortKind::Uplink;
-        if uplink && layers.udp_to() == Some(ROCE_PORT) {
-            // Direct RoCE needs no flow: the bridge domain and the MAC address name the port.
-            let direct = self.tables.ports.iter().find(|(_, p)| p.roce == RocePolicy::Direct && p.kind == PortKind::Function && p.domain == domain && p.macs.contains(&layers.dmac));
-            if let Some((to, _)) = direct {
-                return Some((Action::default().with_kind(destination::PORT).with_number(u16::from(*to)), None));
-            }
+        let verdict = self.tables.decide(&key::key(&layers, origin), &Facts::of(&layers), port);
+        let line = (uplink, verdict.flow());
+        if verdict.count() {
+            let flow = self.flows.entry(line).or_default();
+            flow.packets += 1;
+            flow.bytes += frame.len() as u64;
+            flow.last_use = self.frames;
         }
-        let key = key::key(&layers, origin);
-        let direction = if uplink { &self.tables.inbound } else { &self.tables.outbound };
-        match direction.find(&key, &layers, port, self.tables.generation) {
-            Found::Action(line) => direction.actions.get(usize::from(line)).map(|action| (*action, Some(line))).or_else(|| {
-                out.dropped.push(SwitchCause::NoRuleRoom);
-                None
-            }),
-            Found::Station(station) => {
-                let action = Action::default();
-                let action = match station {
-                    Station::Port(to) => action.with_kind(destination::PORT).with_number(to.into()),
-                    Station::Remote(encap) => {
-                        let uplink = self.tables.encaps.get(usize::from(encap)).map_or(0, |line| line.uplink());
-                        action.with_kind(destination::UPLINK).with_number(uplink.into()).with_encap(encap)
-                    }
-                    Station::Group(group) => action.with_kind(destination::GROUP).with_number(group),
-                };
-                Some((action, None))
-            }
-            Found::Nothing => {
-                match port.miss {
-                    MissAction::Drop => out.dropped.push(SwitchCause::Miss),
-                    MissAction::Exception => self.to_software(arrived, SwitchCause::None, out),
-                }
-                None
-            }
-        }
+        let sampled = verdict.sample() > 0 && {
+            let seen = self.samples.entry(line).or_default();
+            *seen += 1;
+            *seen % (1 << verdict.sample()) == 0
+        };
+        out.verdict = verdict;
+        self.act(&arrived, &verdict, sampled, out);
     }
 
     fn to_software(&self, arrived: &Arrived, cause: SwitchCause, out: &mut Outcome) {
@@ -194,70 +152,53 @@ impl Switch {
         out.software.push(Software { cause, frame: arrived.frame.to_vec(), tunnel });
     }
 
-    fn act(&self, arrived: &Arrived, action: &Action, sampled: bool, out: &mut Outcome) {
+    /// Carries a verdict out.
+    fn act(&self, arrived: &Arrived, verdict: &Verdict, sampled: bool, out: &mut Outcome) {
         let layers = &arrived.layers;
-        out.action = *action;
-        out.verdict = Verdict::default()
-            .with_kind(action.kind())
-            .with_number(action.number())
-            .with_encap(action.encap())
-            .with_rewrite(action.rewrite())
-            .with_tag_op(action.tag_op())
-            .with_tag(action.tag())
-            .with_class(action.class())
-            .with_mirror(action.mirror())
-            .with_generation(self.tables.generation & 1 == 1);
-        if action.no_roce() && layers.udp_to() == Some(ROCE_PORT) {
-            return out.dropped.push(SwitchCause::RoceDenied);
-        }
-        let ends = layers.ip().is_some_and(|ip| ip.proto == protocol::TCP) && layers.tcp_flags & 7 != 0;
-        if action.kind() == destination::EXCEPTION || action.trap_tcp() && ends {
-            return self.to_software(arrived, SwitchCause::None, out);
-        }
-        if action.kind() == destination::DROP {
-            return out.dropped.push(SwitchCause::Acl);
-        }
-        if action.dec_ttl() && layers.ip().is_some_and(|ip| ip.ttl <= 1) {
-            return self.to_software(arrived, SwitchCause::Ttl, out);
+        let cause = SwitchCause::from_u8(verdict.cause()).unwrap_or(SwitchCause::None);
+        match verdict.kind() {
+            destination::DROP => return out.dropped.push(cause),
+            destination::EXCEPTION => return self.to_software(arrived, cause, out),
+            _ => {}
         }
         if sampled {
             self.to_software(arrived, SwitchCause::None, out);
         }
-        if let Some(mirror) = self.tables.mirrors.get(usize::from(action.mirror())).copied().flatten() {
+        if let Some(mirror) = self.tables.mirrors.get(usize::from(verdict.mirror())).copied().flatten() {
             let length = if mirror.truncate == 0 { arrived.frame.len() } else { arrived.frame.len().min(mirror.truncate.into()) };
             self.leave(arrived, &arrived.frame[..length], layers, mirror.to, out);
         }
-        let Some((frame, layers)) = self.edited(arrived, action) else {
+        let Some((frame, layers)) = self.edited(arrived, verdict) else {
             return out.dropped.push(SwitchCause::NoRuleRoom);
         };
-        match action.kind() {
-            destination::GROUP => self.replicate(arrived, action.number(), &frame, &layers, out),
-            _ => match u8::try_from(action.number()) {
-                Ok(port) => self.leave(arrived, &frame, &layers, Member { port, encap: action.encap() }, out),
+        match verdict.kind() {
+            destination::GROUP => self.replicate(arrived, verdict.number(), &frame, &layers, out),
+            _ => match u8::try_from(verdict.number()) {
+                Ok(port) => self.leave(arrived, &frame, &layers, Member { port, encap: verdict.encap() }, out),
                 Err(_) => out.dropped.push(SwitchCause::PortDown),
             },
         }
     }
 
-    /// The frame with the action's changes, and its headers then. `None`: a line that the action names is not there.
-    fn edited(&self, arrived: &Arrived, action: &Action) -> Option<(Vec<u8>, Layers)> {
+    /// The frame with the verdict's changes, and its headers then. `None`: a line that the verdict names is not there.
+    fn edited(&self, arrived: &Arrived, verdict: &Verdict) -> Option<(Vec<u8>, Layers)> {
         let (mut frame, layers) = (arrived.frame.to_vec(), &arrived.layers);
         if let Some(ip) = layers.ip() {
-            if action.dec_ttl() {
+            if verdict.dec_ttl() {
                 edit::dec_ttl(&mut frame, layers.l3, ip);
             }
-            if action.write_dscp() {
-                edit::set_tos(&mut frame, layers.l3, ip, action.dscp() << 2 | ip.tos & 3);
+            if verdict.write_dscp() {
+                edit::set_tos(&mut frame, layers.l3, ip, verdict.dscp() << 2 | ip.tos & 3);
             }
         }
-        if action.rewrite() != 0 {
-            let (dst, src) = *self.tables.rewrites.get(usize::from(action.rewrite()))?;
+        if verdict.rewrite() != 0 {
+            let (dst, src) = *self.tables.rewrites.get(usize::from(verdict.rewrite()))?;
             edit::set_macs(&mut frame, dst, src);
         }
-        match (action.tag_op(), layers.tag) {
-            (tag_op::PUSH, _) => edit::push_tag(&mut frame, action.tag()),
+        match (verdict.tag_op(), layers.tag) {
+            (tag_op::PUSH, _) => edit::push_tag(&mut frame, verdict.tag()),
             (tag_op::POP, Some(_)) => edit::pop_tag(&mut frame),
-            (tag_op::SET, Some(_)) => edit::set_tag(&mut frame, action.tag()),
+            (tag_op::SET, Some(_)) => edit::set_tag(&mut frame, verdict.tag()),
             _ => {}
         }
         // A pushed tag may be the third, which the parser does not know; of its headers only the addresses count then, and they are as they were.

@@ -32,7 +32,6 @@ pub enum RocePolicy {
     Off,
     /// Received packets to its MAC address are its without a flow.
     Direct,
-    /// The tables decide.
     /// The tables decide, as for any other frame.
     #[default]
     Flow,
@@ -210,6 +209,14 @@ pub struct Route {
 /// Port class and packet class.
 pub const PROFILES: usize = 16;
 
+/// A line's generation has two bits.
+pub const GENERATIONS: usize = 4;
+
+/// The profile for a port class (0 to 3) and a packet class ([`packet_class`]).
+pub fn profile(port: &Port, packet_class: u8) -> usize {
+    usize::from(port.class & 3) * 4 + usize::from(packet_class & 3)
+}
+
 /// Packet class: 0 others, 1 ARP, 2 IPv4, 3 IPv6.
 pub fn packet_class(layers: &Layers) -> u8 {
     match layers.upper {
@@ -232,8 +239,8 @@ pub fn class_of_type(ethertype: u16) -> u8 {
 /// The tables of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Direction {
-    /// Masks over the key, one for each port class and packet class; none: the class has no exact entries.
-    pub profiles: [Option<FlowKey>; PROFILES],
+    /// By generation: masks over the key, one for each port class and packet class; none: the class has no exact entries.
+    pub profiles: [[Option<FlowKey>; PROFILES]; GENERATIONS],
     /// Masked key and generation to line of the action table.
     pub exact: HashMap<([u8; FlowKey::BYTES], u8), u16>,
     /// The first that matches counts.
@@ -244,8 +251,8 @@ pub struct Direction {
     pub floods: HashMap<u16, u16>,
     /// Routes; the longest prefix counts.
     pub lpm: Vec<Route>,
-    /// Lines that the other tables lead to.
-    pub actions: Vec<Action>,
+    /// Lines that the other tables lead to; none: the line does not count.
+    pub actions: Vec<Option<Action>>,
 }
 
 /// What a lookup found.
@@ -260,10 +267,10 @@ pub enum Found {
 }
 
 impl Direction {
-    /// The order of SWITCH.md section 6a behind direct RoCE: exact, wildcard rules, stations, routes. `asked`: the port asks the FDB, the LPM table.
-    pub fn find(&self, key: &FlowKey, layers: &Layers, port: &Port, generation: u8) -> Found {
-        let profile = usize::from(port.class & 3) * 4 + usize::from(packet_class(layers));
-        let exact = self.profiles[profile].and_then(|mask| self.exact.get(&(masked(key, &mask).0, generation)));
+    /// The order of SWITCH.md section 6a behind direct RoCE: exact, wildcard rules, stations, routes. `class`: that of the packet. The port says whether the FDB and the LPM table are asked.
+    pub fn find(&self, key: &FlowKey, class: u8, port: &Port, generation: u8) -> Found {
+        let mask = self.profiles[usize::from(generation) % GENERATIONS][profile(port, class)];
+        let exact = mask.and_then(|mask| self.exact.get(&(masked(key, &mask).0, generation)));
         if let Some(action) = exact {
             return Found::Action(*action);
         }
@@ -271,14 +278,15 @@ impl Direction {
             return Found::Action(rule.action);
         }
         if port.bridge {
-            let station = self.fdb.get(&(key.domain(), layers.dmac, generation)).copied();
+            let station = self.fdb.get(&(key.domain(), key.dmac(), generation)).copied();
             if let Some(station) = station.or_else(|| self.floods.get(&key.domain()).map(|group| Station::Group(*group))) {
                 return Found::Station(station);
             }
         }
-        if let Some(ip) = layers.ip().filter(|_| port.route) {
-            let width = if ip.v6 { 128 } else { 32 };
-            let holds = |r: &&Route| r.generation == generation && r.vrf == port.vrf && r.v6 == ip.v6 && ((ip.dst ^ r.prefix).checked_shr(width - u32::from(r.bits).min(width)).unwrap_or(0)) == 0;
+        if port.route && class >= 2 {
+            let v6 = class == 3;
+            let width = if v6 { 128 } else { 32 };
+            let holds = |r: &&Route| r.generation == generation && r.vrf == port.vrf && r.v6 == v6 && ((key.dst() ^ r.prefix).checked_shr(width - u32::from(r.bits).min(width)).unwrap_or(0)) == 0;
             if let Some(route) = self.lpm.iter().filter(holds).max_by_key(|r| r.bits) {
                 return Found::Action(route.action);
             }

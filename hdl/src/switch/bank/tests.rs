@@ -1,5 +1,6 @@
 //! Lookups against what the lines hold, while the driver's placement fills, moves, replaces and clears them.
 use super::{HashBank, LATENCY};
+use crate::switch::testing::words;
 use crate::tb::{Rng, Tb};
 use ferric_driver::switch::place::{Entry, Place, Table, Write};
 use std::collections::{HashMap, VecDeque};
@@ -32,10 +33,6 @@ struct Bench {
     hits: usize,
     misses: usize,
     reads: usize,
-}
-
-fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|w| w.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
 }
 
 /// A flow's key: few networks, any ports.

@@ -3,7 +3,7 @@
 mod ether;
 mod layers;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::net::rx::window::WINDOW_BITS;
 use crate::records::FlowKey;

@@ -106,7 +106,7 @@ fn ipv6(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Frames as they come, and as strangers make them.
-fn any_frame(rng: &mut Rng) -> Vec<u8> {
+pub(in crate::switch) fn any_frame(rng: &mut Rng) -> Vec<u8> {
     if rng.percent(4) {
         let length = rng.range(1, 150) as usize;
         return rng.bytes(length);

@@ -114,7 +114,7 @@ proptest! {
             m.0[..8].copy_from_slice(&mask[..8]);
             m.0.iter_mut().for_each(|b| *b &= 1);
             for direction in [&mut s.tables.inbound, &mut s.tables.outbound] {
-                direction.actions.push(Action(action).with_kind(kind % 8).with_number(u16::from(kind)).with_encap(u16::from(kind % 4)));
+                direction.actions.push(Some(Action(action).with_kind(kind % 8).with_number(u16::from(kind)).with_encap(u16::from(kind % 4))));
                 let line = direction.actions.len() as u16 - 1;
                 direction.tcam.push(Rule { key: masked(&FlowKey::default(), &m), mask: m, action: line, generation: 0 });
             }
@@ -137,7 +137,7 @@ proptest! {
 #[test]
 fn sampling_counts_the_sample_as_a_copy() {
     let mut s = switch();
-    s.tables.outbound.actions.push(Action::default().with_kind(destination::PORT).with_number(9).with_sample(1).with_count(true));
+    s.tables.outbound.actions.push(Some(Action::default().with_kind(destination::PORT).with_number(9).with_sample(1).with_count(true)));
     s.tables.outbound.tcam.push(Rule { key: FlowKey::default(), mask: FlowKey::default(), action: 0, generation: 0 });
     for _ in 0..10 {
         s.receive(8, &udp(mac(9), mac(8), OWN, PEER, (1, 2), b""));

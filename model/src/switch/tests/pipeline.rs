@@ -90,7 +90,7 @@ fn what_stays_in_software() {
     }
     assert!(s.tables.outbound.exact.is_empty() && s.tables.outbound.tcam.is_empty());
     install(s, ip, "sample(sample=25%,actions(userspace(pid=0))),9").expect("one in four");
-    assert_eq!(s.tables.outbound.actions[0].sample(), 2);
+    assert_eq!(s.tables.outbound.actions[0].map(|action| action.sample()), Some(2));
 }
 
 /// Open vSwitch writes one flow for each time to live; the card has one for all of them above 1.
@@ -119,7 +119,7 @@ fn direct_roce() {
     }
     assert_eq!(s.receive(2, &roce).dropped, [SwitchCause::Miss]);
     let line = install(s, "in_port(8),eth_type(0x0800)", "9").expect("fits");
-    s.tables.outbound.actions[usize::from(line)].set_no_roce(true);
+    s.tables.outbound.actions[usize::from(line)].as_mut().expect("it is there").set_no_roce(true);
     assert_eq!(s.receive(8, &frame(64, (5, 4791))).dropped, [SwitchCause::RoceDenied]);
 }
 
@@ -128,7 +128,7 @@ fn mirrors_and_traps() {
     let s = &mut switch();
     let line = install(s, "in_port(8),eth_type(0x0800)", "trunc(30),10,push_vlan(vid=1,pcp=0),9").expect("fits");
     assert_eq!(s.tables.mirrors, [None, Some(Mirror { to: Member { port: 10, encap: 0 }, truncate: 30 })]);
-    let action: &mut Action = &mut s.tables.outbound.actions[usize::from(line)];
+    let action: &mut Action = s.tables.outbound.actions[usize::from(line)].as_mut().expect("it is there");
     action.set_trap_tcp(true);
     let f = frame(64, (1, 2));
     let out = s.receive(8, &f);
@@ -173,7 +173,7 @@ fn routes_are_of_their_vrf() {
     }
     for (vrf, bits, to) in [(7, 16, 9), (7, 0, 10), (8, 32, 11)] {
         let action = s.tables.outbound.actions.len() as u16;
-        s.tables.outbound.actions.push(Action::default().with_kind(destination::PORT).with_number(to));
+        s.tables.outbound.actions.push(Some(Action::default().with_kind(destination::PORT).with_number(to)));
         let prefix = if bits == 0 { 0 } else { 0xc0a8_0709 >> (32 - u32::from(bits)) << (32 - u32::from(bits)) };
         s.tables.outbound.lpm.push(Route { vrf, v6: false, prefix, bits, action, generation: 0 });
     }

@@ -1,0 +1,90 @@
+//! What commands write into the tables of the match stage: the driver makes them, the gateware (`switch/matching`) reads them. A command names a table, a line of it, of the exact table a
+//! way, too, and brings the whole line in its 896-bit record, from the lowest bit on. `CLEAR` says that the line does not count any more.
+
+use super::{Action, FlowCommand, FlowKey};
+
+/// [`FlowCommand::opcode`]: the line is written, and counts from then on.
+pub const WRITE: u8 = 1;
+/// [`FlowCommand::opcode`]: the line does not count any more.
+pub const CLEAR: u8 = 2;
+
+/// [`FlowCommand::table`]: masks over the key. Lines: see [`profile_line`].
+pub const PROFILE: u8 = 1;
+/// [`FlowCommand::table`]: exact keys, four ways. The record is a key under its profile's mask; action and generation stand in the command.
+pub const EXACT: u8 = 2;
+/// [`FlowCommand::table`]: actions. The record is an [`Action`].
+pub const ACTION: u8 = 3;
+
+/// Bits of a key, and of a mask.
+pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
+/// Bits of the number of an action line in an entry.
+pub const RESULT_BITS: usize = 16;
+/// Bits of a line of the exact table: key, action, generation of two bits, and that it counts.
+pub const EXACT_BITS: usize = KEY_BITS + RESULT_BITS + 3;
+/// Bits of an [`Action`] that mean something.
+pub const ACTION_BITS: usize = 88;
+/// Bits of a profile's number: generation, port class, packet class, two each.
+pub const PROFILE_LINE_BITS: usize = 6;
+
+/// Number of the mask for frames of a port class (0 to 3) and a packet class (0 others, 1 ARP, 2 IPv4, 3 IPv6) in a generation (0 to 3).
+pub fn profile_line(generation: u8, port_class: u8, packet_class: u8) -> u32 {
+    u32::from(generation & 3) << 4 | u32::from(port_class & 3) << 2 | u32::from(packet_class & 3)
+}
+
+/// The command with a record of these bytes, at most 112.
+fn command(table: u8, line: u32, record: Option<&[u8]>) -> FlowCommand {
+    let mut command = FlowCommand::default();
+    if let Some(record) = record {
+        let at = FlowCommand::BYTES - RECORD_BYTES;
+        command.0[at..at + record.len()].copy_from_slice(record);
+    }
+    command.with_opcode(if record.is_some() { WRITE } else { CLEAR }).with_table(table).with_line(line)
+}
+
+/// Bytes of [`FlowCommand`]'s record.
+const RECORD_BYTES: usize = 112;
+
+/// Sets the mask of a line ([`profile_line`]); `None`: the class has no exact entries.
+pub fn profile(line: u32, mask: Option<&FlowKey>) -> FlowCommand {
+    command(PROFILE, line, mask.map(|mask| &mask.0[..]))
+}
+
+/// Sets a line of a way of the exact table: a key under its mask, the line of its action, its generation. `None`: nothing stands there.
+pub fn exact(way: u8, line: u32, entry: Option<(&FlowKey, u16, u8)>) -> FlowCommand {
+    let command = command(EXACT, line, entry.map(|(key, _, _)| &key.0[..])).with_way(way);
+    match entry {
+        Some((_, action, generation)) => command.with_action(action).with_generation(generation),
+        None => command,
+    }
+}
+
+/// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
+pub fn action(line: u32, action: Option<&Action>) -> FlowCommand {
+    command(ACTION, line, action.map(|action| &action.0[..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_stand_where_the_gateware_reads_them() {
+        let key = FlowKey(core::array::from_fn(|n| n as u8 + 1));
+        let c = exact(3, 77, Some((&key, 0xabcd, 2)));
+        assert_eq!((c.opcode(), c.table(), c.way(), c.line(), c.action(), c.generation()), (WRITE, EXACT, 3, 77, 0xabcd, 2));
+        assert_eq!(c.record0().to_le_bytes(), key.0[..16]);
+        assert_eq!(c.record3().to_le_bytes()[..13], key.0[48..]);
+        let a = Action::default().with_kind(4).with_count(true);
+        assert_eq!(action(5, Some(&a)).record0().to_le_bytes(), a.0);
+        assert_eq!(action(5, None), FlowCommand::default().with_opcode(CLEAR).with_table(ACTION).with_line(5));
+        assert_eq!(profile(profile_line(2, 1, 3), Some(&key)).line(), 0b10_01_11);
+        assert_eq!(profile(3, None).opcode(), CLEAR);
+    }
+
+    /// The card keeps the bits of an action below `rsvd0`.
+    #[test]
+    fn nothing_of_an_action_is_left_out() {
+        let spare = Action::LAYOUT.fields.last().expect("it has fields");
+        assert_eq!((spare.name, spare.offset), ("rsvd0", ACTION_BITS));
+    }
+}

@@ -1,0 +1,155 @@
+//! From a frame's first bytes to what becomes of it. See README.md.
+
+mod commands;
+#[cfg(test)]
+mod tests;
+
+use super::act::{self, About, Act};
+use super::bank::{self, HashBank};
+use super::key::{self, Key, Origin};
+use super::profile::{self, Profile};
+use crate::net::rx::window::WINDOW_BITS;
+use crate::prim::pack::{Cast, Slice};
+use crate::prim::sized::Delay;
+use crate::records::{FlowCommand, FlowKey, Verdict};
+use commands::Commands;
+use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS};
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+/// Cycles from the window to the verdict.
+pub const LATENCY: u64 = key::LATENCY + profile::LATENCY + bank::LATENCY + act::LATENCY;
+
+/// Bytes of a key, and bits of the middle word of its hash.
+const KEY_BYTES: usize = KEY_BITS / 8;
+const MIDDLE: usize = 64;
+/// Cycles from the key to what the bank found.
+const FOUND: usize = (profile::LATENCY + bank::LATENCY) as usize;
+/// The first packet class that is IP, as a bit of the class.
+const IP: usize = 1;
+
+/// What a frame's port says about its lookup, and the generation that is asked.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct Asking {
+    /// Port class, for the choice of a mask.
+    pub class: Bits<2>,
+    /// A frame that no table knows is dropped; else software gets it.
+    pub drop_miss: Bit,
+    /// Lines of this generation count.
+    pub generation: Bits<2>,
+}
+
+/// Exact entries in four ways of 2^`LG` lines, and as many actions as a way has lines. One frame a cycle, never stalled.
+#[derive(LogicBlock, BlockDefault)]
+pub struct Matching<const LG: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; what is under way is forgotten. The tables stay.
+    pub reset: Signal<In, Bit>,
+    /// The first 128 bytes of a frame, zeros behind its end.
+    pub window: Signal<In, Bits<WINDOW_BITS>>,
+    pub window_valid: Signal<In, Bit>,
+    /// The frame ends with the window, and how many bytes it has then.
+    pub ended: Signal<In, Bit>,
+    pub len: Signal<In, Bits<8>>,
+    pub origin: Signal<In, Origin>,
+    pub asking: Signal<In, Asking>,
+    /// [`LATENCY`] cycles later. `stop`: of IP, the byte of the frame behind the packet; one that has fewer is deep, whatever the verdict says.
+    pub verdict_valid: Signal<Out, Bit>,
+    pub verdict: Signal<Out, Verdict>,
+    pub stop: Signal<Out, Bits<17>>,
+    /// A command of `ferric_abi::switch::table`, one a cycle, at any time.
+    pub write: Signal<In, Bit>,
+    pub command: Signal<In, FlowCommand>,
+    /// In the next cycle: it named an operation, a table, a way or a line that there is not, and nothing was written.
+    pub refused: Signal<Out, Bit>,
+    parse: Key,
+    whole: Cast<FlowKey, Bits<KEY_BITS>>,
+    profile: Profile,
+    bank: HashBank<KEY_BITS, KEY_BYTES, MIDDLE, RESULT_BITS, EXACT_BITS, LG>,
+    act: Act<LG>,
+    // Beside the key
+    #[init(Delay::new(key::LATENCY as usize))]
+    port: Delay<Asking>,
+    // Beside profile and bank
+    valids: DFF<Bits<FOUND>>,
+    #[init(Delay::new(FOUND))]
+    known: Delay<About>,
+    about: Signal<Local, About>,
+    generation1: DFF<Bits<2>>,
+    #[init(Delay::new(FOUND + act::LATENCY as usize))]
+    stops: Delay<Bits<17>>,
+    #[init(Slice::new(FOUND - 1))]
+    oldest: Slice<FOUND, 1>,
+    commands: Commands<LG>,
+}
+
+#[kernel]
+impl<const LG: usize> Logic for Matching<LG> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, valids, generation1);
+        clock!(self, clock, parse, profile, bank, act, port, known, stops, commands);
+        self.parse.reset.next = self.reset.val();
+        self.profile.reset.next = self.reset.val();
+        self.bank.reset.next = self.reset.val();
+        self.act.reset.next = self.reset.val();
+        self.parse.window.next = self.window.val();
+        self.parse.window_valid.next = self.window_valid.val();
+        self.parse.ended.next = self.ended.val();
+        self.parse.len.next = self.len.val();
+        self.parse.origin.next = self.origin.val();
+        self.port.x.next = self.asking.val();
+        // The key under its mask
+        self.whole.x.next = self.parse.key.val();
+        self.profile.valid.next = self.parse.valid.val();
+        self.profile.key.next = self.whole.y.val();
+        self.profile.generation.next = self.port.y.val().generation;
+        self.profile.port_class.next = self.port.y.val().class;
+        self.profile.packet_class.next = self.parse.facts.val().class;
+        self.generation1.d.next = self.port.y.val().generation;
+        self.bank.valid.next = self.profile.asks.val();
+        self.bank.key.next = self.profile.masked.val();
+        self.bank.generation.next = self.generation1.q.val();
+        self.about.next.deep = self.parse.facts.val().deep;
+        self.about.next.roce = self.parse.facts.val().roce;
+        self.about.next.ends = self.parse.facts.val().ends;
+        self.about.next.spent = self.parse.facts.val().class.get_bit(IP) & !self.parse.key.val().ttl_class.get_bit(1);
+        self.about.next.drop_miss = self.port.y.val().drop_miss;
+        self.about.next.generation = self.port.y.val().generation.get_bit(0);
+        self.known.x.next = self.about.val();
+        self.valids.d.next = (self.valids.q.val() << 1) | bit_cast::<FOUND, 1>(self.parse.valid.val().into());
+        self.oldest.x.next = self.valids.q.val();
+        self.stops.x.next = self.parse.facts.val().stop;
+        self.act.valid.next = self.oldest.y.val().any();
+        self.act.hit.next = self.bank.found_valid.val() & self.bank.hit.val();
+        self.act.line.next = self.bank.result.val();
+        self.act.about.next = self.known.y.val();
+        self.verdict_valid.next = self.act.verdict_valid.val();
+        self.verdict.next = self.act.verdict.val();
+        self.stop.next = self.stops.y.val();
+        // Nobody reads lines back.
+        self.bank.read.next = false;
+        self.bank.read_way.next = bits::<2>(0);
+        self.bank.read_line.next = bits::<LG>(0);
+        // Commands
+        self.commands.reset.next = self.reset.val();
+        self.commands.write.next = self.write.val();
+        self.commands.command.next = self.command.val();
+        self.refused.next = self.commands.refused.val();
+        self.profile.write.next = self.commands.to_profile.val();
+        self.profile.write_line.next = self.commands.profile_line.val();
+        self.profile.write_mask.next = self.commands.key.val();
+        self.profile.there.next = self.commands.there.val();
+        self.bank.write.next = self.commands.to_bank.val();
+        self.bank.write_way.next = self.commands.way.val();
+        self.bank.write_line.next = self.commands.line.val();
+        self.bank.write_data.next = self.commands.row.val();
+        self.act.write.next = self.commands.to_act.val();
+        self.act.write_line.next = self.commands.line.val();
+        self.act.write_action.next = self.commands.action.val();
+        self.act.there.next = self.commands.there.val();
+        if self.reset.val() {
+            self.valids.d.next = bits::<FOUND>(0);
+        }
+    }
+}

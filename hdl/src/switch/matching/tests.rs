@@ -1,0 +1,345 @@
+//! Verdicts on frames of every shape against the golden model's, while the tables of the next generation are written and switched to.
+use super::{Asking, Matching, Origin, LATENCY};
+use crate::bus::AxisSink;
+use crate::records::{FlowCommand as CommandStruct, Verdict as VerdictStruct};
+use crate::switch::key::tests::any_frame;
+use crate::switch::sight::Sight;
+use crate::switch::testing::{any_action, any_mask, words};
+use crate::tb::{AxisSource, Fields, Rng, Tb};
+use ferric_abi::switch::table::{self, profile_line};
+use ferric_abi::switch::{FlowCommand, FlowKey, Verdict};
+use ferric_driver::switch::place::{Entry, Table, Write};
+use ferric_hdl_derive::{kernel, BlockDefault};
+use ferric_model::switch::decide::Facts;
+use ferric_model::switch::key::{key, masked, Origin as From};
+use ferric_model::switch::layers::{parse, WINDOW};
+use ferric_model::switch::tables::{MissAction, Port, Tables};
+use rust_hdl::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A stream of frames in front of the block.
+#[derive(LogicBlock, BlockDefault)]
+struct Front<const W: usize, const K: usize, const LG: usize> {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub s: AxisSink<W, K>,
+    pub origin: Signal<In, Origin>,
+    pub asking: Signal<In, Asking>,
+    pub verdict_valid: Signal<Out, Bit>,
+    pub verdict: Signal<Out, VerdictStruct>,
+    pub stop: Signal<Out, Bits<17>>,
+    pub write: Signal<In, Bit>,
+    pub command: Signal<In, CommandStruct>,
+    pub refused: Signal<Out, Bit>,
+    sight: Sight<W, K>,
+    matching: Matching<LG>,
+}
+
+#[kernel]
+impl<const W: usize, const K: usize, const LG: usize> Logic for Front<W, K, LG> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        clock!(self, clock, sight, matching);
+        self.sight.reset.next = self.reset.val();
+        self.matching.reset.next = self.reset.val();
+        self.s.ready.next = true;
+        self.sight.data.next = self.s.data.val();
+        self.sight.keep.next = self.s.keep.val();
+        self.sight.last.next = self.s.last.val();
+        self.sight.err.next = false;
+        self.sight.valid.next = self.s.valid.val();
+        self.matching.window.next = self.sight.window.val();
+        self.matching.window_valid.next = self.sight.window_valid.val();
+        self.matching.ended.next = self.sight.ended.val();
+        self.matching.len.next = self.sight.len.val();
+        self.matching.origin.next = self.origin.val();
+        self.matching.asking.next = self.asking.val();
+        self.verdict_valid.next = self.matching.verdict_valid.val();
+        self.verdict.next = self.matching.verdict.val();
+        self.stop.next = self.matching.stop.val();
+        self.matching.write.next = self.write.val();
+        self.matching.command.next = self.command.val();
+        self.refused.next = self.matching.refused.val();
+    }
+}
+
+/// Where a frame comes from: few places, so that frames come again.
+#[derive(Clone, Debug)]
+struct Place {
+    origin: From,
+    port: Port,
+}
+
+fn any_place(rng: &mut Rng) -> Place {
+    let number = rng.below(4) as u8;
+    let origin = From { port: 8 + number, domain: 0xa00 | u16::from(number), remote: 0, geneve_option: number == 3 };
+    let miss = if rng.percent(50) { MissAction::Drop } else { MissAction::Exception };
+    Place { origin, port: Port { class: number, miss, ..Default::default() } }
+}
+
+/// How many frames there are, which come again and again.
+const POOL: usize = 80;
+/// Entries of one generation.
+const ENTRIES: usize = 100;
+/// Actions of a generation; generations take turns in two halves of as many lines.
+const ACTIONS: u64 = 16;
+/// Lines from here on are never written.
+const NEVER: u64 = 2 * ACTIONS;
+
+struct Bench<const LG: usize> {
+    tb: Tb,
+    source: AxisSource,
+    pool: Vec<Vec<u8>>,
+    /// Frames whose verdict is due.
+    expected: VecDeque<Vec<u8>>,
+    /// Where frames came from, and the generation, in the last cycles; the newest first.
+    places: VecDeque<(Place, u8)>,
+    generation: u8,
+    tables: Tables,
+    placement: Table<{ table::KEY_BITS }, 64>,
+    writes: VecDeque<FlowCommand>,
+    seen: BTreeMap<(u8, u8), usize>,
+}
+
+impl<const LG: usize> Bench<LG> {
+    fn new<const W: usize, const K: usize>() -> Self {
+        let mut tb = Tb::new(&format!("matching{W}"), Front::<W, K, LG>::default());
+        let source = tb.axis_source("s", 20);
+        // Every fifth frame at most is one that the parser does not understand.
+        let mut frames = std::iter::repeat_with(|| any_frame(tb.rng()));
+        let pool = (0..POOL).filter_map(|n| frames.find(|frame| n % 5 == 0 || parse(frame).is_ok())).collect();
+        Bench {
+            tb,
+            source,
+            pool,
+            expected: VecDeque::new(),
+            places: VecDeque::new(),
+            generation: 0,
+            tables: Tables::default(),
+            placement: Table::new(LG as u32),
+            writes: VecDeque::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn push(&mut self, frame: Vec<u8>) {
+        self.source.push(&frame);
+        self.expected.push_back(frame);
+    }
+
+    fn cycle(&mut self) -> bool {
+        let place = any_place(self.tb.rng());
+        let From { port, domain, remote, geneve_option } = place.origin;
+        let origin = [("port", port.into()), ("domain", domain.into()), ("remote", remote.into()), ("option", geneve_option.into())];
+        self.tb.set_wide("origin", &Fields::of::<Origin>().pack(&origin)[..]);
+        let asking = [("class", place.port.class.into()), ("drop_miss", (place.port.miss == MissAction::Drop).into()), ("generation", self.generation.into())];
+        self.tb.set_wide("asking", &Fields::of::<Asking>().pack(&asking)[..]);
+        self.places.push_front((place, self.generation));
+        self.places.truncate(LATENCY as usize);
+        let command = if self.tb.rng().percent(60) { self.writes.pop_front() } else { None };
+        self.tb.set("write", command.is_some().into());
+        if let Some(command) = command {
+            self.tb.set_wide("command", &words(&command.0)[..]);
+        }
+        self.tb.cycle();
+        assert_eq!(self.tb.get("refused"), 0);
+        let valid = self.tb.get("verdict_valid") == 1;
+        if valid {
+            let frame = self.expected.pop_front().expect("a verdict for every frame, no more");
+            self.compare(&frame);
+        }
+        valid
+    }
+
+    fn compare(&mut self, frame: &[u8]) {
+        let (Place { origin, port }, generation) = self.places[LATENCY as usize - 1].clone();
+        self.tables.generation = generation;
+        let want = match parse(frame) {
+            Ok(layers) => {
+                assert_eq!(self.tb.get("stop"), layers.ip().map_or(0, |ip| ip.end as u64));
+                self.tables.decide(&key(&layers, origin), &Facts::of(&layers), &port)
+            }
+            // A frame that is longer than the window is known to be cut when it ends: `stop` says so.
+            Err(_) if frame.len() > WINDOW && self.tb.get("stop") > frame.len() as u64 => return,
+            Err(_) => self.tables.decide(&Default::default(), &Facts::DEEP, &port),
+        };
+        let got = Verdict(self.tb.get_wide("verdict").iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>()[..Verdict::BYTES].try_into().expect("13"));
+        assert_eq!(got, want, "generation {generation} {origin:?} {port:?} {frame:02x?}");
+        *self.seen.entry((want.kind(), want.cause())).or_default() += 1;
+    }
+
+    /// The commands of a placement.
+    fn placed(&mut self, writes: impl IntoIterator<Item = Write>) {
+        for Write { place, entry } in writes {
+            let key = entry.as_ref().map(|entry| FlowKey((&entry.key[..]).try_into().expect("61")));
+            let what = entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
+            self.writes.push_back(table::exact(place.way, place.line.into(), what));
+        }
+    }
+
+    /// The next generation's tables, beside those that are asked.
+    fn prepare(&mut self, next: u8) {
+        let old: Vec<_> = self.tables.outbound.exact.iter().map(|((key, generation), line)| (*key, *generation, *line)).filter(|(_, generation, _)| *generation == next).collect();
+        for (key, generation, line) in old {
+            self.tables.outbound.exact.remove(&(key, generation));
+            let place = self.placement.remove(&key, generation).expect("it was put there").place;
+            // What a line that is cleared holds does not matter.
+            self.writes.push_back(table::exact(place.way, place.line.into(), Some((&FlowKey(key), line, generation))).with_opcode(table::CLEAR));
+        }
+        for port in 0..4 {
+            for packet in 0..4 {
+                let at = &mut self.tables.outbound.profiles[usize::from(next)][usize::from(port * 4 + packet)];
+                if at.is_some() && self.tb.rng().percent(50) {
+                    continue;
+                }
+                *at = self.tb.rng().percent(85).then(|| any_mask(self.tb.rng()));
+                self.writes.push_back(table::profile(profile_line(next, port, packet), at.as_ref()));
+            }
+        }
+        let first = u64::from(next & 1) * ACTIONS;
+        self.tables.outbound.actions.resize(NEVER as usize, None);
+        for line in first..first + ACTIONS {
+            let action = self.tb.rng().percent(90).then(|| any_action(self.tb.rng()));
+            self.tables.outbound.actions[line as usize] = action;
+            self.writes.push_back(table::action(line as u32, action.as_ref()));
+        }
+        // An entry of a key of zeros, which a class without a mask must not find.
+        if let Ok(writes) = self.placement.insert(Entry { key: [0; table::KEY_BITS / 8].into(), generation: next, result: first as u32 }) {
+            self.placed(writes);
+            self.tables.outbound.exact.insert(([0; table::KEY_BITS / 8], next), first as u16);
+        }
+        for _ in 0..ENTRIES {
+            let rng = self.tb.rng();
+            let frame = &self.pool[rng.below(POOL as u64) as usize];
+            let place = any_place(rng);
+            let Ok(layers) = parse(frame) else { continue };
+            let class = Facts::of(&layers).class;
+            let Some(mask) = self.tables.outbound.profiles[usize::from(next)][ferric_model::switch::tables::profile(&place.port, class)] else { continue };
+            let line = match rng.below(20) {
+                0 => rng.range(NEVER, (1 << LG) - 1),
+                1 => rng.below(1 << 16) | 1 << LG,
+                _ => first + rng.below(ACTIONS),
+            };
+            let key = masked(&key(&layers, place.origin), &mask).0;
+            // A key without room stays in software.
+            if let Ok(writes) = self.placement.insert(Entry { key: key.into(), generation: next, result: line as u32 }) {
+                self.placed(writes);
+                self.tables.outbound.exact.insert((key, next), line as u16);
+            }
+        }
+    }
+
+    /// Every frame with a verdict, some cycles more, and nothing besides.
+    fn drain(&mut self) {
+        for _ in 0..400_000 {
+            self.cycle();
+            if self.expected.is_empty() {
+                break;
+            }
+        }
+        assert!(self.expected.is_empty());
+        (0..20).for_each(|_| assert!(!self.cycle()));
+    }
+}
+
+fn generations<const W: usize, const K: usize, const LG: usize>(rounds: u8) {
+    let mut b = Bench::<LG>::new::<W, K>();
+    for round in 0..rounds {
+        b.prepare((round + 1) & 3);
+        while !b.writes.is_empty() {
+            if b.expected.len() < 20 {
+                let at = b.tb.rng().below(POOL as u64) as usize;
+                b.push(b.pool[at].clone());
+            }
+            b.cycle();
+        }
+        // The last write is in its table before it is asked; what was asked of the old set is answered before that is written again.
+        b.generation = (round + 1) & 3;
+        for _ in 0..200 {
+            let at = b.tb.rng().below(POOL as u64) as usize;
+            b.push(b.pool[at].clone());
+        }
+        b.drain();
+    }
+    for end in [(0, 13), (0, 14), (0, 21), (0, 26), (1, 0), (2, 0), (3, 0), (4, 0), (4, 12), (4, 17)] {
+        assert!(b.seen.contains_key(&end), "{end:?}: {:?}", b.seen);
+    }
+    let hits: usize = b.seen.iter().filter(|((kind, _), _)| (1..=3).contains(kind)).map(|(_, n)| n).sum();
+    assert!(hits > 12 * usize::from(rounds), "{:?}", b.seen);
+}
+
+#[test]
+fn verdicts_are_the_models_w512() {
+    generations::<512, 64, 12>(30);
+}
+
+#[test]
+fn verdicts_are_the_models_w64() {
+    generations::<64, 8, 6>(16);
+}
+
+/// A frame every cycle, a verdict every cycle.
+#[test]
+fn one_verdict_a_cycle() {
+    let mut b = Bench::<6>::new::<64, 8>();
+    let mut tb = Tb::new("matching_rate", Front::<512, 64, 6>::default());
+    b.source = tb.axis_source("s", 0);
+    b.tb = tb;
+    b.pool.iter_mut().for_each(|frame| frame.truncate(60));
+    let count = 5 * POOL;
+    (0..count).for_each(|n| b.push(b.pool[n % POOL].clone()));
+    let first = (1..).find(|_| b.cycle()).expect("a verdict");
+    // The beat is taken in the first cycle, side by side with others in the next one, and shown in the one after it.
+    assert_eq!((first, LATENCY), (2 + LATENCY, 13));
+    (1..count).for_each(|n| assert!(b.cycle(), "verdict {n} is late"));
+}
+
+/// What names nothing that there is: refused, and nothing is written.
+#[test]
+fn commands_that_name_nothing_are_refused() {
+    let mut b = Bench::<6>::new::<64, 8>();
+    let action = any_action(b.tb.rng()).with_kind(1);
+    let key = Default::default();
+    let good = table::action(5, Some(&action));
+    let bad = [
+        good.with_opcode(0),
+        good.with_opcode(3),
+        good.with_table(0),
+        good.with_table(9),
+        good.with_line(64 + 5),
+        good.with_line(1 << 23 | 5),
+        table::exact(4, 0, Some((&key, 5, 0))),
+        table::exact(0, 64, Some((&key, 5, 0))),
+        table::profile(64, Some(&key)),
+    ];
+    let mut give = |command: &FlowCommand| {
+        b.tb.set("write", 1);
+        b.tb.set_wide("command", &words(&command.0)[..]);
+        b.tb.cycle();
+        let refused = b.tb.get("refused");
+        b.tb.set("write", 0);
+        b.tb.cycle();
+        refused
+    };
+    for command in &bad {
+        assert_eq!(give(command), 1, "{command:?}");
+    }
+    // A mask of nothing for the frames of port class 0 and an entry for it, which leads to line 5: there is no action.
+    let frame = [0x0au8, 0, 0, 0, 0, 1, 0x0a, 0, 0, 0, 0, 2, 0x88, 0xb5].into_iter().chain([0; 50]).collect::<Vec<_>>();
+    let place = Table::<{ table::KEY_BITS }, 64>::new(6).candidates(&key.0)[1];
+    for class in 0..4 {
+        assert_eq!(give(&table::profile(profile_line(0, class, 0), Some(&key))), 0);
+        b.tables.outbound.profiles[0][usize::from(class) * 4] = Some(key);
+    }
+    assert_eq!(give(&table::exact(place.way, place.line.into(), Some((&key, 5, 0)))), 0);
+    b.tables.outbound.exact.insert((key.0, 0), 5);
+    b.push(frame.clone());
+    b.drain();
+    b.writes.push_back(good);
+    b.tables.outbound.actions.resize(6, Some(action));
+    (0..30).for_each(|_| assert!(!b.cycle()));
+    b.push(frame);
+    b.drain();
+    assert_eq!(b.seen.values().sum::<usize>(), 2);
+    assert!(b.seen.contains_key(&(0, 21)), "{:?}", b.seen);
+}
