@@ -18,12 +18,13 @@ use std::net::IpAddr;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Polls in a row that find nothing before the card is given time: a program that spins must not starve the simulation it waits for.
 const PATIENCE: u32 = 8;
 
-/// Times that the card is given before a queue shrinks: some milliseconds with a served card.
-const MOMENTS: u32 = 64;
+/// How long a queue that queue pairs use waits before it shrinks: what was posted may be about to complete, on a served card whose process has to get its turn.
+const LAST_COMPLETIONS: Duration = Duration::from_millis(100);
 
 /// Entries that the smallest ring has: those of a page.
 const LEAST_RING: u32 = 64;
@@ -260,21 +261,20 @@ unsafe extern "C" fn ibv_resize_cq(cq: *mut Cq, cqe: c_int) -> c_int {
         if wanted > object.ring {
             return Err(libc::EOPNOTSUPP);
         }
-        let inner = object.inner.lock();
-        let holds_more = || inner.driver.waiting() > wanted as usize;
         // SAFETY: as below.
-        let shrinks = wanted < unsafe { (*object.seen()).cqe } as u32;
-        // What has been posted may complete at this moment.
-        if shrinks
-            && (0..MOMENTS).any(|_| {
-                holds_more() || {
-                    inner.driver.relax();
-                    false
-                }
-            })
-        {
-            return Err(libc::EINVAL);
-        }
+        let shrinks = wanted < unsafe { (*object.seen()).cqe } as u32 && object.users.load(Ordering::Acquire) > 0;
+        let start = Instant::now();
+        let _inner = loop {
+            // Not for longer than a look: somebody else may poll meanwhile.
+            let inner = object.inner.lock();
+            if inner.driver.waiting() > wanted as usize {
+                return Err(libc::EINVAL);
+            }
+            if !shrinks || start.elapsed() >= LAST_COMPLETIONS {
+                break inner;
+            }
+            inner.driver.relax();
+        };
         // SAFETY: as above; the program reads it when it likes, and no reference to it exists.
         unsafe { (*object.seen()).cqe = wanted as c_int };
         Ok(())

@@ -46,9 +46,15 @@ pub struct Set {
 
 /// Cards as every figure begins with: the same in every run.
 fn cards() -> Result<Pair, Error> {
-    // A trace of the first card, for whoever asks why a figure is what it is.
-    let traced = CardConfig { width: WIDTH, fst: std::env::var_os("FERRIC_BENCH_FST").map(PathBuf::from), ..Default::default() };
-    let pair = Pair::new(&WorldConfig { cards: vec![traced, CardConfig { width: WIDTH, ..Default::default() }], ..Default::default() })?;
+    // Traces of both cards, for whoever asks why a figure is what it is: FILE and FILE.1.
+    let traced = |suffix: &str| {
+        let fst = std::env::var_os("FERRIC_BENCH_FST").map(|mut file| {
+            file.push(suffix);
+            PathBuf::from(file)
+        });
+        CardConfig { width: WIDTH, fst, ..Default::default() }
+    };
+    let pair = Pair::new(&WorldConfig { cards: vec![traced(""), traced(".1")], ..Default::default() })?;
     // As it was before there were pause frames, to compare with.
     if std::env::var_os("FERRIC_BENCH_NO_PAUSE").is_some() {
         return Ok(pair);

@@ -34,6 +34,12 @@ struct Options {
 /// build at a time into the target folder; then those that take longest, so that none of them runs alone in the end.
 const FIRST: [&str; 7] = ["tests adding", "ferric_hdl", "tests property", "tests functions", "tests srq", "tests order", "sim boundary"];
 
+/// Lines of a failed program's log that are repeated at the end, of the first and of the last ones.
+const FAILURE_LINES: usize = 12;
+
+/// Where the suite repeats what failed, below the logs' folder; `scripts/test` shows it at its very end.
+const FAILED: &str = "failed";
+
 struct Job {
     name: String,
     command: Command,
@@ -46,6 +52,15 @@ struct Count([u64; 4]);
 /// What tests say that they were skipped for. libtest counts them as passed.
 fn skips(log: &str) -> impl Iterator<Item = &str> {
     log.lines().filter_map(|line| line.split_once(SKIPPED).map(|(_, said)| said))
+}
+
+/// What a failed program's log says of its failures: the first and the last lines of what libtest prints of them at the end.
+fn failures(log: &str) -> String {
+    let from = log.find("\nfailures:\n").map_or(0, |n| n + 1);
+    let lines: Vec<_> = log[from..].lines().collect();
+    let [head, tail] = [lines.len().min(FAILURE_LINES), lines.len().saturating_sub(FAILURE_LINES)];
+    let cut = if tail > head { vec![format!("[{} lines in its log]", tail - head)] } else { Vec::new() };
+    lines[..head].iter().map(|l| l.to_string()).chain(cut).chain(lines[tail.max(head)..].iter().map(|l| l.to_string())).map(|l| l + "\n").collect()
 }
 
 impl Count {
@@ -117,6 +132,8 @@ fn ended(child: &Child) -> io::Result<Option<(ExitStatus, Duration)>> {
 struct Total {
     tests: Count,
     failed: usize,
+    /// What they said.
+    failures: String,
     /// Tests that were skipped, and why.
     skipped: Vec<String>,
     /// Processor time.
@@ -151,7 +168,10 @@ fn run(mut job: Job, options: &Options, bar: &ProgressBar, total: &Mutex<Total>)
     {
         let mut total = total.lock().expect("no panic");
         total.tests.0.iter_mut().zip([passed, failed, ignored, skipped]).for_each(|(t, n)| *t += n);
-        total.failed += usize::from(verdict.is_err());
+        if let Err(e) = &verdict {
+            total.failed += 1;
+            total.failures += &format!("FAILED  {}: {e} ({})\n{}", job.name, path.display(), failures(&log));
+        }
         total.used += used;
         total.skipped.extend(skips(&log).map(|said| format!("{}: {said}", job.name)));
     }
@@ -180,10 +200,12 @@ fn suite(options: &Options) -> Result<bool, String> {
         }
     });
     bar.finish_and_clear();
-    let Total { tests: Count([ok, bad, ignored, left_out]), failed, skipped, used } = total.into_inner().expect("no panic");
+    let Total { tests: Count([ok, bad, ignored, left_out]), failed, failures, skipped, used } = total.into_inner().expect("no panic");
     let (took, used) = (start.elapsed().as_secs_f64(), used.as_secs_f64());
     println!("{programs} test programs in {took:.0} s with {used:.0} s of processors, {failed} failed; {ok} tests passed, {bad} failed, {ignored} ignored, {left_out} skipped");
     skipped.iter().for_each(|said| println!("skipped {said}"));
+    let path = options.logs.join(FAILED);
+    fs::write(&path, failures).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(failed == 0)
 }
 
@@ -212,5 +234,12 @@ mod tests {
         assert_eq!(Count::of(&skipped).expect("as above").0, [14, 4, 1, 1]);
         assert_eq!(skips(&skipped).collect::<Vec<_>>(), ["a: there is no package"]);
         assert!(Count::of("Segmentation fault").is_none());
+    }
+
+    #[test]
+    fn failures_are_shown_by_their_first_and_last_lines() {
+        assert_eq!(failures("running 1 test\nnoise\n\nfailures:\n\n---- a stdout ----\nno\n"), "failures:\n\n---- a stdout ----\nno\n");
+        let long = failures(&(0..100).map(|n| format!("{n}\n")).collect::<String>());
+        assert!(long.starts_with("0\n1\n") && long.ends_with("98\n99\n") && long.contains("[76 lines in its log]"), "{long}");
     }
 }

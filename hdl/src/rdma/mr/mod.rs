@@ -109,8 +109,11 @@ struct Bounded {
     va_low: Bits<30>,
     life: Bits<8>,
     page: Bits<52>,
-    table: Bits<64>,
-    add: Bits<64>,
+    /// Of the address: its lower half is there, with a carry; the upper half is still two numbers.
+    low: Bits<32>,
+    carry: Bit,
+    table: Bits<32>,
+    add: Bits<32>,
 }
 
 /// Key table of `2^LM` regions with a page-table cache of 2 * `2^LX` lines, of which `2^LO` may be on their way from host memory; two requesters, answers in order per port.
@@ -186,18 +189,26 @@ pub struct MemoryKeys<const LM: usize, const LX: usize, const LO: usize> {
     key_index: Signal<Local, Bits<24>>,
     b_index: Signal<Local, Bits<24>>,
     key_variant: Signal<Local, Bits<8>>,
-    line_off: Signal<Local, Bits<64>>,
+    /// From the table on: bytes to the place, entries of eight bytes to the page's own.
+    reach: Signal<Local, Bits<64>>,
     pages: Signal<Local, Bits<52>>,
     /// The page's place in its table.
     place: Sum<52>,
     entry: Signal<Local, Bits<52>>,
-    page_line: Signal<Local, Bits<49>>,
     root: Signal<Local, Bits<64>>,
+    base: Signal<Local, Bits<64>>,
     /// A bound window is in the row that the control bus has in hand, and the region it belongs to; it is being destroyed.
     bound: DFF<Bit>,
     parent: DFF<Bits<24>>,
     destroys: Signal<Local, Bit>,
-    sum: Sum<64>,
+    low: Sum<33>,
+    low33: Signal<Local, Bits<33>>,
+    low_half: Signal<Local, Bits<32>>,
+    /// Of the upper half, with the carry as lowest bit of both.
+    high: Sum<33>,
+    high33: Signal<Local, Bits<33>>,
+    carried: Signal<Local, Bits<33>>,
+    high_half: Signal<Local, Bits<32>>,
     short: Signal<Local, Bit>,
     bound_bad: Signal<Local, Bit>,
     /// Less is left than is asked for; a bit more than they have, so that it is not modulo anything.
@@ -329,7 +340,7 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
         self.refused.next = self.b.q.val().access & !self.allowed.val();
         self.flushes.next = (self.b.q.val().access & bits::<6>(access::REMOTE_FLUSH)).any();
 
-        // Stage C: what is left behind the address, where the page-table line stands.
+        // Stage C: what is left behind the address, where the page-table line stands. An entry's address in a table that begins anywhere in its first line is a plain sum; the line's is that without the last bits.
         self.rem.a.next = self.c.q.val().length;
         self.rem.b.next = self.c.q.val().off;
         self.rem64.next = self.rem.y.val();
@@ -343,11 +354,15 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
         self.place.a.next = self.pages.val();
         self.place.b.next = bit_cast::<52, 3>(self.c.q.val().skew);
         self.entry.next = self.place.y.val();
-        self.page_line.next = self.entry.val().get_bits::<49>(3);
-        self.line_off.next = bit_cast::<64, 49>(self.page_line.val()) << 6;
+        self.reach.next = bit_cast::<64, 52>(self.pages.val()) << 3;
         if self.c.q.val().direct {
-            self.line_off.next = self.c.q.val().off;
+            self.reach.next = self.c.q.val().off;
         }
+        self.base.next = self.c.q.val().table;
+        self.low.a.next = bit_cast::<33, 32>(self.base.val().get_bits::<32>(0));
+        self.low.b.next = bit_cast::<33, 32>(self.reach.val().get_bits::<32>(0));
+        self.low33.next = self.low.y.val();
+        self.low_half.next = self.low33.val().get_bits::<32>(0);
         self.rem_high.next = self.rem64.val().get_bits::<32>(32);
 
         // The cache reads the slot of this page meanwhile.
@@ -360,8 +375,11 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
         self.lacks.a.next = bit_cast::<33, 32>(self.d.q.val().chk_len);
         self.lacks.b.next = bit_cast::<33, 32>(self.d.q.val().rem);
         self.bound_bad.next = self.d.q.val().out_of_bounds | (self.short.val() & self.lacks.y.val());
-        self.sum.a.next = self.d.q.val().table;
-        self.sum.b.next = self.d.q.val().add;
+        self.carried.next = bit_cast::<33, 1>(self.d.q.val().carry.into());
+        self.high.a.next = (bit_cast::<33, 32>(self.d.q.val().table) << 1) | self.carried.val();
+        self.high.b.next = (bit_cast::<33, 32>(self.d.q.val().add) << 1) | self.carried.val();
+        self.high33.next = self.high.y.val();
+        self.high_half.next = self.high33.val().get_bits::<32>(1);
         self.cache.query.next.port = self.d.q.val().port;
         self.cache.query.next.status = self.d.q.val().status;
         self.cache.query.next.out_of_bounds = self.bound_bad.val();
@@ -374,7 +392,7 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
         self.cache.query.next.rem = self.d.q.val().rem;
         self.cache.query.next.short = self.short.val();
         self.cache.query.next.page = self.d.q.val().page;
-        self.cache.query.next.addr = self.sum.y.val();
+        self.cache.query.next.addr = (bit_cast::<64, 32>(self.high_half.val()) << 32) | bit_cast::<64, 32>(self.d.q.val().low);
         self.cache.query_valid.next = self.d_valid.q.val();
 
         if self.go.val() {
@@ -434,11 +452,13 @@ impl<const LM: usize, const LX: usize, const LO: usize> Logic for MemoryKeys<LM,
             self.d.d.next.page_size = self.c.q.val().page_size;
             self.d.d.next.va_low = self.c.q.val().va_low;
             self.d.d.next.page = self.entry.val();
-            self.d.d.next.table = self.c.q.val().table;
+            self.d.d.next.low = self.low_half.val();
             if !self.c.q.val().direct {
-                self.d.d.next.table = (self.c.q.val().table >> 6) << 6;
+                self.d.d.next.low = (self.low_half.val() >> 6) << 6;
             }
-            self.d.d.next.add = self.line_off.val();
+            self.d.d.next.carry = self.low33.val().get_bit(32);
+            self.d.d.next.table = self.base.val().get_bits::<32>(32);
+            self.d.d.next.add = self.reach.val().get_bits::<32>(32);
         } else if self.cache.took.val() {
             self.d_valid.d.next = false;
         }
