@@ -14,9 +14,6 @@ pub struct First {
     pub placed: Signal<In, Bit>,
     pub at: Signal<In, Bits<64>>,
     pub at_key: Signal<In, Bits<32>>,
-    /// An answer is taken instead, whose one segment `answers.rs` may know.
-    pub turn: Signal<In, Bit>,
-    pub answer_straight: Signal<In, Bit>,
     /// Of the key unit.
     pub phase: Signal<In, Bit>,
     /// There is something to ask for: this segment and its key.
@@ -44,7 +41,7 @@ impl Logic for First {
         self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
         self.whole.next = self.op.val().pay_len <= self.left.val();
         self.room.next = self.left.val();
-        self.fits.next = self.whole.val() | self.placed.val() | self.turn.val();
+        self.fits.next = self.whole.val() | self.placed.val();
         self.check.next = ((self.op.val().kind == place_kind::READ) | (self.op.val().kind == place_kind::ATOMIC)) & self.op.val().chk_len.any();
         self.flush.next = self.op.val().flush;
         self.feth.next = self.op.val().imm;
@@ -83,9 +80,6 @@ impl Logic for First {
         self.mr.next.whole = self.flush.val() & (self.feth.val() & bits::<32>(feth::WHOLE as u64)).any();
         if self.op.val().kind == place_kind::ATOMIC {
             self.mr.next.access = bits::<6>(access::REMOTE_ATOMIC);
-        }
-        if self.turn.val() {
-            self.straight.next = self.answer_straight.val();
         }
     }
 }

@@ -361,23 +361,6 @@ fn a_small_send_takes_few_cycles() {
     assert!(cycles <= 240, "{cycles} cycles for 100 small SENDs");
 }
 
-/// Answers that are a whole message: their work requests are read while others wait, two reads each.
-#[test]
-fn a_small_answer_takes_few_cycles() {
-    let mut bench = Bench::new(0, 8);
-    for handle in 0..8 {
-        bench.sends.insert(handle, Some((64, false, vec![Sge { addr: 0x1000 * u64::from(handle), length: 100, lkey: 5 }])));
-    }
-    let answer = |n: u128| -> Msg {
-        let mut order = plain_write(n % 16, 3);
-        order.extend([("kind", 8), ("done", 1), ("free_rq", 1), ("msg_off", 0), ("rq_handle", n % 8), ("pay_off", 58), ("again", 0), ("grh", 0)]);
-        order
-    };
-    let orders: Vec<Msg> = (0..100).map(answer).collect();
-    let cycles = check(&mut bench, &orders, &mut Golden::default());
-    assert!(cycles <= 440, "{cycles} cycles for 100 small answers");
-}
-
 /// Orders are taken ahead while the list of the first is on its way from the host.
 #[test]
 fn orders_wait_in_front_of_a_list_that_is_fetched() {

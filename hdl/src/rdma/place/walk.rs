@@ -13,8 +13,8 @@ use rust_hdl::prelude::*;
 /// Bytes that a work request buffer is read in.
 const GRANULE: usize = 16;
 /// So many granules more than a receive's head are in front of a send's entries, and of an atomic's.
-pub const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
-pub const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
+const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
+const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
 /// Entries that a buffer of 512 bytes holds behind a receive's head.
 const MOST_ENTRIES: u64 = ((512 - RecvHead::BYTES) / GRANULE) as u64;
 
@@ -67,10 +67,6 @@ pub struct Walk {
     pub at_key: Signal<In, Bits<32>>,
     /// Answers to our READs and atomics.
     pub s_answer: MsgSink<PlaceOp>,
-    /// With `s_answer`: its payload is one segment, and this its key request.
-    pub answer_straight: Signal<In, Bit>,
-    pub answer_seg: Signal<In, Segment>,
-    pub answer_mr: Signal<In, MrReq>,
     /// The same order for the back half, before its segments.
     pub m_op: MsgSrc<PlaceOp>,
     pub m_seg: MsgSrc<Segment>,
@@ -152,9 +148,6 @@ pub struct Walk {
     len14: Signal<Local, Bits<14>>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
-    /// What is taken: the responder's, or an answer.
-    order: Signal<Local, PlaceOp>,
-    offered: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
 }
 
@@ -214,14 +207,6 @@ impl Logic for Walk {
         self.s_answer.ready.next = self.take.val() & self.turn.q.val();
         if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
-        } else if self.s_answer.valid.val() & !self.s_op.valid.val() {
-            self.turn.d.next = true;
-        }
-        self.order.next = self.s_op.data.val();
-        self.offered.next = self.s_op.valid.val();
-        if self.turn.q.val() {
-            self.order.next = self.s_answer.data.val();
-            self.offered.next = self.s_answer.valid.val();
         }
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
@@ -258,16 +243,10 @@ impl Logic for Walk {
         self.first.at.next = self.at.val();
         self.first.at_key.next = self.at_key.val();
         self.first.phase.next = self.phase.val();
-        self.first.turn.next = self.turn.q.val();
-        self.first.answer_straight.next = self.answer_straight.val();
         self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & self.first.atomic.val();
         if self.take.val() {
             self.seg.d.next = self.first.seg.val();
             self.mr.d.next = self.first.mr.val();
-            if self.turn.q.val() {
-                self.seg.d.next = self.answer_seg.val();
-                self.mr.d.next = self.answer_mr.val();
-            }
         } else if self.go.val() {
             self.seg.d.next.off = self.off.q.val();
             self.seg.d.next.len = self.len.q.val();
@@ -299,13 +278,18 @@ impl Logic for Walk {
         match self.state.q.val() {
             State::Idle => {
                 if self.take.val() {
-                    self.op.d.next = self.order.val();
+                    self.op.d.next = self.s_op.data.val();
                     // Behind the first segment, should the order be a WRITE of several.
                     self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.first.room.val());
                     self.rem.d.next = self.s_op.data.val().pay_len - self.first.room.val();
-                    self.freed.d.next = self.order.val().rq_handle;
                 }
-                if self.take.val() & self.offered.val() {
+                if self.take.val() & self.turn.q.val() {
+                    self.op.d.next = self.s_answer.data.val();
+                    self.op_busy.d.next = self.s_answer.valid.val();
+                    if self.s_answer.valid.val() {
+                        self.state.d.next = State::Start;
+                    }
+                } else if self.take.val() & self.s_op.valid.val() {
                     self.op_busy.d.next = true;
                     self.state.d.next = State::Start;
                     if self.first.straight.val() {
@@ -315,7 +299,8 @@ impl Logic for Walk {
                         self.key.d.next = self.s_op.data.val().key;
                         self.state.d.next = State::Page;
                         if self.first.fits.val() {
-                            self.free_busy.d.next = self.order.val().free_rq;
+                            self.free_busy.d.next = self.s_op.data.val().free_rq;
+                            self.freed.d.next = self.s_op.data.val().rq_handle;
                             self.state.d.next = State::Idle;
                         }
                     }

@@ -155,6 +155,9 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     leave: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
     stale: Signal<Local, Bit>,
+    /// States in which most jobs end.
+    acts: Signal<Local, Bit>,
+    atomic_first: Signal<Local, Bit>,
     /// The event at hand is an atomic's last one.
     settles: Signal<Local, Bit>,
 }
@@ -228,7 +231,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             & self.atomics.s_op.ready.val()
             & self.out.s.ready.val();
 
+        self.acts.next = (self.state.q.val() == State::Act) | (self.state.q.val() == State::Start);
         // What wants room waits for it here: a job once begun must not wait for another.
+        self.choice.busy.next = self.acts.val();
+        self.choice.at_hand.next = self.job.q.val();
         self.choice.left.next = self.left.m.valid.val();
         self.choice.left_qpn.next = self.left.m.data.val().qpn;
         self.choice.ended.next = self.turn.done.val();
@@ -239,11 +245,14 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.choice.ack_qpn.next = self.acks.m.data.val().qpn;
         self.choice.life.next = self.fence.ending.val() & !self.acks.m.valid.val();
         self.choice.life_qpn.next = self.ends_qpn.val();
-        self.choice.listed.next = self.list.m.valid.val() & self.turn.idle.val() & self.out.s.ready.val();
+        self.choice.listed.next = self.list.m.valid.val() & (self.turn.idle.val() | ((self.state.q.val() == State::Act) & (self.job.q.val() == Job::Ended))) & self.out.s.ready.val();
         self.choice.listed_qpn.next = self.list.m.data.val();
 
         self.hand.clear.next = self.state.q.val() == State::Clear;
         self.hand.read.next = self.id.q.val();
+        if (self.state.q.val() == State::Idle) | self.acts.val() {
+            self.hand.read.next = self.choice.qpn.val();
+        }
         self.hand.load.next = self.state.q.val() == State::Load;
         self.hand.id.next = self.id.q.val();
         self.hand.replies.next = self.job.q.val() == Job::Ack;
@@ -274,6 +283,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.receive.atomics.next = self.atomics.s_op.ready.val();
 
         // Ring and results
+        self.atomic_first.next = self.ring.item.val().atomic;
         self.search.start.next = self.receive.look.val();
         self.search.seat.next = self.hand.seat.val();
         self.search.same.next = self.ring.same.val();
@@ -338,7 +348,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             State::Idle => {
                 self.id.d.next = self.choice.qpn.val();
                 self.job.d.next = self.choice.job.val();
-                self.hand.read.next = self.choice.qpn.val();
                 if self.choice.some.val() & !(self.quick.val() & (self.choice.job.val() == Job::Ack)) {
                     self.state.d.next = State::Load;
                 }
@@ -419,7 +428,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
             }
             State::Item => {
                 self.item.d.next = self.ring.item.val();
-                self.state.d.next = State::Value;
+                self.state.d.next = State::Start;
+                if self.atomic_first.val() {
+                    self.state.d.next = State::Value;
+                }
             }
             State::Value => {
                 self.state.d.next = State::Start;
@@ -464,7 +476,13 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.listed.next = self.list.s.valid.val();
         self.hand.store.next = self.finish.val() | self.hand.fails.val();
         if self.finish.val() {
+            // The next job is chosen beside the last cycle of this one.
             self.state.d.next = State::Idle;
+            if self.acts.val() & self.choice.some.val() {
+                self.state.d.next = State::Load;
+                self.id.d.next = self.choice.qpn.val();
+                self.job.d.next = self.choice.job.val();
+            }
             match self.job.q.val() {
                 Job::Ack => self.acks.m.ready.next = true,
                 Job::Left => self.left.m.ready.next = true,
