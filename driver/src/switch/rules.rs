@@ -15,6 +15,16 @@ pub struct Rule {
     pub generation: u8,
 }
 
+/// The card has no rule of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no rule {number}: the card has room for {room}")]
+pub struct NoSuchRule {
+    /// The number asked for.
+    pub number: usize,
+    /// Rules that the card has room for, from number 0 on.
+    pub room: usize,
+}
+
 /// The rules of a card, by number: of those that a packet fits the lowest counts.
 #[derive(Debug)]
 pub struct Rules {
@@ -39,25 +49,26 @@ impl Rules {
 
     /// Puts a rule in the place of whatever had this number. The commands are in the order in which the card has to get them; until the last one is done neither rule counts.
     ///
-    /// # Panics
+    /// # Errors
     /// There is no such number.
-    pub fn set(&mut self, number: usize, rule: Rule) -> Vec<FlowCommand> {
-        let mut commands: Vec<_> = self.clear(number).into_iter().collect();
+    pub fn set(&mut self, number: usize, rule: Rule) -> Result<Vec<FlowCommand>, NoSuchRule> {
+        let mut commands: Vec<_> = self.clear(number)?.into_iter().collect();
         let (group, place) = (number / RULES, number % RULES);
         self.groups[group][place] = Some(rule);
         let patterns = self.groups[group].map(|rule| rule.map(|rule| rule.pattern));
         commands.extend((0..ROWS).map(|value| table::row(group as u32, value, &row(&patterns, value))));
         commands.push(table::rule(rule_line(group as u32, place as u32), Some((rule.action, rule.generation))));
-        commands
+        Ok(commands)
     }
 
     /// Takes a rule away; `None`: there was none.
     ///
-    /// # Panics
+    /// # Errors
     /// There is no such number.
-    pub fn clear(&mut self, number: usize) -> Option<FlowCommand> {
-        let (group, place) = (number / RULES, number % RULES);
-        self.groups[group][place].take().map(|_| table::rule(rule_line(group as u32, place as u32), None))
+    pub fn clear(&mut self, number: usize) -> Result<Option<FlowCommand>, NoSuchRule> {
+        let (group, place, room) = (number / RULES, number % RULES, self.room());
+        let rule = self.groups.get_mut(group).map(|rules| &mut rules[place]).ok_or(NoSuchRule { number, room })?;
+        Ok(rule.take().map(|_| table::rule(rule_line(group as u32, place as u32), None)))
     }
 }
 
@@ -72,14 +83,17 @@ mod tests {
         let key = FlowKey::default().with_dst_port(80);
         let Said::By(pattern) = say(&key, &key, false) else { panic!("it can be said") };
         let mut rules = Rules::new(2);
-        assert_eq!((rules.room(), rules.clear(15)), (28, None));
-        let first = rules.set(15, Rule { pattern, action: 7, generation: 1 });
+        assert_eq!((rules.room(), rules.clear(15)), (28, Ok(None)));
+        let first = rules.set(15, Rule { pattern, action: 7, generation: 1 }).unwrap();
         assert_eq!((first.len(), first[0].table(), first[0].line()), (ROWS + 1, table::ROW, 1 << 5));
         assert_eq!(first[ROWS], table::rule(rule_line(1, 1), Some((7, 1))));
-        let again = rules.set(15, Rule { pattern, action: 8, generation: 1 });
+        let again = rules.set(15, Rule { pattern, action: 8, generation: 1 }).unwrap();
         assert_eq!(again[0], table::rule(rule_line(1, 1), None));
         assert_eq!(again[1..=ROWS], first[..ROWS]);
         assert_eq!(rules.get(15).map(|rule| rule.action), Some(8));
+        let none = NoSuchRule { number: 28, room: 28 };
         assert_eq!(rules.get(28), None);
+        assert_eq!(rules.clear(28), Err(none));
+        assert_eq!(rules.set(28, Rule { pattern, action: 8, generation: 1 }), Err(none));
     }
 }

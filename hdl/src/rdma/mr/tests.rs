@@ -48,7 +48,8 @@ fn matches_the_model() {
         let pages = if i % 5 == 1 { 8 * 2049 } else { 1 + tb.rng().below(40) };
         let page_size = i as u8 / 5 % 3;
         let page = 1 << page_bits(page_size);
-        let table = 0x7_0000_0000 + ((i as u64) << 20);
+        // Two lines in front of a border of 4 GiB: the two halves of an address are added apart.
+        let table = ((7 + i as u64) << 32) - 128;
         let start = 0x55_0000_0000_0000 + ((i as u64) << 30) + tb.rng().below(page);
         let rights = tb.rng().next_u32();
         *mr = MrCtx::default()

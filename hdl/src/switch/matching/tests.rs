@@ -254,7 +254,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
         let old: Vec<usize> = self.whole.iter().filter(|(_, rule)| rule.generation == next).map(|(number, _)| *number).collect();
         for number in old {
             self.whole.remove(&number);
-            self.writes.extend(self.rules.clear(number));
+            self.writes.extend(self.rules.clear(number).unwrap());
         }
         for _ in 0..RULES {
             let number = self.tb.rng().below(self.rules.room() as u64 / 2) as usize * 2 + usize::from(next & 1);
@@ -272,7 +272,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             mask.set_ethertype(u16::MAX);
             let action = (first + rng.below(ACTIONS)) as u16;
             let Said::By(pattern) = say(&key, &mask, v6) else { panic!("{mask:?} can be said") };
-            self.writes.extend(self.rules.set(number, rules::Rule { pattern, action, generation: next }));
+            self.writes.extend(self.rules.set(number, rules::Rule { pattern, action, generation: next }).unwrap());
             self.whole.insert(number, Rule { key, mask, action, generation: next });
         }
         self.tables.outbound.tcam = self.whole.values().copied().collect();

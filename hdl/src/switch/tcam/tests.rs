@@ -142,7 +142,7 @@ impl<const G: usize> Bench<G> {
 
     fn set(&mut self, number: usize, rule: Whole) {
         let Said::By(pattern) = say(&rule.key, &rule.mask, rule.v6) else { return };
-        let commands = self.rules.set(number, Rule { pattern, action: rule.action, generation: rule.generation });
+        let commands = self.rules.set(number, Rule { pattern, action: rule.action, generation: rule.generation }).unwrap();
         for command in commands {
             let done = (command.table() == table::RULE).then(|| (number, (command.opcode() == table::WRITE).then_some(rule)));
             self.commands.push_back((command, done));
@@ -162,7 +162,7 @@ fn rules<const G: usize>(rounds: usize) {
         if b.commands.is_empty() {
             let number = b.tb.rng().below(b.rules.room() as u64) as usize;
             if b.tb.rng().percent(if round < rounds / 2 { 10 } else { 40 }) {
-                b.commands.extend(b.rules.clear(number).map(|command| (command, Some((number, None)))));
+                b.commands.extend(b.rules.clear(number).unwrap().map(|command| (command, Some((number, None)))));
             } else {
                 let rule = b.any_rule();
                 b.set(number, rule);
