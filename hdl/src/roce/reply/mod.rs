@@ -139,7 +139,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     events_of: DFF<Bits<12>>,
     fail_psn: DFF<Bits<24>>,
     fail_msn: DFF<Bits<24>>,
-    /// The seat at hand has answered one more.
+    /// The seat at hand begins a life.
     told: DFF<Bit>,
     /// So has one atomic more.
     over_now: DFF<Bit>,
@@ -152,9 +152,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     push: Signal<Local, Bit>,
     enlist: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
-    leave: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
-    stale: Signal<Local, Bit>,
     /// States in which most jobs end.
     acts: Signal<Local, Bit>,
     atomic_first: Signal<Local, Bit>,
@@ -203,10 +201,17 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         if self.job.q.val() == Job::Ack {
             self.events_of.d.next = self.acks.m.data.val().function;
         }
-        self.answered.next = self.told.q.val();
-        self.answered_qpn.next = self.hand.qpn.val();
-        self.answered_epoch.next = self.hand.seat.val().epoch;
-        self.answered_count.next = self.hand.seat.val().answered;
+        // A life that begins is told at once; what a turn has to tell waits for that.
+        self.answered.next = self.told.q.val() | self.turn.tells.val();
+        self.answered_qpn.next = self.turn.whose.val();
+        self.answered_epoch.next = self.turn.after.val().epoch;
+        self.answered_count.next = self.turn.answered.val();
+        if self.told.q.val() {
+            self.answered_qpn.next = self.hand.qpn.val();
+            self.answered_epoch.next = self.hand.seat.val().epoch;
+            self.answered_count.next = self.hand.seat.val().answered;
+        }
+        self.turn.heard.next = !self.told.q.val();
         self.over.next = self.over_now.q.val();
         self.over_qpn.next = self.hand.qpn.val();
         self.over_count.next = self.hand.seat.val().ended;
@@ -265,13 +270,15 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.ended.next = false;
         self.hand.goes_on.next = false;
         self.hand.after.next = self.turn.after.val();
+        self.hand.all.next = self.turn.all.val();
+        self.hand.gone.next = self.turn.gone.val();
+        self.hand.answered.next = self.turn.answered.val();
         self.hand.called.next = (self.state.q.val() == State::Act) & (self.job.q.val() == Job::Turn);
         self.hand.forget.next = false;
         self.hand.fails.next = false;
         self.hand.fail_psn.next = self.fail_psn.q.val();
         self.hand.fail_msn.next = self.fail_msn.q.val();
         self.absent.next = !self.hand.seat.val().listed & !self.hand.seat.val().busy;
-        self.stale.next = self.turn.after.val().epoch != self.hand.seat.val().epoch;
 
         self.receive.en.next = (self.state.q.val() == State::Act) & (self.job.q.val() == Job::Ack);
         self.receive.ack.next = self.acks.m.data.val();
@@ -297,6 +304,10 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.ring.started.next = self.receive.execute.val();
         self.ring.done.next = self.atomics.m_done.data.val();
         self.ring.ended.next = false;
+        self.ring.ahead.next = !self.turn.idle.val();
+        self.ring.turns.next = self.turn.whose.val().get_bits::<LQ>(0);
+        self.ring.next_place.next = self.turn.next_place.val();
+        self.turn.next_item.next = self.ring.item.val();
 
         // To the parts
         self.acks.m.ready.next = false;
@@ -336,7 +347,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.push.next = self.receive.push.val();
         self.enlist.next = self.receive.keep.val();
         self.begins.next = false;
-        self.leave.next = false;
         self.finish.next = self.receive.finish.val();
 
         match self.state.q.val() {
@@ -378,11 +388,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         if self.list.s.ready.val() {
                             self.finish.next = true;
                             self.hand.ended.next = true;
-                            self.enlist.next = self.hand.pending.val() | self.hand.seat.val().ack;
-                            if !self.stale.val() & self.hand.pending.val() & self.turn.after.val().kind.any() {
-                                self.hand.goes_on.next = true;
-                                self.leave.next = self.turn.all.val();
-                            }
+                            self.enlist.next = (self.hand.pending.val() & (self.hand.stale.val() | self.hand.remains.val())) | self.hand.seat.val().ack;
+                            self.hand.goes_on.next = !self.hand.stale.val() & self.hand.pending.val() & self.turn.after.val().kind.any();
                         }
                     }
                     Job::Executed => {
@@ -468,9 +475,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.push.next = self.push.val();
         self.turn.start.next = self.begins.val();
         self.hand.begins.next = self.begins.val();
-        self.hand.leaves.next = self.leave.val();
         // What was answered in a life of the same epoch is not answered in one that begins: this is told at once.
-        self.told.d.next = self.receive.life.val() | (self.leave.val() & !self.turn.after.val().again);
+        self.told.d.next = self.receive.life.val();
         // A turn that ends makes its queue pair absent.
         self.list.s.valid.next = (self.enlist.val() | self.push.val()) & (self.absent.val() | (self.job.q.val() == Job::Ended));
         self.hand.listed.next = self.list.s.valid.val();

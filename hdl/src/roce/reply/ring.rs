@@ -21,8 +21,11 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     /// `ack` goes behind the last of the ring. `found`: it is a duplicate atomic, whose outcome stands in `slot`.
     pub push: Signal<In, Bit>,
     pub found: Signal<In, Bit>,
-    /// The first of the ring.
+    /// The first of the ring; during a turn (`ahead`) what stands at `next_place` of the ring of `turns`.
     pub item: Signal<Out, Item>,
+    pub ahead: Signal<In, Bit>,
+    pub turns: Signal<In, Bits<LQ>>,
+    pub next_place: Signal<In, Bits<5>>,
     /// The outcome that stands in `slot`, or the one of `item` (`first`); it is that of the atomic in `ack`.
     pub slot: Signal<In, Bits<5>>,
     pub first: Signal<In, Bit>,
@@ -58,6 +61,9 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.tail.next = self.seat.val().head + self.last.val();
 
         self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().head);
+        if self.ahead.val() {
+            self.items.read_addr.next = (bit_cast::<LR, LQ>(self.turns.val()) << 5) | bit_cast::<LR, 5>(self.next_place.val());
+        }
         self.item.next = self.items.read_data.val();
         self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
         self.items.write_en.next = self.push.val();

@@ -1,4 +1,4 @@
-//! One turn of a queue pair: up to 16 packets of a READ response, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
+//! One turn of a queue pair: up to 16 packets of READ responses, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
 use super::seat::{Addressee, Item, Seat};
 use crate::bus::MsgSrc;
 use crate::codes::ack_kind;
@@ -39,7 +39,7 @@ enum State {
     Done,
 }
 
-/// One packet in two cycles. The last one of a turn has `notify`.
+/// One packet in two cycles, and a third for each READ. The last packet of a turn has `notify`. A turn goes on with the next READ of the ring as long as it has packets left; atomics have turns of their own, since their results have to be looked up.
 #[derive(LogicBlock, Default)]
 pub struct Turn {
     pub clock: Signal<In, Clock>,
@@ -51,12 +51,22 @@ pub struct Turn {
     pub answer: Signal<In, Bit>,
     pub item: Signal<In, Item>,
     pub value: Signal<In, Bits<64>>,
+    /// Place in the ring of what follows `item`, and what stands there, a cycle later.
+    pub next_place: Signal<Out, Bits<5>>,
+    pub next_item: Signal<In, Item>,
+    /// Whose turn it is, while one is under way.
+    pub whose: Signal<Out, Bits<24>>,
+    /// READs and atomics answered in this life, modulo 32, duplicates apart; there is one more, as long as that has not been `heard`.
+    pub answered: Signal<Out, Bits<5>>,
+    pub tells: Signal<Out, Bit>,
+    pub heard: Signal<In, Bit>,
     /// Nothing under way and no outcome left to take.
     pub idle: Signal<Out, Bit>,
-    /// The outcome: the job, with `off` and `psn_off` behind this turn, and whether it was the last.
+    /// The outcome: the last job, with `off` and `psn_off` behind this turn, whether it has been done wholly, and how many places of the ring have been.
     pub done: Signal<Out, Bit>,
     pub after: Signal<Out, TurnJob>,
     pub all: Signal<Out, Bit>,
+    pub gone: Signal<Out, Bits<5>>,
     pub take: Signal<In, Bit>,
     pub m_op: MsgSrc<TxOp>,
     state: DFF<State>,
@@ -70,6 +80,14 @@ pub struct Turn {
     count: DFF<Bits<4>>,
     /// By how much `va` goes on: what earlier turns have sent, then each packet.
     step: DFF<Bits<32>>,
+    /// The next of the ring, of which there are `rest`; it is a READ.
+    ahead: DFF<Item>,
+    next: DFF<Bits<5>>,
+    rest: DFF<Bits<6>>,
+    more: DFF<Bit>,
+    leaves: DFF<Bits<5>>,
+    told: DFF<Bits<5>>,
+    telling: DFF<Bit>,
     place: Sum<64>,
     job: Signal<Local, TurnJob>,
     to: Signal<Local, Addressee>,
@@ -84,11 +102,19 @@ pub struct Turn {
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step);
+        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, next, rest, more, leaves, told, telling);
         self.idle.next = self.state.q.val() == State::Idle;
         self.done.next = self.state.q.val() == State::Done;
         self.after.next = self.now.q.val();
         self.all.next = self.last.q.val();
+        self.gone.next = self.leaves.q.val();
+        self.whose.next = self.now.q.val().qpn;
+        self.next_place.next = self.next.q.val();
+        self.answered.next = self.told.q.val();
+        self.tells.next = self.telling.q.val();
+        if self.heard.val() {
+            self.telling.d.next = false;
+        }
         self.job.next.qpn = self.qpn.val();
         self.job.next.epoch = self.seat.val().epoch;
         self.job.next.to = self.seat.val().to;
@@ -126,7 +152,7 @@ impl Logic for Turn {
         self.wide_mtu.next = bit_cast::<32, 13>(self.mtu.val());
         self.place.a.next = self.va.q.val();
         self.place.b.next = bit_cast::<64, 32>(self.step.q.val());
-        self.ends.next = self.last.q.val() | self.count.q.val().all();
+        self.ends.next = (self.last.q.val() & !self.more.q.val()) | self.count.q.val().all();
         self.read.next = self.now.q.val().kind == ack_kind::READ;
         // Credit count 31: end-to-end flow control is not used.
         self.credit.next = self.now.q.val().syndrome;
@@ -196,6 +222,13 @@ impl Logic for Turn {
                 self.va.d.next = self.job.val().va;
                 self.step.d.next = self.job.val().off;
                 self.count.d.next = bits::<4>(0);
+                self.next.d.next = self.seat.val().head + 1;
+                self.rest.d.next = self.seat.val().count - 1;
+                if !self.answer.val() {
+                    self.rest.d.next = bits::<6>(0);
+                }
+                self.leaves.d.next = bits::<5>(0);
+                self.told.d.next = self.seat.val().answered;
                 if self.start.val() {
                     self.state.d.next = State::Begin;
                 }
@@ -211,6 +244,8 @@ impl Logic for Turn {
                 self.state.d.next = State::Cut;
             }
             State::Cut => {
+                self.ahead.d.next = self.next_item.val();
+                self.more.d.next = self.rest.q.val().any() & !self.next_item.val().atomic;
                 self.last.d.next = false;
                 self.pay.d.next = self.mtu.val();
                 self.step.d.next = self.wide_mtu.val();
@@ -231,8 +266,29 @@ impl Logic for Turn {
                     self.count.d.next = self.count.q.val() + 1;
                     self.first.d.next = false;
                     self.state.d.next = State::Cut;
+                    if self.last.q.val() & self.now.q.val().kind.any() {
+                        self.leaves.d.next = self.leaves.q.val() + 1;
+                        if !self.now.q.val().again {
+                            self.told.d.next = self.told.q.val() + 1;
+                            self.telling.d.next = true;
+                        }
+                    }
                     if self.ends.val() {
                         self.state.d.next = State::Done;
+                    } else if self.last.q.val() {
+                        self.now.d.next.kind = bits::<2>(ack_kind::READ);
+                        self.now.d.next.psn = self.ahead.q.val().psn;
+                        self.now.d.next.msn = self.ahead.q.val().msn;
+                        self.now.d.next.key = self.ahead.q.val().key;
+                        self.now.d.next.len = self.ahead.q.val().len;
+                        self.now.d.next.again = self.ahead.q.val().again;
+                        self.now.d.next.off = bits::<32>(0);
+                        self.now.d.next.psn_off = bits::<24>(0);
+                        self.va.d.next = self.ahead.q.val().va;
+                        self.step.d.next = bits::<32>(0);
+                        self.next.d.next = self.next.q.val() + 1;
+                        self.rest.d.next = self.rest.q.val() - 1;
+                        self.state.d.next = State::Begin;
                     }
                 }
             }
@@ -247,6 +303,7 @@ impl Logic for Turn {
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;
+            self.telling.d.next = false;
         }
     }
 }
