@@ -1,4 +1,4 @@
-//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 64 under way, of those on the same 8 bytes one. See README.md.
 
 #[cfg(test)]
 mod tests;
@@ -6,7 +6,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
 use crate::prim::sum::Sum;
-use crate::stream::{Backlog, MsgFifo, MsgSlice, Names};
+use crate::stream::{Backlog, MsgFifo, Names};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -16,9 +16,11 @@ pub const MARK: usize = 29;
 /// Bytes of an operand.
 const BYTES: u64 = 8;
 
-/// Operations under way, and their log2. Each holds a page (`host/dma_wr`); as many of their reads are in flight as the client's quota allows.
+/// Operations under way, and their log2. Each holds a page (`host/dma_wr`).
 pub const UNDER_WAY: usize = 1 << LOG_UNDER_WAY;
-pub const LOG_UNDER_WAY: usize = 4;
+pub const LOG_UNDER_WAY: usize = 6;
+/// Their reads in flight: the client's quota on a card.
+pub const READS: usize = 32;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result, and the transport's `mark`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -95,7 +97,8 @@ pub struct Atomics {
     holding: MsgFifo<Reading, LOG_UNDER_WAY>,
     reading: MsgFifo<Reading, LOG_UNDER_WAY>,
     writing: MsgFifo<Writing, LOG_UNDER_WAY>,
-    answers: MsgSlice<WrDone>,
+    /// A place for every write under way: the DMA writer's ports wait for nobody.
+    answers: MsgFifo<WrDone, LOG_UNDER_WAY>,
     state: DFF<State>,
     row: DFF<Bits<512>>,
     value: DFF<Bits<64>>,

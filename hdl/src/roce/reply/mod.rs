@@ -43,7 +43,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // An event once begun has its place in `out`.
     ("s_tx_done", &["m_error"]),
     ("s_rd", &["m_wr"]),
-    ("s_wr", &[]), // at most 16 under way: as many places at the DMA writer's port, and a slice here
+    ("s_wr", &[]), // a place for each that may be under way
     ("atomic_end", &["m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
     // To the responder: atomics that may still be on their way here.
     ("over", &["s_ack", "m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
@@ -300,7 +300,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.ring.ack.next = self.acks.m.data.val();
         self.ring.slot.next = self.search.slot.val();
         self.ring.found.next = self.state.q.val() == State::Look;
-        self.ring.first.next = self.state.q.val() == State::Item;
+        self.ring.first.next = (self.state.q.val() == State::Item) | (!self.turn.idle.val() & !(self.state.q.val() == State::Look));
         self.ring.started.next = self.receive.execute.val();
         self.ring.done.next = self.atomics.m_done.data.val();
         self.ring.ended.next = false;
@@ -308,6 +308,9 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.ring.turns.next = self.turn.whose.val().get_bits::<LQ>(0);
         self.ring.next_place.next = self.turn.next_place.val();
         self.turn.next_item.next = self.ring.item.val();
+        // Not beside a look, nor when an outcome may be written: what is read of a place that is being written is not defined.
+        self.turn.readable.next = !(self.state.q.val() == State::Look) & !((self.state.q.val() == State::Act) & ((self.job.q.val() == Job::Ack) | (self.job.q.val() == Job::Executed)));
+        self.turn.outcome.next = self.ring.outcome.val();
 
         // To the parts
         self.acks.m.ready.next = false;

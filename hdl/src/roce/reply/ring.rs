@@ -26,7 +26,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     pub ahead: Signal<In, Bit>,
     pub turns: Signal<In, Bits<LQ>>,
     pub next_place: Signal<In, Bits<5>>,
-    /// The outcome that stands in `slot`, or the one of `item` (`first`); it is that of the atomic in `ack`.
+    /// The outcome that stands in `slot`, or (`first`) the one of `item`; it is that of the atomic in `ack`.
     pub slot: Signal<In, Bits<5>>,
     pub first: Signal<In, Bit>,
     pub outcome: Signal<Out, Outcome>,
@@ -42,6 +42,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     equal: DFF<Bit>,
     wanted: Signal<Local, Bits<5>>,
     base: Signal<Local, Bits<LR>>,
+    turns_base: Signal<Local, Bits<LR>>,
     count: Signal<Local, Bits<6>>,
     last: Signal<Local, Bits<5>>,
     tail: Signal<Local, Bits<5>>,
@@ -61,8 +62,9 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.tail.next = self.seat.val().head + self.last.val();
 
         self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().head);
+        self.turns_base.next = bit_cast::<LR, LQ>(self.turns.val()) << 5;
         if self.ahead.val() {
-            self.items.read_addr.next = (bit_cast::<LR, LQ>(self.turns.val()) << 5) | bit_cast::<LR, 5>(self.next_place.val());
+            self.items.read_addr.next = self.turns_base.val() | bit_cast::<LR, 5>(self.next_place.val());
         }
         self.item.next = self.items.read_data.val();
         self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
@@ -84,6 +86,9 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
             self.wanted.next = self.items.read_data.val().slot;
         }
         self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.wanted.val());
+        if self.ahead.val() & self.first.val() {
+            self.outcomes.read_addr.next = self.turns_base.val() | bit_cast::<LR, 5>(self.wanted.val());
+        }
         self.kept.d.next = self.outcomes.read_data.val();
         self.equal.d.next = self.outcomes.read_data.val().psn == self.ack.val().psn;
         self.outcome.next = self.kept.q.val();

@@ -1,5 +1,5 @@
-//! One turn of a queue pair: up to 16 packets of READ responses, an atomic acknowledge, or an acknowledge, as orders for the gatherer.
-use super::seat::{Addressee, Item, Seat};
+//! One turn of a queue pair: up to 16 packets of READ responses and atomic acknowledges, or an acknowledge, as orders for the gatherer.
+use super::seat::{Addressee, Item, Outcome, Seat};
 use crate::bus::MsgSrc;
 use crate::codes::ack_kind;
 use crate::msg::TxOp;
@@ -34,12 +34,15 @@ enum State {
     /// Where earlier turns ended.
     Begin,
     Cut,
+    /// The next one is an atomic: its outcome comes, and is there.
+    Fetch,
+    Judge,
     Send,
     /// The outcome waits to be taken.
     Done,
 }
 
-/// One packet in two cycles, and a third for each READ. The last packet of a turn has `notify`. A turn goes on with the next READ of the ring as long as it has packets left; atomics have turns of their own, since their results have to be looked up.
+/// One packet in two cycles, and a third for each READ. The last packet of a turn has `notify`. A turn goes on with what is next in the ring as long as it has packets left; an atomic whose result is not there yet ends it.
 #[derive(LogicBlock, Default)]
 pub struct Turn {
     pub clock: Signal<In, Clock>,
@@ -54,6 +57,9 @@ pub struct Turn {
     /// Place in the ring of what follows `item`, and what stands there, a cycle later.
     pub next_place: Signal<Out, Bits<5>>,
     pub next_item: Signal<In, Item>,
+    /// Outcomes can be read in this cycle: that of `next_item` stands at `outcome` two cycles later.
+    pub readable: Signal<In, Bit>,
+    pub outcome: Signal<In, Outcome>,
     /// Whose turn it is, while one is under way.
     pub whose: Signal<Out, Bits<24>>,
     /// READs and atomics answered in this life, modulo 32, duplicates apart; there is one more, as long as that has not been `heard`.
@@ -80,8 +86,9 @@ pub struct Turn {
     count: DFF<Bits<4>>,
     /// By how much `va` goes on: what earlier turns have sent, then each packet.
     step: DFF<Bits<32>>,
-    /// The next of the ring, of which there are `rest`; it is a READ.
+    /// The next of the ring, of which there are `rest`, and an atomic's value; it can be answered.
     ahead: DFF<Item>,
+    ahead_value: DFF<Bits<64>>,
     next: DFF<Bits<5>>,
     rest: DFF<Bits<6>>,
     more: DFF<Bit>,
@@ -102,7 +109,7 @@ pub struct Turn {
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, next, rest, more, leaves, told, telling);
+        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, ahead_value, next, rest, more, leaves, told, telling);
         self.idle.next = self.state.q.val() == State::Idle;
         self.done.next = self.state.q.val() == State::Done;
         self.after.next = self.now.q.val();
@@ -255,6 +262,20 @@ impl Logic for Turn {
                     self.step.d.next = self.left.q.val();
                 }
                 self.state.d.next = State::Send;
+                if self.rest.q.val().any() & self.next_item.val().atomic {
+                    self.state.d.next = State::Cut;
+                    if self.readable.val() {
+                        self.state.d.next = State::Fetch;
+                    }
+                }
+            }
+            State::Fetch => {
+                self.state.d.next = State::Judge;
+            }
+            State::Judge => {
+                self.ahead_value.d.next = self.outcome.val().value;
+                self.more.d.next = !self.outcome.val().running & !self.outcome.val().failed;
+                self.state.d.next = State::Send;
             }
             State::Send => {
                 if self.m_op.ready.val() {
@@ -277,6 +298,10 @@ impl Logic for Turn {
                         self.state.d.next = State::Done;
                     } else if self.last.q.val() {
                         self.now.d.next.kind = bits::<2>(ack_kind::READ);
+                        if self.ahead.q.val().atomic {
+                            self.now.d.next.kind = bits::<2>(ack_kind::ATOMIC);
+                        }
+                        self.now.d.next.value = self.ahead_value.q.val();
                         self.now.d.next.psn = self.ahead.q.val().psn;
                         self.now.d.next.msn = self.ahead.q.val().msn;
                         self.now.d.next.key = self.ahead.q.val().key;
