@@ -6,10 +6,34 @@ use ferric_abi::wire::feth;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
+/// How much of a WRITE lies in its first page. Combinational.
+#[derive(LogicBlock, Default)]
+pub struct Room {
+    pub op: Signal<In, PlaceOp>,
+    /// Bytes up to the end of the page; the payload does not go beyond.
+    pub left: Signal<Out, Bits<13>>,
+    pub whole: Signal<Out, Bit>,
+    va: Signal<Local, Bits<64>>,
+}
+
+#[kernel]
+impl Logic for Room {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.va.next = self.op.val().va;
+        self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
+        self.whole.next = self.op.val().pay_len <= self.left.val();
+    }
+}
+
 /// See the module.
 #[derive(LogicBlock, Default)]
 pub struct First {
+    /// It is `head` if `queued`, else `direct`, known earlier in the cycle; that of a late order differs in what does not matter to `Room`.
     pub op: Signal<In, PlaceOp>,
+    pub head: Signal<In, PlaceOp>,
+    pub direct: Signal<In, PlaceOp>,
+    pub queued: Signal<In, Bit>,
     /// It is a SEND whose payload is one segment, at `at` with key `at_key`.
     pub placed: Signal<In, Bit>,
     pub at: Signal<In, Bits<64>>,
@@ -38,7 +62,8 @@ pub struct First {
     check: Signal<Local, Bit>,
     flush: Signal<Local, Bit>,
     feth: Signal<Local, Bits<32>>,
-    va: Signal<Local, Bits<64>>,
+    of_head: Room,
+    of_direct: Room,
     left: Signal<Local, Bits<13>>,
     whole: Signal<Local, Bit>,
 }
@@ -47,9 +72,14 @@ pub struct First {
 impl Logic for First {
     #[hdl_gen]
     fn update(&mut self) {
-        self.va.next = self.op.val().va;
-        self.left.next = bits::<13>(PAGE) - bit_cast::<13, 12>(self.va.val().get_bits::<12>(0));
-        self.whole.next = self.op.val().pay_len <= self.left.val();
+        self.of_head.op.next = self.head.val();
+        self.of_direct.op.next = self.direct.val();
+        self.left.next = self.of_direct.left.val();
+        self.whole.next = self.of_direct.whole.val();
+        if self.queued.val() {
+            self.left.next = self.of_head.left.val();
+            self.whole.next = self.of_head.whole.val();
+        }
         self.room.next = self.left.val();
         self.order.next = self.op.val();
         self.lies.next = self.placed.val();
@@ -77,7 +107,7 @@ impl Logic for First {
         self.mr.next.pd = self.order.val().pd;
         self.mr.next.function = self.order.val().function;
         self.mr.next.qpn = self.order.val().qpn;
-        self.mr.next.va = self.va.val();
+        self.mr.next.va = self.op.val().va;
         // The whole rest of the message must lie inside the region before its first byte is written.
         self.mr.next.chk_len = self.op.val().chk_len;
         self.mr.next.access = bits::<6>(access::REMOTE_WRITE);

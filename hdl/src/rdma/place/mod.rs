@@ -193,6 +193,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         MsgSrc::<PlaceOp>::join(&mut self.lead.m_op, &mut self.walk.s_op);
         self.lead.head.next = self.ahead.m.data.val();
         self.lead.queued.next = !self.straight.val();
+        self.walk.head.next = self.ahead.m.data.val();
+        self.walk.direct.next = self.s_op.data.val();
+        self.walk.queued.next = !self.straight.val();
         self.walk.straight.next = self.lead.straight.val();
         self.walk.at.next = self.lead.at.val();
         self.walk.at_key.next = self.lead.key.val();

@@ -5,7 +5,7 @@ use super::reads::Reads;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::Diff;
 use ferric_abi::host::{RecvHead, WqeHead};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -63,6 +63,10 @@ pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<PlaceOp>,
+    /// `s_op` but for its receive: `head` if `queued`, else `direct`.
+    pub head: Signal<In, PlaceOp>,
+    pub direct: Signal<In, PlaceOp>,
+    pub queued: Signal<In, Bit>,
     /// With `s_op`: a SEND whose payload is one segment, which goes to `at` with key `at_key`.
     pub straight: Signal<In, Bit>,
     pub at: Signal<In, Bits<64>>,
@@ -90,6 +94,8 @@ pub struct Walk {
     /// Pulse: the invalidation of the last order is over, or will not be.
     pub resume: Signal<In, Bit>,
     state: DFF<State>,
+    /// The state is `Idle`: what takes an order goes far in its cycle.
+    idle: DFF<Bit>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
     seg: DFF<Segment>,
@@ -121,8 +127,6 @@ pub struct Walk {
     va: DFF<Bits<64>>,
     left: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
-    /// The state is `Skip`, or has been left for it in vain: in one bit, since the difference behind it takes most of a cycle.
-    skips: DFF<Bit>,
     // The packet
     off: DFF<Bits<14>>,
     rem: DFF<Bits<13>>,
@@ -143,10 +147,13 @@ pub struct Walk {
     next_entry: Signal<Local, Bits<8>>,
     first: First,
     len32: Signal<Local, Bits<32>>,
-    passed: Sum<64>,
-    /// The same of the cycle before: in `Check` all is there that `Skip` wants.
-    past: DFF<Bits<64>>,
-    /// Of the present entry behind what is skipped, or sent.
+    /// `va` behind what is skipped, as of the cycle before: in `Check` all is there that `Skip` wants. The lower half with its carry, and what the upper half is with one.
+    past: DFF<Bits<33>>,
+    above: DFF<Bits<32>>,
+    /// Of the present entry behind what is skipped, and that as of the cycle before.
+    behind: Diff<32>,
+    beyond: DFF<Bits<32>>,
+    /// Of the present entry behind what is sent.
     remains: Diff<32>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
@@ -159,10 +166,10 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed, whole);
+        dff_setup!(self, clock, state, idle, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed, whole);
         clock!(self, clock, reads, page);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, off, rem, room, len);
-        dff_setup!(self, clock, past, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip, skips);
+        dff_setup!(self, clock, past, above, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip, beyond);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -201,7 +208,7 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
         }
         self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
-        self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val();
+        self.take.next = self.idle.q.val() & !self.op_busy.q.val() & self.go.val();
         // An answer has its turn after an order of the responder, or when there is none.
         self.s_op.ready.next = self.take.val() & !self.turn.q.val();
         self.s_answer.ready.next = self.take.val() & self.turn.q.val();
@@ -225,17 +232,18 @@ impl Logic for Walk {
         self.entry_len.next = self.data.val().get_bits::<32>(64);
         self.next_entry.next = self.entry.q.val() + 1;
         self.len32.next = bit_cast::<32, 13>(self.len.q.val());
-        self.passed.a.next = self.va.q.val();
-        self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
-        self.past.d.next = self.passed.y.val();
+        self.past.d.next = bit_cast::<33, 32>(self.va.q.val().get_bits::<32>(0)) + bit_cast::<33, 32>(self.skip.q.val());
+        self.above.d.next = self.va.q.val().get_bits::<32>(32) + 1;
         self.remains.a.next = self.left.q.val();
         self.remains.b.next = self.len32.val();
-        if self.skips.q.val() {
-            self.remains.b.next = self.skip.q.val();
-        }
-        self.skips.d.next = false;
+        self.behind.a.next = self.left.q.val();
+        self.behind.b.next = self.skip.q.val();
+        self.beyond.d.next = self.behind.y.val();
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
+        self.first.head.next = self.head.val();
+        self.first.direct.next = self.direct.val();
+        self.first.queued.next = self.queued.val();
         self.first.placed.next = self.straight.val();
         self.first.at.next = self.at.val();
         self.first.at_key.next = self.at_key.val();
@@ -400,7 +408,6 @@ impl Logic for Walk {
             State::Check => {
                 // Is there a byte for this packet in the present entry?
                 self.state.d.next = State::Skip;
-                self.skips.d.next = !self.whole.q.val();
                 if self.whole.q.val() {
                     self.state.d.next = State::Room;
                 }
@@ -411,8 +418,11 @@ impl Logic for Walk {
                 }
             }
             State::Skip => {
-                self.va.d.next = self.past.q.val();
-                self.left.d.next = self.remains.y.val();
+                self.va.d.next = (self.va.q.val() >> 32 << 32) | bit_cast::<64, 32>(self.past.q.val().get_bits::<32>(0));
+                if self.past.q.val().get_bit(32) {
+                    self.va.d.next = (bit_cast::<64, 32>(self.above.q.val()) << 32) | bit_cast::<64, 32>(self.past.q.val().get_bits::<32>(0));
+                }
+                self.left.d.next = self.beyond.q.val();
                 self.skip.d.next = bits::<32>(0);
                 self.state.d.next = State::Room;
             }
@@ -509,5 +519,6 @@ impl Logic for Walk {
             self.known.d.next = false;
             self.turn.d.next = false;
         }
+        self.idle.d.next = self.state.d.val() == State::Idle;
     }
 }

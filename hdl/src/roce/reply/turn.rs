@@ -3,7 +3,6 @@ use super::seat::{Addressee, Item, Outcome, Seat};
 use crate::bus::MsgSrc;
 use crate::codes::ack_kind;
 use crate::msg::TxOp;
-use crate::prim::sum::Sum;
 use ferric_abi::wire::{opcode, pmtu, syndrome};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -31,6 +30,8 @@ pub struct TurnJob {
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
+    /// What is next in the ring comes to hand.
+    Next,
     /// Where earlier turns ended.
     Begin,
     Cut,
@@ -42,7 +43,7 @@ enum State {
     Done,
 }
 
-/// One packet in two cycles, and a third for each READ. The last packet of a turn has `notify`. A turn goes on with what is next in the ring as long as it has packets left; an atomic whose result is not there yet ends it.
+/// One packet in two cycles, and two more for each READ. The last packet of a turn has `notify`. A turn goes on with what is next in the ring as long as it has packets left; an atomic whose result is not there yet ends it.
 #[derive(LogicBlock, Default)]
 pub struct Turn {
     pub clock: Signal<In, Clock>,
@@ -95,7 +96,9 @@ pub struct Turn {
     leaves: DFF<Bits<5>>,
     told: DFF<Bits<5>>,
     telling: DFF<Bit>,
-    place: Sum<64>,
+    /// `va` and `step`, as of `Begin` or `Send`: the lower half with its carry, and what the upper half is with one.
+    onward: DFF<Bits<33>>,
+    above: DFF<Bits<32>>,
     job: Signal<Local, TurnJob>,
     to: Signal<Local, Addressee>,
     mtu: Signal<Local, Bits<13>>,
@@ -109,7 +112,7 @@ pub struct Turn {
 impl Logic for Turn {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, ahead_value, next, rest, more, leaves, told, telling);
+        dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, ahead_value, next, rest, more, leaves, told, telling, onward, above);
         self.idle.next = self.state.q.val() == State::Idle;
         self.done.next = self.state.q.val() == State::Done;
         self.after.next = self.now.q.val();
@@ -157,8 +160,10 @@ impl Logic for Turn {
             _ => {}
         }
         self.wide_mtu.next = bit_cast::<32, 13>(self.mtu.val());
-        self.place.a.next = self.va.q.val();
-        self.place.b.next = bit_cast::<64, 32>(self.step.q.val());
+        if (self.state.q.val() == State::Begin) | (self.state.q.val() == State::Send) {
+            self.onward.d.next = bit_cast::<33, 32>(self.va.q.val().get_bits::<32>(0)) + bit_cast::<33, 32>(self.step.q.val());
+            self.above.d.next = self.va.q.val().get_bits::<32>(32) + 1;
+        }
         self.ends.next = (self.last.q.val() & !self.more.q.val()) | self.count.q.val().all();
         self.read.next = self.now.q.val().kind == ack_kind::READ;
         // Credit count 31: end-to-end flow control is not used.
@@ -225,9 +230,6 @@ impl Logic for Turn {
         match self.state.q.val() {
             State::Idle => {
                 self.now.d.next = self.job.val();
-                // The sum of the next state.
-                self.va.d.next = self.job.val().va;
-                self.step.d.next = self.job.val().off;
                 self.count.d.next = bits::<4>(0);
                 self.next.d.next = self.seat.val().head + 1;
                 self.rest.d.next = self.seat.val().count - 1;
@@ -237,11 +239,15 @@ impl Logic for Turn {
                 self.leaves.d.next = bits::<5>(0);
                 self.told.d.next = self.seat.val().answered;
                 if self.start.val() {
-                    self.state.d.next = State::Begin;
+                    self.state.d.next = State::Next;
                 }
             }
+            State::Next => {
+                self.va.d.next = self.now.q.val().va;
+                self.step.d.next = self.now.q.val().off;
+                self.state.d.next = State::Begin;
+            }
             State::Begin => {
-                self.va.d.next = self.place.y.val();
                 self.left.d.next = self.now.q.val().len - self.now.q.val().off;
                 if !self.read.val() {
                     self.left.d.next = bits::<32>(0);
@@ -251,6 +257,10 @@ impl Logic for Turn {
                 self.state.d.next = State::Cut;
             }
             State::Cut => {
+                self.va.d.next = ((self.va.q.val() >> 32) << 32) | bit_cast::<64, 32>(self.onward.q.val().get_bits::<32>(0));
+                if self.onward.q.val().get_bit(32) {
+                    self.va.d.next = (bit_cast::<64, 32>(self.above.q.val()) << 32) | bit_cast::<64, 32>(self.onward.q.val().get_bits::<32>(0));
+                }
                 self.ahead.d.next = self.next_item.val();
                 self.more.d.next = self.rest.q.val().any() & !self.next_item.val().atomic;
                 self.last.d.next = false;
@@ -279,7 +289,6 @@ impl Logic for Turn {
             }
             State::Send => {
                 if self.m_op.ready.val() {
-                    self.va.d.next = self.place.y.val();
                     self.left.d.next = self.left.q.val() - bit_cast::<32, 13>(self.pay.q.val());
                     self.now.d.next.off = self.now.q.val().off + bit_cast::<32, 13>(self.pay.q.val());
                     self.now.d.next.psn_off = self.now.q.val().psn_off + 1;
@@ -309,11 +318,10 @@ impl Logic for Turn {
                         self.now.d.next.again = self.ahead.q.val().again;
                         self.now.d.next.off = bits::<32>(0);
                         self.now.d.next.psn_off = bits::<24>(0);
-                        self.va.d.next = self.ahead.q.val().va;
-                        self.step.d.next = bits::<32>(0);
+                        self.now.d.next.va = self.ahead.q.val().va;
                         self.next.d.next = self.next.q.val() + 1;
                         self.rest.d.next = self.rest.q.val() - 1;
-                        self.state.d.next = State::Begin;
+                        self.state.d.next = State::Next;
                     }
                 }
             }
