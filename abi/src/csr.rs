@@ -129,6 +129,10 @@ pub const FLOW_PORT: u32 = 1;
 pub const FLOW_COUNTS: u32 = 2;
 /// Word of the line [`FLOW_COMMAND`] whose writing empties all flow tables.
 pub const FLOW_FORGET: u32 = 30;
+/// Word of the line [`FLOW_COMMAND`] that says, when it is read, how large the tables are: log2 of the lines of a way of the exact table, which is that of the actions, too.
+pub const FLOW_SIZES: u32 = 1;
+/// The bit of that word from which on the groups of wildcard rules stand.
+pub const FLOW_GROUPS_AT: u32 = 8;
 /// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied.
 pub const FLOW_REFUSED: u32 = 1;
 /// See [`FLOW_REFUSED`].

@@ -70,7 +70,7 @@ struct Fate {
     check: Bit,
     stop: Bits<17>,
     /// What counts when it has ended: a place in [`STATS`].
-    event: Bits<4>,
+    ends_as: Bits<4>,
 }
 
 /// A card of `NF` functions. Tables as [`Matching`]'s. Always ready, and nobody behind it waits.
@@ -108,18 +108,20 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     #[init(Delay::new(VERDICT))]
     known: Delay<Came>,
     // The fate
+    from: Signal<Local, Network>,
+    target: Signal<Local, Network>,
     #[init(Constant::new((NF as u64).to_bits()))]
     functions: Constant<Bits<12>>,
     kind: Signal<Local, Bits<3>>,
     cause: Signal<Local, Bits<6>>,
-    function: Signal<Local, Bits<12>>,
+    place: Signal<Local, Bits<12>>,
     there: Signal<Local, Bit>,
     changes: Signal<Local, Bit>,
     unable: Signal<Local, Bit>,
     software: Signal<Local, Bit>,
     fate1: DFF<Fate>,
     fate1_valid: DFF<Bit>,
-    event: Signal<Local, Bits<4>>,
+    counts_as: Signal<Local, Bits<4>>,
     drop: Signal<Local, Bit>,
     check: Signal<Local, Bit>,
     tunnel: Signal<Local, Bit>,
@@ -190,8 +192,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         // The fate
         self.kind.next = self.matching.verdict.val().kind;
         self.cause.next = self.matching.verdict.val().cause;
-        self.function.next = self.matching.verdict.val().number - FIRST_FUNCTION;
-        self.there.next = self.function.val() < self.functions.val();
+        self.place.next = self.matching.verdict.val().number - FIRST_FUNCTION;
+        self.there.next = self.place.val() < self.functions.val();
         self.changes.next = self.matching.verdict.val().encap.any()
             | self.matching.verdict.val().rewrite.any()
             | (self.matching.verdict.val().tag_op != TAG_STAYS)
@@ -203,47 +205,49 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.software.next = self.unable.val() | (self.kind.val() == EXCEPTION);
         self.drop.next = false;
         self.check.next = false;
-        self.event.next = bits::<4>(NOTHING);
-        self.tunnel.next = self.known.y.val().network.tunnel;
-        self.to.next = self.known.y.val().network.function;
+        self.counts_as.next = bits::<4>(NOTHING);
+        self.from.next = self.known.y.val().network;
+        self.tunnel.next = self.from.val().tunnel;
+        self.to.next = self.from.val().function;
         if self.known.y.val().on {
             self.tunnel.next = true;
             self.to.next = bits::<12>(0);
             if self.software.val() {
-                self.event.next = bits::<4>(TO_SOFTWARE);
+                self.counts_as.next = bits::<4>(TO_SOFTWARE);
                 if self.unable.val() {
-                    self.event.next = bits::<4>(UNABLE);
+                    self.counts_as.next = bits::<4>(UNABLE);
                 }
                 if self.matching.roce.val() {
-                    self.event.next = bits::<4>(NO_QUEUE);
+                    self.counts_as.next = bits::<4>(NO_QUEUE);
                 }
                 self.drop.next = self.matching.roce.val();
             } else if self.kind.val() == DROP {
                 self.drop.next = true;
-                self.event.next = bits::<4>(ACL);
+                self.counts_as.next = bits::<4>(ACL);
                 if self.cause.val() == CAUSE_MISS {
-                    self.event.next = bits::<4>(MISS);
+                    self.counts_as.next = bits::<4>(MISS);
                 } else if self.cause.val() == CAUSE_NO_RULE_ROOM {
-                    self.event.next = bits::<4>(NO_RULE_ROOM);
+                    self.counts_as.next = bits::<4>(NO_RULE_ROOM);
                 } else if self.cause.val() == CAUSE_ROCE_DENIED {
-                    self.event.next = bits::<4>(ROCE_DENIED);
+                    self.counts_as.next = bits::<4>(ROCE_DENIED);
                 }
             } else if self.there.val() {
-                self.event.next = bits::<4>(TO_PORT);
-                self.to.next = self.function.val();
+                self.counts_as.next = bits::<4>(TO_PORT);
+                self.to.next = self.place.val();
                 self.check.next = true;
             } else {
-                self.event.next = bits::<4>(PORT_DOWN);
+                self.counts_as.next = bits::<4>(PORT_DOWN);
                 self.drop.next = true;
             }
         }
         self.fate1_valid.d.next = self.matching.verdict_valid.val();
         self.fate1.d.next.drop = self.drop.val();
-        self.fate1.d.next.network.tunnel = self.tunnel.val();
-        self.fate1.d.next.network.function = self.to.val();
+        self.target.next.tunnel = self.tunnel.val();
+        self.target.next.function = self.to.val();
+        self.fate1.d.next.network = self.target.val();
         self.fate1.d.next.check = self.check.val();
         self.fate1.d.next.stop = self.matching.stop.val();
-        self.fate1.d.next.event = self.event.val();
+        self.fate1.d.next.ends_as = self.counts_as.val();
         self.hold.fate.next = self.fate1.q.val();
         self.hold.fate_valid.next = self.fate1_valid.q.val();
         // The beat that goes
@@ -265,7 +269,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         // What counts: a frame that goes on and that the MAC found bad counts with the receive path behind.
         self.ends.d.next = self.hold.m_valid.val() & self.hold.m_last.val();
         self.dropped.d.next = self.fate.val().drop;
-        self.events.d.next = self.fate.val().event;
+        self.events.d.next = self.fate.val().ends_as;
         self.counted.next = self.events.q.val();
         if self.err.q.val() {
             self.counted.next = bits::<4>(NOTHING);

@@ -62,7 +62,7 @@ pub struct Matching<const LG: usize, const G: usize> {
     pub verdict_valid: Signal<Out, Bit>,
     pub verdict: Signal<Out, Verdict>,
     pub stop: Signal<Out, Bits<17>>,
-    /// With it: UDP to RoCE's port.
+    /// With it: the parser understands the frame, and it is UDP to RoCE's port.
     pub roce: Signal<Out, Bit>,
     /// A command of `ferric_abi::switch::table`, one a cycle, at any time.
     pub write: Signal<In, Bit>,
@@ -134,7 +134,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.valids.d.next = (self.valids.q.val() << 1) | bit_cast::<FOUND, 1>(self.parse.valid.val().into());
         self.oldest.x.next = self.valids.q.val();
         self.stops.x.next = self.parse.facts.val().stop;
-        self.roces.x.next = self.parse.facts.val().roce;
+        self.roces.x.next = self.parse.facts.val().roce & !self.parse.facts.val().deep;
         self.act.valid.next = self.oldest.y.val().any();
         self.act.exact.next = self.bank.found_valid.val() & self.bank.hit.val();
         self.act.exact_line.next = self.bank.result.val();

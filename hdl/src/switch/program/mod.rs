@@ -10,7 +10,7 @@ use crate::prim::pack::{Cast, Slice};
 use crate::prim::sum::PlusOne;
 use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
 use crate::switch::flows;
-use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_PORT, FLOW_REFUSED};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -52,11 +52,11 @@ const SECOND: u64 = TABLES[1] as u64;
 const THIRD: u64 = TABLES[2] as u64;
 const FOURTH: u64 = TABLES[3] as u64;
 
-/// For tables whose ways have 2^`LG` lines. `S` = `LG` + 4: a line, a way and a table.
+/// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 4: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(S == LG + 4 && (6..=12).contains(&LG))]
 #[demand(COUNTERS == flows::STATS.len())]
-pub struct Program<const LG: usize, const S: usize> {
+pub struct Program<const LG: usize, const G: usize, const S: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous: frames pass, and all tables are emptied; the counters stay.
     pub reset: Signal<In, Bit>,
@@ -102,6 +102,9 @@ pub struct Program<const LG: usize, const S: usize> {
     #[init(Slice::new(LG + 2))]
     sweep_table: Slice<S, 2>,
     cleared: Signal<Local, FlowCommand>,
+    /// Behind the first word how large the tables are.
+    #[init(Constant::new((((LG | G << FLOW_GROUPS_AT) as u64) << 32).to_bits()))]
+    sizes: Constant<Bits<LINE>>,
     // The port
     rules: DFF<FlowPortCtx>,
     rules_bits: Cast<FlowPortCtx, Bits<32>>,
@@ -117,7 +120,7 @@ pub struct Program<const LG: usize, const S: usize> {
 }
 
 #[kernel]
-impl<const LG: usize, const S: usize> Logic for Program<LG, S> {
+impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, busy, sweep, rules, events);
@@ -218,7 +221,7 @@ impl<const LG: usize, const S: usize> Logic for Program<LG, S> {
         // What is read
         self.rules_bits.x.next = self.rules.q.val();
         self.ctl.row_valid.next = self.ctl.req.val();
-        self.ctl.row.next = (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.busy.q.val().into()) << BUSY);
+        self.ctl.row.next = self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.busy.q.val().into()) << BUSY);
         if self.ctl.addr.val() == LINE_PORT {
             self.ctl.row.next = bit_cast::<LINE, 32>(self.rules_bits.y.val());
         } else if self.ctl.addr.val() == LINE_COUNTS {
