@@ -2,7 +2,7 @@
 
 use super::super::program::SCRATCH_BITS;
 use super::card::{Card, Event, COUNTERS};
-use super::{addresses, functions, pause, queue_pairs, stations, tunnel, Bench, SIZES};
+use super::{addresses, flows, functions, pause, queue_pairs, stations, tunnel, Bench, SIZES};
 use crate::stats;
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
@@ -117,6 +117,7 @@ pub fn all(b: &mut Bench) {
     stations::all(b);
     pause::all(b);
     tunnel::all(b);
+    flows::all(b);
     ports_and_queries(b);
     rounds(b);
     resets(b);
