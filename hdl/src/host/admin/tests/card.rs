@@ -50,7 +50,23 @@ pub const COUNTERS: u32 = 24;
 
 /// The tables in the order of their numbers on the control bus, none of which is the one that hosts know; more than 16 of them.
 pub fn tables() -> Vec<Table> {
-    let known = [space::ADDRESS, space::STATS, space::MR, space::STATION, space::SQ, space::REQ, space::PATH, space::CQ, space::EQ, space::RSP, space::MCAST, space::RQ, space::PAUSE, space::TUNNEL, space::FLOW];
+    let known = [
+        space::ADDRESS,
+        space::STATS,
+        space::MR,
+        space::STATION,
+        space::SQ,
+        space::REQ,
+        space::PATH,
+        space::CQ,
+        space::EQ,
+        space::RSP,
+        space::MCAST,
+        space::RQ,
+        space::PAUSE,
+        space::TUNNEL,
+        space::FLOW,
+    ];
     let others = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(TableName::Own);
     let names = known[..6].iter().map(|space| TableName::Known(*space)).chain(others).chain(known[6..].iter().map(|space| TableName::Known(*space)));
     names.map(|name| Table { name, part: "", instance: String::new() }).collect()
