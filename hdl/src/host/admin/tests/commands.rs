@@ -376,7 +376,7 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(BadId, 1, QueryObject, 0, &[space::CQ.into(), 0]);
     b.expect(BadParameter, 1, QueryObject, 0, &[space::STATS.into(), 0]);
     b.expect(BadParameter, 1, QueryObject, 0, &[space::ADMIN.into(), 0]);
-    b.expect(BadParameter, 0, QueryObject, 0, &[16, 0]);
+    b.expect(BadParameter, 0, QueryObject, 0, &[u32::from(space::FLOW) + 1, 0]);
     b.expect(BadParameter, 0, QueryObject, 0, &[space::SQ.into(), 57]);
     b.expect(BadId, 0, QueryObject, 16, &[space::SQ.into(), 0]);
     b.expect(BadId, 0, QueryObject, 1 << 24, &[space::SQ.into(), 0]);
