@@ -444,3 +444,23 @@ fn short_frames_in_every_cycle() {
     back_to_back::<512, 64>(&[60, 64, 65, 128, 129, 1]);
     back_to_back::<64, 8>(&[60, 64, 8, 1, 9, 128, 136]);
 }
+
+/// From the last beat in to the last beat out, of a frame that ends with its window.
+fn latency<const W: usize, const K: usize>(length: usize) -> u64 {
+    let mut b = Bench::<W, K>::new(0, 3);
+    let beats = length.div_ceil(K) as u64;
+    b.port = FlowPortCtx::default().with_valid(true);
+    b.push(Came { frame: vec![7; length], bad: false, network: (false, 0) });
+    let out = (1..).find(|_| {
+        b.cycle();
+        b.tb.get("m$valid") & b.tb.get("m$last") == 1
+    });
+    out.expect("it comes out") - beats
+}
+
+#[test]
+fn a_frame_waits_for_its_verdict() {
+    assert_eq!([latency::<512, 64>(60), latency::<512, 64>(128)], [17, 18]);
+    // The beats leave one by one.
+    assert_eq!([latency::<64, 8>(60), latency::<64, 8>(128)], [24, 32]);
+}
