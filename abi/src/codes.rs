@@ -55,7 +55,8 @@ codes! {
         SetAddress = 26 "Address `id` of the function, for which the card answers."; Resolve = 27 "Find a neighbour's MAC address, asking from address `id`.";
         SetStation = 28 "MAC address `id` of the function, whose frames it receives.";
         SetPause = 29 "What the card does with pause frames; physical function only.";
-        SetTunnel = 30 "The tunnel that all the card's frames go through; physical function only."; }
+        SetTunnel = 30 "The tunnel that all the card's frames go through; physical function only.";
+        SetFlow = 31 "Write or clear a line of the flow tables; physical function only."; SetFlowPort = 32 "Whether the flow tables decide about received frames, and which generation of them; physical function only."; }
     #[doc = "Kind of object with numbers of its own."]
     ObjectKind { Qp = 0 "Queue pair."; Cq = 1 "Completion queue."; Mr = 2 "Memory region or window."; Pd = 3 "Protection domain."; Eq = 4 "Event queue."; Srq = 5 "Shared receive queue."; }
     #[doc = "Admin completion status."]
@@ -74,7 +75,7 @@ codes! {
     #[doc = "Outcome of a set-up request."]
     TargetStatus { Done = 0 "Done, or had been done before."; Malformed = 1 "Length, magic or version is wrong."; UnknownOp = 2 "No such operation."; Full = 3 "All queue pairs or keys are taken.";
         NotFound = 4 "The sender has no such object."; Refused = 5 "A parameter is out of range, or the moment is wrong."; }
-    #[doc = "Why the flow switch drops a frame or hands it to software; one counter each per port. Gateware counts those of the tunnel's end, for the card (`TunnelCounts`)."]
+    #[doc = "Why the flow switch drops a frame or hands it to software; one counter each per port. Gateware counts those of the tunnel's end (`TunnelCounts`) and of the flow tables (`FlowCounts`), for the card."]
     SwitchCause { None = 0 "Not dropped."; OuterMalformed = 1 "The outer header is truncated or inconsistent, or its IPv4 checksum is wrong.";
         OuterFragment = 2 "The outer datagram is a fragment."; OuterCsum = 3 "The outer UDP checksum is wrong."; VxlanFlags = 4 "VXLAN header without the I flag, or with other bits set.";
         GeneveVersion = 5 "Geneve version other than 0."; GeneveCritical = 6 "Geneve with a critical option that is not the configured one.";

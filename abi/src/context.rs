@@ -268,6 +268,28 @@ macro_rules! context_records {
             wrapped: u64[64] "Frames that have left in an outer header.";
             wrong_function: u64[64] "Received RoCE packets, dropped: their queue pair is of a function that is not the tunnel's, or has a tunnel though the packet came through none.";
         }
+        #[doc = "Whether the flow tables decide about frames off the wire, and how. Line `FLOW_PORT` of `space::FLOW`."]
+        FlowPortCtx [4] {
+            valid: bool[1] "The tables decide; else every frame passes as if there were none.";
+            drop_miss: bool[1] "A frame that no table knows is dropped; else software gets it.";
+            class: u8[2] "Port class, for the choice of a mask.";
+            generation: u8[2] "Lines of this generation count.";
+            rsvd0: u32[26] "Zero.";
+        }
+        #[doc = "What the flow tables made of frames off the wire: each counts once, but for those that pass and that the MAC found bad. Line `FLOW_COUNTS` of `space::FLOW`; writing it does nothing."]
+        FlowCounts [88] {
+            port: u64[64] "Gone on to the function that the action names.";
+            software: u64[64] "Gone on to software, which is function 0: because the action or the miss action says so, because of the time to live, or because the parser does not understand the frame.";
+            unable: u64[64] "Gone on to software because the card cannot carry the action out.";
+            acl: u64[64] "Dropped: an action says so.";
+            miss: u64[64] "Dropped: no table knows the frame, and the miss action says so.";
+            no_rule_room: u64[64] "Dropped: an entry or a rule leads to no action.";
+            roce_denied: u64[64] "Dropped: RoCE, and the action refuses that.";
+            port_down: u64[64] "Dropped: the action names a port that is no function's.";
+            exception_no_queue: u64[64] "Dropped: RoCE packets that would be for software, which has no queue for them.";
+            cut: u64[64] "Dropped by the receive path behind: the frame ends in front of its IP packet's end, which came to light at the end of a frame for a function.";
+            bad: u64[64] "Dropped, and the MAC found the frame bad: counts here instead of under its cause.";
+        }
         #[doc = "A function's search for a neighbour's MAC address. Line of `space::ADDRESS`: `NEIGHBOUR_LINE` + function."]
         NeighbourCtx [24] {
             ip: u128[128] "IP address that is sought, of the version of `source`.";

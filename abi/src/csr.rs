@@ -35,7 +35,7 @@ macro_rules! registers {
         CAPS0 0x008 ReadOnly "log2 QPs (bits 7:0), log2 CQs (bits 15:8), log2 MRs (bits 23:16), log2 PDs (bits 31:24).";
         CAPS1 0x00c ReadOnly "log2 EQs (bits 7:0), log2 functions (bits 15:8), data path bytes (bits 23:16), ports (bits 31:24).";
         CAPS2 0x010 ReadOnly "Largest SGE count (bits 7:0), largest inline bytes (bits 23:8), largest slot stride code (bits 31:24).";
-        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames, 25 tunnel (VXLAN), 26 FLUSH and ATOMIC WRITE.";
+        CAPS3 0x014 ReadOnly "Transport bits: 0 RC, 1 UC, 2 UD, 3 raw Ethernet, 4 UET. Feature bits from 16: 16 WQE doorbell, 17 chaos build, 18 RDMA READ and atomics, 20 shared receive queues (as many as queue pairs), 21 multicast receive (64 attachments, 8 of a group), 22 answers for addresses, 23 functional twin, 24 pause frames, 25 tunnel (VXLAN), 26 FLUSH and ATOMIC WRITE, 27 flow tables for received frames.";
         CONTROL 0x020 ReadWrite "bit 0: enable; bit 1: soft reset of this function (self-clearing).";
         STATUS 0x024 ReadOnly "bit 0: enabled; bit 1: reset in progress.";
         ADMIN_SQ_LO 0x040 ReadWrite "IOVA of the admin ring, low word (128-byte aligned).";
@@ -107,6 +107,8 @@ pub const FEATURE_TWIN: u32 = 23;
 pub const FEATURE_PAUSE: u32 = 24;
 /// Feature bit of CAPS3: the card is a tunnel's end (VXLAN, RFC 7348) for each function that it is told to be one for.
 pub const FEATURE_TUNNEL: u32 = 25;
+/// Feature bit of CAPS3: received frames are decided by flow tables.
+pub const FEATURE_FLOWS: u32 = 27;
 /// Addresses of a function.
 pub const ADDRESSES: u32 = 16;
 /// MAC addresses of a function whose frames it receives.
@@ -119,6 +121,24 @@ pub const PORT_PROMISCUOUS: u32 = 1 << 30;
 pub const NEIGHBOUR_LINE: u32 = 1 << 16;
 /// Line of `space::TUNNEL` with the counters.
 pub const TUNNEL_COUNTS: u32 = 64;
+/// Line of `space::FLOW` where a command of the flow tables is put together.
+pub const FLOW_COMMAND: u32 = 0;
+/// Line of `space::FLOW` with what is done with frames off the wire (`FlowPortCtx`).
+pub const FLOW_PORT: u32 = 1;
+/// Line of `space::FLOW` with the counters (`FlowCounts`).
+pub const FLOW_COUNTS: u32 = 2;
+/// Word of the line [`FLOW_COMMAND`] whose writing empties all flow tables.
+pub const FLOW_FORGET: u32 = 30;
+/// Word of the line [`FLOW_COMMAND`] that says, when it is read, how large the tables are: log2 of the lines of a way of the exact table, which is that of the actions, too.
+pub const FLOW_SIZES: u32 = 1;
+/// The bit of that word from which on the groups of wildcard rules stand.
+pub const FLOW_GROUPS_AT: u32 = 8;
+/// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied.
+pub const FLOW_REFUSED: u32 = 1;
+/// See [`FLOW_REFUSED`].
+pub const FLOW_BUSY: u32 = 2;
+/// Number of the virtual port of function 0; those of the other functions follow. Port 1 is the wire.
+pub const FUNCTION_PORTS: u32 = 8;
 /// Attachments of queue pairs to multicast groups, on the whole card and of one group.
 pub const MULTICAST_ATTACHMENTS: u32 = 64;
 /// See [`MULTICAST_ATTACHMENTS`].
@@ -156,6 +176,8 @@ pub mod space {
     pub const PAUSE: u8 = 14;
     /// The functions' tunnels (`TunnelCtx`, line by function), and in line `TUNNEL_COUNTS` what became of frames at them (`TunnelCounts`).
     pub const TUNNEL: u8 = 15;
+    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`).
+    pub const FLOW: u8 = 16;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;
 }

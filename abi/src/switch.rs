@@ -1,5 +1,5 @@
 //! The flow switch and the tunnel endpoint: what its tables hold, and what the driver and the card say to each other about them. The golden model (`ferric_model::switch`) reads these
-//! records. The gateware's match stage has keys, actions, commands and verdicts; **no card has it yet**. Causes of a drop: [`crate::codes::SwitchCause`].
+//! records. The gateware's match stage has keys, actions, commands and verdicts: the engine `flows`, for received frames. Causes of a drop: [`crate::codes::SwitchCause`].
 
 pub mod hash;
 pub mod station;
@@ -26,13 +26,13 @@ macro_rules! switch_records {
                 l3_offset: u8[5] "Byte where the IP header begins: 14, or 18 behind a tag."; ipv6: bool[1] "IPv6, else IPv4.";
                 checksum: u16[16] "IPv4: ones' complement sum of the header with length, ECN and checksum zero."; copy_dscp: bool[1] "DSCP is the inner one."; copy_ttl: bool[1] "TTL is the inner one.";
                 source_port: u8[2] "UDP source port: see `source_port` of this module."; uplink: u8[2] "Uplink that it leaves by."; valid: bool[1] "The line counts."; generation: u8[2] "Generation of the line."; rsvd0: u128[90] "Zero."; }
-            #[doc = "Line of the action table: what becomes of a frame. Read by `switch/act`; no card has it yet."]
+            #[doc = "Line of the action table: what becomes of a frame. Read by `switch/act`; `switch/flows` carries out what of it concerns received frames."]
             Action [16] { kind: u8[3] "Kind of destination: see `destination` of this module."; number: u16[12] "Port, uplink or group."; encap: u16[12] "Line of the encapsulation table; 0: none.";
                 rewrite: u16[10] "Line of the rewrite table (two MAC addresses); 0: none."; tag_op: u8[2] "See `tag_op` of this module."; tag: u16[16] "Tag control information to push or set.";
                 dec_ttl: bool[1] "Time to live less one; at 0 or 1 the frame goes to software."; write_dscp: bool[1] "The DSCP becomes `dscp`."; dscp: u8[6] "That DSCP."; class: u8[3] "Priority class.";
                 meter: u16[10] "Meter; 0: none."; mirror: u8[4] "Mirror session; 0: none."; sample: u8[4] "One in 2^n frames goes to software, too; 0: none."; count: bool[1] "Frames and bytes are counted.";
                 trap_tcp: bool[1] "TCP with SYN, FIN or RST goes to software."; no_roce: bool[1] "RoCE is refused."; keep_inner_tag: bool[1] "The inner tag of a stripped frame stays."; rsvd0: u64[40] "Zero."; }
-            #[doc = "Command of the flow ring, made by `ferric_abi::switch::table`. The match stage takes it; there is no ring yet."]
+            #[doc = "Command of the flow ring, made by `ferric_abi::switch::table`. SET_FLOW brings its parts; there is no ring yet."]
             FlowCommand [128] { opcode: u8[5] "What is to be done."; table: u8[6] "Table."; way: u8[3] "Way of the table."; generation: u8[2] "Generation of the line."; line: u32[24] "Line.";
                 action: u16[16] "Line of the action table that the entry leads to."; signal: bool[1] "A `FlowDone` is wanted."; seq: u32[32] "The driver's number."; rsvd0: u64[39] "Zero.";
                 record0: u128[128] "Key or record, bytes 0 to 15."; record1: u128[128] "Bytes 16 to 31."; record2: u128[128] "Bytes 32 to 47."; record3: u128[128] "Bytes 48 to 63.";
@@ -41,7 +41,7 @@ macro_rules! switch_records {
             FlowDone [16] { seq: u32[32] "Number of the last command that is done."; count: u32[32] "Records that a dump wrote."; status: u8[8] "0: done."; rsvd0: u64[55] "Zero."; phase: bool[1] "Turns with each round of the ring."; }
             #[doc = "One entry of a dump. No gateware writes it yet."]
             FlowRecord [16] { line: u16[16] "Line of the flow."; packets: u64[40] "Frames."; bytes: u64[48] "Bytes without FCS."; last_use: u32[24] "Tick of the last use."; }
-            #[doc = "What the match pipeline decided about a frame; it travels beside the frame's descriptor. Made by `switch/act`; no card has it yet."]
+            #[doc = "What the match pipeline decided about a frame; it travels beside the frame's descriptor. Made by `switch/act`, carried out by `switch/flows`."]
             Verdict [13] { kind: u8[3] "Kind of destination: see `destination` of this module."; number: u16[12] "Port, uplink or group."; encap: u16[12] "Line of the encapsulation table; 0: none.";
                 rewrite: u16[10] "Line of the rewrite table; 0: none."; cause: u8[6] "Why it is dropped or goes to software: see `SwitchCause`."; tag_op: u8[2] "See `tag_op` of this module."; tag: u16[16] "Tag control information to push or set.";
                 flow: u16[15] "Line of the action table, which counters go by; 0 if none was asked for."; class: u8[3] "Priority class."; mirror: u8[4] "Mirror session; 0: none."; generation: bool[1] "Generation of the lookup, lowest bit.";

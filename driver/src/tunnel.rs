@@ -96,24 +96,32 @@ impl Context {
 
     /// What became of frames at the tunnels since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
     pub fn tunnel_counts(&self) -> Result<TunnelCounts> {
-        const WORDS: usize = TunnelCounts::BYTES / 4;
         if !self.has_tunnel() {
             return Err(Error::Unsupported("be the end of a tunnel"));
         }
-        let read = || -> Result<TunnelCounts> {
-            let mut counts = TunnelCounts::default();
-            for first in (0..WORDS).step_by(8) {
-                let words = self.inner.admin("query tunnel", AdminOpcode::QueryObject, csr::TUNNEL_COUNTS, &[csr::space::TUNNEL.into(), first as u32])?;
-                counts.0[4 * first..].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        let mut counts = TunnelCounts::default();
+        self.read_counts("query tunnel", [csr::space::TUNNEL.into(), csr::TUNNEL_COUNTS], &mut counts.0)?;
+        Ok(counts)
+    }
+
+    /// Fills `counts` with a line of 64-bit counters.
+    pub(crate) fn read_counts(&self, what: &'static str, [space, line]: [u32; 2], counts: &mut [u8]) -> Result<()> {
+        let read = |into: &mut [u8]| -> Result<()> {
+            for first in (0..into.len() / 4).step_by(8) {
+                let words = self.inner.admin(what, AdminOpcode::QueryObject, line, &[space, first as u32])?;
+                into[4 * first..].chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
             }
-            Ok(counts)
+            Ok(())
         };
+        let mut before = vec![0; counts.len()];
+        read(&mut before)?;
+        read(counts)?;
         // The halves of a counter are read one behind the other: one that has carried in between is read again.
-        let [mut before, mut now] = [read()?, read()?];
-        while before.0.chunks(8).zip(now.0.chunks(8)).any(|(old, new)| old[4..] != new[4..]) {
-            (before, now) = (now, read()?);
+        while before.chunks(8).zip(counts.chunks(8)).any(|(old, new)| old[4..] != new[4..]) {
+            before.copy_from_slice(counts);
+            read(counts)?;
         }
-        Ok(now)
+        Ok(())
     }
 }
 

@@ -127,7 +127,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Context lines", "Little-endian lines of the card's tables, written over the control bus in 32-bit words.", CONTEXT),
         ("Wire headers", "Network byte order. `bits` counts as the RFCs do: bit 0 is the most significant bit of byte 0.", WIRE),
         ("Memory target", &target, TARGET),
-        ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, `switch/key` makes keys, in no card yet.", SWITCH),
+        ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, the engine `flows` takes keys, actions, commands and verdicts.", SWITCH),
     ];
     for (title, intro, layouts) in sections {
         writeln!(p, "## {title}\n\n{intro}\n")?;

@@ -62,6 +62,26 @@ fn a_tunnels_end_fits_in() {
     }
 }
 
+/// Flow tables behind the tunnel's end: the same holds of them.
+#[test]
+fn flow_tables_fit_in() {
+    for width in WIDTHS {
+        on_a_large_stack(|| {
+            let (with, without) = (Card::named("switch", width)?, Card::named("vxlan", width)?);
+            crate::lint::check("switched", &with.emit(false, "switched")?).map_err(|e| format!("{e:#?}"))?;
+            let assembled = with.list().assemble().map_err(|f| f.join("\n"))?;
+            let graph = WaitGraph::of(&assembled);
+            assert!(graph.faults.is_empty(), "{:#?}", graph.faults);
+            assert_eq!(graph.circle(), None);
+            assert!(graph.edges["outer.s"].is_empty() && graph.edges["flows.s"].is_empty(), "the MAC never waits");
+            assert_eq!(with.list().counter_names(), without.list().counter_names());
+            assert_eq!(with.capabilities()[3] ^ without.capabilities()[3], 1 << csr::FEATURE_FLOWS);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 /// Nobody waits for himself, and every port that waits has said for whom.
 #[test]
 fn the_wait_graph_has_no_circle() {

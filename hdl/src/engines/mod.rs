@@ -1,6 +1,7 @@
 //! Engines: what a card is made of besides its chassis. See README.md.
 
 pub mod echo;
+mod flows;
 pub mod pause;
 mod roce;
 pub mod sizes;
@@ -12,7 +13,7 @@ use crate::host::admin::program::{Command, Program};
 pub use sizes::Sizes;
 
 /// Every engine. An engine stands behind those that it needs.
-pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN];
+pub const ENGINES: &[&Engine] = &[&verbs::VERBS, &roce::ROCE, &echo::ECHO, &pause::PAUSE, &vxlan::VXLAN, &flows::FLOWS];
 
 /// What the port side computes over a frame of an engine, and inserts into the frames that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub mod wire {
     pub const LINK_OUT: u32 = 95;
     /// What decides whether a frame may pass, and where to.
     pub const SWITCH: u32 = 10;
+    /// Behind that on the way in: flow tables, which see the frames without their outer headers.
+    pub const FLOWS: u32 = 15;
 }
 
 /// Places of the admin engine's barrier (the chain `barrier`): what arrived first, then what was decided by it, then what the host sees of that.

@@ -22,6 +22,9 @@ pub const VXLAN: Engine = Engine {
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LK, NF>(a)),
 };
 
+/// The chain of what goes with every beat on `frames off the wire` behind this engine: whose network the frame is of.
+pub(super) const NETWORKS: &str = "networks of frames off the wire";
+
 /// Who keeps the functions' networks apart, in the cards that have it.
 const APART: [&str; 4] = ["stations", "peer", "mcast", "echo"];
 
@@ -35,7 +38,7 @@ fn lines<const W: usize, const K: usize, const LK: usize, const NF: usize>(a: &m
     a.join("outer.stat", "tunnel.stripped");
     a.join("wrap.stat", "tunnel.wrapped");
     a.join("front.foreign", "tunnel.foreign");
-    a.join("outer.network", "front.network");
+    a.chain(NETWORKS, "outer.network", "front.network");
     a.join("egress.begins", "wrap.begins");
     a.join("egress.begins_function", "wrap.begins_function");
     for block in APART {

@@ -1,13 +1,15 @@
-//! The flow switch: so far the tunnels' end, and the match stage. See README.md.
+//! The flow switch: so far the tunnels' end, and the match stage on the receive side. See README.md.
 
 pub mod act;
 pub mod bank;
 pub mod entry;
 pub mod fdb;
+pub mod flows;
 pub mod key;
 pub mod matching;
 pub mod outer;
 pub mod profile;
+pub mod program;
 mod sight;
 pub mod tcam;
 #[cfg(test)]

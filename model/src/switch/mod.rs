@@ -3,6 +3,7 @@
 pub mod counters;
 pub mod decide;
 pub mod edit;
+pub mod fate;
 pub mod flow;
 pub mod functions;
 pub mod install;

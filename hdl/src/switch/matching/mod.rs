@@ -62,6 +62,8 @@ pub struct Matching<const LG: usize, const G: usize> {
     pub verdict_valid: Signal<Out, Bit>,
     pub verdict: Signal<Out, Verdict>,
     pub stop: Signal<Out, Bits<17>>,
+    /// With it: the parser understands the frame, and it is UDP to RoCE's port.
+    pub roce: Signal<Out, Bit>,
     /// A command of `ferric_abi::switch::table`, one a cycle, at any time.
     pub write: Signal<In, Bit>,
     pub command: Signal<In, FlowCommand>,
@@ -84,6 +86,8 @@ pub struct Matching<const LG: usize, const G: usize> {
     generation1: DFF<Bits<2>>,
     #[init(Delay::new(FOUND + act::LATENCY as usize))]
     stops: Delay<Bits<17>>,
+    #[init(Delay::new(FOUND + act::LATENCY as usize))]
+    roces: Delay<Bit>,
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
     commands: Commands<LG, G>,
@@ -94,7 +98,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valids, generation1);
-        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, commands);
+        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, roces, commands);
         self.parse.reset.next = self.reset.val();
         self.profile.reset.next = self.reset.val();
         self.bank.reset.next = self.reset.val();
@@ -130,6 +134,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.valids.d.next = (self.valids.q.val() << 1) | bit_cast::<FOUND, 1>(self.parse.valid.val().into());
         self.oldest.x.next = self.valids.q.val();
         self.stops.x.next = self.parse.facts.val().stop;
+        self.roces.x.next = self.parse.facts.val().roce & !self.parse.facts.val().deep;
         self.act.valid.next = self.oldest.y.val().any();
         self.act.exact.next = self.bank.found_valid.val() & self.bank.hit.val();
         self.act.exact_line.next = self.bank.result.val();
@@ -139,6 +144,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.verdict_valid.next = self.act.verdict_valid.val();
         self.verdict.next = self.act.verdict.val();
         self.stop.next = self.stops.y.val();
+        self.roce.next = self.roces.y.val();
         // Nobody reads lines back.
         self.bank.read.next = false;
         self.bank.read_way.next = bits::<2>(0);

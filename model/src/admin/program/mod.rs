@@ -1,6 +1,7 @@
 //! The admin commands as a microprogram: see docs/admin.md for what they do.
 
 mod addresses;
+mod flows;
 mod functions;
 mod multicast;
 mod objects;
@@ -230,6 +231,9 @@ pub mod engines {
     /// The functions' tunnels.
     pub const TUNNEL: &[Command] = &[Command(SetTunnel, Program::set_tunnel)];
 
+    /// The flow tables.
+    pub const FLOWS: &[Command] = &[Command(SetFlow, Program::set_flow), Command(SetFlowPort, Program::set_flow_port)];
+
     /// Of RoCEv2: the function's groups and its raw queue pair.
     pub fn reset_roce(program: &mut Program) {
         program.no_groups();
@@ -241,6 +245,8 @@ pub mod engines {
     pub const RESET_PAUSE: fn(&mut Program) = Program::no_pause;
     /// Of the tunnels: the physical function's own goes with it.
     pub const RESET_TUNNEL: fn(&mut Program) = Program::no_tunnel;
+    /// Of the flow tables: they are emptied, and frames pass, if it is the physical function.
+    pub const RESET_FLOWS: fn(&mut Program) = Program::no_flows;
 }
 
 /// The program while it is written.

@@ -5,8 +5,8 @@ use crate::host::admin::model::World;
 use crate::host::admin::program::Sizes;
 use crate::host::csr::word;
 use crate::stats;
-use ferric_abi::csr::{space, NEIGHBOUR_LINE, STATIONS};
-use std::collections::{HashMap, HashSet};
+use ferric_abi::csr::{space, FLOW_COMMAND, NEIGHBOUR_LINE, STATIONS};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// What the engine did to the outside, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,13 +42,31 @@ pub struct Card {
     pub refused: Vec<u32>,
     /// Reads of a requester's line until the key unit has answered the local operation under way.
     pub answer_in: u32,
+    /// What reads of the flow tables' state say next; then that all is well.
+    pub flow_answers: VecDeque<u32>,
 }
 
 pub const COUNTERS: u32 = 24;
 
 /// The tables in the order of their numbers on the control bus, none of which is the one that hosts know; more than 16 of them.
 pub fn tables() -> Vec<Table> {
-    let known = [space::ADDRESS, space::STATS, space::MR, space::STATION, space::SQ, space::REQ, space::PATH, space::CQ, space::EQ, space::RSP, space::MCAST, space::RQ, space::PAUSE, space::TUNNEL];
+    let known = [
+        space::ADDRESS,
+        space::STATS,
+        space::MR,
+        space::STATION,
+        space::SQ,
+        space::REQ,
+        space::PATH,
+        space::CQ,
+        space::EQ,
+        space::RSP,
+        space::MCAST,
+        space::RQ,
+        space::PAUSE,
+        space::TUNNEL,
+        space::FLOW,
+    ];
     let others = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(TableName::Own);
     let names = known[..6].iter().map(|space| TableName::Known(*space)).chain(others).chain(known[6..].iter().map(|space| TableName::Known(*space)));
     names.map(|name| Table { name, part: "", instance: String::new() }).collect()
@@ -73,6 +91,7 @@ impl Card {
             (space::STATION, STATIONS << sizes.functions, 2),
             (space::PAUSE, 1, 6),
             (space::TUNNEL, 65, 24),
+            (space::FLOW, 4, 31),
             (space::ADDRESS, NEIGHBOUR_LINE + (1 << sizes.functions), 6),
         ];
         for (space, lines, words) in tables {
@@ -96,6 +115,7 @@ impl Card {
             raw_qpn: 0,
             refused: vec![0; functions],
             answer_in: 0,
+            flow_answers: VecDeque::new(),
         }
     }
 
@@ -161,6 +181,9 @@ impl World for Card {
                 let value = self.word(space, line, word) & !(3 << (local % 32));
                 self.set(space, line, word, value);
             }
+        }
+        if (space, line, word, write) == (space::FLOW, FLOW_COMMAND, 0, None) {
+            return (self.flow_answers.pop_front().unwrap_or(0), false);
         }
         let old = self.word(space, line, word);
         if let Some(value) = write {

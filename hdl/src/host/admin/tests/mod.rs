@@ -3,6 +3,7 @@
 mod addresses;
 mod card;
 mod commands;
+mod flows;
 mod functions;
 mod many;
 mod own_table;

@@ -1,0 +1,226 @@
+//! The flow tables of a card that decide about received frames (docs/admin.md, SET_FLOW and SET_FLOW_PORT; docs/switch.md). The driver knows what stands in every line; the card only writes lines.
+//!
+//! All rules are replaced at once by a generation: the new set is written beside the old one with the next generation's number (0 to 3), and [`FlowTables::decide`] changes over between two
+//! frames. Actions have no generation: the new set leads to lines that the old one does not use.
+
+use super::place::{Entry, Table, Write};
+use super::rules::{Rule, Rules};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use ferric_abi::codes::AdminOpcode;
+use ferric_abi::context::{FlowCounts, FlowPortCtx};
+use ferric_abi::csr;
+use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
+use ferric_abi::switch::ternary::{say, Said};
+use ferric_abi::switch::{Action, FlowCommand, FlowKey};
+
+/// Bits of the middle word of a key's hash.
+const MIDDLE: usize = 64;
+/// Words of a command's head, and of the record behind its 16 bytes.
+const HEAD_BYTES: usize = 8;
+const RECORD_AT: usize = 16;
+const GENERATIONS: u8 = 4;
+const CLASSES: u8 = 4;
+
+/// What is done with frames off the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowPort {
+    /// A frame that no table knows is dropped; else software gets it.
+    pub drop_miss: bool,
+    /// Port class, 0 to 3, for the choice of a mask.
+    pub class: u8,
+    /// Lines of this generation count, 0 to 3.
+    pub generation: u8,
+}
+
+/// Packets of which a wildcard rule sees which bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packets {
+    /// IPv6.
+    V6,
+    /// All others.
+    Others,
+}
+
+/// The flow tables of a card, as its physical function has written them.
+#[derive(Debug)]
+pub struct FlowTables {
+    lines: u32,
+    masks: [Option<FlowKey>; 64],
+    exact: Table<KEY_BITS, MIDDLE>,
+    rules: Rules,
+}
+
+fn number(what: &'static str, value: u8, values: u8) -> Result<()> {
+    if value < values {
+        return Ok(());
+    }
+    Err(Error::Invalid(what))
+}
+
+fn generation(value: u8) -> Result<()> {
+    number("generations are 0 to 3", value, GENERATIONS)
+}
+
+impl FlowTables {
+    /// The tables of a card that its physical function has just opened: they are empty, and frames pass. Errors: the card has none; another than the physical function asks.
+    pub fn open(context: &Context) -> Result<Self> {
+        if !context.has_flows() {
+            return Err(Error::Unsupported("decide about frames by flow tables"));
+        }
+        let words = context.inner.admin("query flow tables", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), 0])?;
+        let sizes = words[csr::FLOW_SIZES as usize];
+        let (lg, groups) = (sizes & ((1 << csr::FLOW_GROUPS_AT) - 1), sizes >> csr::FLOW_GROUPS_AT);
+        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), rules: Rules::new(groups as usize) })
+    }
+
+    /// Lines of the action table.
+    pub fn actions(&self) -> usize {
+        self.lines as usize
+    }
+
+    /// Wildcard rules that there is room for.
+    pub fn rules(&self) -> usize {
+        self.rules.room()
+    }
+
+    /// Writes an action, or takes one away: an entry that leads there drops its frames then. A frame in the same cycle meets the old one. Errors: no such line; a meter, which the card does not
+    /// have. What else the card cannot carry out (docs/switch.md) sends the frame to software.
+    pub fn set_action(&self, context: &Context, line: u16, action: Option<&Action>) -> Result<()> {
+        if u32::from(line) >= self.lines {
+            return Err(Error::Invalid("the action table has no such line"));
+        }
+        if action.is_some_and(|action| action.meter() != 0) {
+            return Err(Error::Invalid("the card has no meters: the flow has to stay in software"));
+        }
+        context.write_flow(&table::action(line.into(), action))
+    }
+
+    /// The bits of the key that count for exact entries of a generation, of frames of a port class and a packet class (0 others, 1 ARP, 2 IPv4, 3 IPv6); `None`: there are none. Entries of
+    /// the class that are there already stand under the old mask. Errors: numbers above 3.
+    pub fn set_mask(&mut self, context: &Context, of: u8, port: u8, packet: u8, mask: Option<&FlowKey>) -> Result<()> {
+        generation(of)?;
+        number("port classes are 0 to 3", port, CLASSES)?;
+        number("packet classes are 0 to 3", packet, CLASSES)?;
+        let line = profile_line(of, port, packet);
+        context.write_flow(&table::profile(line, mask))?;
+        self.masks[line as usize] = mask.copied();
+        Ok(())
+    }
+
+    /// The key of an entry of a class: its bits under the class's mask. Errors: the class has no mask.
+    fn masked(&self, of: u8, port: u8, packet: u8, key: &FlowKey) -> Result<[u8; FlowKey::BYTES]> {
+        generation(of)?;
+        number("port classes are 0 to 3", port, CLASSES)?;
+        number("packet classes are 0 to 3", packet, CLASSES)?;
+        let mask = self.masks[profile_line(of, port, packet) as usize].ok_or(Error::Invalid("frames of this class have no mask yet"))?;
+        Ok(std::array::from_fn(|n| key.0[n] & mask.0[n]))
+    }
+
+    /// An exact entry of a generation for frames of a class, which leads to an action; or the one of the same key gets another action. Errors: no mask for the class; no room where the key
+    /// may stand, and nothing has changed then.
+    pub fn insert(&mut self, context: &Context, of: u8, [port, packet]: [u8; 2], key: &FlowKey, action: u16) -> Result<()> {
+        let key = self.masked(of, port, packet, key)?;
+        let writes = self.exact.insert(Entry { key: key.into(), generation: of, result: action.into() }).map_err(|_| Error::Exhausted("lines for the flow's key"))?;
+        writes.into_iter().try_for_each(|write| context.write_flow(&placed(&write)))
+    }
+
+    /// Takes an entry away; whether there was one. Errors: as of [`FlowTables::insert`].
+    pub fn remove(&mut self, context: &Context, of: u8, [port, packet]: [u8; 2], key: &FlowKey) -> Result<bool> {
+        let key = self.masked(of, port, packet, key)?;
+        match self.exact.remove(&key, of) {
+            Some(write) => context.write_flow(&placed(&write)).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Wildcard rule `number`: packets that have the bits of `key` where `mask` has ones, and no exact entry. Of several the lowest number counts. Errors: no such number; the card's rules do
+    /// not see a bit of the mask; no packet can fit.
+    pub fn set_rule(&mut self, context: &Context, number: usize, packets: Packets, [key, mask]: [&FlowKey; 2], action: u16, of: u8) -> Result<()> {
+        generation(of)?;
+        let pattern = match say(key, mask, packets == Packets::V6) {
+            Said::By(pattern) => pattern,
+            Said::Never => return Err(Error::Invalid("no such packet can fit the rule")),
+            Said::Not => return Err(Error::Invalid("the card's wildcard rules do not see all bits of the mask")),
+        };
+        let commands = self.rules.set(number, Rule { pattern, action, generation: of }).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
+        commands.iter().try_for_each(|command| context.write_flow(command))
+    }
+
+    /// Takes a wildcard rule away, if there is one. Errors: no such number.
+    pub fn clear_rule(&mut self, context: &Context, number: usize) -> Result<()> {
+        let command = self.rules.clear(number).map_err(|_| Error::Invalid("the card has no wildcard rule of this number"))?;
+        command.map_or(Ok(()), |command| context.write_flow(&command))
+    }
+
+    /// From the next frame on the tables decide, by this generation. A frame that is under way is wholly of the old one. Errors: numbers above 3.
+    pub fn decide(&self, context: &Context, port: &FlowPort) -> Result<()> {
+        context.set_flow_port(Some(port))
+    }
+}
+
+fn placed(write: &Write) -> FlowCommand {
+    let key = write.entry.as_ref().map(|entry| FlowKey(std::array::from_fn(|n| entry.key[n])));
+    let entry = write.entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
+    table::exact(write.place.way, write.place.line.into(), entry)
+}
+
+impl Context {
+    /// Whether the card has flow tables that decide about received frames.
+    pub fn has_flows(&self) -> bool {
+        self.inner.caps.features >> csr::FEATURE_FLOWS & 1 == 1
+    }
+
+    fn flows(&self) -> Result<()> {
+        match self.has_flows() {
+            true => Ok(()),
+            false => Err(Error::Unsupported("decide about frames by flow tables")),
+        }
+    }
+
+    /// One command of `ferric_abi::switch::table` as it is, for the physical function only; [`FlowTables`] makes them. Errors: it names a table, a way or a line that there is not, and nothing
+    /// was written (BadParameter).
+    pub fn write_flow(&self, command: &FlowCommand) -> Result<()> {
+        self.flows()?;
+        let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
+        self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
+    }
+
+    /// What is done with frames off the wire from the next one on; `None`: all pass, as on a card without flow tables. For the physical function only; when that is reset frames pass, and all
+    /// tables are emptied. Errors: numbers above 3.
+    pub fn set_flow_port(&self, port: Option<&FlowPort>) -> Result<()> {
+        self.flows()?;
+        let line = match port {
+            Some(port) => {
+                generation(port.generation)?;
+                number("port classes are 0 to 3", port.class, CLASSES)?;
+                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation)
+            }
+            None => FlowPortCtx::default(),
+        };
+        self.inner.admin("set flow port", AdminOpcode::SetFlowPort, 0, &crate::admin::words::<1>(&line.0)).map(drop)
+    }
+
+    /// What became of received frames at the flow tables since the card was switched on; for the physical function only. Counters that move meanwhile are read one after the other.
+    pub fn flow_counts(&self) -> Result<FlowCounts> {
+        self.flows()?;
+        let mut counts = FlowCounts::default();
+        self.read_counts("query flow counts", [csr::space::FLOW.into(), csr::FLOW_COUNTS], &mut counts.0)?;
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_cleared_names_no_key() {
+        let mut table = Table::<KEY_BITS, MIDDLE>::new(6);
+        let writes = table.insert(Entry { key: [7; 61].into(), generation: 2, result: 5 }).unwrap();
+        let command = placed(&writes[0]);
+        assert_eq!((command.opcode(), command.table(), command.action(), command.generation()), (table::WRITE, table::EXACT, 5, 2));
+        let gone = placed(&table.remove(&[7; 61], 2).unwrap());
+        assert_eq!((gone.opcode(), gone.way(), gone.line()), (table::CLEAR, command.way(), command.line()));
+    }
+}

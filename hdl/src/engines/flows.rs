@@ -1,0 +1,39 @@
+//! The manifest of the flow tables on the receive side, and its lines.
+
+use super::vxlan::NETWORKS;
+use super::wire::{self, OFF_THE_WIRE};
+use super::{Check, Engine};
+use crate::assembly::Assembly;
+use crate::host::admin::program::engines as program;
+use crate::switch::flows::Flows;
+use crate::switch::program::{Program, WAITS};
+use crate::with_sizes;
+use ferric_abi::csr::{self, space};
+
+/// The manifest.
+pub const FLOWS: Engine = Engine {
+    name: "flows",
+    what: "Flow tables for received frames: exact entries and wildcard rules, which function 0 writes, say which function a frame is for, or that it is dropped or for software.",
+    needs: &["vxlan"],
+    capabilities: 1 << csr::FEATURE_FLOWS,
+    receives: "",
+    check: Check::None,
+    doorbells: &[],
+    commands: program::FLOWS,
+    reset: Some(program::RESET_FLOWS),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, GY, SY>(a)),
+};
+
+/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 4. `GY`: groups of wildcard rules.
+fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
+    a.instance("flows", Flows::<W, K, NF, LY, GY>::default).sized().waits(&[("s", &[])]);
+    a.instance("flow_program", Program::<LY, GY, SY>::default).sized().waits(WAITS);
+    a.join("flow_program.port", "flows.port");
+    a.join("flow_program.write", "flows.write");
+    a.join("flow_program.command", "flows.command");
+    a.join("flows.refused", "flow_program.refused");
+    a.join("flows.stat", "flow_program.stat");
+    a.link_all(OFF_THE_WIRE, wire::FLOWS, &["flows.s", "flows.s_err"], &["flows.m", "flows.m_err"]);
+    a.link(NETWORKS, wire::FLOWS, "flows.s_network", "flows.m_network");
+    a.table(space::FLOW, "flow_program");
+}

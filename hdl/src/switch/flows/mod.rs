@@ -1,0 +1,292 @@
+//! Frames off the wire wait for their verdict, and go on or go by it. See README.md.
+
+mod hold;
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{AxisSink, AxisSrc};
+use crate::msg::Network;
+use crate::prim::arb::BinToOneHot;
+use crate::prim::pack::Resize;
+use crate::prim::sized::Delay;
+use crate::records::{FlowCommand, FlowPortCtx};
+use crate::switch::matching::{self, Matching};
+use crate::switch::sight::Sight;
+use ferric_abi::codes::SwitchCause;
+use ferric_abi::csr::FUNCTION_PORTS;
+use ferric_abi::switch::{destination, tag_op};
+use ferric_hdl_derive::{kernel, BlockDefault};
+pub use ferric_model::switch::fate as model;
+use hold::Hold;
+use rust_hdl::prelude::*;
+
+/// Events on `stat`, of each frame at most one, when its last beat goes: gone on to a function; to software; to software because nobody can carry the action out; then, dropped,
+/// by cause; gone on as a bad frame because it was cut; dropped, and bad.
+pub const STATS: &[&str] = &["port", "software", "unable", "acl", "miss", "no_rule_room", "roce_denied", "port_down", "exception_no_queue", "cut", "bad"];
+
+/// Bits of `stat`.
+const EVENTS: usize = 11;
+/// Places in [`STATS`], and one behind them all.
+const TO_PORT: u64 = 0;
+const TO_SOFTWARE: u64 = 1;
+const UNABLE: u64 = 2;
+const ACL: u64 = 3;
+const MISS: u64 = 4;
+const NO_RULE_ROOM: u64 = 5;
+const ROCE_DENIED: u64 = 6;
+const PORT_DOWN: u64 = 7;
+const NO_QUEUE: u64 = 8;
+const CUT: u64 = 9;
+const BAD: u64 = 10;
+const NOTHING: u64 = 15;
+
+const CAUSE_MISS: u64 = SwitchCause::Miss as u64;
+const CAUSE_NO_RULE_ROOM: u64 = SwitchCause::NoRuleRoom as u64;
+const CAUSE_ROCE_DENIED: u64 = SwitchCause::RoceDenied as u64;
+const DROP: u64 = destination::DROP as u64;
+const PORT: u64 = destination::PORT as u64;
+const EXCEPTION: u64 = destination::EXCEPTION as u64;
+const TAG_STAYS: u64 = tag_op::NONE as u64;
+const FIRST_FUNCTION: u64 = FUNCTION_PORTS as u64;
+/// The wire's number as a port.
+const WIRE: u64 = 1;
+/// Cycles from the window to the verdict.
+const VERDICT: usize = matching::LATENCY as usize;
+
+/// What was known of a frame when its window was there.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Came {
+    /// The tables decide about it.
+    on: Bit,
+    network: Network,
+}
+
+/// What becomes of a frame.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Fate {
+    drop: Bit,
+    network: Network,
+    /// It may turn out to be cut, and goes on as a bad frame then: byte of the frame behind its IP packet.
+    check: Bit,
+    stop: Bits<17>,
+    /// What counts when it has ended: a place in [`STATS`].
+    ends_as: Bits<4>,
+}
+
+/// A card of `NF` functions. Tables as [`Matching`]'s. Always ready, and nobody behind it waits.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(STATS.len() == EVENTS)]
+pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous; what is under way is forgotten. The tables stay.
+    pub reset: Signal<In, Bit>,
+    pub s: AxisSink<W, K>,
+    /// With `s.last`: the MAC found the frame bad.
+    pub s_err: Signal<In, Bit>,
+    /// With every beat of `s`: through whose tunnel it came.
+    pub s_network: Signal<In, Network>,
+    pub m: AxisSrc<W, K>,
+    /// With `m.last`: the same, or the frame was cut.
+    pub m_err: Signal<Out, Bit>,
+    /// With every beat of `m`: whose network it is for.
+    pub m_network: Signal<Out, Network>,
+    /// What is done with frames, by those of `program`: a frame is treated by what stands there when its window is there.
+    pub port: Signal<In, FlowPortCtx>,
+    /// A command for the tables, as [`Matching`] has it.
+    pub write: Signal<In, Bit>,
+    pub command: Signal<In, FlowCommand>,
+    pub refused: Signal<Out, Bit>,
+    /// See [`STATS`].
+    pub stat: Signal<Out, Bits<EVENTS>>,
+    sight: Sight<W, K>,
+    matching: Matching<LG, G>,
+    hold: Hold<W, K>,
+    network0: DFF<Network>,
+    network1: DFF<Network>,
+    whose: Signal<Local, Bits<12>>,
+    came: Signal<Local, Came>,
+    #[init(Delay::new(VERDICT))]
+    known: Delay<Came>,
+    // The fate
+    from: Signal<Local, Network>,
+    target: Signal<Local, Network>,
+    #[init(Constant::new((NF as u64).to_bits()))]
+    functions: Constant<Bits<12>>,
+    kind: Signal<Local, Bits<3>>,
+    cause: Signal<Local, Bits<6>>,
+    place: Signal<Local, Bits<12>>,
+    there: Signal<Local, Bit>,
+    changes: Signal<Local, Bit>,
+    unable: Signal<Local, Bit>,
+    software: Signal<Local, Bit>,
+    fate1: DFF<Fate>,
+    fate1_valid: DFF<Bit>,
+    counts_as: Signal<Local, Bits<4>>,
+    drop: Signal<Local, Bit>,
+    check: Signal<Local, Bit>,
+    tunnel: Signal<Local, Bit>,
+    to: Signal<Local, Bits<12>>,
+    // The beat that goes
+    m_valid: DFF<Bit>,
+    m_last: DFF<Bit>,
+    m_data: DFF<Bits<W>>,
+    m_keep: DFF<Bits<K>>,
+    err: DFF<Bit>,
+    err_cut: DFF<Bit>,
+    network2: DFF<Network>,
+    fate: Signal<Local, Fate>,
+    cut: Signal<Local, Bit>,
+    ends: DFF<Bit>,
+    events: DFF<Bits<4>>,
+    dropped: DFF<Bit>,
+    counted: Signal<Local, Bits<4>>,
+    one: BinToOneHot<16, 4>,
+    all: Resize<16, EVENTS>,
+}
+
+#[kernel]
+impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: usize> Logic for Flows<W, K, NF, LG, G> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, network0, network1, fate1, fate1_valid, m_valid, m_last, m_data, m_keep, err, err_cut, network2, ends, events, dropped);
+        clock!(self, clock, sight, matching, hold, known);
+        self.sight.reset.next = self.reset.val();
+        self.matching.reset.next = self.reset.val();
+        self.hold.reset.next = self.reset.val();
+        // What comes, and what is asked about it
+        self.s.ready.next = true;
+        self.sight.data.next = self.s.data.val();
+        self.sight.keep.next = self.s.keep.val();
+        self.sight.last.next = self.s.last.val();
+        self.sight.err.next = self.s_err.val();
+        self.sight.valid.next = self.s.valid.val();
+        self.network0.d.next = self.s_network.val();
+        self.network1.d.next = self.network0.q.val();
+        self.hold.data.next = self.sight.b_data.val();
+        self.hold.keep.next = self.sight.b_keep.val();
+        self.hold.last.next = self.sight.b_last.val();
+        self.hold.err.next = self.sight.b_err.val();
+        self.hold.valid.next = self.sight.b_valid.val();
+        self.matching.window.next = self.sight.window.val();
+        self.matching.window_valid.next = self.sight.window_valid.val();
+        self.matching.ended.next = self.sight.ended.val();
+        self.matching.len.next = self.sight.len.val();
+        // Function f's network is bridge domain f + 1, and f + 1 the other end of its tunnel.
+        self.whose.next = bits::<12>(0);
+        if self.network1.q.val().tunnel {
+            self.whose.next = self.network1.q.val().function + 1;
+        }
+        self.matching.origin.next.port = bits::<8>(WIRE);
+        self.matching.origin.next.domain = self.whose.val();
+        self.matching.origin.next.remote = self.whose.val();
+        self.matching.origin.next.option = false;
+        self.matching.asking.next.class = self.port.val().class;
+        self.matching.asking.next.drop_miss = self.port.val().drop_miss;
+        self.matching.asking.next.generation = self.port.val().generation;
+        self.came.next.on = self.port.val().valid;
+        self.came.next.network = self.network1.q.val();
+        self.known.x.next = self.came.val();
+        self.matching.write.next = self.write.val();
+        self.matching.command.next = self.command.val();
+        self.refused.next = self.matching.refused.val();
+        // The fate
+        self.kind.next = self.matching.verdict.val().kind;
+        self.cause.next = self.matching.verdict.val().cause;
+        self.place.next = self.matching.verdict.val().number - FIRST_FUNCTION;
+        self.there.next = self.place.val() < self.functions.val();
+        self.changes.next = self.matching.verdict.val().encap.any()
+            | self.matching.verdict.val().rewrite.any()
+            | (self.matching.verdict.val().tag_op != TAG_STAYS)
+            | self.matching.verdict.val().dec_ttl
+            | self.matching.verdict.val().write_dscp
+            | self.matching.verdict.val().mirror.any()
+            | self.matching.verdict.val().sample.any();
+        self.unable.next = (self.kind.val() != DROP) & (self.kind.val() != EXCEPTION) & ((self.kind.val() != PORT) | self.changes.val());
+        self.software.next = self.unable.val() | (self.kind.val() == EXCEPTION);
+        self.drop.next = false;
+        self.check.next = false;
+        self.counts_as.next = bits::<4>(NOTHING);
+        self.from.next = self.known.y.val().network;
+        self.tunnel.next = self.from.val().tunnel;
+        self.to.next = self.from.val().function;
+        if self.known.y.val().on {
+            self.tunnel.next = true;
+            self.to.next = bits::<12>(0);
+            if self.software.val() {
+                self.counts_as.next = bits::<4>(TO_SOFTWARE);
+                if self.unable.val() {
+                    self.counts_as.next = bits::<4>(UNABLE);
+                }
+                if self.matching.roce.val() {
+                    self.counts_as.next = bits::<4>(NO_QUEUE);
+                }
+                self.drop.next = self.matching.roce.val();
+            } else if self.kind.val() == DROP {
+                self.drop.next = true;
+                self.counts_as.next = bits::<4>(ACL);
+                if self.cause.val() == CAUSE_MISS {
+                    self.counts_as.next = bits::<4>(MISS);
+                } else if self.cause.val() == CAUSE_NO_RULE_ROOM {
+                    self.counts_as.next = bits::<4>(NO_RULE_ROOM);
+                } else if self.cause.val() == CAUSE_ROCE_DENIED {
+                    self.counts_as.next = bits::<4>(ROCE_DENIED);
+                }
+            } else if self.there.val() {
+                self.counts_as.next = bits::<4>(TO_PORT);
+                self.to.next = self.place.val();
+                self.check.next = true;
+            } else {
+                self.counts_as.next = bits::<4>(PORT_DOWN);
+                self.drop.next = true;
+            }
+        }
+        self.fate1_valid.d.next = self.matching.verdict_valid.val();
+        self.fate1.d.next.drop = self.drop.val();
+        self.target.next.tunnel = self.tunnel.val();
+        self.target.next.function = self.to.val();
+        self.fate1.d.next.network = self.target.val();
+        self.fate1.d.next.check = self.check.val();
+        self.fate1.d.next.stop = self.matching.stop.val();
+        self.fate1.d.next.ends_as = self.counts_as.val();
+        self.hold.fate.next = self.fate1.q.val();
+        self.hold.fate_valid.next = self.fate1_valid.q.val();
+        // The beat that goes
+        self.fate.next = self.hold.m_fate.val();
+        self.m_valid.d.next = self.hold.m_valid.val() & !self.fate.val().drop;
+        self.m_data.d.next = self.hold.m_data.val();
+        self.m_keep.d.next = self.hold.m_keep.val();
+        self.m_last.d.next = self.hold.m_last.val();
+        self.network2.d.next = self.fate.val().network;
+        self.cut.next = self.fate.val().check & (self.hold.m_len.val() < self.fate.val().stop);
+        self.err.d.next = self.hold.m_err.val();
+        self.err_cut.d.next = self.cut.val();
+        self.m.valid.next = self.m_valid.q.val();
+        self.m.data.next = self.m_data.q.val();
+        self.m.keep.next = self.m_keep.q.val();
+        self.m.last.next = self.m_last.q.val();
+        self.m_err.next = self.err.q.val() | self.err_cut.q.val();
+        self.m_network.next = self.network2.q.val();
+        // What counts: a frame that goes on and that the MAC found bad counts with the receive path behind.
+        self.ends.d.next = self.hold.m_valid.val() & self.hold.m_last.val();
+        self.dropped.d.next = self.fate.val().drop;
+        self.events.d.next = self.fate.val().ends_as;
+        self.counted.next = self.events.q.val();
+        if self.err.q.val() {
+            self.counted.next = bits::<4>(NOTHING);
+            if self.dropped.q.val() {
+                self.counted.next = bits::<4>(BAD);
+            }
+        } else if self.err_cut.q.val() {
+            self.counted.next = bits::<4>(CUT);
+        }
+        self.one.x.next = self.counted.val();
+        self.one.en.next = self.ends.q.val();
+        self.all.x.next = self.one.y.val();
+        self.stat.next = self.all.y.val();
+        if self.reset.val() {
+            self.fate1_valid.d.next = false;
+            self.m_valid.d.next = false;
+            self.ends.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! Frames and their fates against the golden model, with gaps, while the next generation's tables are written and switched to.
+use super::model::Fate;
+use super::{Flows, STATS};
+use crate::msg::Network;
+use crate::switch::key::tests::any_frame;
+use crate::switch::testing::{any_action, any_mask, words};
+use crate::tb::{Fields, Rng, Tb};
+use ferric_abi::codes::SwitchCause;
+use ferric_abi::context::FlowPortCtx;
+use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
+use ferric_abi::switch::ternary::{say, sources, Said, Source};
+use ferric_abi::switch::{Action, FlowCommand, FlowKey};
+use ferric_abi::wire::ethertype;
+use ferric_driver::switch::place::{Entry, Table};
+use ferric_driver::switch::rules::{self, Rules};
+use ferric_model::switch::decide::Facts;
+use ferric_model::switch::key::{key, masked, Origin};
+use ferric_model::switch::layers::{parse, Deep, Layers, WINDOW};
+use ferric_model::switch::tables::{MissAction, Port, PortKind, Rule, Tables};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Functions.
+const NF: u16 = 4;
+/// log2 of the lines of a way, and groups of rules.
+const LG: usize = 6;
+const G: usize = 2;
+/// Actions of a generation; two generations take turns in as many lines each.
+const ACTIONS: u64 = 24;
+const ENTRIES: usize = 60;
+const RULES: usize = 8;
+/// Frames that come again and again.
+const POOL: usize = 100;
+/// A frame's port is looked at in the second cycle behind the beat that completes its window.
+const ASKED: u64 = 2;
+/// Cycles in which everything that came has left.
+const DRAIN: u64 = 120;
+
+/// A frame, whether the MAC finds it bad, and through whose tunnel it came.
+#[derive(Clone, Debug)]
+struct Came {
+    frame: Vec<u8>,
+    bad: bool,
+    network: (bool, u16),
+}
+
+/// A frame behind the block: its bytes, whether it is bad, and whose it is.
+type Gone = (Vec<u8>, bool, (bool, u16));
+
+fn any_network(rng: &mut Rng) -> (bool, u16) {
+    match rng.below(6) {
+        0..2 => (false, 0),
+        2 => (false, 0xfff),
+        _ => (true, rng.below(u64::from(NF)) as u16),
+    }
+}
+
+fn origin(network: (bool, u16)) -> Origin {
+    let whose = if network.0 { network.1 + 1 } else { 0 };
+    Origin { port: 1, domain: whose, remote: whose, geneve_option: false }
+}
+
+struct Bench<const W: usize, const K: usize> {
+    tb: Tb,
+    gaps: u32,
+    beats: VecDeque<(Vec<u8>, bool, Came, usize)>,
+    cycles: u64,
+    port: FlowPortCtx,
+    /// Frames whose windows are complete, by the cycle in which they are judged.
+    judged: VecDeque<(u64, Came)>,
+    expected: VecDeque<Gone>,
+    out: Vec<u8>,
+    stat: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<&'static str, u64>,
+    tables: Tables,
+    placement: Table<{ KEY_BITS }, 64>,
+    rules: Rules,
+    whole: BTreeMap<usize, Rule>,
+    writes: VecDeque<FlowCommand>,
+    pool: Vec<Vec<u8>>,
+}
+
+impl<const W: usize, const K: usize> Bench<W, K> {
+    fn new(gaps: u32, seed: u64) -> Self {
+        let mut tb = Tb::with_seed(&format!("flows{W}"), Flows::<W, K, { NF as usize }, LG, G>::default(), seed);
+        let pool = (0..POOL).map(|n| any(tb.rng(), n)).collect();
+        Bench {
+            tb,
+            gaps,
+            beats: VecDeque::new(),
+            cycles: 0,
+            port: FlowPortCtx::default(),
+            judged: VecDeque::new(),
+            expected: VecDeque::new(),
+            out: Vec::new(),
+            stat: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            tables: Tables::default(),
+            placement: Table::new(LG as u32),
+            rules: Rules::new(G),
+            whole: BTreeMap::new(),
+            writes: VecDeque::new(),
+            pool,
+        }
+    }
+
+    fn push(&mut self, came: Came) {
+        let last = came.frame.len().div_ceil(K) - 1;
+        for (n, bytes) in came.frame.chunks(K).enumerate() {
+            self.beats.push_back((bytes.to_vec(), n == last, came.clone(), n * K + bytes.len()));
+        }
+    }
+
+    fn push_any(&mut self) {
+        let rng = self.tb.rng();
+        let frame = self.pool[rng.below(POOL as u64) as usize].clone();
+        let came = Came { frame, bad: rng.percent(10), network: any_network(rng) };
+        self.push(came);
+    }
+
+    fn cycle(&mut self) {
+        self.cycles += 1;
+        let gap = self.gaps > 0 && self.tb.rng().percent(self.gaps);
+        let beat = if gap { None } else { self.beats.pop_front() };
+        let rng = self.tb.rng();
+        let (bytes, last, bad, network) = match &beat {
+            // Of a bad frame the last beat says so.
+            Some((bytes, last, came, _)) => (bytes.clone(), *last, *last && came.bad, came.network),
+            None => (Vec::new(), rng.percent(50), rng.percent(50), any_network(rng)),
+        };
+        if let Some((_, last, came, at)) = &beat {
+            if *at == WINDOW.min(came.frame.len()) || (*at > WINDOW && *at - bytes.len() < WINDOW) || (*last && *at < WINDOW) {
+                self.judged.push_back((self.cycles + ASKED, came.clone()));
+            }
+        }
+        let mut data = bytes.clone();
+        data.extend(self.tb.rng().bytes(K - bytes.len()));
+        self.tb.set("s$valid", beat.is_some().into());
+        self.tb.set_wide("s$data", &words(&data)[..]);
+        self.tb.set("s$keep", if bytes.is_empty() { 0 } else { u64::MAX >> (64 - bytes.len()) });
+        self.tb.set("s$last", last.into());
+        self.tb.set("s_err", bad.into());
+        self.tb.set_wide("s_network", &Fields::of::<Network>().pack(&[("tunnel", network.0.into()), ("function", network.1.into())])[..]);
+        self.tb.set("port", u32::from_le_bytes(self.port.0).into());
+        while self.judged.front().is_some_and(|(at, _)| *at == self.cycles) {
+            let (_, came) = self.judged.pop_front().expect("there is one");
+            self.judge(&came);
+        }
+        let command = if self.tb.rng().percent(60) { self.writes.pop_front() } else { None };
+        self.tb.set("write", command.is_some().into());
+        if let Some(command) = command {
+            self.tb.set_wide("command", &words(&command.0)[..]);
+        }
+        self.tb.cycle();
+        assert_eq!((self.tb.get("s$ready"), self.tb.get("refused")), (1, 0));
+        let stat = self.tb.get("stat");
+        assert!(stat.count_ones() < 2);
+        STATS.iter().enumerate().filter(|(i, _)| stat >> i & 1 == 1).for_each(|(_, name)| *self.stat.entry(name).or_default() += 1);
+        self.hear();
+    }
+
+    fn hear(&mut self) {
+        if self.tb.get("m$valid") == 0 {
+            return;
+        }
+        let keep = self.tb.get("m$keep");
+        let bytes = keep.trailing_ones() as usize;
+        let data: Vec<u8> = self.tb.get_wide("m$data").iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.out.extend(&data[..bytes]);
+        let network = self.tb.get_wide("m_network");
+        let [tunnel, function] = ["tunnel", "function"].map(|name| Fields::of::<Network>().get(&network, name) as u16);
+        let want = self.expected.front().expect("a frame that is due");
+        assert_eq!((tunnel == 1, function), want.2);
+        if self.tb.get("m$last") == 1 {
+            let got = (std::mem::take(&mut self.out), self.tb.get("m_err") == 1, (tunnel == 1, function));
+            assert_eq!(Some(got), self.expected.pop_front());
+        }
+    }
+
+    fn count(&mut self, name: &'static str) {
+        *self.counts.entry(name).or_default() += 1;
+    }
+
+    /// What the model says about a frame whose window was there in a cycle with this port and these tables.
+    fn judge(&mut self, came: &Came) {
+        let Came { frame, bad, network } = came;
+        if !self.port.valid() {
+            return self.expected.push_back((frame.clone(), *bad, *network));
+        }
+        let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
+        let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, ..Default::default() };
+        self.tables.generation = self.port.generation();
+        let (layers, cut) = seen(frame);
+        let (verdict, roce) = match layers {
+            Ok(layers) => {
+                let facts = Facts::of(&layers);
+                (self.tables.decide(&key(&layers, origin(*network)), &facts, &port), facts.roce)
+            }
+            Err(_) => (self.tables.decide(&FlowKey::default(), &Facts::DEEP, &port), false),
+        };
+        let (goes, name) = match Fate::of(&verdict, roce, NF) {
+            Fate::Function(f) if cut && layers.is_ok() => (Some((true, (true, f))), "cut"),
+            Fate::Function(f) => (Some((false, (true, f))), "port"),
+            Fate::Software { unable } => (Some((false, (true, 0))), if unable { "unable" } else { "software" }),
+            Fate::Drop(cause) => (None, dropped(cause)),
+        };
+        match (goes, bad) {
+            (Some((cut, whose)), bad) => {
+                self.expected.push_back((frame.clone(), *bad || cut, whose));
+                if !bad {
+                    self.count(name);
+                }
+            }
+            (None, true) => self.count("bad"),
+            (None, false) => self.count(name),
+        }
+    }
+
+    fn drain(&mut self) {
+        while !self.beats.is_empty() {
+            self.cycle();
+        }
+        (0..DRAIN).for_each(|_| self.cycle());
+        assert!(self.expected.is_empty() && self.judged.is_empty(), "frames stay in the block");
+        assert_eq!(self.stat, self.counts);
+    }
+
+    /// The next generation's tables.
+    fn prepare(&mut self, next: u8) {
+        let inbound = &mut self.tables.inbound;
+        let old: Vec<_> = inbound.exact.keys().filter(|(_, generation)| *generation == next).copied().collect();
+        for (key, generation) in old {
+            inbound.exact.remove(&(key, generation));
+            let write = self.placement.remove(&key, generation).expect("it was put there");
+            self.writes.push_back(table::exact(write.place.way, write.place.line.into(), None));
+        }
+        for class in 0..4 {
+            for packet in 0..4 {
+                let mask = self.tb.rng().percent(85).then(|| any_mask(self.tb.rng()));
+                inbound.profiles[usize::from(next)][usize::from(class * 4 + packet)] = mask;
+                self.writes.push_back(table::profile(profile_line(next, class, packet), mask.as_ref()));
+            }
+        }
+        let first = u64::from(next & 1) * ACTIONS;
+        inbound.actions.resize(2 * ACTIONS as usize, None);
+        for line in first..first + ACTIONS {
+            let action = self.tb.rng().percent(90).then(|| action(self.tb.rng()));
+            inbound.actions[line as usize] = action;
+            self.writes.push_back(table::action(line as u32, action.as_ref()));
+        }
+        for _ in 0..ENTRIES {
+            let rng = self.tb.rng();
+            // Frames that are cut are few, and none of another kind finds out that they are.
+            let at = if rng.percent(25) { rng.below(POOL as u64 / 10) * 10 + 1 } else { rng.below(POOL as u64) };
+            let (frame, network) = (&self.pool[at as usize], any_network(rng));
+            let Ok(layers) = seen(frame).0 else { continue };
+            let port = Port { class: rng.below(4) as u8, ..Default::default() };
+            let Some(mask) = inbound.profiles[usize::from(next)][ferric_model::switch::tables::profile(&port, Facts::of(&layers).class)] else { continue };
+            let (key, line) = (masked(&key(&layers, origin(network)), &mask).0, first + rng.below(ACTIONS));
+            if let Ok(writes) = self.placement.insert(Entry { key: key.into(), generation: next, result: line as u32 }) {
+                for write in writes {
+                    let entry = write.entry.map(|e| (FlowKey((&e.key[..]).try_into().expect("61")), e.result as u16, e.generation));
+                    self.writes.push_back(table::exact(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, line, generation)| (key, *line, *generation))));
+                }
+                inbound.exact.insert((key, next), line as u16);
+            }
+        }
+        self.prepare_rules(next, first);
+    }
+
+    fn prepare_rules(&mut self, next: u8, first: u64) {
+        let old: Vec<usize> = self.whole.iter().filter(|(_, rule)| rule.generation == next).map(|(number, _)| *number).collect();
+        for number in old {
+            self.whole.remove(&number);
+            self.writes.extend(self.rules.clear(number).unwrap());
+        }
+        for _ in 0..RULES {
+            let number = self.tb.rng().below(self.rules.room() as u64 / 2) as usize * 2 + usize::from(next & 1);
+            let rng = self.tb.rng();
+            let frame = &self.pool[rng.below(POOL as u64) as usize];
+            let Ok(layers) = parse(frame) else { continue };
+            let key = key(&layers, origin(any_network(rng)));
+            let v6 = key.ethertype() == ethertype::IPV6;
+            let seen = sources(v6);
+            let mut mask = FlowKey::default();
+            for bit in (0..KEY_BITS).filter(|bit| seen.contains(&Source::Key(*bit))) {
+                mask.0[bit / 8] |= u8::from(rng.percent(15)) << (bit % 8);
+            }
+            mask.set_ethertype(u16::MAX);
+            let action = (first + rng.below(ACTIONS)) as u16;
+            let Said::By(pattern) = say(&key, &mask, v6) else { panic!("{mask:?} can be said") };
+            self.writes.extend(self.rules.set(number, rules::Rule { pattern, action, generation: next }).unwrap());
+            self.whole.insert(number, Rule { key, mask, action, generation: next });
+        }
+        self.tables.inbound.tcam = self.whole.values().copied().collect();
+    }
+
+    /// Lets the tables be written while frames of the old generation pass.
+    fn write_all(&mut self, traffic: bool) {
+        while !self.writes.is_empty() {
+            if traffic && self.beats.len() < 20 {
+                self.push_any();
+            }
+            self.cycle();
+        }
+    }
+}
+
+/// What the block sees of a frame, and that it is cut: of one that is longer than the window that is known when it ends.
+fn seen(frame: &[u8]) -> (Result<Layers, Deep>, bool) {
+    match parse(frame) {
+        Err(Deep::Truncated) if frame.len() > WINDOW => (parse(&[frame, &[0; 70_000]].concat()), true),
+        layers => (layers, false),
+    }
+}
+
+/// Any frame, of any length up to one far longer than what the block holds, or a packet that may be RoCE; some are cut behind the window.
+fn any(rng: &mut Rng, n: usize) -> Vec<u8> {
+    let mut frame = match n % 4 {
+        0 => roce(rng),
+        _ => any_frame(rng),
+    };
+    if frame.is_empty() {
+        frame.push(0);
+    }
+    match n % 10 {
+        0 => frame.resize(frame.len().max(60) + rng.below(3000) as usize, 0xa5),
+        1 if frame.len() > 14 + 2 => {
+            // An IPv4 packet that says that it is longer than it is.
+            frame.resize(130 + rng.below(400) as usize, 0x5a);
+            frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+            let says = frame.len() as u16 - 14 + rng.below(3) as u16;
+            frame[16..18].copy_from_slice(&says.to_be_bytes());
+            frame[20..22].fill(0);
+        }
+        2 => frame.resize(60, 0),
+        _ => {}
+    }
+    frame
+}
+
+/// UDP over IPv4 to RoCE's port.
+fn roce(rng: &mut Rng) -> Vec<u8> {
+    let length = 16 + rng.below(200) as usize;
+    let payload = rng.bytes(length);
+    let mut frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, rng.below(4) as u8, 8, 0, 0x45, 0][..], &(28 + payload.len() as u16).to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
+    frame.extend([10, 0, 0, 1, 10, 0, 0, rng.below(4) as u8, 0xc0, rng.below(4) as u8, 0x12, 0xb7]);
+    frame.extend((8 + payload.len() as u16).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(payload);
+    frame
+}
+
+/// Half of the actions are plain ones to a function or a port that is none; the others are any.
+fn action(rng: &mut Rng) -> Action {
+    match rng.below(4) {
+        0..2 => Action::default().with_kind(1).with_number(rng.range(6, 13) as u16).with_count(rng.percent(50)),
+        2 => Action::default().with_kind(rng.below(5) as u8).with_no_roce(rng.percent(50)).with_number(9),
+        _ => any_action(rng),
+    }
+}
+
+fn dropped(cause: SwitchCause) -> &'static str {
+    use SwitchCause::*;
+    match cause {
+        Acl => "acl",
+        Miss => "miss",
+        NoRuleRoom => "no_rule_room",
+        RoceDenied => "roce_denied",
+        PortDown => "port_down",
+        ExceptionNoQueue => "exception_no_queue",
+        other => panic!("{other:?}"),
+    }
+}
+
+fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
+    let mut b = Bench::<W, K>::new(gaps, 11 + u64::from(gaps));
+    // Off: every frame passes as it came.
+    (0..50).for_each(|_| b.push_any());
+    b.drain();
+    assert!(b.stat.is_empty());
+    for round in 0..rounds {
+        let next = (round + 1) & 3;
+        b.prepare(next);
+        b.write_all(true);
+        // In the middle of frames: each is of one generation.
+        b.port = FlowPortCtx::default().with_valid(true).with_drop_miss(round % 2 == 0).with_class(round / 4).with_generation(next);
+        for class in 0..8 {
+            (0..60).for_each(|_| b.push_any());
+            while b.beats.len() > 30 {
+                b.cycle();
+            }
+            b.port = b.port.with_class(class & 3);
+        }
+        b.drain();
+    }
+    b.port = FlowPortCtx::default();
+    (0..50).for_each(|_| b.push_any());
+    b.drain();
+    for name in STATS {
+        assert!(b.stat.get(name).is_some_and(|n| *n > 0), "{name}: {:?}", b.stat);
+    }
+}
+
+#[test]
+fn fates_are_the_models_w512() {
+    generations::<512, 64>(10, 30);
+    generations::<512, 64>(6, 0);
+}
+
+#[test]
+fn fates_are_the_models_w64() {
+    generations::<64, 8>(8, 30);
+    generations::<64, 8>(5, 0);
+}
+
+/// Frames of one size back to back, in every cycle: none is lost, however short they are.
+fn back_to_back<const W: usize, const K: usize>(lengths: &[usize]) {
+    let mut b = Bench::<W, K>::new(0, 5);
+    b.port = FlowPortCtx::default().with_valid(true);
+    for length in lengths {
+        for n in 0..400 {
+            let mut frame = b.tb.rng().bytes(*length);
+            // A tag of priorities that differ, and else nothing that is known.
+            frame.iter_mut().skip(12).zip([0x81, 0, n as u8, 0, 0x88, 0xb5]).for_each(|(byte, to)| *byte = to);
+            b.push(Came { frame, bad: false, network: (false, 0) });
+        }
+        b.drain();
+    }
+    // A window that took its time, and then short frames in every cycle.
+    for _ in 0..20 {
+        let frame = b.tb.rng().bytes(128);
+        b.push(Came { frame, bad: false, network: (true, 2) });
+        b.gaps = 80;
+        (0..100).for_each(|_| b.cycle());
+        b.gaps = 0;
+        (0..200).for_each(|n| b.push(Came { frame: vec![n as u8; 1 + n % K], bad: false, network: (true, 1) }));
+        b.drain();
+    }
+    assert_eq!(b.stat.keys().copied().collect::<Vec<_>>(), ["software"]);
+}
+
+#[test]
+fn short_frames_in_every_cycle() {
+    back_to_back::<512, 64>(&[60, 64, 65, 128, 129, 1]);
+    back_to_back::<64, 8>(&[60, 64, 8, 1, 9, 128, 136]);
+}
+
+/// From the last beat in to the last beat out, of a frame that ends with its window.
+fn latency<const W: usize, const K: usize>(length: usize) -> u64 {
+    let mut b = Bench::<W, K>::new(0, 3);
+    let beats = length.div_ceil(K) as u64;
+    b.port = FlowPortCtx::default().with_valid(true);
+    b.push(Came { frame: vec![7; length], bad: false, network: (false, 0) });
+    let out = (1..).find(|_| {
+        b.cycle();
+        b.tb.get("m$valid") & b.tb.get("m$last") == 1
+    });
+    out.expect("it comes out") - beats
+}
+
+#[test]
+fn a_frame_waits_for_its_verdict() {
+    assert_eq!([latency::<512, 64>(60), latency::<512, 64>(128)], [17, 18]);
+    // The beats leave one by one.
+    assert_eq!([latency::<64, 8>(60), latency::<64, 8>(128)], [24, 32]);
+}

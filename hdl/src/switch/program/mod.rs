@@ -1,0 +1,237 @@
+//! Commands for the flow tables out of words of the control bus, what is done with frames off the wire, and the counters. See README.md.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bus::{MsgSink, MsgSrc};
+use crate::context::word::CtlWord;
+use crate::msg::{CtlReq, CtlResp};
+use crate::prim::pack::{Cast, Slice};
+use crate::prim::sum::PlusOne;
+use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
+use crate::switch::flows;
+use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_PORT, FLOW_REFUSED};
+use ferric_abi::switch::table;
+use ferric_hdl_derive::{kernel, BlockDefault};
+use rust_hdl::prelude::*;
+
+/// Which ports may wait for which others (docs/deadlock.md).
+pub const WAITS: &[(&str, &[&str])] = &[
+    ("s_ctl", &[]), // one access at a time
+    ("m_ctl", &[]),
+];
+
+/// Counters: those of `flows`.
+const COUNTERS: usize = 11;
+/// Bits of the longest line, that of the counters.
+const LINE: usize = 64 * COUNTERS;
+/// log2 of the lines.
+const LG_LINES: usize = 2;
+/// Bits of a command's words behind its first one: the second, and the record.
+const LATER: usize = 32 * 29;
+/// Bits of one word less.
+const SHIFTED: usize = LATER - 32;
+const ABOVE: u64 = SHIFTED as u64;
+const RECORD: usize = 32 * 28;
+/// Bits of a whole command, and where its record begins.
+const COMMAND: usize = 1024;
+const RECORD_AT: u64 = 128;
+
+const LINE_COMMAND: u64 = FLOW_COMMAND as u64;
+const LINE_PORT: u64 = FLOW_PORT as u64;
+const LINE_COUNTS: u64 = FLOW_COUNTS as u64;
+const WORD_FORGET: u64 = FLOW_FORGET as u64;
+/// Places of the bits that are read.
+const REFUSED: u64 = FLOW_REFUSED.trailing_zeros() as u64;
+const BUSY: u64 = FLOW_BUSY.trailing_zeros() as u64;
+const CLEAR: u64 = table::CLEAR as u64;
+/// Tables in the order in which they are emptied.
+const TABLES: [u8; 4] = [table::PROFILE, table::EXACT, table::ACTION, table::RULE];
+const FIRST: u64 = TABLES[0] as u64;
+const SECOND: u64 = TABLES[1] as u64;
+const THIRD: u64 = TABLES[2] as u64;
+const FOURTH: u64 = TABLES[3] as u64;
+
+/// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 4: a line, a way and a table.
+#[derive(LogicBlock, BlockDefault)]
+#[demand(S == LG + 4 && (6..=12).contains(&LG))]
+#[demand(COUNTERS == flows::STATS.len())]
+pub struct Program<const LG: usize, const G: usize, const S: usize> {
+    pub clock: Signal<In, Clock>,
+    /// Synchronous: frames pass, and all tables are emptied; the counters stay.
+    pub reset: Signal<In, Bit>,
+    pub s_ctl: MsgSink<CtlReq>,
+    pub m_ctl: MsgSrc<CtlResp>,
+    /// What is done with frames off the wire; it changes between two cycles as a whole.
+    pub port: Signal<Out, FlowPortCtx>,
+    /// A command for the tables, one cycle.
+    pub write: Signal<Out, Bit>,
+    pub command: Signal<Out, FlowCommand>,
+    /// In the next cycle: it named nothing that there is.
+    pub refused: Signal<In, Bit>,
+    /// `stat` of `flows`.
+    pub stat: Signal<In, Bits<COUNTERS>>,
+    ctl: CtlWord<Bits<LINE>, LG_LINES>,
+    told: Signal<Local, Bit>,
+    to_command: Signal<Local, Bit>,
+    // The command
+    later: DFF<Bits<LATER>>,
+    #[init(Slice::new(32))]
+    rest: Slice<LATER, SHIFTED>,
+    #[init(Slice::new(32))]
+    record: Slice<LATER, RECORD>,
+    first: Signal<Local, Bits<COMMAND>>,
+    second: Signal<Local, Bits<COMMAND>>,
+    behind: Signal<Local, Bits<COMMAND>>,
+    whole: Cast<Bits<COMMAND>, FlowCommand>,
+    ours: Signal<Local, FlowCommand>,
+    go: Signal<Local, Bit>,
+    write1: DFF<Bit>,
+    command1: DFF<FlowCommand>,
+    awaited: DFF<Bit>,
+    answered: DFF<Bit>,
+    bad: DFF<Bit>,
+    // The tables are emptied
+    busy: DFF<Bit>,
+    sweep: DFF<Bits<S>>,
+    next: PlusOne<S>,
+    #[init(Slice::new(0))]
+    sweep_line: Slice<S, LG>,
+    #[init(Slice::new(LG))]
+    sweep_way: Slice<S, 2>,
+    #[init(Slice::new(LG + 2))]
+    sweep_table: Slice<S, 2>,
+    cleared: Signal<Local, FlowCommand>,
+    /// Behind the first word how large the tables are.
+    #[init(Constant::new((((LG | G << FLOW_GROUPS_AT) as u64) << 32).to_bits()))]
+    sizes: Constant<Bits<LINE>>,
+    // The port
+    rules: DFF<FlowPortCtx>,
+    rules_bits: Cast<FlowPortCtx, Bits<32>>,
+    written: Cast<Bits<32>, FlowPortCtx>,
+    #[init(Constant::new(FlowPortCtx::default()))]
+    off: Constant<FlowPortCtx>,
+    // Counters
+    events: DFF<Bits<COUNTERS>>,
+    counts: [DFF<Bits<64>>; COUNTERS],
+    plus: [PlusOne<64>; COUNTERS],
+    sums: Signal<Local, FlowCounts>,
+    sums_bits: Cast<FlowCounts, Bits<LINE>>,
+}
+
+#[kernel]
+impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S> {
+    #[hdl_gen]
+    fn update(&mut self) {
+        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, busy, sweep, rules, events);
+        clock!(self, clock, ctl);
+        self.ctl.reset.next = self.reset.val();
+        MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
+        MsgSrc::<CtlResp>::link(&mut self.m_ctl, &mut self.ctl.m_ctl);
+        self.told.next = self.ctl.done.val() & self.ctl.we.val();
+        self.to_command.next = self.told.val() & (self.ctl.addr.val() == LINE_COMMAND);
+        // A word behind the first comes in from above; after all of them the one that came first is lowest.
+        self.rest.x.next = self.later.q.val();
+        if self.to_command.val() & self.ctl.word.val().any() {
+            self.later.d.next = (bit_cast::<LATER, 32>(self.ctl.data.val()) << ABOVE) | bit_cast::<LATER, SHIFTED>(self.rest.y.val());
+        }
+        self.record.x.next = self.later.q.val();
+        self.first.next = bit_cast::<COMMAND, 32>(self.ctl.data.val());
+        self.second.next = bit_cast::<COMMAND, 32>(self.later.q.val().get_bits::<32>(0)) << 32;
+        self.behind.next = bit_cast::<COMMAND, RECORD>(self.record.y.val()) << RECORD_AT;
+        self.whole.x.next = self.first.val() | self.second.val() | self.behind.val();
+        self.ours.next = self.whole.y.val();
+        self.go.next = self.to_command.val() & !self.ctl.word.val().any();
+        // All tables, one line a cycle, in cycles in which there is no command.
+        self.next.a.next = self.sweep.q.val();
+        self.sweep_line.x.next = self.sweep.q.val();
+        self.sweep_way.x.next = self.sweep.q.val();
+        self.sweep_table.x.next = self.sweep.q.val();
+        self.cleared.next.generation = bits::<2>(0);
+        self.cleared.next.action = bits::<16>(0);
+        self.cleared.next.signal = false;
+        self.cleared.next.seq = bits::<32>(0);
+        self.cleared.next.rsvd0 = bits::<39>(0);
+        self.cleared.next.record0 = bits::<128>(0);
+        self.cleared.next.record1 = bits::<128>(0);
+        self.cleared.next.record2 = bits::<128>(0);
+        self.cleared.next.record3 = bits::<128>(0);
+        self.cleared.next.record4 = bits::<128>(0);
+        self.cleared.next.record5 = bits::<128>(0);
+        self.cleared.next.record6 = bits::<128>(0);
+        self.cleared.next.opcode = bits::<5>(CLEAR);
+        self.cleared.next.table = bits::<6>(FIRST);
+        if self.sweep_table.y.val() == 1 {
+            self.cleared.next.table = bits::<6>(SECOND);
+        } else if self.sweep_table.y.val() == 2 {
+            self.cleared.next.table = bits::<6>(THIRD);
+        } else if self.sweep_table.y.val() == 3 {
+            self.cleared.next.table = bits::<6>(FOURTH);
+        }
+        self.cleared.next.way = bit_cast::<3, 2>(self.sweep_way.y.val());
+        self.cleared.next.line = bit_cast::<24, LG>(self.sweep_line.y.val());
+        self.write1.d.next = self.go.val() | self.busy.q.val();
+        self.command1.d.next = self.cleared.val();
+        if self.go.val() {
+            self.command1.d.next = self.ours.val();
+        } else if self.busy.q.val() {
+            self.sweep.d.next = self.next.y.val();
+            self.busy.d.next = !self.sweep.q.val().all();
+        }
+        if self.to_command.val() & (self.ctl.word.val() == WORD_FORGET) {
+            self.busy.d.next = true;
+            self.sweep.d.next = bits::<S>(0);
+        }
+        self.write.next = self.write1.q.val();
+        self.command.next = self.command1.q.val();
+        // What a command of the host comes to is known two cycles later.
+        self.awaited.d.next = self.go.val();
+        self.answered.d.next = self.awaited.q.val();
+        if self.answered.q.val() {
+            self.bad.d.next = self.refused.val();
+        }
+        // The port
+        self.written.x.next = self.ctl.data.val();
+        if self.told.val() & (self.ctl.addr.val() == LINE_PORT) & !self.ctl.word.val().any() {
+            self.rules.d.next = self.written.y.val();
+        }
+        self.port.next = self.rules.q.val();
+        // Counters
+        self.events.d.next = self.stat.val();
+        for i in 0..COUNTERS {
+            self.counts[i].clock.next = self.clock.val();
+            self.plus[i].a.next = self.counts[i].q.val();
+            self.counts[i].d.next = self.counts[i].q.val();
+            if self.events.q.val().get_bit(i) {
+                self.counts[i].d.next = self.plus[i].y.val();
+            }
+        }
+        self.sums.next.port = self.counts[0].q.val();
+        self.sums.next.software = self.counts[1].q.val();
+        self.sums.next.unable = self.counts[2].q.val();
+        self.sums.next.acl = self.counts[3].q.val();
+        self.sums.next.miss = self.counts[4].q.val();
+        self.sums.next.no_rule_room = self.counts[5].q.val();
+        self.sums.next.roce_denied = self.counts[6].q.val();
+        self.sums.next.port_down = self.counts[7].q.val();
+        self.sums.next.exception_no_queue = self.counts[8].q.val();
+        self.sums.next.cut = self.counts[9].q.val();
+        self.sums.next.bad = self.counts[10].q.val();
+        self.sums_bits.x.next = self.sums.val();
+        // What is read
+        self.rules_bits.x.next = self.rules.q.val();
+        self.ctl.row_valid.next = self.ctl.req.val();
+        self.ctl.row.next = self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.busy.q.val().into()) << BUSY);
+        if self.ctl.addr.val() == LINE_PORT {
+            self.ctl.row.next = bit_cast::<LINE, 32>(self.rules_bits.y.val());
+        } else if self.ctl.addr.val() == LINE_COUNTS {
+            self.ctl.row.next = self.sums_bits.y.val();
+        }
+        if self.reset.val() {
+            self.rules.d.next = self.off.val();
+            self.busy.d.next = true;
+            self.sweep.d.next = bits::<S>(0);
+            self.write1.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Commands out of words, the sweep over all tables, the port and the counters.
+use super::Program;
+use crate::host::testing::Control;
+use crate::switch::flows::STATS;
+use crate::tb::Tb;
+use ferric_abi::context::{FlowCounts, FlowPortCtx};
+use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
+use ferric_abi::switch::{table, FlowCommand};
+
+/// Commands of a whole sweep: four tables, four ways, 64 lines.
+const SWEEP: usize = 4 * 4 * 64;
+
+struct Bench {
+    tb: Tb,
+    control: Control,
+    /// What the tables are told, and whether they refuse.
+    told: Vec<FlowCommand>,
+    refuses: bool,
+    awaits: bool,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut tb = Tb::new("flow_program", Program::<6, 2, 10>::default());
+        let control = Control::new(&mut tb, 20);
+        Bench { tb, control, told: Vec::new(), refuses: false, awaits: false }
+    }
+
+    fn cycle(&mut self) {
+        // In the cycle behind that of the command.
+        let refused = std::mem::replace(&mut self.awaits, self.tb.get("write") == 1) && self.refuses;
+        self.tb.set("refused", refused.into());
+        self.tb.cycle();
+        if self.tb.get("write") == 1 {
+            let bytes: Vec<u8> = self.tb.get_wide("command").iter().flat_map(|w| w.to_le_bytes()).collect();
+            self.told.push(FlowCommand(bytes.try_into().expect("128")));
+        }
+    }
+
+    fn access(&mut self, line: u32, word: u32, value: Option<u32>) -> u32 {
+        self.control.ask(line, word, value);
+        for _ in 0..200 {
+            self.cycle();
+            if let Some(answer) = self.control.answer() {
+                return answer.expect("a line");
+            }
+        }
+        panic!("no answer");
+    }
+
+    fn status(&mut self) -> u32 {
+        self.access(FLOW_COMMAND, 0, None)
+    }
+
+    /// Until all tables are empty.
+    fn ready(&mut self) {
+        while self.status() & FLOW_BUSY != 0 {}
+    }
+
+    fn give(&mut self, command: &FlowCommand) -> u32 {
+        let word = |n: usize| u32::from_le_bytes(command.0[4 * n..4 * n + 4].try_into().expect("four"));
+        self.access(FLOW_COMMAND, 1, Some(word(1)));
+        for n in 0..28 {
+            self.access(FLOW_COMMAND, 2 + n as u32, Some(word(4 + n)));
+        }
+        self.access(FLOW_COMMAND, 0, Some(word(0)));
+        self.status()
+    }
+
+    fn whole_sweep(&mut self) {
+        assert_eq!(self.told.len(), SWEEP);
+        let mut seen: Vec<_> = self.told.drain(..).map(|c| (c.opcode(), c.table(), c.way(), c.line())).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), SWEEP, "each line of each way once");
+        assert!(seen.iter().all(|(opcode, name, way, line)| *opcode == table::CLEAR && [1, 2, 3, 5].contains(name) && *way < 4 && *line < 64));
+    }
+}
+
+#[test]
+fn commands_are_whole() {
+    let mut b = Bench::new();
+    b.ready();
+    b.told.clear();
+    for n in 0..20 {
+        let mut command = FlowCommand::default();
+        let noise = b.tb.rng().bytes(128);
+        command.0.copy_from_slice(&noise);
+        // The tables look neither at `signal` nor at `seq`.
+        command.0[8..16].fill(0);
+        b.refuses = n % 3 == 0;
+        let status = b.give(&command);
+        assert_eq!((b.told.len(), status), (1, if b.refuses { FLOW_REFUSED } else { 0 }));
+        assert_eq!(b.told.pop(), Some(command));
+    }
+    assert_eq!(b.access(FLOW_COMMAND, FLOW_SIZES, None), 6 | 2 << FLOW_GROUPS_AT);
+    // What nobody listens to does nothing.
+    for (line, word) in [(FLOW_COUNTS, 0), (3, 0), (FLOW_PORT, 1), (FLOW_COMMAND, 31)] {
+        b.access(line, word, Some(u32::MAX));
+    }
+    assert_eq!((b.told.len(), b.status(), b.access(FLOW_PORT, 0, None)), (0, 0, 0));
+}
+
+#[test]
+fn tables_are_emptied() {
+    let mut b = Bench::new();
+    // Out of reset, then by command, then by a reset in the middle of that.
+    b.ready();
+    b.tb.reset();
+    b.told.clear();
+    b.ready();
+    b.whole_sweep();
+    b.refuses = true;
+    b.access(FLOW_COMMAND, FLOW_FORGET, Some(0));
+    assert_eq!(b.status() & FLOW_BUSY, FLOW_BUSY);
+    b.ready();
+    b.whole_sweep();
+    assert_eq!(b.status(), 0, "what names nothing while the tables are emptied is nobody's fault");
+    b.access(FLOW_COMMAND, FLOW_FORGET, Some(0));
+    b.told.clear();
+    b.access(FLOW_COMMAND, FLOW_FORGET, Some(0));
+    b.told.drain(..).for_each(drop);
+    b.tb.reset();
+    b.told.clear();
+    b.ready();
+    b.whole_sweep();
+}
+
+#[test]
+fn port_and_counters() {
+    let mut b = Bench::new();
+    b.ready();
+    let port = FlowPortCtx::default().with_valid(true).with_drop_miss(true).with_class(2).with_generation(3);
+    let word = u32::from_le_bytes(port.0);
+    b.access(FLOW_PORT, 0, Some(word));
+    assert_eq!((b.access(FLOW_PORT, 0, None), b.tb.get("port")), (word, word.into()));
+    assert_eq!(STATS.to_vec(), FlowCounts::LAYOUT.fields.iter().map(|f| f.name).collect::<Vec<_>>());
+    for n in 0..STATS.len() {
+        b.tb.set("stat", 1 << n);
+        (0..=n).for_each(|_| b.cycle());
+        b.tb.set("stat", 0);
+        b.cycle();
+    }
+    b.tb.reset();
+    assert_eq!(b.tb.get("port"), 0, "frames pass");
+    let counts: Vec<u32> = (0..24).map(|w| b.access(FLOW_COUNTS, w, None)).collect();
+    let want: Vec<u32> = (0..24).map(|w| if w % 2 == 0 && w < 22 { w / 2 + 1 } else { 0 }).collect();
+    assert_eq!(counts, want);
+}
