@@ -99,6 +99,8 @@ pub struct Atomics {
     writing: MsgFifo<Writing, LOG_UNDER_WAY>,
     /// A place for every write under way: the DMA writer's ports wait for nobody.
     answers: MsgFifo<WrDone, LOG_UNDER_WAY>,
+    hold: DFF<Bit>,
+    page: DFF<Bits<12>>,
     state: DFF<State>,
     row: DFF<Bits<512>>,
     value: DFF<Bits<64>>,
@@ -135,7 +137,7 @@ pub struct Atomics {
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, row, value, low, high, new, err, same);
+        dff_setup!(self, clock, hold, page, state, row, value, low, high, new, err, same);
         clock!(self, clock, queue, backlog, cells, holding, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
@@ -157,8 +159,11 @@ impl Logic for Atomics {
         self.busy.next = self.cells.below[0].val() | self.cells.above[0].val() | self.cells.full.val();
         self.starts.next = self.queue.m.valid.val() & !self.busy.val();
         self.cells.begins.next = self.starts.val();
-        self.atomic_hold.next = self.starts.val();
-        self.atomic_page.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
+        // A cycle late: what is under way is compared in this one.
+        self.hold.d.next = self.starts.val();
+        self.atomic_hold.next = self.hold.q.val();
+        self.atomic_page.next = self.page.q.val();
+        self.page.d.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
         self.queue.m.ready.next = self.starts.val();
         self.backlog.came.next = self.s_op.valid.val() & self.s_op.ready.val();
         self.backlog.went.next = self.starts.val();
@@ -263,6 +268,7 @@ impl Logic for Atomics {
 
         if self.reset.val() {
             self.state.d.next = State::Row;
+            self.hold.d.next = false;
         }
     }
 }
