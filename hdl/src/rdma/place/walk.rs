@@ -147,12 +147,6 @@ pub struct Walk {
     next_entry: Signal<Local, Bits<8>>,
     first: First,
     len32: Signal<Local, Bits<32>>,
-    /// `va` behind what is skipped, as of the cycle before: in `Check` all is there that `Skip` wants. The lower half with its carry, and what the upper half is with one.
-    past: DFF<Bits<33>>,
-    above: DFF<Bits<32>>,
-    /// Of the present entry behind what is skipped, and that as of the cycle before.
-    behind: Diff<32>,
-    beyond: DFF<Bits<32>>,
     /// Of the present entry behind what is sent.
     remains: Diff<32>,
     go: Signal<Local, Bit>,
@@ -169,7 +163,7 @@ impl Logic for Walk {
         dff_setup!(self, clock, state, idle, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed, whole);
         clock!(self, clock, reads, page);
         dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, off, rem, room, len);
-        dff_setup!(self, clock, past, above, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip, beyond);
+        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -232,13 +226,10 @@ impl Logic for Walk {
         self.entry_len.next = self.data.val().get_bits::<32>(64);
         self.next_entry.next = self.entry.q.val() + 1;
         self.len32.next = bit_cast::<32, 13>(self.len.q.val());
-        self.past.d.next = bit_cast::<33, 32>(self.va.q.val().get_bits::<32>(0)) + bit_cast::<33, 32>(self.skip.q.val());
-        self.above.d.next = self.va.q.val().get_bits::<32>(32) + 1;
+        self.page.skip.next = self.skip.q.val();
+        self.page.left.next = self.left.q.val();
         self.remains.a.next = self.left.q.val();
         self.remains.b.next = self.len32.val();
-        self.behind.a.next = self.left.q.val();
-        self.behind.b.next = self.skip.q.val();
-        self.beyond.d.next = self.behind.y.val();
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
         self.first.head.next = self.head.val();
@@ -418,11 +409,8 @@ impl Logic for Walk {
                 }
             }
             State::Skip => {
-                self.va.d.next = (self.va.q.val() >> 32 << 32) | bit_cast::<64, 32>(self.past.q.val().get_bits::<32>(0));
-                if self.past.q.val().get_bit(32) {
-                    self.va.d.next = (bit_cast::<64, 32>(self.above.q.val()) << 32) | bit_cast::<64, 32>(self.past.q.val().get_bits::<32>(0));
-                }
-                self.left.d.next = self.beyond.q.val();
+                self.va.d.next = self.page.past.val();
+                self.left.d.next = self.page.beyond.val();
                 self.skip.d.next = bits::<32>(0);
                 self.state.d.next = State::Room;
             }

@@ -1,7 +1,7 @@
 //! The seats of the queue pairs, and the one that the machine has at hand.
 use super::seat::{Addressee, Seat};
 use super::told::Told;
-use super::turn::TurnJob;
+use super::turn::{After, TurnJob};
 use crate::codes::ack_kind;
 use crate::msg::AckOp;
 use crate::prim::ram::{Ram, RamAsync};
@@ -53,14 +53,11 @@ pub struct Hand<const LQ: usize> {
     pub sent: Signal<In, Bit>,
     /// A packet with `notify` has left.
     pub departed: Signal<In, Bit>,
-    /// A turn begins; is over; came as far as `after`: `gone` of the ring have been sent, the last one wholly (`all`), and `answered` in this life.
+    /// A turn begins; is over; came as far as `after`.
     pub begins: Signal<In, Bit>,
     pub ended: Signal<In, Bit>,
     pub goes_on: Signal<In, Bit>,
-    pub gone: Signal<In, Bits<5>>,
-    pub all: Signal<In, Bit>,
-    pub answered: Signal<In, Bits<5>>,
-    pub after: Signal<In, TurnJob>,
+    pub after: Signal<In, After>,
     /// The queue pair is taken from the list; is put into it.
     pub called: Signal<In, Bit>,
     pub listed: Signal<In, Bit>,
@@ -87,6 +84,7 @@ pub struct Hand<const LQ: usize> {
     r_late: DFF<Bit>,
     #[init(Constant::new(Seat::default()))]
     nothing: Constant<Seat>,
+    last_job: Signal<Local, TurnJob>,
     ack_qpn: Signal<Local, Bits<24>>,
     asker: Signal<Local, Addressee>,
     to: Signal<Local, Addressee>,
@@ -146,6 +144,7 @@ impl<const LQ: usize> Logic for Hand<LQ> {
         }
 
         // Of the seat that comes.
+        self.last_job.next = self.after.val().job;
         self.loaded.next = self.seats.read_data.val();
         self.same.next = self.known.q.val() & (self.whose.q.val() == self.id.val());
         if self.same.val() {
@@ -167,8 +166,8 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.whose.d.next = self.id.val();
             self.known.d.next = true;
             self.r_pending.d.next = self.holds.val();
-            self.r_stale.d.next = self.loaded.val().epoch != self.after.val().epoch;
-            self.r_remains.d.next = !self.all.val() | (self.loaded.val().count != bit_cast::<6, 5>(self.gone.val()));
+            self.r_stale.d.next = self.loaded.val().epoch != self.last_job.val().epoch;
+            self.r_remains.d.next = !self.after.val().all | (self.loaded.val().count != bit_cast::<6, 5>(self.after.val().gone));
             self.r_marked.d.next = self.departs.val();
             self.r_late.d.next = self.loaded.val().ack & !self.fresh.val() & self.held_class.val().get_bits::<2>(5).any() & !self.ack_class.val().get_bits::<2>(5).any() & self.earlier.val();
             self.r_quiet.d.next = !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
@@ -222,12 +221,12 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.at_hand.d.next.busy = false;
         }
         if self.goes_on.val() {
-            self.at_hand.d.next.head = self.at_hand.q.val().head + self.gone.val();
-            self.at_hand.d.next.count = self.at_hand.q.val().count - bit_cast::<6, 5>(self.gone.val());
-            self.at_hand.d.next.answered = self.answered.val();
-            self.at_hand.d.next.off = self.after.val().off;
-            self.at_hand.d.next.psn_off = self.after.val().psn_off;
-            if self.all.val() {
+            self.at_hand.d.next.head = self.at_hand.q.val().head + self.after.val().gone;
+            self.at_hand.d.next.count = self.at_hand.q.val().count - bit_cast::<6, 5>(self.after.val().gone);
+            self.at_hand.d.next.answered = self.after.val().answered;
+            self.at_hand.d.next.off = self.last_job.val().off;
+            self.at_hand.d.next.psn_off = self.last_job.val().psn_off;
+            if self.after.val().all {
                 self.at_hand.d.next.off = bits::<32>(0);
                 self.at_hand.d.next.psn_off = bits::<24>(0);
             }

@@ -201,17 +201,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         if self.job.q.val() == Job::Ack {
             self.events_of.d.next = self.acks.m.data.val().function;
         }
-        // A life that begins is told at once; what a turn has to tell waits for that.
-        self.answered.next = self.told.q.val() | self.turn.tells.val();
-        self.answered_qpn.next = self.turn.whose.val();
-        self.answered_epoch.next = self.turn.after.val().epoch;
-        self.answered_count.next = self.turn.answered.val();
-        if self.told.q.val() {
-            self.answered_qpn.next = self.hand.qpn.val();
-            self.answered_epoch.next = self.hand.seat.val().epoch;
-            self.answered_count.next = self.hand.seat.val().answered;
-        }
-        self.turn.heard.next = !self.told.q.val();
+        self.turn.life.next = self.told.q.val();
+        self.turn.life_qpn.next = self.hand.qpn.val();
+        self.answered.next = self.turn.tells.val();
+        self.answered_qpn.next = self.turn.tells_qpn.val();
+        self.answered_epoch.next = self.turn.tells_epoch.val();
+        self.answered_count.next = self.turn.tells_count.val();
         self.over.next = self.over_now.q.val();
         self.over_qpn.next = self.hand.qpn.val();
         self.over_count.next = self.hand.seat.val().ended;
@@ -226,16 +221,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.fence.turned.next = false;
         self.barrier_done.next = self.fence.done.val();
 
-        // An acknowledge with nothing of its queue pair before it passes by the machine, when the machine could begin it as well: no turn begins in that cycle, so none is left without its place in `out`.
-        self.quick.next = (self.state.q.val() == State::Idle)
-            & !self.hand.stores.val()
-            & self.acks.m.valid.val()
-            & (self.acks.m.data.val().kind == ack_kind::ACKNOWLEDGE)
-            & !self.acks.m.data.val().atomic
-            & !self.hand.occupied.val()
-            & self.atomics.s_op.ready.val()
-            & self.out.s.ready.val();
-
         self.acts.next = (self.state.q.val() == State::Act) | (self.state.q.val() == State::Start);
         // What wants room waits for it here: a job once begun must not wait for another.
         self.choice.busy.next = self.acts.val();
@@ -243,11 +228,18 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.choice.left.next = self.left.m.valid.val();
         self.choice.left_qpn.next = self.left.m.data.val().qpn;
         self.choice.ended.next = self.turn.done.val();
-        self.choice.ended_qpn.next = self.turn.after.val().qpn;
+        self.choice.ended_qpn.next = self.turn.whose.val();
         self.choice.executed.next = self.atomics.m_done.valid.val();
         self.choice.executed_qpn.next = self.atomics.m_done.data.val().qpn;
         self.choice.ack.next = self.acks.m.valid.val() & self.out.s.ready.val() & self.atomics.s_op.ready.val();
         self.choice.ack_qpn.next = self.acks.m.data.val().qpn;
+        // An acknowledge with nothing of its queue pair before it passes by the machine, when the machine could begin it as well: no turn begins in that cycle, so none is left without its place in `out`.
+        self.quick.next = (self.state.q.val() == State::Idle)
+            & !self.hand.stores.val()
+            & self.choice.ack.val()
+            & (self.acks.m.data.val().kind == ack_kind::ACKNOWLEDGE)
+            & !self.acks.m.data.val().atomic
+            & !self.hand.occupied.val();
         self.choice.life.next = self.fence.ending.val() & !self.acks.m.valid.val();
         self.choice.life_qpn.next = self.ends_qpn.val();
         self.choice.listed.next = self.list.m.valid.val() & (self.turn.idle.val() | ((self.state.q.val() == State::Act) & (self.job.q.val() == Job::Ended))) & self.out.s.ready.val();
@@ -270,9 +262,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.ended.next = false;
         self.hand.goes_on.next = false;
         self.hand.after.next = self.turn.after.val();
-        self.hand.all.next = self.turn.all.val();
-        self.hand.gone.next = self.turn.gone.val();
-        self.hand.answered.next = self.turn.answered.val();
         self.hand.called.next = (self.state.q.val() == State::Act) & (self.job.q.val() == Job::Turn);
         self.hand.forget.next = false;
         self.hand.fails.next = false;
@@ -340,7 +329,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.error.s.data.next.qpn = self.id.q.val();
         self.error.s.data.next.epoch = self.hand.seat.val().epoch;
         self.error.s.data.next.side = true;
-        // `CqeStatus` Fatal: the memory failed.
         self.error.s.data.next.cause = bits::<8>(CqeStatus::Fatal as u64);
         // An acknowledge goes straight on, or as the seat keeps it.
         self.out.s.valid.next = self.receive.pass.val() | self.quick.val();
@@ -392,7 +380,7 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                             self.finish.next = true;
                             self.hand.ended.next = true;
                             self.enlist.next = (self.hand.pending.val() & (self.hand.stale.val() | self.hand.remains.val())) | self.hand.seat.val().ack;
-                            self.hand.goes_on.next = !self.hand.stale.val() & self.hand.pending.val() & self.turn.after.val().kind.any();
+                            self.hand.goes_on.next = !self.hand.stale.val() & self.hand.pending.val() & self.turn.answers.val();
                         }
                     }
                     Job::Executed => {

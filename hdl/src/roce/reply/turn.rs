@@ -27,6 +27,16 @@ pub struct TurnJob {
     pub again: Bit,
 }
 
+/// What has become of a turn: the last job, with `off` and `psn_off` behind the turn, whether it has been done wholly (`all`), how many places of the ring
+/// have been (`gone`), and how many READs and atomics have been answered in this life, modulo 32, duplicates apart.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+pub struct After {
+    pub job: TurnJob,
+    pub all: Bit,
+    pub gone: Bits<5>,
+    pub answered: Bits<5>,
+}
+
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
@@ -63,17 +73,21 @@ pub struct Turn {
     pub outcome: Signal<In, Outcome>,
     /// Whose turn it is, while one is under way.
     pub whose: Signal<Out, Bits<24>>,
-    /// READs and atomics answered in this life, modulo 32, duplicates apart; there is one more, as long as that has not been `heard`.
-    pub answered: Signal<Out, Bits<5>>,
+    /// It is not an acknowledge alone.
+    pub answers: Signal<Out, Bit>,
+    /// Pulse: a life begins of `life_qpn`, whose seat is `seat`.
+    pub life: Signal<In, Bit>,
+    pub life_qpn: Signal<In, Bits<24>>,
+    /// Pulse: of queue pair `tells_qpn` in life `tells_epoch` so many READs and atomics have been answered, modulo 32, duplicates apart. A life that begins is told at once; what a turn has to tell waits for that.
     pub tells: Signal<Out, Bit>,
-    pub heard: Signal<In, Bit>,
+    pub tells_qpn: Signal<Out, Bits<24>>,
+    pub tells_epoch: Signal<Out, Bits<8>>,
+    pub tells_count: Signal<Out, Bits<5>>,
     /// Nothing under way and no outcome left to take.
     pub idle: Signal<Out, Bit>,
-    /// The outcome: the last job, with `off` and `psn_off` behind this turn, whether it has been done wholly, and how many places of the ring have been.
+    /// The outcome.
     pub done: Signal<Out, Bit>,
-    pub after: Signal<Out, TurnJob>,
-    pub all: Signal<Out, Bit>,
-    pub gone: Signal<Out, Bits<5>>,
+    pub after: Signal<Out, After>,
     pub take: Signal<In, Bit>,
     pub m_op: MsgSrc<TxOp>,
     state: DFF<State>,
@@ -115,14 +129,22 @@ impl Logic for Turn {
         dff_setup!(self, clock, state, now, va, left, psn, first, last, pay, count, step, ahead, ahead_value, next, rest, more, leaves, told, telling, onward, above);
         self.idle.next = self.state.q.val() == State::Idle;
         self.done.next = self.state.q.val() == State::Done;
-        self.after.next = self.now.q.val();
-        self.all.next = self.last.q.val();
-        self.gone.next = self.leaves.q.val();
+        self.after.next.job = self.now.q.val();
+        self.after.next.all = self.last.q.val();
+        self.after.next.gone = self.leaves.q.val();
+        self.after.next.answered = self.told.q.val();
         self.whose.next = self.now.q.val().qpn;
+        self.answers.next = self.now.q.val().kind.any();
         self.next_place.next = self.next.q.val();
-        self.answered.next = self.told.q.val();
-        self.tells.next = self.telling.q.val();
-        if self.heard.val() {
+        self.tells.next = self.telling.q.val() | self.life.val();
+        self.tells_qpn.next = self.now.q.val().qpn;
+        self.tells_epoch.next = self.now.q.val().epoch;
+        self.tells_count.next = self.told.q.val();
+        if self.life.val() {
+            self.tells_qpn.next = self.life_qpn.val();
+            self.tells_epoch.next = self.seat.val().epoch;
+            self.tells_count.next = self.seat.val().answered;
+        } else {
             self.telling.d.next = false;
         }
         self.job.next.qpn = self.qpn.val();

@@ -51,6 +51,10 @@ const FIRST: u64 = TABLES[0] as u64;
 const SECOND: u64 = TABLES[1] as u64;
 const THIRD: u64 = TABLES[2] as u64;
 const FOURTH: u64 = TABLES[3] as u64;
+/// The sweep's own numbers of the tables; it begins with the first, 0.
+const SWEEPS_SECOND: u64 = 1;
+const SWEEPS_THIRD: u64 = 2;
+const SWEEPS_FOURTH: u64 = 3;
 
 /// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 4: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
@@ -161,11 +165,11 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         self.cleared.next.record6 = bits::<128>(0);
         self.cleared.next.opcode = bits::<5>(CLEAR);
         self.cleared.next.table = bits::<6>(FIRST);
-        if self.sweep_table.y.val() == 1 {
+        if self.sweep_table.y.val() == SWEEPS_SECOND {
             self.cleared.next.table = bits::<6>(SECOND);
-        } else if self.sweep_table.y.val() == 2 {
+        } else if self.sweep_table.y.val() == SWEEPS_THIRD {
             self.cleared.next.table = bits::<6>(THIRD);
-        } else if self.sweep_table.y.val() == 3 {
+        } else if self.sweep_table.y.val() == SWEEPS_FOURTH {
             self.cleared.next.table = bits::<6>(FOURTH);
         }
         self.cleared.next.way = bit_cast::<3, 2>(self.sweep_way.y.val());
