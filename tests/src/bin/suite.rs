@@ -85,7 +85,8 @@ fn libraries() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_string())
 }
 
-/// The test programs among cargo's artefacts. The integration tests of a package are named `package test`.
+/// The test programs among cargo's artefacts. The integration tests of a package are named `package test`, those of a program of its `package bin program`: a library and a program may
+/// have one name, and each needs a log of its own.
 fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
     let file = File::open(artefacts).map_err(|e| format!("{}: {e}", artefacts.display()))?;
     let libraries = libraries()?;
@@ -99,13 +100,20 @@ fn jobs(artefacts: &Path) -> Result<Vec<Job>, String> {
         let (path, rest) = v["package_id"].as_str().and_then(|id| id.split_once('#')).ok_or("cargo names no package")?;
         let package = rest.split_once('@').map_or(path.rsplit('/').next().unwrap_or(path), |(name, _)| name).trim_start_matches("ferric-");
         let (kind, target) = (v["target"]["kind"][0].as_str().unwrap_or(""), v["target"]["name"].as_str().unwrap_or(""));
-        let name = if kind == "test" { format!("{package} {target}") } else { target.replace('-', "_") };
+        let name = match kind {
+            "test" => format!("{package} {target}"),
+            "bin" => format!("{package} bin {target}"),
+            _ => target.replace('-', "_"),
+        };
         let mut command = Command::new(program);
         command.current_dir(home).stdin(Stdio::null()).env("CARGO_MANIFEST_DIR", home).env("LD_LIBRARY_PATH", &libraries);
         jobs.push(Job { name, command });
     }
     if jobs.is_empty() {
         return Err(format!("{} names no test program; run cargo test --no-run --message-format=json", artefacts.display()));
+    }
+    if let Some((n, job)) = jobs.iter().enumerate().find(|(n, job)| jobs[..*n].iter().any(|j: &Job| j.name == job.name)) {
+        return Err(format!("test program {n} is called {} like another, and both would write one log", job.name));
     }
     jobs.sort_by_key(|j| (FIRST.iter().position(|n| *n == j.name).unwrap_or(FIRST.len()), j.name.clone()));
     Ok(jobs)
@@ -234,6 +242,25 @@ mod tests {
         assert_eq!(Count::of(&skipped).expect("as above").0, [14, 4, 1, 1]);
         assert_eq!(skips(&skipped).collect::<Vec<_>>(), ["a: there is no package"]);
         assert!(Count::of("Segmentation fault").is_none());
+    }
+
+    /// A library and a program of one name have a log each, and two programs never share one.
+    #[test]
+    fn every_program_has_a_name_of_its_own() {
+        let artefact = |kind: &str, program: &str| {
+            let target = serde_json::json!({ "kind": [kind], "name": "ferric-cdc" });
+            let id = "path+file:///a/cdc#ferric-cdc@0.1.0";
+            serde_json::json!({ "executable": program, "profile": { "test": true }, "manifest_path": "/a/cdc/Cargo.toml", "package_id": id, "target": target }).to_string()
+        };
+        let path = std::env::temp_dir().join(format!("ferric-suite-{}.json", std::process::id()));
+        let jobs_of = |lines: &[String]| {
+            fs::write(&path, lines.join("\n")).unwrap();
+            jobs(&path).map(|jobs| jobs.into_iter().map(|j| j.name).collect::<Vec<_>>())
+        };
+        let all = ["lib", "bin", "test"].map(|kind| artefact(kind, kind));
+        assert_eq!(jobs_of(&all).unwrap(), ["cdc bin ferric-cdc", "cdc ferric-cdc", "ferric_cdc"]);
+        assert!(jobs_of(&[artefact("lib", "a"), artefact("lib", "b")]).unwrap_err().contains("ferric_cdc"));
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

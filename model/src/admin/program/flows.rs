@@ -12,18 +12,22 @@ const RECORD_WORDS: u32 = 28;
 const FIRST: u32 = 0;
 
 impl Program {
-    /// p0 and p1 are the first words of a `FlowCommand`, the others its record.
-    pub fn set_flow(&mut self) {
+    /// Waits until the tables of whoever had the function before are empty, which ends by itself: none of their lines may decide about a frame.
+    fn emptied(&mut self) {
         let busy = self.asm.label();
-        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
-        self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
         self.asm.li(I, FLOW_COMMAND);
         self.line(I);
-        // The tables of whoever had the function before are emptied first: that ends by itself.
         self.asm.bind(busy);
         self.read(T, FLOW, FIRST);
         self.asm.op(Op::And, T, T, FLOW_BUSY);
         self.asm.branch(Op::Bne, T, 0, busy);
+    }
+
+    /// p0 and p1 are the first words of a `FlowCommand`, the others its record.
+    pub fn set_flow(&mut self) {
+        self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
+        self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
+        self.emptied();
         for n in 1..HEAD_WORDS + RECORD_WORDS {
             self.write(FLOW, n, p(n as u8));
         }
@@ -39,6 +43,7 @@ impl Program {
         let reserved = field(&FlowPortCtx::LAYOUT, "rsvd0");
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
+        self.emptied();
         self.asm.li(I, FLOW_PORT);
         self.line(I);
         self.asm.op(Op::And, W, p(0), !(reserved.mask << reserved.shift));
