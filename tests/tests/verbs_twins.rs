@@ -122,15 +122,16 @@ fn programs_of_debian_13() {
     let results = printed.lines().filter(|l| l.split_whitespace().nth(1) == Some("5") && l.split_whitespace().count() > 4).count();
     assert_eq!(results, 2 * 8 - 2, "{printed}");
 
-    // Its two ends also talk by TCP, at the card's address; both must have been told the same number.
+    // Its two ends also talk by TCP, at the card's address and port 7471; both must have been told the same number. The server listens for that after it listens on the card, and a client that
+    // is refused ends without a word.
     let script = r#"
         export A B
         "$AS_IF_INSTALLED" sh -euc '
             for connections in 10 30; do
                 FERRIC_DEVICES=$A cmtime -b 10.0.0.1 -c $connections > "$DIR/server" 2>&1 & server=$!
-                until grep -q "listens at" "$DIR/server"; do kill -0 $server; sleep 0.02; done
-                FERRIC_DEVICES=$B cmtime -s 10.0.0.1 -c $connections
-                wait $server
+                until grep -q ":1D2F 00000000:0000 0A" /proc/net/tcp; do kill -0 $server || { cat "$DIR/server"; exit 1; }; sleep 0.02; done
+                FERRIC_DEVICES=$B cmtime -s 10.0.0.1 -c $connections || { echo "the client fails"; cat "$DIR/server"; exit 1; }
+                wait $server || { echo "the server fails"; cat "$DIR/server"; exit 1; }
             done'
     "#;
     let printed = run(Some(&bin), script);
