@@ -5,7 +5,7 @@ use super::*;
 fn a_board_may_have_too_few_ids_for_a_card() {
     let (few, many) = (Card::of(&["echo"], 64).unwrap(), Card::named(DEFAULT, 64).unwrap());
     assert_eq!((few.read_id_bits(), few.fits_read_ids(8), many.read_id_bits(), many.fits_read_ids(9)), (8, Ok(()), 9, Ok(())));
-    let why = "this card wants 168 small reads and 128 of payload in flight, for which its reads have ids of 9 bits; the board's bridge takes 8";
+    let why = "this card wants 184 small reads and 128 of payload in flight, for which its reads have ids of 9 bits; the board's bridge takes 8";
     assert_eq!(many.fits_read_ids(8), Err(why.into()));
     // Quotas above 256 together would halve the payload reads: small messages of slow hosts would take half as long again.
     let wide = Card::named(DEFAULT, 512).unwrap().fits_read_ids(8).unwrap_err();

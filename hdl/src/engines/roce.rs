@@ -70,8 +70,8 @@ fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const
 }
 
 fn host_wires(a: &mut Assembly) {
-    // DMA. As many reads of atomics as may be under way.
-    a.client_with("small reads", rdma::atomics::UNDER_WAY, &["reply.m_rd", "reply.s_rd"]);
+    // DMA.
+    a.client_with("small reads", rdma::atomics::READS, &["reply.m_rd", "reply.s_rd"]);
     a.client("small writes", &["reply.m_wr", "reply.s_wr"]);
     a.join("reply.atomic_hold", "dma_wr.atomic_hold");
     a.join("reply.atomic_page", "dma_wr.atomic_page");

@@ -14,6 +14,9 @@ pub const SMALLEST: usize = 4;
 pub const LARGEST: usize = 64;
 /// Rows of the row buffer behind an id; twice as many behind those of the largest share, where the buffer has room: its client's reads may be long ones.
 pub(super) const ROWS_PER_ID: u64 = 4;
+/// Rows behind an id of a smaller share of [`LEAN`] ids or more, where the largest could not have its rows otherwise: reads of one row still fill such a share.
+const LEAN_ROWS_PER_ID: u64 = 2;
+const LEAN: usize = 16;
 /// log2 of the rows of a share, at most.
 pub(super) const LOG_MOST_ROWS: usize = 9;
 /// log2 of the smallest share: all ids of a group of so many belong to one port.
@@ -62,15 +65,18 @@ pub fn id_bits(quotas: &[usize], wanted: usize) -> usize {
 pub(super) fn allot<const N: usize>(quotas: &[usize; N], payload: usize, log_rows: usize) -> [Share; N] {
     let mut order: [usize; N] = std::array::from_fn(|port| port);
     order.sort_by_key(|port| std::cmp::Reverse(quotas[*port]));
+    let largest = quotas.iter().copied().max().unwrap_or(0);
+    let rows = |ids: usize, lean: bool| if lean && (LEAN..largest).contains(&ids) { LEAN_ROWS_PER_ID } else { ROWS_PER_ID } * ids as u64;
+    let spare = |lean: bool| (1u64 << log_rows).checked_sub(quotas.iter().map(|ids| rows(*ids, lean)).sum());
+    let doubles = |lean: bool| spare(lean).is_some_and(|spare| spare >= rows(largest, lean));
+    let lean = !doubles(false) && doubles(true);
     let (mut shares, mut base, mut row) = ([Share::default(); N], 1 << payload, 0);
-    let mut spare = (1u64 << log_rows).saturating_sub(ROWS_PER_ID * quotas.iter().sum::<usize>() as u64);
     for port in order {
-        let ids = quotas[port] as u64;
-        let mut rows = ROWS_PER_ID * ids;
-        if row == 0 && rows <= spare {
-            spare = 0;
+        let mut rows = rows(quotas[port], lean);
+        if row == 0 && doubles(lean) {
             rows *= 2;
         }
+        let ids = quotas[port] as u64;
         shares[port] = Share { base, ids, row, rows };
         base += ids;
         row += rows;
@@ -96,7 +102,9 @@ mod tests {
         assert_eq!(shares.map(|share| share.base - 128), [112, 0, 64, 96, 120]);
         assert_eq!(shares.map(|share| (share.row, share.rows)), [(448, 32), (0, 256), (256, 128), (384, 64), (480, 32)]);
         assert_eq!(allot(&[8, 64, 32, 32, 16], 8, 10).map(|share| (share.row, share.rows)), [(832, 32), (0, 512), (512, 128), (640, 128), (768, 64)]);
-        let all = [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [8, 64, 32, 32, 32, 4], [64; 6], [64, 4, 64, 32, 64, 64]];
+        // The largest has its eight rows for each id at the expense of two of the others.
+        assert_eq!(allot(&[8, 64, 64, 32, 32], 8, 10).map(|share| (share.row, share.rows)), [(896, 32), (0, 512), (512, 256), (768, 64), (832, 64)]);
+        let all = [[4, 8, 4, 16, 64, 32], [32, 32, 4, 4, 4, 4], [16; 6], [8, 64, 32, 32, 32, 4], [64; 6], [64, 4, 64, 32, 64, 64], [8, 64, 64, 32, 32, 4]];
         for (quotas, most) in all.into_iter().flat_map(|quotas| [(quotas, FEWEST), (quotas, MOST)]) {
             assert_eq!(fit(&quotas), Ok(()));
             let (bits, payload) = (id_bits(&quotas, most), payload(&quotas, most));
@@ -108,7 +116,7 @@ mod tests {
             let (mut owners, mut rows) = ([None; 512], [false; 2048]);
             for (port, share) in shares.iter().enumerate() {
                 assert!(share.ids == quotas[port] as u64 && share.base % share.ids == 0 && share.base >= 1 << payload);
-                assert!(share.row % share.rows == 0 && share.row + share.rows <= 1 << log_rows && share.rows <= 1 << LOG_MOST_ROWS && share.rows >= 4 * share.ids);
+                assert!(share.row % share.rows == 0 && share.row + share.rows <= 1 << log_rows && share.rows <= 1 << LOG_MOST_ROWS && share.rows >= 2 * share.ids);
                 (share.row..share.row + share.rows).for_each(|row| assert!(!std::mem::replace(&mut rows[row as usize], true)));
                 for id in share.base..share.base + share.ids {
                     assert!(id < 1 << bits);

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 const BUFFER: usize = 1 << 17;
 
 /// The quotas of a RoCE card: admin, send queue, receive queue, memory keys, answers.
-const ROCE: &[usize] = &[8, 64, 64, 32, 16];
+const ROCE: &[usize] = &[8, 64, 64, 32, 32];
 
 #[derive(Clone, Copy)]
 struct Pay {
@@ -201,7 +201,7 @@ impl<const W: usize, const K: usize, const LK: usize> Bench<W, K, LK> {
     fn quiesce(&mut self) {
         let taken: Vec<u64> = self.small.iter().map(|(s, _)| s.taken()).chain([self.pay.taken()]).collect();
         self.tb.set("quiesce", 1);
-        let end = self.tb.cycles() + 20000;
+        let end = self.tb.cycles() + 40_000;
         while self.tb.get("quiesced") == 0 {
             assert!(self.tb.cycles() < end, "never quiet");
             self.cycle();

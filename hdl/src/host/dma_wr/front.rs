@@ -16,16 +16,19 @@ pub struct PayFront<const LK: usize> {
     pub s: MsgSink<WrCmd>,
     /// Not while its page is held.
     pub m: MsgSrc<WrJob>,
-    /// What stands for the page (`guard.rs`) of the command that is coming and of the one that waits; is it held?
+    /// What stands for the page (`guard.rs`) of the command that is coming and of the one that waits; is it held, by one half of the holds or the other?
     pub next_page: Signal<Out, Bits<12>>,
-    pub next_held: Signal<In, Bit>,
+    pub next_below: Signal<In, Bit>,
+    pub next_above: Signal<In, Bit>,
     pub job_page: Signal<Out, Bits<12>>,
-    pub job_held: Signal<In, Bit>,
+    pub job_below: Signal<In, Bit>,
+    pub job_above: Signal<In, Bit>,
     inlet: MsgSkid<WrCmd>,
     v1: DFF<Bit>,
     job1: DFF<WrJob>,
     page1: DFF<Bits<12>>,
-    held1: DFF<Bit>,
+    below1: DFF<Bit>,
+    above1: DFF<Bit>,
     #[init(Constant::new((LK as u64).into()))]
     lk: Constant<Bits<4>>,
     #[init(Constant::new((!0u64 << LK).into()))]
@@ -47,15 +50,16 @@ pub struct PayFront<const LK: usize> {
 impl<const LK: usize> Logic for PayFront<LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, v1, job1, page1, held1);
+        dff_setup!(self, clock, v1, job1, page1, below1, above1);
         clock!(self, clock, inlet);
         self.inlet.reset.next = self.reset.val();
         MsgSink::<WrCmd>::link(&mut self.s, &mut self.inlet.s);
-        self.m.valid.next = self.v1.q.val() & !self.held1.q.val();
+        self.m.valid.next = self.v1.q.val() & !self.below1.q.val() & !self.above1.q.val();
         self.m.data.next = self.job1.q.val();
         self.go1.next = !self.v1.q.val() | self.m.ready.val();
         self.job_page.next = self.page1.q.val();
-        self.held1.d.next = self.job_held.val();
+        self.below1.d.next = self.job_below.val();
+        self.above1.d.next = self.job_above.val();
         self.inlet.m.ready.next = self.go1.val();
         // The last beat's number, and that of the last one before the next border.
         self.iova.next = self.inlet.m.data.val().iova;
@@ -71,7 +75,8 @@ impl<const LK: usize> Logic for PayFront<LK> {
         if self.go1.val() {
             self.v1.d.next = self.inlet.m.valid.val();
             self.page1.d.next = self.next_page.val();
-            self.held1.d.next = self.next_held.val();
+            self.below1.d.next = self.next_below.val();
+            self.above1.d.next = self.next_above.val();
             self.job1.d.next.addr = self.iova.val() & self.aligned.val();
             self.job1.d.next.function = self.inlet.m.data.val().function;
             self.job1.d.next.tag = self.inlet.m.data.val().tag;

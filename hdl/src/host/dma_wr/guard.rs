@@ -17,11 +17,13 @@ pub struct Guard<const N: usize, const LN: usize> {
     pub starts: Signal<In, Bit>,
     /// Pulse: the oldest hold is over.
     pub ends: Signal<In, Bit>,
-    /// Is a page held? Of a payload command that is coming and of the one that waits.
+    /// Is a page held, in one half of the holds, in the other? Of a payload command that is coming and of the one that waits.
     pub next_page: Signal<In, Bits<12>>,
-    pub next_held: Signal<Out, Bit>,
+    pub next_below: Signal<Out, Bit>,
+    pub next_above: Signal<Out, Bit>,
     pub job_page: Signal<In, Bits<12>>,
-    pub job_held: Signal<Out, Bit>,
+    pub job_below: Signal<Out, Bit>,
+    pub job_above: Signal<Out, Bit>,
     /// Pulses: a payload command is issued, is answered.
     pub issued: Signal<In, Bit>,
     pub answered: Signal<In, Bit>,
@@ -52,8 +54,10 @@ impl<const N: usize, const LN: usize> Logic for Guard<N, LN> {
         self.pages.ends.next = self.ends.val();
         self.pages.look[0].next = self.next_page.val();
         self.pages.look[1].next = self.job_page.val();
-        self.next_held.next = self.pages.found[0].val();
-        self.job_held.next = self.pages.found[1].val();
+        self.next_below.next = self.pages.below[0].val();
+        self.next_above.next = self.pages.above[0].val();
+        self.job_below.next = self.pages.below[1].val();
+        self.job_above.next = self.pages.above[1].val();
         for i in 0..3 {
             self.came[i].clock.next = self.clock.val();
         }

@@ -223,9 +223,11 @@ impl<const W: usize, const K: usize, const LK: usize, const N: usize, const P: u
         self.guard.ends.next = self.atomic_end.val();
         self.atomic_clear.next = self.guard.clear.val();
         self.guard.next_page.next = self.front.next_page.val();
-        self.front.next_held.next = self.guard.next_held.val();
+        self.front.next_below.next = self.guard.next_below.val();
+        self.front.next_above.next = self.guard.next_above.val();
         self.guard.job_page.next = self.front.job_page.val();
-        self.front.job_held.next = self.guard.job_held.val();
+        self.front.job_below.next = self.guard.job_below.val();
+        self.front.job_above.next = self.guard.job_above.val();
         self.guard.issued.next = self.start.val() & self.is_pay.val();
         self.guard.answered.next = self.resp.finish_pay.val();
 

@@ -314,18 +314,19 @@ fn data_do_not_wait_for_address_ready() {
 /// Who holds a page may begin once all payload in front has landed, and from then on has the page alone.
 #[test]
 fn payload_keeps_off_held_pages() {
+    const PAGES: usize = 64;
     // A bus that stalls more: commands wait in front of it, and pages are held meanwhile.
     for (seed, stall) in [(1, 20), (2, 50), (3, 70)] {
         let mut bench = Bench::<512, 64, 6>::new("dma_wr_w512", seed, Temper { latency: (20, 90), bad: 0, shuffle: 1 }, stall);
         // The last looks like the first: waiting for either is as good.
-        let page = |n: u64| if n == 15 { 0x4_2310 } else { 0x1_2340 + n };
+        let page = |n: u64| if n == PAGES as u64 - 1 { 0x4_2310 } else { 0x1_2340 + n };
         let fold = |page: u64| (page ^ page >> 12 ^ page >> 24) & 0xfff;
         let (mut waiting, mut held) = (VecDeque::new(), VecDeque::new());
-        let (mut begun, mut refused, mut at) = (0, 0, [0u64; 16]);
+        let (mut begun, mut refused, mut at) = (0, 0, [0u64; PAGES]);
         for round in 0..15_000u64 {
             let busy = bench.flying[ROCE].len() < 40 && bench.next_function < 4000;
             if busy && bench.tb.rng().percent(40) {
-                let n = bench.tb.rng().below(16);
+                let n = bench.tb.rng().below(PAGES as u64);
                 // Every byte once: 4 KiB pages of as many functions.
                 let len = 1 + bench.tb.rng().below(200);
                 at[n as usize] = (at[n as usize] + 256) % 3840;
@@ -336,7 +337,7 @@ fn payload_keeps_off_held_pages() {
             let holds = waiting.len() + held.len() < UNDER_WAY && bench.tb.rng().percent(often);
             let begins = bench.tb.get("atomic_clear") == 1 && bench.tb.rng().percent(30);
             let ends = !held.is_empty() && bench.tb.rng().percent(8);
-            let n = bench.tb.rng().below(16);
+            let n = bench.tb.rng().below(PAGES as u64);
             bench.tb.set("atomic_hold", holds.into());
             bench.tb.set("atomic_page", fold(page(n)));
             bench.tb.set("atomic_begin", begins.into());

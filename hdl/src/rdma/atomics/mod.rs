@@ -1,12 +1,11 @@
-//! Executes atomic operations on host memory (IBTA 9.4.5): up to 16 under way, of those on the same 8 bytes one. See README.md.
+//! Executes atomic operations on host memory (IBTA 9.4.5): up to 64 under way, of those on the same 8 bytes one. See README.md.
 
 #[cfg(test)]
 mod tests;
 
 use crate::bus::{MsgSink, MsgSrc};
 use crate::msg::{RdCmd, RdRow, WrDone, WrSmall};
-use crate::prim::sum::Sum;
-use crate::stream::{Backlog, MsgFifo, MsgSlice, Names};
+use crate::stream::{Backlog, MsgFifo, Names};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
@@ -16,9 +15,11 @@ pub const MARK: usize = 29;
 /// Bytes of an operand.
 const BYTES: u64 = 8;
 
-/// Operations under way, and their log2. Each holds a page (`host/dma_wr`); as many of their reads are in flight as the client's quota allows.
+/// Operations under way, and their log2. Each holds a page (`host/dma_wr`).
 pub const UNDER_WAY: usize = 1 << LOG_UNDER_WAY;
-pub const LOG_UNDER_WAY: usize = 4;
+pub const LOG_UNDER_WAY: usize = 6;
+/// Their reads in flight: the client's quota on a card.
+pub const READS: usize = 32;
 
 /// One operation on the 8 bytes at `iova` (aligned). `add`: FETCH_ADD of `operand`, else `operand` replaces `compare`. `phase`: as in `DoneOp`. The rest: whose result, and the transport's `mark`.
 #[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
@@ -64,6 +65,7 @@ enum State {
     Row,
     Pick,
     Modify,
+    Carry,
     Choose,
     Write,
 }
@@ -95,16 +97,20 @@ pub struct Atomics {
     holding: MsgFifo<Reading, LOG_UNDER_WAY>,
     reading: MsgFifo<Reading, LOG_UNDER_WAY>,
     writing: MsgFifo<Writing, LOG_UNDER_WAY>,
-    answers: MsgSlice<WrDone>,
+    /// A place for every write under way: the DMA writer's ports wait for nobody.
+    answers: MsgFifo<WrDone, LOG_UNDER_WAY>,
+    hold: DFF<Bit>,
+    page: DFF<Bits<12>>,
     state: DFF<State>,
     row: DFF<Bits<512>>,
     value: DFF<Bits<64>>,
-    /// `value` and the operand, a cycle behind.
-    total: DFF<Bits<64>>,
+    /// `value` and the operand: the lower half with its carry, a cycle behind, and the upper one above a bit for the carry, two cycles behind.
+    low: DFF<Bits<33>>,
+    high: DFF<Bits<33>>,
     new: DFF<Bits<64>>,
     err: DFF<Bit>,
     same: DFF<Bit>,
-    sum: Sum<64>,
+    operand: Signal<Local, Bits<64>>,
     next_iova: Signal<Local, Bits<64>>,
     odd: Signal<Local, Bit>,
     folded: Signal<Local, Bits<12>>,
@@ -131,7 +137,7 @@ pub struct Atomics {
 impl Logic for Atomics {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, row, value, total, new, err, same);
+        dff_setup!(self, clock, hold, page, state, row, value, low, high, new, err, same);
         clock!(self, clock, queue, backlog, cells, holding, reading, writing, answers);
         self.queue.reset.next = self.reset.val();
         self.backlog.reset.next = self.reset.val();
@@ -150,11 +156,14 @@ impl Logic for Atomics {
         self.folded.next = self.next_iova.val().get_bits::<12>(3) ^ self.next_iova.val().get_bits::<12>(15) ^ self.next_iova.val().get_bits::<12>(27);
         self.cells.entry.next = self.folded.val();
         self.cells.look[0].next = self.folded.val();
-        self.busy.next = self.cells.found[0].val() | self.cells.full.val();
+        self.busy.next = self.cells.below[0].val() | self.cells.above[0].val() | self.cells.full.val();
         self.starts.next = self.queue.m.valid.val() & !self.busy.val();
         self.cells.begins.next = self.starts.val();
-        self.atomic_hold.next = self.starts.val();
-        self.atomic_page.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
+        // A cycle late: what is under way is compared in this one.
+        self.hold.d.next = self.starts.val();
+        self.atomic_hold.next = self.hold.q.val();
+        self.atomic_page.next = self.page.q.val();
+        self.page.d.next = self.next_iova.val().get_bits::<12>(12) ^ self.next_iova.val().get_bits::<12>(24) ^ self.next_iova.val().get_bits::<12>(36);
         self.queue.m.ready.next = self.starts.val();
         self.backlog.came.next = self.s_op.valid.val() & self.s_op.ready.val();
         self.backlog.went.next = self.starts.val();
@@ -185,9 +194,10 @@ impl Logic for Atomics {
         self.s_rd.ready.next = (self.state.q.val() == State::Row) & self.reading.m.valid.val() & !self.reading.m.data.val().odd;
         self.shift.next = bit_cast::<9, 3>(self.iova.val().get_bits::<3>(3)) << 6;
         self.turned.next = self.row.q.val() >> self.shift.val();
-        self.sum.a.next = self.value.q.val();
-        self.sum.b.next = self.op.val().operand;
-        self.total.d.next = self.sum.y.val();
+        self.operand.next = self.op.val().operand;
+        self.low.d.next = bit_cast::<33, 32>(self.value.q.val().get_bits::<32>(0)) + bit_cast::<33, 32>(self.operand.val().get_bits::<32>(0));
+        self.high.d.next = ((bit_cast::<33, 32>(self.value.q.val().get_bits::<32>(32)) << 1) | 1)
+            + ((bit_cast::<33, 32>(self.operand.val().get_bits::<32>(32)) << 1) | bit_cast::<33, 1>(self.low.q.val().get_bits::<1>(32)));
         self.same.d.next = self.value.q.val() == self.op.val().compare;
         self.m_wr.data.next.iova = self.iova.val();
         self.m_wr.data.next.function = self.op.val().function;
@@ -222,12 +232,15 @@ impl Logic for Atomics {
             }
             State::Modify => {
                 // Sum and comparison are under way.
+                self.state.d.next = State::Carry;
+            }
+            State::Carry => {
                 self.state.d.next = State::Choose;
             }
             State::Choose => {
                 self.new.d.next = self.op.val().operand;
                 if self.op.val().add {
-                    self.new.d.next = self.total.q.val();
+                    self.new.d.next = (bit_cast::<64, 32>(self.high.q.val().get_bits::<32>(1)) << 32) | bit_cast::<64, 32>(self.low.q.val().get_bits::<32>(0));
                 }
                 self.state.d.next = State::Write;
             }
@@ -255,6 +268,7 @@ impl Logic for Atomics {
 
         if self.reset.val() {
             self.state.d.next = State::Row;
+            self.hold.d.next = false;
         }
     }
 }

@@ -154,7 +154,8 @@ impl Logic for Lead {
         self.straight.next = self.ready.q.val() & self.fits.q.val();
         self.m_op.valid.next = self.s_op.valid.val() & (!self.late.val() | self.ready.q.val());
         self.s_op.ready.next = self.m_op.ready.val() & (!self.late.val() | self.ready.q.val());
-        self.over.next = self.goes.val() & self.late.val() & self.s_op.data.val().done;
+        // What is ready is a late order in the queue in front: so much need not be asked again, and what takes it is known late.
+        self.over.next = self.m_op.ready.val() & self.ready.q.val() & self.head.val().done;
         self.grants.m.ready.next = self.over.val();
         self.entries.m.ready.next = self.over.val() & self.there.val();
         if self.late.val() {

@@ -1,4 +1,5 @@
 //! Placement: where each received packet's payload goes. See README.md.
+mod answers;
 mod first;
 mod lead;
 mod page;
@@ -13,6 +14,7 @@ use crate::msg::{DoneOp, MoveOp, MrChange, MrChanged, MrReq, MrResp, PlaceOp, Rq
 use crate::prim::ram::Ram;
 use crate::stats::flags;
 use crate::stream::MsgFifo;
+use answers::Answers;
 use ferric_hdl_derive::{kernel, BlockNew};
 use lead::Lead;
 use rust_hdl::prelude::*;
@@ -95,6 +97,7 @@ pub struct Place<const LQ: usize> {
     pub stat_function: Signal<Out, Bits<12>>,
     ahead: MsgFifo<PlaceOp, 4>,
     lead: Lead,
+    answers: Answers,
     walk: Walk,
     orders: MsgFifo<PlaceOp, 5>,
     segments: MsgFifo<Segment, 5>,
@@ -159,10 +162,11 @@ impl<const LQ: usize> Logic for Place<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, failed, hard, status, writes, mover, mover_busy, done, done_busy, events, events_of, change, answered, refused);
-        clock!(self, clock, lead, walk, ahead, orders, segments, marks);
+        clock!(self, clock, lead, answers, walk, ahead, orders, segments, marks);
         self.walk.reset.next = self.reset.val();
         self.ahead.reset.next = self.reset.val();
         self.lead.reset.next = self.reset.val();
+        self.answers.reset.next = self.reset.val();
         self.orders.reset.next = self.reset.val();
         self.segments.reset.next = self.reset.val();
         // Orders wait here, not at the responder: it decides ahead, and the work requests of its SENDs are fetched meanwhile.
@@ -189,6 +193,9 @@ impl<const LQ: usize> Logic for Place<LQ> {
         MsgSrc::<PlaceOp>::join(&mut self.lead.m_op, &mut self.walk.s_op);
         self.lead.head.next = self.ahead.m.data.val();
         self.lead.queued.next = !self.straight.val();
+        self.walk.head.next = self.ahead.m.data.val();
+        self.walk.direct.next = self.s_op.data.val();
+        self.walk.queued.next = !self.straight.val();
         self.walk.straight.next = self.lead.straight.val();
         self.walk.at.next = self.lead.at.val();
         self.walk.at_key.next = self.lead.key.val();
@@ -198,9 +205,15 @@ impl<const LQ: usize> Logic for Place<LQ> {
         MsgSrc::<WqeRead>::link(&mut self.m_wqe, &mut self.lead.m_wqe);
         MsgSink::<WqeData>::link(&mut self.s_wqe, &mut self.lead.s_wqe);
         MsgSrc::<WqeFree>::link(&mut self.m_free, &mut self.walk.m_free);
-        MsgSink::<PlaceOp>::link(&mut self.s_answer, &mut self.walk.s_answer);
-        MsgSrc::<WqeRead>::link(&mut self.m_again, &mut self.walk.m_again);
-        MsgSink::<WqeData>::link(&mut self.s_again, &mut self.walk.s_again);
+        MsgSink::<PlaceOp>::link(&mut self.s_answer, &mut self.answers.s_op);
+        MsgSrc::<PlaceOp>::join(&mut self.answers.m_op, &mut self.walk.s_answer);
+        self.walk.answer_straight.next = self.answers.straight.val();
+        self.walk.answer_at.next = self.answers.at.val();
+        self.walk.answer_key.next = self.answers.key.val();
+        MsgSrc::<WqeRead>::join(&mut self.walk.m_again, &mut self.answers.s_read);
+        MsgSrc::<WqeData>::join(&mut self.answers.m_data, &mut self.walk.s_again);
+        MsgSrc::<WqeRead>::link(&mut self.m_again, &mut self.answers.m_again);
+        MsgSink::<WqeData>::link(&mut self.s_again, &mut self.answers.s_again);
         MsgSrc::<WqeFree>::link(&mut self.m_again_free, &mut self.walk.m_again_free);
         MsgSrc::<PlaceOp>::join(&mut self.walk.m_op, &mut self.orders.s);
         MsgSrc::<Segment>::join(&mut self.walk.m_seg, &mut self.segments.s);

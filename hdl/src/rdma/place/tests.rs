@@ -361,6 +361,44 @@ fn a_small_send_takes_few_cycles() {
     assert!(cycles <= 240, "{cycles} cycles for 100 small SENDs");
 }
 
+/// Answers that are a whole message: their work requests are read while others wait, two reads each.
+#[test]
+fn a_small_answer_takes_few_cycles() {
+    let mut bench = Bench::new(0, 8);
+    for handle in 0..8 {
+        bench.sends.insert(handle, Some((64, false, vec![Sge { addr: 0x1000 * u64::from(handle), length: 100, lkey: 5 }])));
+    }
+    let answer = |n: u128| -> Msg {
+        let mut order = plain_write(n % 16, 3);
+        order.extend([("kind", 8), ("done", 1), ("free_rq", 1), ("msg_off", 0), ("rq_handle", n % 8), ("pay_off", 58), ("again", 0), ("grh", 0)]);
+        order
+    };
+    let orders: Vec<Msg> = (0..100).map(answer).collect();
+    let cycles = check(&mut bench, &orders, &mut Golden::default());
+    assert!(cycles <= 440, "{cycles} cycles for 100 small answers");
+}
+
+/// Of a whole message's answer everything is looked at: the message's length, the first entry's length, the page that it lies in, which may end where the answer ends.
+#[test]
+fn an_answer_is_what_its_request_asked_for() {
+    let mut bench = Bench::new(0, 8);
+    let mut golden = Golden::default();
+    for (handle, total, entry, at) in [(0, 128, 4096, 0), (1, 64, 63, 0), (2, 64, 64, 0), (3, 64, 4096, 4096 - 64), (4, 64, 4096, 4096 - 63)] {
+        let list = vec![Sge { addr: 0x7_0000 + at, length: entry, lkey: 5 }, Sge { addr: 0x9_0000, length: 4096, lkey: 6 }];
+        bench.sends.insert(handle, Some((total, false, list)));
+    }
+    for pay_len in [64, 128, 200] {
+        let orders: Vec<Msg> = (0..5)
+            .map(|handle: u128| {
+                let mut order = plain_write(handle, 3);
+                order.extend([("kind", 8), ("done", 1), ("free_rq", 1), ("msg_off", 0), ("rq_handle", handle), ("pay_off", 58), ("pay_len", pay_len), ("again", 0), ("grh", 0)]);
+                order
+            })
+            .collect();
+        check(&mut bench, &orders, &mut golden);
+    }
+}
+
 /// Orders are taken ahead while the list of the first is on its way from the host.
 #[test]
 fn orders_wait_in_front_of_a_list_that_is_fetched() {

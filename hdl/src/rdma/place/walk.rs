@@ -5,7 +5,7 @@ use super::reads::Reads;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::codes::{access, place_kind, place_status};
 use crate::msg::{MrReq, PlaceOp, WqeData, WqeFree, WqeRead};
-use crate::prim::sum::{Diff, Sum};
+use crate::prim::sum::Diff;
 use ferric_abi::host::{RecvHead, WqeHead};
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
@@ -13,8 +13,8 @@ use rust_hdl::prelude::*;
 /// Bytes that a work request buffer is read in.
 const GRANULE: usize = 16;
 /// So many granules more than a receive's head are in front of a send's entries, and of an atomic's.
-const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
-const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
+pub const SEND_SKIPS: u64 = ((WqeHead::BYTES - RecvHead::BYTES) / GRANULE) as u64;
+pub const ATOMIC_SKIPS: u64 = SEND_SKIPS + 1;
 /// Entries that a buffer of 512 bytes holds behind a receive's head.
 const MOST_ENTRIES: u64 = ((512 - RecvHead::BYTES) / GRANULE) as u64;
 
@@ -53,6 +53,8 @@ pub enum State {
     Send,
     Fetch,
     Finish,
+    /// No further order is begun: its keys are to be checked behind an invalidation.
+    Hold,
 }
 
 /// Walks one order at a time. Every order yields at least one segment, the last one marked.
@@ -61,12 +63,20 @@ pub struct Walk {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<PlaceOp>,
+    /// `s_op` but for its receive: `head` if `queued`, else `direct`.
+    pub head: Signal<In, PlaceOp>,
+    pub direct: Signal<In, PlaceOp>,
+    pub queued: Signal<In, Bit>,
     /// With `s_op`: a SEND whose payload is one segment, which goes to `at` with key `at_key`.
     pub straight: Signal<In, Bit>,
     pub at: Signal<In, Bits<64>>,
     pub at_key: Signal<In, Bits<32>>,
     /// Answers to our READs and atomics.
     pub s_answer: MsgSink<PlaceOp>,
+    /// With `s_answer`: its payload is one segment, as with `s_op`.
+    pub answer_straight: Signal<In, Bit>,
+    pub answer_at: Signal<In, Bits<64>>,
+    pub answer_key: Signal<In, Bits<32>>,
     /// The same order for the back half, before its segments.
     pub m_op: MsgSrc<PlaceOp>,
     pub m_seg: MsgSrc<Segment>,
@@ -84,8 +94,8 @@ pub struct Walk {
     /// Pulse: the invalidation of the last order is over, or will not be.
     pub resume: Signal<In, Bit>,
     state: DFF<State>,
-    /// No further order is begun: its keys are to be checked behind an invalidation.
-    hold: DFF<Bit>,
+    /// The state is `Idle`: what takes an order goes far in its cycle.
+    idle: DFF<Bit>,
     op: DFF<PlaceOp>,
     op_busy: DFF<Bit>,
     seg: DFF<Segment>,
@@ -115,12 +125,8 @@ pub struct Walk {
     entry: DFF<Bits<8>>,
     key: DFF<Bits<32>>,
     va: DFF<Bits<64>>,
-    /// The walk has come to the page's end: the number of the page follows a cycle later, before it is looked at.
-    carry: DFF<Bit>,
     left: DFF<Bits<32>>,
     skip: DFF<Bits<32>>,
-    /// The state is `Skip`, or has been left for it in vain: in one bit, since the difference behind it takes most of a cycle.
-    skips: DFF<Bit>,
     // The packet
     off: DFF<Bits<14>>,
     rem: DFF<Bits<13>>,
@@ -140,14 +146,13 @@ pub struct Walk {
     entry_len: Signal<Local, Bits<32>>,
     next_entry: Signal<Local, Bits<8>>,
     first: First,
-    left_short: Signal<Local, Bits<13>>,
     len32: Signal<Local, Bits<32>>,
-    passed: Sum<64>,
-    /// Of the present entry behind what is skipped, or sent.
+    /// Of the present entry behind what is sent.
     remains: Diff<32>,
-    len14: Signal<Local, Bits<14>>,
     go: Signal<Local, Bit>,
     take: Signal<Local, Bit>,
+    /// An order is there for the port whose turn it is.
+    offered: Signal<Local, Bit>,
     last: Signal<Local, Bit>,
 }
 
@@ -155,11 +160,10 @@ pub struct Walk {
 impl Logic for Walk {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed);
-        dff_setup!(self, clock, whole);
-        clock!(self, clock, reads);
-        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, hold, off, rem, room, len);
-        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, carry, left, skip, skips);
+        dff_setup!(self, clock, state, idle, op, op_busy, seg, seg_busy, mr, mr_busy, free_busy, status, freed, whole);
+        clock!(self, clock, reads, page);
+        dff_setup!(self, clock, known_answer, total, reach, resumed, turn, skipped, off, rem, room, len);
+        dff_setup!(self, clock, known, known_qpn, known_handle, known_off, entries, entry, key, va, left, skip);
         self.m_op.data.next = self.op.q.val();
         self.m_op.valid.next = self.op_busy.q.val();
         if self.m_op.ready.val() {
@@ -198,24 +202,19 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
         }
         self.go.next = !self.seg_busy.q.val() & !self.mr_busy.q.val() & !self.free_busy.q.val();
-        self.take.next = (self.state.q.val() == State::Idle) & !self.op_busy.q.val() & self.go.val() & !self.hold.q.val();
-        if self.resume.val() {
-            self.hold.d.next = false;
-        }
+        self.take.next = self.idle.q.val() & !self.op_busy.q.val() & self.go.val();
         // An answer has its turn after an order of the responder, or when there is none.
         self.s_op.ready.next = self.take.val() & !self.turn.q.val();
         self.s_answer.ready.next = self.take.val() & self.turn.q.val();
         if self.take.val() & (self.turn.q.val() | self.s_op.valid.val() | self.s_answer.valid.val()) {
             self.turn.d.next = self.s_answer.valid.val() & !self.turn.q.val();
         }
+        self.offered.next = (self.s_op.valid.val() & !self.turn.q.val()) | (self.s_answer.valid.val() & self.turn.q.val());
         self.send.next = (self.op.q.val().kind == place_kind::SEND) | self.answer.val();
         self.invalidates.next = self.op.q.val().inv & (self.op.q.val().kind == place_kind::SEND);
         self.page.va.next = self.va.q.val();
         self.page.len.next = self.len.q.val();
-        self.carry.d.next = false;
-        if self.carry.q.val() {
-            self.va.d.next = self.page.next_page.val();
-        }
+        self.page.carry.next = false;
         self.data.next = self.reads.data.val().data;
         // In the second granule of a send's head, which comes with the first.
         self.more.next = self.reads.data.val().more;
@@ -226,23 +225,25 @@ impl Logic for Walk {
         self.wrong.next = (self.op.q.val().done == self.missing.val()) | (self.op.q.val().done & !(self.reach.q.val() == self.total.q.val()));
         self.entry_len.next = self.data.val().get_bits::<32>(64);
         self.next_entry.next = self.entry.q.val() + 1;
-        self.left_short.next = self.left.q.val().get_bits::<13>(0);
         self.len32.next = bit_cast::<32, 13>(self.len.q.val());
-        self.passed.a.next = self.va.q.val();
-        self.passed.b.next = bit_cast::<64, 32>(self.skip.q.val());
+        self.page.skip.next = self.skip.q.val();
+        self.page.left.next = self.left.q.val();
         self.remains.a.next = self.left.q.val();
         self.remains.b.next = self.len32.val();
-        if self.skips.q.val() {
-            self.remains.b.next = self.skip.q.val();
-        }
-        self.skips.d.next = false;
-        self.len14.next = bit_cast::<14, 13>(self.len.q.val());
         self.last.next = self.len.q.val() == self.rem.q.val();
         self.first.op.next = self.s_op.data.val();
+        self.first.head.next = self.head.val();
+        self.first.direct.next = self.direct.val();
+        self.first.queued.next = self.queued.val();
         self.first.placed.next = self.straight.val();
         self.first.at.next = self.at.val();
         self.first.at_key.next = self.at_key.val();
         self.first.phase.next = self.phase.val();
+        self.first.turn.next = self.turn.q.val();
+        self.first.answer.next = self.s_answer.data.val();
+        self.first.answer_straight.next = self.answer_straight.val();
+        self.first.answer_at.next = self.answer_at.val();
+        self.first.answer_key.next = self.answer_key.val();
         self.begun.next = self.take.val() & !self.turn.q.val() & self.s_op.valid.val() & self.first.atomic.val();
         if self.take.val() {
             self.seg.d.next = self.first.seg.val();
@@ -278,18 +279,13 @@ impl Logic for Walk {
         match self.state.q.val() {
             State::Idle => {
                 if self.take.val() {
-                    self.op.d.next = self.s_op.data.val();
+                    self.op.d.next = self.first.order.val();
                     // Behind the first segment, should the order be a WRITE of several.
                     self.off.d.next = bit_cast::<14, 8>(self.s_op.data.val().pay_off) + bit_cast::<14, 13>(self.first.room.val());
                     self.rem.d.next = self.s_op.data.val().pay_len - self.first.room.val();
+                    self.freed.d.next = self.first.order.val().rq_handle;
                 }
-                if self.take.val() & self.turn.q.val() {
-                    self.op.d.next = self.s_answer.data.val();
-                    self.op_busy.d.next = self.s_answer.valid.val();
-                    if self.s_answer.valid.val() {
-                        self.state.d.next = State::Start;
-                    }
-                } else if self.take.val() & self.s_op.valid.val() {
+                if self.take.val() & self.offered.val() {
                     self.op_busy.d.next = true;
                     self.state.d.next = State::Start;
                     if self.first.straight.val() {
@@ -299,8 +295,7 @@ impl Logic for Walk {
                         self.key.d.next = self.s_op.data.val().key;
                         self.state.d.next = State::Page;
                         if self.first.fits.val() {
-                            self.free_busy.d.next = self.s_op.data.val().free_rq;
-                            self.freed.d.next = self.s_op.data.val().rq_handle;
+                            self.free_busy.d.next = self.first.order.val().free_rq;
                             self.state.d.next = State::Idle;
                         }
                     }
@@ -309,7 +304,7 @@ impl Logic for Walk {
             State::Page => {
                 // The rest of a WRITE begins with the next page.
                 self.va.d.next = (self.op.q.val().va >> 12) << 12;
-                self.carry.d.next = true;
+                self.page.carry.next = true;
                 self.state.d.next = State::Room;
             }
             State::Start => {
@@ -404,7 +399,6 @@ impl Logic for Walk {
             State::Check => {
                 // Is there a byte for this packet in the present entry?
                 self.state.d.next = State::Skip;
-                self.skips.d.next = !self.whole.q.val();
                 if self.whole.q.val() {
                     self.state.d.next = State::Room;
                 }
@@ -415,8 +409,8 @@ impl Logic for Walk {
                 }
             }
             State::Skip => {
-                self.va.d.next = self.passed.y.val();
-                self.left.d.next = self.remains.y.val();
+                self.va.d.next = self.page.past.val();
+                self.left.d.next = self.page.beyond.val();
                 self.skip.d.next = bits::<32>(0);
                 self.state.d.next = State::Room;
             }
@@ -439,7 +433,7 @@ impl Logic for Walk {
                 self.room.d.next = self.page.room.val();
                 self.len.d.next = self.rem.q.val();
                 if self.send.val() & (self.left.q.val() < bit_cast::<32, 13>(self.rem.q.val())) {
-                    self.len.d.next = self.left_short.val();
+                    self.len.d.next = self.left.q.val().get_bits::<13>(0);
                 }
                 self.state.d.next = State::Cut;
             }
@@ -454,9 +448,9 @@ impl Logic for Walk {
                     self.seg_busy.d.next = true;
                     self.mr_busy.d.next = true;
                     self.rem.d.next = self.rem.q.val() - self.len.q.val();
-                    self.off.d.next = self.off.q.val() + self.len14.val();
+                    self.off.d.next = self.off.q.val() + bit_cast::<14, 13>(self.len.q.val());
                     self.va.d.next = self.page.behind.val();
-                    self.carry.d.next = self.page.full.val();
+                    self.page.carry.next = self.page.full.val();
                     self.left.d.next = self.remains.y.val();
                     self.known_off.d.next = self.op.q.val().msg_off + bit_cast::<32, 13>(self.op.q.val().pay_len);
                     self.known_qpn.d.next = self.op.q.val().qpn;
@@ -482,16 +476,27 @@ impl Logic for Walk {
                     self.seg_busy.d.next = true;
                     self.free_busy.d.next = self.op.q.val().free_rq;
                     self.freed.d.next = self.op.q.val().rq_handle;
-                    self.hold.d.next = self.invalidates.val();
                     if self.status.q.val() != 0 {
                         self.known.d.next = false;
                     }
+                    self.state.d.next = State::Idle;
+                    if self.invalidates.val() {
+                        self.state.d.next = State::Hold;
+                    }
+                }
+            }
+            State::Hold => {
+                if self.resume.val() {
                     self.state.d.next = State::Idle;
                 }
             }
             _ => {
                 self.state.d.next = State::Idle;
             }
+        }
+        // No state so near behind one that carries says where the walk stands.
+        if self.page.turns.val() {
+            self.va.d.next = self.page.next_page.val();
         }
         if self.reset.val() {
             self.state.d.next = State::Idle;
@@ -501,7 +506,7 @@ impl Logic for Walk {
             self.free_busy.d.next = false;
             self.known.d.next = false;
             self.turn.d.next = false;
-            self.hold.d.next = false;
         }
+        self.idle.d.next = self.state.d.val() == State::Idle;
     }
 }

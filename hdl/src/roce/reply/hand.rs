@@ -1,7 +1,7 @@
 //! The seats of the queue pairs, and the one that the machine has at hand.
 use super::seat::{Addressee, Seat};
 use super::told::Told;
-use super::turn::TurnJob;
+use super::turn::{After, TurnJob};
 use crate::codes::ack_kind;
 use crate::msg::AckOp;
 use crate::prim::ram::{Ram, RamAsync};
@@ -34,6 +34,9 @@ pub struct Hand<const LQ: usize> {
     /// Of the seat at hand, from the cycle in which it came: its ring holds something; packets with `notify` are on their way;
     /// none of both, nor an acknowledge or a turn; it has a NAK that the acknowledge `ack` is older than.
     pub pending: Signal<Out, Bit>,
+    /// The turn that is over was not of this life; it left something of the ring.
+    pub stale: Signal<Out, Bit>,
+    pub remains: Signal<Out, Bit>,
     pub marked: Signal<Out, Bit>,
     pub quiet: Signal<Out, Bit>,
     pub late: Signal<Out, Bit>,
@@ -50,12 +53,11 @@ pub struct Hand<const LQ: usize> {
     pub sent: Signal<In, Bit>,
     /// A packet with `notify` has left.
     pub departed: Signal<In, Bit>,
-    /// A turn begins; is over; came as far as `after`; that is the end of the ring's first.
+    /// A turn begins; is over; came as far as `after`.
     pub begins: Signal<In, Bit>,
     pub ended: Signal<In, Bit>,
     pub goes_on: Signal<In, Bit>,
-    pub leaves: Signal<In, Bit>,
-    pub after: Signal<In, TurnJob>,
+    pub after: Signal<In, After>,
     /// The queue pair is taken from the list; is put into it.
     pub called: Signal<In, Bit>,
     pub listed: Signal<In, Bit>,
@@ -75,11 +77,14 @@ pub struct Hand<const LQ: usize> {
     storing: DFF<Bit>,
     init: DFF<Bits<LQ>>,
     r_pending: DFF<Bit>,
+    r_stale: DFF<Bit>,
+    r_remains: DFF<Bit>,
     r_marked: DFF<Bit>,
     r_quiet: DFF<Bit>,
     r_late: DFF<Bit>,
     #[init(Constant::new(Seat::default()))]
     nothing: Constant<Seat>,
+    last_job: Signal<Local, TurnJob>,
     ack_qpn: Signal<Local, Bits<24>>,
     asker: Signal<Local, Addressee>,
     to: Signal<Local, Addressee>,
@@ -102,12 +107,14 @@ pub struct Hand<const LQ: usize> {
 impl<const LQ: usize> Logic for Hand<LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, at_hand, whose, known, storing, init, r_pending, r_marked, r_quiet, r_late);
+        dff_setup!(self, clock, at_hand, whose, known, storing, init, r_pending, r_stale, r_remains, r_marked, r_quiet, r_late);
         clock!(self, clock, seats, waits);
         self.seat.next = self.at_hand.q.val();
         self.qpn.next = self.whose.q.val();
         self.stores.next = self.storing.q.val();
         self.pending.next = self.r_pending.q.val();
+        self.stale.next = self.r_stale.q.val();
+        self.remains.next = self.r_remains.q.val();
         self.marked.next = self.r_marked.q.val();
         self.quiet.next = self.r_quiet.q.val();
         self.late.next = self.r_late.q.val();
@@ -137,6 +144,7 @@ impl<const LQ: usize> Logic for Hand<LQ> {
         }
 
         // Of the seat that comes.
+        self.last_job.next = self.after.val().job;
         self.loaded.next = self.seats.read_data.val();
         self.same.next = self.known.q.val() & (self.whose.q.val() == self.id.val());
         if self.same.val() {
@@ -158,6 +166,8 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.whose.d.next = self.id.val();
             self.known.d.next = true;
             self.r_pending.d.next = self.holds.val();
+            self.r_stale.d.next = self.loaded.val().epoch != self.last_job.val().epoch;
+            self.r_remains.d.next = !self.after.val().all | (self.loaded.val().count != bit_cast::<6, 5>(self.after.val().gone));
             self.r_marked.d.next = self.departs.val();
             self.r_late.d.next = self.loaded.val().ack & !self.fresh.val() & self.held_class.val().get_bits::<2>(5).any() & !self.ack_class.val().get_bits::<2>(5).any() & self.earlier.val();
             self.r_quiet.d.next = !self.holds.val() & !self.departs.val() & !(self.loaded.val().ack & !self.fresh.val()) & !self.loaded.val().busy;
@@ -211,8 +221,15 @@ impl<const LQ: usize> Logic for Hand<LQ> {
             self.at_hand.d.next.busy = false;
         }
         if self.goes_on.val() {
-            self.at_hand.d.next.off = self.after.val().off;
-            self.at_hand.d.next.psn_off = self.after.val().psn_off;
+            self.at_hand.d.next.head = self.at_hand.q.val().head + self.after.val().gone;
+            self.at_hand.d.next.count = self.at_hand.q.val().count - bit_cast::<6, 5>(self.after.val().gone);
+            self.at_hand.d.next.answered = self.after.val().answered;
+            self.at_hand.d.next.off = self.last_job.val().off;
+            self.at_hand.d.next.psn_off = self.last_job.val().psn_off;
+            if self.after.val().all {
+                self.at_hand.d.next.off = bits::<32>(0);
+                self.at_hand.d.next.psn_off = bits::<24>(0);
+            }
         }
         if self.forget.val() {
             self.at_hand.d.next.count = bits::<6>(0);
@@ -232,15 +249,6 @@ impl<const LQ: usize> Logic for Hand<LQ> {
         if self.push.val() {
             self.at_hand.d.next.count = self.at_hand.q.val().count + 1;
             self.at_hand.d.next.ack_msn = self.ack.val().msn;
-        }
-        if self.leaves.val() {
-            self.at_hand.d.next.head = self.at_hand.q.val().head + 1;
-            self.at_hand.d.next.count = self.at_hand.q.val().count - 1;
-            self.at_hand.d.next.off = bits::<32>(0);
-            self.at_hand.d.next.psn_off = bits::<24>(0);
-            if !self.after.val().again {
-                self.at_hand.d.next.answered = self.at_hand.q.val().answered + 1;
-            }
         }
         if self.called.val() {
             self.at_hand.d.next.listed = false;

@@ -43,7 +43,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     // An event once begun has its place in `out`.
     ("s_tx_done", &["m_error"]),
     ("s_rd", &["m_wr"]),
-    ("s_wr", &[]), // at most 16 under way: as many places at the DMA writer's port, and a slice here
+    ("s_wr", &[]), // a place for each that may be under way
     ("atomic_end", &["m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
     // To the responder: atomics that may still be on their way here.
     ("over", &["s_ack", "m_ack", "m_rd", "s_rd", "m_wr", "s_wr", "atomic_clear", "m_error"]),
@@ -139,7 +139,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     events_of: DFF<Bits<12>>,
     fail_psn: DFF<Bits<24>>,
     fail_msn: DFF<Bits<24>>,
-    /// The seat at hand has answered one more.
+    /// The seat at hand begins a life.
     told: DFF<Bit>,
     /// So has one atomic more.
     over_now: DFF<Bit>,
@@ -152,9 +152,7 @@ pub struct Reply<const LQ: usize, const LR: usize> {
     push: Signal<Local, Bit>,
     enlist: Signal<Local, Bit>,
     begins: Signal<Local, Bit>,
-    leave: Signal<Local, Bit>,
     finish: Signal<Local, Bit>,
-    stale: Signal<Local, Bit>,
     /// States in which most jobs end.
     acts: Signal<Local, Bit>,
     atomic_first: Signal<Local, Bit>,
@@ -203,10 +201,12 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         if self.job.q.val() == Job::Ack {
             self.events_of.d.next = self.acks.m.data.val().function;
         }
-        self.answered.next = self.told.q.val();
-        self.answered_qpn.next = self.hand.qpn.val();
-        self.answered_epoch.next = self.hand.seat.val().epoch;
-        self.answered_count.next = self.hand.seat.val().answered;
+        self.turn.life.next = self.told.q.val();
+        self.turn.life_qpn.next = self.hand.qpn.val();
+        self.answered.next = self.turn.tells.val();
+        self.answered_qpn.next = self.turn.tells_qpn.val();
+        self.answered_epoch.next = self.turn.tells_epoch.val();
+        self.answered_count.next = self.turn.tells_count.val();
         self.over.next = self.over_now.q.val();
         self.over_qpn.next = self.hand.qpn.val();
         self.over_count.next = self.hand.seat.val().ended;
@@ -221,16 +221,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.fence.turned.next = false;
         self.barrier_done.next = self.fence.done.val();
 
-        // An acknowledge with nothing of its queue pair before it passes by the machine, when the machine could begin it as well: no turn begins in that cycle, so none is left without its place in `out`.
-        self.quick.next = (self.state.q.val() == State::Idle)
-            & !self.hand.stores.val()
-            & self.acks.m.valid.val()
-            & (self.acks.m.data.val().kind == ack_kind::ACKNOWLEDGE)
-            & !self.acks.m.data.val().atomic
-            & !self.hand.occupied.val()
-            & self.atomics.s_op.ready.val()
-            & self.out.s.ready.val();
-
         self.acts.next = (self.state.q.val() == State::Act) | (self.state.q.val() == State::Start);
         // What wants room waits for it here: a job once begun must not wait for another.
         self.choice.busy.next = self.acts.val();
@@ -238,11 +228,18 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.choice.left.next = self.left.m.valid.val();
         self.choice.left_qpn.next = self.left.m.data.val().qpn;
         self.choice.ended.next = self.turn.done.val();
-        self.choice.ended_qpn.next = self.turn.after.val().qpn;
+        self.choice.ended_qpn.next = self.turn.whose.val();
         self.choice.executed.next = self.atomics.m_done.valid.val();
         self.choice.executed_qpn.next = self.atomics.m_done.data.val().qpn;
         self.choice.ack.next = self.acks.m.valid.val() & self.out.s.ready.val() & self.atomics.s_op.ready.val();
         self.choice.ack_qpn.next = self.acks.m.data.val().qpn;
+        // An acknowledge with nothing of its queue pair before it passes by the machine, when the machine could begin it as well: no turn begins in that cycle, so none is left without its place in `out`.
+        self.quick.next = (self.state.q.val() == State::Idle)
+            & !self.hand.stores.val()
+            & self.choice.ack.val()
+            & (self.acks.m.data.val().kind == ack_kind::ACKNOWLEDGE)
+            & !self.acks.m.data.val().atomic
+            & !self.hand.occupied.val();
         self.choice.life.next = self.fence.ending.val() & !self.acks.m.valid.val();
         self.choice.life_qpn.next = self.ends_qpn.val();
         self.choice.listed.next = self.list.m.valid.val() & (self.turn.idle.val() | ((self.state.q.val() == State::Act) & (self.job.q.val() == Job::Ended))) & self.out.s.ready.val();
@@ -271,7 +268,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.fail_psn.next = self.fail_psn.q.val();
         self.hand.fail_msn.next = self.fail_msn.q.val();
         self.absent.next = !self.hand.seat.val().listed & !self.hand.seat.val().busy;
-        self.stale.next = self.turn.after.val().epoch != self.hand.seat.val().epoch;
 
         self.receive.en.next = (self.state.q.val() == State::Act) & (self.job.q.val() == Job::Ack);
         self.receive.ack.next = self.acks.m.data.val();
@@ -293,10 +289,17 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.ring.ack.next = self.acks.m.data.val();
         self.ring.slot.next = self.search.slot.val();
         self.ring.found.next = self.state.q.val() == State::Look;
-        self.ring.first.next = self.state.q.val() == State::Item;
+        self.ring.first.next = (self.state.q.val() == State::Item) | (!self.turn.idle.val() & !(self.state.q.val() == State::Look));
         self.ring.started.next = self.receive.execute.val();
         self.ring.done.next = self.atomics.m_done.data.val();
         self.ring.ended.next = false;
+        self.ring.ahead.next = !self.turn.idle.val();
+        self.ring.turns.next = self.turn.whose.val().get_bits::<LQ>(0);
+        self.ring.next_place.next = self.turn.next_place.val();
+        self.turn.next_item.next = self.ring.item.val();
+        // Not beside a look, nor when an outcome may be written: what is read of a place that is being written is not defined.
+        self.turn.readable.next = !(self.state.q.val() == State::Look) & !((self.state.q.val() == State::Act) & ((self.job.q.val() == Job::Ack) | (self.job.q.val() == Job::Executed)));
+        self.turn.outcome.next = self.ring.outcome.val();
 
         // To the parts
         self.acks.m.ready.next = false;
@@ -326,7 +329,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.error.s.data.next.qpn = self.id.q.val();
         self.error.s.data.next.epoch = self.hand.seat.val().epoch;
         self.error.s.data.next.side = true;
-        // `CqeStatus` Fatal: the memory failed.
         self.error.s.data.next.cause = bits::<8>(CqeStatus::Fatal as u64);
         // An acknowledge goes straight on, or as the seat keeps it.
         self.out.s.valid.next = self.receive.pass.val() | self.quick.val();
@@ -336,7 +338,6 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.push.next = self.receive.push.val();
         self.enlist.next = self.receive.keep.val();
         self.begins.next = false;
-        self.leave.next = false;
         self.finish.next = self.receive.finish.val();
 
         match self.state.q.val() {
@@ -378,11 +379,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
                         if self.list.s.ready.val() {
                             self.finish.next = true;
                             self.hand.ended.next = true;
-                            self.enlist.next = self.hand.pending.val() | self.hand.seat.val().ack;
-                            if !self.stale.val() & self.hand.pending.val() & self.turn.after.val().kind.any() {
-                                self.hand.goes_on.next = true;
-                                self.leave.next = self.turn.all.val();
-                            }
+                            self.enlist.next = (self.hand.pending.val() & (self.hand.stale.val() | self.hand.remains.val())) | self.hand.seat.val().ack;
+                            self.hand.goes_on.next = !self.hand.stale.val() & self.hand.pending.val() & self.turn.answers.val();
                         }
                     }
                     Job::Executed => {
@@ -468,9 +466,8 @@ impl<const LQ: usize, const LR: usize> Logic for Reply<LQ, LR> {
         self.hand.push.next = self.push.val();
         self.turn.start.next = self.begins.val();
         self.hand.begins.next = self.begins.val();
-        self.hand.leaves.next = self.leave.val();
         // What was answered in a life of the same epoch is not answered in one that begins: this is told at once.
-        self.told.d.next = self.receive.life.val() | (self.leave.val() & !self.turn.after.val().again);
+        self.told.d.next = self.receive.life.val();
         // A turn that ends makes its queue pair absent.
         self.list.s.valid.next = (self.enlist.val() | self.push.val()) & (self.absent.val() | (self.job.q.val() == Job::Ended));
         self.hand.listed.next = self.list.s.valid.val();

@@ -21,9 +21,12 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     /// `ack` goes behind the last of the ring. `found`: it is a duplicate atomic, whose outcome stands in `slot`.
     pub push: Signal<In, Bit>,
     pub found: Signal<In, Bit>,
-    /// The first of the ring.
+    /// The first of the ring; during a turn (`ahead`) what stands at `next_place` of the ring of `turns`.
     pub item: Signal<Out, Item>,
-    /// The outcome that stands in `slot`, or the one of `item` (`first`); it is that of the atomic in `ack`.
+    pub ahead: Signal<In, Bit>,
+    pub turns: Signal<In, Bits<LQ>>,
+    pub next_place: Signal<In, Bits<5>>,
+    /// The outcome that stands in `slot`, or (`first`) the one of `item`; it is that of the atomic in `ack`.
     pub slot: Signal<In, Bits<5>>,
     pub first: Signal<In, Bit>,
     pub outcome: Signal<Out, Outcome>,
@@ -39,6 +42,7 @@ pub struct Ring<const LQ: usize, const LR: usize> {
     equal: DFF<Bit>,
     wanted: Signal<Local, Bits<5>>,
     base: Signal<Local, Bits<LR>>,
+    turns_base: Signal<Local, Bits<LR>>,
     count: Signal<Local, Bits<6>>,
     last: Signal<Local, Bits<5>>,
     tail: Signal<Local, Bits<5>>,
@@ -58,6 +62,10 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
         self.tail.next = self.seat.val().head + self.last.val();
 
         self.items.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.seat.val().head);
+        self.turns_base.next = bit_cast::<LR, LQ>(self.turns.val()) << 5;
+        if self.ahead.val() {
+            self.items.read_addr.next = self.turns_base.val() | bit_cast::<LR, 5>(self.next_place.val());
+        }
         self.item.next = self.items.read_data.val();
         self.items.write_addr.next = self.base.val() | bit_cast::<LR, 5>(self.tail.val());
         self.items.write_en.next = self.push.val();
@@ -78,6 +86,9 @@ impl<const LQ: usize, const LR: usize> Logic for Ring<LQ, LR> {
             self.wanted.next = self.items.read_data.val().slot;
         }
         self.outcomes.read_addr.next = self.base.val() | bit_cast::<LR, 5>(self.wanted.val());
+        if self.ahead.val() & self.first.val() {
+            self.outcomes.read_addr.next = self.turns_base.val() | bit_cast::<LR, 5>(self.wanted.val());
+        }
         self.kept.d.next = self.outcomes.read_data.val();
         self.equal.d.next = self.outcomes.read_data.val().psn == self.ack.val().psn;
         self.outcome.next = self.kept.q.val();

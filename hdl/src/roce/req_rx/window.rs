@@ -145,8 +145,8 @@ impl Logic for Window {
         self.to_error.next = self.line.val().una_index - self.line.val().error_index;
         self.r_ahead.d.next = self.to_error.val().get_bit(15);
         self.ahead.next = self.r_ahead.q.val();
-        // A queue that goes on fetches its requests anew: not for one, but when an eighth of what may be asked for is free, and one more.
-        self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 3);
+        // A queue that goes on fetches its requests anew, and those that it may not send are thrown away: not for one, but when a quarter of what may be asked for is free, and one more.
+        self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 2);
         self.r_may_ask.d.next = (self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();

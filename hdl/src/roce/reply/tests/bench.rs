@@ -154,6 +154,8 @@ impl Bench {
 
     pub(super) fn read(&mut self, id: u32, len: u32, again: bool) {
         let (va, key, number) = (self.tb.rng().next_u64(), self.tb.rng().next_u32(), self.number);
+        // Now and then across a border of 4 GiB.
+        let va = if self.tb.rng().percent(30) { va | 0xffff_ff00 } else { va };
         let qp = self.qps.get_mut(&id).expect("there");
         let (psn, n) = (qp.psn, len.div_ceil(MTU).max(1));
         if !again {

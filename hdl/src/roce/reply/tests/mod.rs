@@ -111,6 +111,15 @@ fn failures_end_the_queue_pair() {
     let psn = bench.qps[&3].psn;
     bench.atomic(3, 0x2004, true, 0, 1);
     nak(&mut bench, 3, psn);
+    // Behind what can be answered in the same turn: a READ that takes long enough for both atomics to be over.
+    bench.read(4, 64 << 10, false);
+    bench.atomic(4, 0x3000, true, 0, 1);
+    let psn = bench.qps[&4].psn;
+    bench.atomic(4, 0x1010, true, 0, 1);
+    while bench.qps[&4].items.len() > 1 {
+        bench.step();
+    }
+    nak(&mut bench, 4, psn);
     // A new life answers again.
     bench.push(1, 0, &[("psn", 5), ("syndrome", 31), ("epoch", 8)]);
     bench.qps.get_mut(&1).expect("there").acks = VecDeque::from([Ack { psn: 5, msn: 0, syndrome: 31, number: 0 }]);
