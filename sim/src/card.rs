@@ -50,6 +50,8 @@ pub struct CardConfig {
     pub chaos: bool,
     /// Write an FST waveform here (uses a separately built, much slower model).
     pub fst: Option<PathBuf>,
+    /// Clock cycle with which it begins.
+    pub fst_from: u64,
     /// Host timing.
     pub host: HostTiming,
     /// Probability in percent that the MAC withholds ready, or a gap stands between received beats, in a cycle.
@@ -72,7 +74,7 @@ const ENGINES: &str = "";
 
 impl Default for CardConfig {
     fn default() -> Self {
-        Self { body: Body::Gateware, width: 512, functions: FUNCTIONS, engines: ENGINES, chaos: false, fst: None, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
+        Self { body: Body::Gateware, width: 512, functions: FUNCTIONS, engines: ENGINES, chaos: false, fst: None, fst_from: 0, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
     }
 }
 

@@ -143,6 +143,7 @@ impl Gateware {
     /// Instantiates the card from its library and holds it in reset for some cycles.
     pub fn new(library: &Library, config: &CardConfig, index: u16) -> Result<Self, Error> {
         let mut model = library.instance(config.fst.as_deref())?;
+        model.trace_from(config.fst_from);
         let ports = Ports::find(&model)?;
         let axi = AxiHost::new(&mut model, config.width / 8, config.host, config.seed ^ 0xa11)?;
         let mut card = Self {

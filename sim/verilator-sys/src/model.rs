@@ -116,7 +116,7 @@ impl Library {
         let storage = |index| unsafe { (loaded.symbols.storage)(raw, index).cast::<u8>() };
         let storage: Vec<*mut u8> = (0..loaded.ports.len() as u32).map(storage).collect();
         let clock = loaded.names.get("clock").copied();
-        let model = Model { library: self.clone(), raw, storage, clock, cycles: 0, tracing: trace.is_some() };
+        let model = Model { library: self.clone(), raw, storage, clock, cycles: 0, traced_from: trace.map(|_| 0) };
         if let Some(path) = trace {
             let bad = || Error::TraceFile(path.into());
             let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| bad())?;
@@ -137,7 +137,8 @@ pub struct Model {
     storage: Vec<*mut u8>,
     clock: Option<PortId>,
     cycles: u64,
-    tracing: bool,
+    /// The cycle with which its trace begins, if there is one.
+    traced_from: Option<u64>,
 }
 
 // SAFETY: an instance owns its context, shares no mutable state with other instances, and all access to it
@@ -272,7 +273,7 @@ impl Model {
     /// One whole cycle in one evaluation, for tops whose outputs come from registers only: what the outputs show before the
     /// call is what is sampled at this edge, whatever the inputs are. Twice as fast as [`Model::tick`].
     pub fn cycle(&mut self) {
-        if self.tracing {
+        if self.tracing() {
             return self.tick();
         }
         // SAFETY: `raw` is a live instance of this library.
@@ -285,8 +286,17 @@ impl Model {
         self.cycles
     }
 
+    /// Nothing before this cycle goes to the trace: what comes before may be a hundred times as long as what is looked for.
+    pub fn trace_from(&mut self, cycle: u64) {
+        self.traced_from = self.traced_from.map(|_| cycle);
+    }
+
+    fn tracing(&self) -> bool {
+        self.traced_from.is_some_and(|from| self.cycles >= from)
+    }
+
     fn dump(&mut self, ns: u64) {
-        if self.tracing {
+        if self.tracing() {
             // SAFETY: `raw` is a live instance of this library.
             unsafe { (self.library.0.symbols.trace_dump)(self.raw, ns) }
         }

@@ -72,6 +72,16 @@ fn traces() {
     let bytes = std::fs::read(&path).unwrap();
     let _ = std::fs::remove_file(&path);
     assert!(bytes.len() > 300, "the trace holds {} bytes only", bytes.len());
+    // The same cycles, of which the last alone are wanted.
+    let mut model = library.instance(Some(&path)).unwrap();
+    model.trace_from(99);
+    model.set(enable, 1);
+    (0..100).for_each(|_| model.cycle());
+    assert_eq!(model.cycles(), 100);
+    drop(model);
+    let end = std::fs::read(&path).unwrap();
+    let _ = std::fs::remove_file(&path);
+    assert!(!end.is_empty() && end.len() < bytes.len(), "{} bytes of one cycle, {} of a hundred", end.len(), bytes.len());
     let plain = Builder::new(COUNTER, "counter").build().unwrap();
     assert!(matches!(plain.instance(Some(&path)), Err(Error::NotTraced(_))));
 }

@@ -46,13 +46,14 @@ pub struct Set {
 
 /// Cards as every figure begins with: the same in every run.
 fn cards() -> Result<Pair, Error> {
-    // Traces of both cards, for whoever asks why a figure is what it is: FILE and FILE.1.
+    // Traces of both cards, for whoever asks why a figure is what it is: FILE and FILE.1, from cycle FERRIC_BENCH_FST_FROM on, for most cycles pass before the figure begins.
+    let fst_from = std::env::var("FERRIC_BENCH_FST_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     let traced = |suffix: &str| {
         let fst = std::env::var_os("FERRIC_BENCH_FST").map(|mut file| {
             file.push(suffix);
             PathBuf::from(file)
         });
-        CardConfig { width: WIDTH, fst, ..Default::default() }
+        CardConfig { width: WIDTH, fst, fst_from, ..Default::default() }
     };
     let pair = Pair::new(&WorldConfig { cards: vec![traced(""), traced(".1")], ..Default::default() })?;
     // As it was before there were pause frames, to compare with.

@@ -163,8 +163,10 @@ pub fn run(plan: Differ) -> Result<Coverage, String> {
             let before = if fresh { Default::default() } else { counted(bench).map_err(|e| fail(bodies, e))? };
             let seen = bench.observe(&program, &scripts).map_err(|e| fail(bodies, e))?;
             let after = counted(bench).map_err(|e| fail(bodies, e))?;
+            // With all that the cards have counted: most causes of a loss have a counter.
+            let cards = || bench.cards.as_ref().map_or_else(String::new, |cards| cards.counted());
             for (n, (script, seen)) in scripts.iter().zip(&seen).enumerate() {
-                judge(script, program.faults, seen).map_err(|e| fail(bodies, format!("connection {n}: {e}")))?;
+                judge(script, program.faults, seen).map_err(|e| fail(bodies, format!("connection {n}: {e}\n{}", cards())))?;
             }
             let counts = calm.then(|| counts(&before, &after)).flatten();
             let Some((expected, numbers)) = &first else {
@@ -172,7 +174,7 @@ pub fn run(plan: Differ) -> Result<Coverage, String> {
                 continue;
             };
             if let Some(e) = scripts.iter().enumerate().find_map(|(n, script)| difference(&program, n, script, &expected[n], &seen[n])) {
-                return Err(fail(bodies, e));
+                return Err(fail(bodies, format!("{e}\n{}", cards())));
             }
             if let (Some(a), Some(b)) = (numbers, &counts) {
                 let differ: Vec<_> = EQUAL.iter().zip(a.iter().zip(b)).filter(|(_, (a, b))| a != b).collect();

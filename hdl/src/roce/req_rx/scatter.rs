@@ -54,7 +54,7 @@ enum State {
 }
 
 /// In order. A buffer is kept while the answers that follow belong to the same request: those of a queue pair come request by request, each
-/// ending with its `last`, so the queue pair's number tells. Fetches run ahead of placement by the 32 places of
+/// ending with its `last`, so the queue pair's number tells. Fetches run ahead of placement by the 64 places of
 /// the queue behind.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Scatter {
@@ -74,7 +74,7 @@ pub struct Scatter {
     pub barrier: Signal<In, Bit>,
     pub barrier_done: Signal<Out, Bit>,
     answers: MsgFifo<Answer, 4>,
-    orders: MsgFifo<Answer, 5>,
+    orders: MsgFifo<Answer, 6>,
     state: DFF<State>,
     answer: DFF<Answer>,
     /// The buffer at hand and whose queue pair's it is.
