@@ -74,7 +74,19 @@ const ENGINES: &str = "";
 
 impl Default for CardConfig {
     fn default() -> Self {
-        Self { body: Body::Gateware, width: 512, functions: FUNCTIONS, engines: ENGINES, chaos: false, fst: None, fst_from: 0, host: HostTiming::default(), mac_stall_percent: 0, mac_bytes_per_cycle: 0, seed: 1 }
+        Self {
+            body: Body::Gateware,
+            width: 512,
+            functions: FUNCTIONS,
+            engines: ENGINES,
+            chaos: false,
+            fst: None,
+            fst_from: 0,
+            host: HostTiming::default(),
+            mac_stall_percent: 0,
+            mac_bytes_per_cycle: 0,
+            seed: 1,
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use ferric_driver::{
 
 /// Cycles without an end after which a run counts as hung.
 const PATIENCE: u64 = 3_000_000;
+/// Cycles within which a card has seen the doorbells of its receives, however its streams stall. A twin's first packet may be there sooner, and what is unreliable would be lost.
+const SEEN: u64 = 1000;
 /// Cycles after which late receives are posted.
 const LATE: u64 = 3000;
 /// Cycles after the end in which nothing more may happen.
@@ -327,6 +329,7 @@ pub fn run(pair: &Pair, lanes: &mut [Lane], connections: &[Connection], scripts:
     let refused = pair.iommu_faults();
     let mut lines = connections.iter().zip(scripts).zip(lanes).map(|((c, s), lane)| Line::new(pair, lane, c, s)).collect::<Result<Vec<_>, _>>()?;
     lines.iter_mut().try_for_each(|l| l.post_receives(false))?;
+    pair.world().run(SEEN);
     let longest = scripts.iter().map(|s| s.acts.len()).max().unwrap_or(0);
     for n in 0..longest {
         for line in lines.iter_mut().filter(|l| n < l.script.acts.len()) {
