@@ -203,6 +203,15 @@ fn check(bench: &mut Bench, orders: &[Msg], golden: &mut Golden) -> u64 {
     spent
 }
 
+/// Any address, as often as not one from which `len` bytes end with a page, or a byte before or behind its end.
+fn anywhere(rng: &mut crate::tb::Rng, len: u32) -> u64 {
+    let addr = rng.next_u64() >> rng.below(50);
+    if rng.percent(50) {
+        return addr;
+    }
+    (addr | 0xfff).wrapping_add(rng.below(3)).wrapping_sub(u64::from(len))
+}
+
 fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
     let mut offsets = BTreeMap::<u32, u64>::new();
     for handle in 0..8 {
@@ -211,7 +220,7 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
         let list = (0..entries).map(|_| {
             let length = [0, 1, 100, 4096, 9000][rng.below(5) as usize];
             let lkey = if rng.percent(3) { 0xf000_0000 | rng.range(1, 6) as u32 } else { rng.next_u32() >> 4 };
-            Sge { addr: rng.next_u64() >> rng.below(50), length, lkey }
+            Sge { addr: anywhere(rng, length), length, lkey }
         });
         let list = list.collect();
         let fetched = !rng.percent(5);
@@ -242,7 +251,7 @@ fn random_orders(bench: &mut Bench, count: usize) -> Vec<Msg> {
             ("qpn", handle.into()),
             ("has_frame", u128::from(kind < 3 || reads)),
             ("pay_len", pay_len.into()),
-            ("va", (rng.next_u64() >> rng.below(50)).into()),
+            ("va", anywhere(rng, pay_len as u32).into()),
             ("key", key.into()),
             ("chk_len", u128::from(pay_len) + u128::from(if rng.percent(10) { 0 } else { rng.below(1 << 20) })),
             ("again", u128::from(rng.percent(30))),
@@ -425,7 +434,7 @@ fn random_answers(bench: &mut Bench, count: usize) -> Vec<Msg> {
         let entry = |rng: &mut crate::tb::Rng| {
             let length = if atomic { rng.below(6) as u32 } else { [0, 1, 100, 4096, 9000][rng.below(5) as usize] };
             let lkey = if rng.percent(3) { 0xf000_0000 | rng.range(1, 6) as u32 } else { rng.next_u32() >> 4 };
-            Sge { addr: rng.next_u64() >> rng.below(50), length, lkey }
+            Sge { addr: anywhere(rng, length), length, lkey }
         };
         let mut list: Vec<Sge> = (0..rng.below(8)).map(|_| entry(rng)).collect();
         if rng.percent(10) {
