@@ -137,6 +137,9 @@ impl Program {
         self.asm.branch(Op::Beq, FN, 0, free);
         self.asm.op(Op::Shl, T, FN, self.log_share());
         self.asm.op(Op::Or, T, T, SPECIAL);
+        // A reset leaves the paths of queue pairs that are no more as they were.
+        self.asm.op(Op::Ld, U, T, self.qp.base);
+        self.asm.branch(Op::Beq, U, 0, free);
         self.line(T);
         self.read(U, PATH, path("valid").word);
         self.get(U, U, path("valid"));

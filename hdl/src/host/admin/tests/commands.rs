@@ -258,9 +258,9 @@ fn shared_queues(b: &mut Bench) {
         params[9] = 0;
         params
     };
-    b.expect(Denied, 1, CreateQp, 5, &on(3, 6));
-    b.expect(BadState, 1, CreateQp, 5, &on(0, 7));
-    b.expect(BadId, 1, CreateQp, 5, &on(0, 16));
+    b.expect(Denied, 1, CreateQp, 6, &on(3, 6));
+    b.expect(BadState, 1, CreateQp, 6, &on(0, 7));
+    b.expect(BadId, 1, CreateQp, 6, &on(0, 16));
     for (kind, id) in [(0, 5), (1, 7), (2, 8)] {
         b.expect(Ok, 1, CreateQp, id, &on(kind, 6));
         let r = rsp(b, id);
@@ -272,7 +272,7 @@ fn shared_queues(b: &mut Bench) {
         b.expect(InUse, 1, DestroySrq, 6, &[]);
     }
     assert_eq!(rq(b, 22).limit(), 32, "the queue is none of theirs");
-    b.expect(Ok, 1, DestroyQp, 5, &[]);
+    b.expect(Ok, 1, DestroyQp, 6, &[]);
     b.expect(Ok, 1, DestroyQp, 7, &[]);
     b.expect(InUse, 1, DestroySrq, 6, &[]);
     b.expect(Ok, 1, DestroyQp, 8, &[]);
@@ -287,7 +287,7 @@ fn shared_queues(b: &mut Bench) {
     }
     // A soft reset takes them, too.
     b.expect(Ok, 1, CreateSrq, 0, &srq_params(2, 1));
-    b.expect(Ok, 1, CreateQp, 5, &on(0, 0));
+    b.expect(Ok, 1, CreateQp, 6, &on(0, 0));
     b.soft_reset(1);
     assert!(!rq(b, 16).valid());
     b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
@@ -457,12 +457,12 @@ fn rounds(b: &mut Bench) {
 fn resets(b: &mut Bench) {
     basics(b);
     b.expect(Ok, 1, CreateMr, 4, &mr_params(mr_line()));
-    b.expect(Ok, 1, CreateQp, 5, &qp_params(0, 2, 3, 4));
-    b.expect(Ok, 1, ModifyQp, 5, &[1, 0, 0, 0, 0, 0xffff]);
+    b.expect(Ok, 1, CreateQp, 6, &qp_params(0, 2, 3, 4));
+    b.expect(Ok, 1, ModifyQp, 6, &[1, 0, 0, 0, 0, 0xffff]);
     b.soft_reset(1);
-    assert_eq!((rsp(b, 5).state(), rq(b, 5).valid(), MrCtx(line(&b.card, space::MR, 4)).valid()), (0, false, false));
+    assert_eq!((rsp(b, 6).state(), rq(b, 6).valid(), MrCtx(line(&b.card, space::MR, 4)).valid()), (0, false, false));
     b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
-    b.expect(BadState, 1, DestroyQp, 5, &[]);
+    b.expect(BadState, 1, DestroyQp, 6, &[]);
     b.expect(BadState, 1, DestroyPd, 2, &[]);
     b.expect(Ok, 0, DestroyCq, 0, &[]);
     basics(b);
