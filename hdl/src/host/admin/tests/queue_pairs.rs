@@ -142,7 +142,7 @@ pub(super) fn queue_pair_life(b: &mut Bench) {
     assert_eq!(req(b, 6).epoch(), sq(b, 6).epoch());
     // With it go the windows of type 2 that were bound through it, and no other.
     let window = mr_line().with_valid(true).with_window(true).with_fast(true).with_qpn(6);
-    let lines = [window, window.with_qpn(6), window.with_fast(false), window.with_window(false), window.with_valid(false)];
+    let lines = [window, window.with_qpn(7), window.with_fast(false), window.with_window(false), window.with_valid(false)];
     for (number, line) in (20..).zip(&lines) {
         b.expect(Ok, 1, CreateMr, number, &mr_params(*line));
         set_line(b, space::MR, number, &line.0);
