@@ -57,7 +57,17 @@ struct Bench {
 impl Bench {
     fn new(seed: u64) -> Self {
         let tb = Tb::with_seed("peer", PeerCheck::<LQ, LJ>::default(), seed);
-        Self { rng: Rng::new(tb.seed() ^ 0x9ee6), tb, paths: vec![None; 1 << LQ], writes: VecDeque::new(), expected: [None, None].into(), addressee: 0, tunnels: 0, networks: [0; 2], counts: BTreeMap::new() }
+        Self {
+            rng: Rng::new(tb.seed() ^ 0x9ee6),
+            tb,
+            paths: vec![None; 1 << LQ],
+            writes: VecDeque::new(),
+            expected: [None, None].into(),
+            addressee: 0,
+            tunnels: 0,
+            networks: [0; 2],
+            counts: BTreeMap::new(),
+        }
     }
 
     /// As the admin engine does it: the word with `valid` is zeroed first and written last. What is not compared is noise.

@@ -317,7 +317,7 @@ fn special_queue_pairs(b: &mut Bench) {
         b.expect(InUse, f, SetAddress, used.0, &words::<6>(&at(f as u32, 0x0a00_0009, 0x0200_1234_0000).0));
         assert_eq!(b.card.written(space::ADDRESS, start), [], "what is refused changes nothing");
         // The same again is no change, and the other one may go.
-        b.expect(Ok, f, SetAddress, used.0, &words::<6>(&used.1.0));
+        b.expect(Ok, f, SetAddress, used.0, &words::<6>(&used.1 .0));
         b.expect(Ok, f, SetAddress, idle.0, &words::<6>(&AddressCtx::default().0));
         if f == 3 {
             b.expect(Ok, f, DestroyQp, qpn, &[]);
