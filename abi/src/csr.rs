@@ -111,16 +111,6 @@ pub const FEATURE_TUNNEL: u32 = 25;
 pub const FEATURE_FLOWS: u32 = 27;
 /// Number in every packet of the special queue pair for management datagrams (QP1, IBTA volume 1, 3.9.1), whosever it is.
 pub const SPECIAL: u32 = 1;
-/// Number on the card of a function's special queue pair: the second of the share that the function has after the card's reset (`log_share`: log2 of the numbers in a share).
-///
-/// It is fixed, so that the way from one number to the other is wiring: no table has to be written when a queue pair is made, and none has a line of a former life when a function has been reset.
-pub const fn special_queue_pair(function: u32, log_share: u32) -> u32 {
-    function << log_share | SPECIAL
-}
-/// The number is that of some function's special queue pair.
-pub const fn is_special(qpn: u32, log_share: u32) -> bool {
-    qpn & ((1 << log_share) - 1) == SPECIAL
-}
 /// Addresses of a function.
 pub const ADDRESSES: u32 = 16;
 /// MAC addresses of a function whose frames it receives.

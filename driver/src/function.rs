@@ -7,7 +7,7 @@ use crate::lives::QpTable;
 use crate::network::Network;
 use crate::types::Capabilities;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
-use ferric_abi::csr;
+use ferric_abi::{csr, special};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -90,7 +90,7 @@ impl Inner {
             qps: QpTable::new(1 << logs[0])?,
             network: Network::default(),
             all_qps: 1 << logs[0],
-            gsi: csr::special_queue_pair(function, log_share),
+            gsi: special::special_queue_pair(function, log_share),
             caps,
             device,
         })

@@ -1,6 +1,7 @@
 //! Numbers of objects: each function has a range of each kind (docs/admin.md), in which the driver chooses.
 use ferric_abi::codes::ObjectKind;
-use ferric_abi::csr::{is_special, RANGE_IN_USE};
+use ferric_abi::csr::RANGE_IN_USE;
+use ferric_abi::special::is_special;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
@@ -35,7 +36,7 @@ impl Ids {
         Self { what, kind, first: range.start, log_share: None, numbers: Mutex::new(Numbers { free: range.collect(), lent: Vec::new() }) }
     }
 
-    /// Numbers of queue pairs: all but those of special ones (`ferric_abi::csr::special_queue_pair`).
+    /// Numbers of queue pairs: all but those of special ones (`ferric_abi::special::special_queue_pair`).
     pub(crate) fn of_queue_pairs(range: Range<u32>, log_share: u32) -> Self {
         let mut ids = Self { log_share: Some(log_share), ..Self::new("queue pairs", ObjectKind::Qp, range) };
         ids.numbers.get_mut().unwrap_or_else(|e| e.into_inner()).free.retain(|id| !is_special(*id, log_share));

@@ -95,7 +95,7 @@ pub struct Twin {
     /// `None` while it is at work.
     admin: Option<Model>,
     tables: Tables,
-    /// log2 of the queue pair numbers in a function's share (`ferric_abi::csr::special_queue_pair`).
+    /// log2 of the queue pair numbers in a function's share (`ferric_abi::special::special_queue_pair`).
     log_share: u32,
     /// What has been counted.
     pub counters: Counters,

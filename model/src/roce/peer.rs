@@ -2,7 +2,8 @@
 //! RoCEv2), IEEE 802.1Q (a port belongs to VLANs), RFC 1112 and RFC 2464 (MAC addresses of groups).
 
 use crate::net::networks::Network;
-use ferric_abi::csr::{is_special, special_queue_pair, SPECIAL};
+use ferric_abi::csr::SPECIAL;
+use ferric_abi::special::{is_special, special_queue_pair};
 
 /// From the headers of a packet, and where it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,7 +41,7 @@ pub fn foreign(seen: &Seen, path: Option<&Path>) -> bool {
     !to_group(seen) && path.is_some_and(|p| !seen.network.has(p.function))
 }
 
-/// The queue pair that a packet is for. Queue pair 1 is that of the function whose MAC address the packet goes to: `owner`. `log_share`: see `ferric_abi::csr::special_queue_pair`.
+/// The queue pair that a packet is for. Queue pair 1 is that of the function whose MAC address the packet goes to: `owner`. `log_share`: see `ferric_abi::special::special_queue_pair`.
 pub fn meant(seen: &Seen, owner: u16, log_share: u32) -> u32 {
     if seen.datagram && seen.qpn == SPECIAL {
         special_queue_pair(owner.into(), log_share)

@@ -1,7 +1,7 @@
 //! A connection manager on each function: of one card, and of two. Nobody gets what is another's, and a new life nothing of the former one's.
 use super::PORT;
 use ferric_abi::codes::AdminStatus;
-use ferric_abi::csr;
+use ferric_abi::special;
 use ferric_driver::cm::{ip_service_id, Cm, CmPort, Event, Gsi, Local, RejectReason, Request};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::types::{Mac, Mtu, QpType};
@@ -264,7 +264,7 @@ fn forgeries(bodies: [Body; 2]) {
         b.pair.world().run(4_000);
     };
     for f in 0..3u32 {
-        let number = csr::special_queue_pair(f, log_share);
+        let number = special::special_queue_pair(f, log_share);
         let before = b.come(1);
         for to in 0..3 {
             // Where it is number 1, that is the name that it has.
@@ -304,5 +304,5 @@ fn numbers_of_managers_are_one_of_each_share() {
     // No ordinary queue pair gets such a number, on function 0 neither.
     let (host, cq) = (b.host(0), b.host(0).cq(16).unwrap());
     let qps: Vec<u32> = (0..200).map(|_| host.pd.create_qp(&QpConfig::default(), &cq, &cq).unwrap()).map(|qp| qp.qpn()).collect();
-    assert!(qps.iter().all(|qpn| !csr::is_special(*qpn, 6)), "{qps:?}");
+    assert!(qps.iter().all(|qpn| !special::is_special(*qpn, 6)), "{qps:?}");
 }

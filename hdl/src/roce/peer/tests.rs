@@ -4,7 +4,7 @@ use super::PeerCheck;
 use crate::msg::{CtlReq, PeerAsk};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::context::PathCtx;
-use ferric_abi::csr::special_queue_pair;
+use ferric_abi::special::special_queue_pair;
 use ferric_model::net::networks::Network;
 use std::collections::{BTreeMap, VecDeque};
 

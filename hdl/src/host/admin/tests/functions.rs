@@ -8,7 +8,8 @@ use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::codes::{AdminOpcode, ObjectKind};
 use ferric_abi::context::{AddressCtx, McastCtx, MrCtx, PathCtx};
-use ferric_abi::csr::{is_special, space, special_queue_pair, ADDRESSES, NEIGHBOUR_LINE, RANGE_IN_USE, SPECIAL};
+use ferric_abi::csr::{space, ADDRESSES, NEIGHBOUR_LINE, RANGE_IN_USE, SPECIAL};
+use ferric_abi::special::{is_special, special_queue_pair};
 
 fn logs(sizes: Sizes) -> [u32; 6] {
     [sizes.qp, sizes.cq, sizes.mr, sizes.pd, sizes.eq, sizes.qp]
