@@ -14,6 +14,7 @@ pub mod host;
 pub mod layout;
 pub mod meta;
 pub mod pci;
+pub mod special;
 pub mod switch;
 pub mod target;
 pub mod wire;

@@ -174,10 +174,12 @@ impl Pd {
         SharedReceiveQueue::create(&self.inner, config, eq)
     }
 
-    /// Makes the general services queue pair, number 1 (IBTA 3.9.1): datagrams of management, with the Q_Key [`crate::ud::GSI_QKEY`]. There
-    /// is one per card, and it is the physical function's.
+    /// Makes the function's general services queue pair (IBTA 3.9.1): datagrams of management, with the Q_Key [`crate::ud::GSI_QKEY`]. There
+    /// is one per function. Others know it as number 1 ([`crate::ud::GSI_QPN`]), at the function's MAC addresses; the number that it has here and in
+    /// completions is a number of the card. Of a function but the physical one the card wants its source address to be one that
+    /// [`Context::set_address`] has made the function's.
     pub fn create_gsi(&self, config: &QpConfig, send_cq: &CompletionQueue, recv_cq: &CompletionQueue) -> Result<QueuePair> {
         let config = QpConfig { qp_type: QpType::Ud, ..*config };
-        QueuePair::create(&self.inner, &config, Some(crate::ud::GSI_QPN), send_cq, recv_cq, None)
+        QueuePair::create(&self.inner, &config, Some(self.inner.ctx.gsi), send_cq, recv_cq, None)
     }
 }

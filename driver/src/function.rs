@@ -7,7 +7,7 @@ use crate::lives::QpTable;
 use crate::network::Network;
 use crate::types::Capabilities;
 use ferric_abi::codes::{AdminOpcode, AdminStatus, ObjectKind};
-use ferric_abi::csr;
+use ferric_abi::{csr, special};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -25,6 +25,8 @@ pub(crate) struct Inner {
     pub(crate) network: Network,
     /// Queue pairs of the whole card: shared receive queues have the receive rings behind theirs.
     pub(crate) all_qps: u32,
+    /// Number of the function's special queue pair.
+    pub(crate) gsi: u32,
 }
 
 impl Inner {
@@ -73,6 +75,7 @@ impl Inner {
             features: c3,
         };
         log::info!("Ferric card: {caps:?}");
+        let log_share = logs[0].saturating_sub(byte(c1, 1));
         let from = |first: u32, range: &Range<u32>| range.start.max(first)..range.end;
         Ok(Self {
             admin: Mutex::new(admin),
@@ -80,13 +83,14 @@ impl Inner {
             // Key 0 is never handed out, so that a zeroed key is refused.
             mr_ids: Ids::new("memory regions", ObjectKind::Mr, from(1, mrs)),
             cq_ids: Ids::new("completion queues", ObjectKind::Cq, cqs.clone()),
-            // Queue pairs 0 and 1 are the management ones of IBTA.
-            qp_ids: Ids::new("queue pairs", ObjectKind::Qp, from(2, qps)),
+            // Queue pair 0 is a management one of IBTA; the other one has a number of its own in each function's share.
+            qp_ids: Ids::of_queue_pairs(from(1, qps), log_share),
             eq_ids: Ids::new("event queues", ObjectKind::Eq, eqs.clone()),
             srq_ids: Ids::new("shared receive queues", ObjectKind::Srq, if c3 >> csr::FEATURE_SRQ & 1 == 1 { srqs.clone() } else { 0..0 }),
             qps: QpTable::new(1 << logs[0])?,
             network: Network::default(),
             all_qps: 1 << logs[0],
+            gsi: special::special_queue_pair(function, log_share),
             caps,
             device,
         })

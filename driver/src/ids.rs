@@ -1,6 +1,7 @@
 //! Numbers of objects: each function has a range of each kind (docs/admin.md), in which the driver chooses.
 use ferric_abi::codes::ObjectKind;
 use ferric_abi::csr::RANGE_IN_USE;
+use ferric_abi::special::is_special;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
@@ -25,12 +26,21 @@ pub(crate) struct Ids {
     pub(crate) kind: ObjectKind,
     /// Smallest number handed out; those below are reserved.
     first: u32,
+    /// Of queue pairs: log2 of the numbers in a function's share, of which one is that function's special queue pair's and never handed out.
+    log_share: Option<u32>,
     numbers: Mutex<Numbers>,
 }
 
 impl Ids {
     pub(crate) fn new(what: &'static str, kind: ObjectKind, range: Range<u32>) -> Self {
-        Self { what, kind, first: range.start, numbers: Mutex::new(Numbers { free: range.collect(), lent: Vec::new() }) }
+        Self { what, kind, first: range.start, log_share: None, numbers: Mutex::new(Numbers { free: range.collect(), lent: Vec::new() }) }
+    }
+
+    /// Numbers of queue pairs: all but those of special ones (`ferric_abi::special::special_queue_pair`).
+    pub(crate) fn of_queue_pairs(range: Range<u32>, log_share: u32) -> Self {
+        let mut ids = Self { log_share: Some(log_share), ..Self::new("queue pairs", ObjectKind::Qp, range) };
+        ids.numbers.get_mut().unwrap_or_else(|e| e.into_inner()).free.retain(|id| !is_special(*id, log_share));
+        ids
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
@@ -38,7 +48,7 @@ impl Ids {
     }
 
     pub(crate) fn give(&self, id: u32) {
-        if id >= self.first {
+        if id >= self.first && !self.log_share.is_some_and(|log| is_special(id, log)) {
             self.numbers().free.push_back(id);
         }
     }
@@ -66,7 +76,17 @@ impl Ids {
 
 #[cfg(test)]
 mod tests {
-    use super::range;
+    use super::{range, Ids};
+
+    #[test]
+    fn special_queue_pairs_are_not_handed_out() {
+        let ids = Ids::of_queue_pairs(14..20, 4);
+        assert_eq!(std::iter::from_fn(|| ids.take()).collect::<Vec<_>>(), [14, 15, 16, 18, 19]);
+        ids.give(17);
+        assert_eq!(ids.take(), None);
+        ids.give(18);
+        assert_eq!(ids.take(), Some(18));
+    }
 
     #[test]
     fn a_range_word_says_which_numbers_and_whether_they_are_used() {

@@ -9,8 +9,8 @@ use ferric_abi::codes::{AdminOpcode, WrOpcode};
 use ferric_abi::csr::FEATURE_MULTICAST;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Queue pair number of the general services interface (IBTA 3.9.1).
-pub const GSI_QPN: u32 = 1;
+/// Queue pair number of the general services interface (IBTA 3.9.1), in packets of and to every function.
+pub const GSI_QPN: u32 = ferric_abi::csr::SPECIAL;
 /// Q_Key of the general services interface (IBTA 10.2.4).
 pub const GSI_QKEY: u32 = 0x8001_0000;
 /// A request with this bit in its Q_Key is sent with the queue pair's own (IBTA 10.2.4).

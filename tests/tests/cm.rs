@@ -1,4 +1,7 @@
 //! Connections made by the communication manager over the cards' own datagrams (IBTA volume 1, chapter 12).
+#[path = "cm/functions.rs"]
+mod functions;
+
 use ferric_abi::codes::WrOpcode;
 use ferric_driver::cm::{ip_service_id, Cm, CmPort, Event, Gsi, Local, RejectReason, Remote, Request};
 use ferric_driver::qp::{sge, Payload};

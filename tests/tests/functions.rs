@@ -316,8 +316,8 @@ fn the_physical_function_has_what_the_others_do_not_use() {
 #[test]
 fn a_window_ends_with_its_queue_pair() {
     let mut pair = Pair::with_functions(&world(64), 1).unwrap();
-    // Two numbers, so that they come up again at once.
-    pair.hosts.iter().for_each(|h| h.ctx.set_range(1, ObjectKind::Qp, 64, 1).unwrap());
+    // Two numbers, so that they come up again at once; 65 is that of its special queue pair.
+    pair.hosts.iter().for_each(|h| h.ctx.set_range(1, ObjectKind::Qp, 66, 1).unwrap());
     pair.open_next().unwrap();
     let mut t = Tenant::new(&pair, 1);
     let host = &pair.of(1)[1];

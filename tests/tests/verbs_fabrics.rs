@@ -79,16 +79,17 @@ fn open_mpi_on_ucx() {
     assert_eq!(printed.matches("all as it should be").count(), 3, "{printed}");
 }
 
-/// `ofi_rxm` connects by librdmacm, which only function 0 has: a rank on each card. `ofi_rxd` needs no connections.
+/// `ofi_rxm` connects by librdmacm, also the ranks of one card, which have a function each and connect by loopback. `ofi_rxd` needs no connections.
 #[test]
 fn open_mpi_on_libfabric() {
     let script = r#"
         ofi() { provider=$1; shift; exchange "$@" --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "$provider"; }
         FI_UNIVERSE_SIZE=4 ofi "verbs;ofi_rxm" 2 4194304
+        FI_UNIVERSE_SIZE=4 ofi "verbs;ofi_rxm" 4 65536
         ofi "verbs;ofi_rxd" 8 65536
     "#;
     let Some(printed) = run("open_mpi_on_libfabric", &MPI, &[], script) else { return };
-    assert_eq!(printed.matches("all as it should be").count(), 2, "{printed}");
+    assert_eq!(printed.matches("all as it should be").count(), 3, "{printed}");
 }
 
 /// Frames are lost.

@@ -139,6 +139,42 @@ fn programs_of_debian_13() {
     assert_eq!(printed.matches("cm connect").count(), 2 * 2, "{printed}");
 }
 
+/// Two processes on one card, each with a function of it: what is the second one's address its own program says. Then a third one, and across the cards.
+#[test]
+fn functions_of_one_card_connect() {
+    let script = r#"
+        beside() { FERRIC_DEVICES=$A "$@"; }
+        # The server has function 0.
+        server "listens at" rping -s -C 3 -V -a 10.0.0.1
+        beside rping -c -C 3 -V -a 10.0.0.1
+        ended
+        server "listens at" rdma_server
+        beside rdma_client -s 10.0.0.1
+        ended
+        server "listens at" udaddy -b 10.0.0.1 -c 3 -C 4
+        beside udaddy -s 10.0.0.1 -c 3 -C 4
+        ended
+        # A program that does nothing has function 0: servers have function 1, clients of the same card function 2, and those of the other card function 0 there.
+        FERRIC_DEVICES=$A rping -s -a 10.0.0.1 > "$DIR/first" 2>&1 & first=$!
+        until grep -q "listens at" "$DIR/first"; do sleep 0.02; done
+        for who in beside client; do
+            server "listens at" rping -s -C 3 -V -a 10.0.1.1
+            $who rping -c -C 3 -V -a 10.0.1.1
+            ended
+            server "listens at" ucmatose -b 10.0.1.1 -c 3 -C 4
+            $who ucmatose -s 10.0.1.1 -c 3 -C 4
+            ended
+        done
+        # Nobody listens there, and what is another process's address is not this one's.
+        ! client rping -c -C 3 -a 10.0.2.1
+        ! beside rping -s -C 3 -a 10.0.0.1
+        kill -0 $first
+        kill $first
+    "#;
+    let printed = run(None, script);
+    assert_eq!(printed.matches("return status 0").count(), 2 + 4, "{printed}");
+}
+
 /// The server lives on, and serves the next client. (A client that is killed while it connects ends it: it looks at its own data of the failed connection, which it has not.)
 #[test]
 fn cmtime_measures_connections() {

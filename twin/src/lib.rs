@@ -95,6 +95,8 @@ pub struct Twin {
     /// `None` while it is at work.
     admin: Option<Model>,
     tables: Tables,
+    /// log2 of the queue pair numbers in a function's share (`ferric_abi::special::special_queue_pair`).
+    log_share: u32,
     /// What has been counted.
     pub counters: Counters,
     requesters: Vec<Requester>,
@@ -139,6 +141,7 @@ impl Twin {
             registers: Registers::new(functions, config.capabilities()),
             admin: Some(admin::engine(sizes, config.tunnels)),
             tables,
+            log_share: sizes.qp - sizes.functions,
             counters: Counters::new(functions),
             requesters: (0..qps).map(|_| Requester::default()).collect(),
             responders: (0..qps).map(|_| Responder::default()).collect(),

@@ -10,7 +10,7 @@ use ferric_abi::wire::{opcode, syndrome, Eth, Ipv4, Ipv6, Vlan, ECN_CE};
 use ferric_model::net::echo::Outcome;
 use ferric_model::net::networks::Network;
 use ferric_model::net::parse::{receive as parse, Drop, Parsed};
-use ferric_model::roce::peer::{foreign, stranger, Path, Seen};
+use ferric_model::roce::peer::{foreign, meant, stranger, Path, Seen};
 use ferric_model::roce::responder::{kind, Packet};
 
 /// Shortest Ethernet frame without FCS: a sender's MAC fills up.
@@ -100,10 +100,13 @@ impl Twin {
         };
         let datagram = p.opcode >> opcode::OPERATION_BITS == opcode::CLASS_UD;
         let seen = Seen { qpn: p.dest_qpn, datagram, dmac: Eth(header(frame, 0)).dst(), sip, dip, ipv6: p.ipv6, vlan: vid(p), network };
-        if foreign(&seen, self.path_of(p.dest_qpn).as_ref()) {
+        // Queue pair 1 is that of the function whose address it is.
+        let qpn = meant(&seen, self.listening.owner(header(frame, 0), network), self.log_share);
+        let path = self.path_of(qpn);
+        if foreign(&seen, path.as_ref()) {
             return self.count_foreign();
         }
-        if stranger(&seen, self.path_of(p.dest_qpn).as_ref()) {
+        if stranger(&seen, path.as_ref(), self.log_share) {
             return count!(self, 0, "rx.rx_stranger");
         }
         count!(self, 0, "rx.rx_roce");
@@ -118,7 +121,7 @@ impl Twin {
             return self.response(host, p, &frame[at..at + usize::from(p.pay_len)]);
         }
         if !p.multicast {
-            return self.deliver(host, Some(p.dest_qpn), p, frame);
+            return self.deliver(host, Some(qpn), p, frame);
         }
         let group = u128::from(p.compare) << 64 | u128::from(p.operand);
         let vlan = vid(p);

@@ -205,7 +205,7 @@ impl Twin {
         let length = length as usize;
         let mut frame = Vec::with_capacity(AROUND + length);
         if kind != QpType::Raw {
-            put_header(&mut frame, op, path);
+            put_header(&mut frame, &op.as_heard(self.log_share), path);
         }
         let tail = if kind == QpType::Raw { 0 } else { usize::from(op.pad) + ICRC_BYTES };
         if length > 0 {

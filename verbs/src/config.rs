@@ -32,6 +32,8 @@ pub struct Named {
 
 /// From a function's address to the next one's.
 const NETWORK: u32 = 256;
+/// More functions than any card has.
+const FUNCTIONS: u32 = 1 << 12;
 
 impl Named {
     /// The same card when function `function` of it has been opened.
@@ -42,6 +44,18 @@ impl Named {
             IpAddr::V6(ip) => IpAddr::V6(u128::from(ip).wrapping_add(further.into()).into()),
         };
         Self { ip, ..self.clone() }
+    }
+}
+
+impl Named {
+    /// The address may be that of one of its functions.
+    pub fn may_have(&self, ip: IpAddr) -> bool {
+        let further = match (self.ip, ip) {
+            (IpAddr::V4(first), IpAddr::V4(ip)) => u128::from(u32::from(ip).wrapping_sub(first.into())),
+            (IpAddr::V6(first), IpAddr::V6(ip)) => u128::from(ip).wrapping_sub(first.into()),
+            _ => return false,
+        };
+        further == 0 || self.counts && further % u128::from(NETWORK) == 0 && further / u128::from(NETWORK) < u128::from(FUNCTIONS)
     }
 }
 
@@ -200,6 +214,9 @@ mod tests {
         let c = read(&[("FERRIC_DEVICES", "/tmp/a.sock@10.0.0.1+,/tmp/b.sock@fd00::2+,/tmp/c.sock@10.0.0.3")]);
         let ip = |n: usize, function| c.cards[n].on(function).ip.to_string();
         assert_eq!([ip(0, 0), ip(0, 3), ip(1, 2), ip(2, 2)], ["10.0.0.1", "10.0.3.1", "fd00::202", "10.0.0.3"]);
+        let may = |n: usize, ip: &str| c.cards[n].may_have(ip.parse().unwrap());
+        assert_eq!([may(0, "10.0.0.1"), may(0, "10.0.63.1"), may(1, "fd00::3f02"), may(2, "10.0.0.3")], [true; 4]);
+        assert_eq!([may(0, "10.0.0.2"), may(0, "9.255.255.1"), may(0, "fd00::2"), may(1, "fd00::1:0:2"), may(1, "10.0.0.2"), may(2, "10.0.1.3")], [false; 6]);
     }
 
     #[test]

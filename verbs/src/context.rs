@@ -7,6 +7,7 @@ use crate::errors::pointer;
 use crate::shared::{lock, Shared};
 use std::ffi::{c_char, c_int};
 use std::mem::offset_of;
+use std::net::IpAddr;
 use std::ptr::null;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -58,6 +59,11 @@ impl DeviceObject {
         let shared = Shared::open(&self.named)?;
         *open = Arc::downgrade(&shared);
         Ok(shared)
+    }
+
+    /// Its address on the wire: that of the function that this process has, if it has one already.
+    pub fn ip(&self) -> IpAddr {
+        lock(&self.open).upgrade().map_or(self.named.ip, |shared| shared.named.ip)
     }
 
     /// Node GUID, as it stands in memory.

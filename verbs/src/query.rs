@@ -49,7 +49,9 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     a.max_mr_size = MAX_MR as u64;
     a.page_size_cap = 4096;
     (a.vendor_id, a.vendor_part_id, a.hw_ver) = (pci::VENDOR_ID.into(), pci::DEVICE_ID.into(), caps.version);
-    a.max_qp = caps.qps.saturating_sub(2) as c_int;
+    // Number 0 and those of special queue pairs are no program's: function 0 would have everybody's, any other has its own among its numbers.
+    let kept = if caps.function == 0 { caps.functions + 1 } else { 1 };
+    a.max_qp = caps.qps.saturating_sub(kept) as c_int;
     a.max_qp_wr = MAX_DEPTH as c_int;
     a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     let sge = limits(context).0 as c_int;

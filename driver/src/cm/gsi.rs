@@ -17,7 +17,7 @@ const DEPTH: usize = 32;
 /// A receive: GRH area and MAD.
 const SLOT: usize = 512;
 
-/// Queue pair 1: sends and receives MADs of 256 bytes.
+/// The function's queue pair 1: sends and receives MADs of 256 bytes.
 pub struct Gsi {
     qp: QueuePair,
     cq: CompletionQueue,
@@ -29,7 +29,7 @@ pub struct Gsi {
 }
 
 impl Gsi {
-    /// Takes queue pair 1; MADs come from `source`.
+    /// Takes the function's queue pair 1; MADs come from `source`, which on a function but the physical one must be an address that [`Context::set_address`] has made its own.
     pub fn open(ctx: &Context, pd: &Pd, eq: &EventQueue, source: &Source) -> Result<Self> {
         let cq = ctx.create_cq(2 * DEPTH, eq)?;
         let config = QpConfig { max_send: DEPTH, max_recv: DEPTH, max_send_sge: 1, max_recv_sge: 1, max_inline: 0, ..Default::default() };

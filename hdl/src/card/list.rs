@@ -195,7 +195,7 @@ fn wires(a: &mut Assembly) {
     a.join("front.m_cell", "cells.s_write");
     // Each engine takes its frames out and hands on the others; the last one takes all that is left. RoCE packets go straight to their engine.
     a.chain_from(FRAMES, "front.m_raw");
-    ["front.peer", "front.peer_stranger", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
+    ["front.peer", "front.peer_stranger", "front.peer_line", "stations.owner", "cells.s_read[1]", "cells.s_retain"].iter().for_each(|port| a.optional(port));
     // For functions that have networks of their own.
     ["front.network", "front.peer_foreign", "front.foreign", "stations.tunnels", "egress.begins", "egress.begins_function"].iter().for_each(|port| a.optional(port));
     // For pause frames.

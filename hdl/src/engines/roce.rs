@@ -30,22 +30,22 @@ pub const ROCE: Engine = Engine {
     doorbells: &[],
     commands: program::ROCE,
     reset: Some(program::reset_roce),
-    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LA, LR, LH>(a)),
+    lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, LQ, LJ, LA, LR, LH>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LA` = `LQ` + 8, `LR` = `LQ` + 5. `LH`: log2 buffers of send work requests.
-fn lines<const W: usize, const K: usize, const LQ: usize, const LA: usize, const LR: usize, const LH: usize>(a: &mut Assembly) {
+/// `W`, `K`: data path bits and bytes. `LQ`: log2 queue pairs, `LJ`: of those in a function's share, `LA` = `LQ` + 8, `LR` = `LQ` + 5. `LH`: log2 buffers of send work requests.
+fn lines<const W: usize, const K: usize, const LQ: usize, const LJ: usize, const LA: usize, const LR: usize, const LH: usize>(a: &mut Assembly) {
     a.instance("req_ctx", CtxStore::<ReqCtx, LQ, 3>::default).waits(context::store::WAITS);
     a.instance("rsp_ctx", CtxStore::<RspCtx, LQ, 2>::default).waits(context::store::WAITS);
     a.instance("path_ctx", ReadStore::<PathCtx, LQ>::default).waits(context::read_store::WAITS);
     requester::lines::<LQ, LA, LH>(a);
     a.instance("gather", Gather::default).waits(rdma::gather::WAITS);
-    a.instance("header", HeaderBuilder::<W, K>::default).waits(roce::header::WAITS);
+    a.instance("header", HeaderBuilder::<W, K, LJ>::default).waits(roce::header::WAITS);
     a.instance("ackgen", AckGen::<LQ>::default).waits(roce::ackgen::WAITS);
     a.instance("reply", Reply::<LQ, LR>::default).waits(roce::reply::WAITS);
     a.instance("congestion", CcHook::default).top("cc_hook").waits(cc::hook::WAITS);
     a.instance("mcast", Multicast::<LOG_ATTACHMENTS, LQ>::default).waits(roce::mcast::WAITS);
-    a.instance("peer", PeerCheck::<LQ>::default).waits(roce::peer::WAITS);
+    a.instance("peer", PeerCheck::<LQ, LJ>::default).waits(roce::peer::WAITS);
     a.instance("dispatch", Dispatch::default).waits(net::dispatch::WAITS);
     a.instance("resp", Responder::<LQ, LOG_WAITING>::default).waits(roce::resp::WAITS);
     // Error reports cross between requester and responder: room for one per queue pair, so that neither waits for the other.
@@ -151,6 +151,9 @@ fn receive_wires(a: &mut Assembly) {
     a.join("front.peer", "peer.ask");
     a.join("peer.stranger", "front.peer_stranger");
     a.join("peer.foreign", "front.peer_foreign");
+    // Queue pair 1 is that of the function whose address a datagram goes to.
+    a.join("stations.owner", "peer.addressee");
+    a.join("peer.line_bits", "front.peer_line");
     // For functions that have networks of their own.
     ["peer.tunnels", "mcast.tunnels"].iter().for_each(|port| a.optional(port));
     a.join("now_q.q", "dispatch.now");

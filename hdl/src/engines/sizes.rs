@@ -56,6 +56,8 @@ macro_rules! sizes {
                 /// Functions, and log2 of the words of their registers: 8 for each.
                 pub const NF: usize = 1 << LF;
                 pub const LG: usize = LF + 3;
+                /// log2 of the queue pairs in a function's share.
+                pub const LJ: usize = LQ - LF;
                 /// log2 of the counters' sums: 128 of each function. Bits of a small counter, which goes round more slowly than all sums are visited, and the others of a sum.
                 pub const LS: usize = LF + 7;
                 pub const CB: usize = LS + 1;
@@ -94,7 +96,7 @@ sizes! {
 }
 
 /// Calls `lines::<A, B, ..>(..)` with the constants of these names for the sizes `$sizes`, one of [`ALL`]: `W` bits and `K` bytes of the data path, `LK` their log2; `LQ` log2 of queue pairs, `LC` of
-/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LH` of the requests on their way to the wire, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LT`, `LD`, `ND`, `NF`, `LG`, `LI`, `LS`, `LV`, `LY`, `GY`, `SY`, `NH`, `CB`, `CH`).
+/// completion queues, `LM` of memory regions, `LX` of the slots of a way of the translation cache, `LO` of the page-table lines that are fetched at once, `LH` of the requests on their way to the wire, `LW` of the blocks of receive work requests, `LE` of event queues, `LF` of functions, and what follows from them (`LA`, `LB`, `LR`, `LN`, `LJ`, `LT`, `LD`, `ND`, `NF`, `LG`, `LI`, `LS`, `LV`, `LY`, `GY`, `SY`, `NH`, `CB`, `CH`).
 #[macro_export]
 macro_rules! with_sizes {
     ($sizes:expr, $lines:ident::<$($number:ident),*>($($argument:expr),*)) => {

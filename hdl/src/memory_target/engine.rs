@@ -77,7 +77,8 @@ pub struct TargetCore<const LQ: usize, const LR: usize, const LM: usize, const A
     ackgen: AckGen<LQ>,
     gather: Gather,
     paths: Paths<LQ>,
-    header: HeaderBuilder<64, 8>,
+    /// One share: it has one function, and no special queue pair.
+    header: HeaderBuilder<64, 8, LQ>,
     #[init(Egress::new(LOG_ASSEMBLY, header::BYTES.ilog2() as usize, [0, 0]))]
     egress: Egress<64, 8, 3, 1, 7>,
     memory: Memory<A>,
@@ -242,6 +243,7 @@ impl<const LQ: usize, const LR: usize, const LM: usize, const A: usize> Logic fo
         self.front.peer_stranger.next = self.paths.stranger.val();
         // What is not RoCE is looked at by `sort`: no table of stations.
         self.front.other_station.next = false;
+        self.front.peer_line.next = bits::<24>(0);
         HdrSrc::<64>::join(&mut self.header.m_row, &mut self.egress.s_row[0]);
         MsgSrc::<HdrDone>::join(&mut self.header.m_ready, &mut self.egress.s_hdr[0]);
         MsgSrc::<TxDone>::join(&mut self.egress.m_reply_done, &mut self.reply.s_tx_done);

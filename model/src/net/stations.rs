@@ -16,6 +16,12 @@ pub struct Listening {
 }
 
 impl Listening {
+    /// Whose address it is, in the frame's network; the physical function's if it is nobody's.
+    pub fn owner(&self, destination: [u8; 6], network: Network) -> u16 {
+        let mut functions = self.own.iter().enumerate().filter(|(_, mac)| **mac == Some(destination)).map(|(line, _)| (line / STATIONS as usize) as u16);
+        functions.find(|f| network.has(*f)).unwrap_or(0)
+    }
+
     /// The frame is for another station. The raw queue pair is the physical function's.
     pub fn other(&self, destination: [u8; 6], network: Network) -> bool {
         let group = destination[0] & 1 == 1;

@@ -2,6 +2,8 @@
 
 use crate::net::layers::{put_layers, udp};
 use ferric_abi::context::PathCtx;
+use ferric_abi::csr::SPECIAL;
+use ferric_abi::special::is_special;
 use ferric_abi::wire::{protocol, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, ROCE_PORT};
 
 /// Bytes of extension headers behind the BTH.
@@ -48,6 +50,13 @@ impl Op {
             + 28 * usize::from(self.atomic.is_some())
             + 8 * usize::from(self.atomic_ack.is_some())
             + 8 * usize::from(self.deth.is_some())
+    }
+}
+
+impl Op {
+    /// The same with the number by which its queue pair is known to others: special queue pairs are 1 on the wire (`ferric_abi::special::special_queue_pair`).
+    pub fn as_heard(&self, log_share: u32) -> Self {
+        Self { qpn: if is_special(self.qpn, log_share) { SPECIAL } else { self.qpn }, ..self.clone() }
     }
 }
 

@@ -2,6 +2,8 @@
 //! RoCEv2), IEEE 802.1Q (a port belongs to VLANs), RFC 1112 and RFC 2464 (MAC addresses of groups).
 
 use crate::net::networks::Network;
+use ferric_abi::csr::SPECIAL;
+use ferric_abi::special::{is_special, special_queue_pair};
 
 /// From the headers of a packet, and where it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,13 +36,27 @@ fn to_group(seen: &Seen) -> bool {
     seen.datagram && seen.qpn == 0xff_ffff
 }
 
-/// The packet is of another network than the queue pair that it names, if that is connected: `path`.
+/// The packet is of another network than the queue pair that it is for, if that is connected: `path`.
 pub fn foreign(seen: &Seen, path: Option<&Path>) -> bool {
     !to_group(seen) && path.is_some_and(|p| !seen.network.has(p.function))
 }
 
-/// The packet is refused. `path`: of the queue pair that it names, if that is connected.
-pub fn stranger(seen: &Seen, path: Option<&Path>) -> bool {
+/// The queue pair that a packet is for. Queue pair 1 is that of the function whose MAC address the packet goes to: `owner`. `log_share`: see `ferric_abi::special::special_queue_pair`.
+pub fn meant(seen: &Seen, owner: u16, log_share: u32) -> u32 {
+    if seen.datagram && seen.qpn == SPECIAL {
+        special_queue_pair(owner.into(), log_share)
+    } else {
+        seen.qpn
+    }
+}
+
+/// A number that no packet may name: on the wire special queue pairs are called 1.
+fn hidden(seen: &Seen, log_share: u32) -> bool {
+    seen.qpn != SPECIAL && is_special(seen.qpn, log_share)
+}
+
+/// The packet is refused. `path`: of the queue pair that it is for, if that is connected.
+pub fn stranger(seen: &Seen, path: Option<&Path>, log_share: u32) -> bool {
     if to_group(seen) {
         let mac = if seen.ipv6 { 0x3333 << 32 | seen.dip as u64 & 0xffff_ffff } else { 0x0100_5e00_0000 | seen.dip as u64 & 0x7f_ffff };
         return seen.dmac != mac;
@@ -48,5 +64,5 @@ pub fn stranger(seen: &Seen, path: Option<&Path>) -> bool {
     let Some(p) = path else { return false };
     let here = seen.dmac == p.smac && seen.dip == p.sip && seen.ipv6 == p.ipv6 && seen.vlan == p.vlan;
     let from_peer = seen.datagram || seen.sip == p.dip;
-    !(here && from_peer)
+    hidden(seen, log_share) || !(here && from_peer)
 }

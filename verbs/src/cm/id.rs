@@ -119,6 +119,16 @@ pub fn domain_of(context: *mut Context) -> Result<*mut Pd, c_int> {
     Ok(pd)
 }
 
+/// The own address on a card. Which function of it this process has may not be known yet: then it takes one.
+pub fn own_ip(device: &'static DeviceObject) -> IpAddr {
+    if device.named.counts {
+        if let Err(e) = context_of(device) {
+            log::error!("{}: {}", device.named.target, std::io::Error::from_raw_os_error(e));
+        }
+    }
+    device.ip()
+}
+
 impl IdObject {
     /// # Safety
     /// `id` is a handle in use.
@@ -178,14 +188,14 @@ impl IdObject {
 
     /// The identifier of a request that has come for `listener`. The program's context comes later, from a thread of the program's.
     pub fn of_request(listener: &Self, connection: u32, remote: Option<Remote>, ip: Option<IpHeader>, from: Option<IpAddr>) -> Option<*mut Self> {
-        let device = devices().iter().find(|d| Some(d.named.ip) == ip.and_then(|h| h.addresses()).map(|a| a.1)).or_else(|| devices().first())?;
+        let device = devices().iter().find(|d| Some(d.ip()) == ip.and_then(|h| h.addresses()).map(|a| a.1)).or_else(|| devices().first())?;
         let made = Self::make(lock(&listener.target).channel, null_mut(), listener.ps).ok()?;
         // SAFETY: just made.
         let object = unsafe { &*made };
         let port = listener.own().map_or(0, |a| a.port());
         let theirs = ip.and_then(|h| Some(SocketAddr::new(h.addresses()?.0, h.src_port()))).or(from.map(|f| SocketAddr::new(f, 0)))?;
         object.bind(device).ok()?;
-        object.set_own(SocketAddr::new(device.named.ip, port));
+        object.set_own(SocketAddr::new(device.ip(), port));
         object.set_peer(theirs);
         let mut inner = lock(&object.inner);
         (inner.connection, inner.remote) = (Some(connection), remote);
@@ -254,10 +264,10 @@ impl IdObject {
             return Ok(());
         }
         // The loopback address is on no wire: as in Linux it means a card, whichever.
-        let fits = |d: &&DeviceObject| d.named.ip == a.ip() || a.ip().is_loopback() && d.named.ip.is_ipv4() == a.is_ipv4();
+        let fits = |d: &&'static DeviceObject| (d.named.may_have(a.ip()) && own_ip(d) == a.ip()) || (a.ip().is_loopback() && d.named.ip.is_ipv4() == a.is_ipv4());
         let device = devices().iter().find(fits).ok_or(libc::EADDRNOTAVAIL)?;
         self.bind(device)?;
-        self.set_own(SocketAddr::new(device.named.ip, port));
+        self.set_own(SocketAddr::new(device.ip(), port));
         Ok(())
     }
 

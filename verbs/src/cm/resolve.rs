@@ -40,7 +40,7 @@ pub unsafe extern "C" fn ferric_rdma_resolve_addr(id: *mut CmId, src: *mut c_voi
             let device = devices().iter().find(|d| d.named.ip.is_ipv4() == to.is_ipv4()).ok_or(libc::ENODEV)?;
             let port = object.own().map_or_else(ephemeral, |a| a.port());
             object.bind(device)?;
-            object.set_own(SocketAddr::new(device.named.ip, port));
+            object.set_own(SocketAddr::new(device.ip(), port));
         }
         if object.own().is_none_or(|a| a.is_ipv4() != to.is_ipv4()) {
             return Err(libc::EINVAL);
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn ferric_rdma_listen(id: *mut CmId, backlog: c_int) -> c_
         let service = if datagrams { ip_datagram_service_id(own.port()) } else { ip_service_id(own.port()) };
         lock(&object.inner).backlog = usize::try_from(backlog).ok().filter(|n| (1..=MOST_REQUESTS).contains(n)).unwrap_or(MOST_REQUESTS);
         let mut heard = Err(libc::ENODEV);
-        for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.named.ip == own.ip()) {
+        for d in devices().iter().filter(|d| own.ip().is_unspecified() || d.ip() == own.ip()) {
             // SAFETY: contexts of connection management are never closed.
             let on = context_of(d).and_then(|c| {
                 with_port(&unsafe { ContextObject::of(c) }.shared, |port| {

@@ -63,6 +63,8 @@ pub struct IpLayer {
     pub addr: Signal<Out, Bits<256>>,
     /// Destination MAC, first byte on the wire highest.
     pub dmac: Signal<Out, Bits<48>>,
+    /// The same a cycle earlier, of the frame in `window`.
+    pub dmac_early: Signal<Out, Bits<48>>,
     /// Sums of two 16-bit words of the IPv4 header each.
     pub pairs: [Signal<Out, Bits<17>>; 5],
     stage: DFF<Bit>,
@@ -185,6 +187,7 @@ impl Logic for IpLayer {
         self.l4.next = self.l4_1.q.val();
         self.addr.next = self.addr1.q.val();
         self.dmac.next = self.dmac1.q.val();
+        self.dmac_early.next = self.to.y.val();
         if self.reset.val() {
             self.stage.d.next = false;
         }

@@ -26,6 +26,7 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("s", &[]), // what finds no room is dropped; a descriptor has a place for each cell
     ("peer_stranger", &[]),
     ("peer_foreign", &[]),
+    ("peer_line", &[]),
     ("other_station", &[]),
 ];
 
@@ -58,7 +59,8 @@ pub struct RxFront<const W: usize, const K: usize, const LK: usize> {
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
     pub peer_foreign: Signal<In, Bit>,
-    /// To `net/station`, in every cycle a destination; its answer comes two cycles later.
+    pub peer_line: Signal<In, Bits<24>>,
+    /// To `net/station`, in every cycle a destination, a cycle earlier than `peer`; its answer comes three cycles later.
     pub dmac: Signal<Out, Bits<48>>,
     pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
@@ -132,6 +134,7 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for RxFront<W, K, LK
         self.peer.next = self.parser.peer.val();
         self.parser.peer_stranger.next = self.peer_stranger.val();
         self.parser.peer_foreign.next = self.peer_foreign.val();
+        self.parser.peer_line.next = self.peer_line.val();
         self.dmac.next = self.parser.dmac.val();
         self.dmac_network.next = self.parser.dmac_network.val();
         self.parser.other_station.next = self.other_station.val();

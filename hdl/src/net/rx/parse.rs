@@ -67,7 +67,9 @@ pub struct Parser {
     pub peer: Signal<Out, PeerAsk>,
     pub peer_stranger: Signal<In, Bit>,
     pub peer_foreign: Signal<In, Bit>,
-    /// The same of every frame's destination; the answer counts if it is not RoCE.
+    /// With `peer_stranger`: bits of the number of the queue pair that the packet is for which it does not name.
+    pub peer_line: Signal<In, Bits<24>>,
+    /// Every frame's destination, in its stage 1; in its stage 4 the answer, which counts if it is not RoCE.
     pub dmac: Signal<Out, Bits<48>>,
     pub dmac_network: Signal<Out, Network>,
     pub other_station: Signal<In, Bit>,
@@ -239,9 +241,9 @@ impl Logic for Parser {
         self.sum_c2.d.next = bit_cast::<20, 17>(self.ip.pairs[4].val());
         self.hash_a2.d.next = self.hash_addr.y.val();
         self.hash_p2.d.next = self.hash_ports.y.val();
-        // Whose packet it is, is looked up meanwhile, and whose frame.
-        self.dmac.next = self.ip.dmac.val();
-        self.dmac_network.next = self.networks[0].q.val();
+        // Whose packet it is, is looked up meanwhile, and whose frame: that begins a stage earlier, for of a packet to queue pair 1 it says which one that is.
+        self.dmac.next = self.ip.dmac_early.val();
+        self.dmac_network.next = self.network.val();
         self.peer.next.qpn = self.bth.y.val().dest_qpn;
         self.peer.next.tunnel = self.networks[0].q.val().tunnel;
         self.peer.next.function = self.networks[0].q.val().function;
@@ -329,7 +331,7 @@ impl Logic for Parser {
             self.desc4.d.next.becn = self.bth3.q.val().becn;
             self.desc4.d.next.fecn = self.bth3.q.val().fecn;
             self.desc4.d.next.pkey = self.bth3.q.val().pkey;
-            self.desc4.d.next.dest_qpn = self.bth3.q.val().dest_qpn;
+            self.desc4.d.next.dest_qpn = self.bth3.q.val().dest_qpn | self.peer_line.val();
             self.desc4.d.next.psn = self.bth3.q.val().psn;
             if self.exts3.q.val().address {
                 self.desc4.d.next.va = self.reth.y.val().va;

@@ -8,7 +8,7 @@ mod tests;
 use crate::bus::{MsgSink, MsgSrc};
 use crate::context::line::CtlLine;
 use crate::msg::{CtlReq, CtlResp, Network};
-use crate::prim::arb::BinToOneHot;
+use crate::prim::arb::{BinToOneHot, FirstSet, OneHotToBin};
 use crate::prim::pack::Gather;
 use crate::prim::ram::RamAsync;
 use crate::records::StationCtx;
@@ -20,7 +20,8 @@ use rust_hdl::prelude::*;
 /// Which ports may wait for which others (docs/deadlock.md).
 pub const WAITS: &[(&str, &[&str])] = &[
     ("dmac", &[]),
-    ("other", &[]), // two cycles later
+    ("owner", &[]), // a cycle later
+    ("other", &[]), // three cycles later
     ("s_ctl", &[]), // one access at a time
     ("m_ctl", &[]),
 ];
@@ -45,7 +46,9 @@ pub struct Stations<const N: usize, const LN: usize> {
     /// With it: where the frame comes from, and which functions have a tunnel, a bit each.
     pub network: Signal<In, Network>,
     pub tunnels: Signal<In, Bits<64>>,
-    /// Two cycles after `dmac`: no function wants the frame.
+    /// In the next cycle: whose address it is; the physical function's if it is nobody's.
+    pub owner: Signal<Out, Bits<6>>,
+    /// Three cycles after `dmac`: no function wants the frame.
     pub other: Signal<Out, Bit>,
     /// The admin engine's word of SET_PORT.
     pub port: Signal<In, Bits<32>>,
@@ -67,7 +70,11 @@ pub struct Stations<const N: usize, const LN: usize> {
     group: DFF<Bit>,
     promiscuous: DFF<Bit>,
     control: DFF<Bit>,
+    first: FirstSet<N>,
+    line: OneHotToBin<N, LN>,
+    number: Signal<Local, Bits<8>>,
     other1: DFF<Bit>,
+    other2: DFF<Bit>,
     #[init(Constant::new(StationCtx::default()))]
     nobody: Constant<StationCtx>,
     #[init(Constant::new(PAUSE_ADDRESS.to_bits()))]
@@ -78,7 +85,7 @@ pub struct Stations<const N: usize, const LN: usize> {
 impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, control, other1);
+        dff_setup!(self, clock, clearing, sweep, hits, group, promiscuous, control, other1, other2);
         clock!(self, clock, ctl, lines);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -128,7 +135,13 @@ impl<const N: usize, const LN: usize> Logic for Stations<N, LN> {
         // MAC control frames end here, whoever listens: pause frames are between the two ends of a link (IEEE 802.3 clause 31).
         self.control.d.next = self.dmac.val() == self.control_address.val();
         self.other1.d.next = self.control.q.val() | (!self.hits.q.val().any() & !self.group.q.val() & !self.promiscuous.q.val());
-        self.other.next = self.other1.q.val();
+        self.other2.d.next = self.other1.q.val();
+        self.other.next = self.other2.q.val();
+        // When a tunnel ends, an address may be there twice for a while: the lower line counts.
+        self.first.x.next = self.hits.q.val();
+        self.line.x.next = self.first.y.val();
+        self.number.next = bit_cast::<8, LN>(self.line.y.val());
+        self.owner.next = self.number.val().get_bits::<6>(2);
         if self.reset.val() {
             self.clearing.d.next = true;
             self.sweep.d.next = bits::<LN>(0);

@@ -7,10 +7,10 @@ use crate::tb::{Fields, Rng, Sink, Source, Tb};
 use ferric_abi::context::StationCtx;
 use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
 use ferric_model::net::networks::Network;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Cycles from a destination to the answer.
-const LATENCY: usize = 2;
+const LATENCY: usize = 3;
 /// The word that makes a line count.
 const LAST: u32 = 1;
 
@@ -35,6 +35,8 @@ struct Bench {
     /// Destinations of the last cycles, what they were meant to be, and what either says of them.
     asked: VecDeque<([u8; 6], &'static str, [bool; 2])>,
     counts: BTreeMap<(&'static str, bool), u32>,
+    /// Functions that destinations were found to be of.
+    owners: BTreeSet<u16>,
 }
 
 impl Bench {
@@ -42,7 +44,7 @@ impl Bench {
         let mut tb = Tb::with_seed(name, Stations::<N, LN>::default(), seed);
         let (requests, answers) = (tb.source("s_ctl", 20), tb.sink("m_ctl", 20));
         let now = Listening { own: vec![None; N], promiscuous: false };
-        Self { rng: Rng::new(tb.seed() ^ 0x57a7), tb, requests, answers, then: now.clone(), now, tunnels: 0, asked: VecDeque::new(), counts: BTreeMap::new() }
+        Self { rng: Rng::new(tb.seed() ^ 0x57a7), tb, requests, answers, then: now.clone(), now, tunnels: 0, asked: VecDeque::new(), counts: BTreeMap::new(), owners: BTreeSet::new() }
     }
 
     /// Whom a frame may be for.
@@ -96,10 +98,14 @@ impl Bench {
         let function = through.unwrap_or(if self.tunnels & 1 == 1 { 0xfff } else { 0 });
         self.tb.set_wide("network", Fields::of::<Wire>().pack(&[("tunnel", through.is_some().into()), ("function", function.into())]));
         let network = Network { through, tunnels: self.tunnels };
+        let owners = [&self.now, &self.then].map(|listening| listening.owner(mac, network));
         self.asked.push_back((mac, what, [self.now.other(mac, network), self.then.other(mac, network)]));
         self.tb.cycle();
+        let owner = self.tb.get("owner") as u16;
+        assert!(owners.contains(&owner), "{mac:02x?}, {what}: {owner}, not {owners:?}, seed {}", self.tb.seed());
+        self.owners.insert(owner);
         if self.asked.len() == LATENCY {
-            let (mac, what, says) = self.asked.pop_front().expect("two of them");
+            let (mac, what, says) = self.asked.pop_front().expect("they are there");
             let other = self.tb.get("other") == 1;
             assert!(says.contains(&other), "{mac:02x?}, {what}: {other}, {:x?}, seed {}", self.now, self.tb.seed());
             if says[0] == says[1] {
@@ -163,7 +169,10 @@ fn random<const N: usize, const LN: usize>(name: &str, rounds: usize) {
         (0..40).for_each(|_| b.step());
         for round in 0..rounds {
             let line = b.rng.below(N as u64) as u32;
-            let mac = b.rng.percent(70).then(|| one_machine(&mut b.rng));
+            // Now and then an address that is there already, as when a tunnel has ended.
+            let known: Vec<[u8; 6]> = b.now.own.iter().flatten().copied().collect();
+            let again = !known.is_empty() && b.rng.percent(20);
+            let mac = b.rng.percent(70).then(|| if again { known[b.rng.below(known.len() as u64) as usize] } else { one_machine(&mut b.rng) });
             b.set(line, mac);
             if round % 8 == 3 {
                 let other = b.rng.next_u32() & !(PORT_RAW | PORT_PROMISCUOUS);
@@ -177,6 +186,7 @@ fn random<const N: usize, const LN: usize>(name: &str, rounds: usize) {
             }
         }
         b.set_tunnels(0);
+        assert!(b.owners.len() > N / 12, "{:?}", b.owners);
         // Lines that do not exist, and what is there after a reset.
         assert!(b.access(N as u32, LAST, Some(u32::MAX)).1);
         let own: Vec<[u8; 6]> = b.now.own.iter().flatten().copied().collect();

@@ -6,6 +6,7 @@ use crate::msg::HdrOp;
 use crate::net::header::sum::Ip4Sum;
 use crate::records::PathCtx;
 use crate::stream::MsgSlice;
+use ferric_abi::csr::SPECIAL;
 use ferric_abi::wire::{protocol, Aeth, AtomicAckEth, AtomicEth, Bth, Deth, ImmDt, Reth, Udp, ICRC_BYTES};
 use ferric_hdl_derive::kernel;
 use ferric_hdl_derive::BlockDefault;
@@ -22,9 +23,9 @@ enum State {
     Release,
 }
 
-/// Ops of one port with their paths: `op`, `path`, `udp_len`, `abort` and `total` hold from `valid` to `take`. One in three cycles.
+/// `LJ`: log2 of the queue pairs in a function's share. Ops of one port with their paths: `op`, `path`, `udp_len`, `abort` and `total` hold from `valid` to `take`. One in three cycles.
 #[derive(LogicBlock, BlockDefault)]
-pub(super) struct PathFetch {
+pub(super) struct PathFetch<const LJ: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub s_op: MsgSink<HdrOp>,
@@ -58,11 +59,16 @@ pub(super) struct PathFetch {
     address: Signal<Local, Bits<64>>,
     qkey: Signal<Local, Bits<32>>,
     own: Signal<Local, Bit>,
+    place: Signal<Local, Bits<24>>,
+    #[init(Constant::new(((1u64 << LJ) - 1).to_bits()))]
+    within: Constant<Bits<24>>,
+    #[init(Constant::new(SPECIAL.to_bits()))]
+    special: Constant<Bits<24>>,
     fixed: Signal<Local, Bits<16>>,
 }
 
 #[kernel]
-impl Logic for PathFetch {
+impl<const LJ: usize> Logic for PathFetch<LJ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, next_op, next_len, full, summed, cur_op, cur_path, cur_len, cur_abort);
@@ -84,6 +90,7 @@ impl Logic for PathFetch {
         // IBTA 10.2.4: the highest bit of a work request's Q_Key asks for the queue pair's own.
         self.qkey.next = self.next_op.q.val().rkey;
         self.own.next = self.next_op.q.val().has_deth & self.qkey.val().get_bit(31);
+        self.place.next = self.next_op.q.val().qpn & self.within.val();
         self.sum.path.next = self.line.val();
         self.sum.length.next = self.next_len.q.val();
         self.sum.load.next = false;
@@ -142,6 +149,10 @@ impl Logic for PathFetch {
                     self.summed.d.next = false;
                     self.sum.load.next = true;
                     self.cur_op.d.next = self.next_op.q.val();
+                    // What others are told: special queue pairs are number 1, whosever they are.
+                    if self.place.val() == self.special.val() {
+                        self.cur_op.d.next.qpn = self.special.val();
+                    }
                     if self.own.val() {
                         self.cur_op.d.next.rkey = self.ctx.line_data.val().qkey;
                     }

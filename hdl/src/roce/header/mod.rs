@@ -27,10 +27,10 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("m_ready", &["ctx[0]", "ctx[1]", "m_ready"]), // of an op that has been taken: each comes no later than its seal
 ];
 
-/// Builds headers; two request ports with a path lookup each, one row per cycle.
+/// Builds headers; two request ports with a path lookup each, one row per cycle. `LJ`: log2 of the queue pairs in a function's share, of which one is its special queue pair, number 1 on the wire.
 #[derive(LogicBlock, BlockDefault)]
 #[demand(W == 8 * K && K.is_power_of_two() && (8..=64).contains(&K), "K must be W / 8, 8 to 64")]
-pub struct HeaderBuilder<const W: usize, const K: usize> {
+pub struct HeaderBuilder<const W: usize, const K: usize, const LJ: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; forgets all ops.
     pub reset: Signal<In, Bit>,
@@ -39,7 +39,7 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
     pub ctx: [CtxClient<PathCtx>; 2],
     pub m_row: HdrSrc<W>,
     pub m_ready: MsgSrc<HdrDone>,
-    fetch: [PathFetch; 2],
+    fetch: [PathFetch<LJ>; 2],
     image: HeaderImage,
     out: MsgSlice<HdrDone>,
     /// Port served last.
@@ -66,7 +66,7 @@ pub struct HeaderBuilder<const W: usize, const K: usize> {
 }
 
 #[kernel]
-impl<const W: usize, const K: usize> Logic for HeaderBuilder<W, K> {
+impl<const W: usize, const K: usize, const LJ: usize> Logic for HeaderBuilder<W, K, LJ> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, turn, busy, rows, left, row, done);

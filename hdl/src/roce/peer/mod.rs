@@ -7,6 +7,7 @@ mod tests;
 
 use crate::msg::{CtlReq, PeerAsk};
 use crate::prim::ram::Ram;
+use ferric_abi::csr::SPECIAL;
 use ferric_hdl_derive::BlockDefault;
 use rust_hdl::prelude::*;
 
@@ -15,14 +16,17 @@ pub const WAITS: &[(&str, &[&str])] = &[
     ("ask", &[]),
     ("stranger", &[]), // two cycles later
     ("foreign", &[]),  // the same
+    ("addressee", &[]),
+    ("line_bits", &[]), // as `stranger`
 ];
 
 /// The four words of an address.
 const IP_WORDS: usize = 4;
 
-/// Compares each received packet with the path of its queue pair, one per cycle. `LQ`: log2 of the queue pairs.
+/// Compares each received packet with the path of its queue pair, one per cycle. `LQ`: log2 of the queue pairs, `LJ`: of those in a function's share.
 #[derive(LogicBlock, BlockDefault)]
-pub struct PeerCheck<const LQ: usize> {
+#[demand(1 < LJ && LJ <= LQ)]
+pub struct PeerCheck<const LQ: usize, const LJ: usize> {
     pub clock: Signal<In, Clock>,
     /// A request on the control port of the paths (`PathCtx`).
     pub ctl: Signal<In, CtlReq>,
@@ -32,6 +36,10 @@ pub struct PeerCheck<const LQ: usize> {
     pub stranger: Signal<Out, Bit>,
     /// At the same time: the queue pair is of another network than the packet. Groups are `roce/mcast`'s.
     pub foreign: Signal<Out, Bit>,
+    /// With `ask`: the function whose MAC address the packet goes to (`net/station`).
+    pub addressee: Signal<In, Bits<6>>,
+    /// With `stranger`: bits of the number of the queue pair that the packet is for which it does not name.
+    pub line_bits: Signal<Out, Bits<24>>,
     /// Functions with a tunnel, a bit each.
     pub tunnels: Signal<In, Bits<64>>,
     // The words of `PathCtx` that are compared, as the control bus writes them.
@@ -48,6 +56,21 @@ pub struct PeerCheck<const LQ: usize> {
     data: Signal<Local, Bits<32>>,
     write: Signal<Local, Bit>,
     qpn: Signal<Local, Bits<24>>,
+    /// The packet is for a special queue pair: which one, its destination says.
+    special: Signal<Local, Bit>,
+    share: Signal<Local, Bits<24>>,
+    /// What stands in the number beyond 1: the function's share.
+    more1: DFF<Bits<24>>,
+    more2: DFF<Bits<24>>,
+    /// On the wire no special queue pair has another number than 1.
+    hidden: DFF<Bit>,
+    named: Signal<Local, Bits<24>>,
+    #[init(Constant::new(SPECIAL.to_bits()))]
+    special_qpn: Constant<Bits<24>>,
+    #[init(Constant::new(((1u64 << LJ) - 1).to_bits()))]
+    within: Constant<Bits<24>>,
+    #[init(Constant::new((LJ as u64).to_bits()))]
+    share_at: Constant<Bits<5>>,
     // The packet while its row is read
     now: DFF<PeerAsk>,
     dmac: Signal<Local, Bits<48>>,
@@ -81,10 +104,10 @@ pub struct PeerCheck<const LQ: usize> {
     to_high: Signal<Local, Bit>,
 }
 
-impl<const LQ: usize> Logic for PeerCheck<LQ> {
+impl<const LQ: usize, const LJ: usize> Logic for PeerCheck<LQ, LJ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6, apart);
+        dff_setup!(self, clock, now, known, group, mac_bad, vlan_bad, version_bad, group4_bad, group6_bad, datagram, ipv6, apart, more1, more2, hidden);
         clock!(self, clock, tci, smac_low, smac_high, flags, functions);
 
         // The paths, as they are written. Seen for several cycles a write is only repeated.
@@ -92,7 +115,16 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         self.hit.next = bits::<64>(1) << bit_cast::<64, 6>(self.ctl.val().word);
         self.data.next = self.ctl.val().data;
         self.write.next = self.ctl_valid.val() & self.ctl.val().write;
+        self.special.next = self.ask.val().datagram & (self.ask.val().qpn == self.special_qpn.val());
+        self.share.next = bit_cast::<24, 6>(self.addressee.val()) << self.share_at.val();
+        self.more1.d.next = bits::<24>(0);
         self.qpn.next = self.ask.val().qpn;
+        if self.special.val() {
+            self.more1.d.next = self.share.val();
+            self.qpn.next = self.ask.val().qpn | self.share.val();
+        }
+        self.more2.d.next = self.more1.q.val();
+        self.line_bits.next = self.more2.q.val();
         self.tci.write_en.next = self.write.val() & self.hit.val().get_bit(1);
         self.tci.write_addr.next = self.line.val().get_bits::<LQ>(0);
         self.tci.write_data.next = self.data.val().get_bits::<16>(16);
@@ -154,6 +186,8 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         if self.now.q.val().tunnel {
             self.apart.d.next = self.now.q.val().function != bit_cast::<12, 6>(self.owner.val());
         }
+        self.named.next = self.now.q.val().qpn & self.within.val();
+        self.hidden.d.next = (self.named.val() == self.special_qpn.val()) & (self.now.q.val().qpn != self.special_qpn.val());
         self.datagram.d.next = self.now.q.val().datagram;
         self.ipv6.d.next = self.now.q.val().ipv6;
         // To a group, whose members `roce/mcast` knows: its own MAC address, 01:00:5e and 23 bits (RFC 1112) or 33:33 and 32 bits (RFC 2464).
@@ -168,7 +202,8 @@ impl<const LQ: usize> Logic for PeerCheck<LQ> {
         self.to_high.next = self.to_bad[1].q.val() | self.to_bad[2].q.val() | self.to_bad[3].q.val();
         self.four.next = !self.ipv6.q.val();
         self.stranger.next = self.known.q.val()
-            & (self.mac_bad.q.val()
+            & (self.hidden.q.val()
+                | self.mac_bad.q.val()
                 | self.vlan_bad.q.val()
                 | self.version_bad.q.val()
                 | self.to_low.val()

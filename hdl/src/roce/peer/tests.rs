@@ -1,13 +1,17 @@
 //! Random packets against the model: those of the peer, and those in which one thing is wrong.
-use super::model::{foreign, stranger, Path, Seen};
+use super::model::{foreign, meant, stranger, Path, Seen};
 use super::PeerCheck;
 use crate::msg::{CtlReq, PeerAsk};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::context::PathCtx;
+use ferric_abi::special::special_queue_pair;
 use ferric_model::net::networks::Network;
 use std::collections::{BTreeMap, VecDeque};
 
-const LQ: usize = 4;
+/// 256 queue pairs of 64 functions, each with a share of four.
+const LQ: usize = 8;
+const LJ: usize = 2;
+const QPS: u64 = 1 << LQ;
 
 fn address(rng: &mut Rng, ipv6: bool) -> u128 {
     if ipv6 {
@@ -23,6 +27,16 @@ fn random_path(rng: &mut Rng) -> Path {
     Path { smac: rng.next_u64() >> 16, sip: address(rng, ipv6), dip: address(rng, ipv6), ipv6, vlan, function: rng.below(64) as u16 }
 }
 
+/// Few enough that most have paths, and special ones among them; the shares of functions 0 to 3 and of the last two.
+fn some_line(rng: &mut Rng) -> u32 {
+    let line = rng.below(24) as u32;
+    if line < 16 {
+        line
+    } else {
+        QPS as u32 - 24 + line
+    }
+}
+
 struct Bench {
     tb: Tb,
     rng: Rng,
@@ -30,7 +44,9 @@ struct Bench {
     /// Words of `PathCtx` on their way over the control bus, and the path that is good from then on.
     writes: VecDeque<(u32, u32, u32, Option<Option<Path>>)>,
     /// Verdicts to come: those asked for in the last two cycles.
-    expected: VecDeque<Option<(Seen, bool, bool)>>,
+    expected: VecDeque<Option<(Seen, bool, bool, u32)>>,
+    /// The function whose MAC address the next packet goes to.
+    addressee: u16,
     /// Functions with a tunnel.
     tunnels: u64,
     /// Packets of another network that were refused for that, and those of the right one.
@@ -40,8 +56,18 @@ struct Bench {
 
 impl Bench {
     fn new(seed: u64) -> Self {
-        let tb = Tb::with_seed("peer", PeerCheck::<LQ>::default(), seed);
-        Self { rng: Rng::new(tb.seed() ^ 0x9ee6), tb, paths: vec![None; 1 << LQ], writes: VecDeque::new(), expected: [None, None].into(), tunnels: 0, networks: [0; 2], counts: BTreeMap::new() }
+        let tb = Tb::with_seed("peer", PeerCheck::<LQ, LJ>::default(), seed);
+        Self {
+            rng: Rng::new(tb.seed() ^ 0x9ee6),
+            tb,
+            paths: vec![None; 1 << LQ],
+            writes: VecDeque::new(),
+            expected: [None, None].into(),
+            addressee: 0,
+            tunnels: 0,
+            networks: [0; 2],
+            counts: BTreeMap::new(),
+        }
     }
 
     /// As the admin engine does it: the word with `valid` is zeroed first and written last. What is not compared is noise.
@@ -77,7 +103,7 @@ impl Bench {
         let ctl = Fields::of::<CtlReq>();
         let mut path_now = None;
         // Other accesses of the bus mean nothing.
-        let (mut valid, mut request) = (false, vec![("line", self.rng.below(16).into()), ("word", 13), ("write", 0), ("data", 0x700)]);
+        let (mut valid, mut request) = (false, vec![("line", self.rng.below(QPS).into()), ("word", 13), ("write", 0), ("data", 0x700)]);
         if self.rng.percent(60) {
             if let Some((line, word, data, then)) = self.writes.pop_front() {
                 (valid, request) = (true, vec![("line", line.into()), ("word", word.into()), ("write", 1), ("data", data.into())]);
@@ -92,7 +118,7 @@ impl Bench {
         self.tb.set("ctl_valid", valid.into());
         self.tb.set_wide("ctl", ctl.pack(&request));
         let layout = Fields::of::<PeerAsk>();
-        let asked = seen.unwrap_or(Seen { qpn: self.rng.next_u32() & 15, ..Default::default() });
+        let asked = seen.unwrap_or(Seen { qpn: self.rng.below(QPS) as u32, ..Default::default() });
         self.tb.set_wide(
             "ask",
             layout.pack(&[
@@ -108,19 +134,22 @@ impl Bench {
                 ("function", asked.network.through.unwrap_or(0).into()),
             ]),
         );
-        let path = self.paths.get(asked.qpn as usize).copied().flatten();
-        self.expected.push_back(seen.map(|s| (s, stranger(&s, path.as_ref()), foreign(&s, path.as_ref()))));
+        self.tb.set("addressee", self.addressee.into());
+        let qpn = meant(&asked, self.addressee, LJ as u32);
+        let path = self.paths.get(qpn as usize).copied().flatten();
+        self.expected.push_back(seen.map(|s| (s, stranger(&s, path.as_ref(), LJ as u32), foreign(&s, path.as_ref()), qpn)));
         self.tb.cycle();
         if let Some((line, path)) = path_now {
             self.paths[line as usize] = path;
         }
         self.expected.pop_front();
-        if let Some(Some((s, verdict, foreign))) = self.expected.front() {
+        if let Some(Some((s, verdict, foreign, qpn))) = self.expected.front() {
+            assert_eq!(self.tb.get("line_bits") as u32 | s.qpn, *qpn, "{s:?}, seed {}", self.tb.seed());
             assert_eq!(self.tb.get("foreign") == 1, *foreign, "{s:?}, seed {}", self.tb.seed());
             self.networks[usize::from(*foreign)] += 1;
             assert_eq!(self.tb.get("stranger") == 1, *verdict, "{s:?}, seed {}", self.tb.seed());
         }
-        if let Some(Some((_, verdict, _))) = self.expected.back() {
+        if let Some(Some((_, verdict, ..))) = self.expected.back() {
             *self.counts.entry((what, *verdict)).or_default() += 1;
         }
     }
@@ -145,7 +174,7 @@ impl Bench {
 }
 
 /// What is wrong in a packet, one thing at a time.
-const WRONGS: [&str; 14] = [
+const WRONGS: [&str; 19] = [
     "nothing",
     "destination MAC",
     "source address",
@@ -160,9 +189,15 @@ const WRONGS: [&str; 14] = [
     "group's MAC",
     "group, other family",
     "beyond the table",
+    "special",
+    "special, of another function",
+    "special by its number",
+    "connection to 1",
+    "one beside 1",
 ];
 
 fn mutated(b: &mut Bench, line: u32, what: &'static str) -> Seen {
+    b.addressee = b.rng.below(64) as u16;
     let mut s = b.own(line);
     let bit = |rng: &mut Rng, ipv6: bool| 1u128 << rng.below(if ipv6 { 128 } else { 32 });
     let group = |s: &Seen| Seen { qpn: 0xff_ffff, datagram: true, dmac: if s.ipv6 { 0x3333 << 32 | s.dip as u64 & 0xffff_ffff } else { 0x0100_5e00_0000 | s.dip as u64 & 0x7f_ffff }, ..*s };
@@ -175,7 +210,7 @@ fn mutated(b: &mut Bench, line: u32, what: &'static str) -> Seen {
         "VLAN" => s.vlan = s.vlan.map(|v| v ^ 1 << rng.below(12)),
         "tag missing" => s.vlan = None,
         "tag too many" => s.vlan = s.vlan.or(Some(if rng.percent(50) { 0 } else { rng.next_u32() as u16 & 0xfff })),
-        "queue pair" => s.qpn = rng.below(16) as u32,
+        "queue pair" => s.qpn = rng.below(QPS) as u32,
         "datagram" => {
             // From anybody; the rest counts.
             s.datagram = true;
@@ -203,6 +238,23 @@ fn mutated(b: &mut Bench, line: u32, what: &'static str) -> Seen {
             s.qpn |= 1 << (LQ as u64 + rng.below(24 - LQ as u64));
             s.dmac ^= 1;
         }
+        "special" | "special, of another function" | "special by its number" | "connection to 1" | "one beside 1" => {
+            // From anybody to number 1, at the address of a function's special queue pair.
+            let function = (line >> LJ) as u16;
+            s = b.own(special_queue_pair(function.into(), LJ as u32));
+            b.addressee = function;
+            let rng = &mut b.rng;
+            s.sip = address(rng, s.ipv6);
+            (s.datagram, s.qpn) = match what {
+                "special by its number" => (rng.percent(80), s.qpn),
+                "connection to 1" => (false, 1),
+                "one beside 1" => (true, 1 ^ 1 << rng.below(24)),
+                _ => (true, 1),
+            };
+            if what == "special, of another function" {
+                b.addressee ^= 1 << rng.below(6);
+            }
+        }
         _ => {}
     }
     s
@@ -214,13 +266,13 @@ fn random_packets_are_judged_as_the_model_does() {
         let mut b = Bench::new(seed);
         for _ in 0..40 {
             for _ in 0..b.rng.below(6) {
-                let (line, path) = (b.rng.below(16) as u32, b.rng.percent(85).then(|| random_path(&mut b.rng)));
+                let (line, path) = (some_line(&mut b.rng), b.rng.percent(85).then(|| random_path(&mut b.rng)));
                 b.connect(line, path);
             }
             let tunnels = [0, u64::MAX, b.rng.next_u64(), b.rng.next_u64()][b.rng.below(4) as usize];
             b.set_tunnels(tunnels);
             for _ in 0..300 {
-                let (line, what) = (b.rng.below(16) as u32, WRONGS[b.rng.below(WRONGS.len() as u64) as usize]);
+                let (line, what) = (some_line(&mut b.rng), WRONGS[b.rng.below(WRONGS.len() as u64) as usize]);
                 let mut seen = mutated(&mut b, line, what);
                 match b.rng.below(8) {
                     0 => seen.network.through = None,
@@ -239,7 +291,7 @@ fn random_packets_are_judged_as_the_model_does() {
         assert!(b.networks.iter().all(|n| *n > 500), "{:?}", b.networks);
         for what in WRONGS {
             let count = |refused| b.counts.get(&(what, refused)).copied().unwrap_or(0);
-            let (never_passes, never_fails) = (what == "group, other family", matches!(what, "nothing" | "group" | "beyond the table"));
+            let (never_passes, never_fails) = (what == "group, other family", matches!(what, "group" | "beyond the table" | "special"));
             assert!((never_passes || count(false) > 20) && (never_fails || count(true) > 20), "{what}: {:?}", b.counts);
         }
     }

@@ -9,12 +9,12 @@ use ferric_abi::csr::space::ADDRESS;
 use ferric_abi::csr::{ADDRESSES, NEIGHBOUR_LINE, STATIONS};
 
 /// Words of an IP address; p(0) is the first of both commands.
-const IP_WORDS: u8 = 4;
+pub(super) const IP_WORDS: u8 = 4;
 /// Low word of a MAC address, in both kinds of line and in the parameters.
-const MAC_LOW: u32 = 4;
+pub(super) const MAC_LOW: u32 = 4;
 /// The word that makes a line count, of both kinds; its low half is the rest of the MAC address.
-const LAST: u32 = 5;
-const MAC_HIGH: u32 = 0xffff;
+pub(super) const LAST: u32 = 5;
+pub(super) const MAC_HIGH: u32 = 0xffff;
 /// The bit of a group's MAC address (the first on the wire), in the last word.
 const GROUP_MAC: u8 = 8;
 /// 802.1Q: this identifier is reserved.
@@ -89,10 +89,10 @@ impl Program {
         self.line(I);
     }
 
-    /// Address ID counts no more, line N; neither does what was found from it, which was found in its network.
+    /// Address ID counts no more, line N, unless the function's special queue pair speaks from it; neither does what was found from it, which was found in its network.
     fn forget_address(&mut self) {
         let stays = self.asm.label();
-        self.line(N);
+        self.not_spoken_from();
         self.write(ADDRESS, LAST, ZERO);
         self.neighbour_line();
         self.read(T, ADDRESS, LAST);

@@ -404,6 +404,10 @@ impl Program {
     fn fresh(&mut self, kind: Kind) {
         self.refuse(AdminStatus::BadId, Op::Bge, ID, kind.count);
         self.may_use(kind);
+        self.is_free(kind);
+    }
+    /// There is no object ID.
+    fn is_free(&mut self, kind: Kind) {
         self.asm.op(Op::Ld, OBJ, ID, kind.base);
         self.refuse(AdminStatus::BadState, Op::Bne, OBJ, 0);
     }

@@ -2,8 +2,9 @@
 
 use super::*;
 use ferric_abi::codes::{QpState, QpType};
-use ferric_abi::context::{CqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
-use ferric_abi::csr::{PORT_PROMISCUOUS, PORT_RAW};
+use ferric_abi::context::{AddressCtx, CqCtx, MrCtx, PathCtx, ReqCtx, RingCtx, RspCtx};
+use ferric_abi::csr::space::ADDRESS;
+use ferric_abi::csr::{ADDRESSES, PORT_PROMISCUOUS, PORT_RAW, SPECIAL};
 
 /// Polls of both states before ModifyQp to ERROR answers anyway: far more than an idle pipeline needs.
 const ERROR_POLLS: u32 = 256;
@@ -21,6 +22,14 @@ fn path(name: &str) -> F {
     field(&PathCtx::LAYOUT, name)
 }
 
+/// The word of a path in which a field begins that fills several.
+fn first_word(name: &str) -> u8 {
+    let field = PathCtx::LAYOUT.field(name).unwrap_or_else(|| panic!("a path has no field {name}"));
+    (field.offset / 32) as u8
+}
+
+/// The parameter of MODIFY_QP that is the first word of the path.
+const PATH_AT: u8 = 8;
 /// Parameter word 1 of MODIFY_QP.
 const PMTU: F = F { word: 1, shift: 0, mask: 7 };
 const TIMEOUT: F = F { word: 1, shift: 3, mask: 31 };
@@ -55,13 +64,100 @@ impl Program {
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
     }
 
-    pub fn create_qp(&mut self) {
+    /// log2 of the numbers of queue pairs in a function's share.
+    fn log_share(&self) -> u32 {
+        self.qp.log - self.share
+    }
+
+    /// Number ID must be free and one that the function may use for a queue pair. One in each share is that function's special queue pair's (`csr::special_queue_pair`), whatever ranges say;
+    /// number 0 is the physical function's. Changes what `may_use` does.
+    fn fresh_queue_pair(&mut self) {
+        let [ordinary, own] = std::array::from_fn(|_| self.asm.label());
+        let log = self.log_share();
+        assert!(log > 1, "a function has no numbers but that of its special queue pair");
+        self.refuse(AdminStatus::BadId, Op::Bge, ID, self.qp.count);
+        self.asm.ext(T, ID, 0, (1 << log) - 1);
+        self.asm.branch(Op::Bne, T, SPECIAL, ordinary);
+        self.asm.op(Op::Shr, T, ID, log);
+        self.refuse(AdminStatus::BadId, Op::Bne, T, FN);
+        self.is_free(self.qp);
+        self.asm.jump(own);
+        self.asm.bind(ordinary);
         self.fresh(self.qp);
-        // Queue pairs 0 and 1 are the port's own (IBTA 3.9.1): management is the physical function's.
-        let open = self.asm.label();
-        self.asm.branch(Op::Beq, FN, 0, open);
-        self.refuse(AdminStatus::BadId, Op::Blt, ID, 2);
-        self.asm.bind(open);
+        self.asm.branch(Op::Beq, FN, 0, own);
+        self.refuse(AdminStatus::BadId, Op::Beq, ID, 0);
+        self.asm.bind(own);
+    }
+
+    /// Nobody's special queue pair speaks as another function: what it says it comes from must be one of the function's own addresses (SET_ADDRESS), which no other function in the network has.
+    /// The physical function is believed, as it is with its raw queue pair. The line stays ID's. Changes T, U, I, N, LO.
+    fn own_source(&mut self) {
+        let [each, next, untagged, found, fine] = std::array::from_fn(|_| self.asm.label());
+        let address = |name| field(&AddressCtx::LAYOUT, name);
+        let (tci, mac, ip) = (path("vlan_tci"), first_word("smac"), first_word("sip"));
+        self.asm.branch(Op::Beq, FN, 0, fine);
+        self.asm.ext(T, ID, 0, (1 << self.log_share()) - 1);
+        self.asm.branch(Op::Bne, T, SPECIAL, fine);
+        // LO: what the last word of the address must be.
+        self.asm.op(Op::And, LO, p(PATH_AT + mac + 1), addresses::MAC_HIGH);
+        self.get(U, p(1), IPV6);
+        self.set(LO, LO, U, address("ipv6"));
+        self.get(U, p(1), VLAN);
+        self.asm.branch(Op::Beq, U, 0, untagged);
+        self.set(LO, LO, U, address("vlan"));
+        self.get(U, p(PATH_AT + tci.word as u8), tci);
+        self.set(LO, LO, U, address("vid"));
+        self.asm.bind(untagged);
+        self.set_to(LO, address("valid"), 1);
+        self.asm.op(Op::Shl, I, FN, ADDRESSES.ilog2());
+        self.asm.op(Op::Add, N, I, ADDRESSES);
+        self.asm.bind(each);
+        self.line(I);
+        self.read(T, ADDRESS, addresses::LAST);
+        self.asm.branch(Op::Bne, T, LO, next);
+        self.read(T, ADDRESS, addresses::MAC_LOW);
+        self.asm.branch(Op::Bne, T, p(PATH_AT + mac), next);
+        for n in 0..addresses::IP_WORDS {
+            self.read(T, ADDRESS, n.into());
+            self.asm.branch(Op::Bne, T, p(PATH_AT + ip + n), next);
+        }
+        self.asm.jump(found);
+        self.asm.bind(next);
+        self.asm.op(Op::Add, I, I, 1);
+        self.refuse(AdminStatus::Denied, Op::Beq, I, N);
+        self.asm.jump(each);
+        self.asm.bind(found);
+        self.line(ID);
+        self.asm.bind(fine);
+    }
+
+    /// The address in line N may go: InUse if the function's special queue pair speaks from it. The physical function's may have any. Changes T, U, V; the line is N's.
+    pub(super) fn not_spoken_from(&mut self) {
+        let free = self.asm.label();
+        self.asm.branch(Op::Beq, FN, 0, free);
+        self.asm.op(Op::Shl, T, FN, self.log_share());
+        self.asm.op(Op::Or, T, T, SPECIAL);
+        // A reset leaves the paths of queue pairs that are no more as they were.
+        self.asm.op(Op::Ld, U, T, self.qp.base);
+        self.asm.branch(Op::Beq, U, 0, free);
+        self.line(T);
+        self.read(U, PATH, path("valid").word);
+        self.get(U, U, path("valid"));
+        self.asm.branch(Op::Beq, U, 0, free);
+        for n in 0..addresses::IP_WORDS {
+            self.line(T);
+            self.read(U, PATH, u32::from(first_word("sip") + n));
+            self.line(N);
+            self.read(V, ADDRESS, n.into());
+            self.asm.branch(Op::Bne, U, V, free);
+        }
+        self.refuse(AdminStatus::InUse, Op::Beq, ZERO, 0);
+        self.asm.bind(free);
+        self.line(N);
+    }
+
+    pub fn create_qp(&mut self) {
+        self.fresh_queue_pair();
         self.asm.ext(T, p(0), 0, 7);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 4);
         // Raw frames carry any source address: they are the physical function's.
@@ -446,13 +542,14 @@ impl Program {
         self.get(T, p(1), PMTU);
         self.refuse(AdminStatus::BadParameter, Op::Beq, T, 0);
         self.refuse(AdminStatus::BadParameter, Op::Bge, T, 6);
+        self.own_source();
         let (flags, qkey, function) = (path("valid").word, path("qkey").word, path("function").word);
         for word in (0..16).filter(|word| ![flags, qkey, function].contains(word)) {
-            self.write(PATH, word, p(8 + word as u8));
+            self.write(PATH, word, p(PATH_AT + word as u8));
         }
         // Not what the command says: whose it is.
         self.write(PATH, function, FN);
-        self.asm.mov(T, p(8 + flags as u8));
+        self.asm.mov(T, p(PATH_AT + flags as u8));
         for (from, to) in [(IPV6, "ipv6"), (VLAN, "vlan")] {
             self.get(U, p(1), from);
             self.set(T, T, U, path(to));

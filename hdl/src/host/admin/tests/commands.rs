@@ -258,10 +258,10 @@ fn shared_queues(b: &mut Bench) {
         params[9] = 0;
         params
     };
-    b.expect(Denied, 1, CreateQp, 5, &on(3, 6));
-    b.expect(BadState, 1, CreateQp, 5, &on(0, 7));
-    b.expect(BadId, 1, CreateQp, 5, &on(0, 16));
-    for (kind, id) in [(0, 5), (1, 7), (2, 8)] {
+    b.expect(Denied, 1, CreateQp, 6, &on(3, 6));
+    b.expect(BadState, 1, CreateQp, 6, &on(0, 7));
+    b.expect(BadId, 1, CreateQp, 6, &on(0, 16));
+    for (kind, id) in [(0, 6), (1, 7), (2, 8)] {
         b.expect(Ok, 1, CreateQp, id, &on(kind, 6));
         let r = rsp(b, id);
         assert_eq!((r.rq(), r.srq(), r.rq_pd(), r.pd()), (22, true, 3, 2));
@@ -272,7 +272,7 @@ fn shared_queues(b: &mut Bench) {
         b.expect(InUse, 1, DestroySrq, 6, &[]);
     }
     assert_eq!(rq(b, 22).limit(), 32, "the queue is none of theirs");
-    b.expect(Ok, 1, DestroyQp, 5, &[]);
+    b.expect(Ok, 1, DestroyQp, 6, &[]);
     b.expect(Ok, 1, DestroyQp, 7, &[]);
     b.expect(InUse, 1, DestroySrq, 6, &[]);
     b.expect(Ok, 1, DestroyQp, 8, &[]);
@@ -287,7 +287,7 @@ fn shared_queues(b: &mut Bench) {
     }
     // A soft reset takes them, too.
     b.expect(Ok, 1, CreateSrq, 0, &srq_params(2, 1));
-    b.expect(Ok, 1, CreateQp, 5, &on(0, 0));
+    b.expect(Ok, 1, CreateQp, 6, &on(0, 0));
     b.soft_reset(1);
     assert!(!rq(b, 16).valid());
     b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
@@ -300,30 +300,32 @@ fn groups(b: &mut Bench) {
     // The physical function's, which may have all of them while nobody else uses the numbers.
     functions::reset(b, 2);
     basics_of(b, 0);
-    for qp in 2..12 {
+    // The numbers between are those of special queue pairs.
+    let qps = [2, 3, 4, 6, 7, 8, 10, 11, 12, 14];
+    for qp in qps {
         b.expect(Ok, 0, CreateQp, qp, &qp_params(if qp == 2 { 0 } else { 2 }, 2, 3, 4));
     }
     b.expect(BadParameter, 0, AttachMulticast, 2, &group(1));
     b.expect(BadId, 2, AttachMulticast, 3, &group(1));
-    b.expect(BadState, 0, AttachMulticast, 12, &group(1));
+    b.expect(BadState, 0, AttachMulticast, 15, &group(1));
     b.expect(BadParameter, 0, AttachMulticast, 3, &[2, 0, 0, 0, 0]);
     b.expect(BadState, 0, DetachMulticast, 3, &group(1));
     // Eight members, each once.
-    for qp in 3..11 {
-        b.expect(Ok, 0, AttachMulticast, qp, &group(1));
-        b.expect(Ok, 0, AttachMulticast, qp, &group(1));
+    for qp in &qps[1..9] {
+        b.expect(Ok, 0, AttachMulticast, *qp, &group(1));
+        b.expect(Ok, 0, AttachMulticast, *qp, &group(1));
     }
     assert_eq!(lines(b), 8);
-    b.expect(NoRoom, 0, AttachMulticast, 11, &group(1));
+    b.expect(NoRoom, 0, AttachMulticast, 14, &group(1));
     // The same number as an IPv4 address is another group, as is one with a bit more.
     let mut v4 = group(1);
     v4[0] = 1;
-    b.expect(Ok, 0, AttachMulticast, 11, &v4);
-    b.expect(BadState, 0, DetachMulticast, 11, &group(1));
+    b.expect(Ok, 0, AttachMulticast, 14, &v4);
+    b.expect(BadState, 0, DetachMulticast, 14, &group(1));
     b.expect(Ok, 0, DetachMulticast, 7, &group(1));
     b.expect(BadState, 0, DetachMulticast, 7, &group(1));
-    b.expect(Ok, 0, AttachMulticast, 11, &group(1));
-    let found = (0..64).map(|i| McastCtx(line(&b.card, space::MCAST, i))).find(|a| a.valid() && a.qpn() == 11 && !a.ipv6()).expect("attached");
+    b.expect(Ok, 0, AttachMulticast, 14, &group(1));
+    let found = (0..64).map(|i| McastCtx(line(&b.card, space::MCAST, i))).find(|a| a.valid() && a.qpn() == 14 && !a.ipv6()).expect("attached");
     assert_eq!(found.group(), 0xff0e_0000_5678_0000_0000_abcd_0000_0001);
     // The table is full.
     let left = 64 - lines(b) as u32;
@@ -334,7 +336,7 @@ fn groups(b: &mut Bench) {
     // With a queue pair go its attachments, and no others.
     b.expect(Ok, 0, DestroyQp, 3, &[]);
     assert_eq!(lines(b) as u32, 64 - left - 1);
-    for qp in (2..12).filter(|qp| *qp != 3) {
+    for qp in qps.into_iter().filter(|qp| *qp != 3) {
         b.expect(Ok, 0, DestroyQp, qp, &[]);
     }
     assert_eq!(lines(b), 0);
@@ -348,30 +350,30 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(Ok, 0, CreatePd, 1, &[]);
     b.expect(Ok, 0, CreateEq, 0, &eq_params());
     b.expect(Ok, 0, CreateCq, 0, &cq_params(0));
-    b.expect(BadParameter, 0, CreateQp, 9, &qp_params(3 | 16, 1, 0, 0));
-    b.expect(Ok, 0, CreateQp, 9, &qp_params(3, 1, 0, 0));
-    b.expect(Ok, 0, ModifyQp, 9, &[1, 0, 0, 0, 0, 0xffff]);
-    b.expect(Ok, 0, ModifyQp, 9, &[2]);
-    b.expect(Ok, 0, ModifyQp, 9, &[3, 0, 0, 0, 0, 0, 4]);
-    assert_eq!((req(b, 9).state(), rsp(b, 9).state(), PathCtx(line(&b.card, space::PATH, 9)).valid()), (3, 2, false));
+    b.expect(BadParameter, 0, CreateQp, 10, &qp_params(3 | 16, 1, 0, 0));
+    b.expect(Ok, 0, CreateQp, 10, &qp_params(3, 1, 0, 0));
+    b.expect(Ok, 0, ModifyQp, 10, &[1, 0, 0, 0, 0, 0xffff]);
+    b.expect(Ok, 0, ModifyQp, 10, &[2]);
+    b.expect(Ok, 0, ModifyQp, 10, &[3, 0, 0, 0, 0, 0, 4]);
+    assert_eq!((req(b, 10).state(), rsp(b, 10).state(), PathCtx(line(&b.card, space::PATH, 10)).valid()), (3, 2, false));
     assert_eq!(b.card.raw_qpn, 0);
     b.expect(Denied, 1, SetPort, 0, &[0]);
     b.expect(BadState, 0, SetPort, 0, &[1 << 31 | 8]);
     b.expect(BadId, 0, SetPort, 0, &[1 << 31 | 99]);
-    b.expect(Ok, 0, SetPort, 0, &[1 << 31 | 9]);
-    assert_eq!(b.card.raw_qpn, 1 << 31 | 9);
-    for bad in [PORT_RAW | PORT_PROMISCUOUS | 8, PORT_RAW | PORT_PROMISCUOUS | 99, PORT_RAW | 1 << 29 | 9] {
+    b.expect(Ok, 0, SetPort, 0, &[1 << 31 | 10]);
+    assert_eq!(b.card.raw_qpn, 1 << 31 | 10);
+    for bad in [PORT_RAW | PORT_PROMISCUOUS | 8, PORT_RAW | PORT_PROMISCUOUS | 99, PORT_RAW | 1 << 29 | 10] {
         assert_ne!(b.execute(0, SetPort, 0, &[bad]).0, Ok);
     }
-    b.expect(Denied, 1, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 9]);
-    b.expect(Ok, 0, SetPort, 0, &[PORT_PROMISCUOUS | 9]);
+    b.expect(Denied, 1, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 10]);
+    b.expect(Ok, 0, SetPort, 0, &[PORT_PROMISCUOUS | 10]);
     assert_eq!(b.card.raw_qpn, 0, "nobody there to be promiscuous");
-    b.expect(Ok, 0, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 9]);
-    assert_eq!(b.card.raw_qpn, PORT_RAW | PORT_PROMISCUOUS | 9);
+    b.expect(Ok, 0, SetPort, 0, &[PORT_RAW | PORT_PROMISCUOUS | 10]);
+    assert_eq!(b.card.raw_qpn, PORT_RAW | PORT_PROMISCUOUS | 10);
     // Objects
-    let q = b.expect(Ok, 0, QueryObject, 9, &[space::REQ.into(), 1]);
-    assert_eq!(q[..8], std::array::from_fn::<u32, 8, _>(|i| b.card.word(space::REQ, 9, 1 + i as u8)));
-    b.expect(BadId, 1, QueryObject, 9, &[space::REQ.into(), 0]);
+    let q = b.expect(Ok, 0, QueryObject, 10, &[space::REQ.into(), 1]);
+    assert_eq!(q[..8], std::array::from_fn::<u32, 8, _>(|i| b.card.word(space::REQ, 10, 1 + i as u8)));
+    b.expect(BadId, 1, QueryObject, 10, &[space::REQ.into(), 0]);
     b.expect(BadState, 1, QueryObject, 8, &[space::SQ.into(), 0]);
     b.expect(BadId, 1, QueryObject, 0, &[space::CQ.into(), 0]);
     b.expect(BadParameter, 1, QueryObject, 0, &[space::STATS.into(), 0]);
@@ -381,15 +383,15 @@ fn ports_and_queries(b: &mut Bench) {
     b.expect(BadId, 0, QueryObject, 16, &[space::SQ.into(), 0]);
     b.expect(BadId, 0, QueryObject, 1 << 24, &[space::SQ.into(), 0]);
     b.expect(BadId, 0, QueryObject, 1 << SCRATCH_BITS, &[space::ADMIN.into(), 0]);
-    let q = b.expect(Ok, 0, QueryObject, 28 + 9, &[space::ADMIN.into(), 0]);
-    assert_eq!(q[0], 1 << 31, "queue pair 9 exists, function 0, no users");
+    let q = b.expect(Ok, 0, QueryObject, 28 + 10, &[space::ADMIN.into(), 0]);
+    assert_eq!(q[0], 1 << 31, "queue pair 10 exists, function 0, no users");
     // Counters
     counters(b);
     assert!(!b.card.lines.contains_key(&0x40));
     b.card.unwritable.insert(0x40);
     b.expect(DmaError, 0, QueryCounters, 0, &[0x40, 0, 0, 8, 0]);
     // The raw queue goes with its queue pair.
-    b.expect(Ok, 0, DestroyQp, 9, &[]);
+    b.expect(Ok, 0, DestroyQp, 10, &[]);
     assert_eq!(b.card.raw_qpn, 0);
 }
 
@@ -457,12 +459,12 @@ fn rounds(b: &mut Bench) {
 fn resets(b: &mut Bench) {
     basics(b);
     b.expect(Ok, 1, CreateMr, 4, &mr_params(mr_line()));
-    b.expect(Ok, 1, CreateQp, 5, &qp_params(0, 2, 3, 4));
-    b.expect(Ok, 1, ModifyQp, 5, &[1, 0, 0, 0, 0, 0xffff]);
+    b.expect(Ok, 1, CreateQp, 6, &qp_params(0, 2, 3, 4));
+    b.expect(Ok, 1, ModifyQp, 6, &[1, 0, 0, 0, 0, 0xffff]);
     b.soft_reset(1);
-    assert_eq!((rsp(b, 5).state(), rq(b, 5).valid(), MrCtx(line(&b.card, space::MR, 4)).valid()), (0, false, false));
+    assert_eq!((rsp(b, 6).state(), rq(b, 6).valid(), MrCtx(line(&b.card, space::MR, 4)).valid()), (0, false, false));
     b.card.lines.retain(|iova, _| *iova < Card::completions(1) || *iova > Card::completions(1) + 0x1000);
-    b.expect(BadState, 1, DestroyQp, 5, &[]);
+    b.expect(BadState, 1, DestroyQp, 6, &[]);
     b.expect(BadState, 1, DestroyPd, 2, &[]);
     b.expect(Ok, 0, DestroyCq, 0, &[]);
     basics(b);

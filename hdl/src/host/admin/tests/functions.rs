@@ -2,13 +2,14 @@
 
 use super::super::program::Sizes;
 use super::card::{Card, Event};
-use super::commands::{cq_params, eq_params, line, mr_line, mr_params, qp_params, req, rtr_params};
+use super::commands::{cq_params, eq_params, line, mr_line, mr_params, qp_params, req, rtr_params, words};
 use super::{Bench, SIZES};
 use ferric_abi::codes::AdminOpcode::*;
 use ferric_abi::codes::AdminStatus::*;
 use ferric_abi::codes::{AdminOpcode, ObjectKind};
-use ferric_abi::context::{McastCtx, MrCtx};
-use ferric_abi::csr::{space, ADDRESSES, NEIGHBOUR_LINE, RANGE_IN_USE};
+use ferric_abi::context::{AddressCtx, McastCtx, MrCtx, PathCtx};
+use ferric_abi::csr::{space, ADDRESSES, NEIGHBOUR_LINE, RANGE_IN_USE, SPECIAL};
+use ferric_abi::special::{is_special, special_queue_pair};
 
 fn logs(sizes: Sizes) -> [u32; 6] {
     [sizes.qp, sizes.cq, sizes.mr, sizes.pd, sizes.eq, sizes.qp]
@@ -31,6 +32,10 @@ pub fn all(b: &mut Bench) {
     each_has_its_own(b);
     set_ranges(b);
     quotas(b);
+    for f in 0..4 {
+        reset(b, f);
+    }
+    special_queue_pairs(b);
     for f in 0..4 {
         reset(b, f);
     }
@@ -235,25 +240,122 @@ fn quotas(b: &mut Bench) {
     assert_eq!(lines(b), 32, "its own have gone");
 }
 
+/// Each function has one number for its special queue pair, whatever its range is, and nobody else may use it. It speaks from the function's own addresses only, and those stay while it does.
+fn special_queue_pairs(b: &mut Bench) {
+    let log_share = SIZES.qp - SIZES.functions;
+    for f in 0..4 {
+        let o = own(f);
+        let f = f as usize;
+        b.expect(Ok, f, CreatePd, o.pd, &[]);
+        b.expect(Ok, f, CreateEq, o.eq, &eq_params());
+        b.expect(Ok, f, CreateCq, o.cq, &cq_params(o.eq as u8));
+    }
+    for (f, other) in (0..4u32).flat_map(|f| (0..4).map(move |other| (f, other))) {
+        let (o, qpn) = (own(f), special_queue_pair(other, log_share));
+        assert_eq!(qpn, 4 * other + 1);
+        if f != other {
+            b.expect(BadId, f as usize, CreateQp, qpn, &qp_params(2, o.pd, o.cq, o.cq));
+        }
+    }
+    // Its number is its own also where its range does not have it, and is no use of the range.
+    let qp = ObjectKind::Qp as u32;
+    b.expect(Ok, 0, SetRange, 2, &[qp, 2 << 24 | 12]);
+    let o = own(2);
+    b.expect(BadId, 2, CreateQp, 8, &qp_params(2, o.pd, o.cq, o.cq));
+    b.expect(BadId, 2, CreateQp, 13, &qp_params(2, o.pd, o.cq, o.cq));
+    b.expect(BadId, 3, CreateQp, 0, &qp_params(2, own(3).pd, own(3).cq, own(3).cq));
+    for f in 0..4u32 {
+        let (o, qpn) = (own(f), special_queue_pair(f, log_share));
+        let make = qp_params(2, o.pd, o.cq, o.cq);
+        b.expect(Ok, f as usize, CreateQp, qpn, &make);
+        b.expect(BadState, f as usize, CreateQp, qpn, &make);
+        b.expect(Ok, f as usize, ModifyQp, qpn, &[1, 0, 0, 0, 0, 0xffff, 0, 0x8001_0000]);
+    }
+    b.expect(Ok, 0, SetRange, 2, &[qp, 2 << 24 | 8]);
+    // The physical function is believed.
+    b.expect(Ok, 0, ModifyQp, SPECIAL, &rtr_params(1));
+    let at = |f: u32, ip: u128, mac: u64| AddressCtx::default().with_ip(ip).with_mac(mac).with_vid(5).with_vlan(true).with_valid(true).with_ip(ip | u128::from(f) << 8);
+    let params = |source: &AddressCtx| {
+        let mut p = rtr_params(1);
+        let path = PathCtx::default().with_dip(1).with_dmac(2).with_sip(source.ip()).with_smac(source.mac()).with_udp_sport(0xc000).with_vlan_tci(0x6000 | source.vid());
+        p[8..].copy_from_slice(&words::<16>(&path.0));
+        p[1] = p[1] & !(1 << 22 | 1 << 23) | u32::from(source.ipv6()) << 22 | u32::from(source.vlan()) << 23;
+        p
+    };
+    for f in 1..4u32 {
+        let qpn = special_queue_pair(f, log_share);
+        // In the last place that is looked at.
+        let (v4, v6) = (at(f, 0x0a00_0001, 0x0200_1234_0000 | u64::from(f)), at(f, 0xfd << 120 | 1, 0x0200_1234_0000 | u64::from(f)).with_ipv6(true));
+        let f = f as usize;
+        b.expect(Denied, f, ModifyQp, qpn, &params(&v4));
+        b.expect(Ok, f, SetAddress, ADDRESSES - 1, &words::<6>(&v4.0));
+        b.expect(Ok, f, SetAddress, 0, &words::<6>(&v6.0));
+        for other in f + 1..4 {
+            b.expect(Denied, other, ModifyQp, special_queue_pair(other as u32, log_share), &params(&v4));
+        }
+        let near = [
+            v4.with_mac(v4.mac() ^ 1),
+            v4.with_mac(v4.mac() ^ 1 << 40),
+            v4.with_ip(v4.ip() ^ 2),
+            v6.with_ip(v6.ip() ^ 1 << 32),
+            v6.with_ip(v6.ip() ^ 1 << 64),
+            v6.with_ip(v6.ip() ^ 1 << 96),
+            v4.with_vid(6),
+            v4.with_vlan(false),
+            v4.with_ipv6(true),
+            v6.with_ipv6(false),
+        ];
+        for source in near {
+            b.expect(Denied, f, ModifyQp, qpn, &params(&source));
+        }
+        assert!(!PathCtx(line(&b.card, space::PATH, qpn)).valid());
+        b.expect(Ok, f, ModifyQp, qpn, &params(if f == 2 { &v6 } else { &v4 }));
+        assert_eq!(u32::from(PathCtx(line(&b.card, space::PATH, qpn)).function()), f as u32);
+        let (used, idle) = if f == 2 { ((0, v6), (ADDRESSES - 1, v4)) } else { ((ADDRESSES - 1, v4), (0, v6)) };
+        let start = b.card.log.len();
+        b.expect(InUse, f, SetAddress, used.0, &words::<6>(&AddressCtx::default().0));
+        b.expect(InUse, f, SetAddress, used.0, &words::<6>(&used.1.with_mac(used.1.mac() ^ 4).0));
+        b.expect(InUse, f, SetAddress, used.0, &words::<6>(&at(f as u32, 0x0a00_0009, 0x0200_1234_0000).0));
+        assert_eq!(b.card.written(space::ADDRESS, start), [], "what is refused changes nothing");
+        // The same again is no change, and the other one may go.
+        b.expect(Ok, f, SetAddress, used.0, &words::<6>(&used.1 .0));
+        b.expect(Ok, f, SetAddress, idle.0, &words::<6>(&AddressCtx::default().0));
+        if f == 3 {
+            b.expect(Ok, f, DestroyQp, qpn, &[]);
+            b.expect(Ok, f, SetAddress, used.0, &words::<6>(&AddressCtx::default().0));
+            continue;
+        }
+        // A reset takes both, and nothing of the former life is left.
+        reset(b, f);
+        b.expect(BadState, f, ModifyQp, qpn, &[1]);
+        assert!((0..ADDRESSES).all(|id| !AddressCtx(line(&b.card, space::ADDRESS, f as u32 * ADDRESSES + id)).valid()));
+        for there in [true, false] {
+            b.expect(Ok, f, SetAddress, used.0, &words::<6>(&used.1.with_valid(there).0));
+        }
+    }
+}
+
 /// A whole card's worth of objects: what B5 of issue 18 asks for, in cycles of the engine; an access takes as long as on the card.
 #[test]
 fn the_reset_of_a_full_function_keeps_its_cycle_budget() {
     let sizes = Sizes::default();
     let mut b = Bench::rtl_of("admin_full", sizes, 0);
-    let (pds, qps, mrs, cqs) = (1..40, 2..256, 1..1024, 0..256);
-    let run = |b: &mut Bench, opcode: AdminOpcode, ids: std::ops::Range<u32>, params: &[u32]| {
+    // All queue pairs but the special ones of the other functions.
+    let qps: Vec<u32> = (1..256).filter(|id| *id == SPECIAL || !is_special(*id, sizes.qp - sizes.functions)).collect();
+    let run = |b: &mut Bench, opcode: AdminOpcode, ids: &[u32], params: &[u32]| {
         for id in ids {
-            b.expect(Ok, 0, opcode, id, params);
+            b.expect(Ok, 0, opcode, *id, params);
             b.card.log.clear();
         }
     };
-    run(&mut b, CreatePd, pds, &[]);
-    run(&mut b, CreateEq, 0..4, &eq_params());
-    run(&mut b, CreateCq, cqs, &cq_params(1));
-    run(&mut b, CreateMr, mrs, &mr_params(mr_line()));
-    run(&mut b, CreateQp, qps.clone(), &qp_params(0, 2, 3, 4));
-    run(&mut b, ModifyQp, qps.clone(), &[1, 0, 0, 0, 0, 0xffff]);
-    run(&mut b, ModifyQp, qps, &rtr_params(5));
+    let upto = |range: std::ops::Range<u32>| range.collect::<Vec<_>>();
+    run(&mut b, CreatePd, &upto(1..40), &[]);
+    run(&mut b, CreateEq, &upto(0..4), &eq_params());
+    run(&mut b, CreateCq, &upto(0..256), &cq_params(1));
+    run(&mut b, CreateMr, &upto(1..1024), &mr_params(mr_line()));
+    run(&mut b, CreateQp, &qps, &qp_params(0, 2, 3, 4));
+    run(&mut b, ModifyQp, &qps, &[1, 0, 0, 0, 0, 0xffff]);
+    run(&mut b, ModifyQp, &qps, &rtr_params(5));
     let start = b.cycles();
     b.soft_reset(0);
     let accesses = b.card.log.iter().filter(|e| matches!(e, Event::Control { .. })).count() as u64;
