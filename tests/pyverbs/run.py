@@ -10,6 +10,8 @@ from importlib.machinery import SourceFileLoader
 
 ADDRESSES = {'ferric0': '10.0.0.1', 'ferric1': '10.0.0.2'}
 SERVER, CLIENT = ADDRESSES.values()
+# Of the first card's second function.
+SECOND = '10.0.1.1'
 
 folder = os.path.join(sys.argv.pop(1), 'usr')
 sys.path.insert(0, os.path.join(folder, 'lib/python3/dist-packages'))
@@ -30,6 +32,10 @@ def with_address(case, dev, port, index):
 
 def of_client(src=None, **others):
     return AddrInfo(src=CLIENT if src == SERVER else src, **others)
+
+
+def of_second_function(src=None, **others):
+    return AddrInfo(src=SECOND if src == SERVER else src, **others)
 
 
 class Unhurried:
@@ -53,6 +59,9 @@ def on_two_cards(case, connection_resources, test_flow, **others):
         time.sleep(0.2)
         if not passive:
             tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = of_client
+        elif test_flow.__name__ == 'rdmacm_multicast_traffic':
+            # The first process keeps the card open, of which it has asked whether it has groups.
+            tests.base_rdmacm.AddrInfo = tests.rdmacm_utils.AddrInfo = of_second_function
         case.syncer = Unhurried(case.syncer)
         test_flow(passive=passive, **arguments)
 
