@@ -61,6 +61,11 @@ impl DeviceObject {
         Ok(shared)
     }
 
+    /// This process has it open.
+    pub fn in_use(&self) -> bool {
+        lock(&self.open).upgrade().is_some()
+    }
+
     /// Its address on the wire: that of the function that this process has, if it has one already.
     pub fn ip(&self) -> IpAddr {
         lock(&self.open).upgrade().map_or(self.named.ip, |shared| shared.named.ip)

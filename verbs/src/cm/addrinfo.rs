@@ -87,9 +87,10 @@ unsafe extern "C" fn ferric_rdma_getaddrinfo(node: *const c_char, service: *cons
                 (info.ai_src_addr, info.ai_src_len) = (at, len);
             } else {
                 (info.ai_dst_addr, info.ai_dst_len) = (at, len);
-                // The card it would leave from.
+                // The card it would leave from: one that the process has in use already, so that it takes no function of another.
                 let own = hint.filter(|h| h.ai_src_len > 0).and_then(|h| address(h.ai_src_addr).ok());
-                let card = || devices().iter().find(|d| a.is_some_and(|a| d.named.ip.is_ipv4() == a.is_ipv4())).map(|d| SocketAddr::new(super::id::own_ip(d), 0));
+                let fit = || devices().iter().filter(|d| a.is_some_and(|a| d.named.ip.is_ipv4() == a.is_ipv4()));
+                let card = || fit().find(|d| d.in_use()).or_else(|| fit().next()).map(|d| SocketAddr::new(super::id::own_ip(d), 0));
                 if let Some(own) = own.or_else(card) {
                     (info.ai_src_addr, info.ai_src_len) = boxed(own);
                 }

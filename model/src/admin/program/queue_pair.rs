@@ -69,7 +69,7 @@ impl Program {
         self.qp.log - self.share
     }
 
-    /// Number ID must be free and one that the function may use for a queue pair. One in each share is that function's special queue pair's (`csr::special_queue_pair`), whatever ranges say;
+    /// Number ID must be free and one that the function may use for a queue pair. One in each share is that function's special queue pair's (`ferric_abi::special::special_queue_pair`), whatever ranges say;
     /// number 0 is the physical function's. Changes what `may_use` does.
     fn fresh_queue_pair(&mut self) {
         let [ordinary, own] = std::array::from_fn(|_| self.asm.label());
