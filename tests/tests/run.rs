@@ -119,7 +119,7 @@ fn a_killed_process_leaves_its_function_behind() {
     let script = r#"
         cd "$TMPDIR"
         for port in "$@"; do stdbuf -oL ibv_rc_pingpong -g 0 -c -d ferric0 -p $port > $port.out & echo $! > $port.pid; done
-        for port in "$@"; do until grep -q "local address" $port.out; do sleep 0.05; done; done
+        for port in "$@"; do until grep -qs "local address" $port.out; do sleep 0.05; done; done
         if ibv_devinfo -d ferric0 > fifth.out 2>&1; then echo "a fifth process has the card"; exit 1; fi
         kill -9 $(cat $1.pid)
         shift

@@ -12,6 +12,8 @@ const FUNCTIONS: &str = r#"
     export FERRIC_LOG=info FERRIC_NEIGHBOUR_WAIT=300
     server() {
         says=$1; shift
+        # The shell may look before its child has emptied the file: what the server before said must not count.
+        : > "$DIR/server"
         FERRIC_DEVICES=$A "$@" > "$DIR/server" 2>&1 & server=$!
         until grep -q "$says" "$DIR/server"; do kill -0 $server || { cat "$DIR/server"; exit 1; }; sleep 0.02; done
     }
@@ -155,8 +157,9 @@ fn functions_of_one_card_connect() {
         beside udaddy -s 10.0.0.1 -c 3 -C 4
         ended
         # A program that does nothing has function 0: servers have function 1, clients of the same card function 2, and those of the other card function 0 there.
+        : > "$DIR/first"
         FERRIC_DEVICES=$A rping -s -a 10.0.0.1 > "$DIR/first" 2>&1 & first=$!
-        until grep -q "listens at" "$DIR/first"; do sleep 0.02; done
+        until grep -q "listens at" "$DIR/first"; do kill -0 $first; sleep 0.02; done
         for who in beside client; do
             server "listens at" rping -s -C 3 -V -a 10.0.1.1
             $who rping -c -C 3 -V -a 10.0.1.1
