@@ -62,7 +62,7 @@ pub mod kind {
     pub const QUIET: u8 = 14;
 }
 
-/// Serves its six inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges of a
+/// Serves its six inputs in turn, frames while nothing else is there. Two event registers: of two positive acknowledges, or two departures, of a
 /// queue pair in a row only the younger goes on, it says all the older one does.
 #[derive(LogicBlock, Default)]
 pub struct Intake {
@@ -93,6 +93,8 @@ pub struct Intake {
     open: Signal<Local, Bit>,
     gone: Signal<Local, Bit>,
     later: Signal<Local, Bits<24>>,
+    /// A younger one says all that this says.
+    sums: Signal<Local, Bit>,
     merge: Signal<Local, Bit>,
     offered: Signal<Local, Bits<6>>,
     served: Signal<Local, Bit>,
@@ -125,8 +127,9 @@ impl Logic for Intake {
         // Event registers.
         self.gone.next = self.ev_valid.q.val() & self.m_event.ready.val();
         self.later.next = self.next.q.val().psn - self.ev.q.val().psn;
+        self.sums.next = (self.ev.q.val().kind == kind::ACK) | (self.ev.q.val().kind == kind::DEPARTED);
         self.merge.next =
-            self.next_valid.q.val() & self.ev_valid.q.val() & !self.gone.val() & (self.next.q.val().kind == 0) & (self.ev.q.val().kind == 0) & (self.next.q.val().qpn == self.ev.q.val().qpn);
+            self.next_valid.q.val() & self.ev_valid.q.val() & !self.gone.val() & self.sums.val() & (self.next.q.val().kind == self.ev.q.val().kind) & (self.next.q.val().qpn == self.ev.q.val().qpn);
         self.ev_valid.d.next = self.ev_valid.q.val() & !self.gone.val();
         self.next_valid.d.next = self.next_valid.q.val() & !self.merge.val();
         if self.merge.val() & !self.later.val().get_bit(23) {

@@ -486,8 +486,13 @@ impl Logic for RequesterRx {
         }
 
         // Retiring is never leaving, and learns of it last.
-        self.window.retires.next = self.retire.val();
+        self.window.retires.next = self.retire.val() | self.reads.told.val();
         self.window.empties.next = self.oldest.empties.val();
+        if self.state.q.val() == State::Reads {
+            self.window.empties.next = self.reads.empties.val();
+        }
+        self.window.accepts.next = self.reads.accepts.val();
+        self.window.returns.next = self.reads.told_asks.val();
         if self.retire.val() {
             self.dirty.d.next = true;
             self.reports.put_cqe.next = self.oldest.wanted.val();

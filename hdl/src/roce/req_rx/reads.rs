@@ -21,7 +21,6 @@ enum State {
     Seek,
     Entry,
     Weigh,
-    Accept,
     /// The same for the oldest request not completed.
     Tell,
     TellEntry,
@@ -42,6 +41,12 @@ pub struct Reads {
     pub ev: Signal<In, Event>,
     pub line: Signal<In, ReqCtx>,
     pub new: Signal<Out, ReqCtx>,
+    /// The answer is that of the request at hand: `una_psn` moves by one in this cycle.
+    pub accepts: Signal<Out, Bit>,
+    /// The oldest request is complete in this cycle; it is a READ or an atomic; none is left behind it.
+    pub told: Signal<Out, Bit>,
+    pub told_asks: Signal<Out, Bit>,
+    pub empties: Signal<Out, Bit>,
     /// `una_psn` moved.
     pub progress: Signal<Out, Bit>,
     pub done: Signal<Out, Bit>,
@@ -95,7 +100,8 @@ pub struct Reads {
     op: Signal<Local, Bits<4>>,
     seen: Signal<Local, TrackEntry>,
     after: PlusOne<24>,
-    told: Signal<Local, Bit>,
+    /// Nothing can follow: the event is over in this cycle.
+    ends: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     mtu: Signal<Local, Bits<13>>,
@@ -112,7 +118,6 @@ impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, idle_next, accepted, hole, offset, moved, first, verdict, cause);
-        self.progress.next = self.moved.q.val();
         self.outcome.next = self.verdict.q.val();
         self.status.next = self.cause.q.val();
         self.entry.next = self.kept.q.val();
@@ -129,7 +134,6 @@ impl Logic for Reads {
         self.due.next = self.stopped.val() & !self.lag.val();
         self.refusal.next = (self.ev.val().kind == kind::RNR) | (self.ev.val().kind == kind::NAK_SEQUENCE) | (self.ev.val().kind == kind::NAK_FATAL);
         self.over_now.next = (self.state.q.val() == State::End) & !self.verdict.q.val().any() & !self.refusal.val() & !self.due.val();
-        self.done.next = (self.state.q.val() == State::Done) | self.over_now.val();
         self.onward.a.next = self.line.val().una_index;
         self.one_more.a.next = self.line.val().una_psn;
         self.done_onward.a.next = self.line.val().done_index;
@@ -189,14 +193,17 @@ impl Logic for Reads {
         self.fits.next = !self.ev.val().bad
             & ((self.ev.val().kind == kind::ATOMIC) == self.atomic.q.val())
             & (self.atomic.q.val() | ((self.ev.val().last == self.at_last.q.val()) & (self.ev.val().first | !self.at_first.q.val()) & (self.whole.q.val() | self.at_last.q.val())));
+        self.accepts.next = (self.state.q.val() == State::Weigh) & self.asks.q.val() & self.answers.val() & self.at_una.q.val() & self.fits.val();
 
-        self.m_answer.valid.next = false;
+        self.progress.next = self.moved.q.val() | self.accepts.val();
+
+        self.m_answer.valid.next = self.accepts.val();
         self.m_answer.data.next.qpn = self.ev.val().qpn;
         self.m_answer.data.next.index = self.line.val().una_index;
         self.m_answer.data.next.function = self.line.val().function;
         self.m_answer.data.next.pd = self.line.val().pd;
         self.m_answer.data.next.psn = self.ev.val().psn;
-        self.m_answer.data.next.place = self.state.q.val() == State::Accept;
+        self.m_answer.data.next.place = self.accepts.val();
         self.m_answer.data.next.last = self.at_last.q.val();
         self.m_answer.data.next.atomic = self.atomic.q.val();
         self.m_answer.data.next.handle = self.ev.val().handle;
@@ -289,9 +296,16 @@ impl Logic for Reads {
                         self.moved.d.next = true;
                     }
                 } else if self.answers.val() & self.at_una.q.val() {
-                    self.state.d.next = State::Accept;
-                    if !self.fits.val() {
-                        self.state.d.next = State::End;
+                    if self.fits.val() {
+                        self.accepted.d.next = true;
+                        self.moved.d.next = true;
+                        self.goal.d.next = self.ev.val().psn + 1;
+                        self.state.d.next = State::Idle;
+                        // What stands behind and takes no PSN is acknowledged with it; whatever takes one is not.
+                        if self.at_last.q.val() & self.idle_next.q.val() {
+                            self.state.d.next = State::Seek;
+                        }
+                    } else {
                         self.verdict.d.next = bits::<2>(outcome::FAIL);
                         self.cause.d.next = bits::<8>(CqeStatus::BadResponse as u64);
                     }
@@ -302,23 +316,6 @@ impl Logic for Reads {
                         self.new.next.read_gap = true;
                         self.verdict.d.next = bits::<2>(outcome::GO_BACK);
                     }
-                }
-            }
-            State::Accept => {
-                self.m_answer.valid.next = true;
-                self.accepted.d.next = true;
-                self.moved.d.next = true;
-                self.new.next.una_psn = self.one_more.y.val();
-                self.new.next.read_gap = false;
-                if self.at_last.q.val() {
-                    self.new.next.una_index = self.follower.val();
-                    self.new.next.una_wqe_psn = self.after.y.val();
-                }
-                self.goal.d.next = self.ev.val().psn + 1;
-                self.state.d.next = State::End;
-                // What stands behind and takes no PSN is acknowledged with it; whatever takes one is not.
-                if self.at_last.q.val() & self.idle_next.q.val() {
-                    self.state.d.next = State::Seek;
                 }
             }
             State::Tell => {
@@ -393,7 +390,24 @@ impl Logic for Reads {
                 self.new.next.rd_out = self.line.val().rd_out - 1;
             }
         }
-        if self.moved.q.val() {
+        if self.accepts.val() {
+            self.new.next.una_psn = self.one_more.y.val();
+            self.new.next.read_gap = false;
+            if self.at_last.q.val() {
+                self.new.next.una_index = self.follower.val();
+                self.new.next.una_wqe_psn = self.after.y.val();
+            }
+        }
+        // An answer's request has not failed, and that behind it waits for it; a failure behind the last that is told of has its turn (`End`).
+        self.ends.next =
+            (self.accepts.val() & !(self.at_last.q.val() & self.idle_next.q.val())) | (self.told.val() & ((self.nearest.q.val() & !self.stopped.val()) | (!self.nearest.q.val() & self.kept.q.val().next_asks)));
+        self.told_asks.next = self.told.val() & self.asks.q.val();
+        self.empties.next = self.nearest.q.val() & self.nothing.val();
+        self.done.next = (self.state.q.val() == State::Done) | self.over_now.val() | self.ends.val();
+        if self.told.val() & self.ends.val() {
+            self.state.d.next = State::Idle;
+        }
+        if self.progress.val() {
             self.new.next.retries_left = self.line.val().retry_cnt;
             self.new.next.rnr_left = self.line.val().rnr_retry;
         }

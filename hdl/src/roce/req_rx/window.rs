@@ -46,6 +46,9 @@ pub struct Window {
     /// The request in hand is retired in this cycle, and none is left behind it.
     pub retires: Signal<In, Bit>,
     pub empties: Signal<In, Bit>,
+    /// In this cycle an answer moves `una_psn` by one; a READ or atomic is complete.
+    pub accepts: Signal<In, Bit>,
+    pub returns: Signal<In, Bit>,
     /// All requests are complete; the same, or the queue pair does not wait for that.
     pub complete: Signal<Out, Bit>,
     pub drained: Signal<Out, Bit>,
@@ -76,6 +79,7 @@ pub struct Window {
     r_may_ask: DFF<Bit>,
     /// READs and atomics under way, and an eighth of how many may be.
     asking: Signal<Local, Bits<5>>,
+    lone: Signal<Local, Bit>,
     r_complete: DFF<Bit>,
     r_lag: DFF<Bit>,
     r_ahead: DFF<Bit>,
@@ -130,6 +134,11 @@ impl Logic for Window {
         self.tracked.next = self.line.val().sent_index - self.line.val().done_index;
         self.r_flying.d.next = self.flight.val().any();
         self.r_behind.d.next = self.flight.val().get_bit(23);
+        // An answer may be the last that is looked at of the event, as a retirement may.
+        if self.accepts.val() {
+            self.r_flying.d.next = !self.flight.val().get_bit(0) | self.flight.val().get_bits::<23>(1).any();
+            self.r_behind.d.next = self.flight.val().get_bit(23) | !self.flight.val().any();
+        }
         self.r_near.d.next = !self.flight.val().get_bits::<16>(8).any();
         self.r_free.d.next = !self.tracked.val().get_bits::<8>(8).any() & !self.tracked.val().get_bits::<2>(6).all();
         self.room.next = self.r_near.q.val() & self.r_free.q.val();
@@ -147,9 +156,17 @@ impl Logic for Window {
         self.ahead.next = self.r_ahead.q.val();
         // A queue that goes on fetches its requests anew, and those that it may not send are thrown away: not for one, but when a quarter of what may be asked for is free, and one more.
         self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 2);
+        self.lone.next = self.line.val().rd_out == 1;
         self.r_may_ask.d.next = (self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();
+        }
+        // One is under way less.
+        if self.returns.val() {
+            self.r_may_ask.d.next = !(self.asking.val() > self.line.val().max_rd_atomic) | self.lone.val();
+            if self.line.val().fenced {
+                self.r_may_ask.d.next = self.lone.val();
+            }
         }
         self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
         self.within.next = self.offset.q.val().any();
