@@ -270,7 +270,10 @@ impl Logic for RequesterRx {
         self.early.next = self.fetch.valid.val()
             & !self.fetch.missing.val()
             & !self.asked_next.q.val()
-            & ((self.state.q.val() == State::Idle) | (self.state.q.val() == State::Settle) | (self.state.q.val() == State::Release));
+            & ((self.state.q.val() == State::Idle)
+                | (self.state.q.val() == State::Settle)
+                | (self.state.q.val() == State::Release)
+                | ((self.state.q.val() == State::Reads) & self.reads.ends.val()));
         if self.early.val() & self.m_track.ready.val() {
             self.asked_next.d.next = true;
         }
@@ -293,6 +296,11 @@ impl Logic for RequesterRx {
             self.stray.d.next = false;
         }
         // While the line is theirs.
+        if (self.state.q.val() == State::Decide) & self.reads.s_track.ready.val() {
+            self.s_track.ready.next = true;
+        }
+        self.reads.next_ev.next = self.fetch.ev.val();
+        self.reads.next_line.next = self.seen.val();
         self.reads.start.next = false;
         self.reads.asked.next = self.comes.val();
         self.reads.ev.next = self.ev.q.val();
@@ -302,8 +310,10 @@ impl Logic for RequesterRx {
         self.reads.s_track.valid.next = self.s_track.valid.val();
         self.reads.m_track.ready.next = self.m_track.ready.val();
         if self.state.q.val() == State::Reads {
-            self.m_track.valid.next = self.reads.m_track.valid.val();
-            self.m_track.data.next = self.reads.m_track.data.val();
+            self.m_track.valid.next = self.reads.m_track.valid.val() | self.early.val();
+            if !self.reads.rests.val() {
+                self.m_track.data.next = self.reads.m_track.data.val();
+            }
             self.s_track.ready.next = self.reads.s_track.ready.val() | self.stray.q.val();
         }
         // An answer that gets no further gives its frame back.
@@ -465,6 +475,7 @@ impl Logic for RequesterRx {
         // The next event: distances from the window.
         self.fetch.take.next = self.leave.val();
         self.window.load.next = self.leave.val();
+        self.reads.load.next = self.leave.val();
         if self.leave.val() {
             self.asked.d.next = self.asked_next.q.val() | (self.early.val() & self.m_track.ready.val());
             self.asked_next.d.next = false;

@@ -36,8 +36,12 @@ pub struct Reads {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub start: Signal<In, Bit>,
-    /// With `start`: the owner has asked the tracker for the first entry already.
+    /// With `start`: the owner has asked the tracker for the first entry already. It may be there.
     pub asked: Signal<In, Bit>,
+    /// The next event is taken with its line in this cycle.
+    pub load: Signal<In, Bit>,
+    pub next_ev: Signal<In, Event>,
+    pub next_line: Signal<In, ReqCtx>,
     pub ev: Signal<In, Event>,
     pub line: Signal<In, ReqCtx>,
     pub new: Signal<Out, ReqCtx>,
@@ -50,6 +54,10 @@ pub struct Reads {
     /// `una_psn` moved.
     pub progress: Signal<Out, Bit>,
     pub done: Signal<Out, Bit>,
+    /// Nothing can follow: the event is over in this cycle. The tracker is not asked by it.
+    pub ends: Signal<Out, Bit>,
+    /// `m_track` is not wanted in this state.
+    pub rests: Signal<Out, Bit>,
     /// 0: timer, resume. 1: the NAK itself. 2: go back to the hole. 3: error with `status`.
     pub outcome: Signal<Out, Bits<2>>,
     pub status: Signal<Out, Bits<8>>,
@@ -100,8 +108,6 @@ pub struct Reads {
     op: Signal<Local, Bits<4>>,
     seen: Signal<Local, TrackEntry>,
     after: PlusOne<24>,
-    /// Nothing can follow: the event is over in this cycle.
-    ends: Signal<Local, Bit>,
     retire: Signal<Local, Bit>,
     fits: Signal<Local, Bit>,
     mtu: Signal<Local, Bits<13>>,
@@ -148,7 +154,9 @@ impl Logic for Reads {
         if self.state.q.val() == State::Tell {
             self.m_track.data.next.index = self.line.val().done_index;
         }
-        self.s_track.ready.next = (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry);
+        // The first entry may come together with the event.
+        self.s_track.ready.next = (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) | ((self.state.q.val() == State::Idle) & self.start.val() & self.asked.val());
+        self.rests.next = (self.state.q.val() == State::Weigh) | (self.state.q.val() == State::TellWeigh);
         self.seen.next = self.s_track.data.val();
         self.op.next = self.seen.val().opcode;
 
@@ -174,7 +182,7 @@ impl Logic for Reads {
                 self.mtu.next = bits::<13>(pmtu::bytes(pmtu::MTU_4096) as u64);
             }
         }
-        if (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) {
+        if (self.state.q.val() == State::Entry) | (self.state.q.val() == State::TellEntry) | (self.state.q.val() == State::Idle) {
             self.kept.d.next = self.seen.val();
             self.passed.d.next = self.over.y.val();
             self.ahead.d.next = self.lead.y.val();
@@ -233,6 +241,15 @@ impl Logic for Reads {
             self.m_answer.data.next.pay_off = bits::<8>(0);
         }
 
+        if self.load.val() {
+            self.goal.d.next = self.next_ev.val().psn;
+            match self.next_ev.val().kind.index() {
+                kind::ACK => self.goal.d.next = self.next_ev.val().psn + 1,
+                kind::LOOK => self.goal.d.next = self.next_line.val().una_psn,
+                kind::LOCAL => self.goal.d.next = self.next_line.val().una_psn,
+                _ => {}
+            }
+        }
         match self.state.q.val() {
             State::Idle => {
                 self.moved.d.next = false;
@@ -241,28 +258,21 @@ impl Logic for Reads {
                 self.first.d.next = true;
                 self.verdict.d.next = bits::<2>(0);
                 self.cause.d.next = bits::<8>(CqeStatus::Success as u64);
-                self.goal.d.next = self.ev.val().psn;
-                match self.ev.val().kind.index() {
-                    kind::ACK => {
-                        self.goal.d.next = self.ev.val().psn + 1;
-                    }
-                    kind::LOOK => {
-                        self.goal.d.next = self.line.val().una_psn;
-                    }
-                    kind::LOCAL => {
-                        self.goal.d.next = self.line.val().una_psn;
-                    }
-                    _ => {}
-                }
                 if self.start.val() {
                     self.state.d.next = State::Seek;
                     if self.asked.val() {
                         self.state.d.next = State::Entry;
+                        if self.s_track.valid.val() {
+                            self.state.d.next = State::Weigh;
+                        }
                     }
                     if self.placed.val() {
                         self.state.d.next = State::Tell;
                         if self.asked.val() {
                             self.state.d.next = State::TellEntry;
+                            if self.s_track.valid.val() {
+                                self.state.d.next = State::TellWeigh;
+                            }
                         }
                     }
                 }

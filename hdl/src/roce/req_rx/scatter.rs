@@ -43,7 +43,6 @@ struct Mark {
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
     Idle,
-    Judge,
     /// Asks for the work request, waits for its buffer.
     Ask,
     Await,
@@ -81,7 +80,10 @@ pub struct Scatter {
     kept: DFF<Bit>,
     kept_qpn: DFF<Bits<24>>,
     buffer: DFF<Bits<8>>,
-    same: DFF<Bit>,
+    /// The next answer is taken, if one waits; the buffer at hand is kept for it; it is of its request.
+    take: Signal<Local, Bit>,
+    stays: Signal<Local, Bit>,
+    same: Signal<Local, Bit>,
     /// The queue pair's number may have changed hands since.
     stale: DFF<Bit>,
     backlog: Backlog<5>,
@@ -115,7 +117,7 @@ pub struct Scatter {
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, same, stale, taken, placed, limit, draining, passed, held, held_qpn, telling, told);
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, stale, taken, placed, limit, draining, passed, held, held_qpn, telling, told);
         clock!(self, clock, answers, orders, backlog, marks, marked);
         self.marks.reset.next = self.reset.val();
         self.marked.reset.next = self.reset.val();
@@ -128,7 +130,10 @@ impl Logic for Scatter {
         self.waiting.next = self.backlog.count.val();
         // Half of the places, and one more for the cycle, are for what stands between the intake and here.
         self.room.next = !self.waiting.val().get_bit(4) & !self.waiting.val().get_bit(3) & !(self.waiting.val() == 7);
-        self.answers.m.ready.next = self.state.q.val() == State::Idle;
+        self.take.next = (self.state.q.val() == State::Idle) | ((self.state.q.val() == State::Pass) & self.orders.s.ready.val());
+        self.answers.m.ready.next = self.take.val();
+        self.stays.next = self.kept.q.val() & !((self.state.q.val() == State::Pass) & self.answer.q.val().place & self.answer.q.val().last);
+        self.same.next = self.stays.val() & !self.stale.q.val() & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
         self.m_again.valid.next = self.state.q.val() == State::Ask;
         self.m_again.data.next.qpn = self.answer.q.val().qpn;
         self.m_again.data.next.index = self.answer.q.val().index;
@@ -219,22 +224,6 @@ impl Logic for Scatter {
         }
 
         match self.state.q.val() {
-            State::Idle => {
-                self.answer.d.next = self.answers.m.data.val();
-                self.same.d.next = self.kept.q.val() & !self.stale.q.val() & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
-                if self.answers.m.valid.val() {
-                    self.state.d.next = State::Judge;
-                }
-            }
-            State::Judge => {
-                self.state.d.next = State::Pass;
-                if self.answer.q.val().place & !self.same.q.val() {
-                    self.state.d.next = State::Ask;
-                    if self.kept.q.val() {
-                        self.state.d.next = State::Give;
-                    }
-                }
-            }
             State::Ask => {
                 if self.m_again.ready.val() {
                     self.state.d.next = State::Await;
@@ -251,10 +240,7 @@ impl Logic for Scatter {
             }
             State::Pass => {
                 if self.orders.s.ready.val() {
-                    if self.answer.q.val().place & self.answer.q.val().last {
-                        self.kept.d.next = false;
-                    }
-                    self.state.d.next = State::Idle;
+                    self.kept.d.next = self.stays.val();
                 }
             }
             State::Give => {
@@ -263,8 +249,19 @@ impl Logic for Scatter {
                     self.state.d.next = State::Ask;
                 }
             }
-            _ => {
-                self.state.d.next = State::Idle;
+            _ => {}
+        }
+        if self.take.val() {
+            self.state.d.next = State::Idle;
+            self.answer.d.next = self.answers.m.data.val();
+            if self.answers.m.valid.val() {
+                self.state.d.next = State::Pass;
+                if self.answers.m.data.val().place & !self.same.val() {
+                    self.state.d.next = State::Ask;
+                    if self.stays.val() {
+                        self.state.d.next = State::Give;
+                    }
+                }
             }
         }
         if self.reset.val() {
