@@ -59,10 +59,10 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
     /// Beats aligned to the destination, `keep` = byte strobes.
     pub m_data: AxisSrc<W, K>,
     cell_busy: DFF<Bit>,
-    cmd_busy: DFF<Bit>,
     reading: DFF<CellRead>,
-    writing: DFF<WrCmd>,
-    jobs: MsgFifo<Job, 2>,
+    /// Commands and jobs of as many moves as are on the way from here to the host's bus while each takes its fewest cycles.
+    commands: MsgFifo<WrCmd, 3>,
+    jobs: MsgFifo<Job, 3>,
     // Data
     out: AxisSlice<W, K>,
     rotate: ByteRotate<W, K, LK>,
@@ -116,9 +116,11 @@ pub struct Mover<const W: usize, const K: usize, const LK: usize> {
 impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, cell_busy, cmd_busy, reading, writing, fresh, unsent, extra, turned, turned_valid, turned_emit);
+        dff_setup!(self, clock, cell_busy, reading, fresh, unsent, extra, turned, turned_valid, turned_emit);
         dff_setup!(self, clock, turned_last, turned_shift, low, high, before, tail);
-        clock!(self, clock, jobs, out);
+        clock!(self, clock, commands, jobs, out);
+        self.commands.reset.next = self.reset.val();
+        MsgSrc::<WrCmd>::link(&mut self.m_cmd, &mut self.commands.m);
         self.jobs.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         AxisSrc::<W, K>::link(&mut self.m_data, &mut self.out.m);
@@ -127,14 +129,9 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         if self.m_cell.ready.val() {
             self.cell_busy.d.next = false;
         }
-        self.m_cmd.data.next = self.writing.q.val();
-        self.m_cmd.valid.next = self.cmd_busy.q.val();
-        if self.m_cmd.ready.val() {
-            self.cmd_busy.d.next = false;
-        }
 
         // A move's lanes and borders are known in the cycle in which it comes; command, read and job leave in the next one.
-        self.free.next = !self.cell_busy.q.val() & !self.cmd_busy.q.val() & self.jobs.s.ready.val();
+        self.free.next = !self.cell_busy.q.val() & self.commands.s.ready.val() & self.jobs.s.ready.val();
         self.s_move.ready.next = self.free.val();
         self.take.next = self.free.val() & self.s_move.valid.val();
         self.moves.next = self.s_move.data.val().len.any();
@@ -157,6 +154,11 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         self.jobs.s.data.next.direct = self.s_move.data.val().direct;
         self.jobs.s.data.next.data = self.s_move.data.val().data;
         self.jobs.s.valid.next = self.take.val() & self.moves.val();
+        self.commands.s.valid.next = self.take.val() & self.moves.val();
+        self.commands.s.data.next.iova = self.s_move.data.val().iova;
+        self.commands.s.data.next.function = self.s_move.data.val().function;
+        self.commands.s.data.next.len = self.s_move.data.val().len;
+        self.commands.s.data.next.tag = bits::<8>(0);
         if self.free.val() {
             self.reading.d.next.handle = self.s_move.data.val().handle;
             self.reading.d.next.off = self.s_move.data.val().off;
@@ -165,13 +167,8 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
                 self.reading.d.next.len = bits::<14>(0);
             }
             self.reading.d.next.free = self.s_move.data.val().free;
-            self.writing.d.next.iova = self.s_move.data.val().iova;
-            self.writing.d.next.function = self.s_move.data.val().function;
-            self.writing.d.next.len = self.s_move.data.val().len;
-            self.writing.d.next.tag = bits::<8>(0);
         }
         if self.take.val() {
-            self.cmd_busy.d.next = self.moves.val();
             self.cell_busy.d.next = (self.moves.val() & !self.s_move.data.val().direct) | self.s_move.data.val().free;
         }
 
@@ -242,7 +239,6 @@ impl<const W: usize, const K: usize, const LK: usize> Logic for Mover<W, K, LK> 
         }
         if self.reset.val() {
             self.cell_busy.d.next = false;
-            self.cmd_busy.d.next = false;
             self.fresh.d.next = true;
             self.unsent.d.next = true;
             self.extra.d.next = false;
