@@ -115,6 +115,9 @@ impl QpObject {
         // SAFETY: null, or a handle in use.
         let srq = unsafe { init.srq.cast::<SrqObject>().as_ref() };
         if srq.is_some() {
+            if qp_type == QpType::Raw {
+                return Err(libc::EOPNOTSUPP);
+            }
             // What they say of receives does not matter then.
             (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
         }

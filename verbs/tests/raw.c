@@ -152,6 +152,12 @@ static void wrong(struct end *e)
 	no_flow(e->qp, r, EOPNOTSUPP);
 	r = good, r.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
 	no_flow(e->qp, r, EINVAL);
+	struct ibv_srq_init_attr shared = { .attr = { DEPTH, 1, 0 } };
+	struct ibv_qp_init_attr on = { .send_cq = e->cq, .recv_cq = e->cq, .cap = { DEPTH, 0, 1, 0, 0 }, .qp_type = IBV_QPT_RAW_PACKET, .srq = ibv_create_srq(e->pd, &shared) };
+	IS(on.srq != NULL, 1);
+	errno = 0;
+	IS(ibv_create_qp(e->pd, &on) == NULL && errno == EOPNOTSUPP, 1);
+	IS(ibv_destroy_srq(on.srq), 0);
 	IS(post(e, 64, IBV_WR_RDMA_WRITE, 0), EINVAL);
 	IS(post(e, 64, IBV_WR_SEND_WITH_IMM, 0), EINVAL);
 	IS(post(e, 64, IBV_WR_SEND, IBV_SEND_IP_CSUM), EINVAL);
