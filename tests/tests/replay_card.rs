@@ -24,7 +24,7 @@ fn captures_in(dir: &str) -> Vec<(String, Vec<u8>)> {
 fn passes(n: usize, name: &str, bytes: &[u8]) {
     for (role, card) in [(role_of_gateware(n), CardFactory::default()), (Role::Both, CardFactory::twin())] {
         let outcome = replay(bytes, role, &card).unwrap_or_else(|e| panic!("{name}: {:?} {role:?}: {e}", card.card.body));
-        assert!(outcome.messages > 0 && outcome.left_out.is_none(), "{name}");
+        assert!(outcome.messages > 0, "{name}");
     }
 }
 

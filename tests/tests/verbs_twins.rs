@@ -251,6 +251,36 @@ fn flush_and_atomic_write_by_calls_of_their_own() {
     assert!(printed.contains("all as it should be"), "{printed}");
 }
 
+/// Frames as programs compose them: which arrive and which do not, and what is refused.
+#[test]
+fn raw_frames_arrive_as_the_flow_says() {
+    let printed = run(None, &built("raw"));
+    assert!(printed.contains("all as it should be"), "{printed}");
+}
+
+/// perftest over raw Ethernet, whose two ends say nothing to each other but what they measure with: the server's receives are posted soon after its flow is there.
+#[test]
+fn programs_over_raw_ethernet() {
+    let script = r#"
+        for program in raw_ethernet_bw raw_ethernet_lat; do
+            options="-F -d ferric0 -n 100 -s 1000"
+            server "not RoCE go to" $program --server $options -B 02:fe:0a:00:00:01 -E 02:fe:0a:00:00:02
+            sleep 1
+            client $program --client $options -B 02:fe:0a:00:00:02 -E 02:fe:0a:00:00:01
+            ended
+        done
+        # The physical function's alone.
+        server "listens at" rping -s -C 1 -a 10.0.0.1
+        if FERRIC_DEVICES=$A raw_ethernet_bw --server $options -B 02:fe:0a:00:01:01 -E 02:fe:0a:00:00:02; then exit 1; fi
+        client rping -c -C 1 -a 10.0.0.1
+        ended
+    "#;
+    let printed = run(None, script);
+    assert!(printed.contains("and this process has function 1"), "{printed}");
+    // A line of results of each end.
+    assert_eq!(printed.lines().filter(|l| l.split_whitespace().take(2).eq(["1000", "100"])).count(), 4, "{printed}");
+}
+
 /// Random programs against a model of what a queue holds, then three threads: one posts, one polls, one resizes.
 #[test]
 fn completion_queues_change_their_size_under_traffic() {

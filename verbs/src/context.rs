@@ -113,6 +113,8 @@ impl ContextObject {
         verbs.query_port = Some(crate::query::query_port);
         verbs.query_device_ex = Some(crate::query::query_device_ex);
         verbs.create_cq_ex = Some(crate::cq_ex::create_cq_ex);
+        verbs.ibv_create_flow = Some(crate::flow::create_flow);
+        verbs.ibv_destroy_flow = Some(crate::flow::destroy_flow);
         verbs.create_qp_ex = Some(crate::qp_ex::create_qp_ex);
         verbs.get_srq_num = Some(crate::srq::get_srq_num);
         verbs.alloc_td = Some(crate::domain::alloc_td);

@@ -33,6 +33,7 @@ mod cq_ex;
 mod domain;
 mod errors;
 mod events;
+mod flow;
 mod fork;
 mod latch;
 mod mr;

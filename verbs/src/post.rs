@@ -105,6 +105,10 @@ pub unsafe fn stage(inner: &mut QpInner, wr: &Request, payload: Payload) -> Resu
             let (dest_qpn, qkey) = (wr.kind.ud.remote_qpn, wr.kind.ud.remote_qkey);
             qp.stage_send_ud(&DatagramRequest { wr_id, payload, to: &ah.to, dest_qpn, qkey, imm, signaled, solicited })
         } else {
+            // A raw frame goes out as it stands: nothing computes checksums into it.
+            if inner.kind == IBV_QPT_RAW_PACKET && (wr.opcode != IBV_WR_SEND || has(IBV_SEND_IP_CSUM)) {
+                return Err(libc::EINVAL);
+            }
             let (remote_addr, rkey) = (wr.kind.rdma.remote_addr, wr.kind.rdma.rkey);
             let opcode = match wr.opcode {
                 IBV_WR_RDMA_WRITE => WrOpcode::Write,

@@ -17,7 +17,7 @@ use ferric_driver::{CompletionQueue, QpConfig, QpState, QpType, QueuePair};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// A queue pair.
@@ -33,6 +33,8 @@ pub struct QpObject {
     pub extended: bool,
     /// The program wants to hear when it is drained.
     pub tell_drained: AtomicBool,
+    /// Flows that lead to it.
+    pub flows: AtomicUsize,
     /// Asynchronous events the program has.
     pub async_events: Outstanding,
     /// The card.
@@ -94,6 +96,7 @@ impl QpObject {
             IBV_QPT_RC => QpType::Rc,
             IBV_QPT_UC => QpType::Uc,
             IBV_QPT_UD => QpType::Ud,
+            IBV_QPT_RAW_PACKET => QpType::Raw,
             _ => return Err(libc::EOPNOTSUPP),
         };
         if init.send_cq.is_null() || init.recv_cq.is_null() {
@@ -103,10 +106,18 @@ impl QpObject {
         let (domain, send_cq, recv_cq) = unsafe { (PdObject::of(pd), CqObject::of(init.send_cq), CqObject::of(init.recv_cq)) };
         // SAFETY: a domain's context is open.
         let open = unsafe { ContextObject::of(domain.pd.context) };
+        let function = open.shared.driver.capabilities().function;
+        if qp_type == QpType::Raw && function != 0 {
+            log::warn!("raw packet queue pairs are those of function 0 alone, and this process has function {function}");
+            return Err(libc::EPERM);
+        }
         let (mut cap, (sge, inline)) = (init.cap, limits(open));
         // SAFETY: null, or a handle in use.
         let srq = unsafe { init.srq.cast::<SrqObject>().as_ref() };
         if srq.is_some() {
+            if qp_type == QpType::Raw {
+                return Err(libc::EOPNOTSUPP);
+            }
             // What they say of receives does not matter then.
             (cap.max_recv_wr, cap.max_recv_sge) = (0, 0);
         }
@@ -173,6 +184,7 @@ impl QpObject {
             inner: Latch::new(inner),
             extended,
             tell_drained: AtomicBool::new(false),
+            flows: AtomicUsize::new(0),
             async_events: Outstanding::default(),
             shared: open.shared.clone(),
         }));
@@ -200,6 +212,9 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, init: *mut QpInitAttr) -> *m
 pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     // SAFETY: a handle of ours, by the caller's promise.
     let object = unsafe { QpObject::of(qp) };
+    if object.flows.load(Ordering::Acquire) > 0 {
+        return number("ibv_destroy_qp", Err(libc::EBUSY));
+    }
     // SAFETY: as above.
     let base = unsafe { (*object.seen()).qp_base };
     lock(&object.shared.qps).remove(&base.qp_num);

@@ -18,6 +18,15 @@ use std::sync::atomic::Ordering;
 /// Attributes a transition must name, and those it may name; `None`: there is no such transition. The table is that of the kernel's `ib_modify_qp_is_ok`,
 /// which every other device is asked through (IBTA 11.2.5.2).
 fn attributes(kind: c_uint, from: c_uint, to: c_uint) -> Option<(c_uint, c_uint)> {
+    if kind == IBV_QPT_RAW_PACKET {
+        return match (from, to) {
+            (_, IBV_QPS_RESET) | (IBV_QPS_INIT..=IBV_QPS_ERR, IBV_QPS_ERR) => Some((0, 0)),
+            (IBV_QPS_RESET, IBV_QPS_INIT) => Some((IBV_QP_PORT, 0)),
+            (IBV_QPS_INIT, IBV_QPS_INIT) => Some((0, IBV_QP_PORT)),
+            (IBV_QPS_INIT, IBV_QPS_RTR) | (IBV_QPS_RTR | IBV_QPS_RTS, IBV_QPS_RTS) => Some((0, 0)),
+            _ => None,
+        };
+    }
     let (rc, ud) = (kind == IBV_QPT_RC, kind == IBV_QPT_UD);
     let keys = IBV_QP_PKEY_INDEX | if ud { IBV_QP_QKEY } else { IBV_QP_ACCESS_FLAGS };
     let rnr = if rc { IBV_QP_MIN_RNR_TIMER } else { 0 };
@@ -125,6 +134,10 @@ fn to_rtr(context: &ContextObject, inner: &mut QpInner, a: &QpAttr) -> Result<()
     if inner.kind == IBV_QPT_UD {
         let source = Source { smac, sip, vlan: None, udp_sport: source_port(inner.driver.qpn(), 0), flow_label: 0 };
         return inner.driver.to_rtr_ud(Mtu::M4096, &source).errno("queue pair to RTR");
+    }
+    if inner.kind == IBV_QPT_RAW_PACKET {
+        let attr = RtrAttr { mtu: Mtu::M4096, dest_qpn: 0, rq_psn: 0, min_rnr_timer: 0, repeat_nak: false, max_dest_rd_atomic: 0, path: None };
+        return inner.driver.to_rtr(access_of(0), &attr).errno("queue pair to RTR");
     }
     let to = route(context, &a.ah_attr)?;
     let path = Path {

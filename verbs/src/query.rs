@@ -53,6 +53,7 @@ fn device_attr(context: &ContextObject) -> DeviceAttr {
     let kept = if caps.function == 0 { caps.functions + 1 } else { 1 };
     a.max_qp = caps.qps.saturating_sub(kept) as c_int;
     a.max_qp_wr = MAX_DEPTH as c_int;
+    a.max_raw_ethy_qp = if caps.function == 0 { a.max_qp } else { 0 };
     a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     let sge = limits(context).0 as c_int;
     (a.max_sge, a.max_sge_rd) = (sge, sge);

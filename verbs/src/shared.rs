@@ -51,6 +51,8 @@ pub struct Shared {
     pub qps: Mutex<HashMap<u32, Entry>>,
     /// Shared receive queues by number.
     pub srqs: Mutex<HashMap<u32, Entry>>,
+    /// There is a flow.
+    pub flow: Mutex<bool>,
     /// Contexts, for events of the whole card.
     pub contexts: Mutex<Vec<Arc<Pipe>>>,
     /// Smallest ACK timeout.
@@ -93,6 +95,7 @@ impl Shared {
             room: AtomicUsize::new(0),
             qps: Mutex::default(),
             srqs: Mutex::default(),
+            flow: Mutex::default(),
             contexts: Mutex::default(),
             least_ack_timeout: Config::of_process().least_ack_timeout(served),
         });

@@ -65,7 +65,7 @@ int main(void)
 	IS(ibv_destroy_comp_channel(channel), EBUSY);
 	IS(ibv_resize_cq(cq, 0), EINVAL);
 
-	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RAW_PACKET, .cap = { 4, 4, 2, 2, 16 } };
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC_SEND, .cap = { 4, 4, 2, 2, 16 } };
 	FAILS(ibv_create_qp(pd, &init), EOPNOTSUPP);
 	init.qp_type = IBV_QPT_RC;
 	init.cap.max_send_wr = 1000000;

@@ -1,6 +1,6 @@
 //! From frames to connections: which queue pairs talk to each other, which messages they exchanged, and what the machines must have
 //! been configured with.
-use super::capture::Capture;
+use super::capture::{Capture, Record};
 use super::endpoint::Flush;
 use super::error::{Error, Result};
 use super::frame::{psn_add, psn_distance, Frame, Ip, Kind, Syndrome};
@@ -37,10 +37,12 @@ pub struct Host {
 /// A message, as its sender sent it.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// SEND, WRITE, READ request, atomic, FLUSH or ATOMIC WRITE (others keep their kind and are not replayed).
+    /// SEND, WRITE, READ request, atomic, FLUSH or ATOMIC WRITE.
     pub kind: Kind,
     /// Immediate data.
     pub imm: Option<u32>,
+    /// Key that a SEND invalidates.
+    pub invalidate: Option<u32>,
     /// Solicited event.
     pub solicited: bool,
     /// Remote address and key.
@@ -128,17 +130,24 @@ pub fn none_reliable(capture: &Capture) -> bool {
     classes.peek().is_some() && classes.all(|class| class == super::ud::CLASS || class == super::uc::CLASS)
 }
 
+/// The RoCEv2 frames of a capture, each with its record.
+pub(super) fn frames(capture: &Capture) -> Result<Vec<(&Record, Frame)>> {
+    let mut all = Vec::new();
+    for r in &capture.records {
+        match Frame::decode(&r.bytes) {
+            Ok(frame) => all.extend(frame.map(|f| (r, f))),
+            // What arrived damaged beyond reading was not accepted by anybody.
+            Err(_) if !r.sent => {}
+            Err(e) => return Err(Error::Exchange(format!("packet {}: malformed RoCEv2 frame: {e}", r.number))),
+        }
+    }
+    Ok(all)
+}
+
 /// Finds the connections of a capture.
 pub fn connections(capture: &Capture) -> Result<Vec<Connection>> {
     let mut items = Vec::new();
-    for r in &capture.records {
-        let frame = match Frame::decode(&r.bytes) {
-            Ok(Some(f)) => f,
-            Ok(None) => continue,
-            // What arrived damaged beyond reading was not accepted by anybody.
-            Err(_) if !r.sent => continue,
-            Err(e) => return Err(Error::Exchange(format!("packet {}: malformed RoCEv2 frame: {e}", r.number))),
-        };
+    for (r, frame) in frames(capture)? {
         match frame.bth.opcode() >> 5 {
             0 => {}
             // Replayed for themselves.
@@ -291,7 +300,8 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
     if !head.op.first {
         return Err(format!("{} where a message should begin", head.brief()));
     }
-    let mut m = Message { kind: head.op.kind, imm: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None, flush: None };
+    let mut m =
+        Message { kind: head.op.kind, imm: None, invalidate: None, solicited: false, remote: head.reth.map(|r| (r.va(), r.rkey())), len: 0, data: Vec::new(), first, psns: 0, nak: None, flush: None };
     let told = head.reth.map(|r| r.length() as usize);
     if m.kind == Kind::ReadRequest {
         m.len = told.unwrap_or(0);
@@ -321,7 +331,7 @@ fn message(packets: &HashMap<u32, &Frame>, first: u32, mtu: Mtu) -> std::result:
         m.psns += 1;
         m.data.extend_from_slice(&p.payload);
         if p.op.last {
-            m.imm = p.imm.map(|i| i.imm());
+            (m.imm, m.invalidate) = (p.imm.map(|i| i.imm()), p.ieth.map(|i| i.rkey()));
             m.solicited = p.bth.solicited();
             complete = true;
             break;

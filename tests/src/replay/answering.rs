@@ -3,7 +3,7 @@
 use super::analyse::{Connection, Message, Stream};
 use super::compare;
 use super::deviations::Deviation;
-use super::endpoint::{Domain, Done, Region, RegionSpec, Slice};
+use super::endpoint::{Done, Region, RegionSpec, Slice};
 use super::error::{Error, Result};
 use super::frame::{psn_add, Frame, Ip, Kind, Op, Syndrome};
 use super::memory::{Cause, Plan};
@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 /// State of the half.
 pub struct Answering<'a> {
     stream: &'a Stream,
-    messages: &'a [Message],
     plan: Plan,
     /// Next position to be accepted, and messages accepted.
     accepted: u32,
@@ -51,16 +50,14 @@ pub struct Answering<'a> {
 
 impl<'a> Answering<'a> {
     /// For the requests of machine `peer`.
-    pub fn new(c: &'a Connection, peer: usize, limit: usize, plan: Plan) -> Self {
+    pub fn new(c: &'a Connection, peer: usize, plan: Plan) -> Self {
         let stream = &c.requests[peer];
-        let messages = &stream.messages[..limit];
         let mut offsets = vec![0];
-        for m in messages {
+        for m in &stream.messages {
             offsets.push(offsets[offsets.len() - 1] + if m.kind == Kind::Send { m.len } else { 0 });
         }
         Self {
             stream,
-            messages,
             plan,
             accepted: 0,
             msn: 0,
@@ -87,7 +84,7 @@ impl<'a> Answering<'a> {
 
     fn current(&self, f: &Frame) -> Option<(usize, &'a Message)> {
         let at = u32::try_from(self.stream.position(f.psn())).ok()?;
-        self.stream.at(at).filter(|(n, _)| *n < self.messages.len())
+        self.stream.at(at)
     }
 
     fn is_next(&self, f: &Frame) -> bool {
@@ -98,10 +95,8 @@ impl<'a> Answering<'a> {
     pub fn before(&mut self, stage: &mut Stage, f: &Frame) -> Result<()> {
         self.mark = self.sent.len();
         let Some((n, m)) = self.current(f).filter(|_| self.is_next(f) && f.icrc_error == 0) else { return Ok(()) };
-        if f.op.kind.brings_data() {
-            if let (Some(remote), None) = (m.remote, m.nak) {
-                self.plan.before_read(stage.endpoint.as_mut(), remote, &m.data, m.len);
-            }
+        if f.op.kind.brings_data() && m.nak.is_none() {
+            self.plan.before_read(stage.endpoint.as_mut(), m);
         }
         let needs_receive = f.op.kind == Kind::Send && f.op.first || f.op.kind == Kind::Write && f.op.imm;
         let turned_away = self.rnr_left.get(&self.accepted).is_some_and(|n| *n > 0);
@@ -114,17 +109,20 @@ impl<'a> Answering<'a> {
     fn post(&mut self, stage: &mut Stage, n: usize, m: &Message) -> Result<()> {
         let total = self.offsets[self.offsets.len() - 1];
         if self.receives.is_none() && total > 0 {
-            let spec = RegionSpec { len: total, page_offset: 0, exact: false, access: Access::LOCAL_WRITE, domain: Domain::Own };
-            let region = stage.endpoint.register(&spec)?;
+            let region = stage.endpoint.register(&RegionSpec::new(total, Access::LOCAL_WRITE))?;
             let image: Vec<u8> = (0..total).map(|i| (i as u8).wrapping_mul(113) ^ 0x3c).collect();
             stage.endpoint.write_memory(&region, 0, &image);
             self.receives = Some((region, image));
         }
-        let small = m.nak.is_some() && self.plan.cause == Some(Cause::ReceiveTooSmall);
-        let len = if m.kind == Kind::Send { m.len - usize::from(small) } else { 0 };
+        let len = if m.kind == Kind::Send { m.len - usize::from(self.too_small(m)) } else { 0 };
         let place = self.receives.as_ref().filter(|_| len > 0).map(|(region, _)| Slice { region: *region, offset: self.offsets[n], len });
         self.ready = Some(n);
         stage.endpoint.post_recv(n as u64, place)
+    }
+
+    /// The message is refused because its receive is too small.
+    fn too_small(&self, m: &Message) -> bool {
+        m.nak.is_some() && self.plan.cause == Some(Cause::ReceiveTooSmall)
     }
 
     /// Replaces captured address and key by the endpoint's.
@@ -181,11 +179,16 @@ impl<'a> Answering<'a> {
         if m.nak.is_some_and(|(at, _)| at == self.accepted) {
             self.ended = true;
             if self.ready == Some(n) {
-                let status = if m.kind == Kind::Send { CqeStatus::LocalLength } else { CqeStatus::WrFlush };
-                self.due.push(Done { id: n as u64, recv: true, status, len: 0, imm: None, solicited: false });
+                let small = self.too_small(m);
+                let status = match m.kind {
+                    Kind::Send if small => CqeStatus::LocalLength,
+                    Kind::Send => CqeStatus::RemoteInvalidRequest,
+                    _ => CqeStatus::WrFlush,
+                };
+                self.due.push(Done::new(n as u64, true, status));
                 // What a failed receive leaves in its own buffer means nothing.
                 if let Some((region, image)) = &mut self.receives {
-                    let room = self.offsets[n]..self.offsets[n + 1].saturating_sub(1).max(self.offsets[n]);
+                    let room = self.offsets[n]..self.offsets[n + 1] - usize::from(small);
                     image[room.clone()].copy_from_slice(&stage.endpoint.read_memory(region, room.start, room.len()));
                 }
             }
@@ -213,17 +216,16 @@ impl<'a> Answering<'a> {
             self.msn += 1;
         }
         match m.kind {
-            Kind::Write | Kind::AtomicWrite => self.plan.written(stage.endpoint.as_mut(), m.remote.unwrap_or_default(), offset, &f.payload)?,
+            Kind::Write | Kind::AtomicWrite => self.plan.written(stage.endpoint.as_mut(), m, offset, &f.payload)?,
             Kind::CompareSwap | Kind::FetchAdd => {
-                let remote = m.remote.unwrap_or_default();
-                let (old, Some(atomic)) = (self.plan.value(remote), f.atomic) else { return Ok(()) };
+                let (old, Some(atomic)) = (self.plan.value(m), f.atomic) else { return Ok(()) };
                 let new = match m.kind {
                     Kind::FetchAdd => old.wrapping_add(atomic.swap_add()),
                     _ if old == atomic.compare() => atomic.swap_add(),
                     _ => old,
                 };
                 // The value in between is compared, too; then overwritten, so that executing it again would show.
-                self.plan.written(stage.endpoint.as_mut(), remote, 0, &new.to_le_bytes())?;
+                self.plan.written(stage.endpoint.as_mut(), m, 0, &new.to_le_bytes())?;
             }
             Kind::Send => {
                 if let Some((_, image)) = &mut self.receives {
@@ -236,8 +238,8 @@ impl<'a> Answering<'a> {
         }
         if f.op.last && (m.kind == Kind::Send || f.op.imm) {
             self.ready = None;
-            let done = Done { id: n as u64, recv: true, status: CqeStatus::Success, len: m.len as u32, imm: f.imm.map(|i| i.imm()), solicited: f.bth.solicited() };
-            self.due.push(done);
+            let (imm, invalidated) = (f.imm.map(|i| i.imm()), self.plan.invalidated(m));
+            self.due.push(Done { len: m.len as u32, imm, invalidated, solicited: f.bth.solicited(), ..Done::new(n as u64, true, CqeStatus::Success) });
         }
         Ok(())
     }
@@ -256,11 +258,11 @@ impl<'a> Answering<'a> {
                 h.set_src(dst).set_dst(src);
             }
         }
-        a.op = Op { kind: Kind::Ack, first: true, last: true, imm: false };
+        a.op = Op::plain(Kind::Ack, true, true);
         let peer = stage.connection.hosts.iter().find(|h| h.ip == f.ip.src()).and_then(|h| h.qpn).unwrap_or(0);
         a.bth.set_opcode(a.op.code().unwrap_or(0)).set_solicited(false).set_pad(0).set_dest_qpn(peer).set_psn(psn_add(self.stream.base, self.accepted.wrapping_sub(1)));
         a.aeth = Some(Aeth::default().with_syndrome(Syndrome::Ack.byte()).with_msn(self.msn));
-        (a.reth, a.imm, a.payload, a.pad) = (None, None, Vec::new(), Vec::new());
+        (a.reth, a.imm, a.ieth, a.payload, a.pad) = (None, None, None, Vec::new(), Vec::new());
         a
     }
 

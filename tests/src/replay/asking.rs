@@ -1,10 +1,10 @@
 //! The requester's half of a run: posts messages when their first packet is next, matches its packets with the captured ones, advances
 //! time where the captured machine waited, and checks completions (rules 2, 6, 7, 8).
-use super::analyse::{Message, Stream};
+use super::analyse::Stream;
 use super::answering::Answering;
 use super::compare;
 use super::deviations::Deviation;
-use super::endpoint::{rnr_ticks, timeout_ticks, Domain, Done, Post, Region, RegionSpec, Slice};
+use super::endpoint::{rnr_ticks, timeout_ticks, Done, Post, Region, RegionSpec, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Kind, Syndrome};
 use super::learn::Learned;
@@ -25,7 +25,6 @@ struct Sent {
 /// State of the half.
 pub struct Asking<'a> {
     stream: &'a Stream,
-    messages: &'a [Message],
     learned: Learned,
     buffer: Option<Region>,
     offsets: Vec<usize>,
@@ -60,9 +59,9 @@ pub struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Prepares the payloads of the messages machine `side` sends.
-    pub fn new(stage: &mut Stage<'a>, side: usize, limit: usize, learned: &Learned) -> Result<Self> {
+    pub fn new(stage: &mut Stage<'a>, side: usize, learned: &Learned) -> Result<Self> {
         let stream = &stage.connection.requests[side];
-        let messages = &stream.messages[..limit];
+        let messages = &stream.messages;
         let mut offsets = Vec::new();
         let mut total = 0;
         for m in messages {
@@ -70,7 +69,7 @@ impl<'a> Asking<'a> {
             total += m.local_len();
         }
         let buffer = if total > 0 {
-            let region = stage.endpoint.register(&RegionSpec { len: total, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own })?;
+            let region = stage.endpoint.register(&RegionSpec::new(total, Access::ALL))?;
             for (m, at) in messages.iter().zip(&offsets).filter(|(m, _)| !m.kind.brings_data()) {
                 stage.endpoint.write_memory(&region, *at, &m.data);
             }
@@ -80,7 +79,6 @@ impl<'a> Asking<'a> {
         };
         Ok(Self {
             stream,
-            messages,
             learned: learned.clone(),
             buffer,
             offsets,
@@ -106,7 +104,7 @@ impl<'a> Asking<'a> {
     }
 
     fn slice(&self, n: usize) -> Option<Slice> {
-        let len = self.messages[n].local_len();
+        let len = self.stream.messages[n].local_len();
         self.buffer.filter(|_| len > 0).map(|region| Slice { region, offset: self.offsets[n], len })
     }
 
@@ -114,8 +112,7 @@ impl<'a> Asking<'a> {
     fn span(&self, f: &Frame) -> Result<(u32, u32)> {
         let outside = || Error::Differs(format!("{} belongs to no message", f.brief()));
         let at = u32::try_from(self.stream.position(f.psn())).map_err(|_| outside())?;
-        let (n, m) = self.stream.at(at).filter(|(n, _)| *n < self.messages.len()).ok_or_else(outside)?;
-        debug_assert!(n < self.messages.len());
+        let (_, m) = self.stream.at(at).ok_or_else(outside)?;
         Ok((at, if m.kind == Kind::ReadRequest { m.end() } else { at + 1 }))
     }
 
@@ -153,7 +150,7 @@ impl<'a> Asking<'a> {
     /// The captured machine sent this request packet.
     pub fn expect(&mut self, stage: &mut Stage<'a>, answering: &mut Answering<'a>, e: &Expected) -> Result<()> {
         let (at, after) = self.span(&e.frame)?;
-        while self.posted < self.messages.len() && self.messages[self.posted].first <= at {
+        while self.posted < self.stream.messages.len() && self.stream.messages[self.posted].first <= at {
             self.post(stage, &e.frame)?;
             let before = stage.endpoint.ticks();
             if self.una == self.max {
@@ -183,9 +180,10 @@ impl<'a> Asking<'a> {
 
     /// `frame`: the captured packet with which the message begins.
     fn post(&mut self, stage: &mut Stage, frame: &Frame) -> Result<()> {
-        let m = &self.messages[self.posted];
+        let m = &self.stream.messages[self.posted];
         let operands = frame.atomic.map_or((0, 0), |a| (a.swap_add(), a.compare()));
-        let post = Post { id: self.posted as u64, kind: m.kind, operands, imm: m.imm, solicited: m.solicited, local: self.slice(self.posted), remote: m.remote.unwrap_or_default(), flush: m.flush };
+        let (local, remote) = (self.slice(self.posted), m.remote.unwrap_or_default());
+        let post = Post { id: self.posted as u64, kind: m.kind, operands, imm: m.imm, invalidate: m.invalidate, solicited: m.solicited, local, remote, flush: m.flush };
         self.posted += 1;
         stage.post(&post)
     }
@@ -269,7 +267,7 @@ impl<'a> Asking<'a> {
         // What lies before an answer or a positive acknowledge counts up to the first READ or atomic that is not answered.
         let answer = matches!(f.op.kind, Kind::ReadResponse | Kind::AtomicAck);
         let positive = f.aeth.is_none_or(|a| matches!(Syndrome::of(a.syndrome()), Syndrome::Ack));
-        let open = self.messages.iter().find(|m| m.kind.has_response() && m.end() > self.una).map(|m| m.first.max(self.una));
+        let open = self.stream.messages.iter().find(|m| m.kind.has_response() && m.end() > self.una).map(|m| m.first.max(self.una));
         if let Some(open) = open.filter(|open| positive && (at > *open || at == *open && !answer)) {
             if open > self.una {
                 progress(self, open);
@@ -319,7 +317,7 @@ impl<'a> Asking<'a> {
 
     /// Completions so far: one success per acknowledged message, then the error, then flushes; in order.
     pub fn check_completions(&self) -> Result<()> {
-        let acknowledged = self.messages[..self.posted].iter().take_while(|m| m.end() <= self.una).count();
+        let acknowledged = self.stream.messages[..self.posted].iter().take_while(|m| m.end() <= self.una).count();
         let mut want: Vec<CqeStatus> = vec![CqeStatus::Success; acknowledged];
         if let Some(status) = self.failed {
             want.push(status);
@@ -375,7 +373,7 @@ impl<'a> Asking<'a> {
                 return Err(Error::Differs(format!("{} was sent, which the captured machine did not send", s.frame.brief())));
             }
         }
-        for (n, m) in self.messages[..self.posted].iter().enumerate().filter(|(_, m)| m.kind.brings_data() && m.end() <= self.una) {
+        for (n, m) in self.stream.messages[..self.posted].iter().enumerate().filter(|(_, m)| m.kind.brings_data() && m.end() <= self.una) {
             if let Some(l) = self.slice(n) {
                 if stage.endpoint.read_memory(&l.region, l.offset, l.len) != m.data {
                     return Err(Error::Differs(format!("message {n}: the bytes read are not those of the responses")));

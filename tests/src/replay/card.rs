@@ -157,13 +157,10 @@ impl Endpoint for CardEndpoint {
     fn qpn(&self) -> u32 {
         self.qp.qpn()
     }
-    fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
-    }
     fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
         let pd = if spec.domain == Domain::Own { &self.own } else { &self.other };
         let (memory, slack) = if spec.exact { (vec![0; spec.len].into_boxed_slice(), 0) } else { memory_at(spec.len, spec.page_offset) };
-        let mr = pd.register(memory, spec.access)?;
+        let mr = if spec.fast { pd.register_fast(memory, spec.access) } else { pd.register(memory, spec.access) }?;
         let region = Region { index: self.regions.len(), addr: mr.addr() + slack as u64, key: mr.rkey(), len: spec.len };
         self.regions.push((mr, slack));
         Ok(region)
@@ -201,14 +198,16 @@ impl Endpoint for CardEndpoint {
         if let Some(op) = op {
             return Ok(self.qp.post_atomic(&AtomicRequest { wr_id, op, sges: &sges, remote_addr, rkey, signaled: true, fence: false })?);
         }
-        let opcode = match (post.kind, post.imm) {
-            (Kind::Send, None) => WrOpcode::Send,
-            (Kind::Send, Some(_)) => WrOpcode::SendImm,
-            (Kind::Write, None) => WrOpcode::Write,
-            (Kind::Write, Some(_)) => WrOpcode::WriteImm,
-            (kind, _) => return Err(Error::Endpoint(format!("{} is not implemented by the card", kind.name()))),
+        let opcode = match (post.kind, post.imm, post.invalidate) {
+            (Kind::Send, None, None) => WrOpcode::Send,
+            (Kind::Send, None, Some(_)) => WrOpcode::SendInv,
+            (Kind::Send, ..) => WrOpcode::SendImm,
+            (Kind::Write, None, _) => WrOpcode::Write,
+            (Kind::Write, ..) => WrOpcode::WriteImm,
+            (kind, ..) => return Err(Error::Endpoint(format!("{} is not a request", kind.name()))),
         };
-        let request = SendRequest { wr_id, opcode, payload: Payload::Sges(&sges), remote_addr, rkey, imm: post.imm.unwrap_or(0), signaled: true, solicited: post.solicited };
+        let imm = post.imm.or(post.invalidate).unwrap_or(0);
+        let request = SendRequest { wr_id, opcode, payload: Payload::Sges(&sges), remote_addr, rkey, imm, signaled: true, solicited: post.solicited };
         Ok(self.qp.post_send(&request)?)
     }
     fn post_recv(&mut self, id: u64, place: Option<Slice>) -> Result<()> {
@@ -234,7 +233,7 @@ impl Endpoint for CardEndpoint {
     }
     fn poll(&mut self) -> Option<Done> {
         let c = self.cq.poll()?;
-        Some(Done { id: c.wr_id, recv: c.is_recv, status: c.status, len: c.byte_len, imm: c.imm, solicited: c.solicited })
+        Some(Done { id: c.wr_id, recv: c.is_recv, status: c.status, len: c.byte_len, imm: c.imm, invalidated: c.invalidated, solicited: c.solicited })
     }
     fn take_frames(&mut self) -> Vec<(u64, Vec<u8>)> {
         self.world.take_frames()

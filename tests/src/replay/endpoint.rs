@@ -73,6 +73,15 @@ pub struct RegionSpec {
     pub access: Access,
     /// Protection domain.
     pub domain: Domain,
+    /// A peer may invalidate its key.
+    pub fast: bool,
+}
+
+impl RegionSpec {
+    /// A region of the queue pair's domain that nobody invalidates, anywhere in its page.
+    pub fn new(len: usize, access: Access) -> Self {
+        Self { len, page_offset: 0, exact: false, access, domain: Domain::Own, fast: false }
+    }
 }
 
 /// A registered region.
@@ -126,6 +135,8 @@ pub struct Post {
     pub operands: (u64, u64),
     /// Immediate data.
     pub imm: Option<u32>,
+    /// Key of the peer's that a SEND invalidates.
+    pub invalidate: Option<u32>,
     /// Ask for a solicited event.
     pub solicited: bool,
     /// Source, or destination of a READ; `None` for no bytes.
@@ -149,20 +160,23 @@ pub struct Done {
     pub len: u32,
     /// Immediate data.
     pub imm: Option<u32>,
+    /// Key that the message has invalidated.
+    pub invalidated: Option<u32>,
     /// Solicited event asked for by the sender.
     pub solicited: bool,
+}
+
+impl Done {
+    /// The completion of a request that brings no more than its outcome.
+    pub fn new(id: u64, recv: bool, status: CqeStatus) -> Self {
+        Self { id, recv, status, len: 0, imm: None, invalidated: None, solicited: false }
+    }
 }
 
 /// One machine with one connected queue pair. Time passes only in `settle` (as much as work in flight needs) and `advance`.
 pub trait Endpoint {
     /// Its queue pair number.
     fn qpn(&self) -> u32;
-    /// Whether it sends requests of this kind.
-    fn can(&self, kind: Kind) -> bool;
-    /// Whether it executes requests of this kind when a peer sends them.
-    fn answers(&self, kind: Kind) -> bool {
-        kind.is_request() && kind != Kind::SendInvalidate
-    }
     /// Registers memory.
     fn register(&mut self, spec: &RegionSpec) -> Result<Region>;
     /// Puts bytes into a region.

@@ -1,4 +1,5 @@
 //! RoCEv2 frames as values: decoded from the wire, changed, and encoded again with right lengths and ICRC.
+pub use super::op::{Kind, Op};
 use ferric_abi::wire::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Eth, Feth, Ieth, ImmDt, Ipv4, Ipv6, Reth, Udp, Vlan};
 use ferric_hdl::net::icrc::model as icrc;
 use std::net::IpAddr;
@@ -31,132 +32,6 @@ impl Ip {
             Ip::V4(h) => IpAddr::V4(h.dst().into()),
             Ip::V6(h) => IpAddr::V6(h.dst().into()),
         }
-    }
-}
-
-/// What a packet does (IBTA table 38), without its position in the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// SEND.
-    Send,
-    /// RDMA WRITE.
-    Write,
-    /// RDMA READ request.
-    ReadRequest,
-    /// RDMA READ response.
-    ReadResponse,
-    /// Acknowledge or NAK.
-    Ack,
-    /// Atomic acknowledge.
-    AtomicAck,
-    /// Compare and swap.
-    CompareSwap,
-    /// Fetch and add.
-    FetchAdd,
-    /// SEND with invalidate (carries IETH).
-    SendInvalidate,
-    /// FLUSH (annex A19).
-    Flush,
-    /// ATOMIC WRITE (annex A19).
-    AtomicWrite,
-}
-
-impl Kind {
-    /// Request, as opposed to a response.
-    pub fn is_request(self) -> bool {
-        !matches!(self, Kind::ReadResponse | Kind::Ack | Kind::AtomicAck)
-    }
-    /// Answered by a frame that is more than an acknowledge.
-    pub fn has_response(self) -> bool {
-        self.brings_data() || matches!(self, Kind::Flush | Kind::AtomicWrite)
-    }
-    /// The answer carries bytes for the requester's memory.
-    pub fn brings_data(self) -> bool {
-        matches!(self, Kind::ReadRequest | Kind::CompareSwap | Kind::FetchAdd)
-    }
-    /// Name for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Send => "SEND",
-            Kind::Write => "RDMA WRITE",
-            Kind::ReadRequest => "RDMA READ",
-            Kind::ReadResponse => "RDMA READ response",
-            Kind::Ack => "ACK",
-            Kind::AtomicAck => "atomic ACK",
-            Kind::CompareSwap => "compare and swap",
-            Kind::FetchAdd => "fetch and add",
-            Kind::SendInvalidate => "SEND with invalidate",
-            Kind::Flush => "FLUSH",
-            Kind::AtomicWrite => "ATOMIC WRITE",
-        }
-    }
-}
-
-/// Operation part of the BTH opcode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
-    /// What it does.
-    pub kind: Kind,
-    /// First packet of its message.
-    pub first: bool,
-    /// Last packet of its message.
-    pub last: bool,
-    /// Carries immediate data.
-    pub imm: bool,
-}
-
-/// No operation; never produced by `Op::of`.
-const RESERVED: (Kind, bool, bool, bool) = (Kind::Ack, false, false, false);
-
-/// Operations by the low five bits of the opcode.
-const OPS: [(Kind, bool, bool, bool); 30] = {
-    use Kind::*;
-    [
-        (Send, true, false, false),
-        (Send, false, false, false),
-        (Send, false, true, false),
-        (Send, false, true, true),
-        (Send, true, true, false),
-        (Send, true, true, true),
-        (Write, true, false, false),
-        (Write, false, false, false),
-        (Write, false, true, false),
-        (Write, false, true, true),
-        (Write, true, true, false),
-        (Write, true, true, true),
-        (ReadRequest, true, true, false),
-        (ReadResponse, true, false, false),
-        (ReadResponse, false, false, false),
-        (ReadResponse, false, true, false),
-        (ReadResponse, true, true, false),
-        (Ack, true, true, false),
-        (AtomicAck, true, true, false),
-        (CompareSwap, true, true, false),
-        (FetchAdd, true, true, false),
-        RESERVED,
-        (SendInvalidate, false, true, false),
-        (SendInvalidate, true, true, false),
-        RESERVED,
-        RESERVED,
-        RESERVED,
-        RESERVED,
-        (Flush, true, true, false),
-        (AtomicWrite, true, true, false),
-    ]
-};
-
-impl Op {
-    /// The operation of an opcode, whatever its transport; `None` for reserved codes.
-    pub fn of(opcode: u8) -> Option<Self> {
-        let op = *OPS.get(usize::from(opcode & 31))?;
-        let (kind, first, last, imm) = op;
-        // Those of annex A19 are of reliable connections alone.
-        let exists = op != RESERVED && (opcode >> 5 == 0 || !matches!(kind, Kind::Flush | Kind::AtomicWrite));
-        exists.then_some(Self { kind, first, last, imm })
-    }
-    /// The RC opcode of this operation.
-    pub fn code(self) -> Option<u8> {
-        OPS.iter().position(|o| *o == (self.kind, self.first, self.last, self.imm)).map(|i| i as u8)
     }
 }
 
@@ -257,7 +132,7 @@ impl Frame {
         let aeth = if has_aeth { Some(cut!(rest, Aeth)) } else { None };
         let atomic_ack = if op.kind == Kind::AtomicAck { Some(cut!(rest, AtomicAckEth)) } else { None };
         let imm = if op.imm { Some(cut!(rest, ImmDt)) } else { None };
-        let ieth = if op.kind == Kind::SendInvalidate { Some(cut!(rest, Ieth)) } else { None };
+        let ieth = if op.invalidate { Some(cut!(rest, Ieth)) } else { None };
         let (body, crc) = rest.split_last_chunk::<4>().ok_or("no room for the ICRC")?;
         let len = body.len().checked_sub(bth.pad() as usize).ok_or("pad count exceeds the payload")?;
         let good = icrc::icrc(bytes).ok_or("no room for the ICRC")?;
@@ -367,7 +242,12 @@ impl Frame {
             (false, true) => " Last",
         };
         let aeth = self.aeth.map_or(String::new(), |a| format!(" {} MSN {}", Syndrome::of(a.syndrome()).name(), a.msn()));
-        format!("{}{position}{} PSN {:#08x}{aeth}", self.op.kind.name(), if self.op.imm { " with immediate" } else { "" }, self.psn())
+        let tail = match (self.op.imm, self.op.invalidate) {
+            (true, _) => " with immediate",
+            (_, true) => " with invalidate",
+            _ => "",
+        };
+        format!("{}{position}{tail} PSN {:#08x}{aeth}", self.op.kind.name(), self.psn())
     }
 }
 

@@ -31,12 +31,9 @@ pub fn resolve(capture: &Capture) -> Result<Capture> {
     for (r, f) in base.records.iter_mut().zip(&frames) {
         r.sent &= f.as_ref().is_none_or(|f| f.icrc_error == 0);
     }
-    // What the replay cannot use at all, no loss makes usable; what only the model cannot do is the run's to report.
+    // What the replay cannot use at all, no loss makes usable.
     connections(&base)?;
-    let why = match explains(&base) {
-        Ok(()) | Err(Error::Endpoint(_)) => return Ok(base),
-        Err(e) => e,
-    };
+    let Err(why) = explains(&base) else { return Ok(base) };
     let faults = candidates(&base, &frames);
     let mut tried = 0;
     for depth in 1..=DEEPEST.min(faults.len()) {

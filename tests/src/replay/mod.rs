@@ -17,6 +17,7 @@ pub mod golden;
 mod infer;
 pub mod learn;
 pub mod memory;
+mod op;
 pub mod run;
 pub mod scenarios;
 pub mod synth;
@@ -66,7 +67,6 @@ pub fn replay(bytes: &[u8], role: Role, factory: &dyn Factory) -> Result<Outcome
         for side in role.sides() {
             let one = replay_side(&c, *side, factory, &run::sent_view(&c, *side))?;
             total.messages = total.messages.max(one.messages);
-            total.left_out = total.left_out.or(one.left_out);
             total.deviations.extend(one.deviations);
         }
     }
@@ -76,17 +76,17 @@ pub fn replay(bytes: &[u8], role: Role, factory: &dyn Factory) -> Result<Outcome
 /// Replays one side of a connection: once, or once for every cause a refused request can have had.
 pub fn replay_side(c: &Connection, side: usize, factory: &dyn Factory, expected: &[Expected]) -> Result<Outcome> {
     let name = ["requester", "responder"][side];
-    let refused = c.requests[1 - side].messages.iter().find_map(|m| m.nak.map(|(_, code)| (m, code)));
-    let Some((message, code)) = refused else {
+    let messages = &c.requests[1 - side].messages;
+    let Some((refused, code)) = messages.iter().find_map(|m| m.nak.map(|(_, code)| (m, code))) else {
         return run::run(c, side, factory, expected, None).map_err(|e| prefixed(e, name));
     };
-    let causes = Cause::of(message, code);
+    let causes = Cause::of(messages, refused, code);
     if causes.is_empty() {
-        return Err(Error::Exchange(format!("NAK code {code} for a {} of {} bytes: no cause is known", message.kind.name(), message.len)));
+        return Err(Error::Exchange(format!("NAK code {code} for a {} of {} bytes: no cause is known", refused.kind.name(), refused.len)));
     }
     let mut outcome = Outcome::default();
     for cause in causes {
-        outcome = run::run(c, side, factory, expected, Some(*cause)).map_err(|e| prefixed(e, &format!("{name} ({cause:?})")))?;
+        outcome = run::run(c, side, factory, expected, Some(cause)).map_err(|e| prefixed(e, &format!("{name} ({cause:?})")))?;
     }
     Ok(outcome)
 }

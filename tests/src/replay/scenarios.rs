@@ -18,6 +18,10 @@ pub fn scenarios(mtu: Mtu) -> Vec<(&'static str, Scenario)> {
     let flush = |len: usize| Step::new(Kind::Flush, len);
     let placed = || base(vec![Step::new(Kind::Write, 2 * m), store(2), flush(2 * m), store(2), store(3), flush(0), Step::new(Kind::Write, m + 3)]);
     let sends = || base(vec![Step::new(Kind::Send, 32), Step::new(Kind::Send, 33)]);
+    let take = |region: usize, len: usize| Step { region, invalidate: true, ..Step::new(Kind::Send, len) };
+    let into = |region: usize, len: usize| Step { region, ..Step::new(Kind::Write, len) };
+    let taken = || base([0, 1, m - 1, m, m + 1, 3 * m + 7].iter().enumerate().flat_map(|(n, len)| [into(n + 1, m + 3), take(n + 1, *len), into(0, 5)]).collect());
+    let two = || base(vec![into(1, m + 5), take(1, m + 1), into(2, 2 * m), take(2, 33)]);
     vec![
         ("send", base(each(Kind::Send))),
         ("send_imm", base(with_imm(Kind::Send))),
@@ -57,5 +61,14 @@ pub fn scenarios(mtu: Mtu) -> Vec<(&'static str, Scenario)> {
         ("flush_region_bad_rkey", base(vec![Step { key: 0x5500, ..flush(0) }])),
         ("store_out_of_bounds", base(vec![Step { offset: 1 << 17, ..store(0) }])),
         ("read", base(each(Kind::ReadRequest)[1..].to_vec())),
+        ("invalidate", taken()),
+        ("invalidate_pipelined", Scenario { pipelined: true, ..taken() }),
+        ("invalidate_dup", Scenario { fault: Fault::Duplicate(0, 4), ..two() }),
+        ("invalidate_drop", Scenario { fault: Fault::Drop(0, 3), ..two() }),
+        ("invalidate_drop_ack", Scenario { fault: Fault::Drop(1, 2), ..two() }),
+        ("invalidate_rnr", Scenario { late: 2, ..two() }),
+        ("invalidated_key", base(vec![into(1, 64), take(1, m + 1), into(1, 64)])),
+        ("invalidated_twice", base(vec![take(1, 3), take(1, 3)])),
+        ("invalidate_bad_rkey", base(vec![into(1, 64), Step { key: 0x5500, ..take(1, m + 2) }])),
     ]
 }

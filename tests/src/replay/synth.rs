@@ -1,7 +1,7 @@
 //! Captures made here: two golden models joined by a relay with faults, logged as the relay of the captures in tests/captures does it,
 //! and existing captures carried over to IPv6 or a VLAN. For path MTUs and addresses the recorded set does not have.
 use super::capture::Packet;
-use super::endpoint::{timeout_ticks, Domain, Endpoint, Flush, Post, Region, RegionSpec, Setup, Slice};
+use super::endpoint::{timeout_ticks, Endpoint, Flush, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Ip, Kind};
 use super::golden::Golden;
@@ -24,12 +24,16 @@ pub struct Step {
     pub offset: u64,
     /// XORed to the remote key.
     pub key: u32,
+    /// The remote region: 0, or one that may be invalidated.
+    pub region: usize,
+    /// A SEND invalidates that region's key.
+    pub invalidate: bool,
 }
 
 impl Step {
     /// A plain message.
     pub fn new(kind: Kind, len: usize) -> Self {
-        Self { kind, len, imm: None, offset: 0, key: 0 }
+        Self { kind, len, imm: None, offset: 0, key: 0, region: 0, invalidate: false }
     }
 }
 
@@ -118,6 +122,8 @@ struct Play<'a> {
     scenario: &'a Scenario,
     ends: [Golden; 2],
     buffers: [Region; 2],
+    /// Regions of machine 1: its buffer, and those that may be invalidated.
+    remote: Vec<Region>,
     /// Frames on their way, per sender.
     wire: [VecDeque<Vec<u8>>; 2],
     counts: [usize; 2],
@@ -134,7 +140,7 @@ const BUFFER: usize = 1 << 17;
 impl<'a> Play<'a> {
     fn new(scenario: &'a Scenario) -> Result<Self> {
         let mut ends = [0, 1].map(|s| Golden::new(&scenario.setup(s), None));
-        let spec = RegionSpec { len: BUFFER, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own };
+        let spec = RegionSpec::new(BUFFER, Access::ALL);
         let mut regions = Vec::new();
         for e in &mut ends {
             let r = e.register(&spec)?;
@@ -143,7 +149,11 @@ impl<'a> Play<'a> {
             regions.push(r);
         }
         let buffers = [regions[0], regions[1]];
-        Ok(Self { scenario, ends, buffers, wire: Default::default(), counts: [0; 2], held: None, log: Vec::new(), now: 0, serial: 0, rnr_naks: 0 })
+        let mut remote = vec![buffers[1]];
+        for _ in 0..scenario.steps.iter().map(|s| s.region).max().unwrap_or(0) {
+            remote.push(ends[1].register(&RegionSpec { fast: true, ..spec })?);
+        }
+        Ok(Self { scenario, ends, buffers, remote, wire: Default::default(), counts: [0; 2], held: None, log: Vec::new(), now: 0, serial: 0, rnr_naks: 0 })
     }
 
     fn post(&mut self, n: usize) -> Result<()> {
@@ -152,8 +162,9 @@ impl<'a> Play<'a> {
         // Visible to all.
         let feth = Feth::default().with_placement(1).with_selectivity(u8::from(s.len == 0));
         let flush = (s.kind == Kind::Flush).then_some(Flush { feth, len: s.len as u32 });
-        let remote = (self.buffers[1].addr + s.offset, self.buffers[1].key ^ s.key);
-        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, operands: (0, 0), imm: s.imm, solicited: s.imm.is_some(), local, remote, flush })
+        let remote = (self.remote[s.region].addr + s.offset, self.remote[s.region].key ^ s.key);
+        let invalidate = s.invalidate.then_some(remote.1);
+        self.ends[0].post_send(&Post { id: n as u64, kind: s.kind, operands: (0, 0), imm: s.imm, invalidate, solicited: s.imm.is_some(), local, remote, flush })
     }
 
     fn receives(&mut self) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::analyse::{self, Connection, Host, Item, Message, Stream};
 use super::capture::Capture;
 use super::compare;
-use super::endpoint::{Domain, Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
+use super::endpoint::{Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
 use super::error::{Error, Result};
 use super::frame::{Frame, Kind};
 use super::memory::Plan;
@@ -22,8 +22,7 @@ const SLOTS: usize = 3;
 /// The directions of a capture: machine 0 sends, machine 1 receives.
 pub fn directions(capture: &Capture) -> Result<Vec<Connection>> {
     let mut flows: BTreeMap<(IpAddr, IpAddr, u32), Vec<Item>> = BTreeMap::new();
-    for r in &capture.records {
-        let Ok(Some(frame)) = Frame::decode(&r.bytes) else { continue };
+    for (r, frame) in analyse::frames(capture)? {
         if frame.bth.opcode() >> 5 != CLASS {
             continue;
         }
@@ -84,7 +83,7 @@ pub fn sender(c: &Connection, factory: &dyn Factory, expected: &[Expected]) -> R
     let mut endpoint = factory.build(&setup(c, 0))?;
     let stream = &c.requests[0];
     let len = stream.messages.iter().map(|m| m.len).max().unwrap_or(0).max(1);
-    let region = endpoint.register(&RegionSpec { len, page_offset: 0, exact: false, access: Access::ALL, domain: Domain::Own })?;
+    let region = endpoint.register(&RegionSpec::new(len, Access::ALL))?;
     let (mut sent, mut posted) = (std::collections::VecDeque::new(), 0);
     for e in expected {
         let fail = at(e.number, "sender");
@@ -96,14 +95,13 @@ pub fn sender(c: &Connection, factory: &dyn Factory, expected: &[Expected]) -> R
             endpoint.write_memory(&region, 0, &m.data);
             let local = (m.len > 0).then_some(Slice { region, offset: 0, len: m.len });
             let remote = m.remote.unwrap_or_default();
-            endpoint.post_send(&Post { id: posted as u64, kind: m.kind, operands: (0, 0), imm: m.imm, solicited: m.solicited, local, remote, flush: None })?;
+            endpoint.post_send(&Post { id: posted as u64, kind: m.kind, operands: (0, 0), imm: m.imm, invalidate: None, solicited: m.solicited, local, remote, flush: None })?;
             endpoint.settle();
             for (_, bytes) in endpoint.take_frames() {
                 sent.push_back(Frame::decode_own(&bytes).map_err(|e| fail(format!("sent a malformed frame: {e}")))?);
             }
-            let done = Done { id: posted as u64, recv: false, status: CqeStatus::Success, len: 0, imm: None, solicited: false };
             match endpoint.poll() {
-                Some(d) if (d.id, d.recv, d.status) == (done.id, false, CqeStatus::Success) => {}
+                Some(d) if (d.id, d.recv, d.status) == (posted as u64, false, CqeStatus::Success) => {}
                 other => return Err(fail(format!("message {posted} is sent, but the completion is {other:?}"))),
             }
             posted += 1;
@@ -144,7 +142,7 @@ struct Receives {
 impl Receives {
     fn new(endpoint: &mut dyn Endpoint, messages: &[Message]) -> Result<Self> {
         let len = messages.iter().filter(|m| m.kind == Kind::Send).map(|m| m.len).max().unwrap_or(0) + 5;
-        let region = endpoint.register(&RegionSpec { len: SLOTS * len, page_offset: 0, exact: false, access: Access::LOCAL_WRITE, domain: Domain::Own })?;
+        let region = endpoint.register(&RegionSpec::new(SLOTS * len, Access::LOCAL_WRITE))?;
         let image: Vec<u8> = (0..SLOTS * len).map(|i| (i as u8).wrapping_mul(113) ^ 0x3c).collect();
         endpoint.write_memory(&region, 0, &image);
         Ok(Self { region, image, len, posted: 0, ready: None })
@@ -179,7 +177,7 @@ pub fn receiver(c: &Connection, factory: &dyn Factory) -> Result<()> {
     let mut endpoint = factory.build(&setup(c, 1))?;
     let endpoint = endpoint.as_mut();
     let stream = &c.requests[0];
-    let mut plan = Plan::new(c, 0, stream.messages.len(), None, endpoint)?;
+    let mut plan = Plan::new(c, 0, None, endpoint)?;
     let mut receives = Receives::new(endpoint, &stream.messages)?;
     // The message under way, and how many of its packets have come.
     let mut under_way: Option<(usize, u32)> = None;
@@ -205,13 +203,14 @@ pub fn receiver(c: &Connection, factory: &dyn Factory) -> Result<()> {
             if goes_on {
                 let offset = k as usize * c.mtu.bytes();
                 if m.kind == Kind::Write {
-                    plan.written(endpoint, m.remote.unwrap_or_default(), offset, &f.payload)?;
+                    plan.written(endpoint, m, offset, &f.payload)?;
                 } else if let Some(id) = receives.ready {
                     let to = receives.offset(id) + offset;
                     receives.image[to..to + f.payload.len()].copy_from_slice(&f.payload);
                 }
                 if f.op.last && (m.kind == Kind::Send || f.op.imm) {
-                    due = receives.ready.take().map(|id| Done { id, recv: true, status: CqeStatus::Success, len: m.len as u32, imm: f.imm.map(|i| i.imm()), solicited: f.bth.solicited() });
+                    let (len, imm, solicited) = (m.len as u32, f.imm.map(|i| i.imm()), f.bth.solicited());
+                    due = receives.ready.take().map(|id| Done { len, imm, solicited, ..Done::new(id, true, CqeStatus::Success) });
                 }
             }
         }

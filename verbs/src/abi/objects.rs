@@ -15,6 +15,7 @@ type QueryDeviceEx = unsafe extern "C" fn(*mut Context, *const c_void, *mut Devi
 type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
 type GetSrqNum = unsafe extern "C" fn(*mut Srq, *mut u32) -> c_int;
 type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
+type CreateFlow = unsafe extern "C" fn(*mut Qp, *mut FlowAttr) -> *mut Flow;
 type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
 c_structs! {
@@ -39,7 +40,7 @@ c_structs! {
         destroy_flow_action: Absent, create_flow_action_esp: Absent, modify_qp_rate_limit: Absent, alloc_parent_domain: Option<AllocParentDomain>,
         dealloc_td: Option<unsafe extern "C" fn(*mut Td) -> c_int>, alloc_td: Option<unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td>, modify_cq: Absent, post_srq_ops: Absent, destroy_rwq_ind_table: Absent, create_rwq_ind_table: Absent, destroy_wq: Absent,
         modify_wq: Absent, create_wq: Absent, query_rt_values: Absent, create_cq_ex: Option<CreateCqEx>, opaque_priv: Absent, query_device_ex: Option<QueryDeviceEx>,
-        ibv_destroy_flow: Absent, ABI_placeholder2: Absent, ibv_create_flow: Absent, ABI_placeholder1: Absent, open_qp: Absent,
+        ibv_destroy_flow: Option<unsafe extern "C" fn(*mut Flow) -> c_int>, ABI_placeholder2: Absent, ibv_create_flow: Option<CreateFlow>, ABI_placeholder1: Absent, open_qp: Absent,
         create_qp_ex: Option<CreateQpEx>, get_srq_num: Option<GetSrqNum>, create_srq_ex: Absent, open_xrcd: Absent, close_xrcd: Absent,
         _ABI_placeholder3: u64, sz: usize, context: Context,
     }
@@ -86,5 +87,9 @@ c_structs! {
         context: *mut Context, srq_context: *mut c_void, pd: *mut Pd, handle: u32, mutex: libc::pthread_mutex_t, cond: libc::pthread_cond_t, events_completed: u32,
     }
     Ah = "struct ibv_ah" { context: *mut Context, pd: *mut Pd, handle: u32 }
+    Flow = "struct ibv_flow" { comp_mask: u32, context: *mut Context, handle: u32 }
+    FlowAttr = "struct ibv_flow_attr" { comp_mask: u32, r#type: c_uint, size: u16, priority: u16, num_of_specs: u8, port: u8, flags: u32 }
+    FlowEthFilter = "struct ibv_flow_eth_filter" { dst_mac: [u8; 6], src_mac: [u8; 6], ether_type: u16, vlan_tag: u16 }
+    FlowSpecEth = "struct ibv_flow_spec_eth" { r#type: c_uint, size: u16, val: FlowEthFilter, mask: FlowEthFilter }
     AsyncEvent = "struct ibv_async_event" { element: *mut c_void, event_type: c_uint }
 }

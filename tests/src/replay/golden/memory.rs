@@ -24,6 +24,18 @@ struct Entry {
     bytes: Vec<u8>,
     access: Access,
     domain: Domain,
+    /// A peer may invalidate the key.
+    fast: bool,
+    /// The key works.
+    valid: bool,
+}
+
+impl Entry {
+    /// The peer gave this key, and the queue pair may use it.
+    fn answers_to(&self, key: u32, defect: Option<Defect>) -> bool {
+        let fits = self.key == key || defect == Some(Defect::KeyUnchecked) && self.domain == Domain::Own && self.access.remote_write;
+        fits && self.valid && (self.domain == Domain::Own || defect == Some(Defect::DomainUnchecked))
+    }
 }
 
 /// All regions of a machine.
@@ -43,7 +55,7 @@ impl Memory {
         let index = self.entries.len();
         let addr = 0x5500_0000_0000 + ((index as u64) << 32) + (spec.page_offset & 0xfff);
         let key = (index as u32 + 1) << 8 | (0xa0 + (index as u32 & 0xf));
-        self.entries.push(Entry { addr, key, len: spec.len, bytes: vec![0; spec.len + GUARD], access: spec.access, domain: spec.domain });
+        self.entries.push(Entry { addr, key, len: spec.len, bytes: vec![0; spec.len + GUARD], access: spec.access, domain: spec.domain, fast: spec.fast, valid: true });
         Region { index, addr, key, len: spec.len }
     }
 
@@ -57,7 +69,16 @@ impl Memory {
 
     /// The region of this key may be flushed whole.
     pub fn flushes(&self, key: u32) -> bool {
-        self.entries.iter().any(|e| e.key == key && e.access.remote_flush && e.domain == Domain::Own)
+        self.entries.iter().any(|e| e.key == key && e.valid && e.access.remote_flush && e.domain == Domain::Own)
+    }
+
+    /// A peer invalidates a key (10.6.5): `false` unless it is that of a region made for it which gives the peer some right.
+    pub fn invalidate(&mut self, key: u32) -> bool {
+        let defect = self.defect;
+        let may = |a: &Access| a.remote_write || a.remote_read || a.remote_atomic || a.remote_flush || defect == Some(Defect::PermissionUnchecked);
+        let Some(e) = self.entries.iter_mut().find(|e| e.answers_to(key, defect) && e.fast && may(&e.access)) else { return false };
+        e.valid = defect == Some(Defect::InvalidatedKeyWorks);
+        true
     }
 
     /// The region and offset a remote access reaches; `None` is a remote access error.
@@ -65,7 +86,6 @@ impl Memory {
         let has = |d| self.defect == Some(d);
         let end = va.checked_add(len as u64)?;
         self.entries.iter().enumerate().find_map(|(i, e)| {
-            let key_fits = e.key == key || has(Defect::KeyUnchecked) && e.domain == Domain::Own && e.access.remote_write;
             let slack = u64::from(has(Defect::BoundOffByOne));
             let inside = va >= e.addr && end <= e.addr + e.len as u64 + slack;
             let right = match want {
@@ -74,8 +94,7 @@ impl Memory {
                 Want::Atomic => e.access.remote_atomic,
                 Want::Flush => e.access.remote_flush,
             } || has(Defect::PermissionUnchecked);
-            let domain = e.domain == Domain::Own || has(Defect::DomainUnchecked);
-            (key_fits && inside && right && domain).then(|| (i, (va - e.addr) as usize))
+            (e.answers_to(key, self.defect) && inside && right).then(|| (i, (va - e.addr) as usize))
         })
     }
 }

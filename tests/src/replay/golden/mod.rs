@@ -7,7 +7,7 @@ pub mod uc;
 pub mod ud;
 
 use super::endpoint::{Done, Endpoint, Factory, Post, Region, RegionSpec, Setup, Slice};
-use super::error::{Error, Result};
+use super::error::Result;
 use super::frame::{Frame, Ip, Kind, Op, Syndrome};
 use super::ud::{Datagrams, UdSetup};
 use ferric_abi::wire::{Aeth, Bth, Eth, Ipv4, Ipv6, Udp, Vlan};
@@ -52,11 +52,13 @@ pub enum Defect {
     ImmediateSwapped,
     /// A completion says success where it should not.
     ErrorReportedAsSuccess,
+    /// A key that a SEND has invalidated goes on working.
+    InvalidatedKeyWorks,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::PsnNotAdvanced,
         Self::MsnWrong,
         Self::PadWrong,
@@ -73,6 +75,7 @@ impl Defect {
         Self::DomainUnchecked,
         Self::ImmediateSwapped,
         Self::ErrorReportedAsSuccess,
+        Self::InvalidatedKeyWorks,
     ];
 }
 
@@ -158,7 +161,7 @@ impl Port {
     }
 
     fn acknowledge(&mut self, psn: u32, syndrome: Syndrome, msn: u32) {
-        let op = Op { kind: Kind::Ack, first: true, last: true, imm: false };
+        let op = Op::plain(Kind::Ack, true, true);
         let mut frame = self.frame(op, psn);
         frame.aeth = Some(Aeth::default().with_syndrome(syndrome.byte()).with_msn(msn));
         self.send(frame);
@@ -195,7 +198,6 @@ pub const QPN: u32 = 0x00c0_ffee;
 trait Protocol {
     fn port(&self) -> &Port;
     fn port_mut(&mut self) -> &mut Port;
-    fn can(&self, kind: Kind) -> bool;
     fn post_send(&mut self, post: &Post) -> Result<()>;
     fn post_recv(&mut self, id: u64, place: Option<Slice>) -> Result<()>;
     fn receive(&mut self, frame: &[u8]);
@@ -208,9 +210,6 @@ trait Protocol {
 impl<P: Protocol> Endpoint for P {
     fn qpn(&self) -> u32 {
         QPN
-    }
-    fn can(&self, kind: Kind) -> bool {
-        Protocol::can(self, kind)
     }
     fn register(&mut self, spec: &RegionSpec) -> Result<Region> {
         Ok(self.port_mut().memory.register(spec))
@@ -255,13 +254,7 @@ impl Protocol for Golden {
     fn port_mut(&mut self) -> &mut Port {
         &mut self.port
     }
-    fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write) || kind.has_response()
-    }
     fn post_send(&mut self, post: &Post) -> Result<()> {
-        if !Protocol::can(self, post.kind) {
-            return Err(Error::Endpoint(format!("the golden model does not do {}", post.kind.name())));
-        }
         self.requester.post(&self.port, post);
         self.after();
         Ok(())

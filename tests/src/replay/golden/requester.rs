@@ -2,7 +2,7 @@
 use super::{Defect, Port};
 use crate::replay::endpoint::{rnr_ticks, timeout_ticks, Done, Post, Setup};
 use crate::replay::frame::{psn_add, psn_distance, Frame, Kind, Op, Syndrome};
-use ferric_abi::wire::{AtomicEth, ImmDt, Reth};
+use ferric_abi::wire::{AtomicEth, Ieth, ImmDt, Reth};
 use ferric_driver::CqeStatus;
 use std::collections::VecDeque;
 
@@ -208,7 +208,7 @@ impl Requester {
 }
 
 fn done(post: &Post, status: CqeStatus) -> Done {
-    Done { id: post.id, recv: false, status, len: 0, imm: None, solicited: false }
+    Done::new(post.id, false, status)
 }
 
 /// The request packet with this PSN.
@@ -217,7 +217,8 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
     let i = psn_distance(psn, r.first_psn) as usize;
     let is_read = r.post.kind == Kind::ReadRequest;
     let last = r.post.kind.has_response() || i + 1 == r.psns as usize;
-    let op = Op { kind: r.post.kind, first: r.post.kind.has_response() || i == 0, last, imm: last && r.post.imm.is_some() };
+    let (imm, invalidate) = (last && r.post.imm.is_some(), last && r.post.invalidate.is_some());
+    let op = Op { kind: r.post.kind, first: r.post.kind.has_response() || i == 0, last, imm, invalidate };
     let mut frame = port.frame(op, psn);
     let total = r.post.local.map_or(0, |l| l.len);
     let from = i * mtu;
@@ -236,6 +237,9 @@ fn packet(port: &Port, r: &Request, psn: u32) -> Frame {
     }
     if op.imm {
         frame.imm = r.post.imm.map(|v| ImmDt::default().with_imm(v));
+    }
+    if op.invalidate {
+        frame.ieth = r.post.invalidate.map(|key| Ieth::default().with_rkey(key));
     }
     frame.bth.set_solicited(last && r.post.solicited).set_ack_req(last);
     if !r.post.kind.brings_data() {

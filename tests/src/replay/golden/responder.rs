@@ -54,7 +54,7 @@ impl Responder {
             self.receives.push_front(receive);
         }
         for r in self.receives.drain(..) {
-            port.done.push_back(Done { id: r.id, recv: true, status: CqeStatus::WrFlush, len: 0, imm: None, solicited: false });
+            port.done.push_back(Done::new(r.id, true, CqeStatus::WrFlush));
         }
     }
 
@@ -119,7 +119,7 @@ impl Responder {
     fn execute_again(&mut self, port: &mut Port, f: &Frame) {
         match f.op.kind {
             Kind::Send if f.op.first => match self.receives.pop_front() {
-                Some(r) => port.done.push_back(Done { id: r.id, recv: true, status: CqeStatus::Success, len: f.payload.len() as u32, imm: None, solicited: false }),
+                Some(r) => port.done.push_back(Done { len: f.payload.len() as u32, ..Done::new(r.id, true, CqeStatus::Success) }),
                 None => port.acknowledge(self.expected, Syndrome::Rnr(port.setup.min_rnr_timer), self.msn),
             },
             Kind::Write | Kind::AtomicWrite => {
@@ -194,15 +194,19 @@ impl Responder {
         let room = receive.place.map_or(0, |p| p.len);
         let len = f.payload.len();
         if got + len > room {
-            port.done.push_back(Done { id: receive.id, recv: true, status: CqeStatus::LocalLength, len: 0, imm: None, solicited: false });
+            port.done.push_back(Done::new(receive.id, true, CqeStatus::LocalLength));
             return Err(Syndrome::Fatal(INVALID_REQUEST));
         }
         if let Some(p) = receive.place {
             port.memory.bytes_mut(p.region.index)[p.offset + got..p.offset + got + len].copy_from_slice(&f.payload);
         }
         if f.op.last {
-            let done = Done { id: receive.id, recv: true, status: CqeStatus::Success, len: (got + len) as u32, imm, solicited: f.bth.solicited() };
-            port.done.push_back(done);
+            let invalidated = f.ieth.map(|i| i.rkey());
+            if invalidated.is_some_and(|key| !port.memory.invalidate(key)) {
+                port.done.push_back(Done::new(receive.id, true, CqeStatus::RemoteInvalidRequest));
+                return Err(Syndrome::Fatal(REMOTE_ACCESS));
+            }
+            port.done.push_back(Done { len: (got + len) as u32, imm, invalidated, solicited: f.bth.solicited(), ..Done::new(receive.id, true, CqeStatus::Success) });
         } else {
             self.message = InProgress::Send { receive, got: got + len };
         }
@@ -235,7 +239,7 @@ impl Responder {
             port.memory.bytes_mut(region)[offset..offset + len].copy_from_slice(&f.payload);
         }
         if let Some(r) = receive {
-            let done = Done { id: r.id, recv: true, status: CqeStatus::Success, len: total as u32, imm, solicited: f.bth.solicited() };
+            let done = Done { len: total as u32, imm, solicited: f.bth.solicited(), ..Done::new(r.id, true, CqeStatus::Success) };
             port.done.push_back(done);
         }
         self.message = if f.op.last { InProgress::None } else { InProgress::Write { va: va + len as u64, key, left: left - len, total } };
@@ -312,7 +316,7 @@ fn atomic_write(port: &mut Port, f: &Frame) -> Result<(), Syndrome> {
 
 /// Sends an atomic's result.
 fn answer_atomic(port: &mut Port, psn: u32, value: u64, msn: u32) {
-    let mut frame = port.frame(Op { kind: Kind::AtomicAck, first: true, last: true, imm: false }, psn);
+    let mut frame = port.frame(Op::plain(Kind::AtomicAck, true, true), psn);
     frame.aeth = Some(Aeth::default().with_syndrome(Syndrome::Ack.byte()).with_msn(msn));
     frame.atomic_ack = Some(AtomicAckEth::default().with_original(value));
     port.send(frame);
@@ -323,7 +327,7 @@ fn answer_read(port: &mut Port, psn: u32, region: usize, offset: usize, len: usi
     let mtu = port.setup.mtu.bytes();
     let packets = len.div_ceil(mtu).max(1);
     for i in 0..packets {
-        let op = Op { kind: Kind::ReadResponse, first: i == 0, last: i + 1 == packets, imm: false };
+        let op = Op::plain(Kind::ReadResponse, i == 0, i + 1 == packets);
         let mut frame = port.frame(op, psn_add(psn, i as u32));
         if op.first || op.last {
             frame.aeth = Some(Aeth::default().with_syndrome(Syndrome::Ack.byte()).with_msn(msn));

@@ -157,7 +157,7 @@ impl GoldenUc {
             self.message = InProgress::None;
             if completes {
                 let (id, _) = self.receives.pop_front()?;
-                self.port.done.push_back(Done { id, recv: true, status: CqeStatus::Success, len: total as u32, imm, solicited: f.bth.solicited() });
+                self.port.done.push_back(Done { len: total as u32, imm, solicited: f.bth.solicited(), ..Done::new(id, true, CqeStatus::Success) });
             }
         }
         Some(())
@@ -171,11 +171,8 @@ impl Protocol for GoldenUc {
     fn port_mut(&mut self) -> &mut Port {
         &mut self.port
     }
-    fn can(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::Send | Kind::Write)
-    }
     fn post_send(&mut self, post: &Post) -> Result<()> {
-        if !Protocol::can(self, post.kind) {
+        if !matches!(post.kind, Kind::Send | Kind::Write) {
             return Err(Error::Endpoint(format!("{} on an unreliable connection", post.kind.name())));
         }
         let mtu = self.port.setup.mtu.bytes();
@@ -183,7 +180,7 @@ impl Protocol for GoldenUc {
         let packets = data.len().div_ceil(mtu).max(1);
         for i in 0..packets {
             let last = i + 1 == packets;
-            let op = Op { kind: post.kind, first: i == 0, last, imm: last && post.imm.is_some() };
+            let op = Op { imm: last && post.imm.is_some(), ..Op::plain(post.kind, i == 0, last) };
             let mut f = self.port.frame(op, self.next);
             f.bth.set_opcode(CLASS << 5 | op.code().unwrap_or(0)).set_solicited(last && post.solicited);
             f.payload = data[i * mtu..data.len().min((i + 1) * mtu)].to_vec();
@@ -197,7 +194,7 @@ impl Protocol for GoldenUc {
                 self.next = psn_add(self.next, 1);
             }
         }
-        self.port.done.push_back(Done { id: post.id, recv: false, status: CqeStatus::Success, len: 0, imm: None, solicited: false });
+        self.port.done.push_back(Done::new(post.id, false, CqeStatus::Success));
         Ok(())
     }
     fn post_recv(&mut self, id: u64, place: Option<Slice>) -> Result<()> {

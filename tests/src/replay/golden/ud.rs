@@ -96,7 +96,7 @@ impl GoldenDatagrams {
         };
         let vlan = s.vlan.map(|tci| Vlan::default().with_pcp((tci >> 13) as u8).with_dei(tci >> 12 & 1 == 1).with_vid(tci & 0xfff).with_ethertype(ethertype));
         let eth = Eth::default().with_dst(mac(d.to.dmac.0)).with_src(mac(s.smac.0)).with_ethertype(if vlan.is_some() { 0x8100 } else { ethertype });
-        let op = Op { kind: Kind::Send, first: true, last: true, imm: d.imm.is_some() };
+        let op = Op { imm: d.imm.is_some(), ..Op::plain(Kind::Send, true, true) };
         let pad = d.data.len().wrapping_neg() & 3;
         let pad = if self.has(UdDefect::PadWrong) { pad.saturating_sub(1) } else { pad };
         let opcode = CLASS << 5 | op.code().unwrap_or(0);
