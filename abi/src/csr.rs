@@ -135,7 +135,13 @@ pub const FLOW_FORGET: u32 = 30;
 pub const FLOW_SIZES: u32 = 1;
 /// The bit of that word from which on the groups of wildcard rules stand.
 pub const FLOW_GROUPS_AT: u32 = 8;
-/// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied.
+/// Word of the line [`FLOW_COMMAND`] that says, when it is read, which tick it is: what `last_use` of a `FlowRecord` counts in, modulo 2^24.
+pub const FLOW_NOW: u32 = 2;
+/// log2 of a tick's cycles.
+pub const FLOW_TICK: u32 = 14;
+/// Line of `space::FLOW` with the answer to the last command that reads: see `ferric_abi::switch::table::READ`.
+pub const FLOW_ANSWER: u32 = 3;
+/// Bits of word 0 of the line [`FLOW_COMMAND`] as it is read: the last command named nothing that there is; the tables are being emptied, or read.
 pub const FLOW_REFUSED: u32 = 1;
 /// See [`FLOW_REFUSED`].
 pub const FLOW_BUSY: u32 = 2;
@@ -178,7 +184,7 @@ pub mod space {
     pub const PAUSE: u8 = 14;
     /// The functions' tunnels (`TunnelCtx`, line by function), and in line `TUNNEL_COUNTS` what became of frames at them (`TunnelCounts`).
     pub const TUNNEL: u8 = 15;
-    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`).
+    /// The flow tables: in line `FLOW_COMMAND` a command, word by word; in line `FLOW_PORT` what is done with frames off the wire (`FlowPortCtx`); in line `FLOW_COUNTS` what became of them (`FlowCounts`); in line `FLOW_ANSWER` what a command has read.
     pub const FLOW: u8 = 16;
     /// Scratch memory of the admin engine: PD reference counts and object owners.
     pub const ADMIN: u8 = 10;

@@ -1,5 +1,5 @@
 //! The flow switch and the tunnel endpoint: what its tables hold, and what the driver and the card say to each other about them. The golden model (`ferric_model::switch`) reads these
-//! records. The gateware's match stage has keys, actions, commands and verdicts: the engine `flows`, for received frames. Causes of a drop: [`crate::codes::SwitchCause`].
+//! records. The gateware's match stage has keys, actions, counters, commands and verdicts: the engine `flows`, for received frames. Causes of a drop: [`crate::codes::SwitchCause`].
 
 pub mod hash;
 pub mod station;
@@ -39,8 +39,8 @@ macro_rules! switch_records {
                 record4: u128[128] "Bytes 64 to 79."; record5: u128[128] "Bytes 80 to 95."; record6: u128[128] "Bytes 96 to 111."; }
             #[doc = "Completion of flow commands. No gateware writes it yet."]
             FlowDone [16] { seq: u32[32] "Number of the last command that is done."; count: u32[32] "Records that a dump wrote."; status: u8[8] "0: done."; rsvd0: u64[55] "Zero."; phase: bool[1] "Turns with each round of the ring."; }
-            #[doc = "One entry of a dump. No gateware writes it yet."]
-            FlowRecord [16] { line: u16[16] "Line of the flow."; packets: u64[40] "Frames."; bytes: u64[48] "Bytes without FCS."; last_use: u32[24] "Tick of the last use."; }
+            #[doc = "What is counted of a flow: SET_FLOW reads it, as `ferric_abi::switch::table::count` says. There are no dumps by DMA yet. Frames and bytes begin anew behind their last number."]
+            FlowRecord [16] { line: u16[16] "Line of the action."; packets: u64[40] "Frames."; bytes: u64[48] "Bytes without FCS."; last_use: u32[24] "Tick of the last use (`FLOW_TICK`), which a frame's end is."; }
             #[doc = "What the match pipeline decided about a frame; it travels beside the frame's descriptor. Made by `switch/act`, carried out by `switch/flows`."]
             Verdict [13] { kind: u8[3] "Kind of destination: see `destination` of this module."; number: u16[12] "Port, uplink or group."; encap: u16[12] "Line of the encapsulation table; 0: none.";
                 rewrite: u16[10] "Line of the rewrite table; 0: none."; cause: u8[6] "Why it is dropped or goes to software: see `SwitchCause`."; tag_op: u8[2] "See `tag_op` of this module."; tag: u16[16] "Tag control information to push or set.";

@@ -10,6 +10,7 @@ use crate::prim::leaves::leaves;
 use crate::rdma::atomics::Atomics;
 use crate::stream::{AxisArb, AxisFifo, AxisSlice};
 use crate::switch::bank::HashBank;
+use crate::switch::count::Count;
 use crate::switch::fdb::Fdb;
 use crate::switch::key::Key;
 use crate::switch::matching::Matching;
@@ -124,6 +125,8 @@ pub fn tops() -> &'static [Top] {
             "flow_tcam_w512" 512, Tcam::<19>::default();
             "flow_fdb_w64" 64, Fdb::<6>::default();
             "flow_fdb_w512" 512, Fdb::<12>::default();
+            "flow_count_w64" 64, Count::<6>::default();
+            "flow_count_w512" 512, Count::<12>::default();
             "flow_match_w64" 64, Matching::<6, 2>::default();
             "flow_match_w512" 512, Matching::<12, 19>::default();
             "ferric_target_w64" 64, Target::new(memory_target::MAC, memory_target::IP);

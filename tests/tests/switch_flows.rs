@@ -1,8 +1,10 @@
 //! Two whole cards of the card `switch`: what the driver writes into the flow tables decides about received frames, RoCE and others, with tunnels and without, while they come.
 use ferric_abi::codes::{AdminStatus, WrOpcode};
 use ferric_abi::context::FlowCounts;
+use ferric_abi::csr;
 use ferric_abi::switch::{destination, table, Action, FlowKey};
 use ferric_driver::qp::{sge, Payload};
+use ferric_driver::switch::place::Table;
 use ferric_driver::switch::{FlowPort, FlowTables, Packets};
 use ferric_driver::types::{Mac, Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, TunnelConfig};
@@ -251,15 +253,19 @@ fn who_may_write() {
     assert_eq!(status(tenant.set_flow_port(None)), AdminStatus::Denied);
     assert!(tenant.flow_counts().is_err());
     assert!(FlowTables::open(tenant).is_err());
+    assert_eq!(status(tenant.read_flow(&table::count(0, true)).map(drop)), AdminStatus::Denied);
     let own = &b.pair.hosts[1].ctx;
     for bad in [command.with_table(9), command.with_opcode(3), table::action(1 << 20, None), table::exact(5, 0, None), table::rule(table::rule_line(40, 0), None)] {
         assert_eq!(status(own.write_flow(&bad)), AdminStatus::BadParameter);
     }
-    assert_eq!(b.counter("admin.refused"), refused + 4 + 5);
+    assert_eq!(b.counter("admin.refused"), refused + 5 + 5);
     // The driver says what is wrong before the card is asked.
     let invalid = |result: Result<(), Error>| assert!(matches!(&result, Err(Error::Invalid(_))), "{result:?}");
     invalid(b.tables.set_action(own, 64, None));
     invalid(b.tables.set_action(own, 0, Some(&Action::default().with_kind(destination::PORT).with_meter(3))));
+    invalid(b.tables.used(own, 64).map(drop));
+    invalid(b.tables.stands(own, 4, 0).map(drop));
+    invalid(b.tables.stands(own, 0, 64).map(drop));
     invalid(own.set_flow_port(Some(&FlowPort { generation: 4, ..Default::default() })));
     invalid(b.tables.set_mask(own, 0, 4, 0, None));
     invalid(b.tables.insert(own, 0, [1, 1], &FlowKey::default(), 0));
@@ -354,6 +360,61 @@ fn all_rules_at_once() {
         }
     }
     moved(&b.counts(), &["software", "acl"]);
+}
+
+/// What actions count: frames that pass, that are dropped and that software gets, exactly, and their bytes; when that was; and what stands in the exact table.
+fn flows_are_counted(width: usize) {
+    let mut b = Bench::new(width);
+    b.actions();
+    let ctx = b.pair.hosts[1].ctx.clone();
+    // Senders 1 to 3: to software, dropped, and to software without counting.
+    let counting = |kind: u8, count| Action::default().with_kind(kind).with_count(count);
+    for (line, action) in [(40, counting(destination::EXCEPTION, true)), (41, counting(ACL, true)), (42, counting(destination::EXCEPTION, false))] {
+        b.tables.set_action(&ctx, line, Some(&action)).unwrap();
+        b.insert(0, OTHERS, &sender(line as u8 - 39), line);
+    }
+    b.decide(0, true);
+    let send = |b: &Bench, counts: [u16; 3]| {
+        let mut world = b.pair.world();
+        for (from, count) in (1..).zip(counts) {
+            (0..count).for_each(|n| world.cards[1].receive(numbered(from, n)));
+        }
+        drop(world);
+        b.pair.world().run(SETTLED);
+    };
+    let before = ctx.flow_tick().unwrap();
+    send(&b, [50, 30, 20]);
+    let used = |b: &Bench, line| b.tables.used(&ctx, line).map(|u| (u.line(), u.packets(), u.bytes())).unwrap();
+    let all = |counts: [u64; 3]| [40, 41, 42].map(|line| (line, counts[usize::from(line) - 40], counts[usize::from(line) - 40] * FRAME as u64));
+    assert_eq!([40, 41, 42].map(|line| used(&b, line)), all([50, 30, 0]));
+    let last = b.tables.used(&ctx, 40).unwrap().last_use();
+    assert!((before..=ctx.flow_tick().unwrap()).contains(&last), "{before} {last}");
+    // They begin anew when they are told to, one by one.
+    assert_eq!(b.tables.forget(&ctx, 41).unwrap().packets(), 30);
+    // A tick later.
+    b.pair.world().run(1 << csr::FLOW_TICK);
+    send(&b, [3, 4, 5]);
+    assert_eq!([40, 41, 42].map(|line| used(&b, line)), all([53, 4, 0]));
+    assert!(b.tables.used(&ctx, 40).unwrap().last_use() > last);
+    // What stands in the exact table is what was put there, and no more.
+    let places = Table::<{ table::KEY_BITS }, 64>::new(b.tables.actions().ilog2());
+    let stands = |b: &Bench, n| -> Vec<_> { places.candidates(&sender(n).0).iter().filter_map(|p| b.tables.stands(&b.pair.hosts[1].ctx, p.way, p.line.into()).unwrap()).collect() };
+    (1..4).for_each(|n| assert!(stands(&b, n).contains(&(sender(n), u16::from(n) + 39, 0))));
+    // A driver that comes later finds nothing of it.
+    b.pair.reopen(1, 0).unwrap();
+    b.tables = FlowTables::open(&b.pair.hosts[1].ctx).unwrap();
+    assert_eq!(b.tables.used(&b.pair.hosts[1].ctx, 40).unwrap().packets(), 0);
+    (1..4).for_each(|n| assert_eq!(stands(&b, n), []));
+}
+
+#[test]
+fn flows_are_counted_w64() {
+    flows_are_counted(64);
+}
+
+#[test]
+fn flows_are_counted_w512() {
+    flows_are_counted(512);
 }
 
 /// What comes through a tunnel is of its function's domain; an action leads it to a function, or nowhere.

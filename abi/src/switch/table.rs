@@ -8,6 +8,9 @@ pub const WRITE: u8 = 1;
 /// [`FlowCommand::opcode`]: the line does not count any more.
 pub const CLEAR: u8 = 2;
 
+/// [`FlowCommand::opcode`]: the line is read, of [`EXACT`] and [`COUNT`], into line `FLOW_ANSWER` of `space::FLOW`.
+pub const READ: u8 = 3;
+
 /// [`FlowCommand::table`]: masks over the key. Lines: see [`profile_line`].
 pub const PROFILE: u8 = 1;
 /// [`FlowCommand::table`]: exact keys, four ways. The record is a key under its profile's mask; action and generation stand in the command.
@@ -20,12 +23,20 @@ pub const ROW: u8 = 4;
 /// [`FlowCommand::table`]: which wildcard rules count. Lines: [`rule_line`]. Action and generation stand in the command, there is no record. A rule's rows are written while it does not count.
 pub const RULE: u8 = 5;
 
+/// [`FlowCommand::table`]: frames, bytes and last use of the actions that count, under their lines' numbers. Read as a [`super::FlowRecord`]; [`CLEAR`] reads it and sets it to zero. Nobody
+/// writes it.
+pub const COUNT: u8 = 6;
+
 /// Bits of a key, and of a mask.
 pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
 /// Bits of the number of an action line in an entry.
 pub const RESULT_BITS: usize = 16;
 /// Bits of a line of the exact table: key, action, generation of two bits, and that it counts.
 pub const EXACT_BITS: usize = KEY_BITS + RESULT_BITS + 3;
+/// Bits of a line's generation.
+const GENERATION_BITS: usize = 2;
+/// Bytes of the line `FLOW_ANSWER` of `space::FLOW`; those behind what was read are zero.
+pub const ANSWER_BYTES: usize = 64;
 /// Bits of an [`Action`] that mean something.
 pub const ACTION_BITS: usize = 88;
 /// Bits of a profile's number: generation, port class, packet class, two each.
@@ -61,6 +72,23 @@ pub fn exact(way: u8, line: u32, entry: Option<(&FlowKey, u16, u8)>) -> FlowComm
         Some((_, action, generation)) => command.with_action(action).with_generation(generation),
         None => command,
     }
+}
+
+/// Reads a line of a way of the exact table: see [`entry`].
+pub fn read_exact(way: u8, line: u32) -> FlowCommand {
+    command(EXACT, line, None).with_opcode(READ).with_way(way)
+}
+
+/// What stands in an exact line that was read: key, line of its action, generation. `None`: nothing does.
+pub fn entry(line: &[u8; ANSWER_BYTES]) -> Option<(FlowKey, u16, u8)> {
+    let [key, tail] = [&line[..FlowKey::BYTES], &line[FlowKey::BYTES..]];
+    let counts = tail[RESULT_BITS / 8] & 1 << GENERATION_BITS != 0;
+    counts.then(|| (FlowKey(core::array::from_fn(|n| key[n])), u16::from_le_bytes([tail[0], tail[1]]), tail[RESULT_BITS / 8] & ((1 << GENERATION_BITS) - 1)))
+}
+
+/// Reads what an action has counted; `zero`: and sets it to zero.
+pub fn count(line: u32, zero: bool) -> FlowCommand {
+    command(COUNT, line, None).with_opcode(if zero { CLEAR } else { READ })
 }
 
 /// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
@@ -102,6 +130,20 @@ mod tests {
         assert_eq!(action(5, None), FlowCommand::default().with_opcode(CLEAR).with_table(ACTION).with_line(5));
         assert_eq!(profile(profile_line(2, 1, 3), Some(&key)).line(), 0b10_01_11);
         assert_eq!(profile(3, None).opcode(), CLEAR);
+    }
+
+    #[test]
+    fn lines_are_read_as_they_are_written() {
+        let key = FlowKey(core::array::from_fn(|n| n as u8 + 1));
+        let mut line = [0; ANSWER_BYTES];
+        assert_eq!(entry(&line), None);
+        line[..FlowKey::BYTES].copy_from_slice(&key.0);
+        line[FlowKey::BYTES..].copy_from_slice(&[0xcd, 0xab, 0b110]);
+        assert_eq!(entry(&line), Some((key, 0xabcd, 2)));
+        assert_eq!(EXACT_BITS.div_ceil(8), ANSWER_BYTES);
+        let c = read_exact(3, 77);
+        assert_eq!((c.opcode(), c.table(), c.way(), c.line()), (READ, EXACT, 3, 77));
+        assert_eq!([false, true].map(|zero| count(5, zero).opcode()), [READ, CLEAR]);
     }
 
     /// The card keeps the bits of an action below `rsvd0`.

@@ -10,17 +10,21 @@ use crate::error::{Error, Result};
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
 use ferric_abi::csr;
-use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
+use ferric_abi::switch::table::{self, profile_line, ANSWER_BYTES, KEY_BITS};
 use ferric_abi::switch::ternary::{say, Said};
-use ferric_abi::switch::{Action, FlowCommand, FlowKey};
+use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
 
 /// Bits of the middle word of a key's hash.
 const MIDDLE: usize = 64;
 /// Words of a command's head, and of the record behind its 16 bytes.
 const HEAD_BYTES: usize = 8;
 const RECORD_AT: usize = 16;
+/// Bytes of a line that one QUERY_OBJECT brings.
+const QUERY_BYTES: usize = 32;
 const GENERATIONS: u8 = 4;
 const CLASSES: u8 = 4;
+/// Ways of the exact table.
+const WAYS: u8 = 4;
 
 /// What is done with frames off the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,6 +157,35 @@ impl FlowTables {
         command.map_or(Ok(()), |command| context.write_flow(&command))
     }
 
+    /// What the flows that lead to an action have counted, if its `count` is set: whole and good frames that have gone by it since the tables were emptied or [`FlowTables::forget`], whatever
+    /// became of them. `last_use` is a tick as of [`Context::flow_tick`]. Errors: no such line.
+    pub fn used(&self, context: &Context, line: u16) -> Result<FlowRecord> {
+        self.counted(context, line, false)
+    }
+
+    /// The same, and the counters become zero behind that: no frame is counted twice, and none is left out.
+    pub fn forget(&mut self, context: &Context, line: u16) -> Result<FlowRecord> {
+        self.counted(context, line, true)
+    }
+
+    fn counted(&self, context: &Context, line: u16, zero: bool) -> Result<FlowRecord> {
+        if u32::from(line) >= self.lines {
+            return Err(Error::Invalid("the action table has no such line"));
+        }
+        let mut record = FlowRecord::default();
+        record.0.copy_from_slice(&context.read_flow(&table::count(line.into(), zero))?[..FlowRecord::BYTES]);
+        Ok(record)
+    }
+
+    /// What stands in a line of one of the four ways of the exact table, as the card has it: key under its mask, action and generation. The card reads it when no frame is looked up. Errors: no
+    /// such way or line.
+    pub fn stands(&self, context: &Context, way: u8, line: u32) -> Result<Option<(FlowKey, u16, u8)>> {
+        if way >= WAYS || line >= self.lines {
+            return Err(Error::Invalid("the exact table has no such line"));
+        }
+        context.read_flow(&table::read_exact(way, line)).map(|answer| table::entry(&answer))
+    }
+
     /// From the next frame on the tables decide, by this generation. A frame that is under way is wholly of the old one. Errors: numbers above 3.
     pub fn decide(&self, context: &Context, port: &FlowPort) -> Result<()> {
         context.set_flow_port(Some(port))
@@ -184,6 +217,23 @@ impl Context {
         self.flows()?;
         let bytes = [&command.0[..HEAD_BYTES], &command.0[RECORD_AT..]].concat();
         self.inner.admin("set flow", AdminOpcode::SetFlow, 0, &crate::admin::words::<30>(&bytes)).map(drop)
+    }
+
+    /// A command that reads, as it is, and its answer, for the physical function only. One at a time: an answer is that to the last one. Errors: as of [`Context::write_flow`].
+    pub fn read_flow(&self, command: &FlowCommand) -> Result<[u8; ANSWER_BYTES]> {
+        self.write_flow(command)?;
+        let mut answer = [0; ANSWER_BYTES];
+        for (n, part) in answer.chunks_mut(QUERY_BYTES).enumerate() {
+            let words = self.inner.admin("read flow", AdminOpcode::QueryObject, csr::FLOW_ANSWER, &[csr::space::FLOW.into(), (n * QUERY_BYTES / 4) as u32])?;
+            part.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        }
+        Ok(answer)
+    }
+
+    /// The tick that it is for the flows' counters, of 24 bits; one has 2^`FLOW_TICK` cycles. For the physical function only.
+    pub fn flow_tick(&self) -> Result<u32> {
+        self.flows()?;
+        Ok(self.inner.admin("query flow tick", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), csr::FLOW_NOW])?[0])
     }
 
     /// What is done with frames off the wire from the next one on; `None`: all pass, as on a card without flow tables. For the physical function only; when that is reset frames pass, and all

@@ -32,6 +32,10 @@ fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const
     a.join("flow_program.write", "flows.write");
     a.join("flow_program.command", "flows.command");
     a.join("flows.refused", "flow_program.refused");
+    a.join("flow_program.forget", "flows.forget");
+    a.join("flows.busy", "flow_program.reading");
+    a.join("flows.answer", "flow_program.answer");
+    a.join("flows.now", "flow_program.now");
     a.join("flows.stat", "flow_program.stat");
     a.link_all(OFF_THE_WIRE, wire::FLOWS, &["flows.s", "flows.s_err"], &["flows.m", "flows.m_err"]);
     a.link(NETWORKS, wire::FLOWS, "flows.s_network", "flows.m_network");

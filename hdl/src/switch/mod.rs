@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod bank;
+pub mod count;
 pub mod entry;
 pub mod fdb;
 pub mod flows;

@@ -39,3 +39,12 @@ pub struct FlowCounters {
     /// Number of the frame that used it last, counted over the whole switch: the model has no clock.
     pub last_use: u64,
 }
+
+impl FlowCounters {
+    /// A frame of so many bytes, at a time. The gateware's `switch/count` is compared with this; it counts frames in 40 bits, bytes in 48, and time in ticks.
+    pub fn take(&mut self, bytes: u64, time: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+        self.last_use = time;
+    }
+}

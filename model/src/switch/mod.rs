@@ -134,10 +134,7 @@ impl Switch {
         let verdict = self.tables.decide(&key::key(&layers, origin), &Facts::of(&layers), port);
         let line = (uplink, verdict.flow());
         if verdict.count() {
-            let flow = self.flows.entry(line).or_default();
-            flow.packets += 1;
-            flow.bytes += frame.len() as u64;
-            flow.last_use = self.frames;
+            self.flows.entry(line).or_default().take(frame.len() as u64, self.frames);
         }
         let sampled = verdict.sample() > 0 && {
             let seen = self.samples.entry(line).or_default();

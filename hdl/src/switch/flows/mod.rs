@@ -10,7 +10,8 @@ use crate::prim::arb::BinToOneHot;
 use crate::prim::pack::Resize;
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowPortCtx};
-use crate::switch::matching::{self, Matching};
+use crate::switch::count::{self, Count};
+use crate::switch::matching::{self, Matching, ANSWER};
 use crate::switch::sight::Sight;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::csr::FUNCTION_PORTS;
@@ -71,6 +72,9 @@ struct Fate {
     stop: Bits<17>,
     /// What counts when it has ended: a place in [`STATS`].
     ends_as: Bits<4>,
+    /// Its flow counts it, too: the action's line.
+    count: Bit,
+    flow: Bits<12>,
 }
 
 /// A card of `NF` functions. Tables as [`Matching`]'s. Always ready, and nobody behind it waits.
@@ -96,6 +100,11 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     pub write: Signal<In, Bit>,
     pub command: Signal<In, FlowCommand>,
     pub refused: Signal<Out, Bit>,
+    /// As `Count` and [`Matching`] have it: the counters of flows become zero; that or a command that reads is under way; what it has read; the tick.
+    pub forget: Signal<In, Bit>,
+    pub busy: Signal<Out, Bit>,
+    pub answer: Signal<Out, Bits<ANSWER>>,
+    pub now: Signal<Out, Bits<{ count::TICK }>>,
     /// See [`STATS`].
     pub stat: Signal<Out, Bits<EVENTS>>,
     sight: Sight<W, K>,
@@ -135,6 +144,7 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     err_cut: DFF<Bit>,
     network2: DFF<Network>,
     fate: Signal<Local, Fate>,
+    short: Signal<Local, Bit>,
     cut: Signal<Local, Bit>,
     ends: DFF<Bit>,
     events: DFF<Bits<4>>,
@@ -142,17 +152,24 @@ pub struct Flows<const W: usize, const K: usize, const NF: usize, const LG: usiz
     counted: Signal<Local, Bits<4>>,
     one: BinToOneHot<16, 4>,
     all: Resize<16, EVENTS>,
+    // The flow that counts
+    count: Count<LG>,
+    uses: DFF<Bit>,
+    flow2: DFF<Bits<12>>,
+    len2: DFF<Bits<17>>,
+    whole: DFF<Bit>,
 }
 
 #[kernel]
 impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: usize> Logic for Flows<W, K, NF, LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, network0, network1, fate1, fate1_valid, m_valid, m_last, m_data, m_keep, err, err_cut, network2, ends, events, dropped);
-        clock!(self, clock, sight, matching, hold, known);
+        dff_setup!(self, clock, network0, network1, fate1, fate1_valid, m_valid, m_last, m_data, m_keep, err, err_cut, network2, ends, events, dropped, uses, flow2, len2, whole);
+        clock!(self, clock, sight, matching, hold, known, count);
         self.sight.reset.next = self.reset.val();
         self.matching.reset.next = self.reset.val();
         self.hold.reset.next = self.reset.val();
+        self.count.reset.next = self.reset.val();
         // What comes, and what is asked about it
         self.s.ready.next = true;
         self.sight.data.next = self.s.data.val();
@@ -248,6 +265,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.fate1.d.next.check = self.check.val();
         self.fate1.d.next.stop = self.matching.stop.val();
         self.fate1.d.next.ends_as = self.counts_as.val();
+        self.fate1.d.next.count = self.known.y.val().on & self.matching.verdict.val().count;
+        self.fate1.d.next.flow = self.matching.verdict.val().flow.get_bits::<12>(0);
         self.hold.fate.next = self.fate1.q.val();
         self.hold.fate_valid.next = self.fate1_valid.q.val();
         // The beat that goes
@@ -257,7 +276,8 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.m_keep.d.next = self.hold.m_keep.val();
         self.m_last.d.next = self.hold.m_last.val();
         self.network2.d.next = self.fate.val().network;
-        self.cut.next = self.fate.val().check & (self.hold.m_len.val() < self.fate.val().stop);
+        self.short.next = self.hold.m_len.val() < self.fate.val().stop;
+        self.cut.next = self.fate.val().check & self.short.val();
         self.err.d.next = self.hold.m_err.val();
         self.err_cut.d.next = self.cut.val();
         self.m.valid.next = self.m_valid.q.val();
@@ -283,6 +303,23 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.one.en.next = self.ends.q.val();
         self.all.x.next = self.one.y.val();
         self.stat.next = self.all.y.val();
+        // A flow counts a frame that is whole and good.
+        self.uses.d.next = self.fate.val().count;
+        self.flow2.d.next = self.fate.val().flow;
+        self.len2.d.next = self.hold.m_len.val();
+        self.whole.d.next = !self.short.val();
+        self.count.valid.next = self.ends.q.val() & self.uses.q.val() & self.whole.q.val() & !self.err.q.val();
+        self.count.flow.next = bit_cast::<LG, 12>(self.flow2.q.val());
+        self.count.len.next = self.len2.q.val();
+        self.count.forget.next = self.forget.val();
+        self.count.ask.next = self.matching.ask.val();
+        self.count.zero.next = self.matching.ask_zero.val();
+        self.count.asked.next = self.matching.asked.val();
+        self.matching.answered.next = self.count.answered.val();
+        self.matching.counted.next = self.count.answer.val();
+        self.busy.next = self.matching.busy.val() | self.count.busy.val();
+        self.answer.next = self.matching.answer.val();
+        self.now.next = self.count.now.val();
         if self.reset.val() {
             self.fate1_valid.d.next = false;
             self.m_valid.d.next = false;

@@ -16,11 +16,13 @@ const LINE: usize = 24;
 
 const WRITE: u64 = table::WRITE as u64;
 const CLEAR: u64 = table::CLEAR as u64;
+const READ: u64 = table::READ as u64;
 const PROFILE: u64 = table::PROFILE as u64;
 const EXACT: u64 = table::EXACT as u64;
 const ACTION: u64 = table::ACTION as u64;
 const ROWS: u64 = table::ROW as u64;
 const RULE: u64 = table::RULE as u64;
+const COUNT: u64 = table::COUNT as u64;
 const RULES_OF_A_GROUP: u64 = RULES as u64;
 
 /// A line of the bank.
@@ -51,6 +53,10 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub to_act: Signal<Out, Bit>,
     pub to_row: Signal<Out, Bit>,
     pub to_rule: Signal<Out, Bit>,
+    /// A line is to be read; counters become zero behind that if `clears`.
+    pub reads_bank: Signal<Out, Bit>,
+    pub reads_count: Signal<Out, Bit>,
+    pub clears: Signal<Out, Bit>,
     pub refused: Signal<Out, Bit>,
     /// The line counts from now on; else it does not.
     pub there: Signal<Out, Bit>,
@@ -92,6 +98,11 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     is_profile: Signal<Local, Bit>,
     is_exact: Signal<Local, Bit>,
     is_action: Signal<Local, Bit>,
+    reads: Signal<Local, Bit>,
+    takes: Signal<Local, Bit>,
+    in_bank: Signal<Local, Bit>,
+    is_read: Signal<Local, Bit>,
+    is_count: Signal<Local, Bit>,
     counts: Signal<Local, Bit>,
     refused1: DFF<Bit>,
 }
@@ -104,10 +115,18 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.raw.x.next = self.command.val();
         self.record.x.next = self.raw.y.val();
         self.counts.next = self.command.val().opcode == WRITE;
-        self.orderly.next = self.write.val() & (self.counts.val() | (self.command.val().opcode == CLEAR));
+        self.takes.next = self.command.val().opcode == CLEAR;
+        self.clears.next = self.takes.val();
+        self.reads.next = self.command.val().opcode == READ;
+        self.orderly.next = self.write.val() & (self.counts.val() | self.takes.val());
         self.within.next = !(self.command.val().line & self.beyond.val()).any();
         self.is_profile.next = self.orderly.val() & (self.command.val().table == PROFILE) & !(self.command.val().line & self.beyond_profiles.val()).any();
-        self.is_exact.next = self.orderly.val() & (self.command.val().table == EXACT) & self.within.val() & !self.command.val().way.get_bit(2);
+        self.in_bank.next = (self.command.val().table == EXACT) & self.within.val() & !self.command.val().way.get_bit(2);
+        self.is_exact.next = self.orderly.val() & self.in_bank.val();
+        self.is_read.next = self.write.val() & self.reads.val() & self.in_bank.val();
+        self.is_count.next = self.write.val() & (self.reads.val() | self.takes.val()) & (self.command.val().table == COUNT) & self.within.val();
+        self.reads_bank.next = self.is_read.val();
+        self.reads_count.next = self.is_count.val();
         self.is_action.next = self.orderly.val() & (self.command.val().table == ACTION) & self.within.val();
         self.row_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(5));
         self.rule_group.next = bit_cast::<6, GROUP>(self.command.val().line.get_bits::<GROUP>(4));
@@ -132,7 +151,15 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.to_profile.next = self.is_profile.val();
         self.to_bank.next = self.is_exact.val();
         self.to_act.next = self.is_action.val();
-        self.refused1.d.next = self.write.val() & !self.is_profile.val() & !self.is_exact.val() & !self.is_action.val() & !self.is_row.val() & !self.is_rule.val() & !self.reset.val();
+        self.refused1.d.next = self.write.val()
+            & !self.is_profile.val()
+            & !self.is_exact.val()
+            & !self.is_action.val()
+            & !self.is_row.val()
+            & !self.is_rule.val()
+            & !self.is_read.val()
+            & !self.is_count.val()
+            & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         self.there.next = self.counts.val();
         self.profile_line.next = bit_cast::<PROFILE_LINE_BITS, LINE>(self.command.val().line);

@@ -1,11 +1,13 @@
 //! From a frame's first bytes to what becomes of it. See README.md.
 
 mod commands;
+mod reads;
 #[cfg(test)]
 mod tests;
 
 use super::act::{self, About, Act};
 use super::bank::{self, HashBank};
+use super::count::Use;
 use super::key::{self, Key, Origin};
 use super::profile::{self, Profile};
 use super::tcam::{self, Tcam};
@@ -16,6 +18,8 @@ use crate::records::{FlowCommand, FlowKey, Verdict};
 use commands::Commands;
 use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS};
 use ferric_hdl_derive::{kernel, BlockDefault};
+use reads::Reads;
+pub use reads::ANSWER;
 use rust_hdl::prelude::*;
 
 /// Cycles from the window to the verdict.
@@ -69,6 +73,15 @@ pub struct Matching<const LG: usize, const G: usize> {
     pub command: Signal<In, FlowCommand>,
     /// In the next cycle: it named an operation, a table, a way or a line that there is not, and nothing was written.
     pub refused: Signal<Out, Bit>,
+    /// A command that reads is under way, from the cycle behind it on; then its answer, until there is another one.
+    pub busy: Signal<Out, Bit>,
+    pub answer: Signal<Out, Bits<ANSWER>>,
+    /// As `count` has it.
+    pub ask: Signal<Out, Bit>,
+    pub ask_zero: Signal<Out, Bit>,
+    pub asked: Signal<Out, Bits<LG>>,
+    pub answered: Signal<In, Bit>,
+    pub counted: Signal<In, Use>,
     parse: Key,
     whole: Cast<FlowKey, Bits<KEY_BITS>>,
     profile: Profile,
@@ -91,6 +104,7 @@ pub struct Matching<const LG: usize, const G: usize> {
     #[init(Slice::new(FOUND - 1))]
     oldest: Slice<FOUND, 1>,
     commands: Commands<LG, G>,
+    reads: Reads<LG>,
 }
 
 #[kernel]
@@ -98,7 +112,7 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valids, generation1);
-        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, roces, commands);
+        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, roces, commands, reads);
         self.parse.reset.next = self.reset.val();
         self.profile.reset.next = self.reset.val();
         self.bank.reset.next = self.reset.val();
@@ -145,10 +159,25 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.verdict.next = self.act.verdict.val();
         self.stop.next = self.stops.y.val();
         self.roce.next = self.roces.y.val();
-        // Nobody reads lines back.
-        self.bank.read.next = false;
-        self.bank.read_way.next = bits::<2>(0);
-        self.bank.read_line.next = bits::<LG>(0);
+        // Lines are read back
+        self.reads.reset.next = self.reset.val();
+        self.reads.exact.next = self.commands.reads_bank.val();
+        self.reads.count.next = self.commands.reads_count.val();
+        self.reads.zero.next = self.commands.clears.val();
+        self.reads.way.next = self.commands.way.val();
+        self.reads.line.next = self.commands.line.val();
+        self.reads.read_done.next = self.bank.read_done.val();
+        self.reads.read_data.next = self.bank.read_data.val();
+        self.reads.answered.next = self.answered.val();
+        self.reads.counted.next = self.counted.val();
+        self.bank.read.next = self.reads.read.val();
+        self.bank.read_way.next = self.reads.read_way.val();
+        self.bank.read_line.next = self.reads.read_line.val();
+        self.ask.next = self.reads.ask.val();
+        self.ask_zero.next = self.reads.ask_zero.val();
+        self.asked.next = self.reads.read_line.val();
+        self.busy.next = self.reads.busy.val();
+        self.answer.next = self.reads.answer.val();
         // Commands
         self.commands.reset.next = self.reset.val();
         self.commands.write.next = self.write.val();

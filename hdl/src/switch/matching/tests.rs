@@ -2,6 +2,7 @@
 use super::{Asking, Matching, Origin, LATENCY};
 use crate::bus::AxisSink;
 use crate::records::{FlowCommand as CommandStruct, Verdict as VerdictStruct};
+use crate::switch::count::Use;
 use crate::switch::key::tests::any_frame;
 use crate::switch::sight::Sight;
 use crate::switch::testing::{any_action, any_mask, words};
@@ -36,6 +37,9 @@ struct Front<const W: usize, const K: usize, const LG: usize, const G: usize> {
     pub refused: Signal<Out, Bit>,
     sight: Sight<W, K>,
     matching: Matching<LG, G>,
+    /// Nobody counts here.
+    #[init(Constant::new(Use::default()))]
+    nothing: Constant<Use>,
 }
 
 #[kernel]
@@ -63,6 +67,8 @@ impl<const W: usize, const K: usize, const LG: usize, const G: usize> Logic for 
         self.matching.write.next = self.write.val();
         self.matching.command.next = self.command.val();
         self.refused.next = self.matching.refused.val();
+        self.matching.answered.next = false;
+        self.matching.counted.next = self.nothing.val();
     }
 }
 
@@ -366,6 +372,12 @@ fn commands_that_name_nothing_are_refused() {
         table::rule(table::rule_line(2, 0), Some((5, 0))),
         table::rule(table::rule_line(0, 14), Some((5, 0))),
         table::rule(1 << 9, Some((5, 0))),
+        table::read_exact(4, 0),
+        table::read_exact(0, 64),
+        table::count(64, false),
+        table::count(1 << 23, true),
+        table::count(5, false).with_opcode(table::WRITE),
+        table::rule(0, None).with_opcode(table::READ),
     ];
     let mut give = |command: &FlowCommand| {
         b.tb.set("write", 1);

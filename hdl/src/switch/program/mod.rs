@@ -9,8 +9,10 @@ use crate::msg::{CtlReq, CtlResp};
 use crate::prim::pack::{Cast, Slice};
 use crate::prim::sum::PlusOne;
 use crate::records::{FlowCommand, FlowCounts, FlowPortCtx};
+use crate::switch::count::TICK;
 use crate::switch::flows;
-use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_PORT, FLOW_REFUSED};
+use crate::switch::matching::ANSWER;
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED};
 use ferric_abi::switch::table;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
@@ -40,6 +42,9 @@ const RECORD_AT: u64 = 128;
 const LINE_COMMAND: u64 = FLOW_COMMAND as u64;
 const LINE_PORT: u64 = FLOW_PORT as u64;
 const LINE_COUNTS: u64 = FLOW_COUNTS as u64;
+const LINE_ANSWER: u64 = FLOW_ANSWER as u64;
+/// Bit of the line of commands from which on the tick stands.
+const NOW_AT: u64 = 32 * FLOW_NOW as u64;
 const WORD_FORGET: u64 = FLOW_FORGET as u64;
 /// Places of the bits that are read.
 const REFUSED: u64 = FLOW_REFUSED.trailing_zeros() as u64;
@@ -73,6 +78,12 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     pub command: Signal<Out, FlowCommand>,
     /// In the next cycle: it named nothing that there is.
     pub refused: Signal<In, Bit>,
+    /// The counters of flows become zero, one cycle.
+    pub forget: Signal<Out, Bit>,
+    /// What a command reads is not there yet, from two cycles behind `write` on at the latest, or the counters of flows are not zero yet.
+    pub reading: Signal<In, Bit>,
+    pub answer: Signal<In, Bits<ANSWER>>,
+    pub now: Signal<In, Bits<TICK>>,
     /// `stat` of `flows`.
     pub stat: Signal<In, Bits<COUNTERS>>,
     ctl: CtlWord<Bits<LINE>, LG_LINES>,
@@ -96,6 +107,8 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     answered: DFF<Bit>,
     bad: DFF<Bit>,
     // The tables are emptied
+    forget1: DFF<Bit>,
+    waits: Signal<Local, Bit>,
     busy: DFF<Bit>,
     sweep: DFF<Bits<S>>,
     next: PlusOne<S>,
@@ -127,7 +140,7 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
 impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, busy, sweep, rules, events);
+        dff_setup!(self, clock, later, write1, command1, awaited, answered, bad, forget1, busy, sweep, rules, events);
         clock!(self, clock, ctl);
         self.ctl.reset.next = self.reset.val();
         MsgSink::<CtlReq>::link(&mut self.s_ctl, &mut self.ctl.s_ctl);
@@ -182,10 +195,14 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
             self.sweep.d.next = self.next.y.val();
             self.busy.d.next = !self.sweep.q.val().all();
         }
+        self.forget1.d.next = false;
         if self.to_command.val() & (self.ctl.word.val() == WORD_FORGET) {
+            self.forget1.d.next = true;
             self.busy.d.next = true;
             self.sweep.d.next = bits::<S>(0);
         }
+        self.forget.next = self.forget1.q.val();
+        self.waits.next = self.busy.q.val() | self.awaited.q.val() | self.answered.q.val() | self.forget1.q.val() | self.reading.val();
         self.write.next = self.write1.q.val();
         self.command.next = self.command1.q.val();
         // What a command of the host comes to is known two cycles later.
@@ -225,11 +242,14 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         // What is read
         self.rules_bits.x.next = self.rules.q.val();
         self.ctl.row_valid.next = self.ctl.req.val();
-        self.ctl.row.next = self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.busy.q.val().into()) << BUSY);
+        self.ctl.row.next =
+            self.sizes.val() | (bit_cast::<LINE, 1>(self.bad.q.val().into()) << REFUSED) | (bit_cast::<LINE, 1>(self.waits.val().into()) << BUSY) | (bit_cast::<LINE, TICK>(self.now.val()) << NOW_AT);
         if self.ctl.addr.val() == LINE_PORT {
             self.ctl.row.next = bit_cast::<LINE, 32>(self.rules_bits.y.val());
         } else if self.ctl.addr.val() == LINE_COUNTS {
             self.ctl.row.next = self.sums_bits.y.val();
+        } else if self.ctl.addr.val() == LINE_ANSWER {
+            self.ctl.row.next = bit_cast::<LINE, ANSWER>(self.answer.val());
         }
         if self.reset.val() {
             self.rules.d.next = self.off.val();

@@ -4,7 +4,7 @@ use crate::host::testing::Control;
 use crate::switch::flows::STATS;
 use crate::tb::Tb;
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
-use ferric_abi::csr::{FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
+use ferric_abi::csr::{FLOW_ANSWER, FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
 use ferric_abi::switch::{table, FlowCommand};
 
 /// Commands of a whole sweep: four tables, four ways, 64 lines.
@@ -95,7 +95,7 @@ fn commands_are_whole() {
     }
     assert_eq!(b.access(FLOW_COMMAND, FLOW_SIZES, None), 6 | 2 << FLOW_GROUPS_AT);
     // What nobody listens to does nothing.
-    for (line, word) in [(FLOW_COUNTS, 0), (3, 0), (FLOW_PORT, 1), (FLOW_COMMAND, 31)] {
+    for (line, word) in [(FLOW_COUNTS, 0), (FLOW_ANSWER, 0), (FLOW_PORT, 1), (FLOW_COMMAND, 31)] {
         b.access(line, word, Some(u32::MAX));
     }
     assert_eq!((b.told.len(), b.status(), b.access(FLOW_PORT, 0, None)), (0, 0, 0));
@@ -146,4 +146,38 @@ fn port_and_counters() {
     let counts: Vec<u32> = (0..24).map(|w| b.access(FLOW_COUNTS, w, None)).collect();
     let want: Vec<u32> = (0..24).map(|w| if w % 2 == 0 && w < 22 { w / 2 + 1 } else { 0 }).collect();
     assert_eq!(counts, want);
+}
+
+/// A command that reads is over when its answer is there.
+#[test]
+fn answers() {
+    let mut b = Bench::new();
+    b.ready();
+    let words: [u32; 16] = std::array::from_fn(|_| b.tb.rng().next_u32());
+    b.tb.set_wide("answer", &words[..]);
+    b.tb.set("now", 0x12_3456);
+    assert_eq!((0..20).map(|n| b.access(FLOW_ANSWER, n, None)).collect::<Vec<_>>(), [&words[..], &[0; 4]].concat());
+    assert_eq!(b.access(FLOW_COMMAND, FLOW_NOW, None), 0x12_3456);
+    assert_eq!(b.status(), 0);
+    b.tb.set("reading", 1);
+    assert_eq!(b.status(), FLOW_BUSY);
+    b.tb.set("reading", 0);
+}
+
+/// The counters of flows are forgotten with the tables, and not by any other word.
+#[test]
+fn counters_are_forgotten() {
+    let mut b = Bench::new();
+    b.ready();
+    let mut forgets = |line, word| {
+        b.control.ask(line, word, Some(0));
+        let mut cycles = 0;
+        for _ in 0..100 {
+            b.cycle();
+            b.control.answer();
+            cycles += b.tb.get("forget");
+        }
+        cycles
+    };
+    assert_eq!([(FLOW_COMMAND, FLOW_FORGET), (FLOW_COMMAND, 0), (FLOW_PORT, 0), (FLOW_COUNTS, FLOW_FORGET)].map(|(line, word)| forgets(line, word)), [1, 0, 0, 0]);
 }

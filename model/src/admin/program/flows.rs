@@ -12,27 +12,28 @@ const RECORD_WORDS: u32 = 28;
 const FIRST: u32 = 0;
 
 impl Program {
-    /// Waits until the tables of whoever had the function before are empty, which ends by itself: none of their lines may decide about a frame.
-    fn emptied(&mut self) {
+    /// Waits until the tables are not busy, which ends by itself; `T` is their status then. They are while they are emptied, for no line of whoever had the function before may decide about a
+    /// frame, and while a line is read.
+    fn ready(&mut self) {
         let busy = self.asm.label();
         self.asm.li(I, FLOW_COMMAND);
         self.line(I);
         self.asm.bind(busy);
         self.read(T, FLOW, FIRST);
-        self.asm.op(Op::And, T, T, FLOW_BUSY);
-        self.asm.branch(Op::Bne, T, 0, busy);
+        self.asm.op(Op::And, W, T, FLOW_BUSY);
+        self.asm.branch(Op::Bne, W, 0, busy);
     }
 
     /// p0 and p1 are the first words of a `FlowCommand`, the others its record.
     pub fn set_flow(&mut self) {
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
-        self.emptied();
+        self.ready();
         for n in 1..HEAD_WORDS + RECORD_WORDS {
             self.write(FLOW, n, p(n as u8));
         }
         self.write(FLOW, FIRST, p(0));
-        self.read(T, FLOW, FIRST);
+        self.ready();
         self.asm.op(Op::And, T, T, FLOW_REFUSED);
         self.refuse(AdminStatus::BadParameter, Op::Bne, T, 0);
         self.done();
@@ -43,7 +44,7 @@ impl Program {
         let reserved = field(&FlowPortCtx::LAYOUT, "rsvd0");
         self.refuse(AdminStatus::Denied, Op::Bne, FN, 0);
         self.refuse(AdminStatus::BadId, Op::Bne, ID, 0);
-        self.emptied();
+        self.ready();
         self.asm.li(I, FLOW_PORT);
         self.line(I);
         self.asm.op(Op::And, W, p(0), !(reserved.mask << reserved.shift));

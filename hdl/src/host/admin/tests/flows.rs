@@ -29,8 +29,15 @@ pub fn all(b: &mut Bench) {
         b.expect(BadId, 0, SetFlowPort, id, &words::<1>(&port.0));
     }
     assert_eq!(told(b, start), [], "what is refused changes nothing");
-    // Busy, ready, done; and the same with a command that names nothing.
-    for (answers, status) in [(vec![FLOW_BUSY, FLOW_BUSY | FLOW_REFUSED, 0, 0], Ok), (vec![FLOW_REFUSED, 0], Ok), (vec![0, FLOW_REFUSED], BadParameter)] {
+    // Busy, ready, done; and the same with a command that reads, and with one that names nothing.
+    let answers = [
+        (vec![FLOW_BUSY, FLOW_BUSY | FLOW_REFUSED, 0, 0], Ok),
+        (vec![FLOW_REFUSED, 0], Ok),
+        (vec![0, FLOW_BUSY, FLOW_BUSY, 0], Ok),
+        (vec![0, FLOW_REFUSED], BadParameter),
+        (vec![0, FLOW_BUSY, FLOW_REFUSED], BadParameter),
+    ];
+    for (answers, status) in answers {
         let start = b.card.log.len();
         b.card.flow_answers = answers.into();
         b.expect(status, 0, SetFlow, 0, &params);
