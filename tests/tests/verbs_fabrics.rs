@@ -72,11 +72,12 @@ fn open_mpi_on_ucx() {
     let script = r#"
         ucx() { exchange "$@" --mca pml ucx --mca osc ucx; }
         UCX_TLS=rc,self ucx 2 4194304
+        UCX_TLS=rc,self ucx 4 4194304
         UCX_TLS=rc,self ucx 8 4096
         UCX_TLS=ud,self ucx 4 16384
     "#;
     let Some(printed) = run("open_mpi_on_ucx", &MPI, &[], script) else { return };
-    assert_eq!(printed.matches("all as it should be").count(), 3, "{printed}");
+    assert_eq!(printed.matches("all as it should be").count(), 4, "{printed}");
 }
 
 /// `ofi_rxm` connects by librdmacm, also the ranks of one card, which have a function each and connect by loopback. `ofi_rxd` needs no connections.
@@ -85,7 +86,7 @@ fn open_mpi_on_libfabric() {
     let script = r#"
         ofi() { provider=$1; shift; exchange "$@" --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "$provider"; }
         FI_UNIVERSE_SIZE=4 ofi "verbs;ofi_rxm" 2 4194304
-        FI_UNIVERSE_SIZE=4 ofi "verbs;ofi_rxm" 4 65536
+        FI_UNIVERSE_SIZE=4 ofi "verbs;ofi_rxm" 4 4194304
         ofi "verbs;ofi_rxd" 8 65536
     "#;
     let Some(printed) = run("open_mpi_on_libfabric", &MPI, &[], script) else { return };
