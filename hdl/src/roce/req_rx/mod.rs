@@ -270,10 +270,7 @@ impl Logic for RequesterRx {
         self.early.next = self.fetch.valid.val()
             & !self.fetch.missing.val()
             & !self.asked_next.q.val()
-            & ((self.state.q.val() == State::Idle)
-                | (self.state.q.val() == State::Settle)
-                | (self.state.q.val() == State::Release)
-                | ((self.state.q.val() == State::Reads) & self.reads.ends.val()));
+            & ((self.state.q.val() == State::Idle) | (self.state.q.val() == State::Settle) | (self.state.q.val() == State::Release) | ((self.state.q.val() == State::Reads) & self.reads.ends.val()));
         if self.early.val() & self.m_track.ready.val() {
             self.asked_next.d.next = true;
         }

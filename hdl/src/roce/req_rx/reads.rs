@@ -409,8 +409,8 @@ impl Logic for Reads {
             }
         }
         // An answer's request has not failed, and that behind it waits for it; a failure behind the last that is told of has its turn (`End`).
-        self.ends.next =
-            (self.accepts.val() & !(self.at_last.q.val() & self.idle_next.q.val())) | (self.told.val() & ((self.nearest.q.val() & !self.stopped.val()) | (!self.nearest.q.val() & self.kept.q.val().next_asks)));
+        self.ends.next = (self.accepts.val() & !(self.at_last.q.val() & self.idle_next.q.val()))
+            | (self.told.val() & ((self.nearest.q.val() & !self.stopped.val()) | (!self.nearest.q.val() & self.kept.q.val().next_asks)));
         self.told_asks.next = self.told.val() & self.asks.q.val();
         self.empties.next = self.nearest.q.val() & self.nothing.val();
         self.done.next = (self.state.q.val() == State::Done) | self.over_now.val() | self.ends.val();

@@ -51,10 +51,14 @@ pub(super) struct Hold<const W: usize, const K: usize> {
     before: DFF<Bits<17>>,
     #[init(Constant::new((K as u64).to_bits()))]
     beat: Constant<Bits<17>>,
+    /// The last byte of a beat.
+    #[init(Constant::new(1u64.to_bits::<K>() << (K as u64 - 1)))]
+    top: Constant<Bits<K>>,
     put: DFF<Bits<PLACES>>,
     put_fate: DFF<Bits<PLACES>>,
     take: DFF<Bits<PLACES>>,
     take_fate: DFF<Bits<PLACES>>,
+    onward: Signal<Local, Bits<17>>,
     goes: Signal<Local, Bit>,
     is_last: Signal<Local, Bit>,
 }
@@ -70,7 +74,12 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
         self.keeps.write_data.next = self.keep.val();
         self.ends.write_data.next.last = self.last.val();
         self.ends.write_data.next.err = self.err.val();
-        self.ends.write_data.next.len = self.before.q.val() + bit_cast::<17, 8>(self.count.len.val());
+        // All beats but the last are full, so what was before ends in zeros: no sum behind the count.
+        self.onward.next = self.before.q.val() + self.beat.val();
+        self.ends.write_data.next.len = self.before.q.val() | bit_cast::<17, 8>(self.count.len.val());
+        if (self.keep.val() & self.top.val()).any() {
+            self.ends.write_data.next.len = self.onward.val();
+        }
         self.beats.write_addr.next = self.put.q.val();
         self.keeps.write_addr.next = self.put.q.val();
         self.ends.write_addr.next = self.put.q.val();
@@ -79,7 +88,7 @@ impl<const W: usize, const K: usize> Logic for Hold<W, K> {
         self.ends.write_en.next = self.valid.val();
         if self.valid.val() {
             self.put.d.next = self.put.q.val() + 1;
-            self.before.d.next = self.before.q.val() + self.beat.val();
+            self.before.d.next = self.onward.val();
             if self.last.val() {
                 self.before.d.next = bits::<17>(0);
             }
