@@ -298,6 +298,7 @@ impl Logic for RequesterRx {
         }
         self.reads.next_ev.next = self.fetch.ev.val();
         self.reads.next_line.next = self.seen.val();
+        self.reads.bytes.next = self.window.bytes.val();
         self.reads.start.next = false;
         self.reads.asked.next = self.comes.val();
         self.reads.ev.next = self.ev.q.val();

@@ -44,6 +44,8 @@ pub struct Reads {
     pub next_line: Signal<In, ReqCtx>,
     pub ev: Signal<In, Event>,
     pub line: Signal<In, ReqCtx>,
+    /// So much of the oldest request was acknowledged a cycle before.
+    pub bytes: Signal<In, Bits<32>>,
     pub new: Signal<Out, ReqCtx>,
     /// The answer is that of the request at hand: `una_psn` moves by one in this cycle.
     pub accepts: Signal<Out, Bit>,
@@ -88,7 +90,6 @@ pub struct Reads {
     accepted: DFF<Bit>,
     /// Something older than the event is not answered.
     hole: DFF<Bit>,
-    offset: DFF<Bits<24>>,
     moved: DFF<Bit>,
     first: DFF<Bit>,
     verdict: DFF<Bits<2>>,
@@ -123,7 +124,7 @@ pub struct Reads {
 impl Logic for Reads {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, idle_next, accepted, hole, offset, moved, first, verdict, cause);
+        dff_setup!(self, clock, state, goal, kept, passed, ahead, at_last, at_una, at_first, whole, asks, atomic, nearest, idle_next, accepted, hole, moved, first, verdict, cause);
         self.outcome.next = self.verdict.q.val();
         self.status.next = self.cause.q.val();
         self.entry.next = self.kept.q.val();
@@ -195,7 +196,6 @@ impl Logic for Reads {
             self.atomic.d.next = (self.op.val().get_bit(0) & !self.op.val().get_bit(1)) | (!self.op.val().get_bit(0) & self.op.val().get_bit(1));
             self.idle_next.d.next = self.seen.val().next_psn == self.seen.val().last_psn;
             self.nearest.d.next = self.done_follower.val() == self.line.val().una_index;
-            self.offset.d.next = self.line.val().una_psn - self.line.val().una_wqe_psn;
         }
         // Whether the answer is one of the request at hand: kind, place in the sequence, length (the last one's is checked by placement).
         self.fits.next = !self.ev.val().bad
@@ -220,22 +220,7 @@ impl Logic for Reads {
         self.m_answer.data.next.data = self.ev.val().data;
         self.m_answer.data.next.buffer = bits::<8>(0);
         self.m_answer.data.next.only_free = false;
-        self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 12;
-        match self.line.val().pmtu.index() {
-            pmtu::MTU_256 => {
-                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 8;
-            }
-            pmtu::MTU_512 => {
-                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 9;
-            }
-            pmtu::MTU_1024 => {
-                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 10;
-            }
-            pmtu::MTU_2048 => {
-                self.m_answer.data.next.msg_off = bit_cast::<32, 24>(self.offset.q.val()) << 11;
-            }
-            _ => {}
-        }
+        self.m_answer.data.next.msg_off = self.bytes.val();
         if self.atomic.q.val() {
             self.m_answer.data.next.pay_len = bits::<13>(8);
             self.m_answer.data.next.pay_off = bits::<8>(0);

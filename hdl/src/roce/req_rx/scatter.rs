@@ -203,10 +203,8 @@ impl Logic for Scatter {
             self.m_op.data.next.has_frame = !(self.orders.m.data.val().atomic & self.orders.m.data.val().place);
             self.m_op.data.next.handle = self.orders.m.data.val().handle;
             if self.orders.m.data.val().place {
-                self.m_op.data.next.pay_off = self.orders.m.data.val().pay_off;
                 self.m_op.data.next.pay_len = self.orders.m.data.val().pay_len;
                 self.m_op.data.next.msg_off = self.orders.m.data.val().msg_off;
-                self.m_op.data.next.operand = self.orders.m.data.val().data;
                 self.m_op.data.next.done = self.orders.m.data.val().last;
                 self.m_op.data.next.free_rq = self.orders.m.data.val().last;
                 if self.orders.m.data.val().atomic {
@@ -222,6 +220,9 @@ impl Logic for Scatter {
             self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
             self.m_op.data.next.again = true;
         }
+        // What is not placed has no bytes: nobody looks at these then, and gates for zeros are saved.
+        self.m_op.data.next.operand = self.orders.m.data.val().data;
+        self.m_op.data.next.pay_off = self.orders.m.data.val().pay_off;
 
         match self.state.q.val() {
             State::Ask => {
