@@ -172,3 +172,16 @@ fn command_and_read_leave_in_the_next_cycle() {
     tb.run(2);
     assert_eq!((s_move.taken(), m_cell.taken(), m_cmd.taken()), (2, 2, 2));
 }
+
+/// Eight moves are under way before the first byte has come, and before the first command has been taken.
+#[test]
+fn eight_moves_are_under_way() {
+    for commands_go in [true, false] {
+        let mut tb = Tb::new("mover512", Mover::<512, 64, 6>::default());
+        let (s_move, _cell) = (tb.source("s_move", 0), tb.sink("m_cell", 0));
+        let _commands = commands_go.then(|| tb.sink("m_cmd", 0));
+        (0..20).for_each(|n| s_move.push(Fields::of::<MoveOp>().pack(&[("handle", n), ("len", 64), ("iova", n << 12)])));
+        tb.run(60);
+        assert!((8..12).contains(&s_move.taken()), "{} moves, commands taken: {commands_go}", s_move.taken());
+    }
+}

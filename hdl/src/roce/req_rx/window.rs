@@ -8,8 +8,8 @@ use ferric_abi::wire::pmtu;
 use ferric_hdl_derive::kernel;
 use rust_hdl::prelude::*;
 
-/// So many READs and atomics are under way when none is behind the one that is told of.
-const LAST: u64 = 1;
+/// READs and atomics under way when there is only the one that is told of.
+const ALONE: u64 = 1;
 
 /// Takes `ev` and its line as they come, in cycles with `load`; what depends on `line` follows it a cycle later.
 #[derive(LogicBlock, Default)]
@@ -82,6 +82,7 @@ pub struct Window {
     r_may_ask: DFF<Bit>,
     /// READs and atomics under way, and an eighth of how many may be.
     asking: Signal<Local, Bits<5>>,
+    /// One READ or atomic is under way, and no other.
     lone: Signal<Local, Bit>,
     r_complete: DFF<Bit>,
     r_lag: DFF<Bit>,
@@ -159,7 +160,7 @@ impl Logic for Window {
         self.ahead.next = self.r_ahead.q.val();
         // A queue that goes on fetches its requests anew, and those that it may not send are thrown away: not for one, but when a quarter of what may be asked for is free, and one more.
         self.asking.next = self.line.val().rd_out + (self.line.val().max_rd_atomic >> 2);
-        self.lone.next = self.line.val().rd_out == LAST;
+        self.lone.next = self.line.val().rd_out == ALONE;
         self.r_may_ask.d.next = (self.asking.val() < self.line.val().max_rd_atomic) | !self.line.val().rd_out.any();
         if self.line.val().fenced {
             self.r_may_ask.d.next = !self.line.val().rd_out.any();
