@@ -144,7 +144,7 @@ impl Plan {
             let Some((va, key)) = m.remote else { continue };
             let end = va.checked_add(m.len as u64).ok_or_else(|| Error::Exchange("an accepted access wraps around the address space".into()))?;
             // A key that was invalidated names the bytes that it named before.
-            let life = lives.at(key, m.first) - usize::from(m.nak.is_some());
+            let life = lives.at(key, m.first).saturating_sub(usize::from(m.nak.is_some()));
             let r = ranges.entry((key, life)).or_insert((va, end));
             *r = (r.0.min(va), r.1.max(end));
         }

@@ -27,7 +27,7 @@ pub(super) struct CqAct {
     pub report: Signal<Out, Report>,
     /// `report` goes to the reporter.
     pub reports: Signal<Out, Bit>,
-    /// Bits of [`STATS`](super::STATS).
+    /// Bits of [`super::STATS`].
     pub counted: Signal<Out, Bits<5>>,
     kind: Signal<Local, Kind>,
     size: Signal<Local, Bits<16>>,
