@@ -1,7 +1,7 @@
 //! Clients that send what no client should: the server answers with errors or closes the connection, and goes on serving.
 use ferric_abi::csr;
 use ferric_driver::device::Device;
-use ferric_driver::vfio_user::socket::{receive, send};
+use ferric_driver::vfio_user::socket::{send, Inbox};
 use ferric_driver::vfio_user::wire::{self, command, Header};
 use ferric_tests::served::{looped, open};
 use rand::{Rng, SeedableRng};
@@ -32,7 +32,7 @@ fn connect(socket: &Path) -> UnixStream {
 /// Sends a command and gives the error of its reply.
 fn ask(stream: &UnixStream, command: u16, body: &[u8], fds: &[RawFd]) -> std::io::Result<i32> {
     send(stream, Header { id: 77, command, ..Default::default() }, &[body], fds)?;
-    let reply = receive(stream)?.ok_or(std::io::ErrorKind::UnexpectedEof)?.header;
+    let reply = Inbox::default().receive(stream)?.ok_or(std::io::ErrorKind::UnexpectedEof)?.header;
     assert_eq!((reply.id, reply.command, reply.flags & 0xf), (77, command, wire::REPLY));
     assert_eq!(reply.flags & wire::ERROR != 0, reply.error != 0);
     Ok(reply.error as i32)
@@ -147,6 +147,7 @@ fn random_messages_do_no_harm() {
     for round in 0..6u64 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1000) + round);
         let s = connect(&sockets[0]);
+        let mut inbox = Inbox::default();
         for n in 0..500 {
             let (header, body, fds) = message(&mut rng);
             if header.command == command::RESET && n % 16 != 0 {
@@ -155,7 +156,7 @@ fn random_messages_do_no_harm() {
             let fds: Vec<RawFd> = files.iter().cycle().take(fds).map(|f| f.as_raw_fd()).collect();
             send(&s, header, &[&body], &fds).unwrap_or_else(|e| panic!("seed {seed}, round {round}, message {n}: {e}"));
             if header.flags & wire::NO_REPLY == 0 {
-                let reply = receive(&s).ok().flatten().unwrap_or_else(|| panic!("seed {seed}, round {round}, message {n} ({header:?}) was not answered"));
+                let reply = inbox.receive(&s).ok().flatten().unwrap_or_else(|| panic!("seed {seed}, round {round}, message {n} ({header:?}) was not answered"));
                 assert_eq!((reply.header.id, reply.header.command), (header.id, header.command), "seed {seed}, round {round}, message {n}");
             }
         }
@@ -191,7 +192,7 @@ fn silence_holds_no_card() {
     let start = std::time::Instant::now();
     let next = connect(&sockets[0]);
     assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
-    assert!(receive(&half).unwrap().is_none(), "it sees its end");
+    assert!(Inbox::default().receive(&half).unwrap().is_none(), "it sees its end");
     // It asks and never reads, until there is no room for answers.
     next.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let read = wire::RegionAccess { offset: 0, region: 7, count: 4096 };

@@ -1,5 +1,5 @@
 //! The client's half of the protocol: one request, one reply.
-use super::socket::{receive, send, Message};
+use super::socket::{send, Inbox, Message};
 use super::wire::{self, command, index, Header};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -17,6 +17,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
+    inbox: Inbox,
     next_id: u16,
     /// What the device is.
     pub info: wire::DeviceInfo,
@@ -42,7 +43,7 @@ impl Client {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        let mut client = Self { stream, next_id: 0, info: wire::DeviceInfo::default() };
+        let mut client = Self { stream, inbox: Inbox::default(), next_id: 0, info: wire::DeviceInfo::default() };
         let version = wire::Version { major: 0, minor: 1 };
         let reply = client.request(command::VERSION, &[version.as_bytes(), &wire::capabilities()], &[])?;
         match wire::Version::parse(&reply) {
@@ -66,7 +67,7 @@ impl Client {
     /// Sends a command and gives the body of its reply.
     pub fn request(&mut self, command: u16, parts: &[&[u8]], fds: &[RawFd]) -> Result<Vec<u8>> {
         let id = self.post_with(command, parts, fds, 0)?;
-        let Message { header, body, .. } = receive(&self.stream)?.ok_or_else(|| Error::from(ErrorKind::ConnectionAborted))?;
+        let Message { header, body, .. } = self.inbox.receive(&self.stream)?.ok_or_else(|| Error::from(ErrorKind::ConnectionAborted))?;
         if header.id != id || header.command != command || header.flags & 0xf != wire::REPLY {
             return Err(invalid(format!("{header:?} is no reply to command {command}, id {id}")));
         }

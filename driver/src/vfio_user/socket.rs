@@ -20,48 +20,102 @@ pub struct Message {
 /// Room for the ancillary data of [`MAX_FDS`] descriptors; `u64` for alignment.
 const CONTROL_WORDS: usize = 4 + MAX_FDS / 2;
 
-/// Receives one message. `Ok(None)`: the other end closed the connection between messages. An error means that the stream
-/// is of no use any more: it broke, or what came cannot be a message.
-pub fn receive(stream: &UnixStream) -> Result<Option<Message>> {
-    receive_in(stream, None, None)
+/// Bytes that an [`Inbox`] keeps: many small messages, as doorbells are, come in one call.
+const ROOM: usize = 4096;
+
+/// What has been received from a stream and belongs to messages that nobody has asked for yet. A stream has one for its whole life.
+#[derive(Debug)]
+pub struct Inbox {
+    bytes: Box<[u8]>,
+    /// Where the next message begins, and where what has come ends.
+    from: usize,
+    to: usize,
+    /// Descriptors that nobody has been given yet, and the end of what came with the last of them.
+    fds: Vec<OwnedFd>,
+    fds_end: usize,
 }
 
-/// As [`receive`], but with an error (`TimedOut`) when the message has not begun after `first` (`None`: it may begin whenever it likes), or is not
-/// whole `rest` after it has.
-pub fn receive_within(stream: &UnixStream, first: Option<Duration>, rest: Duration) -> Result<Option<Message>> {
-    receive_in(stream, first, Some(rest))
-}
-
-fn receive_in(stream: &UnixStream, first: Option<Duration>, rest: Option<Duration>) -> Result<Option<Message>> {
-    let after = |d: Duration| Instant::now() + d;
-    let mut header = [0u8; HEADER];
-    let mut fds = Vec::new();
-    let mut got = receive_some(stream, &mut header, &mut fds, first.map(after))?;
-    if got == 0 {
-        return Ok(None);
+impl Default for Inbox {
+    fn default() -> Self {
+        Self { bytes: vec![0; ROOM].into(), from: 0, to: 0, fds: Vec::new(), fds_end: 0 }
     }
-    let end = rest.map(after);
-    fill(stream, &mut header, &mut got, &mut fds, end)?;
-    let header = Header::read_from_bytes(&header).map_err(|_| Error::from(ErrorKind::InvalidData))?;
-    let size = header.size as usize;
-    if !(HEADER..=MAX_MESSAGE).contains(&size) {
-        return Err(Error::new(ErrorKind::InvalidData, format!("a message of {size} bytes")));
-    }
-    let mut body = vec![0; size - HEADER];
-    // Descriptors belong to the header; what comes later is closed.
-    fill(stream, &mut body, &mut 0, &mut Vec::new(), end)?;
-    Ok(Some(Message { header, body, fds }))
 }
 
-/// Receives until `into` is full.
-fn fill(stream: &UnixStream, into: &mut [u8], got: &mut usize, fds: &mut Vec<OwnedFd>, end: Option<Instant>) -> Result<()> {
-    while *got < into.len() {
-        match receive_some(stream, &mut into[*got..], fds, end)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            n => *got += n,
+impl Inbox {
+    /// Receives one message. `Ok(None)`: the other end closed the connection between messages. An error means that the stream
+    /// is of no use any more: it broke, or what came cannot be a message.
+    pub fn receive(&mut self, stream: &UnixStream) -> Result<Option<Message>> {
+        self.receive_in(stream, None, None)
+    }
+
+    /// As [`Inbox::receive`], but with an error (`TimedOut`) when the message has not begun after `first` (`None`: it may begin whenever it likes), or is not
+    /// whole `rest` after it has.
+    pub fn receive_within(&mut self, stream: &UnixStream, first: Option<Duration>, rest: Duration) -> Result<Option<Message>> {
+        self.receive_in(stream, first, Some(rest))
+    }
+
+    fn receive_in(&mut self, stream: &UnixStream, first: Option<Duration>, rest: Option<Duration>) -> Result<Option<Message>> {
+        let after = |d: Duration| Instant::now() + d;
+        if self.from == self.to && self.more(stream, first.map(after))? == 0 {
+            return Ok(None);
+        }
+        // Nobody waits for what is whole already, and then no clock is needed.
+        let mut end = None;
+        while self.to - self.from < HEADER {
+            end = end.or_else(|| rest.map(after));
+            self.some(stream, end)?;
+        }
+        let header = Header::read_from_bytes(&self.bytes[self.from..self.from + HEADER]).map_err(|_| Error::from(ErrorKind::InvalidData))?;
+        let size = header.size as usize;
+        if !(HEADER..=MAX_MESSAGE).contains(&size) {
+            return Err(Error::new(ErrorKind::InvalidData, format!("a message of {size} bytes")));
+        }
+        while self.to - self.from < size.min(ROOM) {
+            end = end.or_else(|| rest.map(after));
+            self.some(stream, end)?;
+        }
+        let kept = size.min(ROOM);
+        let mut body = vec![0; size - HEADER];
+        body[..kept - HEADER].copy_from_slice(&self.bytes[self.from + HEADER..self.from + kept]);
+        self.from += kept;
+        // What has room in no inbox is received where it belongs. Descriptors come with the beginning of a message; what comes later is closed.
+        let mut got = kept - HEADER;
+        while got < body.len() {
+            end = end.or_else(|| rest.map(after));
+            match receive_some(stream, &mut body[got..], &mut Vec::new(), end)? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                n => got += n,
+            }
+        }
+        // The kernel ends what it gives at once with the piece that has descriptors: they belong to the last message that came, whole or not, not to those in front.
+        let fds = if self.fds_end <= self.from { std::mem::take(&mut self.fds) } else { Vec::new() };
+        Ok(Some(Message { header, body, fds }))
+    }
+
+    /// Receives into the inbox, the end of the stream in the middle of a message being an error.
+    fn some(&mut self, stream: &UnixStream, end: Option<Instant>) -> Result<()> {
+        match self.more(stream, end)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
         }
     }
-    Ok(())
+
+    /// Receives what there is, and how much that was; 0: the other end is closed.
+    fn more(&mut self, stream: &UnixStream, end: Option<Instant>) -> Result<usize> {
+        self.bytes.copy_within(self.from..self.to, 0);
+        self.fds_end = self.fds_end.saturating_sub(self.from);
+        (self.from, self.to) = (0, self.to - self.from);
+        let had = self.fds.len();
+        let n = receive_some(stream, &mut self.bytes[self.to..], &mut self.fds, end)?;
+        self.to += n;
+        if self.fds.len() > had {
+            self.fds_end = self.to;
+        }
+        if self.fds.len() > MAX_FDS {
+            return Err(Error::new(ErrorKind::InvalidData, "more file descriptors than a message may have"));
+        }
+        Ok(n)
+    }
 }
 
 /// Waits until there is something to receive.
@@ -182,12 +236,40 @@ mod tests {
         let fds = vec![file.as_raw_fd(); MAX_FDS];
         send(&a, Header { id: 7, command: 2, ..Default::default() }, &[b"ab", b"c"], &fds).unwrap();
         send(&a, Header { id: 8, ..Default::default() }, &[], &[]).unwrap();
-        let first = receive(&b).unwrap().unwrap();
+        let mut inbox = Inbox::default();
+        let first = inbox.receive(&b).unwrap().unwrap();
         assert_eq!((first.header.id, first.header.size, first.body.as_slice(), first.fds.len()), (7, 19, &b"abc"[..], MAX_FDS));
-        assert_eq!(receive(&b).unwrap().unwrap().header.id, 8);
+        assert_eq!(inbox.receive(&b).unwrap().unwrap().header.id, 8);
         drop(a);
-        assert!(receive(&b).unwrap().is_none());
+        assert!(inbox.receive(&b).unwrap().is_none());
         assert!(send(&b, Header::default(), &[], &[0; MAX_FDS + 1]).is_err());
+    }
+
+    /// Many small ones in one piece, and one between them that has no room in an inbox.
+    #[test]
+    fn messages_that_come_at_once_are_kept_apart() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/proc/self/mem").unwrap();
+        let sender = std::thread::spawn(move || {
+            for id in 0..2000u16 {
+                let body = vec![id as u8; if id % 500 == 77 { 3 * ROOM } else { id as usize % 90 }];
+                let fds = vec![file.as_raw_fd(); if id % 7 == 3 { 1 + id as usize % MAX_FDS } else { 0 }];
+                send(&a, Header { id, ..Default::default() }, &[&body], &fds).unwrap();
+            }
+        });
+        let mut inbox = Inbox::default();
+        for id in 0..2000u16 {
+            if id % 300 == 0 {
+                // So that there is much at once.
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let m = inbox.receive_within(&b, None, Duration::from_secs(5)).unwrap().unwrap();
+            let length = if id % 500 == 77 { 3 * ROOM } else { id as usize % 90 };
+            assert_eq!((m.header.id, m.body.len(), m.fds.len()), (id, length, if id % 7 == 3 { 1 + id as usize % MAX_FDS } else { 0 }));
+            assert!(m.body.iter().all(|byte| *byte == id as u8));
+        }
+        assert!(inbox.receive(&b).unwrap().is_none());
+        sender.join().unwrap();
     }
 
     #[test]
@@ -195,9 +277,9 @@ mod tests {
         let ms = Duration::from_millis;
         let (mut a, b) = UnixStream::pair().unwrap();
         let late = |r: Result<Option<Message>>| r.err().map(|e| e.kind()) == Some(ErrorKind::TimedOut);
-        assert!(late(receive_within(&b, Some(ms(20)), ms(20))));
+        assert!(late(Inbox::default().receive_within(&b, Some(ms(20)), ms(20))));
         send(&a, Header { id: 3, ..Default::default() }, &[&[5; 100]], &[]).unwrap();
-        assert_eq!(receive_within(&b, None, ms(20)).unwrap().unwrap().body, [5; 100]);
+        assert_eq!(Inbox::default().receive_within(&b, None, ms(20)).unwrap().unwrap().body, [5; 100]);
         // A byte now and then is no message either: half a header, half a body.
         let whole = [Header { size: 20, ..Default::default() }.as_bytes(), &[0; 4]].concat();
         for half in [1, 15, 16, 19] {
@@ -211,12 +293,12 @@ mod tests {
                     })
                 }
             });
-            assert!(receive_within(&b, None, ms(60)).is_err(), "{half}");
+            assert!(Inbox::default().receive_within(&b, None, ms(60)).is_err(), "{half}");
             trickle.join().unwrap();
         }
         a.write_all(&whole[..7]).unwrap();
         drop(a);
-        assert_eq!(receive_within(&b, None, ms(1000)).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        assert_eq!(Inbox::default().receive_within(&b, None, ms(1000)).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
     #[test]
@@ -224,11 +306,11 @@ mod tests {
         for size in [0u32, 15, MAX_MESSAGE as u32 + 1, u32::MAX] {
             let (mut a, b) = UnixStream::pair().unwrap();
             a.write_all(Header { size, ..Default::default() }.as_bytes()).unwrap();
-            assert!(receive(&b).is_err(), "{size}");
+            assert!(Inbox::default().receive(&b).is_err(), "{size}");
         }
         let (mut a, b) = UnixStream::pair().unwrap();
         a.write_all(&[1; 5]).unwrap();
         drop(a);
-        assert!(receive(&b).is_err());
+        assert!(Inbox::default().receive(&b).is_err());
     }
 }

@@ -15,6 +15,7 @@ use crate::world::{World, WorldConfig};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often the accepting threads look whether they are to end.
-const ACCEPT_POLL: Duration = Duration::from_millis(5);
+const ACCEPT_POLL: Duration = Duration::from_millis(50);
 /// Connections of one function at once. One that says nothing goes soon.
 const VISITORS: usize = 64;
 
@@ -184,6 +185,13 @@ struct Visitor {
     silent: Arc<AtomicBool>,
 }
 
+/// Waits until somebody comes, or for `limit`.
+fn wait(listener: &UnixListener, limit: Duration) {
+    let mut fd = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&mut fd, 1, limit.as_millis() as i32) };
+}
+
 /// Accepts connections. Each is heard by a thread of its own, so that one that says nothing keeps nobody waiting.
 fn accept(listener: UnixListener, seats: Arc<[Seat]>, engine: Handle, stop: Arc<AtomicBool>) {
     let function = seats[0].function.clone();
@@ -191,6 +199,11 @@ fn accept(listener: UnixListener, seats: Arc<[Seat]>, engine: Handle, stop: Arc<
     while !stop.load(Ordering::Relaxed) {
         let stream = match listener.accept() {
             Ok((s, _)) if s.set_nonblocking(false).is_ok() => s,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                wait(&listener, ACCEPT_POLL);
+                continue;
+            }
+            // No descriptor is left, or the like: whoever waits to be accepted would be there at once.
             _ => {
                 std::thread::sleep(ACCEPT_POLL);
                 continue;

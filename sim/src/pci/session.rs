@@ -6,7 +6,7 @@ use super::dma::{Errno, Mapping};
 use super::door::{Door, Inside};
 use super::function::Function;
 use ferric_abi::pci;
-use ferric_driver::vfio_user::socket::{receive_within, send, Message};
+use ferric_driver::vfio_user::socket::{send, Inbox, Message};
 use ferric_driver::vfio_user::wire::{self, command, index, Header};
 use std::fs::File;
 use std::net::Shutdown;
@@ -45,6 +45,7 @@ pub struct Seat {
 /// A session.
 pub struct Session {
     stream: UnixStream,
+    inbox: Inbox,
     function: Arc<Function>,
     engine: Handle,
     /// The function's number in the engine.
@@ -70,7 +71,7 @@ impl Session {
     /// A session over `stream`, which is counted at the first of the seats until it has one; there is one at least.
     pub fn new(stream: UnixStream, seats: Arc<[Seat]>, engine: Handle) -> Self {
         let Seat { function, number, .. } = seats[0].clone();
-        Self { stream, bar: Bar::new(engine.clone(), number), function, engine, number, seats, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
+        Self { stream, inbox: Inbox::default(), bar: Bar::new(engine.clone(), number), function, engine, number, seats, inside: None, refused: false, silent: Arc::new(AtomicBool::new(true)) }
     }
 
     /// True until it says hello.
@@ -85,8 +86,8 @@ impl Session {
         loop {
             let left = hello.saturating_duration_since(Instant::now());
             let received = match self.inside {
-                Some(_) => receive_within(&self.stream, None, MESSAGE_LIMIT),
-                None => receive_within(&self.stream, Some(left), left),
+                Some(_) => self.inbox.receive_within(&self.stream, None, MESSAGE_LIMIT),
+                None => self.inbox.receive_within(&self.stream, Some(left), left),
             };
             match received {
                 Ok(Some(m)) => {
