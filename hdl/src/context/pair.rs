@@ -62,9 +62,10 @@ impl<T: Synth> Logic for LinePair<T> {
         }
         self.client.next = self.turn.q.val();
         self.strays.next = self.drop.val() | self.stray.q.val();
-        self.free.next = !self.busy.q.val() & !self.out0.q.val();
+        // Not while the client has a line in hand; but the store takes both at once, what goes back and what is wanted.
+        self.free.next = !self.busy.q.val() & (!self.out0.q.val() | (self.give.val() & !self.give_client.val()));
         if self.turn.q.val() {
-            self.free.next = !self.busy.q.val() & !self.out1.q.val();
+            self.free.next = !self.busy.q.val() & (!self.out1.q.val() | (self.give.val() & self.give_client.val()));
         }
         if self.turn.q.val() {
             self.ctx[1].acq_valid.next = self.ask.val() & self.free.val();

@@ -51,7 +51,7 @@ pub fn rr_pick(req: &[bool], last: Option<usize>) -> Option<usize> {
 
 /// For each `i`: whether another one holds a number and that is `id[i]`.
 pub fn clash(id: &[usize], kept: &[usize], held: &[bool]) -> BitVec {
-    (0..id.len()).map(|i| (0..id.len()).any(|j| j != i && held[j] && kept[j] == id[i])).collect()
+    (0..id.len()).map(|i| (0..id.len()).any(|j| held[j] && kept[j] == id[i])).collect()
 }
 
 /// `acc` with piece `slot` of `data.len()` bits replaced and the pieces above it (with `fresh` all others) zeroed.

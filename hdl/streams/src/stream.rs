@@ -107,6 +107,8 @@ struct SinkState {
     /// What was offered and not taken in the cycle before.
     held: Option<Beat>,
     ready: bool,
+    /// Ready when this one is.
+    along: Option<Rc<RefCell<SinkState>>>,
     taken: u64,
 }
 
@@ -185,7 +187,10 @@ impl Port for RefCell<SinkState> {
     fn drive(&self, model: &mut Model, rng: &mut Rng) {
         let this = &mut *self.borrow_mut();
         if let Some(ready) = this.lane.ready {
-            this.ready = !this.lane.stalls(rng);
+            this.ready = match &this.along {
+                Some(other) => other.borrow().ready,
+                None => !this.lane.stalls(rng),
+            };
             model.set(ready, this.ready.into());
         }
     }
@@ -337,7 +342,7 @@ impl Sink {
     /// Watches the ports of `lane`.
     pub fn new(lane: Lane) -> Sink {
         let ready = lane.ready.is_none();
-        Sink(Rc::new(RefCell::new(SinkState { lane, queue: VecDeque::new(), held: None, ready, taken: 0 })))
+        Sink(Rc::new(RefCell::new(SinkState { lane, queue: VecDeque::new(), held: None, ready, along: None, taken: 0 })))
     }
 
     /// Its side of each cycle.
@@ -388,6 +393,11 @@ impl Sink {
     /// Messages taken from the block since the start.
     pub fn taken(&self) -> u64 {
         self.0.borrow().taken
+    }
+
+    /// From now on it is ready in the cycles in which `other` is, which was made before it.
+    pub fn go_along(&self, other: &Sink) {
+        self.0.borrow_mut().along = Some(other.0.clone());
     }
 
     /// Takes nothing more, until `set_stall`.

@@ -46,8 +46,8 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     state: DFF<State>,
     /// The state is `Read`: in one bit, since the client's first look at the line is the longest way of all.
     reading: DFF<Bit>,
-    /// The state is not `Idle`: in one bit, since it chooses the line number, which is compared and then read.
-    busy: DFF<Bit>,
+    /// The state is `Want`: in one bit, since it chooses the line number, which is compared and then read.
+    waits: DFF<Bit>,
     wanted: DFF<Bits<24>>,
     tag: DFF<Bits<4>>,
     hold: DFF<T>,
@@ -58,20 +58,22 @@ pub(super) struct Port<T: Synth, const LQ: usize> {
     excess: Signal<Local, Bits<24>>,
     number: Signal<Local, Bits<24>>,
     own: Signal<Local, Bits<24>>,
+    /// The line goes back in this cycle; something may be asked for.
+    returns: Signal<Local, Bit>,
+    open_to: Signal<Local, Bit>,
 }
 
 impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, reading, busy, wanted, tag, hold);
+        dff_setup!(self, clock, state, reading, waits, wanted, tag, hold);
         clock!(self, clock, delay);
         self.own.next = self.wanted.q.val();
         self.kept.next = self.own.val().get_bits::<LQ>(0);
-        self.number.next = self.wanted.q.val();
-        if !self.busy.q.val() {
-            self.number.next = self.client.acq_id.val();
+        self.number.next = self.client.acq_id.val();
+        if self.waits.q.val() {
+            self.number.next = self.wanted.q.val();
         }
-        self.client.acq_ready.next = false;
         self.client.line_valid.next = false;
         self.client.line_fault.next = false;
         self.client.line_tag.next = self.tag.q.val();
@@ -86,27 +88,18 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
         self.put.next = false;
         self.delay.start.next = false;
         self.excess.next = self.client.acq_id.val() & self.outside.val();
+        self.waits.d.next = false;
+        self.returns.next = self.client.rel_valid.val() & (self.open.val() | !self.client.rel_dirty.val());
+        self.open_to.next = false;
         match self.state.q.val() {
             State::Idle => {
-                self.client.acq_ready.next = true;
-                self.wanted.d.next = self.client.acq_id.val();
-                self.tag.d.next = self.client.acq_tag.val();
                 // A grant for a number past the table comes to nothing: the lock is the state.
                 self.want.next = self.client.acq_valid.val();
-                if self.client.acq_valid.val() {
-                    self.busy.d.next = true;
-                    self.state.d.next = State::Want;
-                    if self.excess.val().any() {
-                        self.state.d.next = State::Fault;
-                    } else if self.grant.val() {
-                        self.state.d.next = State::Read;
-                        self.reading.d.next = true;
-                        self.delay.start.next = true;
-                    }
-                }
+                self.open_to.next = true;
             }
             State::Want => {
                 self.want.next = true;
+                self.waits.d.next = !self.grant.val();
                 if self.grant.val() {
                     self.state.d.next = State::Read;
                     self.reading.d.next = true;
@@ -133,7 +126,6 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.client.line_valid.next = true;
                 self.client.line_fault.next = true;
                 if self.client.line_ready.val() {
-                    self.busy.d.next = false;
                     self.state.d.next = State::Idle;
                 }
             }
@@ -141,21 +133,40 @@ impl<T: Synth, const LQ: usize> Logic for Port<T, LQ> {
                 self.held.next = true;
                 self.put.next = self.client.rel_valid.val() & self.client.rel_dirty.val();
                 self.client.rel_ready.next = self.open.val() | !self.client.rel_dirty.val();
-                if self.client.rel_valid.val() & (self.open.val() | !self.client.rel_dirty.val()) {
-                    self.busy.d.next = false;
+                // The next line may be asked for as this one goes back. Whether it does is known late: a grant comes to nothing while it does not.
+                self.want.next = self.client.acq_valid.val() & self.client.rel_valid.val();
+                self.open_to.next = self.returns.val();
+                if self.returns.val() {
                     self.state.d.next = State::Idle;
                 }
             }
             _ => {
-                self.busy.d.next = false;
                 self.state.d.next = State::Idle;
+            }
+        }
+        self.client.acq_ready.next = self.open_to.val();
+        if self.open_to.val() {
+            self.wanted.d.next = self.client.acq_id.val();
+            self.tag.d.next = self.client.acq_tag.val();
+            if self.client.acq_valid.val() {
+                self.state.d.next = State::Want;
+                self.waits.d.next = true;
+                if self.excess.val().any() {
+                    self.state.d.next = State::Fault;
+                    self.waits.d.next = false;
+                } else if self.grant.val() {
+                    self.state.d.next = State::Read;
+                    self.waits.d.next = false;
+                    self.reading.d.next = true;
+                    self.delay.start.next = true;
+                }
             }
         }
         self.id.next = self.number.val().get_bits::<LQ>(0);
         if self.reset.val() {
             self.state.d.next = State::Idle;
             self.reading.d.next = false;
-            self.busy.d.next = false;
+            self.waits.d.next = false;
         }
     }
 }

@@ -220,6 +220,7 @@ impl Logic for Reads {
         self.m_answer.data.next.data = self.ev.val().data;
         self.m_answer.data.next.buffer = bits::<8>(0);
         self.m_answer.data.next.only_free = false;
+        self.m_answer.data.next.mark = false;
         self.m_answer.data.next.msg_off = self.bytes.val();
         if self.atomic.q.val() {
             self.m_answer.data.next.pay_len = bits::<13>(8);

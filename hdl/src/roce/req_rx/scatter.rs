@@ -31,6 +31,8 @@ pub struct Answer {
     pub buffer: Bits<8>,
     /// Gives `buffer` back, and nothing else.
     pub only_free: Bit,
+    /// No answer: queue pair `qpn` has failed, and here its answers end.
+    pub mark: Bit,
 }
 
 /// Queue pair `qpn` has failed when `taken` answers had been accepted since the beginning.
@@ -50,6 +52,8 @@ enum State {
     Pass,
     /// Gives the buffer back that another request's answers were placed by.
     Give,
+    /// Hands a mark on.
+    Mark,
 }
 
 /// In order. A buffer is kept while the answers that follow belong to the same request: those of a queue pair come request by request, each
@@ -88,8 +92,9 @@ pub struct Scatter {
     stale: DFF<Bit>,
     backlog: Backlog<5>,
     waiting: Signal<Local, Bits<5>>,
-    /// Answers taken in and handed on; a barrier waits until the latter reaches what the former was.
+    /// Answers taken in, in the queue to placement or further, and handed on; a barrier waits until the last reaches what the first was.
     taken: DFF<Bits<16>>,
+    entered: DFF<Bits<16>>,
     placed: DFF<Bits<16>>,
     limit: DFF<Bits<16>>,
     draining: DFF<Bit>,
@@ -98,14 +103,11 @@ pub struct Scatter {
     marks: MsgFifo<Mark, 10>,
     /// Marks that a barrier has to see handed on, behind the answers.
     marked: Fence<11>,
-    /// The mark whose answers have gone, out of the queue before placement takes the order behind them; the order is offered; it was taken in the cycle before.
-    held: DFF<Bit>,
-    held_qpn: DFF<Bits<24>>,
-    telling: DFF<Bit>,
+    /// A mark was handed on in the cycle before.
     told: DFF<Bit>,
     ahead: Signal<Local, Bits<16>>,
     due: Signal<Local, Bit>,
-    tells: Signal<Local, Bit>,
+    passes: Signal<Local, Bit>,
     #[init(Constant::new(PlaceOp::default()))]
     blank: Constant<PlaceOp>,
     #[init(Constant::new(RoceWord::default()))]
@@ -117,7 +119,7 @@ pub struct Scatter {
 impl Logic for Scatter {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, stale, taken, placed, limit, draining, passed, held, held_qpn, telling, told);
+        dff_setup!(self, clock, state, answer, kept, kept_qpn, buffer, stale, taken, entered, placed, limit, draining, passed, told);
         clock!(self, clock, answers, orders, backlog, marks, marked);
         self.marks.reset.next = self.reset.val();
         self.marked.reset.next = self.reset.val();
@@ -130,18 +132,22 @@ impl Logic for Scatter {
         self.waiting.next = self.backlog.count.val();
         // Half of the places, and one more for the cycle, are for what stands between the intake and here.
         self.room.next = !self.waiting.val().get_bit(4) & !self.waiting.val().get_bit(3) & !(self.waiting.val() == 7);
+        // A mark enters the queue behind the answers before it: between two answers, or while there is none.
+        self.ahead.next = self.marks.m.data.val().taken - self.entered.q.val();
+        self.due.next = self.marks.m.valid.val() & (!self.ahead.val().any() | self.ahead.val().get_bit(15));
         self.take.next = (self.state.q.val() == State::Idle) | ((self.state.q.val() == State::Pass) & self.orders.s.ready.val());
-        self.answers.m.ready.next = self.take.val();
+        self.answers.m.ready.next = self.take.val() & !self.due.val();
         self.stays.next = self.kept.q.val() & !((self.state.q.val() == State::Pass) & self.answer.q.val().place & self.answer.q.val().last);
         self.same.next = self.stays.val() & !self.stale.q.val() & (self.answers.m.data.val().qpn == self.kept_qpn.q.val());
         self.m_again.valid.next = self.state.q.val() == State::Ask;
         self.m_again.data.next.qpn = self.answer.q.val().qpn;
         self.m_again.data.next.index = self.answer.q.val().index;
         self.s_again.ready.next = self.state.q.val() == State::Await;
-        self.orders.s.valid.next = (self.state.q.val() == State::Pass) | (self.state.q.val() == State::Give);
+        self.orders.s.valid.next = (self.state.q.val() == State::Pass) | (self.state.q.val() == State::Give) | (self.state.q.val() == State::Mark);
         self.orders.s.data.next = self.answer.q.val();
         self.orders.s.data.next.buffer = self.buffer.q.val();
         self.orders.s.data.next.only_free = self.state.q.val() == State::Give;
+        self.orders.s.data.next.mark = self.state.q.val() == State::Mark;
         self.marked.start.next = self.passed.q.val();
         self.barrier_done.next = self.marked.passed.val();
         self.missing.next = self.limit.q.val() - self.placed.q.val();
@@ -153,7 +159,11 @@ impl Logic for Scatter {
         if self.s_answer.valid.val() {
             self.taken.d.next = self.taken.q.val() + 1;
         }
-        if self.orders.m.valid.val() & self.orders.m.ready.val() & !self.orders.m.data.val().only_free {
+        if (self.state.q.val() == State::Pass) & self.orders.s.ready.val() {
+            self.entered.d.next = self.entered.q.val() + 1;
+        }
+        self.passes.next = self.orders.m.valid.val() & self.m_op.ready.val();
+        if self.passes.val() & !self.orders.m.data.val().only_free & !self.orders.m.data.val().mark {
             self.placed.d.next = self.placed.q.val() + 1;
         }
         if self.barrier.val() {
@@ -162,32 +172,17 @@ impl Logic for Scatter {
             self.stale.d.next = true;
         }
 
-        // A mark goes when the answers before it have gone: between two answers, or while there is none.
         self.marks.s.valid.next = self.mark.val();
         self.marks.s.data.next.qpn = self.mark_qpn.val();
         self.marks.s.data.next.taken = self.taken.q.val();
         self.marked.came.next = self.mark.val();
-        self.ahead.next = self.marks.m.data.val().taken - self.placed.q.val();
-        self.due.next = self.marks.m.valid.val() & (!self.ahead.val().any() | self.ahead.val().get_bit(15));
-        self.tells.next = self.telling.q.val() & self.m_op.ready.val();
-        self.marks.m.ready.next = self.due.val() & !self.held.q.val();
-        if !self.held.q.val() {
-            self.held.d.next = self.due.val();
-            self.held_qpn.d.next = self.marks.m.data.val().qpn;
-        }
-        if self.tells.val() {
-            self.held.d.next = false;
-        }
-        self.told.d.next = self.tells.val();
+        self.marks.m.ready.next = self.due.val() & self.take.val();
+        self.told.d.next = self.passes.val() & self.orders.m.data.val().mark;
         self.marked.went.next = self.told.q.val();
-        self.telling.d.next = self.telling.q.val() & !self.tells.val();
-        if !self.telling.q.val() & self.held.q.val() & (!self.orders.m.valid.val() | self.m_op.ready.val()) {
-            self.telling.d.next = true;
-        }
 
         // To placement: mostly wires.
-        self.m_op.valid.next = self.orders.m.valid.val() | self.telling.q.val();
-        self.orders.m.ready.next = self.m_op.ready.val() & !self.telling.q.val();
+        self.m_op.valid.next = self.orders.m.valid.val();
+        self.orders.m.ready.next = self.m_op.ready.val();
         self.m_op.data.next = self.blank.val();
         self.m_op.data.next.qpn = self.orders.m.data.val().qpn;
         self.m_op.data.next.function = self.orders.m.data.val().function;
@@ -197,8 +192,9 @@ impl Logic for Scatter {
         self.m_op.data.next.transport = self.word.y.val();
         self.m_op.data.next.rq_handle = self.orders.m.data.val().buffer.get_bits::<6>(0);
         self.m_op.data.next.free_rq = self.orders.m.data.val().only_free;
+        self.m_op.data.next.again = self.orders.m.data.val().mark;
         self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
-        if !self.orders.m.data.val().only_free {
+        if !self.orders.m.data.val().only_free & !self.orders.m.data.val().mark {
             // `atomic` means something of what is placed only; what is dropped always has a frame.
             self.m_op.data.next.has_frame = !(self.orders.m.data.val().atomic & self.orders.m.data.val().place);
             self.m_op.data.next.handle = self.orders.m.data.val().handle;
@@ -214,13 +210,7 @@ impl Logic for Scatter {
                 self.m_op.data.next.kind = bits::<4>(place_kind::NOTHING);
             }
         }
-        if self.telling.q.val() {
-            self.m_op.data.next = self.blank.val();
-            self.m_op.data.next.qpn = self.held_qpn.q.val();
-            self.m_op.data.next.kind = bits::<4>(place_kind::ANSWER);
-            self.m_op.data.next.again = true;
-        }
-        // What is not placed has no bytes: nobody looks at these then, and gates for zeros are saved.
+        // Of an answer that is not placed nobody looks at these: gates for zeros are saved.
         self.m_op.data.next.operand = self.orders.m.data.val().data;
         self.m_op.data.next.pay_off = self.orders.m.data.val().pay_off;
 
@@ -250,12 +240,20 @@ impl Logic for Scatter {
                     self.state.d.next = State::Ask;
                 }
             }
+            State::Mark => {
+                if self.orders.s.ready.val() {
+                    self.state.d.next = State::Idle;
+                }
+            }
             _ => {}
         }
         if self.take.val() {
             self.state.d.next = State::Idle;
             self.answer.d.next = self.answers.m.data.val();
-            if self.answers.m.valid.val() {
+            if self.due.val() {
+                self.answer.d.next.qpn = self.marks.m.data.val().qpn;
+                self.state.d.next = State::Mark;
+            } else if self.answers.m.valid.val() {
                 self.state.d.next = State::Pass;
                 if self.answers.m.data.val().place & !self.same.val() {
                     self.state.d.next = State::Ask;
@@ -270,9 +268,8 @@ impl Logic for Scatter {
             self.kept.d.next = false;
             self.stale.d.next = false;
             self.draining.d.next = false;
-            self.held.d.next = false;
-            self.telling.d.next = false;
             self.told.d.next = false;
+            self.entered.d.next = bits::<16>(0);
             self.taken.d.next = bits::<16>(0);
             self.placed.d.next = bits::<16>(0);
         }

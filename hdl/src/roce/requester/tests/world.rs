@@ -171,9 +171,11 @@ impl World {
     pub fn new(seed: u64, stall: u32) -> World {
         let mut tb = Tb::with_seed("requester3", alone::<3, 11>(), seed);
         let port = |tb: &mut Tb, name: &str| {
-            let acq = tb.sink_of(&format!("{name}$acq_"), &["id", "tag"], stall);
-            let line = tb.source_of(&format!("{name}$line_"), &["tag", "fault", "data"], stall);
             let rel = tb.sink_of(&format!("{name}$rel_"), &["id", "dirty", "data"], stall);
+            let line = tb.source_of(&format!("{name}$line_"), &["tag", "fault", "data"], stall);
+            // The store takes what is asked for beside a release only together with that.
+            let acq = tb.sink_of(&format!("{name}$acq_"), &["id", "tag"], stall);
+            acq.go_along(&rel);
             (acq, line, rel)
         };
         let ports = vec![port(&mut tb, "tx_ctx"), port(&mut tb, "rx_ctx$0"), port(&mut tb, "rx_ctx$1")];

@@ -180,7 +180,7 @@ impl Bench {
         let shown = [shown[0], shown[1].filter(|id| shown[0] != Some(*id))];
         for i in 0..2 {
             let ready = !self.tb.rng().percent(stall);
-            self.tb.set(&format!("ctx${i}$acq_ready"), (ready && self.store.due[i].is_none() && self.store.held[i].is_none()).into());
+            self.tb.set(&format!("ctx${i}$acq_ready"), (ready && self.store.due[i].is_none()).into());
             self.tb.set(&format!("ctx${i}$rel_ready"), ready.into());
             self.tb.set(&format!("ctx${i}$line_valid"), shown[i].is_some().into());
             if let Some(id) = shown[i] {
@@ -203,6 +203,7 @@ impl Bench {
             if get(&mut self.tb, "acq_valid") == 1 && get(&mut self.tb, "acq_ready") == 1 {
                 let (low, high) = self.store.latency;
                 let at = now + self.tb.rng().range(low, high);
+                assert_eq!(self.store.held[i], None, "asked for a line with one in hand");
                 self.store.due[i] = Some((at, get(&mut self.tb, "acq_id") as u32));
             }
             if let (Some(id), 1) = (shown, get(&mut self.tb, "line_ready")) {
