@@ -50,7 +50,7 @@ macro_rules! virtio_records {
 virtio_records!(define_codecs);
 use crate::define_codecs;
 
-/// Descriptors of a ring at most, by the format (spec 2.7, 2.8.10).
+/// Descriptors of a ring at most, by the format (spec 2.7, 2.8).
 pub const MAX_SIZE: u16 = 32768;
 /// Entries of an indirect table, and segments of a chain, that a Ferric card takes at most.
 pub const MAX_SEGMENTS: usize = 256;

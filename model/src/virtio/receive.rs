@@ -44,7 +44,7 @@ impl Device {
                 return Err(VirtioCause::RxDown);
             }
         };
-        // DATA_VALID is the device's word that the checksum is good (spec 5.1.6.4.2).
+        // DATA_VALID is the device's word that the checksum is good (spec 5.1.6.4).
         let valid = verified && self.features & feature::GUEST_CSUM != 0;
         let header = NetHeader::default().with_data_valid(valid).with_num_buffers(chains.len() as u16);
         let written = scatter(memory, &chains, &[&header.0[..], frame].concat());

@@ -38,9 +38,12 @@ fn features_that_are_not_taken() {
     assert_eq!(features(BASE | feature::HOST_TSO4), 3);
     assert_eq!(features(BASE | feature::CSUM | feature::HOST_ECN), 3);
     assert_eq!(features(BASE | feature::CSUM | feature::HOST_TSO6 | feature::HOST_ECN), 11);
-    // The driver may think again.
+    // The driver may think again, and may read the device configuration meanwhile (spec 2.5).
     let mut guest = Guest::found(offer(), feature::VERSION_1);
     assert_eq!(guest.count(BadFeatures), 1);
+    let mut mtu = [0; 2];
+    guest.device.read(window::DEVICE + 10, &mut mtu);
+    assert_eq!(u16::from_le_bytes(mtu), 1500);
     guest.set("driver_feature", BASE >> 32);
     guest.set("device_status", 11);
     assert_eq!(guest.register("device_status"), 11);

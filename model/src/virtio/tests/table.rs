@@ -167,6 +167,8 @@ fn directions() {
     for format in FORMATS {
         returned(format, TRANSMIT, &[d(0, 12, NEXT), d(0x100, 60, WRITE).tail(5)], BadDirection);
         returned(format, CONTROL, &[d(0, 1, NEXT | WRITE), d(0x100, 60, 0).tail(5)], BadDirection);
+        // The first thing wrong counts; what is behind it is not looked at, not even a table that cannot be read.
+        returned(format, TRANSMIT, &[d(0, 12, NEXT | WRITE), d(BUFFER_BYTES, 32, INDIRECT).tail(5)], BadDirection);
         // A receive queue's chains are fetched into the stock.
         returned(format, RECEIVE, &[d(0, 12, NEXT), d(0x100, 2000, WRITE).tail(5)], BadDirection);
     }
@@ -211,11 +213,12 @@ fn receive_buffers_that_are_too_small() {
         for mergeable in [0, feature::MRG_RXBUF] {
             let mut guest = Guest::new(format | mergeable);
             guest.publish(RECEIVE, &[d(0, 11, WRITE)]);
+            guest.publish(RECEIVE, &[d(0x100, 200, WRITE)]);
             guest.run(RECEIVE);
             assert_eq!(guest.device.receive(&mut guest.ram, 0, &[1; 60], false), Err(RxSmall));
             only(&guest, RxSmall, 1);
-            // The buffer is kept.
-            assert_eq!(guest.device.held(RECEIVE), Some((1, 0)));
+            // The buffers are kept: a header is never in two of them.
+            assert_eq!(guest.device.held(RECEIVE), Some((2, 0)));
             guest.assert_works();
         }
         let mut guest = Guest::new(format);
@@ -365,4 +368,19 @@ fn notifications_that_are_ignored() {
     guest.set("device_status", 15);
     assert_eq!(guest.step(TRANSMIT), Step::Worked);
     assert!(matches!(guest.step(TRANSMIT), Step::Frame(_)));
+}
+
+#[test]
+fn a_flood_of_notifications_is_one() {
+    for format in FORMATS {
+        let mut guest = Guest::new(format);
+        (0..1000).for_each(|_| guest.notify(TRANSMIT));
+        // Awake, empty and armed, nothing at the second look.
+        assert_eq!([(); 4].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Worked, Step::Idle]);
+        guest.notify(TRANSMIT);
+        guest.step(TRANSMIT);
+        (0..1000).for_each(|_| guest.notify(TRANSMIT));
+        assert_eq!([(); 3].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Idle]);
+        only(&guest, BadNotify, 0);
+    }
 }
