@@ -2,6 +2,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// Opaque to us.
@@ -72,32 +73,34 @@ fn includes(dir: &Path, into: &mut Vec<String>) {
     }
 }
 
-/// Builds the library of a version that has been fetched. Headers that Linux names and that are not of virtio are empty: kernel.h has what is needed of them.
-fn build(version: &str, tree: &Path, hooks: &Hooks) -> Linux {
-    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linux-rings-{version}-{}", std::process::id()));
+/// Compiles `sources` with the headers of a version that has been fetched, into a folder of its own that is gone when `then` has seen the result. Headers that Linux names and that are not of
+/// virtio are empty: kernel.h has what is needed of them.
+fn compile<T>(version: &str, sources: &[PathBuf], shared: bool, then: impl FnOnce(&Path) -> T) -> T {
+    static BUILDS: AtomicUsize = AtomicUsize::new(0);
+    let tree = tree(version);
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("linux-rings-{}-{}", std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed)));
     let empty = to.join("empty");
+    std::fs::create_dir_all(&empty).expect("a folder of ours");
     let mut names = Vec::new();
-    includes(tree, &mut names);
-    let ours = |name: &str| ["include", "include/uapi"].iter().any(|dir| tree.join(dir).join(name).exists());
-    for name in names.iter().filter(|name| !ours(name) && *name != "stdint.h") {
+    includes(&tree, &mut names);
+    let is_theirs = |name: &str| ["include", "include/uapi"].iter().any(|dir| tree.join(dir).join(name).exists());
+    for name in names.iter().filter(|name| !is_theirs(name) && *name != "stdint.h") {
         let path = empty.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder of ours");
         std::fs::write(path, "").expect("a file of ours");
     }
-    let library = to.join("ring.so");
+    let result = to.join("result");
     let mut cc = Command::new("cc");
     // Linux is built with these; what it warns of is not ours.
-    cc.args(["-O1", "-g", "-w", "-std=gnu11", "-shared", "-fPIC", "-fno-strict-aliasing", "-D__KERNEL__", "-include"]).arg(here().join("kernel.h"));
+    cc.args(["-O1", "-g", "-w", "-std=gnu11", "-fPIC", "-fno-strict-aliasing", "-D__KERNEL__", "-include"]).arg(here().join("kernel.h"));
     for dir in [tree.join("include"), tree.join("include/uapi"), empty] {
         cc.arg("-I").arg(dir);
     }
-    let built = cc.arg(tree.join("drivers/virtio/virtio_ring.c")).arg(here().join("driver.c")).arg("-o").arg(&library).output().expect("cc: ./scripts/setup installs it");
-    assert!(built.status.success(), "virtio_ring.c of Linux {version}: {}", String::from_utf8_lossy(&built.stderr));
-    let linux = Linux::load(&library);
-    // SAFETY: the hooks are functions, and C copies the table.
-    unsafe { (linux.ring_hooks)(hooks) };
+    let built = cc.args(shared.then_some("-shared")).args(sources).arg("-o").arg(&result).output().expect("cc: ./scripts/setup installs it");
+    assert!(built.status.success(), "Linux {version}: {}", String::from_utf8_lossy(&built.stderr));
+    let outcome = then(&result);
     std::fs::remove_dir_all(&to).expect("a folder of ours");
-    linux
+    outcome
 }
 
 /// Says that a test is skipped, as `ferric_tests::programs::skipped` does, which this crate cannot use: the suite counts lines that begin so.
@@ -107,20 +110,42 @@ fn skipped(test: &str, why: &str) {
     std::io::stderr().write_all(line.as_bytes()).expect("standard error");
 }
 
-/// `virtio_ring.c` of a version of Linux. `None`: it cannot be fetched, and the test says that it is skipped.
-pub fn linux(test: &str, version: &str, hooks: &Hooks) -> Option<Linux> {
+fn tree(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/linux-rings").join(version)
+}
+
+/// Whether the files of a version of Linux are there, or can be fetched. If not, the test says that it is skipped.
+fn is_there(test: &str, version: &str) -> bool {
     static FETCHED: OnceLock<String> = OnceLock::new();
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/linux-rings").join(version);
-    if !tree.exists() {
-        let said = FETCHED.get_or_init(|| {
-            let fetched = Command::new(here().join("fetch")).output().expect("model/tests/linux_rings/fetch");
-            String::from_utf8_lossy(&fetched.stdout).into_owned()
-        });
-        if !tree.exists() {
-            skipped(test, &format!("virtio_ring.c of Linux {version} cannot be fetched: {said}"));
-            return None;
-        }
+    if tree(version).exists() {
+        return true;
     }
-    println!("virtio_ring.c of {}", std::fs::read_to_string(tree.join("package")).unwrap_or_default().trim());
-    Some(build(version, &tree, hooks))
+    let said = FETCHED.get_or_init(|| {
+        let fetched = Command::new(here().join("fetch")).output().expect("model/tests/linux_rings/fetch");
+        String::from_utf8_lossy(&fetched.stdout).into_owned()
+    });
+    let there = tree(version).exists();
+    if !there {
+        skipped(test, &format!("virtio_ring.c of Linux {version} cannot be fetched: {said}"));
+    }
+    there
+}
+
+/// `virtio_ring.c` of a version of Linux; `None`: the test is skipped.
+pub fn linux(test: &str, version: &str, hooks: &Hooks) -> Option<Linux> {
+    is_there(test, version).then(|| {
+        println!("virtio_ring.c of {}", std::fs::read_to_string(tree(version).join("package")).unwrap_or_default().trim());
+        let linux = compile(version, &[tree(version).join("drivers/virtio/virtio_ring.c"), here().join("driver.c")], true, Linux::load);
+        // SAFETY: the hooks are functions, and C copies the table.
+        unsafe { (linux.ring_hooks)(hooks) };
+        linux
+    })
+}
+
+/// What numbers.c prints with the headers of a version of Linux; `None`: the test is skipped.
+pub fn numbers(test: &str, version: &str) -> Option<String> {
+    is_there(test, version).then(|| {
+        let printed = compile(version, &[here().join("numbers.c")], false, |program| Command::new(program).output().expect("a program"));
+        String::from_utf8(printed.stdout).expect("text")
+    })
 }

@@ -5,6 +5,7 @@
 mod driver;
 mod iommu;
 mod linux;
+mod numbers;
 mod world;
 
 use driver::{Driver, CONTROL, RECEIVE, TRANSMIT};
