@@ -28,6 +28,7 @@ pub enum Took {
 }
 
 /// A chain that has not been given back.
+#[derive(Clone, Copy)]
 pub(super) struct Outstanding {
     pub(super) id: u16,
     pub(super) slots: u32,
@@ -55,7 +56,7 @@ impl Balance {
     }
 }
 
-/// A ring that runs. An error is the cause for which the function needs a reset; after one the ring must not be used any more.
+/// A ring that runs. An error is the cause for which the function needs a reset; after one nothing may be asked of the ring but [`Engine::finish`] and what is in hand.
 pub struct Engine {
     pub(super) ring: Ring,
     /// EVENT_IDX has been negotiated.

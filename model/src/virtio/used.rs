@@ -8,16 +8,18 @@ use ferric_abi::virtio::{event, AvailHead, PackedDesc, PackedEvent, UsedElem};
 impl Engine {
     /// Gives back the chains at the front that are done with, all of them in one visible step; how many they are. So all buffers of a received frame come together.
     pub fn give_back(&mut self, memory: &mut dyn Memory) -> Result<usize, VirtioCause> {
-        let n = self.outstanding.iter().take_while(|chain| chain.done.is_some()).count();
+        let batch: Vec<Outstanding> = self.outstanding.iter().take_while(|chain| chain.done.is_some()).copied().collect();
+        let n = batch.len();
         if n == 0 {
             return Ok(0);
         }
-        let batch: Vec<Outstanding> = self.outstanding.drain(..n).collect();
         let written = match self.ring.format() {
             Format::Split => self.give_split(memory, &batch),
             Format::Packed => self.give_packed(memory, &batch),
         };
         written.map_err(|_| VirtioCause::RingDma)?;
+        // Not before: the numbers of chains in hand are counted from what is left here, also when the ring has broken.
+        self.outstanding.drain(..n);
         self.balance.used += n as u64;
         self.balance.held -= n as u64;
         self.told = false;

@@ -76,6 +76,9 @@ fn check(guest: &Guest) -> Result<(), TestCaseError> {
         if let Some(balance) = guest.device.balance(n) {
             prop_assert!(balance.is_conserved(), "queue {}: {:?}", n, balance);
             prop_assert!(balance.held <= SIZE.into(), "queue {}: {:?}", n, balance);
+            // What is in hand is out, and comes back: only frames are, for longer than a step.
+            let (stock, hand) = guest.device.held(n).expect("an enabled queue");
+            prop_assert!((stock + hand) as u64 <= balance.held && hand <= if n == TRANSMIT { guest.out.len() } else { 0 }, "queue {}: {} in hand", n, hand);
         }
     }
     let counters = guest.device.counters();

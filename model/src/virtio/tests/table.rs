@@ -286,6 +286,28 @@ fn rings_that_cannot_be_read_or_written() {
     }
 }
 
+/// Frames that are out when the ring breaks come back one by one, before the reset and after it, and the reset ends with the last.
+#[test]
+fn frames_are_out_when_the_ring_breaks() {
+    for (format, frames) in FORMATS.into_iter().flat_map(|format| [(format, 2), (format, 3)]) {
+        let mut guest = Guest::new(format);
+        (0..frames).for_each(|_| guest.publish(TRANSMIT, &[d(0, 72, 0)]));
+        guest.notify(TRANSMIT);
+        while guest.out.len() < frames {
+            guest.step(TRANSMIT);
+        }
+        guest.ram.regions.remove(1);
+        for n in 0..2 {
+            let ticket = guest.out.remove(0);
+            guest.device.sent(ticket);
+            guest.step(TRANSMIT);
+            only(&guest, RingDma, 1);
+            assert_eq!(guest.device.held(TRANSMIT), Some((0, frames - 1 - n)));
+        }
+        guest.assert_stopped();
+    }
+}
+
 #[test]
 fn payload_that_cannot_be_read_or_written() {
     for format in FORMATS {
