@@ -205,3 +205,18 @@ fn descriptors_are_read_once() {
         assert_eq!(guest.ram.reads - before, wanted + 3);
     }
 }
+
+#[test]
+fn a_flood_of_notifications_is_one() {
+    for format in [0, PACKED] {
+        let mut guest = Guest::new(format);
+        (0..1000).for_each(|_| guest.notify(TRANSMIT));
+        // Awake, empty and armed, nothing at the second look.
+        assert_eq!([(); 4].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Worked, Step::Idle]);
+        guest.notify(TRANSMIT);
+        guest.step(TRANSMIT);
+        (0..1000).for_each(|_| guest.notify(TRANSMIT));
+        assert_eq!([(); 3].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Idle]);
+        assert_eq!(guest.device.counters().rejects(), 0);
+    }
+}

@@ -391,18 +391,3 @@ fn notifications_that_are_ignored() {
     assert_eq!(guest.step(TRANSMIT), Step::Worked);
     assert!(matches!(guest.step(TRANSMIT), Step::Frame(_)));
 }
-
-#[test]
-fn a_flood_of_notifications_is_one() {
-    for format in FORMATS {
-        let mut guest = Guest::new(format);
-        (0..1000).for_each(|_| guest.notify(TRANSMIT));
-        // Awake, empty and armed, nothing at the second look.
-        assert_eq!([(); 4].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Worked, Step::Idle]);
-        guest.notify(TRANSMIT);
-        guest.step(TRANSMIT);
-        (0..1000).for_each(|_| guest.notify(TRANSMIT));
-        assert_eq!([(); 3].map(|()| guest.step(TRANSMIT)), [Step::Worked, Step::Worked, Step::Idle]);
-        only(&guest, BadNotify, 0);
-    }
-}
