@@ -92,4 +92,13 @@ codes! {
         LoopNoCells = 29 "From port to port: no buffer."; LoopLate = 30 "From port to port: the wire left no gap."; CopyNoOwner = 31 "More copies than owners.";
         ExceptionRate = 32 "More frames to software than the port may cause."; ExceptionNoQueue = 33 "Software has no queue for it.";
         WrongFunction = 34 "A RoCE packet to another function's queue pair."; }
+    #[doc = "Why a virtio function rejects what a guest gives it; one counter each for every function. The names of the counters are those of the causes behind `vio_`."]
+    VirtioCause { None = 0 "Not rejected."; AvailJump = 1 "The available index is further ahead than the ring is long; the device needs a reset."; BadHead = 2 "A head is beyond the ring; the entry is skipped.";
+        BadNext = 3 "A next descriptor is beyond its table; the chain is returned."; LongChain = 4 "A loop, or a chain with too many descriptors or bytes; it is returned, or, if a packed ring does not say where it ends, the device needs a reset.";
+        BadIndirect = 5 "An indirect table where none may be, of a bad size, or one that cannot be read; the chain is returned."; BadDirection = 6 "A buffer of the wrong direction, or one to read behind one to write; the chain is returned.";
+        Short = 7 "A chain without bytes, or shorter than a header and a frame; it is returned."; Oversize = 8 "Longer than the longest frame to be segmented; the chain is returned."; BadOffload = 9 "What the header asks for fits neither the frame nor the features; the frame is not sent.";
+        RxSmall = 10 "A received frame is larger than its buffers or than the MTU; it is dropped and the buffer kept."; RxNoBuffer = 11 "There is no buffer for a received frame."; RxDown = 12 "The receive queue does not run."; BadEnable = 13 "A ring's addresses or size cannot be; it is not enabled.";
+        BadFeatures = 14 "Features that were not offered, or some without others that they need; FEATURES_OK stays clear."; BadState = 15 "A register was written out of order, or in a width that it does not have; the write is ignored.";
+        BadNotify = 16 "A notification for a queue that does not run, or of the wrong width; it is ignored."; RingDma = 17 "The ring cannot be read or written; the device needs a reset."; TxDma = 18 "The frame cannot be read; it is not sent.";
+        RxDma = 19 "The buffers cannot be written; the frame is dropped, and after 16 in a row the device needs a reset."; BadCommand = 20 "A control command is short, unknown or refused."; }
 }

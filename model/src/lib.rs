@@ -8,6 +8,7 @@
 //! | [`roce`] | RoCEv2 headers, peers, groups, packets of a request, judgement of a request | `roce` |
 //! | [`keys`] | memory keys: checks, translation, windows | `rdma/mr` |
 //! | [`switch`] | the flow switch and the tunnel endpoint | none yet |
+//! | [`virtio`] | queues, registers and headers of a virtio network function | none yet |
 //! | [`rings`] | send, receive and completion rings | `host/sq`, `host/rq`, `host/cq` |
 
 pub mod admin;
@@ -16,3 +17,4 @@ pub mod net;
 pub mod rings;
 pub mod roce;
 pub mod switch;
+pub mod virtio;

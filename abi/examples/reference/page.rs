@@ -5,6 +5,7 @@ use ferric_abi::csr::REGISTERS;
 use ferric_abi::layout::{Field, Layout, Order};
 use ferric_abi::meta::FRAME_METADATA;
 use ferric_abi::target;
+use ferric_abi::virtio::feature;
 use std::fmt::Write;
 
 /// Where the page lies.
@@ -19,6 +20,7 @@ macro_rules! host_layouts { ($($t:tt)*) => { layouts!(host, $($t)*) }; }
 macro_rules! context_layouts { ($($t:tt)*) => { layouts!(context, $($t)*) }; }
 macro_rules! wire_layouts { ($($t:tt)*) => { layouts!(wire, $($t)*) }; }
 macro_rules! switch_layouts { ($($t:tt)*) => { layouts!(switch, $($t)*) }; }
+macro_rules! virtio_layouts { ($($t:tt)*) => { layouts!(virtio, $($t)*) }; }
 macro_rules! target_layouts { ($($t:tt)*) => { layouts!(target, $($t)*) }; }
 
 /// Records in host memory and doorbells.
@@ -32,6 +34,9 @@ pub const TARGET: &[Layout] = ferric_abi::target_records!(target_layouts);
 
 /// Tables and commands of the flow switch.
 pub const SWITCH: &[Layout] = ferric_abi::switch_records!(switch_layouts);
+
+/// Rings, configuration and headers of VirtIO.
+pub const VIRTIO: &[Layout] = ferric_abi::virtio_records!(virtio_layouts);
 
 /// One code list: its name and its entries (name, number, meaning).
 pub struct Codes {
@@ -49,7 +54,7 @@ macro_rules! code_lists {
 
 /// Every code list; a test compares the names with the source of `codes`.
 pub fn code_lists() -> Vec<Codes> {
-    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus, SwitchCause)
+    code_lists!(WrOpcode, CqeOpcode, CqeStatus, QpState, QpType, EventKind, AdminOpcode, ObjectKind, AdminStatus, DropCause, TargetOp, TargetStatus, SwitchCause, VirtioCause)
 }
 
 /// A documented constant of `csr.rs`.
@@ -98,7 +103,7 @@ pub fn render() -> String {
 fn write_page(p: &mut String) -> std::fmt::Result {
     writeln!(p, "# Register, descriptor and header reference\n")?;
     writeln!(p, "Generated from the crate `ferric-abi` by `cargo run -p ferric-abi --example reference`; do not edit. The test `reference` of that crate fails when this page and the code differ.\n")?;
-    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Flow switch](#flow-switch)\n- [Codes](#codes)\n")?;
+    writeln!(p, "- [Registers](#registers)\n- [Doorbells](#doorbells)\n- [Control bus](#control-bus)\n- [Host records](#host-records)\n- [Context lines](#context-lines)\n- [Frame metadata](#frame-metadata)\n- [Wire headers](#wire-headers)\n- [Memory target](#memory-target)\n- [Flow switch](#flow-switch)\n- [VirtIO](#virtio)\n- [Codes](#codes)\n")?;
 
     writeln!(p, "## Registers\n")?;
     writeln!(p, "32-bit registers in the BAR window of a function (64 KiB each: `address = function << 16 | offset`).\n")?;
@@ -128,6 +133,7 @@ fn write_page(p: &mut String) -> std::fmt::Result {
         ("Wire headers", "Network byte order. `bits` counts as the RFCs do: bit 0 is the most significant bit of byte 0.", WIRE),
         ("Memory target", &target, TARGET),
         ("Flow switch", "Little-endian. The golden model uses these records; of the gateware, the engine `flows` takes keys, actions, commands and verdicts.", SWITCH),
+        ("VirtIO", "Little-endian; `spec` is VIRTIO 1.3. The golden model uses these records, no gateware does yet.", VIRTIO),
     ];
     for (title, intro, layouts) in sections {
         writeln!(p, "## {title}\n\n{intro}\n")?;
@@ -135,6 +141,13 @@ fn write_page(p: &mut String) -> std::fmt::Result {
             layout(p, l)?;
         }
     }
+
+    writeln!(p, "### Features of VirtIO\n\nThose that a card knows; which a function offers is its own affair.\n\n| bit | name | needs one of | meaning |\n|---|---|---|---|")?;
+    for f in feature::ALL {
+        let needs: Vec<&str> = feature::ALL.iter().filter(|other| f.needs >> other.bit & 1 == 1).map(|other| other.name).collect();
+        writeln!(p, "| {} | {} | {} | {} |", f.bit, f.name, needs.join(", "), cell(f.doc))?;
+    }
+    writeln!(p)?;
 
     writeln!(p, "## Frame metadata\n\nWhat travels with every received frame inside the card, lowest bits first.\n")?;
     writeln!(p, "| field | bits | meaning |\n|---|---|---|")?;

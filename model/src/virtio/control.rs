@@ -1,0 +1,78 @@
+//! The control queue (spec 5.1.6.5): receive modes, the MAC address, pairs in use. A command that is not done is answered with an error if there is room for an answer, and counted.
+use super::device::Device;
+use super::engine::Taken;
+use super::memory::Memory;
+use super::transmit::gather;
+use super::walk::Segment;
+use ferric_abi::codes::VirtioCause;
+use ferric_abi::virtio::net::control;
+use ferric_abi::virtio::{feature, ControlHead};
+
+/// Bytes of a command that are looked at: the longest that is known.
+const LONGEST: u32 = 8;
+
+/// What commands have set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Receive modes, by their command's number.
+    pub receive: [bool; 6],
+    /// Pairs of queues in use.
+    pub pairs: u16,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self { receive: [false; 6], pairs: 1 }
+    }
+}
+
+impl Device {
+    pub(super) fn command(&mut self, memory: &mut dyn Memory, queue: u16, taken: Taken) {
+        let done = self.carry_out(memory, &taken.chain.readable).is_some();
+        let answer = if done { control::OK } else { control::ERR };
+        let place = taken.chain.writable.first();
+        let answered = place.is_some_and(|to| memory.write(to.addr, &[answer]).is_ok());
+        if !done || !answered {
+            self.counters.count(VirtioCause::BadCommand);
+        }
+        self.counters.commands += 1;
+        if let Some(engine) = &mut self.queues[usize::from(queue)].engine {
+            engine.finish(taken.number, answered.into());
+        }
+    }
+
+    /// Carries out a command; `None`: it has not been.
+    fn carry_out(&mut self, memory: &mut dyn Memory, segments: &[Segment]) -> Option<()> {
+        let mut left = LONGEST;
+        let mut first = Vec::new();
+        for segment in segments {
+            let length = segment.length.min(left);
+            left -= length;
+            first.extend((length > 0).then_some(Segment { length, ..*segment }));
+        }
+        let bytes = gather(memory, &first).ok()?;
+        let (head, data) = bytes.split_first_chunk()?;
+        let head = ControlHead(*head);
+        let has = |bit: u64| self.features & bit != 0;
+        match (head.class(), head.command()) {
+            (control::RX, mode @ control::RX_PROMISC..=control::RX_NOBCAST) => {
+                let known = if mode <= control::RX_ALLMULTI { has(feature::CTRL_RX) } else { has(feature::CTRL_RX_EXTRA) };
+                let on = *data.first().filter(|on| known && **on <= 1)?;
+                self.modes.receive[usize::from(mode)] = on == 1;
+            }
+            (control::MAC, control::MAC_ADDR_SET) if has(feature::CTRL_MAC_ADDR) => {
+                let mut mac = [0; 8];
+                mac[..6].copy_from_slice(data.get(..6)?);
+                self.config.set_mac(u64::from_le_bytes(mac));
+                // The driver knows: it is not told, but what it has read is old.
+                self.config_renewed();
+            }
+            (control::MQ, control::MQ_PAIRS_SET) if has(feature::MQ) => {
+                let pairs = u16::from_le_bytes(*data.first_chunk()?);
+                self.modes.pairs = (1..=self.offer.pairs).contains(&pairs).then_some(pairs)?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}

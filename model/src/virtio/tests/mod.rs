@@ -1,0 +1,7 @@
+//! The function by itself, with a guest of ours that can do what Linux never does. Linux' own ring code: model/tests/linux_rings.
+mod guest;
+mod hostile;
+mod network;
+mod registers;
+mod rings;
+mod table;
