@@ -274,7 +274,8 @@ macro_rules! context_records {
             drop_miss: bool[1] "A frame that no table knows is dropped; else software gets it.";
             class: u8[2] "Port class, for the choice of a mask.";
             generation: u8[2] "Lines of this generation count.";
-            rsvd0: u32[26] "Zero.";
+            bridge: bool[1] "A frame that no entry and no rule knows goes where its bridge domain has its destination MAC address.";
+            rsvd0: u32[25] "Zero.";
         }
         #[doc = "What the flow tables made of frames off the wire: each counts once, but for those that pass and that the MAC found bad. Line `FLOW_COUNTS` of `space::FLOW`; writing it does nothing."]
         FlowCounts [88] {

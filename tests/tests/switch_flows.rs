@@ -1,11 +1,14 @@
 //! Two whole cards of the card `switch`: what the driver writes into the flow tables decides about received frames, RoCE and others, with tunnels and without, while they come.
+#[path = "switch_flows/stations.rs"]
+mod stations;
+
 use ferric_abi::codes::{AdminStatus, WrOpcode};
 use ferric_abi::context::FlowCounts;
 use ferric_abi::csr;
 use ferric_abi::switch::{destination, table, Action, FlowKey};
 use ferric_driver::qp::{sge, Payload};
 use ferric_driver::switch::place::Table;
-use ferric_driver::switch::{FlowPort, FlowTables, Packets};
+use ferric_driver::switch::{FlowPort, FlowTables, Packets, Station};
 use ferric_driver::types::{Mac, Mtu, QpType, RtrAttr, RtsAttr};
 use ferric_driver::{Access, CompletionQueue, CqeStatus, Error, MemoryRegion, QpConfig, QueuePair, RecvRequest, SendRequest, TunnelConfig};
 use ferric_hdl::card::counters;
@@ -84,7 +87,7 @@ impl Bench {
     }
 
     fn decide(&self, generation: u8, drop_miss: bool) {
-        self.tables.decide(&self.pair.hosts[1].ctx, &FlowPort { drop_miss, class: 0, generation }).unwrap();
+        self.tables.decide(&self.pair.hosts[1].ctx, &FlowPort { drop_miss, generation, ..Default::default() }).unwrap();
     }
 
     /// Posts a WRITE of function `f`.
@@ -255,10 +258,19 @@ fn who_may_write() {
     assert!(FlowTables::open(tenant).is_err());
     assert_eq!(status(tenant.read_flow(&table::count(0, true)).map(drop)), AdminStatus::Denied);
     let own = &b.pair.hosts[1].ctx;
-    for bad in [command.with_table(9), command.with_opcode(3), table::action(1 << 20, None), table::exact(5, 0, None), table::rule(table::rule_line(40, 0), None)] {
+    for bad in [
+        command.with_table(9),
+        command.with_opcode(3),
+        table::action(1 << 20, None),
+        table::exact(5, 0, None),
+        table::rule(table::rule_line(40, 0), None),
+        table::flood(64, Some(1)),
+        table::station(4, 0, None),
+        table::station(0, 0, Some((&[0; 8], 3 << 12, 0))),
+    ] {
         assert_eq!(status(own.write_flow(&bad)), AdminStatus::BadParameter);
     }
-    assert_eq!(b.counter("admin.refused"), refused + 5 + 5);
+    assert_eq!(b.counter("admin.refused"), refused + 5 + 8);
     // The driver says what is wrong before the card is asked.
     let invalid = |result: Result<(), Error>| assert!(matches!(&result, Err(Error::Invalid(_))), "{result:?}");
     invalid(b.tables.set_action(own, 64, None));
@@ -266,6 +278,13 @@ fn who_may_write() {
     invalid(b.tables.used(own, 64).map(drop));
     invalid(b.tables.stands(own, 4, 0).map(drop));
     invalid(b.tables.stands(own, 0, 64).map(drop));
+    let mac = Mac([2, 0, 0, 0, 0, 1]);
+    invalid(b.tables.set_station(own, 4, 0, mac, Station::Port(8)));
+    invalid(b.tables.set_station(own, 0, 0x1000, mac, Station::Port(8)));
+    invalid(b.tables.set_station(own, 0, 0, mac, Station::Group(0x1000)));
+    invalid(b.tables.set_station(own, 0, 0, mac, Station::Remote(1, 4)));
+    invalid(b.tables.set_flood(own, 64, None));
+    invalid(b.tables.set_flood(own, 0, Some(0x1000)));
     invalid(own.set_flow_port(Some(&FlowPort { generation: 4, ..Default::default() })));
     invalid(b.tables.set_mask(own, 0, 4, 0, None));
     invalid(b.tables.insert(own, 0, [1, 1], &FlowKey::default(), 0));

@@ -17,6 +17,8 @@ pub mod kind {
     pub const REMOTE: u16 = 1;
     /// A group.
     pub const GROUP: u16 = 2;
+    /// There is no such kind; the card refuses it.
+    pub const NONE: u16 = 3;
 }
 
 /// Key of a station: bridge domain (12 bits), MAC address (48).

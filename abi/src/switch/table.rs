@@ -27,6 +27,12 @@ pub const RULE: u8 = 5;
 /// writes it.
 pub const COUNT: u8 = 6;
 
+/// [`FlowCommand::table`]: stations of bridge domains, four ways. The record is a key ([`super::station::key`]); what it leads to ([`super::station::port`] and its like) stands in the
+/// command's `action`, and its generation beside it.
+pub const STATION: u8 = 7;
+/// [`FlowCommand::table`]: flood groups of bridge domains. Lines: the domain. The group stands in the command's `action`, there is no record.
+pub const FLOOD: u8 = 8;
+
 /// Bits of a key, and of a mask.
 pub const KEY_BITS: usize = 8 * FlowKey::BYTES;
 /// Bits of the number of an action line in an entry.
@@ -94,6 +100,23 @@ pub fn count(line: u32, zero: bool) -> FlowCommand {
 /// Sets an action; `None`: an entry that leads to it drops its frames (`SwitchCause::NoRuleRoom`).
 pub fn action(line: u32, action: Option<&Action>) -> FlowCommand {
     command(ACTION, line, action.map(|action| &action.0[..]))
+}
+
+/// Sets a line of a way of the table of stations: a key, what it leads to, its generation. `None`: nothing stands there.
+pub fn station(way: u8, line: u32, entry: Option<(&[u8; super::station::KEY_BITS / 8], u16, u8)>) -> FlowCommand {
+    let command = command(STATION, line, entry.map(|(key, _, _)| &key[..])).with_way(way);
+    match entry {
+        Some((_, result, generation)) => command.with_action(result).with_generation(generation),
+        None => command,
+    }
+}
+
+/// Sets the flood group of a bridge domain: what is for an address that the domain does not know goes to it. `None`: the domain is not flooded.
+pub fn flood(domain: u16, group: Option<u16>) -> FlowCommand {
+    match group {
+        Some(group) => command(FLOOD, domain.into(), Some(&[])).with_action(group),
+        None => command(FLOOD, domain.into(), None),
+    }
 }
 
 /// Number of a wildcard rule for [`RULE`]: its group, and in the lower four bits its place there. Of all rules that a packet fits the one of the lowest number counts.

@@ -7,9 +7,11 @@ use super::place::{Entry, Table, Write};
 use super::rules::{Rule, Rules};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::types::Mac;
 use ferric_abi::codes::AdminOpcode;
 use ferric_abi::context::{FlowCounts, FlowPortCtx};
 use ferric_abi::csr;
+use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line, ANSWER_BYTES, KEY_BITS};
 use ferric_abi::switch::ternary::{say, Said};
 use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
@@ -25,6 +27,9 @@ const GENERATIONS: u8 = 4;
 const CLASSES: u8 = 4;
 /// Ways of the exact table.
 const WAYS: u8 = 4;
+/// Numbers of 12 bits: bridge domains, groups, lines of the encapsulation table; and uplinks.
+const NUMBERS: u16 = 1 << station::NUMBER_BITS;
+const UPLINKS: u8 = 4;
 
 /// What is done with frames off the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +40,19 @@ pub struct FlowPort {
     pub class: u8,
     /// Lines of this generation count, 0 to 3.
     pub generation: u8,
+    /// A frame that no entry and no rule knows goes to the station of its bridge domain that has its destination MAC address, or to the domain's flood group.
+    pub bridge: bool,
+}
+
+/// Where a station is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Station {
+    /// Behind a port: 8 and a function's number.
+    Port(u8),
+    /// Behind a tunnel: a line of the encapsulation table, and the uplink. The card cannot go there yet: software gets such frames.
+    Remote(u16, u8),
+    /// What is for it goes to a group; software gets such frames, too.
+    Group(u16),
 }
 
 /// Packets of which a wildcard rule sees which bits.
@@ -52,6 +70,7 @@ pub struct FlowTables {
     lines: u32,
     masks: [Option<FlowKey>; 64],
     exact: Table<KEY_BITS, MIDDLE>,
+    stations: Table<{ station::KEY_BITS }, MIDDLE>,
     rules: Rules,
 }
 
@@ -75,7 +94,7 @@ impl FlowTables {
         let words = context.inner.admin("query flow tables", AdminOpcode::QueryObject, csr::FLOW_COMMAND, &[csr::space::FLOW.into(), 0])?;
         let sizes = words[csr::FLOW_SIZES as usize];
         let (lg, groups) = (sizes & ((1 << csr::FLOW_GROUPS_AT) - 1), sizes >> csr::FLOW_GROUPS_AT);
-        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), rules: Rules::new(groups as usize) })
+        Ok(Self { lines: 1 << lg, masks: [None; 64], exact: Table::new(lg), stations: Table::new(lg), rules: Rules::new(groups as usize) })
     }
 
     /// Lines of the action table.
@@ -157,6 +176,40 @@ impl FlowTables {
         command.map_or(Ok(()), |command| context.write_flow(&command))
     }
 
+    /// A station of a bridge domain in a generation: domain 0 is that of frames through no tunnel, f + 1 that of function f's. It comes, or moves. Errors: a domain of more than 12 bits, a number
+    /// that the card's table has no bits for; no room where the address may stand, and nothing has changed then.
+    pub fn set_station(&mut self, context: &Context, of: u8, domain: u16, mac: Mac, to: Station) -> Result<()> {
+        let result = match to {
+            Station::Port(port) => station::port(port),
+            Station::Remote(line, uplink) if line < NUMBERS && uplink < UPLINKS => station::remote(line, uplink),
+            Station::Group(group) if group < NUMBERS => station::group(group),
+            _ => return Err(Error::Invalid("groups and lines of encapsulation are 0 to 4095, uplinks 0 to 3")),
+        };
+        let key = address(of, domain, mac)?;
+        let writes = self.stations.insert(Entry { key: key.into(), generation: of, result: result.into() }).map_err(|_| Error::Exhausted("lines for the station's address"))?;
+        writes.into_iter().try_for_each(|write| context.write_flow(&housed(&write)))
+    }
+
+    /// Takes a station away; whether there was one. Errors: as of [`FlowTables::set_station`].
+    pub fn remove_station(&mut self, context: &Context, of: u8, domain: u16, mac: Mac) -> Result<bool> {
+        match self.stations.remove(&address(of, domain, mac)?, of) {
+            Some(write) => context.write_flow(&housed(&write)).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The group that gets what is for an address that a bridge domain has no station for; `None`: no table knows such a frame then. In every generation. Software gets it, for the card makes no
+    /// copies yet. Errors: the card has no flood group for the domain; a group beyond 4095.
+    pub fn set_flood(&self, context: &Context, domain: u16, group: Option<u16>) -> Result<()> {
+        if u32::from(domain) >= self.lines.min(NUMBERS.into()) {
+            return Err(Error::Invalid("the card has no flood group for this bridge domain"));
+        }
+        if group.is_some_and(|group| group >= NUMBERS) {
+            return Err(Error::Invalid("groups are 0 to 4095"));
+        }
+        context.write_flow(&table::flood(domain, group))
+    }
+
     /// What the flows that lead to an action have counted, if its `count` is set: whole and good frames that have gone by it since the tables were emptied or [`FlowTables::forget`], whatever
     /// became of them. `last_use` is a tick as of [`Context::flow_tick`]. Errors: no such line.
     pub fn used(&self, context: &Context, line: u16) -> Result<FlowRecord> {
@@ -196,6 +249,20 @@ fn placed(write: &Write) -> FlowCommand {
     let key = write.entry.as_ref().map(|entry| FlowKey(std::array::from_fn(|n| entry.key[n])));
     let entry = write.entry.as_ref().zip(key.as_ref()).map(|(entry, key)| (key, entry.result as u16, entry.generation));
     table::exact(write.place.way, write.place.line.into(), entry)
+}
+
+/// The key of a station of a generation.
+fn address(of: u8, domain: u16, mac: Mac) -> Result<[u8; station::KEY_BITS / 8]> {
+    generation(of)?;
+    match domain < NUMBERS {
+        true => Ok(station::key(domain, mac.number())),
+        false => Err(Error::Invalid("bridge domains are 0 to 4095")),
+    }
+}
+
+fn housed(write: &Write) -> FlowCommand {
+    let entry = write.entry.as_ref().map(|entry| (std::array::from_fn(|n| entry.key[n]), entry.result as u16, entry.generation));
+    table::station(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, result, generation)| (key, *result, *generation)))
 }
 
 impl Context {
@@ -244,7 +311,7 @@ impl Context {
             Some(port) => {
                 generation(port.generation)?;
                 number("port classes are 0 to 3", port.class, CLASSES)?;
-                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation)
+                FlowPortCtx::default().with_valid(true).with_drop_miss(port.drop_miss).with_class(port.class).with_generation(port.generation).with_bridge(port.bridge)
             }
             None => FlowPortCtx::default(),
         };

@@ -4,4 +4,4 @@ pub mod flows;
 pub mod place;
 pub mod rules;
 
-pub use flows::{FlowPort, FlowTables, Packets};
+pub use flows::{FlowPort, FlowTables, Packets, Station};

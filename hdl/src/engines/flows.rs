@@ -13,7 +13,7 @@ use ferric_abi::csr::{self, space};
 /// The manifest.
 pub const FLOWS: Engine = Engine {
     name: "flows",
-    what: "Flow tables for received frames: exact entries and wildcard rules, which function 0 writes, say which function a frame is for, or that it is dropped or for software.",
+    what: "Flow tables for received frames: exact entries, wildcard rules and stations, which function 0 writes, say which function a frame is for, or that it is dropped or for software.",
     needs: &["vxlan"],
     capabilities: 1 << csr::FEATURE_FLOWS,
     receives: "",
@@ -24,7 +24,7 @@ pub const FLOWS: Engine = Engine {
     lines: |a, sizes| with_sizes!(*sizes, lines::<W, K, NF, LY, GY, SY>(a)),
 };
 
-/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 4. `GY`: groups of wildcard rules.
+/// `W`, `K`: data path bits and bytes. `NF`: functions. `LY`: log2 of the lines of a way of the exact table, and of the actions; `SY` = `LY` + 5. `GY`: groups of wildcard rules.
 fn lines<const W: usize, const K: usize, const NF: usize, const LY: usize, const GY: usize, const SY: usize>(a: &mut Assembly) {
     a.instance("flows", Flows::<W, K, NF, LY, GY>::default).sized().waits(&[("s", &[])]);
     a.instance("flow_program", Program::<LY, GY, SY>::default).sized().waits(WAITS);

@@ -64,7 +64,7 @@ macro_rules! sizes {
                 pub const CH: usize = 64 - CB;
                 /// log2 of the lines of a way of the flow tables, and of their actions; the same and two bits for a way and two for a table; groups of wildcard rules.
                 pub const LY: usize = if W == 64 { 6 } else { 12 };
-                pub const SY: usize = LY + 4;
+                pub const SY: usize = LY + 5;
                 pub const GY: usize = if W == 64 { 2 } else { 19 };
                 pub const SIZES: super::Sizes = super::Sizes {
                     width: W,

@@ -1,8 +1,9 @@
 //! What the blocks' tests share: a tunnel, and frames of tenants.
 use crate::tb::{Rng, Tb};
 use ferric_abi::context::TunnelCtx;
-use ferric_abi::switch::table::ACTION_BITS;
-use ferric_abi::switch::{Action, FlowKey};
+use ferric_abi::switch::table::{self, ACTION_BITS};
+use ferric_abi::switch::{Action, FlowCommand, FlowKey};
+use ferric_driver::switch::place::Write;
 use ferric_model::net::sums::{finish, sum};
 
 const MAC: u64 = 0x0200_0000_0001;
@@ -26,6 +27,12 @@ pub fn set_lines(tb: &mut Tb, lines: &[TunnelCtx]) {
 /// Little-endian bytes as the test bench's words.
 pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(4).map(|w| w.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
+}
+
+/// The command that writes a line of the table of stations.
+pub fn homed(write: &Write) -> FlowCommand {
+    let entry = write.entry.as_ref().map(|entry| (std::array::from_fn(|n| entry.key[n]), entry.result as u16, entry.generation));
+    table::station(write.place.way, write.place.line.into(), entry.as_ref().map(|(key, result, generation)| (key, *result, *generation)))
 }
 
 /// A mask over the key: most bytes count, some do not, of a few only some bits.

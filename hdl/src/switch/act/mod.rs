@@ -6,6 +6,7 @@ mod tests;
 use crate::prim::pack::Cast;
 use crate::prim::ram::Ram;
 use crate::records::{Action, Verdict};
+use crate::switch::fdb::Station;
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::switch::destination;
 pub use ferric_abi::switch::table::{ACTION_BITS, RESULT_BITS};
@@ -51,6 +52,8 @@ pub struct About {
     pub drop_miss: Bit,
     /// Lowest bit of the lookup's generation.
     pub generation: Bit,
+    /// Its port bridges: a frame that neither an entry nor a rule knows goes to its station.
+    pub bridge: Bit,
 }
 
 /// 2^`LG` actions; one verdict a cycle, never stalled.
@@ -67,6 +70,9 @@ pub struct Act<const LG: usize> {
     /// The same of a wildcard rule, which counts if there is no exact entry.
     pub rule: Signal<In, Bit>,
     pub rule_line: Signal<In, Bits<RESULT_BITS>>,
+    /// The bridge domain knows where the frame's destination is, or is flooded, and that; it counts if there are no entry and no rule, and the port bridges.
+    pub home: Signal<In, Bit>,
+    pub station: Signal<In, Station>,
     pub about: Signal<In, About>,
     /// [`LATENCY`] cycles later.
     pub verdict_valid: Signal<Out, Bit>,
@@ -86,6 +92,8 @@ pub struct Act<const LG: usize> {
     within1: DFF<Bit>,
     line1: DFF<Bits<RESULT_BITS>>,
     about1: DFF<About>,
+    home1: DFF<Bit>,
+    station1: DFF<Station>,
     // Stage 2: what speaks against the action
     cast: Cast<Bits<WHOLE>, Action>,
     valid2: DFF<Bit>,
@@ -100,6 +108,8 @@ pub struct Act<const LG: usize> {
     software2: DFF<Bit>,
     drop2: DFF<Bit>,
     spent2: DFF<Bit>,
+    home2: DFF<Bit>,
+    station2: DFF<Station>,
     // Stage 3: the verdict
     known: Signal<Local, Bit>,
     made: Signal<Local, Bit>,
@@ -112,7 +122,7 @@ impl<const LG: usize> Logic for Act<LG> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valid1, hit1, within1, line1, about1, valid2, hit2, line2, action2, counts2, deep2, drop_miss2, generation2);
-        dff_setup!(self, clock, denied2, software2, drop2, spent2, valid3, verdict3);
+        dff_setup!(self, clock, home1, station1, home2, station2, denied2, software2, drop2, spent2, valid3, verdict3);
         clock!(self, clock, memory);
         // Stage 1
         self.line.next = self.rule_line.val();
@@ -129,6 +139,8 @@ impl<const LG: usize> Logic for Act<LG> {
         self.within1.d.next = !(self.line.val() & self.beyond.val()).any();
         self.line1.d.next = self.line.val();
         self.about1.d.next = self.about.val();
+        self.home1.d.next = self.home.val() & self.about.val().bridge & !self.exact.val() & !self.rule.val();
+        self.station1.d.next = self.station.val();
         // Stage 2
         self.cast.x.next = bit_cast::<WHOLE, ACTION_BITS>(self.memory.read_data.val().action);
         self.valid2.d.next = self.valid1.q.val();
@@ -136,6 +148,8 @@ impl<const LG: usize> Logic for Act<LG> {
         self.line2.d.next = self.line1.q.val();
         self.action2.d.next = self.cast.y.val();
         self.counts2.d.next = self.memory.read_data.val().there & self.within1.q.val() & (self.cast.y.val().kind <= EXCEPTION);
+        self.home2.d.next = self.home1.q.val() & !self.about1.q.val().deep;
+        self.station2.d.next = self.station1.q.val();
         self.deep2.d.next = self.about1.q.val().deep;
         self.drop_miss2.d.next = self.about1.q.val().drop_miss;
         self.generation2.d.next = self.about1.q.val().generation;
@@ -152,6 +166,8 @@ impl<const LG: usize> Logic for Act<LG> {
         if self.deep2.q.val() {
             self.verdict3.d.next.kind = bits::<3>(EXCEPTION);
             self.verdict3.d.next.cause = bits::<6>(DEEP);
+        } else if self.home2.q.val() {
+            self.verdict3.d.next.kind = self.station2.q.val().kind;
         } else if !self.hit2.q.val() {
             self.verdict3.d.next.kind = bits::<3>(EXCEPTION);
             if self.drop_miss2.q.val() {
@@ -196,6 +212,10 @@ impl<const LG: usize> Logic for Act<LG> {
             self.verdict3.d.next.mirror = self.action2.q.val().mirror;
             self.verdict3.d.next.dscp = self.action2.q.val().dscp;
             self.verdict3.d.next.sample = self.action2.q.val().sample;
+        }
+        if self.home2.q.val() {
+            self.verdict3.d.next.number = self.station2.q.val().number;
+            self.verdict3.d.next.encap = self.station2.q.val().encap;
         }
         self.verdict3.d.next.dec_ttl = self.made.val() & self.action2.q.val().dec_ttl;
         self.verdict3.d.next.write_dscp = self.made.val() & self.action2.q.val().write_dscp;

@@ -47,9 +47,14 @@ struct Flood {
     group: Bits<NUMBER_BITS>,
 }
 
-/// Stations in four ways of 2^`LG` lines. One address a cycle, never stalled.
+/// A bridge domain that has no line among 2^`lg` has one of these bits.
+fn beyond(lg: usize) -> Constant<Bits<DOMAIN_BITS>> {
+    Constant::new((((1u64 << DOMAIN_BITS) - 1) >> lg << lg).to_bits())
+}
+
+/// Stations in four ways of 2^`LG` lines, and flood groups of as many domains; those beyond have none. One address a cycle, never stalled.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(LATENCY == 7)]
+#[demand(LATENCY == 7 && LG <= DOMAIN_BITS)]
 pub struct Fdb<const LG: usize> {
     pub clock: Signal<In, Clock>,
     /// Synchronous; what is under way is forgotten. Stations and groups stay.
@@ -69,14 +74,18 @@ pub struct Fdb<const LG: usize> {
     pub write_data: Signal<In, Bits<LINE>>,
     /// A domain's flood group is written, at any time. `there` low: the domain is not flooded.
     pub write_flood: Signal<In, Bit>,
-    pub flood_domain: Signal<In, Bits<DOMAIN_BITS>>,
+    pub flood_domain: Signal<In, Bits<LG>>,
     pub flood_group: Signal<In, Bits<NUMBER_BITS>>,
     pub there: Signal<In, Bit>,
     bank: HashBank<KEY_BITS, BYTES, MIDDLE, RESULT_BITS, LINE, LG>,
     key: Concat2<DOMAIN_BITS, MAC, KEY_BITS>,
     #[init(Delay::new(FLOOD))]
     domains: Delay<Bits<DOMAIN_BITS>>,
-    floods: Ram<Flood, DOMAIN_BITS>,
+    floods: Ram<Flood, LG>,
+    #[init(beyond(LG))]
+    beyond: Constant<Bits<DOMAIN_BITS>>,
+    within6: DFF<Bit>,
+    flooded: Signal<Local, Bit>,
     number: Signal<Local, Bits<NUMBER_BITS>>,
     kind: Signal<Local, Bits<2>>,
     valid7: DFF<Bit>,
@@ -88,7 +97,7 @@ pub struct Fdb<const LG: usize> {
 impl<const LG: usize> Logic for Fdb<LG> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, valid7, hit7, station7);
+        dff_setup!(self, clock, within6, valid7, hit7, station7);
         clock!(self, clock, bank, domains, floods);
         self.bank.reset.next = self.reset.val();
         self.key.a.next = self.domain.val();
@@ -105,7 +114,9 @@ impl<const LG: usize> Logic for Fdb<LG> {
         self.bank.read_way.next = bits::<2>(0);
         self.bank.read_line.next = bits::<LG>(0);
         self.domains.x.next = self.domain.val();
-        self.floods.read_addr.next = self.domains.y.val();
+        self.floods.read_addr.next = bit_cast::<LG, DOMAIN_BITS>(self.domains.y.val());
+        self.within6.d.next = !(self.domains.y.val() & self.beyond.val()).any();
+        self.flooded.next = self.within6.q.val() & self.floods.read_data.val().there;
         self.floods.write_en.next = self.write_flood.val();
         self.floods.write_addr.next = self.flood_domain.val();
         self.floods.write_data.next.there = self.there.val();
@@ -113,7 +124,7 @@ impl<const LG: usize> Logic for Fdb<LG> {
         self.number.next = self.bank.result.val().get_bits::<NUMBER_BITS>(0);
         self.kind.next = self.bank.result.val().get_bits::<2>(12);
         self.valid7.d.next = self.bank.found_valid.val();
-        self.hit7.d.next = self.bank.found_valid.val() & (self.bank.hit.val() | self.floods.read_data.val().there);
+        self.hit7.d.next = self.bank.found_valid.val() & (self.bank.hit.val() | self.flooded.val());
         self.station7.d.next.kind = bits::<3>(TO_PORT);
         self.station7.d.next.number = self.number.val();
         self.station7.d.next.encap = bits::<NUMBER_BITS>(0);

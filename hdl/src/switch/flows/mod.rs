@@ -200,6 +200,7 @@ impl<const W: usize, const K: usize, const NF: usize, const LG: usize, const G: 
         self.matching.asking.next.class = self.port.val().class;
         self.matching.asking.next.drop_miss = self.port.val().drop_miss;
         self.matching.asking.next.generation = self.port.val().generation;
+        self.matching.asking.next.bridge = self.port.val().bridge;
         self.came.next.on = self.port.val().valid;
         self.came.next.network = self.network1.q.val();
         self.known.x.next = self.came.val();

@@ -3,10 +3,11 @@ use super::model::Fate;
 use super::{Flows, STATS};
 use crate::msg::Network;
 use crate::switch::key::tests::any_frame;
-use crate::switch::testing::{any_action, any_mask, words};
+use crate::switch::testing::{any_action, any_mask, homed, words};
 use crate::tb::{Fields, Rng, Tb};
 use ferric_abi::codes::SwitchCause;
 use ferric_abi::context::FlowPortCtx;
+use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line, KEY_BITS};
 use ferric_abi::switch::ternary::{say, sources, Said, Source};
 use ferric_abi::switch::{Action, FlowCommand, FlowKey, FlowRecord};
@@ -17,7 +18,7 @@ use ferric_model::switch::counters::FlowCounters;
 use ferric_model::switch::decide::Facts;
 use ferric_model::switch::key::{key, masked, Origin};
 use ferric_model::switch::layers::{parse, Deep, Layers, WINDOW};
-use ferric_model::switch::tables::{MissAction, Port, PortKind, Rule, Tables};
+use ferric_model::switch::tables::{MissAction, Port, PortKind, Rule, Station, Tables};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Functions.
@@ -29,6 +30,9 @@ const G: usize = 2;
 const ACTIONS: u64 = 24;
 const ENTRIES: usize = 60;
 const RULES: usize = 8;
+const STATIONS: usize = 40;
+/// A domain that is flooded: that of function 2's tunnel.
+const FLOODED: u16 = 3;
 /// Frames that come again and again.
 const POOL: usize = 100;
 /// A frame's port is looked at in the second cycle behind the beat that completes its window.
@@ -79,6 +83,7 @@ struct Bench<const W: usize, const K: usize> {
     lines: BTreeMap<(u8, u32), FlowCommand>,
     tables: Tables,
     placement: Table<{ KEY_BITS }, 64>,
+    homes: Table<{ station::KEY_BITS }, 64>,
     rules: Rules,
     whole: BTreeMap<usize, Rule>,
     writes: VecDeque<FlowCommand>,
@@ -105,6 +110,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             lines: BTreeMap::new(),
             tables: Tables::default(),
             placement: Table::new(LG as u32),
+            homes: Table::new(LG as u32),
             rules: Rules::new(G),
             whole: BTreeMap::new(),
             writes: VecDeque::new(),
@@ -199,7 +205,7 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             return self.expected.push_back((frame.clone(), *bad, *network));
         }
         let miss = if self.port.drop_miss() { MissAction::Drop } else { MissAction::Exception };
-        let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, ..Default::default() };
+        let port = Port { kind: PortKind::Uplink, class: self.port.class(), miss, bridge: self.port.bridge(), ..Default::default() };
         self.tables.generation = self.port.generation();
         let (layers, cut) = seen(frame);
         let (verdict, roce) = match layers {
@@ -312,6 +318,32 @@ impl<const W: usize, const K: usize> Bench<W, K> {
             }
         }
         self.prepare_rules(next, first);
+        self.prepare_stations(next);
+    }
+
+    fn prepare_stations(&mut self, next: u8) {
+        let old: Vec<_> = self.tables.inbound.fdb.keys().filter(|(_, _, generation)| *generation == next).copied().collect();
+        for (domain, mac, generation) in old {
+            self.tables.inbound.fdb.remove(&(domain, mac, generation));
+            let write = self.homes.remove(&station::key(domain, mac), generation).expect("it was put there");
+            self.writes.push_back(table::station(write.place.way, write.place.line.into(), None));
+        }
+        for _ in 0..STATIONS {
+            let rng = self.tb.rng();
+            let (frame, network) = (&self.pool[rng.below(POOL as u64) as usize], any_network(rng));
+            let Ok(layers) = seen(frame).0 else { continue };
+            let key = key(&layers, origin(network));
+            let number = rng.range(6, 13) as u16;
+            let (to, result) = match rng.below(6) {
+                0 => (Station::Remote(number), station::remote(number, 0)),
+                1 => (Station::Group(number), station::group(number)),
+                _ => (Station::Port(number as u8), station::port(number as u8)),
+            };
+            if let Ok(writes) = self.homes.insert(Entry { key: station::key(key.domain(), key.dmac()).into(), generation: next, result: result.into() }) {
+                self.writes.extend(writes.iter().map(homed));
+                self.tables.inbound.fdb.insert((key.domain(), key.dmac(), next), to);
+            }
+        }
     }
 
     fn prepare_rules(&mut self, next: u8, first: u64) {
@@ -425,12 +457,15 @@ fn generations<const W: usize, const K: usize>(rounds: u8, gaps: u32) {
     (0..50).for_each(|_| b.push_any());
     b.drain();
     assert!(b.stat.is_empty());
+    b.tables.inbound.floods.insert(FLOODED, 77);
+    b.writes.push_back(table::flood(FLOODED, Some(77)));
+    b.write_all(false);
     for round in 0..rounds {
         let next = (round + 1) & 3;
         b.prepare(next);
         b.write_all(true);
         // In the middle of frames: each is of one generation.
-        b.port = FlowPortCtx::default().with_valid(true).with_drop_miss(round % 2 == 0).with_class(round / 4).with_generation(next);
+        b.port = FlowPortCtx::default().with_valid(true).with_drop_miss(round % 2 == 0).with_class(round / 4).with_generation(next).with_bridge(round % 3 != 0);
         for class in 0..8 {
             (0..60).for_each(|_| b.push_any());
             while b.beats.len() > 30 {

@@ -2,7 +2,9 @@
 
 use crate::prim::pack::{Cast, Slice};
 use crate::records::FlowCommand;
+use crate::switch::fdb;
 use crate::switch::tcam::{CHUNK_BITS, GROUP, PLACE, ROW};
+use ferric_abi::switch::station::{self, KEY_BITS as STATION_BITS};
 use ferric_abi::switch::table::{self, ACTION_BITS, EXACT_BITS, KEY_BITS, PROFILE_LINE_BITS, RESULT_BITS};
 use ferric_abi::switch::ternary::RULES;
 use ferric_hdl_derive::{kernel, BlockDefault};
@@ -23,6 +25,12 @@ const ACTION: u64 = table::ACTION as u64;
 const ROWS: u64 = table::ROW as u64;
 const RULE: u64 = table::RULE as u64;
 const COUNT: u64 = table::COUNT as u64;
+const STATION: u64 = table::STATION as u64;
+const FLOOD: u64 = table::FLOOD as u64;
+/// A kind of station that there is not.
+const NO_KIND: u64 = station::kind::NONE as u64;
+/// Where the kind stands in what a station leads to.
+const KIND_AT: usize = station::NUMBER_BITS;
 const RULES_OF_A_GROUP: u64 = RULES as u64;
 
 /// A line of the bank.
@@ -30,6 +38,15 @@ const RULES_OF_A_GROUP: u64 = RULES as u64;
 struct Row {
     key: Bits<KEY_BITS>,
     action: Bits<RESULT_BITS>,
+    generation: Bits<2>,
+    counts: Bit,
+}
+
+/// A line of the stations' bank.
+#[derive(Copy, Clone, Debug, PartialEq, Default, LogicStruct)]
+struct Home {
+    key: Bits<STATION_BITS>,
+    result: Bits<{ station::RESULT_BITS }>,
     generation: Bits<2>,
     counts: Bit,
 }
@@ -53,6 +70,8 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub to_act: Signal<Out, Bit>,
     pub to_row: Signal<Out, Bit>,
     pub to_rule: Signal<Out, Bit>,
+    pub to_station: Signal<Out, Bit>,
+    pub to_flood: Signal<Out, Bit>,
     /// A line is to be read; counters become zero behind that if `clears`.
     pub reads_bank: Signal<Out, Bit>,
     pub reads_count: Signal<Out, Bit>,
@@ -72,11 +91,15 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     pub row: Signal<Out, Bits<EXACT_BITS>>,
     pub action: Signal<Out, Bits<ACTION_BITS>>,
     pub row_data: Signal<Out, Bits<ROW>>,
+    /// As a line of the stations' bank.
+    pub home: Signal<Out, Bits<{ fdb::LINE }>>,
     raw: Cast<FlowCommand, Bits<COMMAND>>,
     #[init(Slice::new(COMMAND - RECORD))]
     record: Slice<COMMAND, RECORD>,
     entry: Signal<Local, Row>,
     flat: Cast<Row, Bits<EXACT_BITS>>,
+    station: Signal<Local, Home>,
+    flat_station: Cast<Home, Bits<{ fdb::LINE }>>,
     #[init(beyond(LG))]
     beyond: Constant<Bits<LINE>>,
     #[init(beyond(PROFILE_LINE_BITS))]
@@ -103,6 +126,11 @@ pub(super) struct Commands<const LG: usize, const G: usize> {
     in_bank: Signal<Local, Bit>,
     is_read: Signal<Local, Bit>,
     is_count: Signal<Local, Bit>,
+    kind: Signal<Local, Bits<2>>,
+    in_stations: Signal<Local, Bit>,
+    is_station: Signal<Local, Bit>,
+    is_flood: Signal<Local, Bit>,
+    written: Signal<Local, Bit>,
     counts: Signal<Local, Bit>,
     refused1: DFF<Bit>,
 }
@@ -125,6 +153,12 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.is_exact.next = self.orderly.val() & self.in_bank.val();
         self.is_read.next = self.write.val() & self.reads.val() & self.in_bank.val();
         self.is_count.next = self.write.val() & (self.reads.val() | self.takes.val()) & (self.command.val().table == COUNT) & self.within.val();
+        self.kind.next = self.command.val().action.get_bits::<2>(KIND_AT);
+        self.in_stations.next = (self.command.val().table == STATION) & self.within.val() & !self.command.val().way.get_bit(2);
+        self.is_station.next = self.orderly.val() & self.in_stations.val() & (self.kind.val() != NO_KIND);
+        self.is_flood.next = self.orderly.val() & (self.command.val().table == FLOOD) & self.within.val();
+        self.to_station.next = self.is_station.val();
+        self.to_flood.next = self.is_flood.val();
         self.reads_bank.next = self.is_read.val();
         self.reads_count.next = self.is_count.val();
         self.is_action.next = self.orderly.val() & (self.command.val().table == ACTION) & self.within.val();
@@ -151,15 +185,8 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.to_profile.next = self.is_profile.val();
         self.to_bank.next = self.is_exact.val();
         self.to_act.next = self.is_action.val();
-        self.refused1.d.next = self.write.val()
-            & !self.is_profile.val()
-            & !self.is_exact.val()
-            & !self.is_action.val()
-            & !self.is_row.val()
-            & !self.is_rule.val()
-            & !self.is_read.val()
-            & !self.is_count.val()
-            & !self.reset.val();
+        self.written.next = self.is_profile.val() | self.is_exact.val() | self.is_action.val() | self.is_row.val() | self.is_rule.val() | self.is_station.val() | self.is_flood.val();
+        self.refused1.d.next = self.write.val() & !self.written.val() & !self.is_read.val() & !self.is_count.val() & !self.reset.val();
         self.refused.next = self.refused1.q.val();
         self.there.next = self.counts.val();
         self.profile_line.next = bit_cast::<PROFILE_LINE_BITS, LINE>(self.command.val().line);
@@ -172,6 +199,12 @@ impl<const LG: usize, const G: usize> Logic for Commands<LG, G> {
         self.entry.next.counts = self.counts.val();
         self.flat.x.next = self.entry.val();
         self.row.next = self.flat.y.val();
+        self.station.next.key = self.record.y.val().get_bits::<STATION_BITS>(0);
+        self.station.next.result = self.command.val().action;
+        self.station.next.generation = self.command.val().generation;
+        self.station.next.counts = self.counts.val();
+        self.flat_station.x.next = self.station.val();
+        self.home.next = self.flat_station.y.val();
         self.action.next = self.record.y.val().get_bits::<ACTION_BITS>(0);
     }
 }

@@ -8,6 +8,7 @@ mod tests;
 use super::act::{self, About, Act};
 use super::bank::{self, HashBank};
 use super::count::Use;
+use super::fdb::{self, Fdb};
 use super::key::{self, Key, Origin};
 use super::profile::{self, Profile};
 use super::tcam::{self, Tcam};
@@ -16,6 +17,7 @@ use crate::prim::pack::{Cast, Slice};
 use crate::prim::sized::Delay;
 use crate::records::{FlowCommand, FlowKey, Verdict};
 use commands::Commands;
+use ferric_abi::switch::station::NUMBER_BITS;
 use ferric_abi::switch::table::{EXACT_BITS, KEY_BITS, RESULT_BITS};
 use ferric_hdl_derive::{kernel, BlockDefault};
 use reads::Reads;
@@ -30,8 +32,8 @@ const KEY_BYTES: usize = KEY_BITS / 8;
 const MIDDLE: usize = 64;
 /// Cycles from the key to what the tables found.
 const FOUND: usize = (profile::LATENCY + bank::LATENCY) as usize;
-/// Exact entries and wildcard rules are found in the same cycle.
-const _: () = assert!(FOUND == tcam::LATENCY as usize);
+/// Exact entries, wildcard rules and stations are found in the same cycle.
+const _: () = assert!(FOUND == tcam::LATENCY as usize && FOUND == fdb::LATENCY as usize);
 /// The packet class of IPv6.
 const V6: u64 = 3;
 /// The first packet class that is IP, as a bit of the class.
@@ -46,9 +48,11 @@ pub struct Asking {
     pub drop_miss: Bit,
     /// Lines of this generation count.
     pub generation: Bits<2>,
+    /// A frame that no entry and no rule knows goes to its destination's station.
+    pub bridge: Bit,
 }
 
-/// Exact entries in four ways of 2^`LG` lines, `G` groups of fourteen wildcard rules, and as many actions as a way has lines. One frame a cycle, never stalled.
+/// Exact entries in four ways of 2^`LG` lines, `G` groups of fourteen wildcard rules, stations in four ways of as many lines, and as many actions as a way has lines. One frame a cycle, never stalled.
 #[derive(LogicBlock, BlockDefault)]
 pub struct Matching<const LG: usize, const G: usize> {
     pub clock: Signal<In, Clock>,
@@ -87,6 +91,7 @@ pub struct Matching<const LG: usize, const G: usize> {
     profile: Profile,
     bank: HashBank<KEY_BITS, KEY_BYTES, MIDDLE, RESULT_BITS, EXACT_BITS, LG>,
     tcam: Tcam<G>,
+    fdb: Fdb<LG>,
     act: Act<LG>,
     // Beside the key
     #[init(Delay::new(key::LATENCY as usize))]
@@ -112,10 +117,11 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
     #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(self, clock, valids, generation1);
-        clock!(self, clock, parse, profile, bank, tcam, act, port, known, stops, roces, commands, reads);
+        clock!(self, clock, parse, profile, bank, tcam, fdb, act, port, known, stops, roces, commands, reads);
         self.parse.reset.next = self.reset.val();
         self.profile.reset.next = self.reset.val();
         self.bank.reset.next = self.reset.val();
+        self.fdb.reset.next = self.reset.val();
         self.act.reset.next = self.reset.val();
         self.parse.window.next = self.window.val();
         self.parse.window_valid.next = self.window_valid.val();
@@ -138,6 +144,12 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.tcam.key.next = self.whole.y.val();
         self.tcam.v6.next = self.parse.facts.val().class == V6;
         self.tcam.generation.next = self.port.y.val().generation;
+        // Stations
+        self.fdb.valid.next = self.parse.valid.val();
+        self.fdb.domain.next = self.parse.key.val().domain;
+        self.fdb.mac.next = self.parse.key.val().dmac;
+        self.fdb.generation.next = self.port.y.val().generation;
+        self.about.next.bridge = self.port.y.val().bridge;
         self.about.next.deep = self.parse.facts.val().deep;
         self.about.next.roce = self.parse.facts.val().roce;
         self.about.next.ends = self.parse.facts.val().ends;
@@ -155,6 +167,8 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.act.rule.next = self.tcam.hit.val();
         self.act.rule_line.next = self.tcam.action.val();
         self.act.about.next = self.known.y.val();
+        self.act.home.next = self.fdb.hit.val();
+        self.act.station.next = self.fdb.station.val();
         self.verdict_valid.next = self.act.verdict_valid.val();
         self.verdict.next = self.act.verdict.val();
         self.stop.next = self.stops.y.val();
@@ -200,6 +214,14 @@ impl<const LG: usize, const G: usize> Logic for Matching<LG, G> {
         self.tcam.rule_generation.next = self.command.val().generation;
         self.tcam.rule_action.next = self.command.val().action;
         self.tcam.group.next = self.commands.group.val();
+        self.fdb.write.next = self.commands.to_station.val();
+        self.fdb.write_way.next = self.commands.way.val();
+        self.fdb.write_line.next = self.commands.line.val();
+        self.fdb.write_data.next = self.commands.home.val();
+        self.fdb.write_flood.next = self.commands.to_flood.val();
+        self.fdb.flood_domain.next = self.commands.line.val();
+        self.fdb.flood_group.next = self.command.val().action.get_bits::<NUMBER_BITS>(0);
+        self.fdb.there.next = self.commands.there.val();
         self.act.write.next = self.commands.to_act.val();
         self.act.write_line.next = self.commands.line.val();
         self.act.write_action.next = self.commands.action.val();

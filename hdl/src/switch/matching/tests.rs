@@ -5,8 +5,9 @@ use crate::records::{FlowCommand as CommandStruct, Verdict as VerdictStruct};
 use crate::switch::count::Use;
 use crate::switch::key::tests::any_frame;
 use crate::switch::sight::Sight;
-use crate::switch::testing::{any_action, any_mask, words};
+use crate::switch::testing::{any_action, any_mask, homed, words};
 use crate::tb::{AxisSource, Fields, Rng, Tb};
+use ferric_abi::switch::station;
 use ferric_abi::switch::table::{self, profile_line};
 use ferric_abi::switch::ternary::{say, sources, Said, Source};
 use ferric_abi::switch::{FlowCommand, FlowKey, Verdict};
@@ -17,7 +18,7 @@ use ferric_hdl_derive::{kernel, BlockDefault};
 use ferric_model::switch::decide::Facts;
 use ferric_model::switch::key::{key, masked, Origin as From};
 use ferric_model::switch::layers::{parse, WINDOW};
-use ferric_model::switch::tables::{MissAction, Port, Rule, Tables};
+use ferric_model::switch::tables::{MissAction, Port, Rule, Station, Tables};
 use rust_hdl::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,11 +80,14 @@ struct Place {
     port: Port,
 }
 
+/// Bridge domains that frames are of. A small table has flood groups for the first two alone, and the others' numbers end as these do.
+const DOMAINS: [u16; 4] = [0x20, 0x21, 0xa20, 0xa21];
+
 fn any_place(rng: &mut Rng) -> Place {
     let number = rng.below(4) as u8;
-    let origin = From { port: 8 + number, domain: 0xa00 | u16::from(number), remote: 0, geneve_option: number == 3 };
+    let origin = From { port: 8 + number, domain: DOMAINS[usize::from(number)], remote: 0, geneve_option: number == 3 };
     let miss = if rng.percent(50) { MissAction::Drop } else { MissAction::Exception };
-    Place { origin, port: Port { class: number, miss, ..Default::default() } }
+    Place { origin, port: Port { class: number, miss, bridge: rng.percent(40), ..Default::default() } }
 }
 
 /// How many frames there are, which come again and again.
@@ -92,6 +96,8 @@ const POOL: usize = 80;
 const ENTRIES: usize = 100;
 /// Wildcard rules of one generation.
 const RULES: usize = 10;
+/// Stations of one generation.
+const STATIONS: usize = 40;
 /// Actions of a generation; generations take turns in two halves of as many lines.
 const ACTIONS: u64 = 16;
 /// Lines from here on are never written.
@@ -108,12 +114,15 @@ struct Bench<const LG: usize, const G: usize> {
     generation: u8,
     tables: Tables,
     placement: Table<{ table::KEY_BITS }, 64>,
+    homes: Table<{ station::KEY_BITS }, 64>,
     rules: Rules,
     /// The rules as the model has them, by number.
     whole: BTreeMap<usize, Rule>,
     writes: VecDeque<FlowCommand>,
     /// Frames that a rule decided about.
     by_rule: usize,
+    /// And a station.
+    by_station: usize,
     seen: BTreeMap<(u8, u8), usize>,
 }
 
@@ -133,10 +142,12 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             generation: 0,
             tables: Tables::default(),
             placement: Table::new(LG as u32),
+            homes: Table::new(LG as u32),
             rules: Rules::new(G),
             whole: BTreeMap::new(),
             writes: VecDeque::new(),
             by_rule: 0,
+            by_station: 0,
             seen: BTreeMap::new(),
         }
     }
@@ -151,7 +162,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
         let From { port, domain, remote, geneve_option } = place.origin;
         let origin = [("port", port.into()), ("domain", domain.into()), ("remote", remote.into()), ("option", geneve_option.into())];
         self.tb.set_wide("origin", &Fields::of::<Origin>().pack(&origin)[..]);
-        let asking = [("class", place.port.class.into()), ("drop_miss", (place.port.miss == MissAction::Drop).into()), ("generation", self.generation.into())];
+        let asking = [("class", place.port.class.into()), ("drop_miss", (place.port.miss == MissAction::Drop).into()), ("generation", self.generation.into()), ("bridge", place.port.bridge.into())];
         self.tb.set_wide("asking", &Fields::of::<Asking>().pack(&asking)[..]);
         self.places.push_front((place, self.generation));
         self.places.truncate(LATENCY as usize);
@@ -181,6 +192,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
                 let without = self.tables.decide(&key, &facts, &port);
                 self.tables.outbound.tcam = rules;
                 let want = self.tables.decide(&key, &facts, &port);
+                self.by_station += usize::from(want != self.tables.decide(&key, &facts, &Port { bridge: false, ..port.clone() }));
                 self.by_rule += usize::from(want != without);
                 want
             }
@@ -229,6 +241,7 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             self.writes.push_back(table::action(line as u32, action.as_ref()));
         }
         self.prepare_rules(next, first);
+        self.prepare_stations(next);
         // An entry of a key of zeros, which a class without a mask must not find.
         if let Ok(writes) = self.placement.insert(Entry { key: [0; table::KEY_BITS / 8].into(), generation: next, result: first as u32 }) {
             self.placed(writes);
@@ -251,6 +264,33 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
             if let Ok(writes) = self.placement.insert(Entry { key: key.into(), generation: next, result: line as u32 }) {
                 self.placed(writes);
                 self.tables.outbound.exact.insert((key, next), line as u16);
+            }
+        }
+    }
+
+    fn prepare_stations(&mut self, next: u8) {
+        let old: Vec<_> = self.tables.outbound.fdb.keys().filter(|(_, _, generation)| *generation == next).copied().collect();
+        for (domain, mac, generation) in old {
+            self.tables.outbound.fdb.remove(&(domain, mac, generation));
+            let write = self.homes.remove(&station::key(domain, mac), generation).expect("it was put there");
+            self.writes.push_back(table::station(write.place.way, write.place.line.into(), None));
+        }
+        for _ in 0..STATIONS {
+            let rng = self.tb.rng();
+            let frame = &self.pool[rng.below(POOL as u64) as usize];
+            let Ok(layers) = parse(frame) else { continue };
+            let key = key(&layers, any_place(rng).origin);
+            let number = rng.below(1 << 8) as u16;
+            // Lines of the encapsulation table that are not there leave by uplink 0.
+            let (to, result) = match rng.below(3) {
+                0 => (Station::Port(number as u8), station::port(number as u8)),
+                1 => (Station::Remote(number), station::remote(number, 0)),
+                _ => (Station::Group(number), station::group(number)),
+            };
+            let home = station::key(key.domain(), key.dmac());
+            if let Ok(writes) = self.homes.insert(Entry { key: home.into(), generation: next, result: result.into() }) {
+                self.writes.extend(writes.iter().map(homed));
+                self.tables.outbound.fdb.insert((key.domain(), key.dmac(), next), to);
             }
         }
     }
@@ -300,6 +340,16 @@ impl<const LG: usize, const G: usize> Bench<LG, G> {
 fn generations<const W: usize, const K: usize, const LG: usize, const G: usize>(rounds: u8) {
     let mut b = Bench::<LG, G>::new::<W, K>();
     for round in 0..rounds {
+        // Flood groups have no generation: they change while no frame is under way.
+        let domain = DOMAINS[b.tb.rng().below(4) as usize];
+        if u32::from(domain) < 1 << LG {
+            let group = b.tb.rng().percent(60).then(|| b.tb.rng().below(1 << 12) as u16);
+            b.tables.outbound.floods.remove(&domain);
+            b.tables.outbound.floods.extend(group.map(|group| (domain, group)));
+            b.writes.push_back(table::flood(domain, group));
+            (0..60).for_each(|_| assert!(!b.cycle()));
+            assert!(b.writes.is_empty());
+        }
         b.prepare((round + 1) & 3);
         while !b.writes.is_empty() {
             if b.expected.len() < 20 {
@@ -320,7 +370,7 @@ fn generations<const W: usize, const K: usize, const LG: usize, const G: usize>(
         assert!(b.seen.contains_key(&end), "{end:?}: {:?}", b.seen);
     }
     let hits: usize = b.seen.iter().filter(|((kind, _), _)| (1..=3).contains(kind)).map(|(_, n)| n).sum();
-    assert!(hits > 12 * usize::from(rounds) && b.by_rule > 5 * usize::from(rounds), "{} {:?}", b.by_rule, b.seen);
+    assert!(hits > 12 * usize::from(rounds) && b.by_rule > 5 * usize::from(rounds) && b.by_station > 5 * usize::from(rounds), "{} {} {:?}", b.by_rule, b.by_station, b.seen);
 }
 
 #[test]
@@ -373,6 +423,11 @@ fn commands_that_name_nothing_are_refused() {
         table::rule(table::rule_line(0, 14), Some((5, 0))),
         table::rule(1 << 9, Some((5, 0))),
         table::read_exact(4, 0),
+        table::station(4, 0, Some((&[0; 8], 5, 0))),
+        table::station(0, 64, None),
+        table::station(0, 0, Some((&[0; 8], station::kind::NONE << station::NUMBER_BITS | 5, 0))),
+        table::flood(64, Some(5)),
+        table::flood(0, None).with_opcode(table::READ),
         table::read_exact(0, 64),
         table::count(64, false),
         table::count(1 << 23, true),

@@ -51,19 +51,24 @@ const REFUSED: u64 = FLOW_REFUSED.trailing_zeros() as u64;
 const BUSY: u64 = FLOW_BUSY.trailing_zeros() as u64;
 const CLEAR: u64 = table::CLEAR as u64;
 /// Tables in the order in which they are emptied.
-const TABLES: [u8; 4] = [table::PROFILE, table::EXACT, table::ACTION, table::RULE];
+const TABLES: [u8; 6] = [table::PROFILE, table::EXACT, table::ACTION, table::RULE, table::STATION, table::FLOOD];
 const FIRST: u64 = TABLES[0] as u64;
 const SECOND: u64 = TABLES[1] as u64;
 const THIRD: u64 = TABLES[2] as u64;
 const FOURTH: u64 = TABLES[3] as u64;
-/// The sweep's own numbers of the tables; it begins with the first, 0.
-const SWEEPS_SECOND: u64 = 1;
-const SWEEPS_THIRD: u64 = 2;
-const SWEEPS_FOURTH: u64 = 3;
+const FIFTH: u64 = TABLES[4] as u64;
+const SIXTH: u64 = TABLES[5] as u64;
+/// The sweep's own numbers of the tables; it begins with the first, and ends when all bits of its number are ones.
+const SWEEPS_FIRST: usize = 2;
+const SWEEPS_SECOND: u64 = 3;
+const SWEEPS_THIRD: u64 = 4;
+const SWEEPS_FOURTH: u64 = 5;
+const SWEEPS_FIFTH: u64 = 6;
+const SWEEPS_SIXTH: u64 = 7;
 
-/// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 4: a line, a way and a table.
+/// For tables whose ways have 2^`LG` lines, and `G` groups of rules. `S` = `LG` + 5: a line, a way and a table.
 #[derive(LogicBlock, BlockDefault)]
-#[demand(S == LG + 4 && (6..=12).contains(&LG))]
+#[demand(S == LG + 5 && (6..=12).contains(&LG))]
 #[demand(COUNTERS == flows::STATS.len())]
 pub struct Program<const LG: usize, const G: usize, const S: usize> {
     pub clock: Signal<In, Clock>,
@@ -117,7 +122,9 @@ pub struct Program<const LG: usize, const G: usize, const S: usize> {
     #[init(Slice::new(LG))]
     sweep_way: Slice<S, 2>,
     #[init(Slice::new(LG + 2))]
-    sweep_table: Slice<S, 2>,
+    sweep_table: Slice<S, 3>,
+    #[init(Constant::new(((SWEEPS_FIRST << (LG + 2)) as u64).to_bits()))]
+    origin: Constant<Bits<S>>,
     cleared: Signal<Local, FlowCommand>,
     /// Behind the first word how large the tables are.
     #[init(Constant::new((((LG | G << FLOW_GROUPS_AT) as u64) << 32).to_bits()))]
@@ -184,6 +191,10 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
             self.cleared.next.table = bits::<6>(THIRD);
         } else if self.sweep_table.y.val() == SWEEPS_FOURTH {
             self.cleared.next.table = bits::<6>(FOURTH);
+        } else if self.sweep_table.y.val() == SWEEPS_FIFTH {
+            self.cleared.next.table = bits::<6>(FIFTH);
+        } else if self.sweep_table.y.val() == SWEEPS_SIXTH {
+            self.cleared.next.table = bits::<6>(SIXTH);
         }
         self.cleared.next.way = bit_cast::<3, 2>(self.sweep_way.y.val());
         self.cleared.next.line = bit_cast::<24, LG>(self.sweep_line.y.val());
@@ -199,7 +210,7 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         if self.to_command.val() & (self.ctl.word.val() == WORD_FORGET) {
             self.forget1.d.next = true;
             self.busy.d.next = true;
-            self.sweep.d.next = bits::<S>(0);
+            self.sweep.d.next = self.origin.val();
         }
         self.forget.next = self.forget1.q.val();
         self.waits.next = self.busy.q.val() | self.awaited.q.val() | self.answered.q.val() | self.forget1.q.val() | self.reading.val();
@@ -254,7 +265,7 @@ impl<const LG: usize, const G: usize, const S: usize> Logic for Program<LG, G, S
         if self.reset.val() {
             self.rules.d.next = self.off.val();
             self.busy.d.next = true;
-            self.sweep.d.next = bits::<S>(0);
+            self.sweep.d.next = self.origin.val();
             self.write1.d.next = false;
         }
     }

@@ -7,8 +7,8 @@ use ferric_abi::context::{FlowCounts, FlowPortCtx};
 use ferric_abi::csr::{FLOW_ANSWER, FLOW_BUSY, FLOW_COMMAND, FLOW_COUNTS, FLOW_FORGET, FLOW_GROUPS_AT, FLOW_NOW, FLOW_PORT, FLOW_REFUSED, FLOW_SIZES};
 use ferric_abi::switch::{table, FlowCommand};
 
-/// Commands of a whole sweep: four tables, four ways, 64 lines.
-const SWEEP: usize = 4 * 4 * 64;
+/// Commands of a whole sweep: six tables, four ways, 64 lines.
+const SWEEP: usize = 6 * 4 * 64;
 
 struct Bench {
     tb: Tb,
@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let mut tb = Tb::new("flow_program", Program::<6, 2, 10>::default());
+        let mut tb = Tb::new("flow_program", Program::<6, 2, 11>::default());
         let control = Control::new(&mut tb, 20);
         Bench { tb, control, told: Vec::new(), refuses: false, awaits: false }
     }
@@ -73,7 +73,7 @@ impl Bench {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), SWEEP, "each line of each way once");
-        assert!(seen.iter().all(|(opcode, name, way, line)| *opcode == table::CLEAR && [1, 2, 3, 5].contains(name) && *way < 4 && *line < 64));
+        assert!(seen.iter().all(|(opcode, name, way, line)| *opcode == table::CLEAR && [1, 2, 3, 5, 7, 8].contains(name) && *way < 4 && *line < 64));
     }
 }
 
@@ -130,7 +130,7 @@ fn tables_are_emptied() {
 fn port_and_counters() {
     let mut b = Bench::new();
     b.ready();
-    let port = FlowPortCtx::default().with_valid(true).with_drop_miss(true).with_class(2).with_generation(3);
+    let port = FlowPortCtx::default().with_valid(true).with_drop_miss(true).with_class(2).with_generation(3).with_bridge(true);
     let word = u32::from_le_bytes(port.0);
     b.access(FLOW_PORT, 0, Some(word));
     assert_eq!((b.access(FLOW_PORT, 0, None), b.tb.get("port")), (word, word.into()));
