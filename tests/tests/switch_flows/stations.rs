@@ -91,7 +91,7 @@ fn stations_fill_their_table() {
         let after = b.counts();
         (after.port() - before.port(), after.miss() - before.miss())
     };
-    let of_domain = |until: u16| u64::from((until + 3) / 4);
+    let of_domain = |until: u16| u64::from(until.div_ceil(4));
     assert_eq!(ask(&b), (of_domain(full), u64::from(full) + 1 - of_domain(full)));
     // A station that is there already moves without room; the next one that is refused is refused again.
     b.tables.set_station(&ctx, 0, domain(0), mac(0), Station::Group(1)).unwrap();
