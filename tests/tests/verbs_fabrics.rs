@@ -166,8 +166,8 @@ fn udpong(test: &str, path: &OsStr) {
             for also in "" "-T e"; do
                 # It says nothing before its first client, whose first datagram it therefore may miss: the client repeats that.
                 FERRIC_DEVICES=$A stdbuf -oL udpong -b 10.0.0.1 -T $how > "$DIR/server" 2>&1 & server=$!
-                # Once it has taken a late answer it sends that one's number again, not the one it waits for, and if the answer to that is gone it does so for ever: seen on a
-                # loaded machine, for it gives an answer a millisecond.
+                # udpong waits a millisecond for an answer, then sends again. A late answer overwrites the message that it repeats: from then on it sends that answer's number,
+                # and if the answer to the right number is gone it never ends. That was seen on a loaded machine.
                 tries=1
                 until FERRIC_DEVICES=$B timeout 20 udpong -s 10.0.0.1 -T $how $also -S 1000 -C 300; do
                     [ $? = 124 ] && [ $tries -lt 3 ] || exit 1

@@ -301,6 +301,20 @@ mod tests {
         assert_eq!(Inbox::default().receive_within(&b, None, ms(1000)).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
+    /// A message has [`MAX_FDS`] descriptors at most, in however many pieces they come.
+    #[test]
+    fn descriptors_do_not_pile_up() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/proc/self/mem").unwrap();
+        let fds = vec![file.as_raw_fd(); MAX_FDS];
+        let whole = Header { size: 20, ..Default::default() };
+        for byte in whole.as_bytes() {
+            send_some(&a, &[*byte], &fds).unwrap();
+        }
+        drop(a);
+        assert_eq!(Inbox::default().receive(&b).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
     #[test]
     fn what_cannot_be_a_message_is_an_error() {
         for size in [0u32, 15, MAX_MESSAGE as u32 + 1, u32::MAX] {
