@@ -64,6 +64,11 @@ impl Handle {
         (Self::Running { commands, frames, helps: None }, Inbox { commands: commands_rx, frames: frames_rx })
     }
 
+    /// True if what is sent is mostly done when the sender goes on.
+    pub fn runs_in_the_sender(&self) -> bool {
+        matches!(self, Self::Running { helps: Some(_), .. })
+    }
+
     /// Sends a command, waiting at most `limit` for room. False: there was none, or the engine has ended.
     pub fn send(&self, command: Command, limit: Duration) -> bool {
         self.send_unless(command, limit, &AtomicBool::new(false))

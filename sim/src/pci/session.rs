@@ -22,6 +22,9 @@ use zerocopy::IntoBytes;
 const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// How long a message may take from its first byte to its last: whoever stops in the middle of one has failed.
 const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
+/// How often the processor is given to others before a session over twins sleeps until the next message: some tens of microseconds. Programs that send small messages to and fro
+/// have their answer by then.
+const TURNS: u32 = 100;
 /// How long the engine may take to take a command, and to change the map: with eight clients that poll on two cores it took more than three seconds. A reset waits for three of these
 /// and its own at most, and the client waits 60 seconds for a reply.
 const MAP_LIMIT: Duration = Duration::from_secs(10);
@@ -83,10 +86,12 @@ impl Session {
     /// message not much. Its hello takes a function through its door, or is answered with EBUSY. In the end the function is made as after power-on.
     pub fn run(mut self) {
         let hello = Instant::now() + HELLO_LIMIT;
+        // Where cycles are simulated the simulation needs the processor.
+        let turns = if self.engine.runs_in_the_sender() { TURNS } else { 0 };
         loop {
             let left = hello.saturating_duration_since(Instant::now());
             let received = match self.inside {
-                Some(_) => self.inbox.receive_within(&self.stream, None, MESSAGE_LIMIT),
+                Some(_) => self.inbox.receive_eagerly(&self.stream, turns, MESSAGE_LIMIT),
                 None => self.inbox.receive_within(&self.stream, Some(left), left),
             };
             match received {
