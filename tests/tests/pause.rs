@@ -156,3 +156,52 @@ fn malformed_frames_are_counted_and_stop_nobody() {
     let all = counters(&pair, 0).unwrap();
     assert_eq!((all["pause.pause_malformed"], all["pause.pause_received"]), (frames.len() as u64, 0));
 }
+
+/// The longest time without a completion, of all queue pairs together and of the one that waited longest, in cycles.
+fn longest_waits(pair: &Pair, senders: usize, count: u64) -> [u64; 2] {
+    pair.world().cards[1].set_timing(HostTiming { read_latency: 800, max_reads: 2, ..Default::default() });
+    let mut lines: Vec<Line> = (0..senders).map(|_| Line::connected(pair, Mtu::M4096, 1, 0, WINDOW * 64 + 64).unwrap()).collect();
+    let shape = Shape { op: Op::Send, size: 64, window: WINDOW, offset: 0, strewn: 0, from: 0 };
+    let mut streams: Vec<Stream> = lines.iter_mut().map(|line| Stream::new(pair, line, shape).unwrap()).collect();
+    // Receives are posted, and told to the card, before the first message is sent.
+    run(pair, &mut streams, 0, PATIENCE).unwrap();
+    let begun = pair.world().cycle();
+    let mut seen: Vec<(u64, u64)> = vec![(0, begun); senders];
+    let (mut last, mut waits) = (begun, [0; 2]);
+    loop {
+        let now = pair.world().cycle();
+        let mut all = true;
+        for (stream, (progress, since)) in streams.iter_mut().zip(&mut seen) {
+            let done = stream.advance(count).unwrap();
+            if stream.progress() != *progress {
+                (*progress, *since, last) = (stream.progress(), now, now);
+            }
+            if !done {
+                waits[1] = waits[1].max(now - *since);
+            }
+            all &= done;
+        }
+        if all {
+            return waits;
+        }
+        waits[0] = waits[0].max(now - last);
+        assert!(now - begun < 100 * PATIENCE, "{} of {} are done", seen.iter().map(|s| s.0).sum::<u64>(), 2 * senders as u64 * count);
+        pair.world().run(16);
+    }
+}
+
+/// 32 queue pairs with 64 SENDs outstanding each, and a receiver whose host takes two reads at a time: without pause frames much is lost and sent again, but nothing stands for a
+/// millisecond; with them nothing is lost.
+#[test]
+fn many_senders_and_a_slow_receiver_never_stand_still() {
+    const MILLISECOND: u64 = 250_000;
+    for pause in [false, true] {
+        let pair = pair(pause);
+        let before = counters(&pair, 1).unwrap()[LOST];
+        let waits = longest_waits(&pair, 32, 2 * WINDOW as u64);
+        let lost = counters(&pair, 1).unwrap()[LOST] - before;
+        println!("pause {pause}: {lost} frames lost, {} cycles without any completion, {} without one of a queue pair", waits[0], waits[1]);
+        assert_eq!(lost == 0, pause);
+        assert!(waits[0] < MILLISECOND, "{} cycles", waits[0]);
+    }
+}

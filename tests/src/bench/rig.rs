@@ -2,7 +2,7 @@
 use super::load::{run, Line, Shape, Stream};
 use super::reader::{self, Counters, Delivered};
 use super::registrations;
-use super::scenarios::{Measure, Op, Point, Rig};
+use super::scenarios::{Measure, Op, Point, Rig, ALL};
 use crate::pair::{Error, Pair};
 use ferric_driver::types::Mtu;
 use ferric_sim::axi::HostTiming;
@@ -78,6 +78,7 @@ impl Rig {
         let (small, large) = (512 * 64 + 64, 8 * 262_144 + 64);
         let (count, entries, inline, room) = match self {
             Rig::Fetched => (32, 4, 64, small),
+            Rig::All => (ALL, 4, 64, 4096),
             Rig::Carried => (32, 1, 0, small),
             Rig::Large4096 => (4, 4, 64, large),
             Rig::Large1024 => (2, 4, 64, large),

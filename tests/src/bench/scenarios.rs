@@ -22,6 +22,8 @@ pub enum Op {
 pub enum Rig {
     /// 32 pairs whose requests have 128 bytes, so that the card fetches them.
     Fetched,
+    /// As many pairs as a card has, which are fetched like those of `Fetched`.
+    All,
     /// 32 pairs whose requests have 64 bytes and travel with the doorbell.
     Carried,
     /// 4 pairs for large messages, path MTU 4096.
@@ -153,6 +155,8 @@ pub(super) const BASE: Scenario = Scenario {
     bar: None,
     aims: &[],
 };
+/// Queue pairs of a card of 512 bits that a program can have, but for a few: of 1,024 contexts each function has one for management.
+pub(super) const ALL: usize = 1016;
 const LARGE: Scenario = Scenario { rig: Rig::Large4096, size: 262_144, qps: 1, both: true, measure: Measure::Efficiency, windows: &[8, 2], count: 24, ..BASE };
 const SINGLE: Scenario = Scenario { rig: Rig::Large4096, qps: 1, windows: &[1], count: 16, ..BASE };
 const WIDE: Scenario = Scenario { qps: 16, set: 256 << 20, latencies: &[250], windows: &[32, 8], ..BASE };
@@ -190,6 +194,17 @@ pub const SCENARIOS: &[Scenario] = &[
         ..LARGE
     },
     Scenario { name: "write_64_32qp", what: "WRITE of 64 B, 32 queue pairs, one direction", count: 384, bar: Some(4.0), aims: &[everywhere(4.0), after(500, 4.0), after(1000, 6.0)], ..BASE },
+    Scenario {
+        name: "write_64_all_qps",
+        what: "WRITE of 64 B, all queue pairs of a card (1,016) at once, one direction",
+        rig: Rig::All,
+        qps: ALL,
+        windows: &[4],
+        latencies: &[250],
+        count: 16,
+        aims: &[everywhere(4.2)],
+        ..BASE
+    },
     Scenario { name: "write_64_both_ways", what: "WRITE of 64 B, 16 queue pairs in each direction at once", qps: 16, both: true, bar: Some(5.0), ..BASE },
     Scenario {
         name: "write_64_1qp",
