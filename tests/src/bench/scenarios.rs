@@ -91,8 +91,10 @@ pub struct Scenario {
     pub latencies: &'static [u32],
     /// Offsets of buffers from a multiple of 64.
     pub offsets: &'static [usize],
-    /// Messages per queue pair in the measured part; at least twice the window.
+    /// Messages per queue pair in the measured part; more if that is less than so many windows.
     pub count: usize,
+    /// Windows of the measured part at least: its end, when what is outstanding comes in, counts with the rest.
+    pub rounds: usize,
     /// Bytes of memory, at each end, over which all messages of a direction are strewn; 0: one place per message outstanding.
     pub set: usize,
     /// Frames per million that the link loses.
@@ -147,6 +149,7 @@ pub(super) const BASE: Scenario = Scenario {
     latencies: &[250, 500, 1000],
     offsets: &[0, 16],
     count: 96,
+    rounds: 2,
     set: 0,
     loss: 0,
     mac: 0,
@@ -434,7 +437,7 @@ impl Point {
 
     /// Messages per queue pair before the measured part, and in it.
     pub fn counts(&self) -> (u64, u64) {
-        (self.window.min(128) as u64, self.scenario.count.max(2 * self.window) as u64)
+        (self.window.min(128) as u64, self.scenario.count.max(self.scenario.rounds * self.window) as u64)
     }
 
     /// What it has to reach now.

@@ -8,6 +8,10 @@ use ferric_abi::codes::CqeStatus;
 use ferric_hdl_derive::{kernel, BlockDefault};
 use rust_hdl::prelude::*;
 
+/// log2 of the cycles between two bypass frames while data is held: longer than the peer's requester takes for an acknowledge of as many messages as it can have under way (256, four cycles
+/// each), so that what it cannot follow waits here.
+const LOG_TRICKLE: usize = 10;
+
 /// Heads of the two orders -> jobs. A complete bypass frame goes first. One job in two cycles. `N` clients make headers; `2^LS` slots.
 #[derive(LogicBlock, BlockDefault)]
 pub(super) struct Picker<const N: usize, const LS: usize> {
@@ -28,7 +32,7 @@ pub(super) struct Picker<const N: usize, const LS: usize> {
     /// The queue pair of the frame in hand, and the round that this is in.
     pub look: Signal<Out, Bits<24>>,
     pub round: Signal<In, Bits<2>>,
-    /// No data frame is chosen.
+    /// No data frame is chosen, and a bypass frame in 2^[`LOG_TRICKLE`] cycles.
     pub hold: Signal<In, Bit>,
     pub valid: Signal<Out, Bit>,
     pub job: Signal<Out, TxJob>,
@@ -38,6 +42,9 @@ pub(super) struct Picker<const N: usize, const LS: usize> {
     headers: [RamAsync<HdrDone, LS>; N],
     ready0: DFF<Bit>,
     ready1: DFF<Bit>,
+    /// Cycles since the last bypass frame, while data is held.
+    waited: DFF<Bits<LOG_TRICKLE>>,
+    trickle: DFF<Bit>,
     // The chosen frame with all that is known about it.
     p_valid: DFF<Bit>,
     p_rec: DFF<FrameRec>,
@@ -65,7 +72,7 @@ pub(super) struct Picker<const N: usize, const LS: usize> {
 impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
     #[hdl_gen]
     fn update(&mut self) {
-        dff_setup!(self, clock, ready0, ready1, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass);
+        dff_setup!(self, clock, ready0, ready1, waited, trickle, p_valid, p_rec, p_seal, p_hdr, p_failed, p_bypass);
         clock!(self, clock, seals);
         self.seals.write_en.next = self.seal_we.val();
         self.sealed_slot.next = self.seal.val().slot;
@@ -80,7 +87,15 @@ impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
         self.s_rec[1].ready.next = self.go.val() & self.ready1.q.val();
         self.s_rec[0].ready.next = self.go.val() & !self.ready1.q.val();
         self.ready0.d.next = !self.hold.val() & self.s_rec[0].valid.val() & self.sealed[0].val() & (self.headed[0].val() | self.s_rec[0].data.val().raw) & !(self.go.val() & !self.ready1.q.val());
-        self.ready1.d.next = self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
+        self.ready1.d.next = self.trickle.q.val() & self.s_rec[1].valid.val() & self.sealed[1].val() & self.headed[1].val() & !(self.go.val() & self.ready1.q.val());
+        if !self.waited.q.val().all() {
+            self.waited.d.next = self.waited.q.val() + 1;
+        }
+        self.trickle.d.next = !self.hold.val() | self.waited.q.val().all();
+        if self.go.val() & self.ready1.q.val() {
+            self.waited.d.next = bits::<LOG_TRICKLE>(0);
+            self.trickle.d.next = !self.hold.val();
+        }
         self.slot.next = self.s_rec[0].data.val().slot;
         self.client.next = self.s_rec[0].data.val().client;
         if self.ready1.q.val() {
@@ -163,6 +178,8 @@ impl<const N: usize, const LS: usize> Logic for Picker<N, LS> {
         if self.reset.val() {
             self.ready0.d.next = false;
             self.ready1.d.next = false;
+            self.trickle.d.next = false;
+            self.waited.d.next = bits::<LOG_TRICKLE>(0);
             self.p_valid.d.next = false;
         }
     }

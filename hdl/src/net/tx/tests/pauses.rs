@@ -10,7 +10,7 @@ fn small() -> Plan {
     Plan { kind: Kind::Data, pay_len: 64, reth: true, ..Plan::default() }
 }
 
-/// Holds of all lengths at any time: every frame leaves, in order, and acknowledges at once.
+/// Holds of all lengths at any time: every frame leaves, in order.
 #[test]
 fn a_hold_loses_nothing() {
     for (seed, stall) in [(11, 0), (12, 40)] {
@@ -60,9 +60,13 @@ fn little_goes_out_behind_a_hold() {
             largest = largest.max(bench.sent_data - before.0);
             let held = bench.sent_data;
             (0..20).for_each(|_| bench.request(Plan { kind: Kind::Bypass, ..Plan::default() }));
-            (0..1500).for_each(|_| bench.step());
-            assert_eq!((bench.sent_data, bench.sent_bypass - before.1), (held, 20), "acknowledges go on");
+            // Acknowledges go on, slower than any requester is: one in 1,024 cycles.
+            (0..4 * 1024).for_each(|_| bench.step());
+            assert!((4..=5).contains(&(bench.sent_bypass - before.1)), "{} of 20", bench.sent_bypass - before.1);
+            assert_eq!(bench.sent_data, held, "data do not");
             bench.tb.set("hold", 0);
+            (0..1500).for_each(|_| bench.step());
+            assert_eq!(bench.sent_bypass - before.1, 20);
         }
         assert!((2..=most).contains(&largest), "{largest} frames of {pay_len} bytes");
         // Unless asked to, the egress fills its FIFO.
