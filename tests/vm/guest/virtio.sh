@@ -1,0 +1,108 @@
+# A guest whose network cards are virtio functions of Ferric cards, with its kernel's own driver. vm.peers: how many of them, each on a wire of its own; number N (from 0) has 10.6.N.2 and fd06:N::2,
+# at its wire's other end is the kernel of this machine with 10.6.N.1 and fd06:N::1. vm.acts: what is done, of the functions below; vm.sha: what the file that the other end sends has to be.
+. /common.sh
+
+# Interface N is the one behind the N-th function on the bus.
+interface() { ls "/sys/bus/pci/devices/$(echo $devices | cut -d' ' -f$(($1 + 1)))"/virtio*/net 2> /dev/null; }
+up() {
+  wait_for 10 interface $1 || fail "function $1 has no interface"
+  /bin/ip link set "$(interface $1)" mtu 9000 up || fail "function $1: MTU"
+  /bin/ip addr add 10.6.$1.2/24 dev "$(interface $1)"
+  /bin/ip -6 addr add fd06:$1::2/64 dev "$(interface $1)" nodad
+}
+# pings N SIZE COUNT: none may be lost. The first may wait for ARP, which the other end answers when its link is up.
+pings() {
+  wait_for 20 ping -c 1 -W 1 10.6.$1.1 || fail "function $1: no answer to a ping"
+  ping -q -i 0.01 -W 5 -s $2 -c $3 10.6.$1.1 > /tmp/pings
+  grep transmitted /tmp/pings | sed "s/^/PINGS function $1, $2 bytes: /"
+  grep -q "^$3 packets transmitted, $3 packets received" /tmp/pings || fail "function $1: pings of $2 bytes"
+}
+# What the driver has taken: bits of the features that the matrix is about.
+features() {
+  bits=$(cat /sys/bus/virtio/devices/virtio$1/features)
+  taken=
+  for f in 35:packed 30:event_idx 29:indirect 16:mergeable 36:in_order 39:notification_data 1:csum 12:tso4 57:uso 23:mq; do
+    [ "$(echo $bits | cut -c${f%%:*})" = 0 ] || taken="$taken ${f#*:}"
+  done
+  echo "FEATURES function $1:$taken"
+}
+# No checksum has been wrong.
+sums() { ! nstat -az | grep Csum | grep -v ' 0  *0.0$' || fail "wrong checksums"; }
+# stream N BYTES: so much comes from the other end, and goes back to it, which compares it.
+stream() {
+  wait_for 20 sh -c "nc -w 20 10.6.$1.1 5001 < /dev/null > /tmp/stream && [ -s /tmp/stream ]" || fail "function $1: nothing came"
+  [ "$(wc -c < /tmp/stream)" = $2 ] && [ "$(sha256sum < /tmp/stream | cut -d' ' -f1)" = $sha ] || fail "function $1: $(wc -c < /tmp/stream) bytes that are not those that were sent"
+  nc -w 20 10.6.$1.1 5002 < /tmp/stream || fail "function $1: the stream was not taken"
+  echo "STREAM function $1: $2 bytes, $sha"
+}
+
+act_ping() { for size in 56 1472 8972; do pings 0 $size 100; done; ping -6 -q -i 0.01 -c 100 fd06:0::1 | grep transmitted; }
+act_tcp() {
+  run() { wait_for 30 ping -c 1 10.6.0.1; iperf3 -f m -c 10.6.0.1 "$@" > /tmp/iperf 2>&1 || { cat /tmp/iperf; fail "iperf3 $*"; }; echo "IPERF $*: $(grep -E 'receiver' /tmp/iperf | tail -1)"; }
+  run -n 4M; run -n 4M -R
+  run -n 4M -P 4; run -n 4M -P 4 -R
+  run -6 -c fd06:0::1 -n 4M
+  run -u -b 20M -t 1; run -u -b 20M -t 1 -R
+  stream 0 4194304
+  sums
+}
+act_matrix() {
+  n=0
+  while [ $n -lt $peers ]; do
+    features $n
+    pings $n 56 100
+    stream $n 262144
+    n=$((n + 1))
+  done
+  sums
+}
+act_life() {
+  address=$(echo $devices | cut -d' ' -f1)
+  virtio=$(basename /sys/bus/pci/devices/$address/virtio*)
+  n=0
+  while [ $n -lt ${binds:-100} ]; do
+    virtio=$(basename /sys/bus/pci/devices/$address/virtio*)
+    echo $virtio > /sys/bus/virtio/drivers/virtio_net/unbind || fail "unbind $n"
+    echo $virtio > /sys/bus/virtio/drivers/virtio_net/bind || fail "bind $n"
+    n=$((n + 1))
+  done
+  up 0
+  pings 0 56 20
+  echo "LIFE $n times unbound and bound"
+  # Other ring sizes while frames come and go: queues are reset one by one.
+  ping -q -i 0.005 -W 1 10.6.0.1 > /tmp/flood & flood=$!
+  n=0
+  while [ $n -lt ${resizes:-50} ]; do
+    ethtool -G "$(interface 0)" rx $((64 << n % 3)) tx $((256 >> n % 3)) || fail "ethtool -G $n"
+    n=$((n + 1))
+  done
+  kill -INT $flood; wait $flood
+  sed -n '/transmitted/s/^/LIFE meanwhile: /p' /tmp/flood
+  pings 0 1472 20
+  echo "LIFE $n times other ring sizes"
+  # The function's own reset, by the kernel.
+  echo $virtio > /sys/bus/virtio/drivers/virtio_net/unbind
+  echo 1 > /sys/bus/pci/devices/$address/reset || fail "FLR"
+  echo $virtio > /sys/bus/virtio/drivers/virtio_net/bind || fail "bind behind FLR"
+  up 0
+  pings 0 56 20
+  echo "LIFE function-level reset"
+}
+
+modprobe virtio_pci; modprobe virtio_net
+wait_for 10 test -e /sys/bus/pci/drivers/virtio-pci || fail "virtio-pci"
+devices=$(cd /sys/bus/pci/drivers/virtio-pci && ls -d 0000:*)
+[ "$(echo $devices | wc -w)" = "$peers" ] || fail "$(echo $devices | wc -w) of $peers functions are there"
+lspci -n -d 1af4:1041
+[ "$peers" != 1 ] || lspci -vv -d 1af4:1041
+[ "$(basename "$(readlink "/sys/bus/virtio/devices/virtio0/driver")")" = virtio_net ] || fail "virtio_net is not the driver"
+ethtool -i "$(interface 0)" | head -3
+n=0
+while [ $n -lt $peers ]; do up $n; n=$((n + 1)); done
+for act in $(echo $acts | tr , ' '); do
+  begun=$(seconds)
+  (act_$act) || fail "act $act"
+  echo "ACT $act $(($(seconds) - begun)) s"
+done
+dmesg | grep -iE 'virtio|net ' | grep -iE 'fail|error|warn|timeout' && fail "the kernel complains"
+echo GUEST-PASS
