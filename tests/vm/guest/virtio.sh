@@ -2,6 +2,7 @@
 # at its wire's other end is the kernel of this machine with 10.6.N.1 and fd06:N::1. vm.acts: what is done, of the functions below; vm.sha: what the file that the other end sends has to be.
 . /common.sh
 
+# (wait_for has a variable n of its own.)
 # Interface N is the one behind the N-th function on the bus.
 interface() { ls "/sys/bus/pci/devices/$(echo $devices | cut -d' ' -f$(($1 + 1)))"/virtio*/net 2> /dev/null; }
 up() {
@@ -30,13 +31,16 @@ features() {
 sums() { ! nstat -az | grep Csum | grep -v ' 0  *0.0$' || fail "wrong checksums"; }
 # stream N BYTES: so much comes from the other end, and goes back to it, which compares it.
 stream() {
-  wait_for 20 sh -c "nc -w 20 10.6.$1.1 5001 < /dev/null > /tmp/stream && [ -s /tmp/stream ]" || fail "function $1: nothing came"
+  wait_for 20 sh -c "nc -w 20 10.6.$1.1 $((5000 + 2 * $1)) < /tmp/open > /tmp/stream && [ -s /tmp/stream ]" || fail "function $1: nothing came"
   [ "$(wc -c < /tmp/stream)" = $2 ] && [ "$(sha256sum < /tmp/stream | cut -d' ' -f1)" = $sha ] || fail "function $1: $(wc -c < /tmp/stream) bytes that are not those that were sent"
-  nc -w 20 10.6.$1.1 5002 < /tmp/stream || fail "function $1: the stream was not taken"
+  nc -w 20 10.6.$1.1 $((5001 + 2 * $1)) < /tmp/stream || fail "function $1: the stream was not taken"
   echo "STREAM function $1: $2 bytes, $sha"
 }
 
 act_ping() { for size in 56 1472 8972; do pings 0 $size 100; done; ping -6 -q -i 0.01 -c 100 fd06:0::1 | grep transmitted; }
+# Until somebody outside ends it, or resets the machine.
+act_waiting() { pings 0 56 20; sleep 600; }
+act_flood() { pings 0 56 5; echo FLOOD; ping -q -i 0.002 -s 1472 10.6.0.1 > /dev/null; }
 act_tcp() {
   run() { wait_for 30 ping -c 1 10.6.0.1; iperf3 -f m -c 10.6.0.1 "$@" > /tmp/iperf 2>&1 || { cat /tmp/iperf; fail "iperf3 $*"; }; echo "IPERF $*: $(grep -E 'receiver' /tmp/iperf | tail -1)"; }
   run -n 4M; run -n 4M -R
@@ -47,49 +51,52 @@ act_tcp() {
   sums
 }
 act_matrix() {
-  n=0
-  while [ $n -lt $peers ]; do
-    features $n
-    pings $n 56 100
-    stream $n 262144
-    n=$((n + 1))
+  k=0
+  while [ $k -lt $peers ]; do
+    features $k
+    pings $k 56 100
+    stream $k 262144
+    k=$((k + 1))
   done
   sums
 }
 act_life() {
   address=$(echo $devices | cut -d' ' -f1)
   virtio=$(basename /sys/bus/pci/devices/$address/virtio*)
-  n=0
-  while [ $n -lt ${binds:-100} ]; do
+  k=0
+  while [ $k -lt ${binds:-100} ]; do
     virtio=$(basename /sys/bus/pci/devices/$address/virtio*)
-    echo $virtio > /sys/bus/virtio/drivers/virtio_net/unbind || fail "unbind $n"
-    echo $virtio > /sys/bus/virtio/drivers/virtio_net/bind || fail "bind $n"
-    n=$((n + 1))
+    echo $virtio > /sys/bus/virtio/drivers/virtio_net/unbind || fail "unbind $k"
+    echo $virtio > /sys/bus/virtio/drivers/virtio_net/bind || fail "bind $k"
+    k=$((k + 1))
   done
   up 0
   pings 0 56 20
-  echo "LIFE $n times unbound and bound"
+  echo "LIFE $k times unbound and bound"
   # Other ring sizes while frames come and go: queues are reset one by one.
   ping -q -i 0.005 -W 1 10.6.0.1 > /tmp/flood & flood=$!
-  n=0
-  while [ $n -lt ${resizes:-50} ]; do
-    ethtool -G "$(interface 0)" rx $((64 << n % 3)) tx $((256 >> n % 3)) || fail "ethtool -G $n"
-    n=$((n + 1))
+  k=0
+  while [ $k -lt ${resizes:-50} ]; do
+    ethtool -G "$(interface 0)" rx $((64 << k % 3)) tx $((256 >> k % 3)) || fail "ethtool -G $k"
+    k=$((k + 1))
   done
   kill -INT $flood; wait $flood
   sed -n '/transmitted/s/^/LIFE meanwhile: /p' /tmp/flood
   pings 0 1472 20
-  echo "LIFE $n times other ring sizes"
-  # The function's own reset, by the kernel.
-  echo $virtio > /sys/bus/virtio/drivers/virtio_net/unbind
+  echo "LIFE $k times other ring sizes"
+  # The function's own reset, by the kernel. Behind the back of virtio-pci, which has acknowledged the device once and for all, it would undo that.
+  echo $address > /sys/bus/pci/drivers/virtio-pci/unbind
   echo 1 > /sys/bus/pci/devices/$address/reset || fail "FLR"
-  echo $virtio > /sys/bus/virtio/drivers/virtio_net/bind || fail "bind behind FLR"
+  echo $address > /sys/bus/pci/drivers/virtio-pci/bind || fail "bind behind FLR"
   up 0
   pings 0 56 20
   echo "LIFE function-level reset"
 }
 
 modprobe virtio_pci; modprobe virtio_net
+# An input that does not end: nc ends with its input.
+mkfifo /tmp/open
+exec 9<> /tmp/open
 wait_for 10 test -e /sys/bus/pci/drivers/virtio-pci || fail "virtio-pci"
 devices=$(cd /sys/bus/pci/drivers/virtio-pci && ls -d 0000:*)
 [ "$(echo $devices | wc -w)" = "$peers" ] || fail "$(echo $devices | wc -w) of $peers functions are there"
@@ -97,8 +104,8 @@ lspci -n -d 1af4:1041
 [ "$peers" != 1 ] || lspci -vv -d 1af4:1041
 [ "$(basename "$(readlink "/sys/bus/virtio/devices/virtio0/driver")")" = virtio_net ] || fail "virtio_net is not the driver"
 ethtool -i "$(interface 0)" | head -3
-n=0
-while [ $n -lt $peers ]; do up $n; n=$((n + 1)); done
+k=0
+while [ $k -lt $peers ]; do up $k; k=$((k + 1)); done
 for act in $(echo $acts | tr , ' '); do
   begun=$(seconds)
   (act_$act) || fail "act $act"
