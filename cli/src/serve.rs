@@ -134,7 +134,13 @@ impl Options {
                 .socket
                 .iter()
                 .zip(virtio)
-                .map(|(_, virtio)| CardConfig { virtio, body: if self.twin { Body::Twin } else { Body::Gateware }, functions: self.functions.into(), engines: self.engines, ..ServeConfig::card(self.width) })
+                .map(|(_, virtio)| CardConfig {
+                    virtio,
+                    body: if self.twin { Body::Twin } else { Body::Gateware },
+                    functions: self.functions.into(),
+                    engines: self.engines,
+                    ..ServeConfig::card(self.width)
+                })
                 .collect(),
             endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() }.into_iter().chain(guests).collect(),
             wire,

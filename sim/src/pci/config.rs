@@ -135,12 +135,13 @@ impl Builder {
             .field(PCIE + 0x28, 2, 0, 0x001f, 0)
             .field(PCIE + 0x2c, 4, 7 << 1, 0, 0)
             .field(PCIE + 0x30, 2, 3, 0xf, 0);
-        b.extended(AER, 1, 2, extended)
-            .field(AER_UNCORRECTABLE, 4, 0, 0, ERRORS)
-            .field(AER_MASK, 4, 0, ERRORS, 0)
-            .field(AER_SEVERITY, 4, FATAL, ERRORS, 0)
-            .field(AER + 0x10, 4, 0, 0, 0x31c1)
-            .field(AER + 0x14, 4, 1 << 13, 0x31c1, 0);
+        b.extended(AER, 1, 2, extended).field(AER_UNCORRECTABLE, 4, 0, 0, ERRORS).field(AER_MASK, 4, 0, ERRORS, 0).field(AER_SEVERITY, 4, FATAL, ERRORS, 0).field(AER + 0x10, 4, 0, 0, 0x31c1).field(
+            AER + 0x14,
+            4,
+            1 << 13,
+            0x31c1,
+            0,
+        );
         b
     }
 

@@ -86,15 +86,8 @@ impl Function {
     }
 
     fn with(card: usize, number: u16, virtio: Option<usize>, config: ConfigSpace) -> Self {
-        let state = State {
-            config,
-            vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(),
-            error: None,
-            table: Self::table(),
-            pending: 0,
-            counters: Counters::default(),
-            network: NetCounters::default(),
-        };
+        let state =
+            State { config, vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(), error: None, table: Self::table(), pending: 0, counters: Counters::default(), network: NetCounters::default() };
         Self { card, number, virtio, state: Mutex::new(state) }
     }
 
