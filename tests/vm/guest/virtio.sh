@@ -148,6 +148,8 @@ lspci -n -d 1af4:1041
 [ "$peers" != 1 ] || lspci -vv -d 1af4:1041
 [ "$(basename "$(readlink "/sys/bus/virtio/devices/virtio0/driver")")" = virtio_net ] || fail "virtio_net is not the driver"
 ethtool -i "$(interface 0)" | head -3
+group=/sys/bus/pci/devices/$(echo $devices | cut -d' ' -f1)/iommu_group
+[ ! -e $group ] || echo "IOMMU $(cat $group/type)"
 k=0
 while [ $k -lt $peers ]; do up $k; k=$((k + 1)); done
 for act in $(echo $acts | tr , ' '); do
