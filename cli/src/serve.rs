@@ -190,7 +190,7 @@ pub fn wait(died: impl Fn() -> bool) -> Result<(), Error> {
 fn network(c: &NetCounters) -> serde_json::Value {
     let [available, skipped, used, stock, hand] = c.chains;
     let rejects: serde_json::Map<_, _> = VirtioCause::ALL.iter().map(|(cause, name, ..)| (name.to_string(), c.device.of(*cause))).filter(|(_, n)| *n > 0).map(|(name, n)| (name, n.into())).collect();
-    serde_json::json!({ "arrived": c.arrived, "filtered": c.device.filtered, "delivered": c.device.delivered, "frames_add_up": c.frames_add_up(), "sent": c.device.transmitted, "left": c.left,
+    serde_json::json!({ "arrived": c.arrived, "filtered": c.device.filtered, "delivered": c.device.delivered, "frames_add_up": c.frames_add_up(), "sent": c.device.transmitted, "left": c.left, "oversize": c.oversize,
         "commands": c.device.commands, "rejects": rejects,
         "chains": { "available": available, "skipped": skipped, "used": used, "stock": stock, "in_hand": hand, "add_up": c.chains_add_up() } })
 }

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 
 /// Largest packet of a virtio function behind the Ethernet header, in bytes: what the card's port carries.
 const MTU: u16 = 9000;
+/// Longest frame that the port carries: the largest packet behind an Ethernet header and a tag.
+const LONGEST: usize = MTU as usize + 18;
 /// Descriptors of a queue at most, and receive chains that are fetched ahead.
 const MAX_SIZE: u16 = 256;
 const STOCK: usize = 64;
@@ -108,6 +110,8 @@ pub struct NetCounters {
     pub arrived: u64,
     /// Frames that left by it: those of the queues, cut into segments.
     pub left: u64,
+    /// Frames that were longer than the port carries, and did not leave.
+    pub oversize: u64,
     /// Chains of all queues that run: made available, skipped since their head was none, given back, in stock, in hand or on their way back.
     pub chains: [u64; 5],
 }

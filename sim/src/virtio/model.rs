@@ -1,5 +1,5 @@
 //! The golden model in a virtio function's place.
-use super::{FunctionConfig, GuestMemory, NetCounters, Seat, SeatEdge};
+use super::{FunctionConfig, GuestMemory, NetCounters, Seat, SeatEdge, LONGEST};
 use ferric_model::virtio::{Device, Step};
 use std::collections::VecDeque;
 
@@ -20,12 +20,13 @@ pub struct ModelSeat {
     first: u16,
     arrived: u64,
     left: u64,
+    oversize: u64,
 }
 
 impl ModelSeat {
     /// The function after power-on, number `function` of its card.
     pub fn new(function: u16, config: &FunctionConfig) -> Self {
-        Self { function, device: Device::new(config.offer()), frames: VecDeque::new(), reads: VecDeque::new(), busy: false, first: 0, arrived: 0, left: 0 }
+        Self { function, device: Device::new(config.offer()), frames: VecDeque::new(), reads: VecDeque::new(), busy: false, first: 0, arrived: 0, left: 0, oversize: 0 }
     }
 
     /// Steps of one queue until it has nothing to do or its turn is over.
@@ -39,6 +40,10 @@ impl ModelSeat {
                     let ticket = frame.ticket;
                     for segment in frame.segments() {
                         *bytes += segment.len();
+                        if segment.len() > LONGEST {
+                            self.oversize += 1;
+                            continue;
+                        }
                         self.left += 1;
                         edge.sent.push_back(segment);
                     }
@@ -116,6 +121,6 @@ impl Seat for ModelSeat {
                 *sum += more;
             }
         }
-        NetCounters { device: self.device.counters().clone(), arrived: self.arrived, left: self.left, chains }
+        NetCounters { device: self.device.counters().clone(), arrived: self.arrived, left: self.left, oversize: self.oversize, chains }
     }
 }
