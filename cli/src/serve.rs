@@ -1,6 +1,9 @@
 //! `ferric card serve`: simulated cards for other processes and virtual machines.
+use ferric_abi::codes::VirtioCause;
 use ferric_abi::pci::FUNCTIONS;
+use ferric_abi::virtio::feature;
 use ferric_sim::pci::{Endpoint, ServeConfig, Server};
+use ferric_sim::virtio::{FunctionConfig, NetCounters, Offer, MOST_PAIRS};
 use ferric_sim::wire::WireConfig;
 use ferric_sim::{Body, CardConfig, Error, LinkConfig};
 use std::io::Write;
@@ -41,6 +44,15 @@ pub struct Options {
     /// The card: `roce`, or `vxlan`, which is the end of tunnels (docs/engines.md).
     #[arg(long, default_value = ferric_sim::CardConfig::default().engines, value_parser = engines)]
     pub engines: &'static str,
+    /// Socket of a virtio network function, for a guest's stock driver (docs/virtio.md); several times for several. `1:PATH`: of the second card. Twins only: it is the golden model.
+    #[arg(long, requires = "twin", value_name = "[CARD:]PATH")]
+    pub virtio: Vec<String>,
+    /// Pairs of queues of each virtio function.
+    #[arg(long, default_value_t = 1, requires = "virtio", value_parser = clap::value_parser!(u16).range(1..=MOST_PAIRS as i64))]
+    pub pairs: u16,
+    /// Features that virtio functions do not offer, by their names in the specification: ring_packed,event_idx. What needs them is not offered either.
+    #[arg(long, requires = "virtio", value_delimiter = ',', value_parser = feature)]
+    pub without: Vec<u64>,
     /// Seed of what is random around the card.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -69,6 +81,14 @@ fn engines(text: &str) -> Result<&'static str, String> {
     ["roce", "vxlan"].into_iter().find(|card| *card == text).ok_or_else(|| "there are the cards roce and vxlan".into())
 }
 
+/// A feature's bit as a mask.
+fn feature(name: &str) -> Result<u64, String> {
+    let names = || feature::ALL.iter().filter(|f| Offer::KNOWN >> f.bit & 1 == 1);
+    let wanted = name.trim().to_uppercase().replace('-', "_");
+    let found = names().find(|f| f.name == wanted).map(|f| 1 << f.bit);
+    found.ok_or_else(|| format!("there is no feature `{name}`; there are {}", names().map(|f| f.name.to_lowercase()).collect::<Vec<_>>().join(", ")))
+}
+
 static STOP: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn stop(_: libc::c_int) {
@@ -92,14 +112,37 @@ impl Options {
         let physical = self.socket.iter().enumerate().map(|(card, s)| Endpoint { card, function: 0, socket: s.clone() });
         let virtuals = self.vf_socket.iter().zip(1..).map(|(s, function)| Endpoint { card: 0, function, socket: s.clone() });
         let physical = physical.collect();
+        // Each card's virtio functions are numbered behind its native ones.
+        let mut virtio: Vec<Vec<FunctionConfig>> = vec![Vec::new(); self.socket.len()];
+        let mut guests = Vec::new();
+        for text in &self.virtio {
+            let (card, socket) = match text.split_once(':') {
+                Some(("0", path)) => (0, path),
+                Some(("1", path)) => (1, path),
+                _ => (0, text.as_str()),
+            };
+            // The server says that there is no such card.
+            let number = self.functions + virtio.get(card).map_or(0, Vec::len) as u16;
+            if let Some(own) = virtio.get_mut(card) {
+                own.push(FunctionConfig { pairs: self.pairs, without: self.without.iter().fold(0, |all, bit| all | bit), ..FunctionConfig::new(card as u16, number) });
+            }
+            guests.push(Endpoint { card, function: number, socket: socket.into() });
+        }
         ServeConfig {
             shared: self.shared,
             cards: self
                 .socket
                 .iter()
-                .map(|_| CardConfig { body: if self.twin { Body::Twin } else { Body::Gateware }, functions: self.functions.into(), engines: self.engines, ..ServeConfig::card(self.width) })
+                .zip(virtio)
+                .map(|(_, virtio)| CardConfig {
+                    virtio,
+                    body: if self.twin { Body::Twin } else { Body::Gateware },
+                    functions: self.functions.into(),
+                    engines: self.engines,
+                    ..ServeConfig::card(self.width)
+                })
                 .collect(),
-            endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() },
+            endpoints: if self.shared { all_functions(physical, self.functions) } else { physical.into_iter().chain(virtuals).collect() }.into_iter().chain(guests).collect(),
             wire,
             link: LinkConfig { delay: if self.twin { 0 } else { LinkConfig::default().delay }, ..LinkConfig::default() },
             capture: self.pcap.clone(),
@@ -143,6 +186,15 @@ pub fn wait(died: impl Fn() -> bool) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a virtio function has counted: frames, chains of the queues that run, and rejects by their cause.
+fn network(c: &NetCounters) -> serde_json::Value {
+    let [available, skipped, used, stock, hand] = c.chains;
+    let rejects: serde_json::Map<_, _> = VirtioCause::ALL.iter().map(|(cause, name, ..)| (name.to_string(), c.device.of(*cause))).filter(|(_, n)| *n > 0).map(|(name, n)| (name, n.into())).collect();
+    serde_json::json!({ "arrived": c.arrived, "filtered": c.device.filtered, "delivered": c.device.delivered, "frames_add_up": c.frames_add_up(), "sent": c.device.transmitted, "left": c.left, "oversize": c.oversize,
+        "commands": c.device.commands, "rejects": rejects,
+        "chains": { "available": available, "skipped": skipped, "used": used, "stock": stock, "in_hand": hand, "add_up": c.chains_add_up() } })
+}
+
 /// Serves until SIGINT or SIGTERM.
 pub fn run(options: &Options) -> Result<(), Error> {
     catch_signals();
@@ -150,18 +202,25 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let config = options.config();
     let server = Server::start(&config)?;
     for e in &config.endpoints {
-        println!("serving card {} function {} at {}", e.card, e.function, e.socket.display());
+        let kind = if e.function >= options.functions { "virtio function" } else { "function" };
+        println!("serving card {} {kind} {} at {}", e.card, e.function, e.socket.display());
     }
     wait(|| server.has_died())?;
-    let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i))).collect();
+    let functions: Vec<_> = config.endpoints.iter().enumerate().map(|(i, e)| (e, server.counters(i), (e.function >= options.functions).then(|| server.network(i)))).collect();
     if options.json {
-        let list: Vec<_> = functions.iter().map(|(e, c)| {
+        let list: Vec<_> = functions.iter().map(|(e, c, net)| {
             serde_json::json!({ "card": e.card, "function": e.function, "dma_reads": c.dma_passed[0], "dma_writes": c.dma_passed[1], "dma_refused": c.dma_refused,
-                "dma_master_off": c.dma_master_off, "interrupts": c.interrupts, "resets": c.resets, "clients": c.clients, "clients_refused": c.refused, "bad_messages": c.nonsense, "late_accesses": c.late })
+                "dma_master_off": c.dma_master_off, "interrupts": c.interrupts, "resets": c.resets, "clients": c.clients, "clients_refused": c.refused, "bad_messages": c.nonsense, "late_accesses": c.late,
+                "virtio": net.as_ref().map(network) })
         }).collect();
         println!("{}", serde_json::json!({ "functions": list, "frames_dropped": server.frames_dropped() }));
     } else {
-        functions.iter().for_each(|(e, c)| println!("card {} function {}: {c:?}", e.card, e.function));
+        for (e, c, net) in &functions {
+            println!("card {} function {}: {c:?}", e.card, e.function);
+            if let Some(net) = net {
+                println!("card {} virtio function {}: {}", e.card, e.function, network(net));
+            }
+        }
         println!("frames dropped for want of speed: {}", server.frames_dropped());
     }
     server.stop();

@@ -110,6 +110,11 @@ fn client(stream: &mut UnixStream, input: &Input) -> std::io::Result<()> {
     stream.shutdown(Shutdown::Write)
 }
 
+/// What a virtio function's window takes at once.
+fn is_one_access(offset: u32, bytes: usize) -> bool {
+    matches!(bytes, 1 | 2 | 4) && offset as usize % bytes == 0 && offset as usize + bytes <= 0x1_0000
+}
+
 /// Stands where the simulation would: keeps the map, answers reads with the offset, interrupts and faults now and then.
 fn execute(command: Command, map: &mut ClientMap, function: &Function) {
     match command {
@@ -127,6 +132,12 @@ fn execute(command: Command, map: &mut ClientMap, function: &Function) {
             function.interrupt((offset / 4 % 40) as u16);
         }
         Command::Doorbell { bytes, .. } => assert!(matches!(bytes.len(), 1 | 2 | 4 | 8 | 64), "a write on the bus of {} bytes", bytes.len()),
+        Command::WindowWrite { offset, bytes, .. } => assert!(is_one_access(offset, bytes.len()), "a write of {} bytes to {offset:#x}", bytes.len()),
+        Command::WindowRead { offset, bytes, reply, .. } => {
+            assert!(is_one_access(offset, bytes), "a read of {bytes} bytes from {offset:#x}");
+            // Nobody may listen any more.
+            let _ = reply.try_send(offset.to_le_bytes());
+        }
         Command::Wake | Command::Stop => {}
     }
 }
@@ -134,12 +145,16 @@ fn execute(command: Command, map: &mut ClientMap, function: &Function) {
 /// One input.
 pub fn run(data: &[u8]) {
     let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(data)) else { return };
+    [Function::new(0, 0), Function::virtio(0, 0, 4)].into_iter().for_each(|function| session(&input, Arc::new(function)));
+}
+
+/// The input as the client of a function, native or virtio.
+fn session(input: &Input, function: Arc<Function>) {
     let Ok((mut near, far)) = UnixStream::pair() else { return };
     // It all fits into the socket. Nobody reads the answers meanwhile: a server that has no room for them gives its client up.
-    if client(&mut near, &input).is_err() || far.set_write_timeout(Some(Duration::from_millis(100))).is_err() {
+    if client(&mut near, input).is_err() || far.set_write_timeout(Some(Duration::from_millis(100))).is_err() {
         return;
     }
-    let function = Arc::new(Function::new(0, 0));
     let (map, of_engine) = (Mutex::new(ClientMap::default()), function.clone());
     let engine = Handle::Direct(Arc::new(move |command| execute(command, &mut map.lock().unwrap_or_else(|e| e.into_inner()), &of_engine)));
     Session::new(far, [Seat { function, number: 0, door: Arc::default() }].into(), engine).run();

@@ -6,6 +6,7 @@ use crate::iommu::Iommu;
 use crate::timing::HostTiming;
 use crate::trace::Event;
 use crate::twin::TwinBody;
+use crate::virtio::{FunctionConfig, ModelSeat, Seat, SeatEdge};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -46,6 +47,8 @@ pub struct CardConfig {
     pub functions: usize,
     /// Its engines, by the name of a card (`ferric_hdl::card::CARDS`). A twin is that of the card `vxlan`, or of the default card, whatever else stands here.
     pub engines: &'static str,
+    /// Virtio network functions, behind the native ones: their numbers begin with `functions`.
+    pub virtio: Vec<FunctionConfig>,
     /// Build with the chaos option (random stalls on internal streams, random context latency).
     pub chaos: bool,
     /// Write an FST waveform here (uses a separately built, much slower model).
@@ -68,9 +71,9 @@ pub(crate) const FUNCTIONS: usize = ferric_abi::pci::FUNCTIONS as usize;
 /// Engines of a card, unless others are wanted.
 #[cfg(feature = "cards")]
 const ENGINES: &str = ferric_hdl::card::DEFAULT;
-/// Without gateware there is no card that could have others.
+/// Without gateware there are twins only, to which the name says that they end no tunnels.
 #[cfg(not(feature = "cards"))]
-const ENGINES: &str = "";
+const ENGINES: &str = "roce";
 
 impl Default for CardConfig {
     fn default() -> Self {
@@ -79,6 +82,7 @@ impl Default for CardConfig {
             width: 512,
             functions: FUNCTIONS,
             engines: ENGINES,
+            virtio: Vec::new(),
             chaos: false,
             fst: None,
             fst_from: 0,
@@ -158,6 +162,8 @@ const SHORTEST: usize = 60;
 /// A simulated card.
 pub struct Card {
     body: Box<dyn CardBody>,
+    /// Virtio functions, in the order of their numbers.
+    pub virtio: Vec<Box<dyn Seat>>,
     /// Memory the card can reach.
     pub iommu: Iommu,
     /// What the host's bus has counted.
@@ -181,7 +187,9 @@ impl Card {
             Body::Gateware => return Err(Error::Gateware("this program has been built without the gateware; there are twins only".into())),
         };
         let iommu = Iommu::new(config.seed ^ 0x10);
-        Ok(Self { body, iommu, bus: BusCounters::default(), sent: VecDeque::new(), interrupts: VecDeque::new(), last_activity: 0 })
+        let first = config.functions as u16;
+        let virtio = config.virtio.iter().zip(first..).map(|(c, number)| Box::new(ModelSeat::new(number, c)) as Box<dyn Seat>).collect();
+        Ok(Self { body, virtio, iommu, bus: BusCounters::default(), sent: VecDeque::new(), interrupts: VecDeque::new(), last_activity: 0 })
     }
 
     /// Posts a register write.
@@ -200,11 +208,12 @@ impl Card {
     pub fn doorbell(&mut self, addr: u32, bytes: &[u8]) {
         self.body.doorbell(addr, bytes);
     }
-    /// Hands a frame to the MAC's receive side. Padded to Ethernet's 60 bytes, as a real sender's MAC would.
+    /// Hands a frame to the MAC's receive side. Padded to Ethernet's 60 bytes, as a real sender's MAC would. Each function sees it: native ones know their addresses, virtio ones have filters.
     pub fn receive(&mut self, mut frame: Vec<u8>) {
         if frame.len() < SHORTEST {
             frame.resize(SHORTEST, 0);
         }
+        self.virtio.iter_mut().for_each(|seat| seat.receive(&frame));
         self.body.receive(frame);
     }
     /// BAR accesses that wait for the card.
@@ -213,11 +222,11 @@ impl Card {
     }
     /// Frames that wait for the card's MAC.
     pub fn receive_backlog(&self) -> usize {
-        self.body.receive_backlog()
+        self.virtio.iter().map(|seat| seat.receive_backlog()).fold(self.body.receive_backlog(), usize::max)
     }
     /// Nothing moves at the boundary and nothing waits there.
     pub fn idle(&self) -> bool {
-        self.body.idle()
+        self.body.idle() && self.virtio.iter().all(|seat| seat.idle())
     }
     /// Nothing moves, and nothing has for so long before `cycle` that nothing is under way inside.
     pub fn quiet(&self, cycle: u64) -> bool {
@@ -244,7 +253,12 @@ impl Card {
     pub fn cycle(&mut self, cycle: u64, ticks: u64, trace: &mut Option<Vec<Event>>) {
         self.iommu.watch.now = cycle;
         let mut edge = Edge { iommu: &mut self.iommu, bus: &mut self.bus, sent: &mut self.sent, interrupts: &mut self.interrupts, trace };
-        if self.body.cycle(&mut edge, cycle, ticks) {
+        let mut moved = self.body.cycle(&mut edge, cycle, ticks);
+        let mut edge = SeatEdge { iommu: &mut self.iommu, sent: &mut self.sent, interrupts: &mut self.interrupts };
+        for seat in &mut self.virtio {
+            moved |= seat.cycle(&mut edge);
+        }
+        if moved {
             self.last_activity = cycle;
         }
     }

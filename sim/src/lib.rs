@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | host | [`iommu`], [`axi`], [`peer`] | host memory behind an IOMMU, and the buses as the PCIe hard IP drives them: latency, responses out of order, stalls |
 //! | card | [`card`], [`gateware`], [`board`], [`trace`] | the Verilated core with its MAC, or the twin; a whole board from its pins on; what passes at the card's boundary, with cycle stamps |
+//! | functions for guests | [`virtio`] | a card's virtio network functions, beside its native ones |
 //! | wire | [`fabric`], [`capture`] | links that lose, repeat, delay and damage frames; pcapng files |
 //! | time | [`world`] | all cards step together, one clock cycle at a time |
 //! | driver | [`device`] | the driver's `Device` over one function of a simulated card |
@@ -51,6 +52,7 @@ mod service;
 pub mod timing;
 pub mod trace;
 mod twin;
+pub mod virtio;
 pub mod watch;
 pub mod wire;
 pub mod world;

@@ -36,8 +36,16 @@ pub mod control {
     pub const RX_NOBCAST: u8 = 5;
     /// MAC addresses.
     pub const MAC: u8 = 1;
+    /// Those that are received besides the device's own: unicast ones, then multicast ones, each with their number in front, 32 bits.
+    pub const MAC_TABLE_SET: u8 = 0;
     /// The device's own: six bytes of data.
     pub const MAC_ADDR_SET: u8 = 1;
+    /// VLANs that are received: 16 bits of data.
+    pub const VLAN: u8 = 2;
+    /// One more is.
+    pub const VLAN_ADD: u8 = 0;
+    /// One is not any more.
+    pub const VLAN_DEL: u8 = 1;
     /// Several pairs of queues.
     pub const MQ: u8 = 4;
     /// Pairs in use: 16 bits of data.

@@ -1,4 +1,4 @@
-//! The control queue (spec 5.1.6.5): receive modes, the MAC address, pairs in use. A command that is not done is answered with an error if there is room for an answer, and counted.
+//! The control queue (spec 5.1.6.5): receive modes, the filter's MAC addresses and VLANs, the function's own MAC address, pairs in use. A command that is not done is answered with an error if there is room for an answer, and counted.
 use super::device::Device;
 use super::engine::Taken;
 use super::memory::Memory;
@@ -8,8 +8,8 @@ use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::net::control;
 use ferric_abi::virtio::{feature, ControlHead};
 
-/// Bytes of a command that are looked at: the longest that is known.
-const LONGEST: u32 = 8;
+/// Bytes of a command at most: a table of 10,000 MAC addresses. A longer one is cut, and refused for what it lacks.
+const LONGEST: u32 = 0x1_0000;
 
 /// What commands have set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,10 @@ impl Device {
                 self.config.set_mac(u64::from_le_bytes(mac));
                 // The driver knows: it is not told, but what it has read is old.
                 self.config_renewed();
+            }
+            (control::MAC, control::MAC_TABLE_SET) if has(feature::CTRL_RX) => self.filter.set_addresses(data)?,
+            (control::VLAN, command @ (control::VLAN_ADD | control::VLAN_DEL)) if has(feature::CTRL_VLAN) => {
+                self.filter.set_vlan(u16::from_le_bytes(*data.first_chunk()?), command == control::VLAN_ADD)?;
             }
             (control::MQ, control::MQ_PAIRS_SET) if has(feature::MQ) => {
                 let pairs = u16::from_le_bytes(*data.first_chunk()?);

@@ -5,6 +5,8 @@ use ferric_abi::codes::VirtioCause;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     causes: [u64; VirtioCause::ALL.len()],
+    /// Frames that [`super::Device::arrive`] found to be for somebody else.
+    pub filtered: u64,
     /// Frames that [`super::Device::receive`] was given.
     pub frames: u64,
     /// Of these those that are in the guest's buffers.

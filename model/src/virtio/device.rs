@@ -2,8 +2,10 @@
 use super::control::Modes;
 use super::counters::Counters;
 use super::engine::Balance;
+use super::filter::Filter;
 use super::memory::Memory;
 use super::queue::{Queue, Role, Ticket};
+use super::steer::Flows;
 use super::transmit::Frame;
 use super::turn::Turn;
 use ferric_abi::codes::VirtioCause;
@@ -39,6 +41,7 @@ impl Offer {
         | feature::STATUS
         | feature::CTRL_VQ
         | feature::CTRL_RX
+        | feature::CTRL_VLAN
         | feature::CTRL_RX_EXTRA
         | feature::MQ
         | feature::CTRL_MAC_ADDR
@@ -93,6 +96,8 @@ pub struct Device {
     pub(super) isr: u8,
     pub(super) queues: Vec<Queue>,
     pub(super) modes: Modes,
+    pub(super) filter: Filter,
+    pub(super) flows: Flows,
     interrupts: Vec<u16>,
     pub(super) counters: Counters,
 }
@@ -117,6 +122,8 @@ impl Device {
             isr: 0,
             queues: (0..2 * offer.pairs + 1).map(|_| Queue::new(offer.max_size)).collect(),
             modes: Modes::default(),
+            filter: Filter::default(),
+            flows: Flows::default(),
             interrupts: Vec::new(),
             counters: Counters::default(),
         }
@@ -140,6 +147,16 @@ impl Device {
     /// Receive modes, MAC address and pairs in use, as the control queue has set them.
     pub fn modes(&self) -> &Modes {
         &self.modes
+    }
+
+    /// Its queues: two of each pair, and the control queue behind them.
+    pub fn queues(&self) -> u16 {
+        2 * self.offer.pairs + 1
+    }
+
+    /// A reset has been asked for, and frames are still out.
+    pub fn is_resetting(&self) -> bool {
+        self.resets
     }
 
     /// Where a queue's chains are; `None`: it is not enabled.

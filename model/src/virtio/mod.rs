@@ -5,16 +5,20 @@ pub mod control;
 pub mod counters;
 pub mod device;
 pub mod engine;
+pub mod filter;
 pub mod memory;
 pub mod offload;
 pub mod queue;
 pub mod receive;
 pub mod ring;
+pub mod segment;
+pub mod steer;
 #[cfg(test)]
 mod tests;
 pub mod transmit;
 pub mod turn;
 pub mod used;
+pub mod verdict;
 pub mod walk;
 
 pub use counters::Counters;

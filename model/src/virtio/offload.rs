@@ -1,5 +1,5 @@
-//! What the header of a sent frame asks for (spec 5.1.6.2), against the frame and the features. Nothing in the header is believed that the frame does not confirm. The model says what is to be
-//! done; it does not segment or sum.
+//! What the header of a sent frame asks for (spec 5.1.6.2), against the frame and the features. Nothing in the header is believed that the frame does not confirm. What is done then is in
+//! `segment.rs`.
 use ferric_abi::codes::VirtioCause;
 use ferric_abi::virtio::net::gso;
 use ferric_abi::virtio::{feature, NetHeader};

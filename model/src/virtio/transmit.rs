@@ -13,7 +13,7 @@ const ETHERNET: u64 = 14;
 /// Longest frame that is to be segmented, Ethernet header and tag included.
 const LONGEST: u64 = 65_550;
 
-/// A frame that leaves, before it is segmented or gets its checksum.
+/// A frame that leaves, before it is segmented or gets its checksum: see [`Frame::segments`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// For [`Device::sent`].
@@ -41,6 +41,7 @@ impl Device {
         match self.frame(memory, &taken.chain.readable) {
             Ok((bytes, offload)) => {
                 self.counters.transmitted += 1;
+                self.note_flow(&bytes, queue / 2);
                 Step::Frame(Frame { ticket, bytes, offload })
             }
             Err(cause) => {

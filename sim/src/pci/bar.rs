@@ -28,6 +28,8 @@ struct Partial {
 pub struct Bar {
     engine: Handle,
     function: usize,
+    /// Of a virtio function: each access goes to the window as it is.
+    virtio: bool,
     partial: Option<Partial>,
     write_limit: Duration,
     closing: Arc<AtomicBool>,
@@ -40,7 +42,12 @@ pub struct Bar {
 impl Bar {
     /// Access to function number `function` of the engine.
     pub fn new(engine: Handle, function: usize) -> Self {
-        Self { engine, function, partial: None, write_limit: WRITE_LIMIT, closing: Arc::default(), late: 0, failed: false }
+        Self { engine, function, virtio: false, partial: None, write_limit: WRITE_LIMIT, closing: Arc::default(), late: 0, failed: false }
+    }
+
+    /// The same; it is a virtio function's, or not.
+    pub fn of_virtio(self, virtio: bool) -> Self {
+        Self { virtio, ..self }
     }
 
     /// The same; nothing waits any more once `closing` is true.
@@ -61,6 +68,9 @@ impl Bar {
         self.flush();
         out.fill(0xff);
         let end = Instant::now() + READ_LIMIT;
+        if self.virtio {
+            return self.read_window(offset, out, end);
+        }
         let last = offset + out.len() as u32;
         for word in (offset & !3..last).step_by(4) {
             let (reply, value) = sync_channel(1);
@@ -79,14 +89,33 @@ impl Bar {
         }
     }
 
+    /// The same of a virtio function, whose registers have 1, 2 and 4 bytes: one read on the bus for each piece that is aligned to its length.
+    fn read_window(&mut self, mut offset: u32, mut out: &mut [u8], end: Instant) {
+        while !out.is_empty() {
+            let (piece, rest) = out.split_at_mut(piece_of(offset, out.len(), &[4, 2]));
+            let (reply, value) = sync_channel(1);
+            let left = |end: Instant| end.saturating_duration_since(Instant::now());
+            let sent = self.engine.send(Command::WindowRead { function: self.function, offset, bytes: piece.len(), reply }, left(end));
+            let Some(value) = sent.then(|| value.recv_timeout(left(end)).ok()).flatten() else {
+                self.late += 1;
+                return;
+            };
+            piece.copy_from_slice(&value[..piece.len()]);
+            (offset, out) = (offset + piece.len() as u32, rest);
+        }
+    }
+
     /// Writes bytes: cut into naturally aligned pieces of at most 64 bytes, each one write on the bus. Waits until the simulation has room for them;
     /// see `failed`.
     pub fn write(&mut self, mut offset: u32, mut data: &[u8]) {
         while !data.is_empty() {
-            let n = [64, 8, 4, 2, 1].into_iter().find(|n| offset as usize % n == 0 && data.len() >= *n).unwrap_or(1);
-            let (piece, rest) = data.split_at(n);
-            self.piece(offset, piece);
-            (offset, data) = (offset + n as u32, rest);
+            let (piece, rest) = data.split_at(piece_of(offset, data.len(), if self.virtio { &[4, 2] } else { &[64, 8, 4, 2] }));
+            if self.virtio {
+                self.send(Command::WindowWrite { function: self.function, offset, bytes: piece.to_vec() });
+            } else {
+                self.piece(offset, piece);
+            }
+            (offset, data) = (offset + piece.len() as u32, rest);
         }
     }
 
@@ -131,6 +160,11 @@ impl Bar {
             self.send(Command::Doorbell { function: self.function, offset: p.line + 8 * i, bytes: p.bytes[8 * i as usize..][..8].to_vec() });
         }
     }
+}
+
+/// Bytes of the next access, of `left`: the first of `sizes` that fits there, or one.
+fn piece_of(offset: u32, left: usize, sizes: &[usize]) -> usize {
+    sizes.iter().copied().find(|n| offset as usize % n == 0 && left >= *n).unwrap_or(1)
 }
 
 /// Bytes of the BAR.

@@ -19,6 +19,10 @@ pub enum Command {
     Doorbell { function: usize, offset: u32, bytes: Vec<u8> },
     /// A register read.
     Read32 { function: usize, offset: u32, reply: SyncSender<u32> },
+    /// A write of 1, 2 or 4 bytes to a virtio function's window.
+    WindowWrite { function: usize, offset: u32, bytes: Vec<u8> },
+    /// A read of 1, 2 or 4 bytes there; those beyond them are zero.
+    WindowRead { function: usize, offset: u32, bytes: usize, reply: SyncSender<[u8; 4]> },
     /// A change to its DMA map, made between two cycles.
     Map { function: usize, change: MapChange },
     /// Reset of the function; `done` hears when the card has finished.

@@ -76,11 +76,21 @@ pub struct Effect {
     pub command: bool,
 }
 
-struct Builder(ConfigSpace);
+/// Who a function is: identifiers of maker and device, of the subsystem, and the revision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    pub(super) vendor: u16,
+    pub(super) device: u16,
+    pub(super) subsystem: (u16, u16),
+    pub(super) revision: u8,
+}
+
+/// A configuration space in the making.
+pub(super) struct Builder(ConfigSpace);
 
 impl Builder {
     /// `n` bytes at `at`: value, writable bits, write-one-to-clear bits.
-    fn field(&mut self, at: usize, n: usize, value: u32, writable: u32, clear: u32) -> &mut Self {
+    pub(super) fn field(&mut self, at: usize, n: usize, value: u32, writable: u32, clear: u32) -> &mut Self {
         self.0.bytes[at..at + n].copy_from_slice(&value.to_le_bytes()[..n]);
         self.0.writable[at..at + n].copy_from_slice(&writable.to_le_bytes()[..n]);
         self.0.clear[at..at + n].copy_from_slice(&clear.to_le_bytes()[..n]);
@@ -90,26 +100,22 @@ impl Builder {
         // 64-bit memory, not prefetchable: the address bits below the size are zero, which is how software finds the size.
         self.field(at, 4, 4, !(size - 1), 0).field(at + 4, 4, 0, u32::MAX, 0)
     }
-    fn extended(&mut self, at: usize, id: u16, version: u32, next: usize) -> &mut Self {
+    pub(super) fn extended(&mut self, at: usize, id: u16, version: u32, next: usize) -> &mut Self {
         self.field(at, 4, (next as u32) << 20 | version << 16 | id as u32, 0, 0)
     }
-}
 
-impl ConfigSpace {
-    /// The space of function `function` of `functions`; 0 is the physical one. `serial`: the card's serial number.
-    pub fn new(function: u16, functions: u16, serial: u64) -> Self {
+    /// What all functions have: the header, power management, MSI-X, PCI Express with FLR, error reporting. `behind`: the next capability, 0 for none; `extended`: the next extended one.
+    pub(super) fn endpoint(id: Identity, behind: usize, extended: usize) -> Self {
         let zero = || Box::new([0; SIZE]);
-        let mut b = Builder(Self { bytes: zero(), writable: zero(), clear: zero(), start: zero() });
-        let physical = function == 0;
-        let device = if physical { pci::DEVICE_ID } else { pci::VF_DEVICE_ID };
-        b.field(0, 4, (device as u32) << 16 | pci::VENDOR_ID as u32, 0, 0)
+        let mut b = Self(ConfigSpace { bytes: zero(), writable: zero(), clear: zero(), start: zero() });
+        b.field(0, 4, (id.device as u32) << 16 | id.vendor as u32, 0, 0)
             .field(COMMAND, 2, 0, 0x0546, 0)
             .field(STATUS, 2, 1 << 4, 0, 0xf900)
-            .field(8, 4, pci::CLASS << 8 | pci::REVISION as u32, 0, 0)
+            .field(8, 4, pci::CLASS << 8 | id.revision as u32, 0, 0)
             .field(0x0c, 1, 0, 0xff, 0)
             .bar(BARS + 4 * pci::BAR_WINDOW as usize, pci::BAR_WINDOW_SIZE)
             .bar(BARS + 4 * pci::BAR_MSIX as usize, pci::BAR_MSIX_SIZE)
-            .field(0x2c, 4, (device as u32) << 16 | pci::VENDOR_ID as u32, 0, 0)
+            .field(0x2c, 4, (id.subsystem.1 as u32) << 16 | id.subsystem.0 as u32, 0, 0)
             .field(ROM, 4, 0, 0, 0)
             .field(0x34, 1, PM as u32, 0, 0)
             .field(0x3c, 1, 0, 0xff, 0);
@@ -118,7 +124,7 @@ impl ConfigSpace {
         let vectors = pci::MSIX_VECTORS as u32 - 1;
         b.field(MSIX, 4, vectors << 16 | (PCIE as u32) << 8 | 0x11, 0xc000_0000, 0).field(MSIX + 4, 4, pci::BAR_MSIX, 0, 0).field(MSIX + 8, 4, pci::MSIX_PBA | pci::BAR_MSIX, 0, 0);
         // PCI Express endpoint, capability version 2: 512-byte payloads, FLR, Gen3 x16.
-        b.field(PCIE, 4, 2 << 16 | 0x10, 0, 0)
+        b.field(PCIE, 4, 2 << 16 | (behind as u32) << 8 | 0x10, 0, 0)
             .field(PCIE + 4, 4, 1 << 28 | 1 << 15 | 1 << 5 | 2, 0, 0)
             .field(DEVICE_CONTROL, 2, 0x2810, 0x7fff, 0)
             .field(DEVICE_STATUS, 2, 0, 0, 0xf)
@@ -129,12 +135,32 @@ impl ConfigSpace {
             .field(PCIE + 0x28, 2, 0, 0x001f, 0)
             .field(PCIE + 0x2c, 4, 7 << 1, 0, 0)
             .field(PCIE + 0x30, 2, 3, 0xf, 0);
-        b.extended(AER, 1, 2, if physical { SRIOV } else { ARI })
-            .field(AER_UNCORRECTABLE, 4, 0, 0, ERRORS)
-            .field(AER_MASK, 4, 0, ERRORS, 0)
-            .field(AER_SEVERITY, 4, FATAL, ERRORS, 0)
-            .field(AER + 0x10, 4, 0, 0, 0x31c1)
-            .field(AER + 0x14, 4, 1 << 13, 0x31c1, 0);
+        b.extended(AER, 1, 2, extended).field(AER_UNCORRECTABLE, 4, 0, 0, ERRORS).field(AER_MASK, 4, 0, ERRORS, 0).field(AER_SEVERITY, 4, FATAL, ERRORS, 0).field(AER + 0x10, 4, 0, 0, 0x31c1).field(
+            AER + 0x14,
+            4,
+            1 << 13,
+            0x31c1,
+            0,
+        );
+        b
+    }
+
+    /// The last of the capabilities, and the space as after power-on.
+    pub(super) fn serial(mut self, serial: u64) -> ConfigSpace {
+        self.extended(SERIAL, 3, 1, 0).field(SERIAL + 4, 4, serial as u32, 0, 0).field(SERIAL + 8, 4, (serial >> 32) as u32, 0, 0);
+        let mut space = self.0;
+        space.start = space.bytes.clone();
+        space
+    }
+}
+
+impl ConfigSpace {
+    /// The space of function `function` of `functions`; 0 is the physical one. `serial`: the card's serial number.
+    pub fn new(function: u16, functions: u16, serial: u64) -> Self {
+        let physical = function == 0;
+        let device = if physical { pci::DEVICE_ID } else { pci::VF_DEVICE_ID };
+        let identity = Identity { vendor: pci::VENDOR_ID, device, subsystem: (pci::VENDOR_ID, device), revision: pci::REVISION };
+        let mut b = Builder::endpoint(identity, 0, if physical { SRIOV } else { ARI });
         if physical {
             let functions = functions as u32 - 1;
             b.extended(SRIOV, 0x10, 1, ARI)
@@ -152,10 +178,7 @@ impl ConfigSpace {
                 .bar(SRIOV + 0x2c, pci::BAR_MSIX_SIZE);
         }
         b.extended(ARI, 0x0e, 1, SERIAL).field(ARI + 4, 2, ((function + 1) % functions) as u32 * 0x100, 0, 0);
-        b.extended(SERIAL, 3, 1, 0).field(SERIAL + 4, 4, serial as u32, 0, 0).field(SERIAL + 8, 4, (serial >> 32) as u32, 0, 0);
-        let mut space = b.0;
-        space.start = space.bytes.clone();
-        space
+        b.serial(serial)
     }
 
     /// Back to the values after power-on.

@@ -4,6 +4,7 @@ use super::command::{Command, Handle, Inbox};
 use super::function::Function;
 use super::hands::Hands;
 use crate::capture::Capture;
+use crate::virtio::Seat;
 use crate::wire::Wire;
 use crate::world::World;
 use ferric_abi::csr;
@@ -34,6 +35,9 @@ enum Reader {
     ResetPoll(usize),
 }
 
+/// What waits for the value of a read of a virtio function's window.
+type WindowReader = SyncSender<[u8; 4]>;
+
 /// A function's side of the engine.
 struct Served {
     function: Arc<Function>,
@@ -41,6 +45,8 @@ struct Served {
     resetting: Option<Instant>,
     deferred: VecDeque<Command>,
     waiting: Vec<SyncSender<()>>,
+    /// Of a virtio function: who reads its window, in order.
+    window: VecDeque<WindowReader>,
 }
 
 /// The engine.
@@ -83,7 +89,7 @@ impl Engine {
     /// An engine over `world`, whose ticks it drives by the wall clock, and the way to it.
     pub fn over(world: World, functions: &[Arc<Function>], wire: Option<Arc<dyn Wire>>, capture: Option<Capture>) -> (Runner, Handle) {
         let (mut handle, Inbox { commands, frames }) = Handle::running();
-        let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new() }).collect();
+        let served = functions.iter().map(|f| Served { function: f.clone(), resetting: None, deferred: VecDeque::new(), waiting: Vec::new(), window: VecDeque::new() }).collect();
         let readers = world.cards.iter().map(|_| VecDeque::new()).collect();
         let instant = world.instant();
         let mut engine = Self { world, served, readers, wire, capture, commands, frames, started: Instant::now(), instant, ended: false, sleeps_until: 0 };
@@ -169,7 +175,7 @@ impl Engine {
 
     /// Somebody waits for the card's answer.
     fn is_waiting(&self) -> bool {
-        self.readers.iter().any(|r| !r.is_empty()) || self.served.iter().any(|s| s.resetting.is_some())
+        self.readers.iter().any(|r| !r.is_empty()) || self.served.iter().any(|s| s.resetting.is_some() || !s.window.is_empty())
     }
 
     /// The same, of an instant world, or something is under way.
@@ -214,6 +220,7 @@ impl Engine {
     fn handle(&mut self, command: Command) {
         let number = match &command {
             Command::Write32 { function, .. } | Command::Doorbell { function, .. } | Command::Read32 { function, .. } => Some(*function),
+            Command::WindowWrite { function, .. } | Command::WindowRead { function, .. } => Some(*function),
             _ => None,
         };
         if let Some(s) = number.map(|n| &mut self.served[n]).filter(|s| s.resetting.is_some()) {
@@ -230,6 +237,17 @@ impl Engine {
                 self.world.cards[card].doorbell(addr, &bytes);
             }
             Command::Read32 { function, offset, reply } => self.read(function, offset, Reader::Host(reply)),
+            Command::WindowWrite { function, offset, bytes } => {
+                if let Some(seat) = self.seat(function) {
+                    seat.write(offset, &bytes);
+                }
+            }
+            Command::WindowRead { function, offset, bytes, reply } => {
+                if let Some(seat) = self.seat(function) {
+                    seat.start_read(offset, bytes);
+                    self.served[function].window.push_back(reply);
+                }
+            }
             Command::Map { function, change } => {
                 let f = &self.served[function].function;
                 change(self.world.cards[f.card].iommu.client(f.number));
@@ -238,14 +256,25 @@ impl Engine {
                 let (card, addr) = self.address(function, csr::CONTROL);
                 let s = &mut self.served[function];
                 s.waiting.extend(done);
-                if s.resetting.is_none() {
-                    s.resetting = Some(Instant::now());
+                if s.resetting.is_some() {
+                    return;
+                }
+                s.resetting = Some(Instant::now());
+                if let Some(seat) = self.seat(function) {
+                    seat.start_reset();
+                } else {
                     self.world.cards[card].write32(addr, RESET);
                     self.read(function, csr::STATUS, Reader::ResetPoll(function));
                 }
             }
             Command::Wake | Command::Stop => {}
         }
+    }
+
+    /// What a served function is made of, if it is a virtio function.
+    fn seat(&mut self, function: usize) -> Option<&mut dyn Seat> {
+        let f = &self.served[function].function;
+        Some(self.world.cards[f.card].virtio.get_mut(f.virtio?)?.as_mut())
     }
 
     fn read(&mut self, function: usize, offset: u32, reader: Reader) {
@@ -268,6 +297,7 @@ impl Engine {
                     None => log::error!("card {card}: a register read nobody asked for"),
                 }
             }
+            self.poll_windows();
             if self.instant && !self.is_busy() {
                 break;
             }
@@ -275,13 +305,38 @@ impl Engine {
         self.deliver();
     }
 
+    /// What virtio functions have found for whoever reads them, and their resets that have ended.
+    fn poll_windows(&mut self) {
+        for function in 0..self.served.len() {
+            let Some(seat) = self.seat(function) else { continue };
+            let (value, resets) = (seat.take_read(), seat.is_resetting());
+            let s = &mut self.served[function];
+            if let Some((value, reply)) = value.and_then(|value| Some((value, s.window.pop_front()?))) {
+                let _ = reply.try_send(value);
+            }
+            if s.resetting.is_some() && (!resets || self.is_late(function)) {
+                self.reset_ended(function);
+            }
+        }
+    }
+
+    /// The function's reset has taken longer than it may.
+    fn is_late(&self, function: usize) -> bool {
+        self.served[function].resetting.is_some_and(|since| since.elapsed() > RESET_TIMEOUT)
+    }
+
     fn reset_polled(&mut self, function: usize, status: u32) {
-        let s = &mut self.served[function];
-        let late = s.resetting.is_some_and(|since| since.elapsed() > RESET_TIMEOUT);
-        if status & RESET != 0 && !late {
+        if status & RESET != 0 && !self.is_late(function) {
             self.read(function, csr::STATUS, Reader::ResetPoll(function));
             return;
         }
+        self.reset_ended(function);
+    }
+
+    /// The function's accesses are let through again.
+    fn reset_ended(&mut self, function: usize) {
+        let late = self.is_late(function);
+        let s = &mut self.served[function];
         if late {
             log::error!("function {}: reset has not ended after {RESET_TIMEOUT:?}", s.function.number);
         }
@@ -317,8 +372,11 @@ impl Engine {
             for f in self.served.iter().map(|s| &s.function).filter(|f| f.card == i) {
                 let map = card.iommu.client(f.number);
                 let (passed, off) = (map.passed(), map.off());
-                let counters = &mut f.state().counters;
-                (counters.dma_passed, counters.dma_master_off) = (passed, off);
+                let mut state = f.state();
+                (state.counters.dma_passed, state.counters.dma_master_off) = (passed, off);
+                if let Some(seat) = f.virtio.and_then(|index| card.virtio.get(index)) {
+                    state.network = seat.counters();
+                }
             }
         }
     }

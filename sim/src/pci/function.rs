@@ -1,6 +1,7 @@
 //! What one PCI function is besides the gateware: configuration space, MSI-X table and pending bits, eventfds, error log.
 use super::config::{self, ConfigSpace, Effect};
 use crate::iommu::Fault;
+use crate::virtio::NetCounters;
 use ferric_abi::pci;
 use std::fs::File;
 use std::io::Write;
@@ -40,6 +41,8 @@ pub struct State {
     pending: u32,
     /// Counters.
     pub counters: Counters,
+    /// Those of a virtio function.
+    pub network: NetCounters,
 }
 
 /// One function.
@@ -48,6 +51,8 @@ pub struct Function {
     pub card: usize,
     /// Number on the card.
     pub number: u16,
+    /// Its number among the card's virtio functions, if it is one.
+    pub virtio: Option<usize>,
     state: Mutex<State>,
 }
 
@@ -59,6 +64,11 @@ fn signal(mut fd: &File) -> bool {
     n == 1 && poll.revents & libc::POLLOUT != 0 && fd.write_all(&1u64.to_ne_bytes()).is_ok()
 }
 
+/// The serial number of a card.
+fn serial(card: usize) -> u64 {
+    0x0200_0000_fe11_0000 | (card as u64) << 8 | 1
+}
+
 impl Function {
     /// Function `number` of card `card`, which has the usual functions, after power-on.
     pub fn new(card: usize, number: u16) -> Self {
@@ -67,16 +77,18 @@ impl Function {
 
     /// The same of a card with `functions` functions.
     pub fn among(card: usize, number: u16, functions: u16) -> Self {
-        let serial = 0x0200_0000_fe11_0000 | (card as u64) << 8 | 1;
-        let state = State {
-            config: ConfigSpace::new(number, functions, serial),
-            vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(),
-            error: None,
-            table: Self::table(),
-            pending: 0,
-            counters: Counters::default(),
-        };
-        Self { card, number, state: Mutex::new(state) }
+        Self::with(card, number, None, ConfigSpace::new(number, functions, serial(card)))
+    }
+
+    /// Virtio function `index` of card `card`, which has `functions` native ones in front of it.
+    pub fn virtio(card: usize, index: usize, functions: u16) -> Self {
+        Self::with(card, functions + index as u16, Some(index), ConfigSpace::virtio(serial(card)))
+    }
+
+    fn with(card: usize, number: u16, virtio: Option<usize>, config: ConfigSpace) -> Self {
+        let state =
+            State { config, vectors: (0..pci::MSIX_VECTORS).map(|_| None).collect(), error: None, table: Self::table(), pending: 0, counters: Counters::default(), network: NetCounters::default() };
+        Self { card, number, virtio, state: Mutex::new(state) }
     }
 
     /// Every vector is masked after reset.

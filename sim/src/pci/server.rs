@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::fabric::LinkConfig;
 use crate::service::Service;
 use crate::timing::HostTiming;
+use crate::virtio::NetCounters;
 use crate::wire::{self, WireConfig};
 use crate::world::{World, WorldConfig};
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ const VISITORS: usize = 64;
 pub struct Endpoint {
     /// Card.
     pub card: usize,
-    /// Function of the card; 0 is the physical one.
+    /// Function of the card; 0 is the physical one. Virtio functions ([`CardConfig::virtio`]) come behind the native ones.
     pub function: u16,
     /// Unix socket. One that a dead server left behind is replaced.
     pub socket: PathBuf,
@@ -89,7 +90,7 @@ impl Server {
             return Err(fail("serve one card, or two with the wire `peer`"));
         }
         for (i, e) in config.endpoints.iter().enumerate() {
-            if e.card >= n || usize::from(e.function) >= config.cards[e.card].functions {
+            if e.card >= n || usize::from(e.function) >= config.cards[e.card].functions + config.cards[e.card].virtio.len() {
                 return Err(fail(format!("there is no card {} with function {}", e.card, e.function)));
             }
             if config.endpoints[..i].iter().any(|o| (o.card, o.function) == (e.card, e.function) || o.socket == e.socket) {
@@ -110,7 +111,7 @@ impl Server {
                 capture = Some(Capture::create(path)?)
             }
         }
-        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(Function::among(e.card, e.function, config.cards[e.card].functions as u16))).collect();
+        let functions: Vec<Arc<Function>> = config.endpoints.iter().map(|e| Arc::new(function(e, &config.cards[e.card]))).collect();
         let (runner, handle) = Engine::over(world, &functions, wire.clone(), capture);
         let mut server = Self { functions, engine: handle, frames_dropped: Arc::default(), service: Service::new("server"), sockets };
         server.service.push(std::thread::spawn(move || runner.run()));
@@ -121,7 +122,9 @@ impl Server {
         let stop = server.service.stopped();
         let seats: Vec<Seat> = server.functions.iter().enumerate().map(|(number, function)| Seat { function: function.clone(), number, door: Door::new(stop.clone()) }).collect();
         for (seat, listener) in seats.iter().zip(listeners) {
-            let own = |other: &&Seat| if config.shared { other.function.card == seat.function.card } else { other.number == seat.number };
+            // A virtio function is its socket's alone: no program takes it for a native one.
+            let shared = config.shared && seat.function.virtio.is_none();
+            let own = |other: &&Seat| if shared { other.function.card == seat.function.card && other.function.virtio.is_none() } else { other.number == seat.number };
             let (own, engine, stop) = (seats.iter().filter(own).cloned().collect(), server.engine.clone(), stop.clone());
             server.service.push(std::thread::spawn(move || accept(listener, own, engine, stop)));
         }
@@ -131,6 +134,11 @@ impl Server {
     /// Counters of an endpoint, in the order of the configuration.
     pub fn counters(&self, endpoint: usize) -> Counters {
         self.functions[endpoint].counters()
+    }
+
+    /// What an endpoint that is a virtio function has counted; zeros of others.
+    pub fn network(&self, endpoint: usize) -> NetCounters {
+        self.functions[endpoint].state().network.clone()
     }
 
     /// Frames from the wire that the simulation was too slow for.
@@ -156,6 +164,15 @@ impl Drop for Server {
             self.engine.send(Command::Stop, Duration::from_secs(5));
         });
         self.sockets.drain(..).for_each(|s| drop(std::fs::remove_file(s)));
+    }
+}
+
+/// The function behind an endpoint, native or virtio.
+fn function(endpoint: &Endpoint, card: &CardConfig) -> Function {
+    let native = card.functions as u16;
+    match endpoint.function.checked_sub(native) {
+        Some(index) => Function::virtio(endpoint.card, index.into(), native),
+        None => Function::among(endpoint.card, endpoint.function, native),
     }
 }
 

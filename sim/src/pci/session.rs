@@ -5,6 +5,7 @@ use super::config;
 use super::dma::{Errno, Mapping};
 use super::door::{Door, Inside};
 use super::function::Function;
+use super::virtio;
 use ferric_abi::pci;
 use ferric_driver::vfio_user::socket::{send, Inbox, Message};
 use ferric_driver::vfio_user::wire::{self, command, index, Header};
@@ -235,7 +236,7 @@ impl Session {
         }
         self.silent.store(false, Ordering::Relaxed);
         if let Some((seat, inside)) = self.seats.iter().find_map(|seat| Some((seat.clone(), seat.door.enter(&self.stream)?))) {
-            self.bar = Bar::new(self.engine.clone(), seat.number).until(seat.door.closing());
+            self.bar = Bar::new(self.engine.clone(), seat.number).of_virtio(seat.function.virtio.is_some()).until(seat.door.closing());
             (self.function, self.number, self.inside) = (seat.function, seat.number, Some(inside));
         }
         self.refused = self.inside.is_none();
@@ -333,10 +334,19 @@ impl Session {
         }
     }
 
+    /// Where in the window an access to configuration space goes that is one to it (spec 4.1.4.9).
+    fn through_config(&self, at: usize, bytes: usize) -> Option<u32> {
+        self.function.virtio?;
+        virtio::target(&self.function.state().config, at, bytes)
+    }
+
     fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) {
         let at = offset as usize;
         match region {
-            index::CONFIG_REGION => self.function.state().config.read(at, out),
+            index::CONFIG_REGION => match self.through_config(at, out.len()) {
+                Some(offset) => self.bar.read(offset, out),
+                None => self.function.state().config.read(at, out),
+            },
             // Without memory space enable nobody answers.
             _ if !self.function.state().memory_enabled() => out.fill(0xff),
             pci::BAR_WINDOW => self.bar.read(at as u32, out),
@@ -347,6 +357,9 @@ impl Session {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         let at = offset as usize;
         if region == index::CONFIG_REGION {
+            if let Some(offset) = self.through_config(at, data.len()) {
+                return self.bar.write(offset, data);
+            }
             let (effect, master) = {
                 let mut s = self.function.state();
                 let effect = s.write_config(at, data);

@@ -2,6 +2,7 @@
 mod guest;
 mod hostile;
 mod network;
+mod offloads;
 mod registers;
 mod rings;
 mod table;
